@@ -1,0 +1,33 @@
+package dev.symplan.ir;
+
+import java.util.Arrays;
+import java.util.Optional;
+
+/** Where a graph asks a value to live; {@link #ANY} leaves it to the planner. */
+public enum MemorySpace {
+  /** The planner decides. */
+  ANY(""),
+  /** The symmetric arena: the same offset on every rank, readable by every peer. */
+  SYMMETRIC("symm"),
+  /** The rank's local arena: ordinary device memory that the plan owns. */
+  LOCAL("local"),
+  /** Memory that the caller owns. */
+  EXTERNAL("external");
+
+  private final String keyword;
+
+  MemorySpace(String keyword) {
+    this.keyword = keyword;
+  }
+
+  /** {@return the word after {@code @} in a type; empty for {@link #ANY}} */
+  public String keyword() {
+    return keyword;
+  }
+
+  public static Optional<MemorySpace> ofKeyword(String keyword) {
+    return Arrays.stream(values())
+        .filter(s -> s != ANY && s.keyword.equals(keyword))
+        .findFirst();
+  }
+}

@@ -1,0 +1,201 @@
+package dev.symplan.ir;
+
+import com.google.common.primitives.ImmutableLongArray;
+import java.util.Arrays;
+
+/**
+ * A tensor's element type, shape and layout.
+ *
+ * @param sizes the shape, outermost dimension first; empty for a scalar tensor
+ * @param strides the distance in elements between neighbours along each dimension; never negative,
+ *     0 where a dimension is expanded
+ * @param space the memory that the graph asks for
+ */
+public record TensorType(
+    DType dtype, ImmutableLongArray sizes, ImmutableLongArray strides, MemorySpace space)
+    implements Type {
+
+  /** The largest storage a tensor may have, in bytes: an address space, with room to add. */
+  public static final long MAX_BYTES = 1L << 48;
+
+  public TensorType {
+    if (sizes.length() != strides.length()) {
+      throw new IllegalArgumentException(
+          "%d sizes but %d strides".formatted(sizes.length(), strides.length()));
+    }
+    long limit = MAX_BYTES / dtype.bytes();
+    long last = 0;
+    long count = 1;
+    for (int i = 0; i < sizes.length(); i++) {
+      long size = sizes.get(i);
+      long stride = strides.get(i);
+      if (size < 0) {
+        throw new IllegalArgumentException("size " + size + " is negative");
+      }
+      if (stride < 0) {
+        throw new IllegalArgumentException("stride " + stride + " is negative");
+      }
+      if (size > 1) {
+        if (stride > limit / (size - 1)) {
+          throw tooLarge();
+        }
+        last += (size - 1) * stride;
+      }
+      // An empty dimension makes the tensor empty, but must not hide that the others overflow.
+      count = atMost(limit, count, Math.max(1, size));
+      if (last >= limit && count > 1) {
+        throw tooLarge();
+      }
+    }
+  }
+
+  private static long atMost(long limit, long a, long b) {
+    if (a > limit / b) {
+      throw tooLarge();
+    }
+    return a * b;
+  }
+
+  private static IllegalArgumentException tooLarge() {
+    return new IllegalArgumentException("tensor of more than 2^48 bytes");
+  }
+
+  /** A row-major tensor. */
+  public static TensorType contiguous(DType dtype, long... sizes) {
+    return contiguous(dtype, ImmutableLongArray.copyOf(sizes));
+  }
+
+  /** A row-major tensor. */
+  public static TensorType contiguous(DType dtype, ImmutableLongArray sizes) {
+    return new TensorType(dtype, sizes, contiguousStrides(sizes), MemorySpace.ANY);
+  }
+
+  /** {@return the strides of a row-major tensor; like PyTorch's, they count an empty size as 1} */
+  public static ImmutableLongArray contiguousStrides(ImmutableLongArray sizes) {
+    var strides = new long[sizes.length()];
+    long next = 1;
+    for (int i = sizes.length() - 1; i >= 0; i--) {
+      strides[i] = next;
+      next = atMost(MAX_BYTES, next, Math.max(1, sizes.get(i)));
+    }
+    return ImmutableLongArray.copyOf(strides);
+  }
+
+  /** {@return the number of dimensions} */
+  public int rank() {
+    return sizes.length();
+  }
+
+  public long size(int dim) {
+    return sizes.get(dim);
+  }
+
+  public long stride(int dim) {
+    return strides.get(dim);
+  }
+
+  /** {@return the number of elements} */
+  public long numel() {
+    long count = 1;
+    for (int i = 0; i < sizes.length(); i++) {
+      count *= sizes.get(i);
+    }
+    return count;
+  }
+
+  /** {@return the bytes of the elements alone, as a contiguous copy would take} */
+  public long bytes() {
+    return numel() * dtype.bytes();
+  }
+
+  /** {@return the bytes from the first element to behind the last one, gaps included} */
+  public long storageBytes() {
+    if (numel() == 0) {
+      return 0;
+    }
+    long last = 0;
+    for (int i = 0; i < sizes.length(); i++) {
+      last += (sizes.get(i) - 1) * strides.get(i);
+    }
+    return (last + 1) * dtype.bytes();
+  }
+
+  /** {@return whether the elements lie row-major without gaps; strides of size-1 dims do not count} */
+  public boolean isContiguous() {
+    long expected = 1;
+    for (int i = sizes.length() - 1; i >= 0; i--) {
+      if (sizes.get(i) == 0) {
+        return true;
+      }
+      if (sizes.get(i) != 1) {
+        if (strides.get(i) != expected) {
+          return false;
+        }
+        expected *= sizes.get(i);
+      }
+    }
+    return true;
+  }
+
+  /** {@return whether the elements fill their storage exactly, in some order of the dimensions} */
+  public boolean isDense() {
+    if (numel() < 2) {
+      return true;
+    }
+    var order = new Integer[rank()];
+    Arrays.setAll(order, i -> i);
+    Arrays.sort(order, (a, b) -> Long.compare(strides.get(a), strides.get(b)));
+    long expected = 1;
+    for (int dim : order) {
+      if (sizes.get(dim) != 1) {
+        if (strides.get(dim) != expected) {
+          return false;
+        }
+        expected *= sizes.get(dim);
+      }
+    }
+    return true;
+  }
+
+  public TensorType withDType(DType other) {
+    return new TensorType(other, sizes, strides, space);
+  }
+
+  public TensorType withSpace(MemorySpace other) {
+    return other == space ? this : new TensorType(dtype, sizes, strides, other);
+  }
+
+  public TensorType withStrides(ImmutableLongArray other) {
+    return new TensorType(dtype, sizes, other, space);
+  }
+
+  /** {@return the same elements row-major} */
+  public TensorType contiguous() {
+    return new TensorType(dtype, sizes, contiguousStrides(sizes), space);
+  }
+
+  /** {@return as in a graph: {@code f32[8, 64]}, with {@code [strides]} where not row-major} */
+  @Override
+  public String toString() {
+    var text = new StringBuilder(dtype.shortName());
+    appendList(text, sizes);
+    if (!strides.equals(contiguousStrides(sizes))) {
+      appendList(text, strides);
+    }
+    if (space != MemorySpace.ANY) {
+      text.append(" @").append(space.keyword());
+    }
+    return text.toString();
+  }
+
+  private static void appendList(StringBuilder text, ImmutableLongArray values) {
+    text.append('[');
+    for (int i = 0; i < values.length(); i++) {
+      if (i > 0) {
+        text.append(", ");
+      }
+      text.append(values.get(i));
+    }
+    text.append(']');
+  }
+}

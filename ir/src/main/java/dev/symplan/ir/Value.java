@@ -1,0 +1,30 @@
+package dev.symplan.ir;
+
+import dev.symplan.ir.diag.Span;
+
+/**
+ * One SSA value of a graph.
+ *
+ * @param id dense within its graph: inputs first, then results in the order of their ops
+ * @param name unique within its graph
+ * @param annotated whether the source wrote the type out
+ */
+public record Value(int id, String name, Type type, Span span, boolean annotated) {
+
+  /** {@return the type of a value that is known to be a tensor} */
+  public TensorType tensor() {
+    if (type instanceof TensorType tensor) {
+      return tensor;
+    }
+    throw new IllegalStateException(name + " is not a tensor but " + type);
+  }
+
+  public boolean isTensor() {
+    return type instanceof TensorType;
+  }
+
+  @Override
+  public String toString() {
+    return name + ": " + type;
+  }
+}

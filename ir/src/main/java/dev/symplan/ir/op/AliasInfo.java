@@ -1,0 +1,33 @@
+package dev.symplan.ir.op;
+
+import com.google.common.collect.ImmutableSet;
+
+/**
+ * An alias annotation of a schema: {@code (a)}, {@code (a!)}, {@code (a|b)}, {@code (a! -> b|c)},
+ * {@code (*)}.
+ *
+ * @param before the alias sets on entry; {@code *} for any
+ * @param write whether the op writes the value
+ * @param after the alias sets on return; the same as {@code before} unless an arrow says otherwise
+ */
+public record AliasInfo(
+    ImmutableSet<String> before, boolean write, ImmutableSet<String> after) {
+
+  /** No annotation: fresh, or only read. */
+  public static final AliasInfo NONE =
+      new AliasInfo(ImmutableSet.of(), false, ImmutableSet.of());
+
+  public boolean isPresent() {
+    return !before.isEmpty();
+  }
+
+  /** {@return as written, empty for {@link #NONE}} */
+  @Override
+  public String toString() {
+    if (!isPresent()) {
+      return "";
+    }
+    var text = "(" + String.join("|", before) + (write ? "!" : "");
+    return after.equals(before) ? text + ")" : text + " -> " + String.join("|", after) + ")";
+  }
+}

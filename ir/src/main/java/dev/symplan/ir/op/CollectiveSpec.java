@@ -1,0 +1,30 @@
+package dev.symplan.ir.op;
+
+import java.util.Optional;
+
+/**
+ * How a collective uses its parameters, so that the planner needs no list of names.
+ *
+ * @param operand the parameter that is sent: a {@code Tensor} or {@code Tensor[]}
+ * @param group the parameter that names the process group
+ * @param reduceOp the parameter that names the reduction, where there is one
+ * @param into the parameter that the result is written to, for {@code _out} forms
+ */
+public record CollectiveSpec(
+    Kind kind,
+    String operand,
+    String group,
+    Optional<String> reduceOp,
+    Optional<String> into) {
+
+  /** What moves where. */
+  public enum Kind {
+    ALL_REDUCE,
+    ALL_GATHER,
+    REDUCE_SCATTER,
+    ALL_TO_ALL,
+    BROADCAST,
+    /** Known only by its symmetric arguments; a library supplies the implementation. */
+    CUSTOM
+  }
+}

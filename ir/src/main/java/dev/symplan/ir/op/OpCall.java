@@ -1,0 +1,138 @@
+package dev.symplan.ir.op;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Value;
+import java.util.Optional;
+
+/**
+ * The arguments of one op, read by parameter name.
+ *
+ * @param args one for each parameter of the schema, defaults filled in
+ */
+public record OpCall(OpSchema schema, ImmutableList<Arg> args) {
+
+  public Arg arg(String param) {
+    return args.get(schema.indexOf(param));
+  }
+
+  /** {@return whether the argument is there, rather than {@code None}} */
+  public boolean has(String param) {
+    return !(arg(param) instanceof Arg.None);
+  }
+
+  public Value value(String param) {
+    if (arg(param) instanceof Arg.Ref(Value value) && value.isTensor()) {
+      return value;
+    }
+    throw wrong(param, "a tensor");
+  }
+
+  public TensorType tensor(String param) {
+    return value(param).tensor();
+  }
+
+  public Optional<Value> optionalValue(String param) {
+    return has(param) ? Optional.of(value(param)) : Optional.empty();
+  }
+
+  /** {@return the tensors of a {@code Tensor[]} argument} */
+  public ImmutableList<Value> values(String param) {
+    if (arg(param) instanceof Arg.Seq(ImmutableList<Arg> items)) {
+      var values = ImmutableList.<Value>builderWithExpectedSize(items.size());
+      for (Arg item : items) {
+        if (!(item instanceof Arg.Ref(Value value) && value.isTensor())) {
+          throw wrong(param, "a list of tensors");
+        }
+        values.add(value);
+      }
+      return values.build();
+    }
+    throw wrong(param, "a list of tensors");
+  }
+
+  public long integer(String param) {
+    return switch (arg(param)) {
+      case Arg.Int(long value) -> value;
+      case Arg.Bool(boolean value) -> value ? 1 : 0;
+      default -> throw wrong(param, "an integer");
+    };
+  }
+
+  public boolean bool(String param) {
+    return switch (arg(param)) {
+      case Arg.Bool(boolean value) -> value;
+      case Arg.Int(long value) -> value != 0;
+      default -> throw wrong(param, "True or False");
+    };
+  }
+
+  /** {@return a {@code Scalar} or {@code float} argument as a double} */
+  public double number(String param) {
+    return switch (arg(param)) {
+      case Arg.Float(double value) -> value;
+      case Arg.Int(long value) -> value;
+      case Arg.Bool(boolean value) -> value ? 1 : 0;
+      default -> throw wrong(param, "a number");
+    };
+  }
+
+  public String string(String param) {
+    if (arg(param) instanceof Arg.Str(String value)) {
+      return value;
+    }
+    throw wrong(param, "a string");
+  }
+
+  public Optional<DType> dtype(String param) {
+    return switch (arg(param)) {
+      case Arg.Dtype(DType value) -> Optional.of(value);
+      case Arg.None _ -> Optional.empty();
+      default -> throw wrong(param, "an element type such as torch.float32");
+    };
+  }
+
+  /** {@return an {@code int[]} argument; a single integer counts as a list of one} */
+  public ImmutableLongArray integers(String param) {
+    return switch (arg(param)) {
+      case Arg.Seq(ImmutableList<Arg> items) -> {
+        var list = ImmutableLongArray.builder(items.size());
+        for (Arg item : items) {
+          if (!(item instanceof Arg.Int(long value))) {
+            throw wrong(param, "a list of integers");
+          }
+          list.add(value);
+        }
+        yield list.build();
+      }
+      case Arg.Int(long value) -> ImmutableLongArray.of(value);
+      default -> throw wrong(param, "a list of integers");
+    };
+  }
+
+  /**
+   * {@return a dimension argument, counted from the front}
+   *
+   * @param rank the number of dimensions; a scalar tensor counts as having one
+   */
+  public int dim(String param, int rank) {
+    return wrapDim(integer(param), rank, param);
+  }
+
+  /** {@return {@code dim} counted from the front, if it names one of {@code rank} dimensions} */
+  public static int wrapDim(long dim, int rank, String param) {
+    int count = Math.max(1, rank);
+    if (dim < -count || dim >= count) {
+      throw new OpTypeException(
+          "%s is %d, but must lie in [%d, %d]".formatted(param, dim, -count, count - 1));
+    }
+    return (int) (dim < 0 ? dim + count : dim);
+  }
+
+  private OpTypeException wrong(String param, String expected) {
+    return new OpTypeException("%s must be %s".formatted(param, expected));
+  }
+}

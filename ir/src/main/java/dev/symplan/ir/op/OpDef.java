@@ -1,0 +1,65 @@
+package dev.symplan.ir.op;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSet;
+import dev.symplan.ir.Arg;
+import java.util.List;
+import java.util.Optional;
+
+/**
+ * An op as the registry knew it when a graph was built.
+ *
+ * @param symmMemArgs parameters whose tensors must be in symmetric memory
+ * @param symmMemResults results that must be, by position ({@code "0"}) or name
+ * @param rule absent where only annotations give the result types
+ */
+public record OpDef(
+    OpSchema schema,
+    ImmutableSet<String> symmMemArgs,
+    ImmutableSet<String> symmMemResults,
+    Optional<CollectiveSpec> collective,
+    Optional<InferRule> rule,
+    ImmutableSet<OpTrait> traits) {
+
+  /** An op without any rule: plannable from annotated types. */
+  public static OpDef opaque(OpSchema schema) {
+    return new OpDef(
+        schema,
+        ImmutableSet.of(),
+        ImmutableSet.of(),
+        Optional.empty(),
+        Optional.empty(),
+        ImmutableSet.of(OpTrait.OPAQUE));
+  }
+
+  public OpName name() {
+    return schema.name();
+  }
+
+  public boolean has(OpTrait trait) {
+    return traits.contains(trait);
+  }
+
+  /**
+   * {@return what the op gives for these arguments; absent where there is no rule}
+   *
+   * @throws OpTypeException when they do not fit
+   */
+  public Optional<ImmutableList<OpResult>> infer(ImmutableList<Arg> args) {
+    return rule.map(r -> ImmutableList.copyOf(r.infer(new OpCall(schema, args))));
+  }
+
+  OpDef withSymmMem(List<String> args, List<String> results) {
+    return new OpDef(
+        schema,
+        ImmutableSet.copyOf(args),
+        ImmutableSet.copyOf(results),
+        collective,
+        rule,
+        traits);
+  }
+
+  OpDef withCollective(Optional<CollectiveSpec> spec) {
+    return new OpDef(schema, symmMemArgs, symmMemResults, spec, rule, traits);
+  }
+}

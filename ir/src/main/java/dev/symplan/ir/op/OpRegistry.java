@@ -1,0 +1,137 @@
+package dev.symplan.ir.op;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.op.aten.BuiltinOps;
+import java.util.Comparator;
+import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
+import java.util.function.UnaryOperator;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The ops that graphs may use. Thread-safe.
+ *
+ * <p>There is one global registry, as in PyTorch; a graph file that declares ops reads them into a
+ * {@linkplain #child() child} of its own. What a graph holds is the definition as it was when the
+ * graph was built: later registrations do not change it.
+ */
+public final class OpRegistry {
+  private static final OpRegistry GLOBAL = new OpRegistry(null);
+
+  static {
+    BuiltinOps.all().forEach(spec -> GLOBAL.entries.put(spec.name(), new Entry(spec)));
+  }
+
+  private final @Nullable OpRegistry parent;
+  private final ConcurrentMap<OpName, Entry> entries = new ConcurrentHashMap<>();
+
+  private OpRegistry(@Nullable OpRegistry parent) {
+    this.parent = parent;
+  }
+
+  /** {@return the registry that holds the built-in ops and every {@link Library}} */
+  public static OpRegistry global() {
+    return GLOBAL;
+  }
+
+  /** {@return an empty registry that falls back to this one} */
+  public OpRegistry child() {
+    return new OpRegistry(this);
+  }
+
+  public Optional<OpDef> find(OpName name) {
+    @Nullable Entry entry = entries.get(name);
+    if (entry != null) {
+      return Optional.of(entry.def());
+    }
+    return parent == null ? Optional.empty() : parent.find(name);
+  }
+
+  /**
+   * {@return the op of this name, as {@code aten::mm} or {@code aten::add.Tensor}}
+   *
+   * @throws IllegalArgumentException when there is none
+   */
+  public OpDef get(String name) {
+    return find(OpName.parse(name))
+        .orElseThrow(() -> new IllegalArgumentException("no op " + name));
+  }
+
+  /** {@return every name, sorted; those of the parent too} */
+  public ImmutableList<OpName> names() {
+    var own = entries.keySet().stream();
+    var all = parent == null ? own : Stream.concat(own, parent.names().stream());
+    return all.distinct()
+        .sorted(Comparator.comparing(OpName::toString))
+        .collect(ImmutableList.toImmutableList());
+  }
+
+  /** {@return the overloads of {@code ns::name}, sorted} */
+  public ImmutableList<OpName> overloads(String base) {
+    return names().stream()
+        .filter(name -> name.base().equals(base))
+        .collect(ImmutableList.toImmutableList());
+  }
+
+  /**
+   * Adds an op.
+   *
+   * @throws IllegalArgumentException when the spec is wrong, or the name is taken in this registry
+   */
+  public Registration define(OpSpec spec) {
+    var entry = new Entry(spec);
+    entry.def();
+    var name = spec.name();
+    if (entries.putIfAbsent(name, entry) != null) {
+      throw new IllegalArgumentException(name + " is defined already");
+    }
+    return () -> entries.remove(name, entry);
+  }
+
+  /**
+   * Replaces the definition of an op of this registry; {@link Registration#close} restores it.
+   *
+   * @throws IllegalArgumentException when the new spec is wrong or there is no such op here
+   */
+  Registration replace(OpName name, UnaryOperator<OpSpec> change) {
+    @Nullable Entry old = entries.get(name);
+    if (old == null) {
+      throw new IllegalArgumentException("no op " + name + " to register for");
+    }
+    var changed = new Entry(change.apply(old.spec));
+    changed.def();
+    if (!entries.replace(name, old, changed)) {
+      throw new IllegalArgumentException(name + " was changed by another thread");
+    }
+    return () -> entries.replace(name, changed, old);
+  }
+
+  /** A spec, and its definition once somebody asked. */
+  private static final class Entry {
+    private final OpSpec spec;
+    private volatile @Nullable OpDef def;
+
+    Entry(OpSpec spec) {
+      this.spec = spec;
+    }
+
+    OpDef def() {
+      @Nullable OpDef known = def;
+      if (known == null) {
+        known = spec.resolve();
+        def = known;
+      }
+      return known;
+    }
+  }
+
+  /** A handle that takes a registration back. */
+  @FunctionalInterface
+  public interface Registration extends AutoCloseable {
+    /** Deregisters; further calls do nothing. */
+    @Override
+    void close();
+  }
+}

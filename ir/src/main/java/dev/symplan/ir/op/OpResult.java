@@ -1,0 +1,49 @@
+package dev.symplan.ir.op;
+
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.NoneType;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Type;
+import dev.symplan.ir.Value;
+import java.util.Optional;
+
+/**
+ * What a rule says of one result.
+ *
+ * @param view where the result's elements are, if they are another value's
+ */
+public record OpResult(Type type, Optional<View> view) {
+
+  /**
+   * A result that has no storage of its own.
+   *
+   * @param of the value whose storage it shares
+   * @param offset where its first element lies behind the first element of {@code of}, in elements
+   *     of {@code of}; may be negative only through {@code as_strided}
+   */
+  public record View(Value of, long offset) {}
+
+  /** A result in storage of its own. */
+  public static OpResult fresh(Type type) {
+    return new OpResult(type, Optional.empty());
+  }
+
+  /** A row-major result in storage of its own. */
+  public static OpResult fresh(DType dtype, ImmutableLongArray sizes) {
+    return fresh(TensorType.contiguous(dtype, sizes));
+  }
+
+  /** A result that is {@code of}'s storage, seen otherwise; it has {@code of}'s element type. */
+  public static OpResult view(
+      Value of, ImmutableLongArray sizes, ImmutableLongArray strides, long offset) {
+    var type = new TensorType(of.tensor().dtype(), sizes, strides, MemorySpace.ANY);
+    return new OpResult(type, Optional.of(new View(of, offset)));
+  }
+
+  /** A result that nothing can read. */
+  public static OpResult none() {
+    return fresh(NoneType.NONE);
+  }
+}

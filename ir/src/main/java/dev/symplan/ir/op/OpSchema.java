@@ -1,0 +1,109 @@
+package dev.symplan.ir.op;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What an op takes and gives, in PyTorch's schema language (torch/csrc/jit/frontend,
+ * aten/src/ATen/native/README.md).
+ *
+ * <p>{@code aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]}
+ */
+public final class OpSchema {
+  private final OpName name;
+  private final ImmutableList<Param> params;
+  private final ImmutableList<SchemaResult> results;
+  private final boolean parenthesizedResult;
+  private final ImmutableMap<String, Integer> index;
+
+  /**
+   * @param parenthesizedResult whether a single result is written in parentheses, as it must be when
+   *     it has a name
+   * @throws IllegalArgumentException when two parameters have the same name
+   */
+  public OpSchema(
+      OpName name,
+      ImmutableList<Param> params,
+      ImmutableList<SchemaResult> results,
+      boolean parenthesizedResult) {
+    this.name = name;
+    this.params = params;
+    this.results = results;
+    this.parenthesizedResult = parenthesizedResult;
+    var builder = ImmutableMap.<String, Integer>builder();
+    for (int i = 0; i < params.size(); i++) {
+      builder.put(params.get(i).name(), i);
+    }
+    this.index = builder.buildOrThrow();
+  }
+
+  public OpName name() {
+    return name;
+  }
+
+  public ImmutableList<Param> params() {
+    return params;
+  }
+
+  public ImmutableList<SchemaResult> results() {
+    return results;
+  }
+
+  public boolean hasParam(String param) {
+    return index.containsKey(param);
+  }
+
+  /**
+   * {@return the position of a parameter}
+   *
+   * @throws IllegalArgumentException when there is none of this name
+   */
+  public int indexOf(String param) {
+    @Nullable Integer position = index.get(param);
+    if (position == null) {
+      throw new IllegalArgumentException(
+          "%s has no parameter '%s'; it has %s".formatted(name, param, index.keySet()));
+    }
+    return position;
+  }
+
+  /** {@return whether the op writes one of its arguments} */
+  public boolean mutates() {
+    return params.stream().anyMatch(p -> p.alias().write());
+  }
+
+  /** {@return the schema as PyTorch writes it; parsing it gives an equal schema} */
+  @Override
+  public String toString() {
+    var out = new StringBuilder(name.toString()).append('(');
+    boolean star = false;
+    for (int i = 0; i < params.size(); i++) {
+      var param = params.get(i);
+      out.append(i > 0 ? ", " : "");
+      if (param.keywordOnly() && !star) {
+        star = true;
+        out.append("*, ");
+      }
+      out.append(param);
+    }
+    out.append(") -> ");
+    if (results.size() == 1 && !parenthesizedResult) {
+      return out.append(results.getFirst()).toString();
+    }
+    return out.append(
+            results.stream().map(Object::toString).collect(Collectors.joining(", ", "(", ")")))
+        .toString();
+  }
+
+  @Override
+  public boolean equals(@Nullable Object other) {
+    return other instanceof OpSchema that && toString().equals(that.toString());
+  }
+
+  @Override
+  public int hashCode() {
+    return toString().hashCode();
+  }
+}

@@ -1,0 +1,153 @@
+package dev.symplan.ir.op;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSet;
+import java.util.List;
+import java.util.Optional;
+
+/**
+ * The definition of an op before its schema text is read: what a table of ops is made of.
+ *
+ * <p>Names are checked against the schema by {@link #resolve}, not before, so that a table of
+ * hundreds of ops costs nothing at start.
+ */
+public record OpSpec(
+    String schemaText,
+    Optional<InferRule> rule,
+    ImmutableSet<OpTrait> traits,
+    ImmutableList<String> symmMemArgs,
+    ImmutableList<String> symmMemResults,
+    Optional<CollectiveSpec> collective) {
+
+  /** An op of which nothing but the schema is known. */
+  public static OpSpec of(String schemaText) {
+    return new OpSpec(
+        schemaText,
+        Optional.empty(),
+        ImmutableSet.of(),
+        ImmutableList.of(),
+        ImmutableList.of(),
+        Optional.empty());
+  }
+
+  public OpSpec rule(InferRule newRule) {
+    return new OpSpec(
+        schemaText, Optional.of(newRule), traits, symmMemArgs, symmMemResults, collective);
+  }
+
+  public OpSpec traits(OpTrait... newTraits) {
+    return new OpSpec(
+        schemaText, rule, ImmutableSet.copyOf(newTraits), symmMemArgs, symmMemResults, collective);
+  }
+
+  /** Parameters whose tensors must be in symmetric memory. */
+  public OpSpec symmMemArgs(List<String> params) {
+    return new OpSpec(
+        schemaText, rule, traits, ImmutableList.copyOf(params), symmMemResults, collective);
+  }
+
+  /** Results that must be in symmetric memory, by position ({@code "0"}) or name. */
+  public OpSpec symmMemResults(List<String> results) {
+    return new OpSpec(
+        schemaText, rule, traits, symmMemArgs, ImmutableList.copyOf(results), collective);
+  }
+
+  public OpSpec collective(CollectiveSpec spec) {
+    return new OpSpec(
+        schemaText, rule, traits, symmMemArgs, symmMemResults, Optional.of(spec));
+  }
+
+  /**
+   * {@return the name, read off the schema text without parsing the rest}
+   *
+   * @throws IllegalArgumentException when the text does not start with a name
+   */
+  public OpName name() {
+    int paren = schemaText.indexOf('(');
+    return OpName.parse((paren < 0 ? schemaText : schemaText.substring(0, paren)).strip());
+  }
+
+  /**
+   * {@return the op}
+   *
+   * @throws IllegalArgumentException when the schema is malformed or a registered name is not in it
+   */
+  public OpDef resolve() {
+    var schema = SchemaParser.parse(schemaText);
+    for (var param : symmMemArgs) {
+      checkTensorParam(schema, param);
+    }
+    for (var result : symmMemResults) {
+      checkTensorResult(schema, result);
+    }
+    var spec = collective.or(() -> customCollective(schema));
+    spec.ifPresent(c -> checkCollective(schema, c));
+    var opTraits = rule.isPresent() ? traits : ImmutableSet.<OpTrait>builder()
+        .addAll(traits).add(OpTrait.OPAQUE).build();
+    return new OpDef(
+        schema,
+        ImmutableSet.copyOf(symmMemArgs),
+        ImmutableSet.copyOf(symmMemResults),
+        spec,
+        rule,
+        opTraits);
+  }
+
+  private static void checkTensorParam(OpSchema schema, String param) {
+    var type = schema.params().get(schema.indexOf(param)).type();
+    if (!type.holdsTensors()) {
+      throw new IllegalArgumentException(
+          "%s: '%s' is of type %s; only tensors can be in symmetric memory"
+              .formatted(schema.name(), param, type));
+    }
+  }
+
+  private static void checkTensorResult(OpSchema schema, String result) {
+    var results = schema.results();
+    for (int i = 0; i < results.size(); i++) {
+      if ((result.equals(Integer.toString(i)) || result.equals(results.get(i).name()))
+          && results.get(i).type().holdsTensors()) {
+        return;
+      }
+    }
+    throw new IllegalArgumentException(
+        "%s has no tensor result '%s'; it gives %d, named by position from 0 or by name"
+            .formatted(schema.name(), result, results.size()));
+  }
+
+  /** An op with symmetric arguments communicates; its group is its only string parameter. */
+  private Optional<CollectiveSpec> customCollective(OpSchema schema) {
+    if (symmMemArgs.isEmpty() && symmMemResults.isEmpty()) {
+      return Optional.empty();
+    }
+    var strings =
+        schema.params().stream().filter(p -> p.type() == SchemaType.Base.STRING).toList();
+    if (strings.size() != 1) {
+      throw new IllegalArgumentException(
+          "%s has %d parameters of type str, so say which one names the group"
+              .formatted(schema.name(), strings.size()));
+    }
+    var operand =
+        symmMemArgs.isEmpty()
+            ? schema.params().stream()
+                .filter(p -> p.type().holdsTensors())
+                .map(Param::name)
+                .findFirst()
+                .orElse("")
+            : symmMemArgs.getFirst();
+    return Optional.of(
+        new CollectiveSpec(
+            CollectiveSpec.Kind.CUSTOM,
+            operand,
+            strings.getFirst().name(),
+            Optional.empty(),
+            Optional.empty()));
+  }
+
+  private static void checkCollective(OpSchema schema, CollectiveSpec spec) {
+    schema.indexOf(spec.group());
+    checkTensorParam(schema, spec.operand());
+    spec.reduceOp().ifPresent(schema::indexOf);
+    spec.into().ifPresent(param -> checkTensorParam(schema, param));
+  }
+}

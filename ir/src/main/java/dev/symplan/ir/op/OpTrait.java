@@ -1,0 +1,17 @@
+package dev.symplan.ir.op;
+
+/** What is known of an op beyond its types. */
+public enum OpTrait {
+  /** Each output element depends on the input elements at the same place only. */
+  ELEMENTWISE,
+  /** A matrix product: cost counts multiply-adds. */
+  MATMUL,
+  /** Gives the same value every time and reads nothing: may be moved and repeated freely. */
+  CREATION,
+  /** Must not be removed though nothing reads its results, nor run twice. */
+  SIDE_EFFECT,
+  /** {@code wait_tensor}: its result is its argument, finished. */
+  WAIT,
+  /** Imported from a type annotation only: plannable, not executable. */
+  OPAQUE
+}

@@ -1,0 +1,27 @@
+package dev.symplan.ir.op;
+
+import dev.symplan.ir.Arg;
+import java.util.Optional;
+
+/**
+ * A parameter of a schema.
+ *
+ * @param defaultText the default as written, so that a schema prints as it was
+ * @param keywordOnly whether it stands behind the {@code *}
+ */
+public record Param(
+    String name,
+    SchemaType type,
+    AliasInfo alias,
+    Optional<Arg> defaultValue,
+    String defaultText,
+    boolean keywordOnly) {
+
+  @Override
+  public String toString() {
+    return SchemaPrinter.typed(type, alias)
+        + " "
+        + name
+        + (defaultValue.isPresent() ? "=" + defaultText : "");
+  }
+}

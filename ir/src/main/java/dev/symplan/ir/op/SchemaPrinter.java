@@ -1,0 +1,24 @@
+package dev.symplan.ir.op;
+
+/** Where an alias annotation stands: behind the innermost element type, as PyTorch writes it. */
+final class SchemaPrinter {
+  private SchemaPrinter() {}
+
+  /** {@return for example {@code Tensor(a!)}, {@code Tensor(a!)[]}, {@code Tensor(a)?}} */
+  static String typed(SchemaType type, AliasInfo alias) {
+    if (!alias.isPresent()) {
+      return type.toString();
+    }
+    return switch (type) {
+      case SchemaType.OptionalOf(SchemaType element) -> typed(element, alias) + "?";
+      case SchemaType.ListOf list ->
+          typed(list.element(), alias)
+              + list.toString().substring(list.element().toString().length());
+      case SchemaType.Base _,
+          SchemaType.TupleOf _,
+          SchemaType.GenericOf _,
+          SchemaType.Named _ ->
+          type.toString() + alias;
+    };
+  }
+}

@@ -1,0 +1,13 @@
+package dev.symplan.ir.op.aten;
+
+import dev.symplan.ir.op.OpSpec;
+import java.util.stream.Stream;
+
+/** Every op that needs no declaration. */
+public final class BuiltinOps {
+  private BuiltinOps() {}
+
+  public static Stream<OpSpec> all() {
+    return Stream.of(CollectiveOps.all()).flatMap(s -> s);
+  }
+}
