@@ -8,6 +8,6 @@ public final class BuiltinOps {
   private BuiltinOps() {}
 
   public static Stream<OpSpec> all() {
-    return Stream.of(CollectiveOps.all()).flatMap(s -> s);
+    return Stream.of(CollectiveOps.all(), SymplanOps.all()).flatMap(s -> s);
   }
 }

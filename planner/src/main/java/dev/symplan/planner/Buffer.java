@@ -1,0 +1,40 @@
+package dev.symplan.planner;
+
+/**
+ * A stretch of memory that holds one storage for part of the program.
+ *
+ * @param name the value that it is first written as
+ * @param symmetric whether peers or a symmetric window need it at the same offset on every rank;
+ *     false for local buffers, also when they lie in a hole of the symmetric arena
+ * @param offset bytes from the start of the arena; for external buffers, the input's or output's
+ *     position in the graph's signature
+ * @param bytes its size; 0 only for empty tensors
+ * @param first the step that first writes it; -1 where it holds data before the program
+ * @param last the last step that reads or writes it, remote ranks and unfinished collectives
+ *     included; the number of steps where it holds data after the program
+ */
+public record Buffer(
+    String name, Arena arena, boolean symmetric, long offset, long bytes, int first, int last) {
+
+  /** What every buffer's offset is a multiple of, in bytes: a cache line of the GPU. */
+  public static final long ALIGNMENT = 128;
+
+  public Buffer {
+    if (offset < 0 || bytes < 0) {
+      throw new IllegalArgumentException("buffer %s: negative offset or size".formatted(name));
+    }
+    if (symmetric && arena != Arena.SYMMETRIC) {
+      throw new IllegalArgumentException(
+          "buffer %s is symmetric but lies in %s memory".formatted(name, arena.text()));
+    }
+    if (first < -1 || last < first) {
+      throw new IllegalArgumentException(
+          "buffer %s lives from step %d to %d".formatted(name, first, last));
+    }
+  }
+
+  /** {@return the first byte behind it} */
+  public long end() {
+    return offset + bytes;
+  }
+}

@@ -1,0 +1,54 @@
+package dev.symplan.planner;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+
+/**
+ * One collective, decided.
+ *
+ * @param op its index in the graph; all ranks have the same collectives in the same order
+ * @param group the name of its process group
+ * @param reduceOp the reduction; empty where there is none
+ * @param root the group rank that a broadcast comes from; -1 where there is none
+ * @param operands value ids, one for each tensor (several when coalesced), contiguous or, for
+ *     all_reduce, dense
+ * @param results value ids, one for each operand
+ * @param stream where it runs
+ * @param startBarrier whether the ranks of the group meet before peers' memory is touched
+ * @param endBarrier whether they meet after
+ * @param inPlace whether each result lies where its operand does
+ * @param verdicts one for each variant of the kind, the chosen one among them
+ * @param args how each operand and result is realized
+ */
+public record CollectivePlan(
+    int op,
+    Kind kind,
+    String group,
+    String reduceOp,
+    int root,
+    ImmutableList<Integer> operands,
+    ImmutableList<Integer> results,
+    Variant variant,
+    Stream stream,
+    boolean startBarrier,
+    boolean endBarrier,
+    boolean inPlace,
+    ImmutableList<Verdict> verdicts,
+    ImmutableList<ArgDecision> args) {
+
+  public CollectivePlan {
+    if (!variant.implementsKind(kind)) {
+      throw new IllegalArgumentException("%s is no variant of %s".formatted(variant, kind));
+    }
+  }
+
+  /** {@return the verdict on the chosen variant} */
+  public Verdict verdict() {
+    return verdicts.stream().filter(Verdict::chosen).findFirst().orElseThrow();
+  }
+
+  /** {@return whether compute may run between its start and its join} */
+  public boolean isAsync() {
+    return stream != Stream.COMPUTE;
+  }
+}

@@ -1,0 +1,58 @@
+package dev.symplan.planner;
+
+import dev.symplan.ir.Program;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.planner.io.ProgramReader;
+import dev.symplan.planner.pass.Pipeline;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * Compiles graphs into plans.
+ *
+ * <pre>{@code
+ * Plan plan = Compiler.forTarget(Target.H200_X4).compile(Path.of("mlp.graph"));
+ * }</pre>
+ */
+public final class Compiler {
+  private final Target target;
+  private final CompileOptions options;
+
+  private Compiler(Target target, CompileOptions options) {
+    this.target = target;
+    this.options = options;
+  }
+
+  public static Compiler forTarget(Target target) {
+    return new Compiler(target, CompileOptions.DEFAULT);
+  }
+
+  /** {@return a compiler with other options} */
+  public Compiler with(CompileOptions newOptions) {
+    return new Compiler(target, newOptions);
+  }
+
+  /**
+   * {@return the verified plan of a graph file, FX text or case directory}
+   *
+   * @throws dev.symplan.ir.diag.CompileException when the input or the options are wrong
+   */
+  public Plan compile(Path input) {
+    var warnings = new ArrayList<Diagnostic>();
+    return compile(ProgramReader.read(input, options, warnings::add), warnings);
+  }
+
+  /**
+   * {@return the verified plan of a program}
+   *
+   * @throws dev.symplan.ir.diag.CompileException when the program or the options are wrong
+   */
+  public Plan compile(Program program) {
+    return compile(program, List.of());
+  }
+
+  private Plan compile(Program program, List<Diagnostic> warnings) {
+    return Pipeline.run(program, target, options, warnings);
+  }
+}

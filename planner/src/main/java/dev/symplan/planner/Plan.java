@@ -1,0 +1,60 @@
+package dev.symplan.planner;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.ProcessGroup;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.op.OpDef;
+
+/**
+ * A compiled program: where every tensor lives, and which algorithm each collective runs.
+ *
+ * <p>Immutable, and verified: {@link Compiler} never gives out a plan that breaks a rule, and a plan
+ * read from a file is verified again.
+ *
+ * @param name the graph's name
+ * @param declarations the ops that the program declared itself
+ * @param rankPlans one for each different graph; a single one where all ranks run the same
+ * @param planOfRank for each rank, an index into {@code rankPlans}
+ * @param symmetric the symmetric arena, the same on every rank
+ * @param digest SHA-256 of what the ranks must agree on, in hexadecimal: arena size, symmetric
+ *     buffers, and the order, variants, groups and offsets of the collectives
+ * @param warnings what the compiler noticed; not part of the plan file
+ */
+public record Plan(
+    String name,
+    Target target,
+    ImmutableList<ProcessGroup> groups,
+    ImmutableList<OpDef> declarations,
+    ImmutableList<RankPlan> rankPlans,
+    ImmutableIntArray planOfRank,
+    ArenaSize symmetric,
+    String digest,
+    ImmutableList<Diagnostic> warnings) {
+
+  public Plan {
+    if (rankPlans.isEmpty() || planOfRank.isEmpty()) {
+      throw new IllegalArgumentException("a plan has at least one rank");
+    }
+  }
+
+  public int worldSize() {
+    return planOfRank.length();
+  }
+
+  public RankPlan forRank(int rank) {
+    return rankPlans.get(planOfRank.get(rank));
+  }
+
+  /**
+   * {@return the group called so}
+   *
+   * @throws IllegalArgumentException when there is none
+   */
+  public ProcessGroup group(String groupName) {
+    return groups.stream()
+        .filter(g -> g.name().equals(groupName))
+        .findFirst()
+        .orElseThrow(() -> new IllegalArgumentException("no group " + groupName));
+  }
+}

@@ -1,0 +1,45 @@
+package dev.symplan.planner;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Graph;
+import dev.symplan.ir.Value;
+
+/**
+ * The plan of the ranks that run one graph.
+ *
+ * @param graph the planned graph: functional, with the copies that staging needs as ops of their own
+ * @param placements where each value is, by value id
+ * @param local the local arena; its bound counts what the holes of the symmetric arena cannot take
+ */
+public record RankPlan(
+    Graph graph,
+    ImmutableList<Placement> placements,
+    ImmutableList<Buffer> buffers,
+    ImmutableList<Step> steps,
+    ImmutableList<CollectivePlan> collectives,
+    ArenaSize local) {
+
+  public RankPlan {
+    if (placements.size() != graph.valueCount()) {
+      throw new IllegalArgumentException(
+          "%d placements for %d values".formatted(placements.size(), graph.valueCount()));
+    }
+  }
+
+  public Placement placement(Value value) {
+    return placements.get(value.id());
+  }
+
+  /**
+   * {@return the buffer of a value that has one}
+   *
+   * @throws IllegalArgumentException for numbers and None
+   */
+  public Buffer buffer(Value value) {
+    var placement = placement(value);
+    if (!placement.exists()) {
+      throw new IllegalArgumentException(value.name() + " has no memory");
+    }
+    return buffers.get(placement.buffer());
+  }
+}

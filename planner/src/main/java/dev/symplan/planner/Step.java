@@ -1,0 +1,28 @@
+package dev.symplan.planner;
+
+/**
+ * One entry of a rank's issue order.
+ *
+ * <p>A step on {@link Stream#COMPUTE} runs after the steps before it on that stream. A collective
+ * started on a side stream runs after every compute step issued before its start, and is finished
+ * for compute from its join on; between the two it runs beside compute.
+ */
+public sealed interface Step {
+
+  /**
+   * A local op, on the compute stream.
+   *
+   * @param op its index in the graph
+   */
+  record Compute(int op) implements Step {}
+
+  /**
+   * A collective is issued; on the compute stream it is also finished here.
+   *
+   * @param collective its index in {@link RankPlan#collectives}
+   */
+  record Start(int collective) implements Step {}
+
+  /** Compute goes on only when the collective is finished; there is none on the compute stream. */
+  record Join(int collective) implements Step {}
+}

@@ -1,0 +1,5 @@
+/** Plans as files. */
+@NullMarked
+package dev.symplan.planner.io;
+
+import org.jspecify.annotations.NullMarked;

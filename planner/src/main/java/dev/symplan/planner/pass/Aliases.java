@@ -1,0 +1,162 @@
+package dev.symplan.planner.pass;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.Graph;
+import dev.symplan.ir.Op;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.op.OpResult;
+import dev.symplan.ir.op.OpTrait;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+/**
+ * Which values are views of the same storage, and where in it each begins.
+ *
+ * <p>A storage is what one op writes, or one input brings: the unit that gets memory.
+ */
+final class Aliases {
+
+  /**
+   * Memory that one op or input defines.
+   *
+   * @param def the op that writes it first; -1 for an input
+   * @param value the value that it is defined as
+   * @param bytes from its first to its last byte
+   */
+  record Storage(int id, int def, Value value, long bytes) {
+    boolean isInput() {
+      return def < 0;
+    }
+  }
+
+  private final Graph graph;
+  private final int[] storageOf;
+  private final long[] offsetOf;
+  private final boolean[] isView;
+  private final List<Storage> storages = new ArrayList<>();
+
+  private Aliases(Graph graph) {
+    this.graph = graph;
+    this.storageOf = new int[graph.valueCount()];
+    this.offsetOf = new long[graph.valueCount()];
+    this.isView = new boolean[graph.ops().size()];
+    Arrays.fill(storageOf, -1);
+  }
+
+  static Aliases of(Graph graph) {
+    var aliases = new Aliases(graph);
+    graph.inputs().forEach(input -> aliases.define(input, -1));
+    for (int i = 0; i < graph.ops().size(); i++) {
+      aliases.visit(graph.ops().get(i), i);
+    }
+    return aliases;
+  }
+
+  private void define(Value value, int def) {
+    if (value.type() instanceof TensorType tensor) {
+      storageOf[value.id()] = storages.size();
+      storages.add(new Storage(storages.size(), def, value, tensor.storageBytes()));
+    }
+  }
+
+  private void visit(Op op, int index) {
+    var inferred = op.infer();
+    boolean onlyViews = !op.def().has(OpTrait.SIDE_EFFECT) && !op.def().schema().mutates();
+    for (int i = 0; i < op.results().size(); i++) {
+      var value = op.results().get(i);
+      if (!value.isTensor()) {
+        continue;
+      }
+      var view = inferred.get(i).view();
+      if (view.isPresent()) {
+        share(op, value, view.get());
+      } else {
+        define(value, index);
+        onlyViews = false;
+      }
+    }
+    isView[index] = onlyViews && !op.results().isEmpty();
+  }
+
+  private void share(Op op, Value value, OpResult.View view) {
+    int base = storageOf[view.of().id()];
+    long offset =
+        offsetOf[view.of().id()] + view.offset() * view.of().tensor().dtype().bytes();
+    if (offset < 0 || offset + value.tensor().storageBytes() > storages.get(base).bytes()) {
+      throw new CompileException(
+          Diagnostic.error(
+              DiagnosticCode.TYPE_MISMATCH,
+              op.span(),
+              "%s reaches outside the memory of '%s'"
+                  .formatted(op.def().name(), storages.get(base).value().name()),
+              "it has %d bytes; the view takes bytes %d to %d"
+                  .formatted(
+                      storages.get(base).bytes(),
+                      offset,
+                      offset + value.tensor().storageBytes())));
+    }
+    storageOf[value.id()] = base;
+    offsetOf[value.id()] = offset;
+  }
+
+  Graph graph() {
+    return graph;
+  }
+
+  ImmutableList<Storage> storages() {
+    return ImmutableList.copyOf(storages);
+  }
+
+  int count() {
+    return storages.size();
+  }
+
+  Storage storage(int id) {
+    return storages.get(id);
+  }
+
+  /** {@return the storage of a tensor} */
+  Storage of(Value value) {
+    return storages.get(storageOf[value.id()]);
+  }
+
+  /** {@return the storage's number, or -1 for what has none} */
+  int id(Value value) {
+    return storageOf[value.id()];
+  }
+
+  /** {@return where the value begins in its storage, in bytes} */
+  long offset(Value value) {
+    return offsetOf[value.id()];
+  }
+
+  /** {@return whether the value is all of its storage} */
+  boolean isWhole(Value value) {
+    return offset(value) == 0 && value.tensor().storageBytes() == of(value).bytes();
+  }
+
+  /** {@return whether an op does nothing at run time: its results are views} */
+  boolean isView(int op) {
+    return isView[op];
+  }
+
+  /** {@return for each storage, whether a graph output is in it} */
+  boolean[] escaping() {
+    var escapes = new boolean[storages.size()];
+    for (Arg output : graph.outputs()) {
+      output.forEachValue(
+          value -> {
+            if (id(value) >= 0) {
+              escapes[id(value)] = true;
+            }
+          });
+    }
+    return escapes;
+  }
+}

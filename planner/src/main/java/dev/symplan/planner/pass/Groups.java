@@ -1,0 +1,111 @@
+package dev.symplan.planner.pass;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
+import com.google.common.collect.Maps;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.Graph;
+import dev.symplan.ir.ProcessGroup;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.DiagnosticSink;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/** Checks that the groups of a program's collectives fit the ranks that run them. */
+final class Groups {
+  private final ImmutableMap<String, ProcessGroup> byName;
+  private final DiagnosticSink sink;
+
+  private Groups(ImmutableList<ProcessGroup> groups, DiagnosticSink sink) {
+    this.byName = Maps.uniqueIndex(groups, ProcessGroup::name);
+    this.sink = sink;
+  }
+
+  /** Reports what does not fit. */
+  static void check(
+      ImmutableList<ProcessGroup> groups,
+      List<Graph> graphOfRank,
+      DiagnosticSink sink) {
+    var checker = new Groups(groups, sink);
+    for (var group : groups) {
+      if (group.maxRank() >= graphOfRank.size()) {
+        checker.report(
+            null,
+            "group '%s' names rank %d, but there are %d ranks"
+                .formatted(group.name(), group.maxRank(), graphOfRank.size()),
+            "give --ranks %d, or shorten the group".formatted(group.maxRank() + 1));
+      }
+    }
+    for (var graph : graphOfRank.stream().distinct().toList()) {
+      for (var collective : Collective.allOf(graph.ops())) {
+        checker.check(collective, graph, graphOfRank);
+      }
+    }
+  }
+
+  private void check(Collective collective, Graph graph, List<Graph> graphOfRank) {
+    @Nullable ProcessGroup group = byName.get(collective.group());
+    if (group == null) {
+      report(
+          collective,
+          "'%s' uses group '%s', which is not declared"
+              .formatted(collective.name(), collective.group()),
+          "groups: " + byName.keySet());
+      return;
+    }
+    for (int rank = 0; rank < graphOfRank.size(); rank++) {
+      if (graphOfRank.get(rank) == graph && group.partOf(rank).isEmpty()) {
+        report(
+            collective,
+            "rank %d runs '%s' but is not in group '%s'"
+                .formatted(rank, collective.name(), group.name()),
+            "give the group a part for every rank: group %s = [0, 1], [2, 3]"
+                .formatted(group.name()));
+        return;
+      }
+    }
+    checkSize(collective, group);
+    if (collective.kind() == Kind.BROADCAST
+        && (collective.root() < 0 || collective.root() >= group.size())) {
+      report(
+          collective,
+          "'%s' broadcasts from group rank %d, but group '%s' has %d ranks"
+              .formatted(
+                  collective.name(), collective.root(), group.name(), group.size()),
+          "");
+    }
+  }
+
+  private void checkSize(Collective collective, ProcessGroup group) {
+    var schema = collective.op().def().schema();
+    if (schema.hasParam("group_size")
+        && collective.op().arg("group_size") instanceof Arg.Int(long size)
+        && size != group.size()) {
+      report(
+          collective,
+          "'%s' is for a group of %d, but group '%s' has %d ranks"
+              .formatted(collective.name(), size, group.name(), group.size()),
+          "");
+    }
+    if (collective.kind() == Kind.ALL_TO_ALL
+        && schema.hasParam("output_split_sizes")
+        && collective.op().arg("output_split_sizes") instanceof Arg.Seq(var splits)
+        && !splits.isEmpty()
+        && splits.size() != group.size()) {
+      report(
+          collective,
+          "'%s' splits into %d, but group '%s' has %d ranks"
+              .formatted(collective.name(), splits.size(), group.name(), group.size()),
+          "");
+    }
+  }
+
+  private void report(@Nullable Collective collective, String message, String hint) {
+    var span =
+        collective == null ? Span.NONE : collective.op().span();
+    sink.report(Diagnostic.error(DiagnosticCode.BAD_GROUP, span, message, hint));
+  }
+}

@@ -1,0 +1,217 @@
+package dev.symplan.planner.pass;
+
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.Op;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.op.OpTrait;
+import dev.symplan.planner.Arena;
+import dev.symplan.planner.Variant;
+import java.util.Arrays;
+
+/**
+ * When each storage of a rank holds data, in steps, and which storages take another's place.
+ *
+ * <p>What an unfinished collective reads or writes is in use until its join. Peers touch a rank's
+ * memory only between the barriers of a collective that the rank itself takes part in, so they need
+ * no more than that.
+ */
+final class Liveness {
+  private final Realize.Realized graph;
+  private final Aliases aliases;
+  private final Schedule schedule;
+  private final int[] first;
+  private final int[] last;
+  private final int[] lastOp;
+  private final int[] lastByOthers;
+  private final int[] parent;
+
+  private Liveness(Realize.Realized graph, Schedule schedule) {
+    this.graph = graph;
+    this.aliases = graph.aliases();
+    this.schedule = schedule;
+    int count = aliases.count();
+    this.first = new int[count];
+    this.last = new int[count];
+    this.lastOp = new int[count];
+    this.lastByOthers = new int[count];
+    this.parent = new int[count];
+    Arrays.fill(first, Integer.MAX_VALUE);
+    Arrays.fill(last, -1);
+    Arrays.fill(lastOp, -1);
+    Arrays.fill(lastByOthers, -1);
+    Arrays.setAll(parent, i -> i);
+  }
+
+  static Liveness of(Realize.Realized graph, Schedule schedule) {
+    var liveness = new Liveness(graph, schedule);
+    liveness.collect();
+    return liveness;
+  }
+
+  private void collect() {
+    int end = schedule.steps().size();
+    for (int storage = 0; storage < aliases.count(); storage++) {
+      if (graph.pinned()[storage]) {
+        touch(storage, -1, -1, end);
+      }
+    }
+    int k = 0;
+    var ops = graph.graph().ops();
+    for (int i = 0; i < ops.size(); i++) {
+      if (schedule.stepOfOp()[i] < 0) {
+        continue;
+      }
+      boolean collective =
+          k < graph.collectives().size() && graph.collectives().get(k).index() == i;
+      int from = schedule.stepOfOp()[i];
+      int to = collective ? schedule.endStep()[k++] : from;
+      int op = i;
+      ops.get(i).forEachOperand(value -> touch(aliases.id(value), op, from, to));
+      ops.get(i).results().forEach(value -> touch(aliases.id(value), op, from, to));
+    }
+    for (Arg output : graph.graph().outputs()) {
+      output.forEachValue(value -> touch(aliases.id(value), -1, end, end));
+    }
+  }
+
+  private void touch(int storage, int op, int from, int to) {
+    if (storage < 0) {
+      return;
+    }
+    first[storage] = Math.min(first[storage], from);
+    if (to > last[storage]) {
+      if (op != lastOp[storage]) {
+        lastByOthers[storage] = last[storage];
+      }
+      last[storage] = to;
+      lastOp[storage] = op;
+    } else if (op != lastOp[storage]) {
+      lastByOthers[storage] = Math.max(lastByOthers[storage], to);
+    }
+  }
+
+  /** {@return whether the results of a collective can take the places of its operands} */
+  boolean canBeInPlace(int k, Variant variant) {
+    var collective = graph.collectives().get(k);
+    if (!variant.allowsInPlace(collective.kind())) {
+      return false;
+    }
+    for (int i = 0; i < collective.operands().size(); i++) {
+      var operand = collective.operands().get(i);
+      var result = collective.results().get(i);
+      int from = aliases.id(operand);
+      if (!diesIn(operand, collective.index(), schedule.startStep()[k])
+          || !aliases.isWhole(operand)
+          || operand.tensor().storageBytes() != result.tensor().storageBytes()
+          || graph.arenas()[from] != graph.arenas()[aliases.id(result)]
+          || collective.operands().stream().filter(v -> aliases.id(v) == from).count() > 1) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  void mergeCollective(int k) {
+    var collective = graph.collectives().get(k);
+    for (int i = 0; i < collective.operands().size(); i++) {
+      merge(collective.operands().get(i), collective.results().get(i));
+    }
+  }
+
+  /**
+   * Lets elementwise results take the place of an operand that nothing reads later.
+   *
+   * @param symmetricToo whether symmetric storages may take part, which all ranks must do alike
+   */
+  void mergeElementwise(boolean symmetricToo) {
+    for (int i = 0; i < graph.graph().ops().size(); i++) {
+      var op = graph.graph().ops().get(i);
+      if (schedule.stepOfOp()[i] >= 0
+          && op.def().has(OpTrait.ELEMENTWISE)
+          && op.results().size() == 1
+          && op.results().getFirst().isTensor()) {
+        mergeOne(op, i, symmetricToo);
+      }
+    }
+  }
+
+  private void mergeOne(Op op, int index, boolean symmetricToo) {
+    var result = op.result();
+    int to = aliases.id(result);
+    if (graph.arenas()[to] != Arena.LOCAL
+        && !(symmetricToo && graph.arenas()[to] == Arena.SYMMETRIC)) {
+      return;
+    }
+    for (var arg : op.args()) {
+      if (arg instanceof Arg.Ref(Value operand)
+          && operand.isTensor()
+          && graph.arenas()[aliases.id(operand)] == graph.arenas()[to]
+          && aliases.isWhole(operand)
+          && aliases.of(result).value().id() == result.id()
+          && sameLayout(operand.tensor(), result.tensor())
+          && diesIn(operand, index, schedule.stepOfOp()[index])
+          && readsOnlyAs(op, operand)) {
+        merge(operand, result);
+        return;
+      }
+    }
+  }
+
+  /** Whether the op reads the storage through this layout only, so element by element. */
+  private boolean readsOnlyAs(Op op, Value operand) {
+    boolean[] only = {true};
+    op.forEachOperand(
+        value -> {
+          if (aliases.id(value) == aliases.id(operand)) {
+            only[0] &=
+                aliases.isWhole(value) && sameLayout(value.tensor(), operand.tensor());
+          }
+        });
+    return only[0];
+  }
+
+  private static boolean sameLayout(TensorType a, TensorType b) {
+    return a.sizes().equals(b.sizes())
+        && a.strides().equals(b.strides())
+        && a.dtype().bytes() == b.dtype().bytes()
+        && a.isDense();
+  }
+
+  /** Whether an op is the last to use a storage, which nobody else uses from {@code step} on. */
+  private boolean diesIn(Value value, int op, int step) {
+    int storage = aliases.id(value);
+    return !graph.pinned()[storage]
+        && lastOp[storage] == op
+        && lastByOthers[storage] < step
+        && last[storage] < schedule.steps().size();
+  }
+
+  private void merge(Value operand, Value result) {
+    parent[root(aliases.id(result))] = root(aliases.id(operand));
+  }
+
+  /** {@return the storage whose place this one takes} */
+  int root(int storage) {
+    int root = storage;
+    while (parent[root] != root) {
+      root = parent[root];
+    }
+    while (parent[storage] != root) {
+      int next = parent[storage];
+      parent[storage] = root;
+      storage = next;
+    }
+    return root;
+  }
+
+  /** {@return the first step that uses a storage; -1 where it holds data from the start} */
+  int first(int storage) {
+    return first[storage];
+  }
+
+  /** {@return the last step that uses it; the number of steps where the caller reads it} */
+  int last(int storage) {
+    return last[storage];
+  }
+}

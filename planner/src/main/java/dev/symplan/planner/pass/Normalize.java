@@ -1,0 +1,197 @@
+package dev.symplan.planner.pass;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.Graph;
+import dev.symplan.ir.Op;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.OpDef;
+import dev.symplan.ir.op.OpName;
+import dev.symplan.ir.op.OpRegistry;
+import dev.symplan.ir.op.OpSchema;
+import dev.symplan.ir.op.OpTrait;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * Takes importer quirks away: in-place, {@code _out} and {@code _autograd} collectives become the
+ * functional ones, and what nothing reads goes.
+ *
+ * <p>A collective that wrote into its argument becomes functional, and what read the argument reads
+ * the result; where the argument's memory is seen by others (a graph input, other views), the result
+ * is copied back into it.
+ */
+final class Normalize {
+  private static final OpDef WAIT = builtin("_c10d_functional::wait_tensor");
+  private static final OpDef COPY = builtin("aten::copy_");
+
+  private final Graph graph;
+  private final Aliases aliases;
+  private final Rewriter rewriter;
+  private final int[] lastUse;
+
+  private Normalize(Graph graph) {
+    this.graph = graph;
+    this.aliases = Aliases.of(graph);
+    this.rewriter = new Rewriter(graph);
+    this.lastUse = lastUses(graph);
+  }
+
+  static Graph run(Graph graph) {
+    return removeDeadCode(new Normalize(graph).functionalize());
+  }
+
+  private static OpDef builtin(String name) {
+    return OpRegistry.global().get(name);
+  }
+
+  private static int[] lastUses(Graph graph) {
+    var last = new int[graph.valueCount()];
+    for (int i = 0; i < graph.ops().size(); i++) {
+      int position = i;
+      graph.ops().get(i).forEachOperand(value -> last[value.id()] = position);
+    }
+    graph
+        .outputs()
+        .forEach(output -> output.forEachValue(value -> last[value.id()] = Integer.MAX_VALUE));
+    return last;
+  }
+
+  private Graph functionalize() {
+    for (int i = 0; i < graph.ops().size(); i++) {
+      var op = graph.ops().get(i);
+      var collective = Collective.of(op, i);
+      if (collective.isPresent() && op.def().schema().mutates()
+          && collective.get().kind() != Kind.CUSTOM) {
+        makeFunctional(collective.get());
+      } else if (op.def().name().namespace().equals("_c10d_functional_autograd")) {
+        var name = op.def().name();
+        var plain = functionalOf(op, new OpName("_c10d_functional", name.name(), name.overload()));
+        rewriter.emit(op, plain, rewriter.now(op.args()));
+      } else {
+        rewriter.keep(op);
+      }
+    }
+    return rewriter.finish(rewriter.now(graph.outputs()));
+  }
+
+  private void makeFunctional(Collective collective) {
+    var op = collective.op();
+    var name = op.def().name();
+    var functional = name.name().replaceFirst("(_out|_)$", "");
+    var def = functionalOf(op, new OpName("_c10d_functional", functional, ""));
+    var written = written(op);
+    var made = rewriter.emit(op, def, matchArgs(op, def.schema()));
+    for (int i = 0; i < written.size(); i++) {
+      var target = written.get(i);
+      var result = made.results().get(i);
+      if (seenByOthers(target, op.results().get(i), collective.index())) {
+        var waited = call(WAIT, result, result.name() + "_done");
+        var back = rewriter.now(target);
+        rewriter.insert(
+            COPY,
+            ImmutableList.of(new Arg.Ref(back), new Arg.Ref(waited), new Arg.Bool(false)),
+            result.name() + "_back",
+            back.type(),
+            op.span());
+        rewriter.replace(op.results().get(i), back);
+      } else {
+        rewriter.replace(target, result);
+      }
+    }
+  }
+
+  private Value call(OpDef def, Value operand, String name) {
+    return rewriter.insert(
+        def, ImmutableList.of(new Arg.Ref(operand)), name, operand.type(), operand.span());
+  }
+
+  private static OpDef functionalOf(Op op, OpName name) {
+    return OpRegistry.global()
+        .find(name)
+        .orElseThrow(
+            () ->
+                new CompileException(
+                    Diagnostic.error(
+                        DiagnosticCode.UNSUPPORTED,
+                        op.span(),
+                        "%s has no functional form %s".formatted(op.def().name(), name))));
+  }
+
+  /** The arguments that the functional form takes, by name; what it does not take is left out. */
+  private ImmutableList<Arg> matchArgs(Op op, OpSchema functional) {
+    var args = ImmutableList.<Arg>builder();
+    for (var param : functional.params()) {
+      args.add(
+          op.def().schema().hasParam(param.name())
+              ? rewriter.now(op.arg(param.name()))
+              : param.defaultValue().orElse(Arg.None.NONE));
+    }
+    return args.build();
+  }
+
+  /** The tensors that the op writes into, one for each of its results. */
+  private static List<Value> written(Op op) {
+    var values = new ArrayList<Value>();
+    var params = op.def().schema().params();
+    for (int i = 0; i < params.size(); i++) {
+      if (params.get(i).alias().write()) {
+        op.args().get(i).forEachValue(values::add);
+      }
+    }
+    return values;
+  }
+
+  /** Whether somebody reads the memory of {@code target} other than as {@code target} itself. */
+  private boolean seenByOthers(Value target, Value result, int at) {
+    int storage = aliases.id(target);
+    if (aliases.storage(storage).isInput()) {
+      return true;
+    }
+    for (var op : graph.ops()) {
+      for (var value : op.results()) {
+        if (aliases.id(value) == storage
+            && value.id() != target.id()
+            // What is defined from here on reads the target or the result, and so the new value.
+            && value.id() < result.id()
+            && lastUse[value.id()] > at) {
+          return true;
+        }
+      }
+    }
+    return !aliases.isWhole(target);
+  }
+
+  private static Graph removeDeadCode(Graph graph) {
+    var live = new boolean[graph.valueCount()];
+    graph.outputs().forEach(output -> output.forEachValue(value -> live[value.id()] = true));
+    var keep = new boolean[graph.ops().size()];
+    for (int i = graph.ops().size() - 1; i >= 0; i--) {
+      var op = graph.ops().get(i);
+      keep[i] =
+          mustStay(op) || op.results().stream().anyMatch(result -> live[result.id()]);
+      if (keep[i]) {
+        op.forEachOperand(value -> live[value.id()] = true);
+      }
+    }
+    var rewriter = new Rewriter(graph);
+    for (int i = 0; i < keep.length; i++) {
+      if (keep[i]) {
+        rewriter.keep(graph.ops().get(i));
+      }
+    }
+    return rewriter.finish(rewriter.now(graph.outputs()));
+  }
+
+  /** Other ranks take part in a collective whether or not this one reads its result. */
+  private static boolean mustStay(Op op) {
+    return op.def().has(OpTrait.SIDE_EFFECT)
+        || op.def().has(OpTrait.OPAQUE)
+        || op.def().schema().mutates()
+        || (op.def().collective().isPresent() && !op.def().has(OpTrait.WAIT));
+  }
+}

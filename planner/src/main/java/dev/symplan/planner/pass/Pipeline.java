@@ -1,0 +1,263 @@
+package dev.symplan.planner.pass;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.Graph;
+import dev.symplan.ir.ProcessGroup;
+import dev.symplan.ir.Program;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.DiagnosticSink;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.planner.CollectivePlan;
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.RankPlan;
+import dev.symplan.planner.Target;
+import dev.symplan.planner.Variant;
+import dev.symplan.planner.cost.CostModel;
+import dev.symplan.planner.pass.Realize.Realized;
+import dev.symplan.planner.pass.Select.Selection;
+import dev.symplan.planner.verify.PlanVerifier;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.ToIntFunction;
+
+/**
+ * From graphs to a plan: the passes, in order.
+ *
+ * <ol>
+ *   <li>{@link Normalize} first, so that the others see functional graphs only.
+ *   <li>{@link Aliases}: storages, and what shares them.
+ *   <li>{@link Select} needs to know what could be realized ({@link Slots}) and overlapped ({@link
+ *       Overlap}), as copies and hidden time decide which variant is cheapest.
+ *   <li>{@link Realize} puts in the copies that the selected variants need; the graph is final.
+ *   <li>{@link Schedule} orders the final graph.
+ *   <li>{@link Liveness} and {@link Allocate} need the order.
+ *   <li>{@link PlanVerifier} checks the finished plan against rules of its own.
+ * </ol>
+ */
+public final class Pipeline {
+  private final Target target;
+  private final CompileOptions options;
+  private final SpaceChoice spaces;
+  private final CostModel costs;
+
+  private Pipeline(Target target, CompileOptions options) {
+    this.target = target;
+    this.options = options;
+    this.spaces = new SpaceChoice(options);
+    this.costs = new CostModel(target);
+  }
+
+  /**
+   * {@return the plan of a program}
+   *
+   * @throws CompileException when the program or the options are wrong
+   * @throws IllegalStateException when the plan breaks a rule: an error of the planner's
+   */
+  public static Plan run(
+      Program program, Target target, CompileOptions options, List<Diagnostic> warnings) {
+    return new Pipeline(target, options).plan(program, warnings);
+  }
+
+  private Plan plan(Program program, List<Diagnostic> warnings) {
+    var graphOfRank = chooseGraphs(program);
+    var sink = new DiagnosticSink();
+    Groups.check(program.groups(), graphOfRank, sink);
+    sink.throwIfErrors();
+    var distinct = ImmutableList.copyOf(graphOfRank.stream().distinct().toList());
+    ToIntFunction<String> groupSize =
+        name ->
+            program.groups().stream()
+                .filter(g -> g.name().equals(name))
+                .findFirst()
+                .map(ProcessGroup::size)
+                .orElse(graphOfRank.size());
+
+    var graphs =
+        distinct.stream()
+            .map(graph -> RankGraph.analyze(Normalize.run(graph), spaces, costs))
+            .collect(ImmutableList.toImmutableList());
+    checkSpaceNames(graphs.getFirst().graph());
+    var selections = Select.run(graphs, target, options, costs, groupSize);
+    var realized =
+        graphs.stream().map(graph -> Realize.run(graph, selections, spaces)).toList();
+    var variants =
+        selections.stream().map(Selection::variant).collect(ImmutableList.toImmutableList());
+    var schedules =
+        realized.stream()
+            .map(graph -> Schedule.of(graph, variants, costs, options.overlap(), groupSize))
+            .toList();
+    var lives = new ArrayList<Liveness>();
+    for (int g = 0; g < realized.size(); g++) {
+      lives.add(Liveness.of(realized.get(g), schedules.get(g)));
+    }
+    var inPlace = mergeInPlace(lives, variants);
+    var memory = Allocate.run(realized, schedules, lives);
+
+    var rankPlans = ImmutableList.<RankPlan>builder();
+    for (int g = 0; g < realized.size(); g++) {
+      var own = memory.ranks().get(g);
+      rankPlans.add(
+          new RankPlan(
+              realized.get(g).graph(),
+              own.placements(),
+              own.buffers(),
+              schedules.get(g).steps(),
+              collectives(realized.get(g), schedules.get(g), selections, inPlace),
+              own.local()));
+    }
+    var planOfRank =
+        ImmutableIntArray.copyOf(graphOfRank.stream().mapToInt(distinct::indexOf));
+    var plans = rankPlans.build();
+    var plan =
+        new Plan(
+            distinct.getFirst().name(),
+            target,
+            program.groups(),
+            program.declarations(),
+            plans,
+            planOfRank,
+            memory.symmetric(),
+            Digest.of(memory.symmetric().bytes(), program.groups(), plans, planOfRank),
+            ImmutableList.copyOf(warnings));
+    var violations = PlanVerifier.verify(plan);
+    if (!violations.isEmpty()) {
+      throw new IllegalStateException("the plan is unsafe: " + violations.getFirst());
+    }
+    return plan;
+  }
+
+  /** All ranks do in place what all ranks can. */
+  private static boolean[] mergeInPlace(List<Liveness> lives, ImmutableList<Variant> variants) {
+    var inPlace = new boolean[variants.size()];
+    for (int k = 0; k < inPlace.length; k++) {
+      int index = k;
+      inPlace[k] = lives.stream().allMatch(life -> life.canBeInPlace(index, variants.get(index)));
+      if (inPlace[k]) {
+        lives.forEach(life -> life.mergeCollective(index));
+      }
+    }
+    lives.forEach(life -> life.mergeElementwise(lives.size() == 1));
+    return inPlace;
+  }
+
+  private static ImmutableList<CollectivePlan> collectives(
+      Realized graph,
+      Schedule schedule,
+      ImmutableList<Selection> selections,
+      boolean[] inPlace) {
+    var plans = ImmutableList.<CollectivePlan>builder();
+    for (int k = 0; k < selections.size(); k++) {
+      var collective = graph.collectives().get(k);
+      var selection = selections.get(k);
+      boolean meets = selection.variant() != Variant.LOCAL;
+      plans.add(
+          new CollectivePlan(
+              collective.index(),
+              collective.kind(),
+              collective.group(),
+              collective.reduceOp(),
+              collective.root(),
+              ids(collective.operands()),
+              ids(collective.results()),
+              selection.variant(),
+              schedule.streams().get(k),
+              meets,
+              meets,
+              inPlace[k],
+              selection.verdicts(),
+              graph.args().get(k)));
+    }
+    return plans.build();
+  }
+
+  private static ImmutableList<Integer> ids(ImmutableList<Value> values) {
+    return values.stream().map(Value::id).collect(ImmutableList.toImmutableList());
+  }
+
+  private List<Graph> chooseGraphs(Program program) {
+    if (program.graphs().isEmpty()) {
+      throw wrong(DiagnosticCode.BAD_OPTION, Span.NONE, "there is no graph in the file", "");
+    }
+    var name = options.graph().isEmpty() ? onlyName(program) : options.graph();
+    var named = program.graphs().stream().filter(g -> g.name().equals(name)).toList();
+    if (named.isEmpty()) {
+      throw wrong(
+          DiagnosticCode.BAD_OPTION,
+          Span.NONE,
+          "no graph is called '%s'".formatted(name),
+          "graphs: " + names(program));
+    }
+    int ranks = options.ranks() > 0 ? options.ranks() : impliedRanks(program, named);
+    var graphOfRank = new ArrayList<Graph>();
+    for (int rank = 0; rank < ranks; rank++) {
+      int own = rank;
+      var running = named.stream().filter(g -> g.runsOn(own)).toList();
+      if (running.size() != 1) {
+        throw wrong(
+            DiagnosticCode.RANKS_DISAGREE,
+            named.getFirst().span(),
+            "%d graphs called '%s' run on rank %d".formatted(running.size(), name, rank),
+            "each rank runs exactly one: graph %s(…) ranks [0, 1] {".formatted(name));
+      }
+      graphOfRank.add(running.getFirst());
+    }
+    return graphOfRank;
+  }
+
+  private static String onlyName(Program program) {
+    var names = names(program);
+    if (names.size() > 1) {
+      throw wrong(
+          DiagnosticCode.BAD_OPTION,
+          program.graphs().getFirst().span(),
+          "the file has several graphs",
+          "choose one with --graph: " + String.join(", ", names));
+    }
+    return names.getFirst();
+  }
+
+  private static List<String> names(Program program) {
+    return program.graphs().stream().map(Graph::name).distinct().toList();
+  }
+
+  private static int impliedRanks(Program program, List<Graph> named) {
+    int largest = 0;
+    for (var group : program.groups()) {
+      largest = Math.max(largest, group.maxRank());
+    }
+    for (var graph : named) {
+      largest = Math.max(largest, graph.ranks().stream().max().orElse(0));
+    }
+    return largest + 1;
+  }
+
+  private void checkSpaceNames(Graph graph) {
+    for (var name : options.spaces().keySet()) {
+      boolean known =
+          graph.inputs().stream().anyMatch(v -> v.name().equals(name))
+              || graph.outputs().stream()
+                  .anyMatch(
+                      o ->
+                          o instanceof Arg.Ref(var value)
+                              && value.name().equals(name));
+      if (!known) {
+        throw wrong(
+            DiagnosticCode.BAD_OPTION,
+            graph.span(),
+            "'%s' is neither an input nor an output of '%s'".formatted(name, graph.name()),
+            "");
+      }
+    }
+  }
+
+  private static CompileException wrong(
+      DiagnosticCode code, Span span, String message, String hint) {
+    return new CompileException(Diagnostic.error(code, span, message, hint));
+  }
+}

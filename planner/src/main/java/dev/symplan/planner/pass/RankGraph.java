@@ -1,0 +1,28 @@
+package dev.symplan.planner.pass;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Graph;
+import dev.symplan.planner.cost.CostModel;
+
+/** A normalized graph with what alias analysis found in it. */
+record RankGraph(
+    Graph graph,
+    Aliases aliases,
+    ImmutableList<Collective> collectives,
+    Overlap overlap,
+    ExternalOutputs externalOutputs,
+    Slots slots) {
+
+  static RankGraph analyze(Graph graph, SpaceChoice spaces, CostModel costs) {
+    var aliases = Aliases.of(graph);
+    var collectives = Collective.allOf(graph.ops());
+    var outputs = ExternalOutputs.of(aliases, spaces);
+    return new RankGraph(
+        graph,
+        aliases,
+        collectives,
+        Overlap.of(graph, aliases, collectives, costs),
+        outputs,
+        Slots.of(aliases, collectives, spaces, outputs));
+  }
+}

@@ -1,0 +1,227 @@
+package dev.symplan.planner.pass;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.Graph;
+import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.op.OpDef;
+import dev.symplan.ir.op.OpRegistry;
+import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArgDecision;
+import dev.symplan.planner.ArgDecision.Realization;
+import dev.symplan.planner.ArgDecision.Reason;
+import dev.symplan.planner.pass.Select.Selection;
+import dev.symplan.planner.pass.Slots.Slot;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+/**
+ * Places storages: what a chosen variant uses must be symmetric, so the op that owns the storage
+ * writes it there; where that cannot be, a copy is put in.
+ */
+final class Realize {
+  private static final OpDef STAGE = OpRegistry.global().get("symplan::stage");
+
+  /**
+   * A graph with its copies, and the memory of each of its storages.
+   *
+   * @param arenas by storage; symmetric and external ones are final, {@code LOCAL} ones may still
+   *     fill holes of the symmetric arena
+   * @param pinned by storage, whether it holds the caller's data before the program
+   * @param args for each collective, how each operand, then each result, is realized
+   */
+  record Realized(
+      Graph graph,
+      Aliases aliases,
+      ImmutableList<Collective> collectives,
+      Arena[] arenas,
+      boolean[] pinned,
+      ExternalOutputs externalOutputs,
+      ImmutableList<ImmutableList<ArgDecision>> args) {}
+
+  private final RankGraph source;
+  private final ImmutableList<Selection> selections;
+  private final SpaceChoice spaces;
+  private final Rewriter rewriter;
+  private final List<ImmutableList<ArgDecision>> decisions = new ArrayList<>();
+
+  private Realize(RankGraph source, ImmutableList<Selection> selections, SpaceChoice spaces) {
+    this.source = source;
+    this.selections = selections;
+    this.spaces = spaces;
+    this.rewriter = new Rewriter(source.graph());
+  }
+
+  static Realized run(
+      RankGraph source, ImmutableList<Selection> selections, SpaceChoice spaces) {
+    return new Realize(source, selections, spaces).realize();
+  }
+
+  private Realized realize() {
+    int k = 0;
+    var ops = source.graph().ops();
+    // Results that must be symmetric though their storage was to be an output of the caller's.
+    var leavesOutput = new boolean[source.aliases().count()];
+    for (int i = 0; i < ops.size(); i++) {
+      if (k < source.collectives().size() && source.collectives().get(k).index() == i) {
+        connect(k, leavesOutput);
+        k++;
+      } else {
+        rewriter.keep(ops.get(i));
+      }
+    }
+    var graph = rewriter.finish(outputs(leavesOutput));
+    return place(graph);
+  }
+
+  /** Copies the collective, with staged operands, and writes down what was done. */
+  private void connect(int k, boolean[] leavesOutput) {
+    var collective = source.collectives().get(k);
+    var selection = selections.get(k);
+    var args = ImmutableList.<ArgDecision>builder();
+    var op = collective.op();
+    var restore = new ArrayList<Runnable>();
+    var operands = source.slots().operands(k);
+    for (int i = 0; i < operands.size(); i++) {
+      var slot = operands.get(i);
+      boolean differs = selection.differs().get(i);
+      boolean staged =
+          Select.mustStage(slot, selection.variant(), collective.kind(), false, differs);
+      if (staged) {
+        var before = rewriter.now(slot.value());
+        var type = slot.value().tensor().contiguous().withSpace(MemorySpace.ANY);
+        var copy =
+            rewriter.insert(
+                STAGE,
+                ImmutableList.of(new Arg.Ref(before)),
+                slot.value().name() + "_staged",
+                type,
+                op.span());
+        rewriter.replace(slot.value(), copy);
+        restore.add(() -> rewriter.replace(slot.value(), before));
+      }
+      args.add(decide(slot, staged, differs && !slot.always(), false, k));
+    }
+    for (var slot : source.slots().results(k)) {
+      boolean staged =
+          Select.mustStage(slot, selection.variant(), collective.kind(), true, false);
+      if (staged) {
+        leavesOutput[source.aliases().id(slot.value())] = true;
+      }
+      args.add(decide(slot, staged, false, true, k));
+    }
+    rewriter.keep(op);
+    restore.forEach(Runnable::run);
+    decisions.add(args.build());
+  }
+
+  private ArgDecision decide(Slot slot, boolean staged, boolean differs, boolean result, int k) {
+    var variant = selections.get(k).variant();
+    var kind = source.collectives().get(k).kind();
+    boolean needed = Select.isSymmetric(variant, kind, result);
+    Realization realization;
+    Reason reason;
+    if (staged) {
+      realization = Realization.STAGED;
+      reason = differs && slot.free() ? Reason.RANKS_DIFFER : slot.reason();
+    } else if (needed) {
+      realization = Realization.ZERO_COPY;
+      reason = slot.reason();
+    } else {
+      realization = Realization.NOT_NEEDED;
+      reason = Reason.VARIANT_READS_ANYWHERE;
+    }
+    return new ArgDecision(
+        result,
+        slot.value().name(),
+        realization,
+        reason,
+        slot.cause(),
+        slot.value().tensor().bytes());
+  }
+
+  /** Outputs in memory of the caller's that nothing can write directly get a copy. */
+  private ImmutableList<Arg> outputs(boolean[] leavesOutput) {
+    var outputs = ImmutableList.<Arg>builder();
+    var aliases = source.aliases();
+    var given = source.graph().outputs();
+    for (int i = 0; i < given.size(); i++) {
+      var output = rewriter.now(given.get(i));
+      if (source.externalOutputs().isExternal(i)
+          && given.get(i) instanceof Arg.Ref(Value value)
+          && output instanceof Arg.Ref(Value now)) {
+        int storage = aliases.id(value);
+        boolean direct =
+            source.externalOutputs().outputOf(storage) == i && !leavesOutput[storage];
+        if (!direct) {
+          output =
+              new Arg.Ref(
+                  rewriter.insert(
+                      STAGE,
+                      ImmutableList.of(new Arg.Ref(now)),
+                      value.name() + "_out",
+                      value.tensor().contiguous(),
+                      value.span()));
+        }
+      }
+      outputs.add(output);
+    }
+    return outputs.build();
+  }
+
+  private Realized place(Graph graph) {
+    var aliases = Aliases.of(graph);
+    var collectives = Collective.allOf(graph.ops());
+    var arenas = new Arena[aliases.count()];
+    var pinned = new boolean[aliases.count()];
+    Arrays.fill(arenas, Arena.LOCAL);
+    var placed = placeOutputs(graph, aliases, arenas);
+    for (int k = 0; k < collectives.size(); k++) {
+      var variant = selections.get(k).variant();
+      var kind = collectives.get(k).kind();
+      if (Select.isSymmetric(variant, kind, false)) {
+        collectives.get(k).operands().forEach(v -> arenas[aliases.id(v)] = Arena.SYMMETRIC);
+      }
+      if (Select.isSymmetric(variant, kind, true)) {
+        collectives.get(k).results().forEach(v -> arenas[aliases.id(v)] = Arena.SYMMETRIC);
+      }
+    }
+    for (var input : graph.inputs()) {
+      if (input.isTensor()) {
+        int storage = aliases.id(input);
+        pinned[storage] = true;
+        arenas[storage] =
+            switch (spaces.input(input)) {
+              case SYMMETRIC -> Arena.SYMMETRIC;
+              case LOCAL -> Arena.LOCAL;
+              case EXTERNAL -> Arena.EXTERNAL_INPUT;
+              case ANY ->
+                  arenas[storage] == Arena.SYMMETRIC ? Arena.SYMMETRIC : Arena.EXTERNAL_INPUT;
+            };
+      }
+    }
+    return new Realized(
+        graph, aliases, collectives, arenas, pinned, placed, ImmutableList.copyOf(decisions));
+  }
+
+  private ExternalOutputs placeOutputs(Graph graph, Aliases aliases, Arena[] arenas) {
+    var direct = ExternalOutputs.of(aliases, source.externalOutputs()::isExternal);
+    for (int storage = 0; storage < aliases.count(); storage++) {
+      if (direct.isDirect(storage)) {
+        arenas[storage] = Arena.EXTERNAL_OUTPUT;
+      }
+    }
+    for (int i = 0; i < graph.outputs().size(); i++) {
+      if (source.graph().outputs().get(i) instanceof Arg.Ref(Value value)
+          && value.isTensor()
+          && spaces.output(value) == MemorySpace.SYMMETRIC
+          && graph.outputs().get(i) instanceof Arg.Ref(Value now)
+          && !aliases.of(now).isInput()) {
+        arenas[aliases.id(now)] = Arena.SYMMETRIC;
+      }
+    }
+    return direct;
+  }
+}

@@ -1,0 +1,124 @@
+package dev.symplan.planner.pass;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.Graph;
+import dev.symplan.ir.Notes;
+import dev.symplan.ir.Op;
+import dev.symplan.ir.Type;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.op.OpDef;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Copies a graph op by op, with ops left out, replaced or put in between; value ids of the copy are
+ * dense again.
+ */
+final class Rewriter {
+  private final Graph source;
+  private final @Nullable Value[] mapped;
+  private final List<Value> inputs = new ArrayList<>();
+  private final List<Op> ops = new ArrayList<>();
+  private final Set<String> names = new HashSet<>();
+  private int nextId;
+
+  Rewriter(Graph source) {
+    this.source = source;
+    this.mapped = new @Nullable Value[source.valueCount()];
+    source.inputs().forEach(input -> names.add(input.name()));
+    source.ops().forEach(op -> op.results().forEach(result -> names.add(result.name())));
+    for (var input : source.inputs()) {
+      inputs.add(copy(input));
+    }
+  }
+
+  private Value copy(Value old) {
+    var value = new Value(nextId++, old.name(), old.type(), old.span(), old.annotated());
+    mapped[old.id()] = value;
+    return value;
+  }
+
+  /** {@return what stands for a value of the source from here on} */
+  Value now(Value old) {
+    @Nullable Value value = mapped[old.id()];
+    if (value == null) {
+      throw new IllegalStateException(old.name() + " is used before it is defined");
+    }
+    return value;
+  }
+
+  /** From here on, uses of {@code old} read {@code replacement}, a value of the copy. */
+  void replace(Value old, Value replacement) {
+    mapped[old.id()] = replacement;
+  }
+
+  /** {@return the argument with the values of the copy} */
+  Arg now(Arg arg) {
+    return switch (arg) {
+      case Arg.Ref(Value value) -> new Arg.Ref(now(value));
+      case Arg.Seq(ImmutableList<Arg> items) ->
+          new Arg.Seq(items.stream().map(this::now).collect(ImmutableList.toImmutableList()));
+      case Arg.Int _,
+          Arg.Float _,
+          Arg.Bool _,
+          Arg.Str _,
+          Arg.Dtype _,
+          Arg.Symbol _,
+          Arg.Device _,
+          Arg.None _ ->
+          arg;
+    };
+  }
+
+  ImmutableList<Arg> now(ImmutableList<Arg> args) {
+    return args.stream().map(this::now).collect(ImmutableList.toImmutableList());
+  }
+
+  /** Copies an op as it is, its operands as they stand now. */
+  Op keep(Op op) {
+    return emit(op, op.def(), now(op.args()));
+  }
+
+  /** Copies an op with another definition and arguments; its results stand for the old ones. */
+  Op emit(Op op, OpDef def, ImmutableList<Arg> newArgs) {
+    var results =
+        op.results().stream().map(this::copy).collect(ImmutableList.toImmutableList());
+    var made = new Op(def, newArgs, results, op.span(), op.notes());
+    ops.add(made);
+    return made;
+  }
+
+  /** Puts in an op with one result. */
+  Value insert(OpDef def, ImmutableList<Arg> args, String name, Type type, Span span) {
+    var value = new Value(nextId++, fresh(name), type, span, true);
+    ops.add(new Op(def, args, ImmutableList.of(value), span, Notes.NONE));
+    return value;
+  }
+
+  private String fresh(String wanted) {
+    var name = wanted;
+    for (int i = 1; !names.add(name); i++) {
+      name = wanted + "_" + i;
+    }
+    return name;
+  }
+
+  /** {@return the copy, with these outputs} */
+  Graph finish(ImmutableList<Arg> outputs) {
+    return new Graph(
+        source.name(),
+        source.ranks(),
+        ImmutableList.copyOf(inputs),
+        ImmutableList.copyOf(ops),
+        outputs,
+        nextId,
+        source.span(),
+        source.notes(),
+        source.endNotes());
+  }
+}

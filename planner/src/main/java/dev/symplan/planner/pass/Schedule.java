@@ -1,0 +1,129 @@
+package dev.symplan.planner.pass;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.planner.Step;
+import dev.symplan.planner.Stream;
+import dev.symplan.planner.Variant;
+import dev.symplan.planner.cost.CostModel;
+import java.util.Arrays;
+import java.util.function.ToIntFunction;
+
+/**
+ * Orders a rank's work: local ops stay in the graph's order; a collective that compute can hide
+ * starts just early enough for that, on a stream of its own, and is waited for where its result is
+ * first read. Starting earlier still would only hold memory longer.
+ *
+ * <p>Collectives start in the graph's order on every rank, so that no two ranks wait for each other.
+ */
+record Schedule(
+    ImmutableList<Step> steps,
+    ImmutableList<Stream> streams,
+    int[] stepOfOp,
+    int[] startStep,
+    int[] endStep) {
+
+  static Schedule of(
+      Realize.Realized graph,
+      ImmutableList<Variant> variants,
+      CostModel costs,
+      boolean overlap,
+      ToIntFunction<String> groupSize) {
+    var window = Overlap.of(graph.graph(), graph.aliases(), graph.collectives(), costs);
+    int count = variants.size();
+    var streams = new Stream[count];
+    var start = new int[count];
+    int bound = 0;
+    for (int k = 0; k < count; k++) {
+      var collective = graph.collectives().get(k);
+      var place = window.window(k);
+      double transfer =
+          costs.transferMicros(
+              collective.kind(),
+              variants.get(k),
+              collective.bytes(),
+              groupSize.applyAsInt(collective.group()));
+      int from = hoist(window, place, Math.max(bound, place.earliest()), transfer);
+      double beside = window.computeBetween(from, place.needed());
+      double exposed = costs.exposedMicros(variants.get(k), transfer, beside);
+      boolean async =
+          overlap
+              && variants.get(k) != Variant.CUSTOM
+              && exposed + costs.forkJoinMicros() < transfer;
+      streams[k] =
+          !async
+              ? Stream.COMPUTE
+              : variants.get(k) == Variant.COPY_ENGINE ? Stream.COPY : Stream.COMM;
+      start[k] = async ? from : place.given();
+      bound = async ? from : place.given() + 1;
+    }
+    return emit(graph, window, streams, start);
+  }
+
+  /** The latest position, not after the given one, from which compute hides the whole transfer. */
+  private static int hoist(
+      Overlap overlap, Overlap.Window window, int earliest, double transfer) {
+    int from = window.given();
+    while (from > earliest && overlap.computeBetween(from, window.needed()) < transfer) {
+      from--;
+    }
+    return from;
+  }
+
+  private static Schedule emit(
+      Realize.Realized graph, Overlap overlap, Stream[] streams, int[] start) {
+    int count = start.length;
+    var steps = ImmutableList.<Step>builder();
+    var stepOfOp = new int[graph.graph().ops().size()];
+    Arrays.fill(stepOfOp, -1);
+    var startStep = new int[count];
+    var endStep = new int[count];
+    var startsAt = byPosition(start, overlap.ops().length);
+    var needed = new int[count];
+    for (int k = 0; k < count; k++) {
+      needed[k] = overlap.window(k).needed();
+    }
+    var joinsAt = byPosition(needed, overlap.ops().length);
+    int step = 0;
+    for (int p = 0; p <= overlap.ops().length; p++) {
+      for (int k : joinsAt[p]) {
+        if (streams[k] != Stream.COMPUTE) {
+          endStep[k] = step++;
+          steps.add(new Step.Join(k));
+        }
+      }
+      for (int k : startsAt[p]) {
+        int op = graph.collectives().get(k).index();
+        stepOfOp[op] = step;
+        startStep[k] = step;
+        endStep[k] = step++;
+        steps.add(new Step.Start(k));
+      }
+      if (p < overlap.ops().length) {
+        int op = overlap.ops()[p];
+        if (Collective.of(graph.graph().ops().get(op), op).isEmpty()) {
+          stepOfOp[op] = step++;
+          steps.add(new Step.Compute(op));
+        }
+      }
+    }
+    return new Schedule(
+        steps.build(), ImmutableList.copyOf(streams), stepOfOp, startStep, endStep);
+  }
+
+  /** The collectives at each position, in order. */
+  private static int[][] byPosition(int[] positions, int last) {
+    var sizes = new int[last + 1];
+    for (int position : positions) {
+      sizes[position]++;
+    }
+    var at = new int[last + 1][];
+    for (int p = 0; p <= last; p++) {
+      at[p] = new int[sizes[p]];
+    }
+    Arrays.fill(sizes, 0);
+    for (int k = 0; k < positions.length; k++) {
+      at[positions[k]][sizes[positions[k]]++] = k;
+    }
+    return at;
+  }
+}

@@ -1,0 +1,279 @@
+package dev.symplan.planner.pass;
+
+import com.google.common.base.Ascii;
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Target;
+import dev.symplan.planner.Variant;
+import dev.symplan.planner.Verdict;
+import dev.symplan.planner.Verdict.Reason;
+import dev.symplan.planner.cost.CostModel;
+import dev.symplan.planner.pass.Slots.Slot;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.function.ToIntFunction;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Picks a variant for each collective: each one is eligible or rejected with a reason, and the
+ * cheapest of the eligible is taken, copies into and out of symmetric memory included.
+ *
+ * <p>All ranks take the same variant, so where their graphs differ, a copy that one of them needs
+ * counts for all.
+ */
+final class Select {
+
+  /**
+   * The choice for one collective.
+   *
+   * @param differs for each operand, whether the ranks' graphs place it in different ways
+   */
+  record Selection(
+      Variant variant, ImmutableList<Verdict> verdicts, ImmutableList<Boolean> differs) {}
+
+  private final ImmutableList<RankGraph> graphs;
+  private final CompileOptions options;
+  private final CostModel costs;
+  private final Eligibility eligibility;
+  private final ToIntFunction<String> groupSize;
+  private final Set<String> usedSelectors = new HashSet<>();
+
+  private Select(
+      ImmutableList<RankGraph> graphs,
+      Target target,
+      CompileOptions options,
+      CostModel costs,
+      ToIntFunction<String> groupSize) {
+    this.graphs = graphs;
+    this.options = options;
+    this.costs = costs;
+    this.eligibility = new Eligibility(target);
+    this.groupSize = groupSize;
+  }
+
+  static ImmutableList<Selection> run(
+      ImmutableList<RankGraph> graphs,
+      Target target,
+      CompileOptions options,
+      CostModel costs,
+      ToIntFunction<String> groupSize) {
+    var select = new Select(graphs, target, options, costs, groupSize);
+    var selections = ImmutableList.<Selection>builder();
+    for (int k = 0; k < graphs.getFirst().collectives().size(); k++) {
+      selections.add(select.choose(k));
+    }
+    select.checkSelectors();
+    return selections.build();
+  }
+
+  private Selection choose(int k) {
+    var collective = graphs.getFirst().collectives().get(k);
+    int ranks = groupSize.applyAsInt(collective.group());
+    var differs = differences(k);
+    var candidates = new ArrayList<Verdict>();
+    for (var variant : Variant.values()) {
+      if (variant.implementsKind(collective.kind())) {
+        candidates.add(judge(k, collective, variant, ranks, differs));
+      }
+    }
+    var forced = forced(collective, candidates);
+    var best =
+        forced.orElseGet(
+            () ->
+                candidates.stream()
+                    .filter(v -> v.reason().eligible())
+                    .reduce((a, b) -> b.totalMicros() < a.totalMicros() ? b : a)
+                    .orElseThrow(() -> nothingEligible(collective, candidates)));
+    var verdicts = ImmutableList.<Verdict>builder();
+    for (var verdict : candidates) {
+      verdicts.add(verdict == best ? chosen(verdict, forced.isPresent()) : other(verdict, forced));
+    }
+    return new Selection(best.variant(), verdicts.build(), differs);
+  }
+
+  private static Verdict chosen(Verdict verdict, boolean forced) {
+    return withReason(verdict, forced ? Reason.FORCED : Reason.CHOSEN);
+  }
+
+  private static Verdict other(Verdict verdict, Optional<Verdict> forced) {
+    return verdict.reason().eligible() && forced.isPresent()
+        ? withReason(verdict, Reason.NOT_FORCED)
+        : verdict;
+  }
+
+  private static Verdict withReason(Verdict verdict, Reason reason) {
+    return new Verdict(
+        verdict.variant(),
+        reason,
+        verdict.detail(),
+        verdict.transferMicros(),
+        verdict.stagingMicros());
+  }
+
+  private Verdict judge(
+      int k, Collective collective, Variant variant, int ranks, List<Boolean> differs) {
+    var rejection = eligibility.reject(collective, variant, ranks);
+    if (rejection.isPresent()) {
+      return new Verdict(
+          variant, rejection.get().reason(), rejection.get().detail(), Double.NaN, 0);
+    }
+    double transfer =
+        costs.transferMicros(collective.kind(), variant, collective.bytes(), ranks);
+    double room = options.overlap() ? room(k) : 0;
+    double exposed = costs.exposedMicros(variant, transfer, room) + costs.forkJoinMicros();
+    return new Verdict(
+        variant,
+        Reason.SLOWER,
+        exposed < transfer ? "beside compute" : "",
+        Math.min(transfer, exposed),
+        staging(k, collective, variant, differs));
+  }
+
+  /** The compute beside the collective that every rank has. */
+  private double room(int k) {
+    return graphs.stream().mapToDouble(g -> g.overlap().room(k)).min().orElse(0);
+  }
+
+  private double staging(int k, Collective collective, Variant variant, List<Boolean> differs) {
+    double worst = 0;
+    for (var graph : graphs) {
+      double sum = 0;
+      var operands = graph.slots().operands(k);
+      for (int i = 0; i < operands.size(); i++) {
+        if (mustStage(operands.get(i), variant, collective.kind(), false, differs.get(i))) {
+          sum += costs.copyMicros(operands.get(i).value().tensor().bytes());
+        }
+      }
+      for (var slot : graph.slots().results(k)) {
+        if (mustStage(slot, variant, collective.kind(), true, false)) {
+          sum += costs.copyMicros(slot.value().tensor().bytes());
+        }
+      }
+      worst = Math.max(worst, sum);
+    }
+    return worst;
+  }
+
+  /** {@return whether a copy must connect a tensor to the collective} */
+  static boolean mustStage(
+      Slot slot, Variant variant, Kind kind, boolean result, boolean differs) {
+    boolean needed = isSymmetric(variant, kind, result);
+    return slot.always() || (needed && (!slot.free() || differs));
+  }
+
+  /** {@return whether the variant works on a tensor in symmetric memory only} */
+  static boolean isSymmetric(Variant variant, Kind kind, boolean result) {
+    if (variant == Variant.CUSTOM) {
+      return true;
+    }
+    return result ? variant.needsSymmetricResult(kind) : variant.needsSymmetricOperand(kind);
+  }
+
+  /** For each operand, whether the ranks' graphs place it in different ways. */
+  private ImmutableList<Boolean> differences(int k) {
+    var first = graphs.getFirst().slots().operands(k);
+    var differs = ImmutableList.<Boolean>builder();
+    for (int i = 0; i < first.size(); i++) {
+      int index = i;
+      differs.add(
+          graphs.stream()
+              .anyMatch(
+                  g ->
+                      !g.slots()
+                          .operands(k)
+                          .get(index)
+                          .signature()
+                          .equals(first.get(index).signature())));
+    }
+    return differs.build();
+  }
+
+  private Optional<Verdict> forced(Collective collective, List<Verdict> candidates) {
+    var kind = Ascii.toLowerCase(collective.kind().name());
+    for (var selector : new String[] {collective.name(), kind}) {
+      @Nullable Variant wanted = options.variants().get(selector);
+      if (wanted != null) {
+        usedSelectors.add(selector);
+        return find(collective, candidates, wanted, selector);
+      }
+    }
+    return Optional.empty();
+  }
+
+  private static Optional<Verdict> find(
+      Collective collective, List<Verdict> candidates, Variant wanted, String selector) {
+    for (var verdict : candidates) {
+      if (verdict.variant() != wanted) {
+        continue;
+      }
+      // A group of one has nothing to force when the option speaks of all collectives of a kind.
+      if (verdict.reason() == Reason.GROUP_SIZE && !selector.equals(collective.name())) {
+        return Optional.empty();
+      }
+      if (!verdict.reason().eligible()) {
+        throw badOption(
+            collective.op().span(),
+            "'%s' cannot run as %s: %s"
+                .formatted(collective.name(), wanted.text(), verdict.detail()),
+            "eligible: " + eligibleNames(candidates));
+      }
+      return Optional.of(verdict);
+    }
+    throw badOption(
+        collective.op().span(),
+        "there is no %s for '%s'".formatted(wanted.text(), collective.name()),
+        "eligible: " + eligibleNames(candidates));
+  }
+
+  private static String eligibleNames(List<Verdict> candidates) {
+    return String.join(
+        ", ",
+        candidates.stream()
+            .filter(v -> v.reason().eligible())
+            .map(v -> v.variant().text())
+            .toList());
+  }
+
+  private void checkSelectors() {
+    for (var selector : options.variants().keySet()) {
+      if (!usedSelectors.contains(selector)) {
+        throw badOption(
+            Span.NONE,
+            "no collective is called '%s', nor of that kind".formatted(selector),
+            "collectives: "
+                + String.join(
+                    ", ",
+                    graphs.getFirst().collectives().stream().map(Collective::name).toList()));
+      }
+    }
+  }
+
+  private static CompileException nothingEligible(
+      Collective collective, List<Verdict> candidates) {
+    var reasons =
+        candidates.stream()
+            .map(v -> v.variant().text() + ": " + v.detail())
+            .collect(ImmutableList.toImmutableList());
+    return new CompileException(
+        new Diagnostic(
+            Diagnostic.Severity.ERROR,
+            DiagnosticCode.UNSUPPORTED,
+            collective.op().span(),
+            "no variant can carry out '%s'".formatted(collective.name()),
+            "choose another target or reduction",
+            reasons));
+  }
+
+  private static CompileException badOption(Span span, String message, String hint) {
+    return new CompileException(
+        Diagnostic.error(DiagnosticCode.BAD_OPTION, span, message, hint));
+  }
+}
