@@ -1,0 +1,84 @@
+/**
+ * The statements of a .graph file, each parsed alone; StatementReader says where they end.
+ *
+ * Words such as graph, group, ranks and device are names here, so that values may be called so;
+ * GraphParser knows which rule to use from the first words. Every decision is LL(1), but for
+ * trailing commas.
+ */
+grammar GraphText;
+
+version : NAME NAME number = INT EOF ;
+
+group : NAME name = NAME '=' parts += rankList (',' parts += rankList)* EOF ;
+
+rankList : '[' (ranks += INT (',' ranks += INT)*)? ']' ;
+
+graphHead
+    : NAME name = NAME '(' (params += param (',' params += param)* ','?)? ')'
+      (ranksWord = NAME ranks = rankList)? '{' EOF
+    ;
+
+param : name = NAME ':' annotation = type ;
+
+type
+    : base = NAME (sizes = dims strides = dims?)? ('@' space = NAME)?
+    | none = 'None'
+    ;
+
+dims : '[' (values += INT (',' values += INT)*)? ']' ;
+
+assignment : targets += target (',' targets += target)* '=' value = call EOF ;
+
+action : value = call EOF ;
+
+target : name = NAME (':' annotation = type)? ;
+
+call : op = OP_NAME '(' (args += arg (',' args += arg)* ','?)? ')' ;
+
+// NAME begins a value, a keyword argument and device("…") alike.
+arg : name = NAME ('=' value = expr | '(' device = STRING ')')? | plain = literal ;
+
+expr : name = NAME ('(' device = STRING ')')? | plain = literal ;
+
+literal
+    : token = (INT | FLOAT | STRING | 'True' | 'False' | 'None' | TORCH)
+    | open = '[' (items += expr (',' items += expr)* ','?)? ']'
+    ;
+
+returnValues : NAME (values += expr (',' values += expr)*)? EOF ;
+
+clauses : list += clause* EOF ;
+
+clause : word = NAME '(' names += (NAME | INT) (',' names += (NAME | INT))* ')' ;
+
+graphEnd : '}' EOF ;
+
+LPAREN : '(' ;
+RPAREN : ')' ;
+LBRACKET : '[' ;
+RBRACKET : ']' ;
+LBRACE : '{' ;
+RBRACE : '}' ;
+TRUE : 'True' ;
+FALSE : 'False' ;
+NONE : 'None' ;
+
+INT : '-'? DIGITS ;
+FLOAT : '-'? (DIGITS '.' DIGITS? EXPONENT? | '.' DIGITS EXPONENT? | DIGITS EXPONENT | 'inf') | 'nan' ;
+TORCH : 'torch.' WORD ('.' WORD)* ;
+OP_NAME : WORD '::' WORD ('.' WORD)? ;
+NAME : WORD ;
+STRING : '"' (~["\\\r\n] | '\\' ~[\r\n])* '"' | '\'' (~['\\\r\n] | '\\' ~[\r\n])* '\'' ;
+UNCLOSED_STRING : '"' (~["\\\r\n] | '\\' ~[\r\n])* | '\'' (~['\\\r\n] | '\\' ~[\r\n])* ;
+
+// Of schemas only, which are read by SchemaParser.
+SCHEMA_SIGN : '->' | '?' | '!' | '|' | '*' | '.' | '...' ;
+
+COMMENT : '#' ~[\r\n]* ;
+NEWLINE : '\r'? '\n' ;
+BLANKS : [ \t]+ -> skip ;
+UNKNOWN : . ;
+
+fragment WORD : [A-Za-z_] [A-Za-z0-9_]* ;
+fragment DIGITS : [0-9]+ ;
+fragment EXPONENT : [eE] [+-]? [0-9]+ ;

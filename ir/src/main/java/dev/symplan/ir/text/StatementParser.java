@@ -1,0 +1,157 @@
+package dev.symplan.ir.text;
+
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.DiagnosticSink;
+import dev.symplan.ir.diag.Span;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.function.Function;
+import org.antlr.v4.runtime.BailErrorStrategy;
+import org.antlr.v4.runtime.DefaultErrorStrategy;
+import org.antlr.v4.runtime.InputMismatchException;
+import org.antlr.v4.runtime.Parser;
+import org.antlr.v4.runtime.RecognitionException;
+import org.antlr.v4.runtime.RuleContext;
+import org.antlr.v4.runtime.Token;
+import org.antlr.v4.runtime.atn.PredictionMode;
+import org.antlr.v4.runtime.misc.ParseCancellationException;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Parses the statements of a {@link StatementReader} with one ANTLR parser, used again for each.
+ *
+ * <p>The first reading does no more than the grammar asks; only a statement that fails is read once
+ * more, with the checks that find what could have stood there.
+ *
+ * @param <P> the generated parser; its rules for statements end with {@code EOF}
+ */
+public final class StatementParser<P extends Parser> {
+  private static final int MAX_PHRASES = 4;
+  private static final int MAX_SHOWN = 40;
+
+  private final P parser;
+  private final StatementReader statements;
+  private final TokenPhrases phrases;
+  private final DiagnosticSink sink;
+  private final BailErrorStrategy bail = new BailErrorStrategy();
+
+  public StatementParser(
+      P parser, StatementReader statements, TokenPhrases phrases, DiagnosticSink sink) {
+    this.parser = parser;
+    this.statements = statements;
+    this.phrases = phrases;
+    this.sink = sink;
+    parser.removeErrorListeners();
+    parser.getInterpreter().setPredictionMode(PredictionMode.SLL);
+  }
+
+  /**
+   * {@return what {@code rule} makes of the reader's current statement, from its token stream's
+   * position on; empty where it does not
+   * follow the grammar, which the sink then knows}
+   */
+  public <T> Optional<T> parse(Function<? super P, ? extends T> rule) {
+    int start = statements.tokens().index();
+    try {
+      return Optional.of(run(rule, bail, start));
+    } catch (ParseCancellationException e) {
+      try {
+        run(rule, new Explaining(), start);
+      } catch (Explained explained) {
+        report(explained.cause);
+        return Optional.empty();
+      }
+      throw new IllegalStateException("a statement parses at the second reading only", e);
+    }
+  }
+
+  private <T> T run(
+      Function<? super P, ? extends T> rule, DefaultErrorStrategy strategy, int start) {
+    parser.setErrorHandler(strategy);
+    parser.setTokenStream(statements.tokens());
+    statements.tokens().seek(start);
+    return rule.apply(parser);
+  }
+
+  private void report(RecognitionException e) {
+    var found = e.getOffendingToken();
+    var expected = expected(e);
+    var message =
+        found.getType() == Token.EOF
+            ? "expected %s at the end of the statement".formatted(expected)
+            : "expected %s, not %s".formatted(expected, shown(found));
+    sink.report(Diagnostic.error(DiagnosticCode.SYNTAX, span(found), message));
+  }
+
+  private Span span(Token token) {
+    return statements.span(token);
+  }
+
+  private String expected(RecognitionException e) {
+    var words = new LinkedHashSet<String>();
+    for (int type : e.getExpectedTokens().toList()) {
+      words.add(type == Token.EOF ? "the end of the statement" : phrases.token(type));
+    }
+    if (words.size() > MAX_PHRASES) {
+      for (@Nullable RuleContext at = e.getCtx(); at != null; at = at.getParent()) {
+        @Nullable String phrase = phrases.rules().get(at.getRuleIndex());
+        if (phrase != null) {
+          return phrase;
+        }
+      }
+    }
+    return join(List.copyOf(words));
+  }
+
+  private static String join(List<String> words) {
+    if (words.isEmpty()) {
+      return "something else";
+    }
+    int last = words.size() - 1;
+    return last == 0
+        ? words.getFirst()
+        : String.join(", ", words.subList(0, last)) + " or " + words.get(last);
+  }
+
+  private static String shown(Token token) {
+    var text = token.getText();
+    var cut = text.length() > MAX_SHOWN ? text.substring(0, MAX_SHOWN) + "…" : text;
+    return cut.startsWith("'") || cut.startsWith("\"") ? cut : "'" + cut + "'";
+  }
+
+  /** Stops at the first wrong token, at a state that knows everything that could stand there. */
+  private static final class Explaining extends DefaultErrorStrategy {
+    @Override
+    public void recover(Parser recognizer, RecognitionException e) {
+      throw new Explained(e);
+    }
+
+    @Override
+    public Token recoverInline(Parser recognizer) {
+      throw new Explained(new InputMismatchException(recognizer));
+    }
+
+    @Override
+    public void sync(Parser recognizer) {
+      var state = recognizer.getInterpreter().atn.states.get(recognizer.getState());
+      int type = recognizer.getInputStream().LA(1);
+      if (!recognizer.getInterpreter().atn.nextTokens(state).contains(type)
+          && !recognizer.isExpectedToken(type)) {
+        throw new Explained(new InputMismatchException(recognizer));
+      }
+    }
+  }
+
+  private static final class Explained extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    private final RecognitionException cause;
+
+    Explained(RecognitionException cause) {
+      super(null, null, false, false);
+      this.cause = cause;
+    }
+  }
+}

@@ -1,0 +1,459 @@
+package dev.symplan.ir.text;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Notes;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.DiagnosticSink;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.diag.Span;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
+import org.antlr.v4.runtime.CommonToken;
+import org.antlr.v4.runtime.Lexer;
+import org.antlr.v4.runtime.Token;
+import org.antlr.v4.runtime.TokenStream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Hands out a text one statement at a time, so that a parser sees no more than that: memory stays
+ * small however long the text is, and an error in one statement does not disturb the next.
+ *
+ * <p>A statement ends at the end of its line, but not inside brackets. Comments run from {@code #}
+ * to the end of the line; they are kept apart from the tokens, as {@link #notes()}.
+ *
+ * <p>What is wrong below the grammar is found here and goes to the sink as {@code SYNTAX} or {@code
+ * TOO_LARGE}: characters outside the grammar, brackets that do not match or are never closed,
+ * nesting, lines and statements beyond any sensible size. The statement is dropped, and reading
+ * goes on at the next line that is not indented deeper.
+ *
+ * <p>Use: {@code while (reader.next()) parser.parse(…)} with a {@link StatementParser}.
+ */
+public final class StatementReader {
+
+  /** Deepest nesting of brackets. */
+  public static final int MAX_DEPTH = 200;
+
+  /** Longest line, in UTF-16 units. */
+  public static final int MAX_LINE = 16 << 20;
+
+  /** Longest statement, in tokens. */
+  public static final int MAX_TOKENS = 2_000_000;
+
+  private enum Outcome {
+    STATEMENT,
+    FAILED,
+    END
+  }
+
+  private final SourceFile file;
+  private final String text;
+  private final TextStream input;
+  private final Lexer lexer;
+  private final TokenRoles roles;
+  private final DiagnosticSink sink;
+  private final StatementTokens tokens;
+  private final Deque<Token> open = new ArrayDeque<>();
+  private final List<String> before = new ArrayList<>();
+  private String after = "";
+  private boolean atLineStart = true;
+  private boolean failed;
+
+  /** An open bracket that a line seems to have forgotten; null while there is none. */
+  private @Nullable Token suspect;
+
+  /**
+   * @param lexer of a grammar that has a token for every character; white space is skipped, line
+   *     ends and comments are not, and no other token crosses lines. Its input is set here.
+   *     Characters outside ASCII look like DEL to it
+   */
+  public StatementReader(SourceFile file, Lexer lexer, TokenRoles roles, DiagnosticSink sink) {
+    this.file = file;
+    this.text = file.text();
+    this.input = new TextStream(file.name(), text);
+    this.lexer = lexer;
+    this.roles = roles;
+    this.sink = sink;
+    this.tokens = new StatementTokens(lexer);
+    lexer.removeErrorListeners();
+    lexer.setInputStream(input);
+  }
+
+  /**
+   * Goes to the next statement.
+   *
+   * @return false at the end of the text; {@link #notes()} then are the comments there
+   */
+  public boolean next() {
+    failed = false;
+    while (true) {
+      tokens.clear();
+      open.clear();
+      before.clear();
+      after = "";
+      suspect = null;
+      switch (readStatement()) {
+        case STATEMENT -> {
+          return true;
+        }
+        case END -> {
+          return false;
+        }
+        case FAILED -> failed = true;
+      }
+    }
+  }
+
+  /** {@return whether something between the last statement and this one was wrong and left out} */
+  public boolean failed() {
+    return failed;
+  }
+
+  /** {@return the statement's tokens, at least one, and an EOF} */
+  public TokenStream tokens() {
+    return tokens;
+  }
+
+  /**
+   * {@return the comments and blank lines above the statement, and the comment behind it; comments
+   * inside its brackets count as above}
+   */
+  public Notes notes() {
+    return before.isEmpty() && after.isEmpty()
+        ? Notes.NONE
+        : new Notes(ImmutableList.copyOf(before), after);
+  }
+
+  public SourceFile file() {
+    return file;
+  }
+
+  /** {@return where the statement stands: all of it, or its first line} */
+  public Span span() {
+    return span(tokens.get(0), tokens.get(tokens.count() - 2));
+  }
+
+  public Span span(Token token) {
+    return new Span(
+        file,
+        token.getLine(),
+        token.getCharPositionInLine() + 1,
+        Math.max(1, token.getStopIndex() + 1 - token.getStartIndex()));
+  }
+
+  /** {@return from {@code first} to {@code last}, or to the end of {@code first}'s line} */
+  public Span span(Token first, Token last) {
+    int end = last.getStopIndex() + 1;
+    if (last.getLine() != first.getLine()) {
+      end = lineEnd(first.getStartIndex());
+    }
+    return new Span(
+        file,
+        first.getLine(),
+        first.getCharPositionInLine() + 1,
+        Math.max(1, end - first.getStartIndex()));
+  }
+
+  private Outcome readStatement() {
+    while (true) {
+      if (atLineStart && tokens.count() == 0) {
+        readTrivia();
+      }
+      Token token = lexer.nextToken();
+      if (token.getType() == Token.EOF) {
+        return atEnd();
+      }
+      switch (roles.of(token.getType())) {
+        case PLAIN -> {
+          if (!add(token)) {
+            return Outcome.FAILED;
+          }
+        }
+        case LINE_END -> {
+          if (!open.isEmpty()) {
+            if (tooLong(input.index(), lexer.getLine())) {
+              return recover(token);
+            }
+            if (suspect == null && startsStatement(input.index(), indent())) {
+              suspect = open.peek();
+            }
+          } else {
+            atLineStart = true;
+            if (tokens.count() > 0) {
+              return done();
+            }
+          }
+        }
+        case COMMENT -> {
+          var comment = token.getText().stripTrailing();
+          if (open.isEmpty() && tokens.count() > 0) {
+            after = comment;
+          } else {
+            before.add(comment);
+          }
+        }
+        case SEPARATOR -> {
+          if (!open.isEmpty()) {
+            return unclosed(token);
+          }
+          if (tokens.count() > 0) {
+            finishLine();
+            return done();
+          }
+        }
+        case OPEN -> {
+          open.push(token);
+          if (open.size() > MAX_DEPTH) {
+            return fail(
+                DiagnosticCode.TOO_LARGE,
+                token,
+                "brackets nest deeper than %d levels".formatted(MAX_DEPTH),
+                "");
+          }
+          if (!add(token)) {
+            return Outcome.FAILED;
+          }
+        }
+        case CLOSE -> {
+          if (open.isEmpty()) {
+            return fail(
+                DiagnosticCode.SYNTAX, token, "no bracket is open for this '%s'".formatted(token.getText()), "");
+          }
+          var opening = open.pop();
+          if (roles.closing(opening.getType()) != token.getType()) {
+            return fail(
+                DiagnosticCode.SYNTAX,
+                token,
+                "'%s' does not close the '%s' at %s"
+                    .formatted(token.getText(), opening.getText(), place(opening)),
+                "");
+          }
+          if (!add(token)) {
+            return Outcome.FAILED;
+          }
+        }
+        case FRAME_OPEN -> {
+          if (!open.isEmpty()) {
+            return unclosed(token);
+          }
+          if (!add(token)) {
+            return Outcome.FAILED;
+          }
+          finishLine();
+          return done();
+        }
+        case FRAME_CLOSE -> {
+          if (!open.isEmpty()) {
+            return unclosed(token);
+          }
+          if (tokens.count() > 0) {
+            moveTo(token.getStartIndex(), token.getLine(), token.getCharPositionInLine());
+            return done();
+          }
+          if (!add(token)) {
+            return Outcome.FAILED;
+          }
+          finishLine();
+          return done();
+        }
+        case INVALID -> {
+          return invalid(token);
+        }
+      }
+    }
+  }
+
+  private Outcome atEnd() {
+    if (!open.isEmpty()) {
+      return unclosed(null);
+    }
+    return tokens.count() == 0 ? Outcome.END : done();
+  }
+
+  private boolean add(Token token) {
+    if (tokens.count() < MAX_TOKENS) {
+      tokens.add(token);
+      return true;
+    }
+    var first = tokens.get(0);
+    report(
+        DiagnosticCode.TOO_LARGE,
+        first,
+        "a statement of more than %d tokens".formatted(MAX_TOKENS),
+        open.isEmpty() ? "" : "is the bracket at %s closed?".formatted(place(open.peekLast())));
+    recover(open.isEmpty() ? first : open.peekLast());
+    return false;
+  }
+
+  private Outcome done() {
+    var last = tokens.get(tokens.count() - 1);
+    int length = last.getStopIndex() + 1 - last.getStartIndex();
+    var eof = new CommonToken(last);
+    eof.setType(Token.EOF);
+    eof.setText("");
+    eof.setStartIndex(last.getStopIndex() + 1);
+    eof.setStopIndex(last.getStopIndex());
+    eof.setCharPositionInLine(last.getCharPositionInLine() + length);
+    tokens.add(eof);
+    return Outcome.STATEMENT;
+  }
+
+  /** Takes blank lines and lines of nothing but a comment, which need no lexer. */
+  private void readTrivia() {
+    int start = input.index();
+    int line = lexer.getLine();
+    while (start < text.length()) {
+      int end = lineEnd(start);
+      boolean skip = tooLong(start, line);
+      if (skip) {
+        failed = true;
+        before.clear();
+      } else {
+        int first = skipBlanks(start, end);
+        boolean blank = first == end || (first == end - 1 && text.charAt(first) == '\r');
+        if (!blank && text.charAt(first) != '#') {
+          break;
+        }
+        before.add(blank ? "" : text.substring(first, end).stripTrailing());
+      }
+      start = Math.min(end + 1, text.length());
+      line++;
+    }
+    moveTo(start, line, 0);
+    atLineStart = false;
+  }
+
+  /** Takes the comment behind a statement that ended before its line did. */
+  private void finishLine() {
+    int start = input.index();
+    int end = lineEnd(start);
+    int first = skipBlanks(start, end);
+    if (first < end && text.charAt(first) == '#') {
+      after = text.substring(first, end).stripTrailing();
+    } else if (first < end && text.charAt(first) != '\r') {
+      return;
+    }
+    moveTo(Math.min(end + 1, text.length()), lexer.getLine() + 1, 0);
+    atLineStart = true;
+  }
+
+  private void moveTo(int index, int line, int column) {
+    input.seek(index);
+    lexer.setLine(line);
+    lexer.setCharPositionInLine(column);
+    lexer._hitEOF = false;
+  }
+
+  private int lineEnd(int start) {
+    int end = text.indexOf('\n', start);
+    return end < 0 ? text.length() : end;
+  }
+
+  private int skipBlanks(int start, int end) {
+    int at = start;
+    while (at < end && (text.charAt(at) == ' ' || text.charAt(at) == '\t')) {
+      at++;
+    }
+    return at;
+  }
+
+  private boolean tooLong(int start, int line) {
+    int length = lineEnd(start) - start;
+    if (length <= MAX_LINE) {
+      return false;
+    }
+    sink.report(
+        Diagnostic.error(
+            DiagnosticCode.TOO_LARGE,
+            new Span(file, line, 1, 1),
+            "a line of %d characters; %d are allowed".formatted(length, MAX_LINE)));
+    return true;
+  }
+
+  private Outcome invalid(Token token) {
+    var bad = token.getText();
+    char first = bad.charAt(0);
+    if (first == '"' || first == '\'') {
+      return fail(
+          DiagnosticCode.SYNTAX, token, "the string is not closed on its line", "end it with " + first);
+    }
+    int codePoint = text.codePointAt(token.getStartIndex());
+    var number = "U+%04X".formatted(codePoint);
+    return fail(
+        DiagnosticCode.SYNTAX,
+        token,
+        "unexpected character "
+            + (Character.isISOControl(codePoint) || Character.isWhitespace(codePoint)
+                ? number
+                : codePoint < TextStream.OTHER
+                    ? "'%c'".formatted(codePoint)
+                    : "'%c' (%s)".formatted(codePoint, number)),
+        "");
+  }
+
+  private Outcome unclosed(@Nullable Token found) {
+    var opening = open.element();
+    return suspect != null
+        ? fail(DiagnosticCode.SYNTAX, suspect, "", "")
+        : fail(
+            DiagnosticCode.SYNTAX,
+            opening,
+            "'%s' is never closed".formatted(opening.getText()),
+            found == null
+                ? "the file ends first"
+                : "it is still open at '%s' in line %d".formatted(found.getText(), found.getLine()));
+  }
+
+  /** A bracket that was forgotten explains whatever is wrong in the lines behind it. */
+  private Outcome fail(DiagnosticCode code, Token at, String message, String hint) {
+    @Nullable Token forgotten = suspect;
+    if (forgotten == null) {
+      report(code, at, message, hint);
+      return recover(at);
+    }
+    report(
+        DiagnosticCode.SYNTAX,
+        forgotten,
+        "'%s' is not closed before the next statement".formatted(forgotten.getText()),
+        "");
+    return recover(forgotten);
+  }
+
+  private void report(DiagnosticCode code, Token at, String message, String hint) {
+    sink.report(Diagnostic.error(code, span(at), message, hint));
+  }
+
+  private static String place(Token token) {
+    return token.getLine() + ":" + (token.getCharPositionInLine() + 1);
+  }
+
+  /** Goes to the first line below {@code bad} that can start a statement like the failed one. */
+  private Outcome recover(Token bad) {
+    int indent = tokens.count() > 0 ? indent() : bad.getCharPositionInLine();
+    int start = lineEnd(bad.getStartIndex()) + 1;
+    int line = bad.getLine() + 1;
+    while (start < text.length() && !startsStatement(start, indent)) {
+      start = lineEnd(start) + 1;
+      line++;
+    }
+    moveTo(start, line, 0);
+    atLineStart = true;
+    return Outcome.FAILED;
+  }
+
+  private int indent() {
+    return tokens.get(0).getCharPositionInLine();
+  }
+
+  /** {@return whether the line starts with a word, or ends a frame, not deeper than indent} */
+  private boolean startsStatement(int lineStart, int indent) {
+    int at = skipBlanks(lineStart, text.length());
+    if (at == text.length() || at - lineStart > indent) {
+      return false;
+    }
+    char c = text.charAt(at);
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '}';
+  }
+}

@@ -1,0 +1,23 @@
+package dev.symplan.ir.text;
+
+import com.google.common.collect.ImmutableMap;
+import org.antlr.v4.runtime.Vocabulary;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * How messages call the tokens and rules of a grammar.
+ *
+ * @param tokens words for tokens without a fixed text, by type: {@code a name}
+ * @param rules words for what a rule reads, by rule index, for places where many tokens could
+ *     stand: {@code an argument}
+ */
+public record TokenPhrases(
+    Vocabulary vocabulary,
+    ImmutableMap<Integer, String> tokens,
+    ImmutableMap<Integer, String> rules) {
+
+  String token(int type) {
+    @Nullable String phrase = tokens.get(type);
+    return phrase != null ? phrase : vocabulary.getDisplayName(type);
+  }
+}
