@@ -9,13 +9,15 @@ import com.google.common.collect.ImmutableSet;
  * @param before the alias sets on entry; {@code *} for any
  * @param write whether the op writes the value
  * @param after the alias sets on return; the same as {@code before} unless an arrow says otherwise
+ * @param outermost whether it speaks of the list, as in {@code t[](a!)}, not of its elements, as in
+ *     {@code Tensor(a!)[]}
  */
 public record AliasInfo(
-    ImmutableSet<String> before, boolean write, ImmutableSet<String> after) {
+    ImmutableSet<String> before, boolean write, ImmutableSet<String> after, boolean outermost) {
 
   /** No annotation: fresh, or only read. */
   public static final AliasInfo NONE =
-      new AliasInfo(ImmutableSet.of(), false, ImmutableSet.of());
+      new AliasInfo(ImmutableSet.of(), false, ImmutableSet.of(), false);
 
   public boolean isPresent() {
     return !before.isEmpty();

@@ -87,7 +87,7 @@ public final class ArgBinder {
   }
 
   /** {@return the argument as the type has it, or null where it does not fit} */
-  private static @Nullable Arg fit(SchemaType type, Arg arg) {
+  static @Nullable Arg fit(SchemaType type, Arg arg) {
     return switch (type) {
       case SchemaType.Base base -> fitBase(base, arg);
       case SchemaType.OptionalOf(SchemaType element) ->

@@ -1,6 +1,9 @@
 package dev.symplan.ir.op;
 
-/** Where an alias annotation stands: behind the innermost element type, as PyTorch writes it. */
+/**
+ * Where an alias annotation stands: behind the innermost element type, or behind the whole type where
+ * it says so, as PyTorch writes it.
+ */
 final class SchemaPrinter {
   private SchemaPrinter() {}
 
@@ -8,6 +11,9 @@ final class SchemaPrinter {
   static String typed(SchemaType type, AliasInfo alias) {
     if (!alias.isPresent()) {
       return type.toString();
+    }
+    if (alias.outermost()) {
+      return type.toString() + alias;
     }
     return switch (type) {
       case SchemaType.OptionalOf(SchemaType element) -> typed(element, alias) + "?";
