@@ -4,7 +4,7 @@
  */
 grammar SchemaText;
 
-schema : opName '(' (params += param (',' params += param)*)? ')' '->' gives = results EOF ;
+schema : name = opName '(' (params += param (',' params += param)*)? ')' '->' gives = results EOF ;
 
 opName : word '::' word ('.' word)? ;
 
@@ -46,7 +46,8 @@ TRUE : 'True' ;
 FALSE : 'False' ;
 NONE : 'None' ;
 INT : '-'? DIGITS ;
-FLOAT : '-'? (DIGITS '.' DIGITS? EXPONENT? | '.' DIGITS EXPONENT? | DIGITS EXPONENT | 'inf') | 'nan' ;
+// inf and nan are words, as parameters may be called so.
+FLOAT : '-'? (DIGITS '.' DIGITS? EXPONENT? | '.' DIGITS EXPONENT? | DIGITS EXPONENT) | '-inf' ;
 WORD : [A-Za-z_] [A-Za-z0-9_]* ;
 STRING : '"' (~["\\\r\n] | '\\' ~[\r\n])* '"' | '\'' (~['\\\r\n] | '\\' ~[\r\n])* '\'' ;
 BLANKS : [ \t\r\n]+ -> skip ;

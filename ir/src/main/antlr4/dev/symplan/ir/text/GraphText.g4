@@ -64,7 +64,8 @@ FALSE : 'False' ;
 NONE : 'None' ;
 
 INT : '-'? DIGITS ;
-FLOAT : '-'? (DIGITS '.' DIGITS? EXPONENT? | '.' DIGITS EXPONENT? | DIGITS EXPONENT | 'inf') | 'nan' ;
+// inf and nan are words, as parameters may be called so.
+FLOAT : '-'? (DIGITS '.' DIGITS? EXPONENT? | '.' DIGITS EXPONENT? | DIGITS EXPONENT) | '-inf' ;
 TORCH : 'torch.' WORD ('.' WORD)* ;
 OP_NAME : WORD '::' WORD ('.' WORD)? ;
 NAME : WORD ;

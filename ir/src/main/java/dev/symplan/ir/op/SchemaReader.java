@@ -51,7 +51,7 @@ final class SchemaReader {
   }
 
   OpSchema schema(SchemaTextParser.SchemaContext schema) {
-    var name = OpName.parse(slice(schema.opName()));
+    var name = OpName.parse(slice(schema.name));
     var params = ImmutableList.<Param>builderWithExpectedSize(schema.params.size());
     var names = new HashSet<String>();
     @Nullable Token star = null;
@@ -255,7 +255,9 @@ final class SchemaReader {
       return new Arg.Dtype(
           dtype.orElseThrow(() -> error(token, "no element type '%s'".formatted(word), "")));
     }
-    return new Arg.Symbol(word);
+    return word.equals("inf") || word.equals("nan")
+        ? new Arg.Float(PythonLiterals.parseFloat(word))
+        : new Arg.Symbol(word);
   }
 
   private long integer(Token token) {

@@ -117,7 +117,7 @@ class SchemaParserTest {
       delimiter = '|',
       quoteCharacter = '`',
       value = {
-        "aten::mm(Tensor self Tensor mat2) -> Tensor | 1:22 | expected '=' or ')' or ',', not 'Tensor'",
+        "aten::mm(Tensor self Tensor mat2) -> Tensor | 1:22 | expected ',' or ')', not 'Tensor'",
         "aten::mm(Tensor self, Tensor mat2)          | 1:35 | expected '->' at the end of the schema",
         "mm(Tensor self) -> Tensor                   | 1:3  | expected '::', not '('",
         "aten::mm(tensor self) -> Tensor             | 1:10 | no type 'tensor'",
@@ -130,7 +130,7 @@ class SchemaParserTest {
         "aten::f(int a=\"x\") -> ()                  | 1:15 | '\"x\"' is no int",
         "aten::f(int a=9223372036854775808) -> ()    | 1:15 | '9223372036854775808' does not fit 64 bits",
         "aten::f(int a=Median) -> ()                 | 1:15 | no constant 'Median'",
-        "aten::f(Tensor a) -> Tensor $               | 1:29 | expected a name or '?' or '(' or '[', not '$'",
+        "aten::f(Tensor a) -> Tensor $               | 1:29 | expected the end of the schema, not '$'",
         "aten::f(Tensor(a!)[](b!) a) -> ()           | 1:21 | a second alias annotation on one type",
         "aten::f(int[0] a) -> ()                     | 1:13 | a list of 0 elements",
         "aten::f(() a) -> ()                         | 1:9  | a tuple type without elements",
