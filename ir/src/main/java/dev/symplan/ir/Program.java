@@ -10,9 +10,22 @@ import dev.symplan.ir.op.OpDef;
  *
  * @param declarations the ops that the file declares itself
  * @param endNotes comments behind the last graph
+ * @param headNotes comments at the file's first line, each group and each declaration, in this
+ *     order; may end early
  */
 public record Program(
     ImmutableList<ProcessGroup> groups,
     ImmutableList<OpDef> declarations,
     ImmutableList<Graph> graphs,
-    Notes endNotes) {}
+    Notes endNotes,
+    ImmutableList<Notes> headNotes) {
+
+  /** A program without comments at its head. */
+  public Program(
+      ImmutableList<ProcessGroup> groups,
+      ImmutableList<OpDef> declarations,
+      ImmutableList<Graph> graphs,
+      Notes endNotes) {
+    this(groups, declarations, graphs, endNotes, ImmutableList.of());
+  }
+}

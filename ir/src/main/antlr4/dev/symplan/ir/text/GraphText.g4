@@ -9,12 +9,12 @@ grammar GraphText;
 
 version : NAME NAME number = INT EOF ;
 
-group : NAME name = NAME '=' parts += rankList (',' parts += rankList)* EOF ;
+group : NAME name = (NAME | STRING) '=' parts += rankList (',' parts += rankList)* EOF ;
 
 rankList : '[' (ranks += INT (',' ranks += INT)*)? ']' ;
 
 graphHead
-    : NAME name = NAME '(' (params += param (',' params += param)* ','?)? ')'
+    : NAME name = (NAME | STRING) '(' (params += param (',' params += param)* ','?)? ')'
       (ranksWord = NAME ranks = rankList)? '{' EOF
     ;
 

@@ -43,7 +43,7 @@ public final class ArgBinder {
           }
           int i = schema.indexOf(name);
           if (bound[i] != null) {
-            throw new OpTypeException("'%s' is given twice".formatted(name));
+            throw new OpTypeException("'%s' is given twice".formatted(name), "", name);
           }
           bound[i] = coerce(schema, params.get(i), arg);
         });
@@ -81,7 +81,8 @@ public final class ArgBinder {
       throw new OpTypeException(
           "'%s' of %s is %s, which %s is not"
               .formatted(param.name(), schema.name(), param.type(), describe(arg)),
-          "schema: " + schema);
+          "schema: " + schema,
+          param.name());
     }
     return fitted;
   }

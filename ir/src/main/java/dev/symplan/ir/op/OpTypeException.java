@@ -5,18 +5,29 @@ public final class OpTypeException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
   private final String hint;
+  private final String param;
 
   public OpTypeException(String message) {
     this(message, "");
   }
 
   public OpTypeException(String message, String hint) {
+    this(message, hint, "");
+  }
+
+  OpTypeException(String message, String hint, String param) {
     super(message, null, false, false);
     this.hint = hint;
+    this.param = param;
   }
 
   /** {@return what to do about it; may be empty} */
   public String hint() {
     return hint;
+  }
+
+  /** {@return the parameter whose argument is wrong; empty where it is not one alone} */
+  public String param() {
+    return param;
   }
 }
