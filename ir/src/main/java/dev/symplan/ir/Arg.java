@@ -20,7 +20,9 @@ public sealed interface Arg {
   /** {@code torch.float32} */
   record Dtype(DType value) implements Arg {}
 
-  /** Another constant of the {@code torch} module, as {@code strided} or {@code contiguous_format}. */
+  /**
+   * Another constant of the {@code torch} module, as {@code strided} or {@code contiguous_format}.
+   */
   record Symbol(String name) implements Arg {}
 
   /** A device, as {@code cuda:0} or {@code cpu}. */

@@ -24,6 +24,39 @@ public record Graph(
     Notes notes,
     Notes endNotes) {
 
+  public Graph {
+    int next = 0;
+    for (var input : inputs) {
+      next = checkId(name, input, next);
+    }
+    for (var op : ops) {
+      for (var result : op.results()) {
+        next = checkId(name, result, next);
+      }
+    }
+    if (next != valueCount) {
+      throw new IllegalArgumentException(
+          "graph %s has %d values, not %d".formatted(name, next, valueCount));
+    }
+  }
+
+  private static int checkId(String graph, Value value, int expected) {
+    if (value.id() != expected) {
+      throw new IllegalArgumentException(
+          "graph %s: value '%s' has id %d, not %d"
+              .formatted(graph, value.name(), value.id(), expected));
+    }
+    return expected + 1;
+  }
+
+  /** {@return all values, each at the position of its id} */
+  public ImmutableList<Value> values() {
+    var values = ImmutableList.<Value>builderWithExpectedSize(valueCount);
+    values.addAll(inputs);
+    ops.forEach(op -> values.addAll(op.results()));
+    return values.build();
+  }
+
   public boolean runsOn(int rank) {
     return ranks.isEmpty() || ranks.contains(rank);
   }

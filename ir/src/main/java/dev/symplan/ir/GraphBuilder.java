@@ -143,7 +143,8 @@ public final class GraphBuilder {
       inferred = def.infer(args);
     } catch (OpTypeException e) {
       sink.report(
-          Diagnostic.error(DiagnosticCode.TYPE_MISMATCH, at, def.name() + ": " + e.getMessage(), e.hint()));
+          Diagnostic.error(
+              DiagnosticCode.TYPE_MISMATCH, at, def.name() + ": " + e.getMessage(), e.hint()));
       return annotatedTypes(specs);
     } catch (IllegalArgumentException | ArithmeticException e) {
       sink.report(

@@ -26,8 +26,6 @@ public enum MemorySpace {
   }
 
   public static Optional<MemorySpace> ofKeyword(String keyword) {
-    return Arrays.stream(values())
-        .filter(s -> s != ANY && s.keyword.equals(keyword))
-        .findFirst();
+    return Arrays.stream(values()).filter(s -> s != ANY && s.keyword.equals(keyword)).findFirst();
   }
 }

@@ -9,7 +9,8 @@ import java.util.OptionalInt;
  * A named group of ranks that communicate, or several disjoint ones of the same size under one name
  * (a mesh dimension), of which each rank uses the one it is in.
  *
- * @param members the ordered rank list of each part; a rank's position in its list is its group rank
+ * @param members the ordered rank list of each part; a rank's position in its list is its group
+ *     rank
  */
 public record ProcessGroup(String name, ImmutableList<ImmutableIntArray> members) {
   public ProcessGroup {
@@ -24,8 +25,7 @@ public record ProcessGroup(String name, ImmutableList<ImmutableIntArray> members
       if (ranks.length() != members.getFirst().length()) {
         throw new IllegalArgumentException("the parts of group " + name + " differ in size");
       }
-      ranks
-          .stream()
+      ranks.stream()
           .forEach(
               rank -> {
                 if (rank < 0) {

@@ -10,7 +10,9 @@ public final class PythonLiterals {
 
   private PythonLiterals() {}
 
-  /** {@return as {@code repr}: {@code 1e-05}, {@code 0.5}, {@code 2.0}, {@code -inf}, {@code nan}} */
+  /**
+   * {@return as {@code repr}: {@code 1e-05}, {@code 0.5}, {@code 2.0}, {@code -inf}, {@code nan}}
+   */
   public static String repr(double value) {
     if (Double.isNaN(value)) {
       return "nan";
@@ -38,11 +40,15 @@ public final class PythonLiterals {
       return text.append("0.").append("0".repeat(-exponent - 1)).append(digits).toString();
     }
     if (digits.length() <= exponent + 1) {
-      return text.append(digits).append("0".repeat(exponent + 1 - digits.length())).append(".0")
+      return text.append(digits)
+          .append("0".repeat(exponent + 1 - digits.length()))
+          .append(".0")
           .toString();
     }
-    return text.append(digits, 0, exponent + 1).append('.')
-        .append(digits, exponent + 1, digits.length()).toString();
+    return text.append(digits, 0, exponent + 1)
+        .append('.')
+        .append(digits, exponent + 1, digits.length())
+        .toString();
   }
 
   /** Java prefers two digits where Python takes one, if one is enough: 4.9E-324, 5e-324. */
@@ -174,7 +180,8 @@ public final class PythonLiterals {
     }
     if (!Character.isValidCodePoint(code) || text.charAt(at + 1) == '+') {
       throw new IllegalArgumentException(
-          "'\\%c' needs the %d hexadecimal digits of a character".formatted(text.charAt(at), digits));
+          "'\\%c' needs the %d hexadecimal digits of a character"
+              .formatted(text.charAt(at), digits));
     }
     out.appendCodePoint(code);
     return end;

@@ -120,7 +120,9 @@ public record TensorType(
     return (last + 1) * dtype.bytes();
   }
 
-  /** {@return whether the elements lie row-major without gaps; strides of size-1 dims do not count} */
+  /**
+   * {@return whether the elements lie row-major without gaps; strides of size-1 dims do not count}
+   */
   public boolean isContiguous() {
     long expected = 1;
     for (int i = sizes.length() - 1; i >= 0; i--) {

@@ -11,7 +11,12 @@ import com.google.common.base.Ascii;
  * @param bytes the size of the tensor
  */
 public record ArgDecision(
-    boolean result, String value, Realization realization, Reason reason, String cause, long bytes) {
+    boolean result,
+    String value,
+    Realization realization,
+    Reason reason,
+    String cause,
+    long bytes) {
 
   /** What was done about symmetric memory. */
   public enum Realization {

@@ -9,8 +9,8 @@ import dev.symplan.ir.MemorySpace;
  * @param ranks the world size; 0 to take it from the groups
  * @param graph the name of the graph to compile; empty for the only one
  * @param inputs where inputs live that no annotation or {@code spaces} entry places: {@code ANY}
- *     puts those in the symmetric arena that a collective can then use without a copy and leaves the
- *     others with the caller; {@code EXTERNAL} leaves all with the caller; {@code SYMMETRIC} or
+ *     puts those in the symmetric arena that a collective can then use without a copy and leaves
+ *     the others with the caller; {@code EXTERNAL} leaves all with the caller; {@code SYMMETRIC} or
  *     {@code LOCAL} plans all
  * @param outputs the same for outputs; {@code ANY} plans them
  * @param spaces for single inputs and outputs, by value name
@@ -64,8 +64,7 @@ public record CompileOptions(
   }
 
   public CompileOptions withOutputs(MemorySpace space) {
-    return new CompileOptions(
-        ranks, graph, inputs, space, spaces, variants, overlap, dims, dimMax);
+    return new CompileOptions(ranks, graph, inputs, space, spaces, variants, overlap, dims, dimMax);
   }
 
   public CompileOptions withSpaces(ImmutableMap<String, MemorySpace> newSpaces) {

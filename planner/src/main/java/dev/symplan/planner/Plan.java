@@ -9,8 +9,8 @@ import dev.symplan.ir.op.OpDef;
 /**
  * A compiled program: where every tensor lives, and which algorithm each collective runs.
  *
- * <p>Immutable, and verified: {@link Compiler} never gives out a plan that breaks a rule, and a plan
- * read from a file is verified again.
+ * <p>Immutable, and verified: {@link Compiler} never gives out a plan that breaks a rule, and a
+ * plan read from a file is verified again.
  *
  * @param name the graph's name
  * @param declarations the ops that the program declared itself

@@ -9,28 +9,18 @@ import java.util.stream.Stream;
  * The built-in targets.
  *
  * <p>The Hopper curves of all_reduce, all_gather and reduce_scatter are fitted by hand to graph
- * replays of 64 KiB to 64 MiB on 4 × H200 (PyTorch 2.11's symmetric kernels, NCCL 2.28.9); the others
- * are carried over from the transfer that moves the same bytes the same way, and say so.
+ * replays of 64 KiB to 64 MiB on 4 × H200 (PyTorch 2.11's symmetric kernels, NCCL 2.28.9); the
+ * others are carried over from the transfer that moves the same bytes the same way, and say so.
  */
 final class Targets {
   private Targets() {}
 
   static Stream<Target> all() {
-    return Stream.of(
-        Target.H200_X4, Target.H200_X8, Target.H100_X8, Target.B200_X8, Target.HOST);
+    return Stream.of(Target.H200_X4, Target.H200_X8, Target.H100_X8, Target.B200_X8, Target.HOST);
   }
 
   static Target hopper(String name, int gpus, double memoryRate, boolean multicast) {
-    return new Target(
-        name,
-        gpus,
-        790e6 / 2,
-        memoryRate,
-        2.0,
-        multicast,
-        true,
-        22809,
-        nvlink(1.0));
+    return new Target(name, gpus, 790e6 / 2, memoryRate, 2.0, multicast, true, 22809, nvlink(1.0));
   }
 
   static Target blackwell(String name, int gpus) {
@@ -51,8 +41,7 @@ final class Targets {
       }
       curves.put(kind, variants.buildOrThrow());
     }
-    return new Target(
-        name, 64, 20_000, 8_000, 1.0, true, true, 22809, curves.buildOrThrow());
+    return new Target(name, 64, 20_000, 8_000, 1.0, true, true, 22809, curves.buildOrThrow());
   }
 
   private static ImmutableMap<Kind, ImmutableMap<Variant, Curve>> nvlink(double speed) {

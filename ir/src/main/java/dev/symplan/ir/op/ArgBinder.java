@@ -115,8 +115,7 @@ public final class ArgBinder {
       @Nullable Arg one = fit(list.element(), arg);
       return one == null
           ? null
-          : new Arg.Seq(
-              ImmutableList.copyOf(Collections.nCopies(list.size().getAsInt(), one)));
+          : new Arg.Seq(ImmutableList.copyOf(Collections.nCopies(list.size().getAsInt(), one)));
     }
     return null;
   }

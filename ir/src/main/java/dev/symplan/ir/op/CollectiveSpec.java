@@ -11,11 +11,7 @@ import java.util.Optional;
  * @param into the parameter that the result is written to, for {@code _out} forms
  */
 public record CollectiveSpec(
-    Kind kind,
-    String operand,
-    String group,
-    Optional<String> reduceOp,
-    Optional<String> into) {
+    Kind kind, String operand, String group, Optional<String> reduceOp, Optional<String> into) {
 
   /** What moves where. */
   public enum Kind {

@@ -51,12 +51,7 @@ public record OpDef(
 
   OpDef withSymmMem(List<String> args, List<String> results) {
     return new OpDef(
-        schema,
-        ImmutableSet.copyOf(args),
-        ImmutableSet.copyOf(results),
-        collective,
-        rule,
-        traits);
+        schema, ImmutableSet.copyOf(args), ImmutableSet.copyOf(results), collective, rule, traits);
   }
 
   OpDef withCollective(Optional<CollectiveSpec> spec) {

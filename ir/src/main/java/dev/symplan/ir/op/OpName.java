@@ -21,8 +21,7 @@ public record OpName(String namespace, String name, String overload) {
     int dot = text.indexOf('.', colons);
     var name = dot < 0 ? text.substring(colons + 2) : text.substring(colons + 2, dot);
     var overload = dot < 0 ? "" : text.substring(dot + 1);
-    return new OpName(
-        text.substring(0, colons), name, overload.equals("default") ? "" : overload);
+    return new OpName(text.substring(0, colons), name, overload.equals("default") ? "" : overload);
   }
 
   /** {@return the name without its overload} */

@@ -19,8 +19,8 @@ public final class OpSchema {
   private final ImmutableMap<String, Integer> index;
 
   /**
-   * @param parenthesizedResult whether a single result is written in parentheses, as it must be when
-   *     it has a name
+   * @param parenthesizedResult whether a single result is written in parentheses, as it must be
+   *     when it has a name
    * @throws IllegalArgumentException when two parameters have the same name
    */
   public OpSchema(

@@ -53,8 +53,7 @@ public record OpSpec(
   }
 
   public OpSpec collective(CollectiveSpec spec) {
-    return new OpSpec(
-        schemaText, rule, traits, symmMemArgs, symmMemResults, Optional.of(spec));
+    return new OpSpec(schemaText, rule, traits, symmMemArgs, symmMemResults, Optional.of(spec));
   }
 
   /**
@@ -82,8 +81,10 @@ public record OpSpec(
     }
     var spec = collective.or(() -> customCollective(schema));
     spec.ifPresent(c -> checkCollective(schema, c));
-    var opTraits = rule.isPresent() ? traits : ImmutableSet.<OpTrait>builder()
-        .addAll(traits).add(OpTrait.OPAQUE).build();
+    var opTraits =
+        rule.isPresent()
+            ? traits
+            : ImmutableSet.<OpTrait>builder().addAll(traits).add(OpTrait.OPAQUE).build();
     return new OpDef(
         schema,
         ImmutableSet.copyOf(symmMemArgs),
@@ -120,8 +121,7 @@ public record OpSpec(
     if (symmMemArgs.isEmpty() && symmMemResults.isEmpty()) {
       return Optional.empty();
     }
-    var strings =
-        schema.params().stream().filter(p -> p.type() == SchemaType.Base.STRING).toList();
+    var strings = schema.params().stream().filter(p -> p.type() == SchemaType.Base.STRING).toList();
     if (strings.size() != 1) {
       throw new IllegalArgumentException(
           "%s has %d parameters of type str, so say which one names the group"

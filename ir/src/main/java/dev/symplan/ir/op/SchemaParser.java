@@ -80,8 +80,7 @@ public final class SchemaParser {
       for (int type : (e == null ? parser.getExpectedTokens() : e.getExpectedTokens()).toList()) {
         words.add(describe(type));
       }
-      var expected =
-          words.size() > MAX_WORDS ? "a type or a value" : String.join(" or ", words);
+      var expected = words.size() > MAX_WORDS ? "a type or a value" : String.join(" or ", words);
       if (found.getType() == Token.EOF) {
         throw new SchemaSyntaxException(
             text, text.length(), 1, "expected %s at the end of the schema".formatted(expected), "");

@@ -1,8 +1,8 @@
 package dev.symplan.ir.op;
 
 /**
- * Where an alias annotation stands: behind the innermost element type, or behind the whole type where
- * it says so, as PyTorch writes it.
+ * Where an alias annotation stands: behind the innermost element type, or behind the whole type
+ * where it says so, as PyTorch writes it.
  */
 final class SchemaPrinter {
   private SchemaPrinter() {}
@@ -20,10 +20,7 @@ final class SchemaPrinter {
       case SchemaType.ListOf list ->
           typed(list.element(), alias)
               + list.toString().substring(list.element().toString().length());
-      case SchemaType.Base _,
-          SchemaType.TupleOf _,
-          SchemaType.GenericOf _,
-          SchemaType.Named _ ->
+      case SchemaType.Base _, SchemaType.TupleOf _, SchemaType.GenericOf _, SchemaType.Named _ ->
           type.toString() + alias;
     };
   }

@@ -21,8 +21,14 @@ final class SchemaReader {
   /** Classes that PyTorch's own schemas name and that no graph passes. */
   private static final ImmutableSet<String> OTHER_TYPES =
       ImmutableSet.of(
-          "None", "Quantizer", "Capsule", "AnyClassType", "AnyEnumType", "AnyListType",
-          "AnyTupleType", "PyObject");
+          "None",
+          "Quantizer",
+          "Capsule",
+          "AnyClassType",
+          "AnyEnumType",
+          "AnyListType",
+          "AnyTupleType",
+          "PyObject");
 
   /** The constants of {@code at::Reduction}, which schemas name and pass as int. */
   private static final ImmutableMap<String, Long> REDUCTIONS =
@@ -66,8 +72,7 @@ final class SchemaReader {
         star = param.star;
       } else {
         if (!names.add(param.name.getText())) {
-          throw error(
-              param.name, "a second parameter '%s'".formatted(param.name.getText()), "");
+          throw error(param.name, "a second parameter '%s'".formatted(param.name.getText()), "");
         }
         params.add(param(param, star != null));
       }
@@ -210,16 +215,14 @@ final class SchemaReader {
   private Arg defaultValue(SchemaType type, SchemaTextParser.LiteralContext literal) {
     var fitted = ArgBinder.fit(type, literal(type, literal));
     if (fitted == null) {
-      throw error(
-          literal.getStart(), "'%s' is no %s".formatted(slice(literal), type), "");
+      throw error(literal.getStart(), "'%s' is no %s".formatted(slice(literal), type), "");
     }
     return fitted;
   }
 
   private Arg literal(SchemaType type, SchemaTextParser.LiteralContext literal) {
     if (literal.open != null) {
-      var element =
-          type instanceof SchemaType.ListOf list ? list.element() : SchemaType.Base.ANY;
+      var element = type instanceof SchemaType.ListOf list ? list.element() : SchemaType.Base.ANY;
       return new Arg.Seq(
           literal.items.stream()
               .map(item -> literal(element, item))
@@ -272,7 +275,7 @@ final class SchemaReader {
     try {
       return PythonLiterals.unquote(token.getText());
     } catch (IllegalArgumentException e) {
-      throw error(token, e.getMessage(), "");
+      throw error(token, String.valueOf(e.getMessage()), "");
     }
   }
 
@@ -282,7 +285,6 @@ final class SchemaReader {
 
   private SchemaSyntaxException error(Token at, String problem, String hint) {
     int start = at.getStartIndex();
-    return new SchemaSyntaxException(
-        text, start, at.getStopIndex() + 1 - start, problem, hint);
+    return new SchemaSyntaxException(text, start, at.getStopIndex() + 1 - start, problem, hint);
   }
 }

@@ -69,7 +69,9 @@ public sealed interface SchemaType {
     }
   }
 
-  /** {@code Dict(K, V)}, {@code Future(T)}, {@code Await(T)}, {@code RRef(T)}, {@code Union(...)} */
+  /**
+   * {@code Dict(K, V)}, {@code Future(T)}, {@code Await(T)}, {@code RRef(T)}, {@code Union(...)}
+   */
   record GenericOf(String name, ImmutableList<SchemaType> elements) implements SchemaType {
     @Override
     public String toString() {

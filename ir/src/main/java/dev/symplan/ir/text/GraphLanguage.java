@@ -5,8 +5,7 @@ import com.google.common.collect.ImmutableMap;
 /** What the reader must know of the grammar {@code GraphText}. */
 final class GraphLanguage {
   static final TokenRoles ROLES =
-      TokenRoles.builder(
-              GraphTextLexer.VOCABULARY, GraphTextLexer.NEWLINE, GraphTextLexer.COMMENT)
+      TokenRoles.builder(GraphTextLexer.VOCABULARY, GraphTextLexer.NEWLINE, GraphTextLexer.COMMENT)
           .brackets(GraphTextLexer.LPAREN, GraphTextLexer.RPAREN)
           .brackets(GraphTextLexer.LBRACKET, GraphTextLexer.RBRACKET)
           .frame(GraphTextLexer.LBRACE, GraphTextLexer.RBRACE)

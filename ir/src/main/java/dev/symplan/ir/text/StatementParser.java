@@ -49,8 +49,7 @@ public final class StatementParser<P extends Parser> {
 
   /**
    * {@return what {@code rule} makes of the reader's current statement, from its token stream's
-   * position on; empty where it does not
-   * follow the grammar, which the sink then knows}
+   * position on; empty where it does not follow the grammar, which the sink then knows}
    */
   public <T> Optional<T> parse(Function<? super P, ? extends T> rule) {
     int start = statements.tokens().index();

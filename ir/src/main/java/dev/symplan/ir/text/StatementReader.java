@@ -219,7 +219,10 @@ public final class StatementReader {
         case CLOSE -> {
           if (open.isEmpty()) {
             return fail(
-                DiagnosticCode.SYNTAX, token, "no bracket is open for this '%s'".formatted(token.getText()), "");
+                DiagnosticCode.SYNTAX,
+                token,
+                "no bracket is open for this '%s'".formatted(token.getText()),
+                "");
           }
           var opening = open.pop();
           if (roles.closing(opening.getType()) != token.getType()) {
@@ -377,7 +380,10 @@ public final class StatementReader {
     char first = bad.charAt(0);
     if (first == '"' || first == '\'') {
       return fail(
-          DiagnosticCode.SYNTAX, token, "the string is not closed on its line", "end it with " + first);
+          DiagnosticCode.SYNTAX,
+          token,
+          "the string is not closed on its line",
+          "end it with " + first);
     }
     int codePoint = text.codePointAt(token.getStartIndex());
     var number = "U+%04X".formatted(codePoint);
@@ -403,7 +409,8 @@ public final class StatementReader {
             "'%s' is never closed".formatted(opening.getText()),
             found == null
                 ? "the file ends first"
-                : "it is still open at '%s' in line %d".formatted(found.getText(), found.getLine()));
+                : "it is still open at '%s' in line %d"
+                    .formatted(found.getText(), found.getLine()));
   }
 
   /** A bracket that was forgotten explains whatever is wrong in the lines behind it. */

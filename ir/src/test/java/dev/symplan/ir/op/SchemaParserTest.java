@@ -21,8 +21,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 class SchemaParserTest {
 
   static Stream<String> schemas() throws IOException {
-    return Resources.readLines(
-            Resources.getResource("schemas/pytorch.txt"), StandardCharsets.UTF_8)
+    return Resources.readLines(Resources.getResource("schemas/pytorch.txt"), StandardCharsets.UTF_8)
         .stream()
         .filter(line -> !line.startsWith("#"));
   }
@@ -45,7 +44,9 @@ class SchemaParserTest {
             "aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]");
 
     assertThat(schema.name()).isEqualTo(new OpName("aten", "split", "Tensor"));
-    assertThat(schema.params()).extracting(Param::name).containsExactly("self", "split_size", "dim");
+    assertThat(schema.params())
+        .extracting(Param::name)
+        .containsExactly("self", "split_size", "dim");
     assertThat(schema.params().get(0).alias())
         .isEqualTo(new AliasInfo(ImmutableSet.of("a"), false, ImmutableSet.of("*"), false));
     assertThat(schema.params().get(1).type()).isEqualTo(SchemaType.Base.SYM_INT);
@@ -118,7 +119,8 @@ class SchemaParserTest {
       quoteCharacter = '`',
       value = {
         "aten::mm(Tensor self Tensor mat2) -> Tensor | 1:22 | expected ',' or ')', not 'Tensor'",
-        "aten::mm(Tensor self, Tensor mat2)          | 1:35 | expected '->' at the end of the schema",
+        "aten::mm(Tensor self, Tensor mat2)          | 1:35 | expected '->' at the end of the"
+            + " schema",
         "mm(Tensor self) -> Tensor                   | 1:3  | expected '::', not '('",
         "aten::mm(tensor self) -> Tensor             | 1:10 | no type 'tensor'",
         "aten::mm(Tenser self) -> Tensor             | 1:10 | no type 'Tenser'",
@@ -126,12 +128,16 @@ class SchemaParserTest {
         "aten::mm(Tensor self, *) -> ()              | 1:23 | no parameter follows the '*'",
         "aten::mm(*, Tensor a, *, int b) -> ()       | 1:23 | a second '*'",
         "aten::f(str s, ...) -> str                  | 1:16 | varargs are not supported",
-        "aten::f(str s) -> ...                       | 1:19 | a varying number of results is not supported",
+        "aten::f(str s) -> ...                       | 1:19 | a varying number of results is not"
+            + " supported",
         "aten::f(int a=\"x\") -> ()                  | 1:15 | '\"x\"' is no int",
-        "aten::f(int a=9223372036854775808) -> ()    | 1:15 | '9223372036854775808' does not fit 64 bits",
+        "aten::f(int a=9223372036854775808) -> ()    | 1:15 | '9223372036854775808' does not fit 64"
+            + " bits",
         "aten::f(int a=Median) -> ()                 | 1:15 | no constant 'Median'",
-        "aten::f(Tensor a) -> Tensor $               | 1:29 | expected the end of the schema, not '$'",
-        "aten::f(Tensor(a!)[](b!) a) -> ()           | 1:21 | a second alias annotation on one type",
+        "aten::f(Tensor a) -> Tensor $               | 1:29 | expected the end of the schema, not"
+            + " '$'",
+        "aten::f(Tensor(a!)[](b!) a) -> ()           | 1:21 | a second alias annotation on one"
+            + " type",
         "aten::f(int[0] a) -> ()                     | 1:13 | a list of 0 elements",
         "aten::f(() a) -> ()                         | 1:9  | a tuple type without elements",
       })
@@ -156,9 +162,36 @@ class SchemaParserTest {
     var random = new Random(seed);
     var words =
         List.of(
-            "aten", "::", "mm", "(", ")", "Tensor", "int", "[", "]", "?", "!", "a", "|", "->", "*",
-            ",", "=", "1", "\"s\"", "'", "\\", "None", "Dict", "...", ".", "\u00e9", "\uD83D\uDE00",
-            "\0", " ", "-");
+            "aten",
+            "::",
+            "mm",
+            "(",
+            ")",
+            "Tensor",
+            "int",
+            "[",
+            "]",
+            "?",
+            "!",
+            "a",
+            "|",
+            "->",
+            "*",
+            ",",
+            "=",
+            "1",
+            "\"s\"",
+            "'",
+            "\\",
+            "None",
+            "Dict",
+            "...",
+            ".",
+            "\u00e9",
+            "\uD83D\uDE00",
+            "\0",
+            " ",
+            "-");
     for (int i = 0; i < 2000; i++) {
       var text = new StringBuilder(random.nextBoolean() ? "aten::mm(" : "");
       for (int n = random.nextInt(12); n > 0; n--) {

@@ -69,7 +69,9 @@ public final class CostModel {
         .orElse(Double.POSITIVE_INFINITY);
   }
 
-  /** {@return what is left of a collective's time when {@code beside} µs of compute run beside it} */
+  /**
+   * {@return what is left of a collective's time when {@code beside} µs of compute run beside it}
+   */
   public double exposedMicros(Variant variant, double transfer, double beside) {
     double kept = variant == Variant.COPY_ENGINE ? COPY_ENGINE_OVERLAP : SM_OVERLAP;
     double hidden = Math.min(transfer, beside);

@@ -86,8 +86,7 @@ final class Aliases {
 
   private void share(Op op, Value value, OpResult.View view) {
     int base = storageOf[view.of().id()];
-    long offset =
-        offsetOf[view.of().id()] + view.offset() * view.of().tensor().dtype().bytes();
+    long offset = offsetOf[view.of().id()] + view.offset() * view.of().tensor().dtype().bytes();
     if (offset < 0 || offset + value.tensor().storageBytes() > storages.get(base).bytes()) {
       throw new CompileException(
           Diagnostic.error(
@@ -97,9 +96,7 @@ final class Aliases {
                   .formatted(op.def().name(), storages.get(base).value().name()),
               "it has %d bytes; the view takes bytes %d to %d"
                   .formatted(
-                      storages.get(base).bytes(),
-                      offset,
-                      offset + value.tensor().storageBytes())));
+                      storages.get(base).bytes(), offset, offset + value.tensor().storageBytes())));
     }
     storageOf[value.id()] = base;
     offsetOf[value.id()] = offset;

@@ -56,8 +56,7 @@ final class Allocate {
 
   private Allocate() {}
 
-  static Result run(
-      List<Realize.Realized> graphs, List<Schedule> schedules, List<Liveness> lives) {
+  static Result run(List<Realize.Realized> graphs, List<Schedule> schedules, List<Liveness> lives) {
     var ranks = new ArrayList<Rank>();
     for (int g = 0; g < graphs.size(); g++) {
       ranks.add(draft(graphs.get(g), schedules.get(g), lives.get(g)));
@@ -157,8 +156,8 @@ final class Allocate {
   /**
    * For each rank, its steps on an axis that all ranks share, by step + 1 so that -1 has a place.
    *
-   * <p>The starts of the collectives are the same on all ranks and fix the axis; between two of them
-   * each rank counts its own steps, and the axis is as long there as the longest rank needs.
+   * <p>The starts of the collectives are the same on all ranks and fix the axis; between two of
+   * them each rank counts its own steps, and the axis is as long there as the longest rank needs.
    */
   private static List<int[]> commonAxes(List<Rank> ranks) {
     int segments = ranks.getFirst().graph().collectives().size() + 1;

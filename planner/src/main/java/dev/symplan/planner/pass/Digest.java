@@ -40,9 +40,13 @@ public final class Digest {
 
   private static String text(RankPlan plan, CollectivePlan collective) {
     var out = new StringBuilder(collective.kind().name());
-    out.append(' ').append(collective.variant().text()).append(" group ").append(collective.group());
+    out.append(' ')
+        .append(collective.variant().text())
+        .append(" group ")
+        .append(collective.group());
     out.append(" op ").append(collective.reduceOp()).append(" root ").append(collective.root());
-    out.append(collective.startBarrier() ? " start" : "").append(collective.endBarrier() ? " end" : "");
+    out.append(collective.startBarrier() ? " start" : "")
+        .append(collective.endBarrier() ? " end" : "");
     for (int id : collective.operands()) {
       append(out, plan, id, collective.variant().needsSymmetricOperand(collective.kind()));
     }

@@ -11,8 +11,8 @@ import java.util.Optional;
 /**
  * Which variants can carry out a collective on a target, whatever it costs.
  *
- * <p>NCCL's limits are those of its symmetric kernels up to 2.30 and of {@code ncclRedOp_t}; those of
- * the own kernels are what the kernels are written for.
+ * <p>NCCL's limits are those of its symmetric kernels up to 2.30 and of {@code ncclRedOp_t}; those
+ * of the own kernels are what the kernels are written for.
  */
 final class Eligibility {
   private static final ImmutableSet<DType> SHORT_FLOATS =

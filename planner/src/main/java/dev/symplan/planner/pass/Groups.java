@@ -26,9 +26,7 @@ final class Groups {
 
   /** Reports what does not fit. */
   static void check(
-      ImmutableList<ProcessGroup> groups,
-      List<Graph> graphOfRank,
-      DiagnosticSink sink) {
+      ImmutableList<ProcessGroup> groups, List<Graph> graphOfRank, DiagnosticSink sink) {
     var checker = new Groups(groups, sink);
     for (var group : groups) {
       if (group.maxRank() >= graphOfRank.size()) {
@@ -73,8 +71,7 @@ final class Groups {
       report(
           collective,
           "'%s' broadcasts from group rank %d, but group '%s' has %d ranks"
-              .formatted(
-                  collective.name(), collective.root(), group.name(), group.size()),
+              .formatted(collective.name(), collective.root(), group.name(), group.size()),
           "");
     }
   }
@@ -104,8 +101,7 @@ final class Groups {
   }
 
   private void report(@Nullable Collective collective, String message, String hint) {
-    var span =
-        collective == null ? Span.NONE : collective.op().span();
+    var span = collective == null ? Span.NONE : collective.op().span();
     sink.report(Diagnostic.error(DiagnosticCode.BAD_GROUP, span, message, hint));
   }
 }

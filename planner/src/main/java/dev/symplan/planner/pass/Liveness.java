@@ -164,8 +164,7 @@ final class Liveness {
     op.forEachOperand(
         value -> {
           if (aliases.id(value) == aliases.id(operand)) {
-            only[0] &=
-                aliases.isWhole(value) && sameLayout(value.tensor(), operand.tensor());
+            only[0] &= aliases.isWhole(value) && sameLayout(value.tensor(), operand.tensor());
           }
         });
     return only[0];

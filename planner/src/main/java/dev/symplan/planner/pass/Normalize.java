@@ -22,8 +22,8 @@ import java.util.List;
  * functional ones, and what nothing reads goes.
  *
  * <p>A collective that wrote into its argument becomes functional, and what read the argument reads
- * the result; where the argument's memory is seen by others (a graph input, other views), the result
- * is copied back into it.
+ * the result; where the argument's memory is seen by others (a graph input, other views), the
+ * result is copied back into it.
  */
 final class Normalize {
   private static final OpDef WAIT = builtin("_c10d_functional::wait_tensor");
@@ -65,7 +65,8 @@ final class Normalize {
     for (int i = 0; i < graph.ops().size(); i++) {
       var op = graph.ops().get(i);
       var collective = Collective.of(op, i);
-      if (collective.isPresent() && op.def().schema().mutates()
+      if (collective.isPresent()
+          && op.def().schema().mutates()
           && collective.get().kind() != Kind.CUSTOM) {
         makeFunctional(collective.get());
       } else if (op.def().name().namespace().equals("_c10d_functional_autograd")) {
@@ -172,8 +173,7 @@ final class Normalize {
     var keep = new boolean[graph.ops().size()];
     for (int i = graph.ops().size() - 1; i >= 0; i--) {
       var op = graph.ops().get(i);
-      keep[i] =
-          mustStay(op) || op.results().stream().anyMatch(result -> live[result.id()]);
+      keep[i] = mustStay(op) || op.results().stream().anyMatch(result -> live[result.id()]);
       if (keep[i]) {
         op.forEachOperand(value -> live[value.id()] = true);
       }

@@ -9,8 +9,8 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * Between which ops a collective may run: from where its operands are ready to where its results are
- * first read, and how much compute lies there.
+ * Between which ops a collective may run: from where its operands are ready to where its results
+ * are first read, and how much compute lies there.
  *
  * <p>Positions count the ops that do something at run time, in the graph's order.
  */
@@ -56,7 +56,9 @@ final class Overlap {
         int ready = 0;
         for (var operand : collectives.get(next).operands()) {
           // A collective that waits for another has nowhere to go.
-          ready = Math.max(ready, byCollective[aliases.id(operand)] ? p : written[aliases.id(operand)] + 1);
+          ready =
+              Math.max(
+                  ready, byCollective[aliases.id(operand)] ? p : written[aliases.id(operand)] + 1);
         }
         windows[next] = new Window(ready, p, ops.length);
         for (var result : op.results()) {

@@ -84,8 +84,7 @@ public final class Pipeline {
             .collect(ImmutableList.toImmutableList());
     checkSpaceNames(graphs.getFirst().graph());
     var selections = Select.run(graphs, target, options, costs, groupSize);
-    var realized =
-        graphs.stream().map(graph -> Realize.run(graph, selections, spaces)).toList();
+    var realized = graphs.stream().map(graph -> Realize.run(graph, selections, spaces)).toList();
     var variants =
         selections.stream().map(Selection::variant).collect(ImmutableList.toImmutableList());
     var schedules =
@@ -111,8 +110,7 @@ public final class Pipeline {
               collectives(realized.get(g), schedules.get(g), selections, inPlace),
               own.local()));
     }
-    var planOfRank =
-        ImmutableIntArray.copyOf(graphOfRank.stream().mapToInt(distinct::indexOf));
+    var planOfRank = ImmutableIntArray.copyOf(graphOfRank.stream().mapToInt(distinct::indexOf));
     var plans = rankPlans.build();
     var plan =
         new Plan(
@@ -147,10 +145,7 @@ public final class Pipeline {
   }
 
   private static ImmutableList<CollectivePlan> collectives(
-      Realized graph,
-      Schedule schedule,
-      ImmutableList<Selection> selections,
-      boolean[] inPlace) {
+      Realized graph, Schedule schedule, ImmutableList<Selection> selections, boolean[] inPlace) {
     var plans = ImmutableList.<CollectivePlan>builder();
     for (int k = 0; k < selections.size(); k++) {
       var collective = graph.collectives().get(k);
@@ -242,10 +237,7 @@ public final class Pipeline {
       boolean known =
           graph.inputs().stream().anyMatch(v -> v.name().equals(name))
               || graph.outputs().stream()
-                  .anyMatch(
-                      o ->
-                          o instanceof Arg.Ref(var value)
-                              && value.name().equals(name));
+                  .anyMatch(o -> o instanceof Arg.Ref(var value) && value.name().equals(name));
       if (!known) {
         throw wrong(
             DiagnosticCode.BAD_OPTION,

@@ -54,8 +54,7 @@ final class Realize {
     this.rewriter = new Rewriter(source.graph());
   }
 
-  static Realized run(
-      RankGraph source, ImmutableList<Selection> selections, SpaceChoice spaces) {
+  static Realized run(RankGraph source, ImmutableList<Selection> selections, SpaceChoice spaces) {
     return new Realize(source, selections, spaces).realize();
   }
 
@@ -105,8 +104,7 @@ final class Realize {
       args.add(decide(slot, staged, differs && !slot.always(), false, k));
     }
     for (var slot : source.slots().results(k)) {
-      boolean staged =
-          Select.mustStage(slot, selection.variant(), collective.kind(), true, false);
+      boolean staged = Select.mustStage(slot, selection.variant(), collective.kind(), true, false);
       if (staged) {
         leavesOutput[source.aliases().id(slot.value())] = true;
       }
@@ -153,8 +151,7 @@ final class Realize {
           && given.get(i) instanceof Arg.Ref(Value value)
           && output instanceof Arg.Ref(Value now)) {
         int storage = aliases.id(value);
-        boolean direct =
-            source.externalOutputs().outputOf(storage) == i && !leavesOutput[storage];
+        boolean direct = source.externalOutputs().outputOf(storage) == i && !leavesOutput[storage];
         if (!direct) {
           output =
               new Arg.Ref(

@@ -86,8 +86,7 @@ final class Rewriter {
 
   /** Copies an op with another definition and arguments; its results stand for the old ones. */
   Op emit(Op op, OpDef def, ImmutableList<Arg> newArgs) {
-    var results =
-        op.results().stream().map(this::copy).collect(ImmutableList.toImmutableList());
+    var results = op.results().stream().map(this::copy).collect(ImmutableList.toImmutableList());
     var made = new Op(def, newArgs, results, op.span(), op.notes());
     ops.add(made);
     return made;

@@ -13,7 +13,8 @@ import java.util.function.ToIntFunction;
  * starts just early enough for that, on a stream of its own, and is waited for where its result is
  * first read. Starting earlier still would only hold memory longer.
  *
- * <p>Collectives start in the graph's order on every rank, so that no two ranks wait for each other.
+ * <p>Collectives start in the graph's order on every rank, so that no two ranks wait for each
+ * other.
  */
 record Schedule(
     ImmutableList<Step> steps,
@@ -60,8 +61,7 @@ record Schedule(
   }
 
   /** The latest position, not after the given one, from which compute hides the whole transfer. */
-  private static int hoist(
-      Overlap overlap, Overlap.Window window, int earliest, double transfer) {
+  private static int hoist(Overlap overlap, Overlap.Window window, int earliest, double transfer) {
     int from = window.given();
     while (from > earliest && overlap.computeBetween(from, window.needed()) < transfer) {
       from--;
@@ -106,8 +106,7 @@ record Schedule(
         }
       }
     }
-    return new Schedule(
-        steps.build(), ImmutableList.copyOf(streams), stepOfOp, startStep, endStep);
+    return new Schedule(steps.build(), ImmutableList.copyOf(streams), stepOfOp, startStep, endStep);
   }
 
   /** The collectives at each position, in order. */

@@ -125,8 +125,7 @@ final class Select {
       return new Verdict(
           variant, rejection.get().reason(), rejection.get().detail(), Double.NaN, 0);
     }
-    double transfer =
-        costs.transferMicros(collective.kind(), variant, collective.bytes(), ranks);
+    double transfer = costs.transferMicros(collective.kind(), variant, collective.bytes(), ranks);
     double room = options.overlap() ? room(k) : 0;
     double exposed = costs.exposedMicros(variant, transfer, room) + costs.forkJoinMicros();
     return new Verdict(
@@ -163,8 +162,7 @@ final class Select {
   }
 
   /** {@return whether a copy must connect a tensor to the collective} */
-  static boolean mustStage(
-      Slot slot, Variant variant, Kind kind, boolean result, boolean differs) {
+  static boolean mustStage(Slot slot, Variant variant, Kind kind, boolean result, boolean differs) {
     boolean needed = isSymmetric(variant, kind, result);
     return slot.always() || (needed && (!slot.free() || differs));
   }
@@ -250,14 +248,12 @@ final class Select {
             "no collective is called '%s', nor of that kind".formatted(selector),
             "collectives: "
                 + String.join(
-                    ", ",
-                    graphs.getFirst().collectives().stream().map(Collective::name).toList()));
+                    ", ", graphs.getFirst().collectives().stream().map(Collective::name).toList()));
       }
     }
   }
 
-  private static CompileException nothingEligible(
-      Collective collective, List<Verdict> candidates) {
+  private static CompileException nothingEligible(Collective collective, List<Verdict> candidates) {
     var reasons =
         candidates.stream()
             .map(v -> v.variant().text() + ": " + v.detail())
@@ -273,7 +269,6 @@ final class Select {
   }
 
   private static CompileException badOption(Span span, String message, String hint) {
-    return new CompileException(
-        Diagnostic.error(DiagnosticCode.BAD_OPTION, span, message, hint));
+    return new CompileException(Diagnostic.error(DiagnosticCode.BAD_OPTION, span, message, hint));
   }
 }

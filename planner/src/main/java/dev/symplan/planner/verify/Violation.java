@@ -29,7 +29,9 @@ public record Violation(
     LIFETIME,
     /** Every collective's variant is possible, and its tensors are where it needs them. */
     REALIZATION,
-    /** Ranks have the same collectives in the same order, and symmetric buffers at the same place. */
+    /**
+     * Ranks have the same collectives in the same order, and symmetric buffers at the same place.
+     */
     AGREEMENT,
     /** The digest is that of the plan. */
     DIGEST;

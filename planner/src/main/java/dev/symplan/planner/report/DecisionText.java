@@ -1,0 +1,36 @@
+package dev.symplan.planner.report;
+
+import dev.symplan.ir.Graph;
+import dev.symplan.planner.ArgDecision;
+
+/** A decision about one tensor of a collective, as a sentence. */
+final class DecisionText {
+  private DecisionText() {}
+
+  static String of(Graph graph, ArgDecision decision) {
+    var what =
+        switch (decision.reason()) {
+          case PRODUCER_WRITES -> decision.cause() + " writes it there" + place(graph, decision);
+          case PLANNED_INPUT -> "the caller fills " + decision.cause() + " in the arena";
+          case COLLECTIVE_RESULT -> decision.cause() + " leaves it there";
+          case RESULT_WRITES -> "the collective writes it there";
+          case IN_PLACE -> "it takes the operand's place";
+          case EXTERNAL_INPUT -> decision.cause() + " is the caller's memory";
+          case EXTERNAL_OUTPUT -> decision.cause() + " goes to the caller's memory";
+          case NOT_CONTIGUOUS -> "its elements do not lie row-major";
+          case NOT_ALIGNED -> "it does not begin at a multiple of 16 bytes";
+          case RANKS_DIFFER -> "the ranks' graphs place it differently";
+          case VARIANT_READS_ANYWHERE -> "the variant takes it where it is";
+        };
+    return decision.realization().text() + ": " + what;
+  }
+
+  private static String place(Graph graph, ArgDecision decision) {
+    return graph.ops().stream()
+        .filter(op -> op.results().stream().anyMatch(v -> v.name().equals(decision.value())))
+        .findFirst()
+        .filter(op -> op.span().line() > 0)
+        .map(op -> " (" + op.span().shortForm() + ")")
+        .orElse("");
+  }
+}

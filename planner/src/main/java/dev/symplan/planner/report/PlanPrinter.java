@@ -1,0 +1,311 @@
+package dev.symplan.planner.report;
+
+import com.google.common.base.Ascii;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArgDecision;
+import dev.symplan.planner.ArgDecision.Realization;
+import dev.symplan.planner.Buffer;
+import dev.symplan.planner.CollectivePlan;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.RankPlan;
+import dev.symplan.planner.Step;
+import dev.symplan.planner.Verdict;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
+
+/** A plan as text: what lives where, which variant each collective runs, and why. */
+public final class PlanPrinter {
+
+  /** What to show. */
+  public enum View {
+    /** Arenas and counts. */
+    SUMMARY,
+    /** Each collective with its variant, the predicted time, and what was not taken and why. */
+    COLLECTIVES,
+    /** Each buffer with arena, offset and live range, and why collectives find it there. */
+    VALUES,
+    /** The issue order, with streams and waits. */
+    SCHEDULE
+  }
+
+  private final Plan plan;
+
+  private PlanPrinter(Plan plan) {
+    this.plan = plan;
+  }
+
+  /** {@return summary, collectives and values} */
+  public static String print(Plan plan) {
+    return print(plan, List.of(View.SUMMARY, View.COLLECTIVES, View.VALUES));
+  }
+
+  /** {@return the views, in this order, with an empty line between} */
+  public static String print(Plan plan, List<View> views) {
+    var printer = new PlanPrinter(plan);
+    return views.stream()
+        .map(
+            view ->
+                switch (view) {
+                  case SUMMARY -> printer.summary();
+                  case COLLECTIVES -> printer.perRank(printer::collectives);
+                  case VALUES -> printer.perRank(printer::values);
+                  case SCHEDULE -> printer.perRank(printer::schedule);
+                })
+        .filter(text -> !text.isEmpty())
+        .collect(Collectors.joining("\n"));
+  }
+
+  private interface Section {
+    String render(RankPlan rankPlan);
+  }
+
+  private String perRank(Section section) {
+    if (plan.rankPlans().size() == 1) {
+      return section.render(plan.rankPlans().getFirst());
+    }
+    var out = new ArrayList<String>();
+    for (int i = 0; i < plan.rankPlans().size(); i++) {
+      out.add("ranks " + ranksOf(i) + "\n" + section.render(plan.rankPlans().get(i)));
+    }
+    return String.join("\n", out);
+  }
+
+  private List<Integer> ranksOf(int index) {
+    var ranks = new ArrayList<Integer>();
+    for (int rank = 0; rank < plan.worldSize(); rank++) {
+      if (plan.planOfRank().get(rank) == index) {
+        ranks.add(rank);
+      }
+    }
+    return ranks;
+  }
+
+  private String summary() {
+    long local = 0;
+    long localBound = 0;
+    long external = 0;
+    for (var rankPlan : plan.rankPlans()) {
+      local = Math.max(local, rankPlan.local().bytes());
+      localBound = Math.max(localBound, rankPlan.local().bound());
+      external =
+          Math.max(
+              external,
+              rankPlan.buffers().stream()
+                  .filter(b -> b.arena().isExternal())
+                  .mapToLong(Buffer::bytes)
+                  .sum());
+    }
+    var first = plan.rankPlans().getFirst();
+    return "plan %s · %d rank%s · target %s · digest %s\n"
+            .formatted(
+                plan.name(),
+                plan.worldSize(),
+                plan.worldSize() == 1 ? "" : "s",
+                plan.target().name(),
+                plan.digest().substring(0, 12))
+        + "arenas   symmetric %s (bound %s)   local %s (bound %s)   external %s\n"
+            .formatted(
+                Units.bytes(plan.symmetric().bytes()),
+                Units.bytes(plan.symmetric().bound()),
+                Units.bytes(local),
+                Units.bytes(localBound),
+                Units.bytes(external))
+        + "work     %d ops in %d steps · %s\n"
+            .formatted(first.graph().ops().size(), first.steps().size(), counts(first));
+  }
+
+  private static String counts(RankPlan rankPlan) {
+    if (rankPlan.collectives().isEmpty()) {
+      return "no collectives";
+    }
+    var counts = new TreeMap<String, Integer>();
+    long copies = 0;
+    long copied = 0;
+    for (var collective : rankPlan.collectives()) {
+      counts.merge(kind(collective.kind()) + " " + collective.variant().text(), 1, Integer::sum);
+      for (var arg : collective.args()) {
+        if (arg.realization() == Realization.STAGED) {
+          copies++;
+          copied += arg.bytes();
+        }
+      }
+    }
+    return counts.entrySet().stream()
+            .map(e -> e.getValue() + " × " + e.getKey())
+            .collect(Collectors.joining(", "))
+        + (copies == 0
+            ? " · no copies"
+            : " · %d cop%s of %s"
+                .formatted(copies, copies == 1 ? "y" : "ies", Units.bytes(copied)));
+  }
+
+  private static String kind(Kind kind) {
+    return Ascii.toLowerCase(kind.name());
+  }
+
+  private String collectives(RankPlan rankPlan) {
+    var table =
+        new Table(
+            "collective", "variant", "operand", "result", "predicted", "size · and the others");
+    var values = rankPlan.graph().values();
+    for (var collective : rankPlan.collectives()) {
+      var verdict = collective.verdict();
+      long bytes =
+          collective.operands().stream().mapToLong(id -> values.get(id).tensor().bytes()).sum();
+      table.row(
+          name(rankPlan, collective) + " " + kind(collective.kind()),
+          collective.variant().text() + (collective.isAsync() ? " ∥" : ""),
+          places(rankPlan, values, collective, false),
+          places(rankPlan, values, collective, true),
+          Units.micros(verdict.totalMicros()),
+          Units.bytes(bytes) + others(collective));
+    }
+    return table.isEmpty() ? "" : table.render();
+  }
+
+  static String name(RankPlan rankPlan, CollectivePlan collective) {
+    var op = rankPlan.graph().ops().get(collective.op());
+    return op.results().isEmpty() ? op.def().name().name() : op.results().getFirst().name();
+  }
+
+  private static String places(
+      RankPlan rankPlan, List<Value> values, CollectivePlan collective, boolean results) {
+    var ids = results ? collective.results() : collective.operands();
+    if (ids.isEmpty()) {
+      return "-";
+    }
+    var first = values.get(ids.getFirst());
+    boolean inPlace = !results && collective.inPlace();
+    var text = first.name() + (inPlace ? " in place, " : " ") + address(rankPlan, first);
+    return ids.size() == 1 ? text : text + " and " + (ids.size() - 1) + " more";
+  }
+
+  /** {@return for example {@code symm+0x400}, {@code in3}} */
+  static String address(RankPlan rankPlan, Value value) {
+    var placement = rankPlan.placement(value);
+    var buffer = rankPlan.buffers().get(placement.buffer());
+    return address(buffer, placement.offset());
+  }
+
+  static String address(Buffer buffer, long offset) {
+    return switch (buffer.arena()) {
+      case SYMMETRIC -> "symm+0x" + Long.toHexString(buffer.offset() + offset);
+      case LOCAL -> "local+0x" + Long.toHexString(buffer.offset() + offset);
+      case EXTERNAL_INPUT -> "in" + buffer.offset() + plus(offset);
+      case EXTERNAL_OUTPUT -> "out" + buffer.offset() + plus(offset);
+    };
+  }
+
+  private static String plus(long offset) {
+    return offset == 0 ? "" : "+0x" + Long.toHexString(offset);
+  }
+
+  private static String others(CollectivePlan collective) {
+    var out = new StringBuilder();
+    for (var verdict : collective.verdicts()) {
+      if (!verdict.chosen() && verdict.reason() != Verdict.Reason.GROUP_SIZE) {
+        out.append(" · ").append(verdict.variant().text()).append(' ');
+        out.append(
+            verdict.reason().eligible()
+                ? Units.micros(verdict.totalMicros()).replace(" µs", "")
+                : "no: " + verdict.detail());
+      }
+    }
+    return out.toString();
+  }
+
+  private String values(RankPlan rankPlan) {
+    var table = new Table("value", "memory", "size", "steps", "because");
+    var decisions = new HashMap<String, ArgDecision>();
+    for (var collective : rankPlan.collectives()) {
+      for (var arg : collective.args()) {
+        decisions.putIfAbsent(arg.value(), arg);
+      }
+    }
+    for (var buffer : rankPlan.buffers()) {
+      if (buffer.bytes() > 0) {
+        table.row(
+            buffer.name(),
+            address(buffer, 0) + hole(buffer),
+            Units.bytes(buffer.bytes()),
+            buffer.first() + ".." + buffer.last(),
+            because(rankPlan, buffer, decisions));
+      }
+    }
+    return table.isEmpty() ? "" : table.render();
+  }
+
+  private static String hole(Buffer buffer) {
+    return buffer.arena() == Arena.SYMMETRIC && !buffer.symmetric() ? " (hole)" : "";
+  }
+
+  private static String because(
+      RankPlan rankPlan, Buffer buffer, Map<String, ArgDecision> decisions) {
+    var reasons = new ArrayList<String>();
+    int index = rankPlan.buffers().indexOf(buffer);
+    for (var input : rankPlan.graph().inputs()) {
+      if (input.isTensor() && rankPlan.placement(input).buffer() == index) {
+        reasons.add(
+            switch (buffer.arena()) {
+              case SYMMETRIC -> "planned input: the caller fills it in the arena";
+              case LOCAL -> "planned input";
+              case EXTERNAL_INPUT, EXTERNAL_OUTPUT -> "input of the caller's";
+            });
+      }
+    }
+    if (decisions.get(buffer.name()) instanceof ArgDecision decision) {
+      reasons.add(DecisionText.of(rankPlan.graph(), decision));
+    }
+    for (Arg output : rankPlan.graph().outputs()) {
+      if (output instanceof Arg.Ref(Value value)
+          && value.isTensor()
+          && rankPlan.placement(value).buffer() == index) {
+        reasons.add(
+            buffer.arena() == Arena.EXTERNAL_OUTPUT
+                ? "output of the caller's"
+                : "planned output " + value.name() + ": the caller reads it there, no copy");
+        break;
+      }
+    }
+    return String.join("; ", reasons);
+  }
+
+  private String schedule(RankPlan rankPlan) {
+    var table = new Table("step", "stream", "what");
+    var steps = rankPlan.steps();
+    for (int i = 0; i < steps.size(); i++) {
+      var number = Integer.toString(i);
+      switch (steps.get(i)) {
+        case Step.Compute(int op) -> table.row(number, "compute", opText(rankPlan, op));
+        case Step.Start(int k) -> {
+          var collective = rankPlan.collectives().get(k);
+          table.row(
+              number,
+              collective.stream().text(),
+              opText(rankPlan, collective.op()) + " as " + collective.variant().text());
+        }
+        case Step.Join(int k) ->
+            table.row(
+                number, "compute", "wait for " + name(rankPlan, rankPlan.collectives().get(k)));
+      }
+    }
+    return table.render();
+  }
+
+  private static String opText(RankPlan rankPlan, int index) {
+    var op = rankPlan.graph().ops().get(index);
+    var results =
+        op.results().stream()
+            .filter(Value::isTensor)
+            .map(v -> v.name() + " at " + address(rankPlan, v))
+            .collect(Collectors.joining(", "));
+    return op.def().name() + (results.isEmpty() ? "" : " → " + results);
+  }
+}
