@@ -8,6 +8,14 @@ public final class BuiltinOps {
   private BuiltinOps() {}
 
   public static Stream<OpSpec> all() {
-    return Stream.of(CollectiveOps.all(), SymplanOps.all()).flatMap(s -> s);
+    return Stream.of(
+            CollectiveOps.all(),
+            CopyOps.all(),
+            ElementwiseOps.all(),
+            MatrixOps.all(),
+            ReductionOps.all(),
+            SymplanOps.all(),
+            ViewOps.all())
+        .flatMap(specs -> specs);
   }
 }
