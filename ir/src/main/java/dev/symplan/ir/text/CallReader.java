@@ -1,9 +1,9 @@
 package dev.symplan.ir.text;
 
+import com.google.common.base.Strings;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.GraphBuilder.ResultSpec;
-import dev.symplan.ir.Notes;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.Type;
 import dev.symplan.ir.diag.Diagnostic;
@@ -88,8 +88,7 @@ final class CallReader {
   private static void lose(GraphScope scope, ResultSpec spec) {
     spec.annotation()
         .ifPresentOrElse(
-            type -> scope.loseTyped(spec.name(), type, spec.span()),
-            () -> scope.lose(spec.name()));
+            type -> scope.loseTyped(spec.name(), type, spec.span()), () -> scope.lose(spec.name()));
   }
 
   private Target target(GraphTextParser.TargetContext context) {
@@ -111,8 +110,7 @@ final class CallReader {
     if (!GraphLanguage.RESERVED.contains(word)) {
       return true;
     }
-    values.report(
-        DiagnosticCode.SYNTAX, name, "'%s' cannot name a value".formatted(word), "");
+    values.report(DiagnosticCode.SYNTAX, name, "'%s' cannot name a value".formatted(word), "");
     return false;
   }
 
@@ -125,13 +123,17 @@ final class CallReader {
     var overloads = registry.overloads(name.base());
     if (overloads.isEmpty()) {
       var bases =
-          registry.names().stream().map(OpName::base).collect(Collectors.toCollection(LinkedHashSet::new));
+          registry.names().stream()
+              .map(OpName::base)
+              .collect(Collectors.toCollection(LinkedHashSet::new));
       var hint = Suggestions.hint(name.base(), bases);
       values.report(
           DiagnosticCode.UNKNOWN_OP,
           token,
           "no op '%s'".formatted(name.base()),
-          hint.isEmpty() ? "declare it: op %s(Tensor input) -> Tensor".formatted(name.base()) : hint);
+          hint.isEmpty()
+              ? "declare it: op %s(Tensor input) -> Tensor".formatted(name.base())
+              : hint);
     } else {
       values.report(
           DiagnosticCode.UNKNOWN_OP,
@@ -178,8 +180,7 @@ final class CallReader {
 
   private void report(GraphTextParser.ArgContext at, String message) {
     sink.report(
-        Diagnostic.error(
-            DiagnosticCode.BAD_ARGUMENT, statements.span(at.start, at.stop), message));
+        Diagnostic.error(DiagnosticCode.BAD_ARGUMENT, statements.span(at.start, at.stop), message));
   }
 
   private Optional<ImmutableList<Arg>> bind(
@@ -190,7 +191,10 @@ final class CallReader {
     } catch (OpTypeException e) {
       sink.report(
           Diagnostic.error(
-              DiagnosticCode.BAD_ARGUMENT, place(def, e.param(), call), e.getMessage(), e.hint()));
+              DiagnosticCode.BAD_ARGUMENT,
+              place(def, e.param(), call),
+              Strings.nullToEmpty(e.getMessage()),
+              e.hint()));
       return Optional.empty();
     }
   }

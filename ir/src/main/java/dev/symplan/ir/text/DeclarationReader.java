@@ -1,5 +1,6 @@
 package dev.symplan.ir.text;
 
+import com.google.common.base.Strings;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
@@ -50,7 +51,8 @@ final class DeclarationReader {
     int clauses = clausesStart(tokens);
     if (clauses < 2) {
       var end = tokens.get(1);
-      report(DiagnosticCode.SYNTAX, end, "expected a schema", "op ns::name(Tensor input) -> Tensor");
+      report(
+          DiagnosticCode.SYNTAX, end, "expected a schema", "op ns::name(Tensor input) -> Tensor");
       return Optional.empty();
     }
     int start = tokens.get(1).getStartIndex();
@@ -78,7 +80,7 @@ final class DeclarationReader {
       registry.define(spec);
       return registry.find(spec.name());
     } catch (IllegalArgumentException e) {
-      report(DiagnosticCode.BAD_REGISTRATION, at, e.getMessage(), "");
+      report(DiagnosticCode.BAD_REGISTRATION, at, Strings.nullToEmpty(e.getMessage()), "");
       return Optional.empty();
     }
   }
@@ -164,8 +166,7 @@ final class DeclarationReader {
     for (var name : names) {
       var text = name.getText();
       if (!seen.add(text)) {
-        report(
-            DiagnosticCode.BAD_REGISTRATION, name, "'%s' is named twice".formatted(text), "");
+        report(DiagnosticCode.BAD_REGISTRATION, name, "'%s' is named twice".formatted(text), "");
         valid = false;
       } else {
         valid &=
@@ -194,8 +195,7 @@ final class DeclarationReader {
       return false;
     }
     var type = schema.params().get(schema.indexOf(text)).type();
-    boolean fits =
-        clause.equals(GROUP) ? type == SchemaType.Base.STRING : type.holdsTensors();
+    boolean fits = clause.equals(GROUP) ? type == SchemaType.Base.STRING : type.holdsTensors();
     if (!fits) {
       report(
           DiagnosticCode.BAD_REGISTRATION,

@@ -1,5 +1,6 @@
 package dev.symplan.ir.text;
 
+import com.google.common.base.Strings;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
@@ -51,23 +52,15 @@ public final class GraphParser {
   private static final class OpenGraph {
     private final String name;
     private final Span span;
-    private final ImmutableIntArray ranks;
     private final GraphScope scope;
     private final Notes notes;
     private final boolean duplicate;
     private Notes endNotes = Notes.NONE;
     private boolean returned;
 
-    OpenGraph(
-        String name,
-        Span span,
-        ImmutableIntArray ranks,
-        GraphScope scope,
-        Notes notes,
-        boolean duplicate) {
+    OpenGraph(String name, Span span, GraphScope scope, Notes notes, boolean duplicate) {
       this.name = name;
       this.span = span;
-      this.ranks = ranks;
       this.scope = scope;
       this.notes = notes;
       this.duplicate = duplicate;
@@ -114,8 +107,7 @@ public final class GraphParser {
       statement();
     }
     if (!started && !sink.hasErrors()) {
-      error(
-          Span.ofFile(file), "the file is empty", "a graph file starts with 'graph version 1'");
+      error(Span.ofFile(file), "the file is empty", "a graph file starts with 'graph version 1'");
     }
     leaveOpenGraph();
     var headNotes = ImmutableList.<Notes>builder().add(headerNotes);
@@ -185,7 +177,8 @@ public final class GraphParser {
     headerNotes = statements.notes();
     parser
         .parse(GraphTextParser::version)
-        .filter(version -> !version.number.getText().equals(Integer.toString(GraphLanguage.VERSION)))
+        .filter(
+            version -> !version.number.getText().equals(Integer.toString(GraphLanguage.VERSION)))
         .ifPresent(
             version -> {
               sink.report(
@@ -218,9 +211,7 @@ public final class GraphParser {
   }
 
   private void addGroup(
-      GraphTextParser.GroupContext context,
-      String name,
-      ImmutableList<ImmutableIntArray> members) {
+      GraphTextParser.GroupContext context, String name, ImmutableList<ImmutableIntArray> members) {
     if (groups.containsKey(name)) {
       values.report(
           DiagnosticCode.DUPLICATE_NAME,
@@ -237,7 +228,7 @@ public final class GraphParser {
           Diagnostic.error(
               DiagnosticCode.BAD_GROUP,
               statements.span(context.parts.getFirst().start, context.stop),
-              e.getMessage()));
+              Strings.nullToEmpty(e.getMessage())));
     }
   }
 
@@ -273,7 +264,6 @@ public final class GraphParser {
         new OpenGraph(
             name.get(),
             span,
-            ranks.get(),
             scope,
             statements.notes(),
             isDuplicate(name.get(), ranks.get(), context.name));
@@ -293,7 +283,8 @@ public final class GraphParser {
       return Optional.empty();
     }
     var ranks = values.ranks(context.ranks);
-    if (ranks.isPresent() && ranks.get().stream().distinct().count() < Math.max(1, ranks.get().length())) {
+    if (ranks.isPresent()
+        && ranks.get().stream().distinct().count() < Math.max(1, ranks.get().length())) {
       sink.report(
           Diagnostic.error(
               DiagnosticCode.BAD_GROUP,

@@ -117,9 +117,7 @@ public final class GraphPrinter {
   }
 
   private static String ranks(ImmutableIntArray ranks) {
-    return ranks.stream()
-        .mapToObj(Integer::toString)
-        .collect(Collectors.joining(", ", "[", "]"));
+    return ranks.stream().mapToObj(Integer::toString).collect(Collectors.joining(", ", "[", "]"));
   }
 
   private static String declaration(OpDef def) {
@@ -223,9 +221,7 @@ public final class GraphPrinter {
   }
 
   private static String list(ImmutableLongArray values) {
-    return values.stream()
-        .mapToObj(Long::toString)
-        .collect(Collectors.joining(", ", "[", "]"));
+    return values.stream().mapToObj(Long::toString).collect(Collectors.joining(", ", "[", "]"));
   }
 
   /** Parameters that are not keyword-only go by position; defaults at the end are left out. */

@@ -62,7 +62,9 @@ final class ValueNames {
   }
 
   private static boolean isFree(String name) {
-    return GraphLanguage.isWord(name) && !name.equals("_") && !GraphLanguage.RESERVED.contains(name);
+    return GraphLanguage.isWord(name)
+        && !name.equals("_")
+        && !GraphLanguage.RESERVED.contains(name);
   }
 
   private static String stem(String name) {

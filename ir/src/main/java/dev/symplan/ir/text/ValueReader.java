@@ -24,7 +24,9 @@ import java.util.Optional;
 import org.antlr.v4.runtime.Token;
 import org.jspecify.annotations.Nullable;
 
-/** Makes types and arguments of parsed text. What is wrong goes to the sink; the result is empty. */
+/**
+ * Makes types and arguments of parsed text. What is wrong goes to the sink; the result is empty.
+ */
 final class ValueReader {
 
   /** Other names that PyTorch has for element types. */
@@ -42,9 +44,30 @@ final class ValueReader {
   /** Constants of the torch module whose names are close to those of element types. */
   private static final ImmutableSet<String> OTHER_CONSTANTS =
       ImmutableSet.of(
-          "qint8", "quint8", "qint32", "quint4x2", "quint2x4", "uint1", "uint2", "uint3", "uint4",
-          "uint5", "uint6", "uint7", "int1", "int2", "int3", "int4", "int5", "int6", "int7",
-          "float4_e2m1fn_x2", "inf", "nan", "pi", "e");
+          "qint8",
+          "quint8",
+          "qint32",
+          "quint4x2",
+          "quint2x4",
+          "uint1",
+          "uint2",
+          "uint3",
+          "uint4",
+          "uint5",
+          "uint6",
+          "uint7",
+          "int1",
+          "int2",
+          "int3",
+          "int4",
+          "int5",
+          "int6",
+          "int7",
+          "float4_e2m1fn_x2",
+          "inf",
+          "nan",
+          "pi",
+          "e");
 
   private static final ImmutableMap<String, ScalarType> SCALARS =
       ImmutableMap.of("int", ScalarType.INT, "float", ScalarType.FLOAT, "bool", ScalarType.BOOL);
@@ -127,7 +150,9 @@ final class ValueReader {
       GraphTextParser.TypeContext context, DType dtype, MemorySpace space) {
     var sizes = longs(context.sizes.values);
     var strides =
-        context.strides == null ? Optional.of(ImmutableLongArray.of()) : longs(context.strides.values);
+        context.strides == null
+            ? Optional.of(ImmutableLongArray.of())
+            : longs(context.strides.values);
     if (sizes.isEmpty() || strides.isEmpty()) {
       return Optional.empty();
     }
@@ -136,9 +161,7 @@ final class ValueReader {
           new TensorType(
               dtype,
               sizes.get(),
-              context.strides == null
-                  ? TensorType.contiguousStrides(sizes.get())
-                  : strides.get(),
+              context.strides == null ? TensorType.contiguousStrides(sizes.get()) : strides.get(),
               space));
     } catch (IllegalArgumentException e) {
       sink.report(
@@ -183,8 +206,7 @@ final class ValueReader {
     for (var token : context.ranks) {
       @Nullable Integer value = Ints.tryParse(token.getText());
       if (value == null || value < 0) {
-        report(
-            DiagnosticCode.BAD_GROUP, token, "'%s' is no rank".formatted(token.getText()), "");
+        report(DiagnosticCode.BAD_GROUP, token, "'%s' is no rank".formatted(token.getText()), "");
         return Optional.empty();
       }
       values.add(value);
@@ -282,8 +304,7 @@ final class ValueReader {
 
   private Optional<Arg> constant(Token token) {
     var name = token.getText().substring("torch.".length());
-    var dtype =
-        DType.ofTorchName(name).or(() -> Optional.ofNullable(DTYPE_ALIASES.get(name)));
+    var dtype = DType.ofTorchName(name).or(() -> Optional.ofNullable(DTYPE_ALIASES.get(name)));
     if (dtype.isPresent()) {
       return Optional.of(new Arg.Dtype(dtype.get()));
     }
