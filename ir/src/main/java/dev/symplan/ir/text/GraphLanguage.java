@@ -1,9 +1,22 @@
 package dev.symplan.ir.text;
 
 import com.google.common.collect.ImmutableMap;
+import com.google.common.collect.ImmutableSet;
+import dev.symplan.ir.PythonLiterals;
 
-/** What the reader must know of the grammar {@code GraphText}. */
+/** What reader and printer must know of the grammar {@code GraphText}. */
 final class GraphLanguage {
+  /** The version of the language that this release reads and writes. */
+  static final int VERSION = 1;
+
+  /** What can follow the first word of an assignment. */
+  static final ImmutableSet<Integer> ASSIGNMENT_SIGNS =
+      ImmutableSet.of(GraphTextLexer.EQUALS, GraphTextLexer.COMMA, GraphTextLexer.COLON);
+
+  /** Words that cannot name a value. */
+  static final ImmutableSet<String> RESERVED =
+      ImmutableSet.of("True", "False", "None", "return", "inf", "nan");
+
   static final TokenRoles ROLES =
       TokenRoles.builder(GraphTextLexer.VOCABULARY, GraphTextLexer.NEWLINE, GraphTextLexer.COMMENT)
           .brackets(GraphTextLexer.LPAREN, GraphTextLexer.RPAREN)
@@ -31,4 +44,20 @@ final class GraphLanguage {
               GraphTextParser.RULE_returnValues, "a value"));
 
   private GraphLanguage() {}
+
+  static boolean isWord(String text) {
+    for (int i = 0; i < text.length(); i++) {
+      char c = text.charAt(i);
+      boolean letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+      if (!letter && (i == 0 || c < '0' || c > '9')) {
+        return false;
+      }
+    }
+    return !text.isEmpty();
+  }
+
+  /** {@return the name of a group or graph as written: a word, or a string where it is none} */
+  static String nameText(String name) {
+    return isWord(name) && !RESERVED.contains(name) ? name : PythonLiterals.quote(name);
+  }
 }

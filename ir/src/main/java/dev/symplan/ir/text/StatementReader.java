@@ -156,6 +156,18 @@ public final class StatementReader {
         Math.max(1, end - first.getStartIndex()));
   }
 
+  /** {@return the place of a stretch of the current statement, by its offset in the text} */
+  Span span(int offset, int length) {
+    var first = tokens.get(0);
+    int line = first.getLine();
+    int lineStart = first.getStartIndex() - first.getCharPositionInLine();
+    for (int end = lineEnd(lineStart); end < offset; end = lineEnd(lineStart)) {
+      lineStart = end + 1;
+      line++;
+    }
+    return new Span(file, line, offset - lineStart + 1, length);
+  }
+
   private Outcome readStatement() {
     while (true) {
       if (atLineStart && tokens.count() == 0) {

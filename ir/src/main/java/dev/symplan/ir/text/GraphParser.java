@@ -1,0 +1,463 @@
+package dev.symplan.ir.text;
+
+import com.google.common.base.Strings;
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.Graph;
+import dev.symplan.ir.GraphBuilder;
+import dev.symplan.ir.NoneType;
+import dev.symplan.ir.Notes;
+import dev.symplan.ir.ProcessGroup;
+import dev.symplan.ir.Program;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.DiagnosticSink;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.op.OpDef;
+import dev.symplan.ir.op.OpRegistry;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.antlr.v4.runtime.CharStreams;
+import org.antlr.v4.runtime.Token;
+import org.jspecify.annotations.Nullable;
+
+/** Reads {@code .graph} files; {@code docs/language.md} describes the language. */
+public final class GraphParser {
+  private final SourceFile file;
+  private final DiagnosticSink sink;
+  private final StatementReader statements;
+  private final StatementParser<GraphTextParser> parser;
+  private final ValueReader values;
+  private final CallReader calls;
+  private final DeclarationReader declarationReader;
+  private final Map<String, ProcessGroup> groups = new LinkedHashMap<>();
+  private final List<OpDef> declarations = new ArrayList<>();
+  private final List<Graph> graphs = new ArrayList<>();
+  private final List<Notes> groupNotes = new ArrayList<>();
+  private final List<Notes> declarationNotes = new ArrayList<>();
+  private Notes headerNotes = Notes.NONE;
+  private boolean started;
+  private @Nullable OpenGraph open;
+
+  /** Whether statements belong to a graph whose first line was wrong. */
+  private boolean headLost;
+
+  /** A graph between its braces. */
+  private static final class OpenGraph {
+    private final String name;
+    private final Span span;
+    private final GraphScope scope;
+    private final Notes notes;
+    private final boolean duplicate;
+    private Notes endNotes = Notes.NONE;
+    private boolean returned;
+
+    OpenGraph(String name, Span span, GraphScope scope, Notes notes, boolean duplicate) {
+      this.name = name;
+      this.span = span;
+      this.scope = scope;
+      this.notes = notes;
+      this.duplicate = duplicate;
+    }
+  }
+
+  private GraphParser(SourceFile file, OpRegistry registry, DiagnosticSink sink) {
+    this.file = file;
+    this.sink = sink;
+    var lexer = new GraphTextLexer(CharStreams.fromString(""));
+    this.statements = new StatementReader(file, lexer, GraphLanguage.ROLES, sink);
+    var grammar = new GraphTextParser(statements.tokens());
+    grammar.setBuildParseTree(false);
+    this.parser = new StatementParser<>(grammar, statements, GraphLanguage.PHRASES, sink);
+    this.values = new ValueReader(statements, sink);
+    this.calls = new CallReader(statements, values, registry, groups, sink);
+    this.declarationReader = new DeclarationReader(statements, parser, registry, sink);
+  }
+
+  /**
+   * {@return the program; ops are those of the global registry and those that the file declares}
+   *
+   * @throws CompileException when the file has errors
+   */
+  public static Program parse(SourceFile file) {
+    var sink = new DiagnosticSink();
+    var program = parse(file, OpRegistry.global(), sink);
+    sink.throwIfErrors();
+    return program;
+  }
+
+  /**
+   * {@return the program; it means nothing when the sink has errors}
+   *
+   * @param registry the ops that the file may use; those that it declares go to a child of it
+   * @throws CompileException when there are more errors than the sink takes
+   */
+  public static Program parse(SourceFile file, OpRegistry registry, DiagnosticSink sink) {
+    return new GraphParser(file, registry.child(), sink).program();
+  }
+
+  private Program program() {
+    while (statements.next()) {
+      statement();
+    }
+    if (!started && !sink.hasErrors()) {
+      error(Span.ofFile(file), "the file is empty", "a graph file starts with 'graph version 1'");
+    }
+    leaveOpenGraph();
+    var headNotes = ImmutableList.<Notes>builder().add(headerNotes);
+    headNotes.addAll(groupNotes).addAll(declarationNotes);
+    return new Program(
+        ImmutableList.copyOf(groups.values()),
+        ImmutableList.copyOf(declarations),
+        ImmutableList.copyOf(graphs),
+        statements.notes(),
+        headNotes.build());
+  }
+
+  private void statement() {
+    var tokens = statements.tokens();
+    var first = tokens.LT(1);
+    int second = tokens.LA(2);
+    var word = first.getType() == GraphTextLexer.NAME ? first.getText() : "";
+    boolean headed = second == GraphTextLexer.NAME || second == GraphTextLexer.STRING;
+    if (!started) {
+      started = true;
+      if (isVersion(word)) {
+        version();
+        return;
+      }
+      if (!statements.failed()) {
+        error(
+            statements.span(first),
+            "expected 'graph version 1' as the first line",
+            "the version says how to read the file");
+      }
+    }
+    if (first.getType() == GraphTextLexer.RBRACE) {
+      endGraph();
+    } else if (word.equals("return")) {
+      returnValues();
+    } else if (word.equals("graph") && headed) {
+      if (isVersion(word)) {
+        error(statements.span(), "the version stands in the first line only", "");
+      } else {
+        graphHead();
+      }
+    } else if (word.equals("group") && headed) {
+      group();
+    } else if (word.equals("op") && (headed || second == GraphTextLexer.OP_NAME)) {
+      declaration();
+    } else if (first.getType() == GraphTextLexer.OP_NAME) {
+      action();
+    } else if (open != null || headLost || GraphLanguage.ASSIGNMENT_SIGNS.contains(second)) {
+      assignment();
+    } else {
+      error(
+          statements.span(first),
+          "expected 'graph', 'group' or 'op', not '%s'".formatted(first.getText()),
+          Suggestions.hint(first.getText(), List.of("graph", "group", "op")));
+    }
+  }
+
+  private boolean isVersion(String word) {
+    var tokens = statements.tokens();
+    return word.equals("graph")
+        && tokens.LA(2) == GraphTextLexer.NAME
+        && tokens.LT(2).getText().equals("version")
+        && tokens.LA(3) != GraphTextLexer.LPAREN;
+  }
+
+  private void version() {
+    headerNotes = statements.notes();
+    parser
+        .parse(GraphTextParser::version)
+        .filter(
+            version -> !version.number.getText().equals(Integer.toString(GraphLanguage.VERSION)))
+        .ifPresent(
+            version -> {
+              sink.report(
+                  Diagnostic.error(
+                      DiagnosticCode.UNSUPPORTED_VERSION,
+                      statements.span(version.number),
+                      "version %s of the graph language".formatted(version.number.getText()),
+                      "this release reads version " + GraphLanguage.VERSION));
+              throw new CompileException(sink.diagnostics());
+            });
+  }
+
+  private void group() {
+    leaveOpenGraph();
+    var parsed = parser.parse(GraphTextParser::group);
+    if (parsed.isEmpty()) {
+      return;
+    }
+    var context = parsed.get();
+    var name = values.name(context.name);
+    var members = ImmutableList.<ImmutableIntArray>builder();
+    for (var part : context.parts) {
+      var ranks = values.ranks(part);
+      if (ranks.isEmpty()) {
+        return;
+      }
+      members.add(ranks.get());
+    }
+    name.ifPresent(word -> addGroup(context, word, members.build()));
+  }
+
+  private void addGroup(
+      GraphTextParser.GroupContext context, String name, ImmutableList<ImmutableIntArray> members) {
+    if (groups.containsKey(name)) {
+      values.report(
+          DiagnosticCode.DUPLICATE_NAME,
+          context.name,
+          "group '%s' is declared already".formatted(name),
+          "");
+      return;
+    }
+    try {
+      groups.put(name, new ProcessGroup(name, members));
+      groupNotes.add(statements.notes());
+    } catch (IllegalArgumentException e) {
+      sink.report(
+          Diagnostic.error(
+              DiagnosticCode.BAD_GROUP,
+              statements.span(context.parts.getFirst().start, context.stop),
+              Strings.nullToEmpty(e.getMessage())));
+    }
+  }
+
+  private void declaration() {
+    leaveOpenGraph();
+    declarationReader
+        .read()
+        .ifPresent(
+            def -> {
+              declarations.add(def);
+              declarationNotes.add(statements.notes());
+            });
+  }
+
+  private void graphHead() {
+    leaveOpenGraph();
+    var parsed = parser.parse(GraphTextParser::graphHead);
+    if (parsed.isEmpty()) {
+      headLost = true;
+      return;
+    }
+    var context = parsed.get();
+    var span = statements.span(context.name);
+    var name = values.name(context.name);
+    var ranks = graphRanks(context);
+    if (name.isEmpty() || ranks.isEmpty()) {
+      headLost = true;
+      return;
+    }
+    var builder = new GraphBuilder(name.get(), span, sink).ranks(ranks.get());
+    var scope = new GraphScope(builder, sink);
+    open =
+        new OpenGraph(
+            name.get(),
+            span,
+            scope,
+            statements.notes(),
+            isDuplicate(name.get(), ranks.get(), context.name));
+    context.params.forEach(param -> param(scope, param));
+  }
+
+  private Optional<ImmutableIntArray> graphRanks(GraphTextParser.GraphHeadContext context) {
+    if (context.ranks == null) {
+      return Optional.of(ImmutableIntArray.of());
+    }
+    if (!context.ranksWord.getText().equals("ranks")) {
+      values.report(
+          DiagnosticCode.SYNTAX,
+          context.ranksWord,
+          "expected 'ranks' or '{', not '%s'".formatted(context.ranksWord.getText()),
+          "");
+      return Optional.empty();
+    }
+    var ranks = values.ranks(context.ranks);
+    if (ranks.isPresent()
+        && ranks.get().stream().distinct().count() < Math.max(1, ranks.get().length())) {
+      sink.report(
+          Diagnostic.error(
+              DiagnosticCode.BAD_GROUP,
+              statements.span(context.ranks.start, context.ranks.stop),
+              ranks.get().isEmpty() ? "no rank runs the graph" : "a rank is named twice",
+              "a graph without 'ranks' is run by all"));
+      return Optional.empty();
+    }
+    return ranks;
+  }
+
+  /** Graphs of one name are the versions of disjoint ranks. */
+  private boolean isDuplicate(String name, ImmutableIntArray ranks, Token at) {
+    for (var other : graphs) {
+      boolean overlap =
+          ranks.isEmpty() || other.ranks().isEmpty() || ranks.stream().anyMatch(other::runsOn);
+      if (other.name().equals(name) && overlap) {
+        values.report(
+            DiagnosticCode.DUPLICATE_NAME,
+            at,
+            "graph '%s' is defined already, at %s".formatted(name, other.span().shortForm()),
+            "versions for different ranks name them: ranks [0, 1]");
+        return true;
+      }
+    }
+    return false;
+  }
+
+  private void param(GraphScope scope, GraphTextParser.ParamContext context) {
+    var name = context.name.getText();
+    boolean valid = calls.checkDefinable(context.name);
+    if (name.equals("_")) {
+      values.report(DiagnosticCode.SYNTAX, context.name, "a parameter needs a name", "");
+      valid = false;
+    }
+    var type = values.type(context.annotation);
+    if (!valid || type.isEmpty()) {
+      scope.lose(name);
+      return;
+    }
+    scope.builder().input(name, type.get(), statements.span(context.start, context.stop));
+    scope.define(name);
+  }
+
+  private void assignment() {
+    var parsed = parser.parse(GraphTextParser::assignment);
+    @Nullable OpenGraph graph = graphForStatement();
+    if (parsed.isPresent()) {
+      if (graph != null) {
+        calls.read(graph.scope, parsed.get().targets, parsed.get().value);
+      }
+    } else if (graph != null) {
+      loseTargets(graph.scope);
+    }
+  }
+
+  /** What the words before the equals sign of a malformed statement would have defined. */
+  private void loseTargets(GraphScope scope) {
+    var tokens = statements.tokens();
+    for (int i = 0; i < tokens.size() - 1; i++) {
+      int type = tokens.get(i).getType();
+      if (type == GraphTextLexer.NAME) {
+        scope.lose(tokens.get(i).getText());
+      } else if (type != GraphTextLexer.COMMA) {
+        return;
+      }
+    }
+  }
+
+  private void action() {
+    var parsed = parser.parse(GraphTextParser::action);
+    @Nullable OpenGraph graph = graphForStatement();
+    if (graph != null && parsed.isPresent()) {
+      calls.read(graph.scope, List.of(), parsed.get().value);
+    }
+  }
+
+  private void returnValues() {
+    var parsed = parser.parse(GraphTextParser::returnValues);
+    @Nullable OpenGraph graph = graphForStatement();
+    if (graph == null) {
+      return;
+    }
+    graph.returned = true;
+    graph.endNotes = statements.notes();
+    parsed.ifPresent(context -> context.values.forEach(value -> output(graph.scope, value)));
+  }
+
+  private void output(GraphScope scope, GraphTextParser.ExprContext context) {
+    var value = values.value(scope, context);
+    if (value.isEmpty()) {
+      return;
+    }
+    var output = value.get();
+    boolean fits =
+        switch (output) {
+          case Arg.Ref(var of) -> of.type() != NoneType.NONE;
+          case Arg.Int _, Arg.Float _, Arg.Bool _, Arg.None _ -> true;
+          case Arg.Str _, Arg.Dtype _, Arg.Symbol _, Arg.Device _, Arg.Seq _ -> false;
+        };
+    if (fits) {
+      scope.builder().output(output);
+    } else {
+      sink.report(
+          Diagnostic.error(
+              DiagnosticCode.BAD_ARGUMENT,
+              statements.span(context.start, context.stop),
+              "a graph returns values, numbers and None, nothing else"));
+    }
+  }
+
+  /** {@return the graph that the statement is in; null where there is none, which is reported} */
+  private @Nullable OpenGraph graphForStatement() {
+    if (open == null) {
+      if (!headLost) {
+        error(
+            statements.span(),
+            "this statement stands outside a graph",
+            "statements stand between the braces of graph name(…) { … }");
+        headLost = true;
+      }
+      return null;
+    }
+    if (open.returned) {
+      error(statements.span(), "nothing follows 'return' but '}'", "");
+      return null;
+    }
+    return open;
+  }
+
+  private void endGraph() {
+    @Nullable OpenGraph graph = open;
+    if (graph == null) {
+      if (!headLost && !statements.failed()) {
+        error(statements.span(), "no graph is open for this '}'", "");
+      }
+      headLost = false;
+      return;
+    }
+    if (!graph.returned && !statements.failed()) {
+      error(
+          statements.span(),
+          "graph '%s' ends without 'return'".formatted(graph.name),
+          "a graph without results ends with a plain 'return'");
+    }
+    var builder = graph.scope.builder();
+    builder.notes(graph.notes, both(graph.endNotes, statements.notes()));
+    if (!graph.duplicate) {
+      graphs.add(builder.build());
+    }
+    open = null;
+  }
+
+  private static Notes both(Notes first, Notes second) {
+    if (second == Notes.NONE) {
+      return first;
+    }
+    var before = ImmutableList.<String>builder().addAll(first.before()).addAll(second.before());
+    if (!second.after().isEmpty()) {
+      before.add(second.after());
+    }
+    return new Notes(before.build(), first.after());
+  }
+
+  private void leaveOpenGraph() {
+    headLost = false;
+    if (open != null) {
+      error(open.span, "graph '%s' is not closed".formatted(open.name), "end it with '}'");
+      open = null;
+    }
+  }
+
+  private void error(Span at, String message, String hint) {
+    sink.report(Diagnostic.error(DiagnosticCode.SYNTAX, at, message, hint));
+  }
+}
