@@ -1,0 +1,74 @@
+/**
+ * The statements of an FX graph's Python text, each parsed alone; StatementReader says where they end.
+ *
+ * Operators are a flat list here: precedence is FxReader's, which keeps every decision LL(2).
+ */
+grammar FxText;
+
+forward : 'def' NAME '(' (params += param (',' params += param)* ','?)? ')' (ARROW returns = expr)? ':' EOF ;
+
+param : name = NAME (':' annotation = STRING)? ('=' expr)? ;
+
+assignment : name = NAME (':' annotation = STRING)? '=' value = expr deletes* EOF ;
+
+// What is no longer used, as torch.fx marks it: x = y = None.
+deletes : ';' NAME '=' (NAME '=')* 'None' ;
+
+dropped : NAME '=' (NAME '=')* 'None' EOF ;
+
+returned : 'return' (values += expr (',' values += expr)* comma = ','?)? deletes* EOF ;
+
+expr : operands += unary (operators += (PLUS | MINUS | TIMES | DIVIDE | FLOOR_DIVIDE | MODULO | POWER) operands += unary)* ;
+
+unary : minus = '-'? operand = primary ;
+
+primary
+    : (call | name = (NAME | PATH) | token = (INT | FLOAT | STRING | 'True' | 'False' | 'None')
+        | open = '[' (items += expr (',' items += expr)* ','?)? ']'
+        | paren = '(' (items += expr (commas += ',' items += expr)* commas += ','?)? ')')
+      indices += index*
+    ;
+
+index : '[' value = expr ']' ;
+
+call : target = (NAME | PATH) '(' (args += arg (',' args += arg)* ','?)? ')' ;
+
+arg : (keyword = NAME '=')? value = expr ;
+
+DEF : 'def' ;
+RETURN : 'return' ;
+TRUE : 'True' ;
+FALSE : 'False' ;
+NONE : 'None' ;
+LPAREN : '(' ;
+RPAREN : ')' ;
+LBRACKET : '[' ;
+RBRACKET : ']' ;
+COMMA : ',' ;
+COLON : ':' ;
+SEMICOLON : ';' ;
+EQUALS : '=' ;
+ARROW : '->' ;
+PLUS : '+' ;
+MINUS : '-' ;
+TIMES : '*' ;
+POWER : '**' ;
+DIVIDE : '/' ;
+FLOOR_DIVIDE : '//' ;
+MODULO : '%' ;
+
+INT : DIGITS ;
+FLOAT : DIGITS '.' DIGITS? EXPONENT? | '.' DIGITS EXPONENT? | DIGITS EXPONENT ;
+STRING : '\'' (~['\\\r\n] | '\\' ~[\r\n])* '\'' | '"' (~["\\\r\n] | '\\' ~[\r\n])* '"' ;
+UNCLOSED_STRING : '\'' (~['\\\r\n] | '\\' ~[\r\n])* | '"' (~["\\\r\n] | '\\' ~[\r\n])* ;
+NAME : WORD ;
+PATH : WORD ('.' WORD)+ ;
+
+COMMENT : '#' ~[\r\n]* ;
+NEWLINE : '\r'? '\n' ;
+BLANKS : [ \t]+ -> skip ;
+UNKNOWN : . ;
+
+fragment WORD : [A-Za-z_] [A-Za-z0-9_]* ;
+fragment DIGITS : [0-9]+ ;
+fragment EXPONENT : [eE] [+-]? [0-9]+ ;

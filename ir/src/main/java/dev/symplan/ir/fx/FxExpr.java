@@ -1,0 +1,42 @@
+package dev.symplan.ir.fx;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.diag.Span;
+
+/** An expression of an FX graph's Python text. */
+sealed interface FxExpr {
+
+  /** A value's name, or a constant's path, as {@code torch.float32}. */
+  record Name(String text) implements FxExpr {}
+
+  record Int(long value) implements FxExpr {}
+
+  record Float(double value) implements FxExpr {}
+
+  record Str(String value) implements FxExpr {}
+
+  record Bool(boolean value) implements FxExpr {}
+
+  record Seq(ImmutableList<FxExpr> items) implements FxExpr {}
+
+  /** {@code of[index]} */
+  record Index(FxExpr of, FxExpr index) implements FxExpr {}
+
+  /** Arithmetic on sizes. */
+  record Binary(String operator, FxExpr left, FxExpr right) implements FxExpr {}
+
+  record Negative(FxExpr operand) implements FxExpr {}
+
+  record Call(
+      String target,
+      ImmutableList<FxExpr> args,
+      ImmutableMap<String, FxExpr> keywords,
+      Span span)
+      implements FxExpr {}
+
+  /** {@code None} */
+  enum None implements FxExpr {
+    NONE
+  }
+}

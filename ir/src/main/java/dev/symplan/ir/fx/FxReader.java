@@ -1,0 +1,318 @@
+package dev.symplan.ir.fx;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.Notes;
+import dev.symplan.ir.PythonLiterals;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.DiagnosticSink;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.text.StatementParser;
+import dev.symplan.ir.text.StatementReader;
+import dev.symplan.ir.text.TokenPhrases;
+import dev.symplan.ir.text.TokenRoles;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import org.antlr.v4.runtime.CharStreams;
+import org.antlr.v4.runtime.ParserRuleContext;
+import org.antlr.v4.runtime.Token;
+import org.jspecify.annotations.Nullable;
+
+/** Reads the Python text of FX graphs into {@link FxFunction}s. */
+final class FxReader {
+  private static final TokenRoles ROLES =
+      TokenRoles.builder(FxTextLexer.VOCABULARY, FxTextLexer.NEWLINE, FxTextLexer.COMMENT)
+          .brackets(FxTextLexer.LPAREN, FxTextLexer.RPAREN)
+          .brackets(FxTextLexer.LBRACKET, FxTextLexer.RBRACKET)
+          .invalid(FxTextLexer.UNCLOSED_STRING)
+          .invalid(FxTextLexer.UNKNOWN)
+          .build();
+
+  private static final TokenPhrases PHRASES =
+      new TokenPhrases(
+          FxTextLexer.VOCABULARY,
+          ImmutableMap.of(
+              FxTextLexer.INT, "an integer",
+              FxTextLexer.FLOAT, "a number",
+              FxTextLexer.NAME, "a name",
+              FxTextLexer.PATH, "a path such as torch.ops.aten.mm.default",
+              FxTextLexer.STRING, "a string"),
+          ImmutableMap.of(
+              FxTextParser.RULE_call, "an argument",
+              FxTextParser.RULE_arg, "an argument",
+              FxTextParser.RULE_expr, "a value",
+              FxTextParser.RULE_unary, "a value",
+              FxTextParser.RULE_primary, "a value"));
+
+  private final DiagnosticSink sink;
+  private final StatementReader statements;
+  private final StatementParser<FxTextParser> parser;
+
+  private FxReader(SourceFile file, DiagnosticSink sink) {
+    this.sink = sink;
+    this.statements =
+        new StatementReader(file, new FxTextLexer(CharStreams.fromString("")), ROLES, sink);
+    this.parser =
+        new StatementParser<>(
+            new FxTextParser(statements.tokens()), statements, PHRASES, sink);
+  }
+
+  /** {@return the graphs in a text, whose head lines {@link FxText} has blanked} */
+  static List<FxFunction> read(SourceFile file, DiagnosticSink sink) {
+    return new FxReader(file, sink).functions();
+  }
+
+  private List<FxFunction> functions() {
+    var functions = new ArrayList<FxFunction>();
+    FxTextParser.@Nullable ForwardContext head = null;
+    var span = Span.NONE;
+    var body = ImmutableList.<FxFunction.Statement>builder();
+    while (statements.next()) {
+      var first = statements.tokens().get(0);
+      switch (first.getType()) {
+        case FxTextLexer.DEF -> {
+          if (head != null) {
+            noReturn(span);
+          }
+          span = statements.span();
+          body = ImmutableList.builder();
+          head = parser.parse(FxTextParser::forward).orElse(null);
+        }
+        case FxTextLexer.RETURN -> {
+          var returned = parser.parse(FxTextParser::returned);
+          if (head != null && returned.isPresent()) {
+            functions.add(
+                new FxFunction(
+                    params(head), body.build(), results(returned.get()), span, statements.span()));
+          }
+          head = null;
+        }
+        default -> statement(head != null, statements.notes()).ifPresent(body::add);
+      }
+    }
+    if (head != null) {
+      noReturn(span);
+    }
+    return functions;
+  }
+
+  private void noReturn(Span span) {
+    sink.report(
+        Diagnostic.error(
+            DiagnosticCode.SYNTAX,
+            span,
+            "the function has no return statement",
+            "is the text complete?"));
+  }
+
+  private Optional<FxFunction.Statement> statement(boolean inside, Notes notes) {
+    if (!inside) {
+      if (!sink.hasErrors()) {
+        sink.report(
+            Diagnostic.error(
+                DiagnosticCode.SYNTAX,
+                statements.span(),
+                "expected def forward(…): before the statements",
+                "print the graph with GraphModule.print_readable(include_stride=True)"));
+      }
+      return Optional.empty();
+    }
+    var tokens = statements.tokens();
+    boolean dropped =
+        tokens.size() >= 4 && tokens.get(tokens.size() - 2).getType() == FxTextLexer.NONE
+            && isDropList();
+    if (dropped) {
+      return Optional.empty();
+    }
+    return parser
+        .parse(FxTextParser::assignment)
+        .map(
+            context ->
+                new FxFunction.Statement(
+                    context.name.getText(),
+                    unquoted(context.annotation),
+                    expr(context.value),
+                    statements.span(context.start, context.value.stop),
+                    notes));
+  }
+
+  /** {@code a = b = None}: nothing but names that are no longer used. */
+  private boolean isDropList() {
+    var tokens = statements.tokens();
+    for (int i = 0; i < tokens.size() - 2; i++) {
+      int wanted = i % 2 == 0 ? FxTextLexer.NAME : FxTextLexer.EQUALS;
+      if (tokens.get(i).getType() != wanted) {
+        return false;
+      }
+    }
+    return tokens.size() % 2 == 0;
+  }
+
+  private ImmutableList<FxFunction.Param> params(FxTextParser.ForwardContext head) {
+    var params = ImmutableList.<FxFunction.Param>builder();
+    for (var param : head.params) {
+      if (!param.name.getText().equals("self")) {
+        params.add(
+            new FxFunction.Param(
+                param.name.getText(), unquoted(param.annotation), statements.span(param.name)));
+      }
+    }
+    return params.build();
+  }
+
+  /** {@code return (a, b)} and {@code return a, b} are the same; {@code return [a]} is too. */
+  private ImmutableList<FxExpr> results(FxTextParser.ReturnedContext returned) {
+    var values = exprs(returned.values);
+    return values.size() == 1
+            && returned.comma == null
+            && values.getFirst() instanceof FxExpr.Seq(var items)
+        ? items
+        : values;
+  }
+
+  private static String unquoted(@Nullable Token token) {
+    if (token == null) {
+      return "";
+    }
+    var text = token.getText();
+    return text.substring(1, text.length() - 1);
+  }
+
+  private ImmutableList<FxExpr> exprs(List<FxTextParser.ExprContext> contexts) {
+    var items = ImmutableList.<FxExpr>builderWithExpectedSize(contexts.size());
+    for (var context : contexts) {
+      items.add(expr(context));
+    }
+    return items.build();
+  }
+
+  private FxExpr expr(FxTextParser.ExprContext context) {
+    if (context.operands.size() == 1) {
+      return unary(context.operands.getFirst());
+    }
+    var operands = new ArrayList<FxExpr>();
+    context.operands.forEach(operand -> operands.add(unary(operand)));
+    var operators = new ArrayList<String>();
+    context.operators.forEach(operator -> operators.add(operator.getText()));
+    // Power binds to the right; the others to the left, products before sums.
+    for (int i = operators.size() - 1; i >= 0; i--) {
+      if (operators.get(i).equals("**")) {
+        join(operands, operators, i);
+      }
+    }
+    joinAll(operands, operators, List.of("*", "/", "//", "%"));
+    joinAll(operands, operators, List.of("+", "-"));
+    return operands.getFirst();
+  }
+
+  private static void joinAll(
+      List<FxExpr> operands, List<String> operators, List<String> wanted) {
+    int i = 0;
+    while (i < operators.size()) {
+      if (wanted.contains(operators.get(i))) {
+        join(operands, operators, i);
+      } else {
+        i++;
+      }
+    }
+  }
+
+  private static void join(List<FxExpr> operands, List<String> operators, int i) {
+    var joined = new FxExpr.Binary(operators.remove(i), operands.get(i), operands.remove(i + 1));
+    operands.set(i, joined);
+  }
+
+  private FxExpr unary(FxTextParser.UnaryContext context) {
+    var operand = primary(context.operand);
+    if (context.minus == null) {
+      return operand;
+    }
+    return switch (operand) {
+      case FxExpr.Int(long value) -> new FxExpr.Int(-value);
+      case FxExpr.Float(double value) -> new FxExpr.Float(-value);
+      default -> new FxExpr.Negative(operand);
+    };
+  }
+
+  private FxExpr primary(FxTextParser.PrimaryContext context) {
+    FxExpr value;
+    if (context.call() != null) {
+      value = call(context.call());
+    } else if (context.name != null) {
+      value = name(context.name.getText());
+    } else if (context.token != null) {
+      value = literal(context.token);
+    } else if (context.paren != null && context.items.size() == 1 && context.commas.isEmpty()) {
+      value = expr(context.items.getFirst());
+    } else {
+      value = new FxExpr.Seq(exprs(context.items));
+    }
+    for (var index : context.indices) {
+      value = new FxExpr.Index(value, expr(index.value));
+    }
+    return value;
+  }
+
+  private static FxExpr name(String text) {
+    return switch (text) {
+      case "inf", "math.inf" -> new FxExpr.Float(Double.POSITIVE_INFINITY);
+      case "nan", "math.nan" -> new FxExpr.Float(Double.NaN);
+      default -> new FxExpr.Name(text);
+    };
+  }
+
+  private FxExpr literal(Token token) {
+    var text = token.getText();
+    return switch (token.getType()) {
+      case FxTextLexer.INT -> integer(token);
+      case FxTextLexer.FLOAT -> new FxExpr.Float(Double.parseDouble(text));
+      case FxTextLexer.STRING -> string(token);
+      case FxTextLexer.TRUE -> new FxExpr.Bool(true);
+      case FxTextLexer.FALSE -> new FxExpr.Bool(false);
+      default -> FxExpr.None.NONE;
+    };
+  }
+
+  private FxExpr integer(Token token) {
+    try {
+      return new FxExpr.Int(Long.parseLong(token.getText()));
+    } catch (NumberFormatException e) {
+      wrong(token, "%s does not fit 64 bits".formatted(token.getText()));
+      return new FxExpr.Int(0);
+    }
+  }
+
+  private FxExpr string(Token token) {
+    try {
+      return new FxExpr.Str(PythonLiterals.unquote(token.getText()));
+    } catch (IllegalArgumentException e) {
+      wrong(token, String.valueOf(e.getMessage()));
+      return new FxExpr.Str("");
+    }
+  }
+
+  private void wrong(Token token, String message) {
+    sink.report(Diagnostic.error(DiagnosticCode.SYNTAX, statements.span(token), message));
+  }
+
+  private FxExpr call(FxTextParser.CallContext context) {
+    var args = ImmutableList.<FxExpr>builderWithExpectedSize(context.args.size());
+    var keywords = ImmutableMap.<String, FxExpr>builder();
+    for (var arg : context.args) {
+      if (arg.keyword == null) {
+        args.add(expr(arg.value));
+      } else {
+        keywords.put(arg.keyword.getText(), expr(arg.value));
+      }
+    }
+    return new FxExpr.Call(
+        context.target.getText(), args.build(), keywords.buildKeepingLast(), span(context));
+  }
+
+  private Span span(ParserRuleContext context) {
+    return statements.span(context.start, context.stop);
+  }
+}

@@ -1,0 +1,121 @@
+package dev.symplan.ir.fx;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.DiagnosticSink;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.op.AliasInfo;
+import dev.symplan.ir.op.OpDef;
+import dev.symplan.ir.op.OpName;
+import dev.symplan.ir.op.OpRegistry;
+import dev.symplan.ir.op.OpSchema;
+import dev.symplan.ir.op.Param;
+import dev.symplan.ir.op.SchemaResult;
+import dev.symplan.ir.op.SchemaType;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalInt;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The ops that the calls of FX texts mean. An op that no registry knows becomes an opaque one with a
+ * schema made up from its first call, and one warning.
+ */
+final class OpTargets {
+  private static final String PREFIX = "torch.ops.";
+
+  private static final class Unknown {
+    private final Span first;
+    private int uses;
+
+    Unknown(Span first) {
+      this.first = first;
+    }
+  }
+
+  private final OpRegistry registry;
+  private final Map<String, Optional<OpDef>> known = new HashMap<>();
+  private final Map<String, Unknown> unknown = new LinkedHashMap<>();
+
+  OpTargets(OpRegistry registry) {
+    this.registry = registry;
+  }
+
+  /** {@return the op that {@code torch.ops.ns.name.overload} means, if it is registered} */
+  Optional<OpDef> find(String target) {
+    @Nullable Optional<OpDef> found = known.get(target);
+    if (found == null) {
+      found = registry.find(name(target));
+      known.put(target, found);
+    }
+    return found;
+  }
+
+  private static OpName name(String target) {
+    var path = target.substring(PREFIX.length());
+    int first = path.indexOf('.');
+    if (first < 0) {
+      return new OpName("", path, "");
+    }
+    return OpName.parse(path.substring(0, first) + "::" + path.substring(first + 1));
+  }
+
+  OpDef opaque(String target, List<Arg> args, Map<String, Arg> keywords, Span span) {
+    unknown.computeIfAbsent(target, t -> new Unknown(span)).uses++;
+    var params = ImmutableList.<Param>builder();
+    for (int i = 0; i < args.size(); i++) {
+      params.add(param("arg" + i, args.get(i), false));
+    }
+    keywords.forEach((key, arg) -> params.add(param(key, arg, true)));
+    return OpDef.opaque(
+        new OpSchema(
+            name(target),
+            params.build(),
+            ImmutableList.of(new SchemaResult("", SchemaType.Base.ANY, AliasInfo.NONE)),
+            false));
+  }
+
+  private static Param param(String name, Arg arg, boolean keyword) {
+    return new Param(name, type(arg), AliasInfo.NONE, Optional.empty(), "", keyword);
+  }
+
+  private static SchemaType type(Arg arg) {
+    return switch (arg) {
+      case Arg.Ref _ -> SchemaType.Base.TENSOR;
+      case Arg.Int _ -> SchemaType.Base.INT;
+      case Arg.Float _ -> SchemaType.Base.FLOAT;
+      case Arg.Bool _ -> SchemaType.Base.BOOL;
+      case Arg.Str _ -> SchemaType.Base.STRING;
+      case Arg.Dtype _ -> SchemaType.Base.SCALAR_TYPE;
+      case Arg.Symbol(String name) when name.equals("strided") -> SchemaType.Base.LAYOUT;
+      case Arg.Symbol _ -> SchemaType.Base.MEMORY_FORMAT;
+      case Arg.Device _ -> SchemaType.Base.DEVICE;
+      case Arg.None _ -> new SchemaType.OptionalOf(SchemaType.Base.TENSOR);
+      case Arg.Seq(ImmutableList<Arg> items) ->
+          new SchemaType.ListOf(
+              items.isEmpty() ? SchemaType.Base.INT : type(items.getFirst()),
+              OptionalInt.empty());
+    };
+  }
+
+  /** Warns of each op that is not known, once. */
+  void warn(DiagnosticSink sink) {
+    unknown.forEach(
+        (target, use) ->
+            sink.report(
+                Diagnostic.warning(
+                    DiagnosticCode.OPAQUE_OP,
+                    use.first,
+                    "%s is not known; it is taken from its annotated type (%d use%s)"
+                        .formatted(
+                            target.substring(PREFIX.length()),
+                            use.uses,
+                            use.uses == 1 ? "" : "s"),
+                    "the graph can be planned, but not run")));
+  }
+}
