@@ -36,12 +36,16 @@ target : name = NAME (':' annotation = type)? ;
 call : op = OP_NAME '(' (args += arg (',' args += arg)* ','?)? ')' ;
 
 // NAME begins a value, a keyword argument and device("…") alike.
-arg : name = NAME ('=' value = expr | '(' device = STRING ')')? | plain = literal ;
+arg : name = NAME ('=' value = expr | inside = parenthesized)? | plain = literal ;
 
-expr : name = NAME ('(' device = STRING ')')? | plain = literal ;
+expr : name = NAME (inside = parenthesized)? | plain = literal ;
+
+// Holds more than the string of device("…"), so that a message can say that ops do not nest.
+parenthesized : '(' (items += arg (',' items += arg)*)? ')' ;
 
 literal
     : token = (INT | FLOAT | STRING | 'True' | 'False' | 'None' | TORCH)
+    | nested = OP_NAME parenthesized
     | open = '[' (items += expr (',' items += expr)* ','?)? ']'
     ;
 

@@ -3,6 +3,7 @@ package dev.symplan.ir.op;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.NoneType;
+import dev.symplan.ir.PythonLiterals;
 import dev.symplan.ir.ScalarType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
@@ -15,6 +16,8 @@ import org.jspecify.annotations.Nullable;
 
 /** Puts the arguments of a call in the order of the schema, checked against its types. */
 public final class ArgBinder {
+  private static final int MAX_SHOWN = 4;
+
   private ArgBinder() {}
 
   /**
@@ -39,7 +42,9 @@ public final class ArgBinder {
         (name, arg) -> {
           if (!schema.hasParam(name)) {
             throw new OpTypeException(
-                "%s has no parameter '%s'".formatted(schema.name(), name), "schema: " + schema);
+                "%s has no parameter '%s'".formatted(schema.name(), name),
+                "schema: " + schema,
+                name);
           }
           int i = schema.indexOf(name);
           if (bound[i] != null) {
@@ -79,7 +84,7 @@ public final class ArgBinder {
     @Nullable Arg fitted = fit(param.type(), arg);
     if (fitted == null) {
       throw new OpTypeException(
-          "'%s' of %s is %s, which %s is not"
+          "'%s' of %s takes %s, not %s"
               .formatted(param.name(), schema.name(), param.type(), describe(arg)),
           "schema: " + schema,
           param.name());
@@ -168,16 +173,18 @@ public final class ArgBinder {
     return switch (arg) {
       case Arg.Ref(Value value) ->
           value.type() == NoneType.NONE
-              ? "'%s', which has no value,".formatted(value.name())
+              ? "'%s', which has no value".formatted(value.name())
               : "'%s' (%s)".formatted(value.name(), value.type());
       case Arg.Int(long value) -> Long.toString(value);
-      case Arg.Float(double value) -> Double.toString(value);
+      case Arg.Float(double value) -> PythonLiterals.repr(value);
       case Arg.Bool(boolean value) -> value ? "True" : "False";
-      case Arg.Str(String value) -> "\"" + value + "\"";
+      case Arg.Str(String value) -> PythonLiterals.quote(value);
       case Arg.Dtype(var value) -> "torch." + value.torchName();
       case Arg.Symbol(String name) -> "torch." + name;
       case Arg.Device(String name) -> "device " + name;
-      case Arg.Seq _ -> "a list";
+      case Arg.Seq(ImmutableList<Arg> items) when items.size() <= MAX_SHOWN ->
+          items.stream().map(ArgBinder::describe).collect(Collectors.joining(", ", "[", "]"));
+      case Arg.Seq(ImmutableList<Arg> items) -> "a list of %d".formatted(items.size());
       case Arg.None _ -> "None";
     };
   }

@@ -15,6 +15,7 @@ import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpName;
 import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpTypeException;
+import dev.symplan.ir.op.Param;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -64,18 +65,21 @@ final class CallReader {
     }
     var specs = parsed.stream().map(Target::spec).toList();
     int errors = errors();
-    scope
-        .builder()
-        .op(
-            def.orElseThrow(),
-            bound.get(),
-            specs,
-            statements.span(call.start, call.stop),
-            statements.notes());
-    for (var spec : specs) {
+    var results =
+        scope
+            .builder()
+            .op(
+                def.orElseThrow(),
+                bound.get(),
+                specs,
+                statements.span(call.start, call.stop),
+                statements.notes());
+    boolean wrong = errors() > errors;
+    for (int i = 0; i < specs.size(); i++) {
+      var spec = specs.get(i);
       scope.define(spec.name());
-      if (errors() > errors && spec.annotation().isEmpty() && !spec.name().isEmpty()) {
-        scope.loseUse(spec.name());
+      if (wrong && spec.annotation().isEmpty()) {
+        scope.loseResult(spec.name(), i < results.size() ? results.get(i) : null);
       }
     }
   }
@@ -194,9 +198,19 @@ final class CallReader {
               DiagnosticCode.BAD_ARGUMENT,
               place(def, e.param(), call),
               Strings.nullToEmpty(e.getMessage()),
-              e.hint()));
+              hint(def, e)));
       return Optional.empty();
     }
+  }
+
+  /** A parameter that does not exist may be a misspelt one. */
+  private static String hint(OpDef def, OpTypeException e) {
+    if (e.param().isEmpty() || def.schema().hasParam(e.param())) {
+      return e.hint();
+    }
+    var meant =
+        Suggestions.hint(e.param(), def.schema().params().stream().map(Param::name).toList());
+    return meant.isEmpty() ? e.hint() : meant;
   }
 
   private boolean checkGroup(
@@ -231,6 +245,17 @@ final class CallReader {
         return statements.span(arg.start, arg.stop);
       }
     }
-    return statements.span(call.op);
+    return param.isEmpty() ? extra(def, call) : statements.span(call.op);
+  }
+
+  /** {@return where the first positional argument too many stands, or the op's name} */
+  private Span extra(OpDef def, GraphTextParser.CallContext call) {
+    long positional = def.schema().params().stream().filter(p -> !p.keywordOnly()).count();
+    return call.args.stream()
+        .filter(arg -> arg.value == null)
+        .skip(positional)
+        .findFirst()
+        .map(arg -> statements.span(arg.start, arg.stop))
+        .orElseGet(() -> statements.span(call.op));
   }
 }

@@ -37,10 +37,15 @@ final class GraphLanguage {
               GraphTextLexer.STRING, "a string",
               GraphTextLexer.TORCH, "torch.NAME"),
           ImmutableMap.of(
-              GraphTextParser.RULE_call, "an argument",
-              GraphTextParser.RULE_literal, "a value",
+              GraphTextParser.RULE_type, "a type such as f32[8, 64]",
               GraphTextParser.RULE_arg, "an argument",
               GraphTextParser.RULE_expr, "a value",
+              GraphTextParser.RULE_literal, "a value"),
+          ImmutableMap.of(
+              GraphTextParser.RULE_graphHead, "a parameter",
+              GraphTextParser.RULE_call, "an argument",
+              GraphTextParser.RULE_parenthesized, "a value",
+              GraphTextParser.RULE_literal, "a value",
               GraphTextParser.RULE_returnValues, "a value"));
 
   private GraphLanguage() {}

@@ -10,6 +10,7 @@ import dev.symplan.ir.NoneType;
 import dev.symplan.ir.Notes;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.Program;
+import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
@@ -29,6 +30,8 @@ import org.jspecify.annotations.Nullable;
 
 /** Reads {@code .graph} files; {@code docs/language.md} describes the language. */
 public final class GraphParser {
+  private static final String HEAD_HINT = "graph name(x: f32[8, 64]) { … }, or with ranks [0, 1] {";
+
   private final SourceFile file;
   private final DiagnosticSink sink;
   private final StatementReader statements;
@@ -125,7 +128,11 @@ public final class GraphParser {
     var first = tokens.LT(1);
     int second = tokens.LA(2);
     var word = first.getType() == GraphTextLexer.NAME ? first.getText() : "";
-    boolean headed = second == GraphTextLexer.NAME || second == GraphTextLexer.STRING;
+    boolean named =
+        second == GraphTextLexer.NAME
+            || second == GraphTextLexer.STRING
+            || second == GraphTextLexer.OP_NAME;
+    boolean headed = named || (open == null && !GraphLanguage.ASSIGNMENT_SIGNS.contains(second));
     if (!started) {
       started = true;
       if (isVersion(word)) {
@@ -151,7 +158,7 @@ public final class GraphParser {
       }
     } else if (word.equals("group") && headed) {
       group();
-    } else if (word.equals("op") && (headed || second == GraphTextLexer.OP_NAME)) {
+    } else if (word.equals("op") && headed) {
       declaration();
     } else if (first.getType() == GraphTextLexer.OP_NAME) {
       action();
@@ -176,7 +183,7 @@ public final class GraphParser {
   private void version() {
     headerNotes = statements.notes();
     parser
-        .parse(GraphTextParser::version)
+        .parse(GraphTextParser::version, "graph version 1")
         .filter(
             version -> !version.number.getText().equals(Integer.toString(GraphLanguage.VERSION)))
         .ifPresent(
@@ -193,7 +200,7 @@ public final class GraphParser {
 
   private void group() {
     leaveOpenGraph();
-    var parsed = parser.parse(GraphTextParser::group);
+    var parsed = parser.parse(GraphTextParser::group, "group name = [0, 1]");
     if (parsed.isEmpty()) {
       return;
     }
@@ -245,7 +252,7 @@ public final class GraphParser {
 
   private void graphHead() {
     leaveOpenGraph();
-    var parsed = parser.parse(GraphTextParser::graphHead);
+    var parsed = parser.parse(GraphTextParser::graphHead, HEAD_HINT);
     if (parsed.isEmpty()) {
       headLost = true;
       return;
@@ -379,20 +386,20 @@ public final class GraphParser {
       return;
     }
     var output = value.get();
-    boolean fits =
-        switch (output) {
-          case Arg.Ref(var of) -> of.type() != NoneType.NONE;
-          case Arg.Int _, Arg.Float _, Arg.Bool _, Arg.None _ -> true;
-          case Arg.Str _, Arg.Dtype _, Arg.Symbol _, Arg.Device _, Arg.Seq _ -> false;
-        };
-    if (fits) {
-      scope.builder().output(output);
-    } else {
-      sink.report(
-          Diagnostic.error(
-              DiagnosticCode.BAD_ARGUMENT,
-              statements.span(context.start, context.stop),
-              "a graph returns values, numbers and None, nothing else"));
+    var span = statements.span(context.start, context.stop);
+    switch (output) {
+      case Arg.Ref(Value of) when of.type() == NoneType.NONE ->
+          sink.report(
+              Diagnostic.error(
+                  DiagnosticCode.BAD_ARGUMENT, span, "'%s' has no value".formatted(of.name())));
+      case Arg.Ref _, Arg.Int _, Arg.Float _, Arg.Bool _, Arg.None _ ->
+          scope.builder().output(output);
+      case Arg.Str _, Arg.Dtype _, Arg.Symbol _, Arg.Device _, Arg.Seq _ ->
+          sink.report(
+              Diagnostic.error(
+                  DiagnosticCode.BAD_ARGUMENT,
+                  span,
+                  "a graph returns values, numbers and None, nothing else"));
     }
   }
 
@@ -451,10 +458,10 @@ public final class GraphParser {
 
   private void leaveOpenGraph() {
     headLost = false;
-    if (open != null) {
+    if (open != null && !statements.failed()) {
       error(open.span, "graph '%s' is not closed".formatted(open.name), "end it with '}'");
-      open = null;
     }
+    open = null;
   }
 
   private void error(Span at, String message, String hint) {

@@ -51,11 +51,11 @@ public final class GraphPrinter {
     return new GraphPrinter(true).program(program);
   }
 
-  /** {@return the graph alone, to the line with its closing brace} */
+  /** {@return the graph alone, from the comments above it to its closing brace} */
   public static String print(Graph graph) {
     var printer = new GraphPrinter(false);
     printer.graph(graph, false);
-    return printer.out.toString();
+    return printer.out.toString().stripLeading();
   }
 
   private String program(Program program) {

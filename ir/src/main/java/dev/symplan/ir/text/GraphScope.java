@@ -11,6 +11,7 @@ import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.Optional;
 import java.util.Set;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The values of a graph that is being read, and the names whose definition was wrong: what uses
@@ -52,8 +53,15 @@ final class GraphScope {
     }
   }
 
-  void loseUse(String name) {
-    lost.add(name);
+  /**
+   * Takes a name as defined by an op that was wrong, if it is not another value's.
+   *
+   * @param result what the name stands for; null where the op gives no such result
+   */
+  void loseResult(String name, @Nullable Value result) {
+    if (!name.isEmpty() && builder.find(name).orElse(null) == result) {
+      lost.add(name);
+    }
   }
 
   /** {@return the value; empty where there is none, which is reported unless it is no news} */

@@ -3,7 +3,6 @@ package dev.symplan.ir.text;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
-import dev.symplan.ir.diag.Span;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Optional;
@@ -12,6 +11,7 @@ import org.antlr.v4.runtime.BailErrorStrategy;
 import org.antlr.v4.runtime.DefaultErrorStrategy;
 import org.antlr.v4.runtime.InputMismatchException;
 import org.antlr.v4.runtime.Parser;
+import org.antlr.v4.runtime.ParserRuleContext;
 import org.antlr.v4.runtime.RecognitionException;
 import org.antlr.v4.runtime.RuleContext;
 import org.antlr.v4.runtime.Token;
@@ -50,8 +50,10 @@ public final class StatementParser<P extends Parser> {
   /**
    * {@return what {@code rule} makes of the reader's current statement, from its token stream's
    * position on; empty where it does not follow the grammar, which the sink then knows}
+   *
+   * @param hint how such a statement looks; may be empty
    */
-  public <T> Optional<T> parse(Function<? super P, ? extends T> rule) {
+  public <T> Optional<T> parse(Function<? super P, ? extends T> rule, String hint) {
     int start = statements.tokens().index();
     try {
       return Optional.of(run(rule, bail, start));
@@ -59,11 +61,18 @@ public final class StatementParser<P extends Parser> {
       try {
         run(rule, new Explaining(), start);
       } catch (Explained explained) {
-        report(explained.cause);
+        if (!statements.retreat(explained.cause.getOffendingToken())) {
+          report(explained.cause, hint);
+        }
         return Optional.empty();
       }
       throw new IllegalStateException("a statement parses at the second reading only", e);
     }
+  }
+
+  /** As {@link #parse(Function, String)}, without a hint. */
+  public <T> Optional<T> parse(Function<? super P, ? extends T> rule) {
+    return parse(rule, "");
   }
 
   private <T> T run(
@@ -74,28 +83,32 @@ public final class StatementParser<P extends Parser> {
     return rule.apply(parser);
   }
 
-  private void report(RecognitionException e) {
+  private void report(RecognitionException e, String hint) {
     var found = e.getOffendingToken();
-    var expected = expected(e);
     var message =
         found.getType() == Token.EOF
-            ? "expected %s at the end of the statement".formatted(expected)
-            : "expected %s, not %s".formatted(expected, shown(found));
-    sink.report(Diagnostic.error(DiagnosticCode.SYNTAX, span(found), message));
-  }
-
-  private Span span(Token token) {
-    return statements.span(token);
+            ? "expected %s at the end of the statement".formatted(expected(e))
+            : "expected %s, not %s".formatted(expected(e), shown(found));
+    sink.report(Diagnostic.error(DiagnosticCode.SYNTAX, statements.span(found), message, hint));
   }
 
   private String expected(RecognitionException e) {
+    var found = e.getOffendingToken();
+    if (e.getCtx() instanceof ParserRuleContext rule && rule.getStart() == found) {
+      @Nullable String phrase = phrases.rules().get(rule.getRuleIndex());
+      if (phrase != null) {
+        return phrase;
+      }
+    }
     var words = new LinkedHashSet<String>();
     for (int type : e.getExpectedTokens().toList()) {
       words.add(type == Token.EOF ? "the end of the statement" : phrases.token(type));
     }
-    if (words.size() > MAX_PHRASES) {
+    int before = found.getTokenIndex() - 1;
+    boolean item = before >= 0 && statements.tokens().get(before).getText().equals(",");
+    if (item || words.size() > MAX_PHRASES) {
       for (@Nullable RuleContext at = e.getCtx(); at != null; at = at.getParent()) {
-        @Nullable String phrase = phrases.rules().get(at.getRuleIndex());
+        @Nullable String phrase = phrases.items().get(at.getRuleIndex());
         if (phrase != null) {
           return phrase;
         }

@@ -60,6 +60,7 @@ public final class StatementReader {
   private String after = "";
   private boolean atLineStart = true;
   private boolean failed;
+  private boolean retreated;
 
   /** An open bracket that a line seems to have forgotten; null while there is none. */
   private @Nullable Token suspect;
@@ -87,7 +88,8 @@ public final class StatementReader {
    * @return false at the end of the text; {@link #notes()} then are the comments there
    */
   public boolean next() {
-    failed = false;
+    failed = retreated;
+    retreated = false;
     while (true) {
       tokens.clear();
       open.clear();
@@ -166,6 +168,23 @@ public final class StatementReader {
       line++;
     }
     return new Span(file, line, offset - lineStart + 1, length);
+  }
+
+  /**
+   * Takes back the lines below a bracket that was forgotten, if that may be why the statement is
+   * wrong; the next statement then is the one below it.
+   *
+   * @param wrong the token that does not fit
+   * @return whether that is so, which the sink then knows
+   */
+  boolean retreat(Token wrong) {
+    @Nullable Token forgotten = suspect;
+    if (forgotten == null || wrong.getLine() <= forgotten.getLine()) {
+      return false;
+    }
+    fail(DiagnosticCode.SYNTAX, wrong, "", "");
+    retreated = true;
+    return true;
   }
 
   private Outcome readStatement() {

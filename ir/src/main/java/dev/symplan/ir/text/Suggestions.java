@@ -17,7 +17,7 @@ final class Suggestions {
   /** {@return the first of the names that differ least, if that is by a third of it at most} */
   static Optional<String> closest(String name, Iterable<String> known) {
     var best = Optional.<String>empty();
-    int limit = Math.min(3, Math.max(1, name.length() / 3)) + 1;
+    int limit = Math.min(3, name.length() / 3) + 1;
     for (var candidate : known) {
       if (Math.abs(candidate.length() - name.length()) < limit && candidate.length() < LONGEST) {
         int distance = distance(name, candidate);

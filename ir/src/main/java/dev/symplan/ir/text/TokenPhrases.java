@@ -8,13 +8,16 @@ import org.jspecify.annotations.Nullable;
  * How messages call the tokens and rules of a grammar.
  *
  * @param tokens words for tokens without a fixed text, by type: {@code a name}
- * @param rules words for what a rule reads, by rule index, for places where many tokens could
- *     stand: {@code an argument}
+ * @param rules words for what a rule reads, by rule index, where its first token is wrong: {@code a
+ *     type}
+ * @param items words for the items of a rule's list, by rule index, where one is wrong, and where
+ *     many tokens could stand: {@code an argument}
  */
 public record TokenPhrases(
     Vocabulary vocabulary,
     ImmutableMap<Integer, String> tokens,
-    ImmutableMap<Integer, String> rules) {
+    ImmutableMap<Integer, String> rules,
+    ImmutableMap<Integer, String> items) {
 
   String token(int type) {
     @Nullable String phrase = tokens.get(type);

@@ -239,7 +239,7 @@ final class ValueReader {
   Optional<Arg> value(GraphScope scope, GraphTextParser.ExprContext context) {
     return context.plain != null
         ? literal(scope, context.plain)
-        : named(scope, context.name, context.device);
+        : named(scope, context.name, context.inside);
   }
 
   Optional<Arg> value(GraphScope scope, GraphTextParser.ArgContext context) {
@@ -248,13 +248,14 @@ final class ValueReader {
     }
     return context.plain != null
         ? literal(scope, context.plain)
-        : named(scope, context.name, context.device);
+        : named(scope, context.name, context.inside);
   }
 
-  private Optional<Arg> named(GraphScope scope, Token name, @Nullable Token device) {
+  private Optional<Arg> named(
+      GraphScope scope, Token name, GraphTextParser.@Nullable ParenthesizedContext inside) {
     var word = name.getText();
-    if (device != null) {
-      return device(name, device);
+    if (inside != null) {
+      return device(name, inside);
     }
     if (word.equals("inf") || word.equals("nan")) {
       return Optional.of(new Arg.Float(PythonLiterals.parseFloat(word)));
@@ -262,21 +263,38 @@ final class ValueReader {
     return scope.use(word, statements.span(name)).map(Arg.Ref::new);
   }
 
-  private Optional<Arg> device(Token word, Token name) {
+  private Optional<Arg> device(Token word, GraphTextParser.ParenthesizedContext inside) {
     if (!word.getText().equals("device")) {
+      reportNested(word);
+      return Optional.empty();
+    }
+    var only = inside.items.size() == 1 ? inside.items.getFirst().plain : null;
+    if (only == null || only.token == null || only.token.getType() != GraphTextLexer.STRING) {
       report(
           DiagnosticCode.SYNTAX,
           word,
-          "'%s' cannot be called inside a statement".formatted(word.getText()),
-          "give each op a statement of its own; only device(\"cuda:0\") is written so");
+          "a device is one string",
+          "device(\"cuda:0\") or device(\"cpu\")");
       return Optional.empty();
     }
-    return string(name).map(Arg.Device::new);
+    return string(only.token).map(Arg.Device::new);
+  }
+
+  private void reportNested(Token at) {
+    report(
+        DiagnosticCode.SYNTAX,
+        at,
+        "'%s' cannot be called inside a statement".formatted(at.getText()),
+        "give each op a statement of its own");
   }
 
   private Optional<Arg> literal(GraphScope scope, GraphTextParser.LiteralContext context) {
     if (context.open != null) {
       return list(scope, context.items);
+    }
+    if (context.nested != null) {
+      reportNested(context.nested);
+      return Optional.empty();
     }
     var token = context.token;
     return switch (token.getType()) {

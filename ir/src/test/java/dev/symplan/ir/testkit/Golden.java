@@ -1,0 +1,88 @@
+package dev.symplan.ir.testkit;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.fail;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Collection;
+import java.util.TreeSet;
+
+/**
+ * Compares text with files under {@code src/test/resources/golden} of the module under test.
+ *
+ * <p>Where they differ, the new text is left in {@code target/golden} and the test fails; with
+ * {@code -Dgolden.update=true} it replaces the file instead.
+ */
+public final class Golden {
+  private static final Path MODULE = Path.of(System.getProperty("basedir", ""));
+  private static final Path EXPECTED = MODULE.resolve("src/test/resources/golden");
+  private static final Path ACTUAL = MODULE.resolve("target/golden");
+
+  private Golden() {}
+
+  /**
+   * Checks that the text is that of the file.
+   *
+   * @param name the file's path below {@code golden}, with forward slashes
+   */
+  public static void check(String name, String actual) {
+    check(EXPECTED, ACTUAL, name, actual, Boolean.getBoolean("golden.update"));
+  }
+
+  /**
+   * Checks that a folder holds no file but these.
+   *
+   * @param folder a path below {@code golden}
+   * @param used names of files in it
+   */
+  public static void checkNoneUnused(String folder, Collection<String> used) {
+    checkNoneUnused(EXPECTED, folder, used);
+  }
+
+  static void check(
+      Path expectedRoot, Path actualRoot, String name, String actual, boolean update) {
+    var expected = expectedRoot.resolve(name);
+    try {
+      if (Files.exists(expected) && Files.readString(expected).equals(actual)) {
+        return;
+      }
+      if (update) {
+        write(expected, actual);
+        return;
+      }
+      var written = actualRoot.resolve(name);
+      write(written, actual);
+      var advice =
+          "%s is now %s; if that is right, run again with -Dgolden.update=true"
+              .formatted(expected, written);
+      if (!Files.exists(expected)) {
+        fail("no golden file: " + advice);
+      }
+      assertThat(actual).as(advice).isEqualTo(Files.readString(expected));
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  static void checkNoneUnused(Path expectedRoot, String folder, Collection<String> used) {
+    try (var files = Files.list(expectedRoot.resolve(folder))) {
+      var unused = new TreeSet<String>();
+      files.map(file -> file.getFileName().toString()).forEach(unused::add);
+      unused.removeAll(used);
+      assertThat(unused).as("golden files in %s that no test reads", folder).isEmpty();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  private static void write(Path file, String text) throws IOException {
+    var folder = file.getParent();
+    if (folder != null) {
+      Files.createDirectories(folder);
+    }
+    Files.writeString(file, text);
+  }
+}
