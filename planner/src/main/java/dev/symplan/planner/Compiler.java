@@ -2,11 +2,15 @@ package dev.symplan.planner;
 
 import dev.symplan.ir.Program;
 import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.text.SourceReader;
+import dev.symplan.planner.io.PlanFile;
 import dev.symplan.planner.io.ProgramReader;
 import dev.symplan.planner.pass.Pipeline;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 
 /**
  * Compiles graphs into plans.
@@ -16,16 +20,21 @@ import java.util.List;
  * }</pre>
  */
 public final class Compiler {
-  private final Target target;
+  private final Optional<Target> target;
   private final CompileOptions options;
 
-  private Compiler(Target target, CompileOptions options) {
+  private Compiler(Optional<Target> target, CompileOptions options) {
     this.target = target;
     this.options = options;
   }
 
+  /** A compiler for H200s of one host: as many as the ranks need. */
+  public static Compiler forDefaultTarget() {
+    return new Compiler(Optional.empty(), CompileOptions.DEFAULT);
+  }
+
   public static Compiler forTarget(Target target) {
-    return new Compiler(target, CompileOptions.DEFAULT);
+    return new Compiler(Optional.of(target), CompileOptions.DEFAULT);
   }
 
   /** {@return a compiler with other options} */
@@ -50,6 +59,23 @@ public final class Compiler {
    */
   public Plan compile(Program program) {
     return compile(program, List.of());
+  }
+
+  /**
+   * {@return the plan in a plan file; of anything else, what {@link #compile(Path)} gives}
+   *
+   * @throws dev.symplan.ir.diag.CompileException when the input or the options are wrong
+   */
+  public Plan load(Path input) {
+    if (Files.isDirectory(input)) {
+      return compile(input);
+    }
+    var file = SourceReader.read(input);
+    if (PlanFile.isPlan(file.text())) {
+      return PlanFile.read(file);
+    }
+    var warnings = new ArrayList<Diagnostic>();
+    return compile(ProgramReader.read(file, options, warnings::add), warnings);
   }
 
   private Plan compile(Program program, List<Diagnostic> warnings) {

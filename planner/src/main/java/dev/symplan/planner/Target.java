@@ -46,6 +46,11 @@ public record Target(
   /** The host backend: ranks are threads that copy in one memory. */
   public static final Target HOST = Targets.host("host");
 
+  /** {@return the target where nobody names one: H200s of one host} */
+  public static Target defaultFor(int ranks) {
+    return ranks <= H200_X4.gpus() ? H200_X4 : H200_X8;
+  }
+
   /** {@return the built-in target called so} */
   public static Optional<Target> ofName(String name) {
     return Targets.all().filter(t -> t.name().equals(name)).findFirst();

@@ -5,7 +5,7 @@
  */
 grammar FxText;
 
-forward : 'def' NAME '(' (params += param (',' params += param)* ','?)? ')' (ARROW returns = expr)? ':' EOF ;
+forward : 'def' NAME '(' (params += param (',' params += param)* ','?)? ')' (ARROW annotation = expr)? ':' EOF ;
 
 param : name = NAME (':' annotation = STRING)? ('=' expr)? ;
 

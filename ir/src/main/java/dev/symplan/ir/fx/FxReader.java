@@ -41,11 +41,11 @@ final class FxReader {
               FxTextLexer.PATH, "a path such as torch.ops.aten.mm.default",
               FxTextLexer.STRING, "a string"),
           ImmutableMap.of(
-              FxTextParser.RULE_call, "an argument",
               FxTextParser.RULE_arg, "an argument",
               FxTextParser.RULE_expr, "a value",
               FxTextParser.RULE_unary, "a value",
-              FxTextParser.RULE_primary, "a value"));
+              FxTextParser.RULE_primary, "a value"),
+          ImmutableMap.of(FxTextParser.RULE_call, "an argument"));
 
   private final DiagnosticSink sink;
   private final StatementReader statements;

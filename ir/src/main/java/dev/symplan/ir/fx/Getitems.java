@@ -26,6 +26,9 @@ final class Getitems {
   /** No op has so many results. */
   private static final long MAX_RESULTS = 100_000;
 
+  private static final Comparator<Iterable<Integer>> ORDER =
+      Comparators.lexicographical(Comparator.<Integer>naturalOrder());
+
   private final Map<String, TreeMap<ImmutableList<Integer>, Item>> items = new HashMap<>();
   private final Map<String, Path> paths = new LinkedHashMap<>();
 
@@ -50,7 +53,7 @@ final class Getitems {
     paths.put(statement.name(), new Path(of, ImmutableList.of(index)));
     items
         .computeIfAbsent(
-            of, name -> new TreeMap<>(Comparators.lexicographical(Comparator.naturalOrder())))
+            of, name -> new TreeMap<>(ORDER))
         .putIfAbsent(
             ImmutableList.of(index),
             new Item(statement.name(), statement.annotation(), statement.span()));

@@ -24,6 +24,7 @@ import dev.symplan.planner.pass.Select.Selection;
 import dev.symplan.planner.verify.PlanVerifier;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.function.ToIntFunction;
 
 /**
@@ -60,12 +61,16 @@ public final class Pipeline {
    * @throws IllegalStateException when the plan breaks a rule: an error of the planner's
    */
   public static Plan run(
-      Program program, Target target, CompileOptions options, List<Diagnostic> warnings) {
-    return new Pipeline(target, options).plan(program, warnings);
+      Program program,
+      Optional<Target> target,
+      CompileOptions options,
+      List<Diagnostic> warnings) {
+    var graphOfRank = GraphChoice.of(program, options);
+    var machine = target.orElseGet(() -> Target.defaultFor(graphOfRank.size()));
+    return new Pipeline(machine, options).plan(program, graphOfRank, warnings);
   }
 
-  private Plan plan(Program program, List<Diagnostic> warnings) {
-    var graphOfRank = chooseGraphs(program);
+  private Plan plan(Program program, List<Graph> graphOfRank, List<Diagnostic> warnings) {
     var sink = new DiagnosticSink();
     Groups.check(program.groups(), graphOfRank, sink);
     sink.throwIfErrors();
@@ -173,63 +178,6 @@ public final class Pipeline {
 
   private static ImmutableList<Integer> ids(ImmutableList<Value> values) {
     return values.stream().map(Value::id).collect(ImmutableList.toImmutableList());
-  }
-
-  private List<Graph> chooseGraphs(Program program) {
-    if (program.graphs().isEmpty()) {
-      throw wrong(DiagnosticCode.BAD_OPTION, Span.NONE, "there is no graph in the file", "");
-    }
-    var name = options.graph().isEmpty() ? onlyName(program) : options.graph();
-    var named = program.graphs().stream().filter(g -> g.name().equals(name)).toList();
-    if (named.isEmpty()) {
-      throw wrong(
-          DiagnosticCode.BAD_OPTION,
-          Span.NONE,
-          "no graph is called '%s'".formatted(name),
-          "graphs: " + names(program));
-    }
-    int ranks = options.ranks() > 0 ? options.ranks() : impliedRanks(program, named);
-    var graphOfRank = new ArrayList<Graph>();
-    for (int rank = 0; rank < ranks; rank++) {
-      int own = rank;
-      var running = named.stream().filter(g -> g.runsOn(own)).toList();
-      if (running.size() != 1) {
-        throw wrong(
-            DiagnosticCode.RANKS_DISAGREE,
-            named.getFirst().span(),
-            "%d graphs called '%s' run on rank %d".formatted(running.size(), name, rank),
-            "each rank runs exactly one: graph %s(…) ranks [0, 1] {".formatted(name));
-      }
-      graphOfRank.add(running.getFirst());
-    }
-    return graphOfRank;
-  }
-
-  private static String onlyName(Program program) {
-    var names = names(program);
-    if (names.size() > 1) {
-      throw wrong(
-          DiagnosticCode.BAD_OPTION,
-          program.graphs().getFirst().span(),
-          "the file has several graphs",
-          "choose one with --graph: " + String.join(", ", names));
-    }
-    return names.getFirst();
-  }
-
-  private static List<String> names(Program program) {
-    return program.graphs().stream().map(Graph::name).distinct().toList();
-  }
-
-  private static int impliedRanks(Program program, List<Graph> named) {
-    int largest = 0;
-    for (var group : program.groups()) {
-      largest = Math.max(largest, group.maxRank());
-    }
-    for (var graph : named) {
-      largest = Math.max(largest, graph.ranks().stream().max().orElse(0));
-    }
-    return largest + 1;
   }
 
   private void checkSpaceNames(Graph graph) {

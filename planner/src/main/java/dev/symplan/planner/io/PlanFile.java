@@ -1,0 +1,252 @@
+package dev.symplan.planner.io;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonGenerator;
+import com.fasterxml.jackson.core.util.DefaultIndenter;
+import com.fasterxml.jackson.core.util.DefaultPrettyPrinter;
+import com.google.common.base.Ascii;
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Notes;
+import dev.symplan.ir.Program;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.text.GraphPrinter;
+import dev.symplan.planner.ArenaSize;
+import dev.symplan.planner.ArgDecision;
+import dev.symplan.planner.Buffer;
+import dev.symplan.planner.CollectivePlan;
+import dev.symplan.planner.Placement;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.RankPlan;
+import dev.symplan.planner.Step;
+import dev.symplan.planner.Verdict;
+import java.io.IOException;
+import java.io.StringWriter;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.AtomicMoveNotSupportedException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.util.List;
+
+/**
+ * Plans as JSON files: {@code docs/plan.md} describes the fields.
+ *
+ * <p>The planned graphs are in it as text of the graph language. A plan that is read is verified,
+ * so that a file that was changed by hand, or by accident, cannot run.
+ */
+public final class PlanFile {
+  static final String FORMAT = "symplan-plan";
+  static final int VERSION = 1;
+
+  private PlanFile() {}
+
+  /** {@return the plan as JSON; the same bytes for the same plan, everywhere} */
+  public static String toJson(Plan plan) {
+    var out = new StringWriter();
+    try (var json = new JsonFactory().createGenerator(out)) {
+      json.setPrettyPrinter(printer());
+      write(plan, json);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    return out.append('\n').toString();
+  }
+
+  /**
+   * Writes a plan, whole or not at all.
+   *
+   * @throws CompileException when the file cannot be written
+   */
+  public static void write(Plan plan, Path file) {
+    var json = toJson(plan);
+    try {
+      var folder = file.toAbsolutePath().getParent();
+      var partial = Files.createTempFile(folder, ".plan", ".tmp");
+      try {
+        Files.writeString(partial, json, StandardCharsets.UTF_8);
+        move(partial, file);
+      } finally {
+        Files.deleteIfExists(partial);
+      }
+    } catch (IOException e) {
+      throw new CompileException(
+          Diagnostic.error(
+              DiagnosticCode.UNREADABLE_FILE,
+              Span.ofFile(new SourceFile(file.toString(), "")),
+              "the plan cannot be written here: " + e,
+              "choose a folder that exists and that you may write to"));
+    }
+  }
+
+  private static void move(Path from, Path to) throws IOException {
+    try {
+      Files.move(from, to, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
+    } catch (AtomicMoveNotSupportedException _) {
+      Files.move(from, to, StandardCopyOption.REPLACE_EXISTING);
+    }
+  }
+
+  /**
+   * {@return the plan in a file, verified}
+   *
+   * @throws CompileException when the file is malformed or the plan breaks a rule
+   */
+  public static Plan read(SourceFile file) {
+    return new PlanFileReader(file).read();
+  }
+
+  /** {@return whether a text looks like a plan file rather than a graph} */
+  public static boolean isPlan(String text) {
+    var head = text.substring(0, Math.min(200, text.length())).stripLeading();
+    return head.startsWith("{") && head.contains(FORMAT);
+  }
+
+  private static DefaultPrettyPrinter printer() {
+    var printer = new DefaultPrettyPrinter();
+    printer.indentObjectsWith(new DefaultIndenter(" ", "\n"));
+    return printer;
+  }
+
+  private static void write(Plan plan, JsonGenerator json) throws IOException {
+    json.writeStartObject();
+    json.writeStringField("format", FORMAT);
+    json.writeNumberField("version", VERSION);
+    json.writeStringField("name", plan.name());
+    json.writeStringField("target", plan.target().name());
+    json.writeStringField("digest", plan.digest());
+    writeSize(json, "symmetric", plan.symmetric());
+    writeInts(json, "plan_of_rank", plan.planOfRank().asList());
+    json.writeArrayFieldStart("program");
+    for (var line : programText(plan).split("\n", -1)) {
+      json.writeString(line);
+    }
+    json.writeEndArray();
+    json.writeArrayFieldStart("rank_plans");
+    for (var rankPlan : plan.rankPlans()) {
+      writeRank(json, rankPlan);
+    }
+    json.writeEndArray();
+    json.writeEndObject();
+  }
+
+  private static String programText(Plan plan) {
+    var graphs =
+        plan.rankPlans().stream().map(RankPlan::graph).collect(ImmutableList.toImmutableList());
+    return GraphPrinter.withTypes(
+        new Program(plan.groups(), plan.declarations(), graphs, Notes.NONE));
+  }
+
+  private static void writeRank(JsonGenerator json, RankPlan plan) throws IOException {
+    json.writeStartObject();
+    writeSize(json, "local", plan.local());
+    json.writeArrayFieldStart("buffers");
+    for (var buffer : plan.buffers()) {
+      writeBuffer(json, buffer);
+    }
+    json.writeEndArray();
+    json.writeArrayFieldStart("placements");
+    for (Placement placement : plan.placements()) {
+      json.writeStartArray();
+      json.writeNumber(placement.buffer());
+      json.writeNumber(placement.offset());
+      json.writeEndArray();
+    }
+    json.writeEndArray();
+    json.writeArrayFieldStart("steps");
+    for (Step step : plan.steps()) {
+      json.writeString(text(step));
+    }
+    json.writeEndArray();
+    json.writeArrayFieldStart("collectives");
+    for (var collective : plan.collectives()) {
+      writeCollective(json, collective);
+    }
+    json.writeEndArray();
+    json.writeEndObject();
+  }
+
+  private static String text(Step step) {
+    return switch (step) {
+      case Step.Compute(int op) -> "op " + op;
+      case Step.Start(int collective) -> "start " + collective;
+      case Step.Join(int collective) -> "join " + collective;
+    };
+  }
+
+  private static void writeBuffer(JsonGenerator json, Buffer buffer) throws IOException {
+    json.writeStartObject();
+    json.writeStringField("name", buffer.name());
+    json.writeStringField("arena", buffer.arena().text());
+    json.writeBooleanField("symmetric", buffer.symmetric());
+    json.writeNumberField("offset", buffer.offset());
+    json.writeNumberField("bytes", buffer.bytes());
+    json.writeNumberField("first", buffer.first());
+    json.writeNumberField("last", buffer.last());
+    json.writeEndObject();
+  }
+
+  private static void writeCollective(JsonGenerator json, CollectivePlan plan) throws IOException {
+    json.writeStartObject();
+    json.writeNumberField("op", plan.op());
+    json.writeStringField("kind", Ascii.toLowerCase(plan.kind().name()));
+    json.writeStringField("group", plan.group());
+    json.writeStringField("reduce_op", plan.reduceOp());
+    json.writeNumberField("root", plan.root());
+    writeInts(json, "operands", plan.operands());
+    writeInts(json, "results", plan.results());
+    json.writeStringField("variant", plan.variant().text());
+    json.writeStringField("stream", plan.stream().text());
+    json.writeBooleanField("start_barrier", plan.startBarrier());
+    json.writeBooleanField("end_barrier", plan.endBarrier());
+    json.writeBooleanField("in_place", plan.inPlace());
+    json.writeArrayFieldStart("verdicts");
+    for (Verdict verdict : plan.verdicts()) {
+      json.writeStartObject();
+      json.writeStringField("variant", verdict.variant().text());
+      json.writeStringField("reason", Ascii.toLowerCase(verdict.reason().name()));
+      json.writeStringField("detail", verdict.detail());
+      // JSON has no NaN: a rejected variant has no time.
+      if (verdict.reason().eligible()) {
+        json.writeNumberField("transfer_us", verdict.transferMicros());
+        json.writeNumberField("staging_us", verdict.stagingMicros());
+      }
+      json.writeEndObject();
+    }
+    json.writeEndArray();
+    json.writeArrayFieldStart("args");
+    for (ArgDecision arg : plan.args()) {
+      json.writeStartObject();
+      json.writeBooleanField("result", arg.result());
+      json.writeStringField("value", arg.value());
+      json.writeStringField("realization", Ascii.toLowerCase(arg.realization().name()));
+      json.writeStringField("reason", Ascii.toLowerCase(arg.reason().name()));
+      json.writeStringField("cause", arg.cause());
+      json.writeNumberField("bytes", arg.bytes());
+      json.writeEndObject();
+    }
+    json.writeEndArray();
+    json.writeEndObject();
+  }
+
+  private static void writeSize(JsonGenerator json, String name, ArenaSize size)
+      throws IOException {
+    json.writeObjectFieldStart(name);
+    json.writeNumberField("bytes", size.bytes());
+    json.writeNumberField("bound", size.bound());
+    json.writeEndObject();
+  }
+
+  private static void writeInts(JsonGenerator json, String name, List<Integer> values)
+      throws IOException {
+    json.writeArrayFieldStart(name);
+    for (int value : values) {
+      json.writeNumber(value);
+    }
+    json.writeEndArray();
+  }
+}

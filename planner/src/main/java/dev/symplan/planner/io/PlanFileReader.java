@@ -1,0 +1,329 @@
+package dev.symplan.planner.io;
+
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.core.StreamReadConstraints;
+import com.fasterxml.jackson.databind.DeserializationFeature;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.json.JsonMapper;
+import com.google.common.base.Ascii;
+import com.google.common.base.Splitter;
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.Graph;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.text.GraphParser;
+import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaSize;
+import dev.symplan.planner.ArgDecision;
+import dev.symplan.planner.Buffer;
+import dev.symplan.planner.CollectivePlan;
+import dev.symplan.planner.Placement;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.RankPlan;
+import dev.symplan.planner.Step;
+import dev.symplan.planner.Stream;
+import dev.symplan.planner.Target;
+import dev.symplan.planner.Variant;
+import dev.symplan.planner.Verdict;
+import dev.symplan.planner.verify.PlanVerifier;
+import java.util.Arrays;
+import java.util.function.BiFunction;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
+
+/** Reads one plan file; every complaint names the field by its path. */
+final class PlanFileReader {
+  private static final int MAX_NUMBER_LENGTH = 40;
+
+  private final SourceFile file;
+
+  PlanFileReader(SourceFile file) {
+    this.file = file;
+  }
+
+  Plan read() {
+    var root = new Field("", parse());
+    if (!root.at("format").text().equals(PlanFile.FORMAT)) {
+      throw wrong("format", "this is no plan file", "make one with: symplan compile … -o FILE");
+    }
+    if (root.at("version").integer() != PlanFile.VERSION) {
+      throw wrong(
+          "version", "this release reads version " + PlanFile.VERSION, "compile the graph again");
+    }
+    Plan plan;
+    try {
+      plan = plan(root);
+    } catch (IllegalArgumentException | IndexOutOfBoundsException e) {
+      throw wrong("", "the plan contradicts itself: " + e.getMessage(), "compile the graph again");
+    }
+    var violations = PlanVerifier.verify(plan);
+    if (!violations.isEmpty()) {
+      throw new CompileException(
+          new Diagnostic(
+              Diagnostic.Severity.ERROR,
+              DiagnosticCode.BAD_PLAN,
+              Span.ofFile(file),
+              "the plan is unsafe: " + violations.getFirst(),
+              "compile the graph again",
+              violations.getFirst().trace()));
+    }
+    return plan;
+  }
+
+  private JsonNode parse() {
+    var mapper =
+        JsonMapper.builder()
+            .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
+            .enable(JsonParser.Feature.STRICT_DUPLICATE_DETECTION)
+            .build();
+    mapper
+        .getFactory()
+        .setStreamReadConstraints(
+            StreamReadConstraints.builder().maxNumberLength(MAX_NUMBER_LENGTH).build());
+    try {
+      return mapper.readTree(file.text());
+    } catch (JsonProcessingException e) {
+      var at = e.getLocation();
+      var span =
+          at == null
+              ? Span.ofFile(file)
+              : new Span(file, Math.max(1, at.getLineNr()), Math.max(1, at.getColumnNr()), 1);
+      throw new CompileException(
+          Diagnostic.error(
+              DiagnosticCode.BAD_PLAN, span, "this is not JSON: " + e.getOriginalMessage()));
+    }
+  }
+
+  private Plan plan(Field root) {
+    var text =
+        root.at("program").list((f, i) -> f.text()).stream().collect(Collectors.joining("\n"));
+    var program = GraphParser.parse(new SourceFile(file.name() + "#program", text));
+    var targetName = root.at("target").text();
+    var target =
+        Target.ofName(targetName)
+            .orElseThrow(
+                () ->
+                    wrong(
+                        "target",
+                        "there is no target '" + targetName + "'",
+                        "targets: " + Target.names()));
+    var rankPlans =
+        root.at("rank_plans")
+            .list(
+                (field, i) -> {
+                  if (i >= program.graphs().size()) {
+                    throw wrong(field.path, "there is no graph for it in the program", "");
+                  }
+                  return rankPlan(field, program.graphs().get(i));
+                });
+    var planOfRank = root.at("plan_of_rank").ints();
+    for (int index : planOfRank) {
+      if (index < 0 || index >= rankPlans.size()) {
+        throw wrong("plan_of_rank", "there is no rank plan " + index, "");
+      }
+    }
+    return new Plan(
+        root.at("name").text(),
+        target,
+        program.groups(),
+        program.declarations(),
+        rankPlans,
+        ImmutableIntArray.copyOf(planOfRank),
+        size(root.at("symmetric")),
+        root.at("digest").text(),
+        ImmutableList.of());
+  }
+
+  private RankPlan rankPlan(Field field, Graph graph) {
+    return new RankPlan(
+        graph,
+        field.at("placements").list((f, i) -> placement(f)),
+        field.at("buffers").list((f, i) -> buffer(f)),
+        field.at("steps").list((f, i) -> step(f)),
+        field.at("collectives").list((f, i) -> collective(f)),
+        size(field.at("local")));
+  }
+
+  private Placement placement(Field field) {
+    return new Placement(field.at(0).intValue(), field.at(1).integer());
+  }
+
+  private Buffer buffer(Field field) {
+    return new Buffer(
+        field.at("name").text(),
+        field.at("arena").constant(Arena.class),
+        field.at("symmetric").bool(),
+        field.at("offset").integer(),
+        field.at("bytes").integer(),
+        field.at("first").intValue(),
+        field.at("last").intValue());
+  }
+
+  private Step step(Field field) {
+    var words = Splitter.on(' ').splitToList(field.text());
+    if (words.size() == 2 && words.get(1).matches("[0-9]{1,9}")) {
+      int index = Integer.parseInt(words.get(1));
+      switch (words.getFirst()) {
+        case "op":
+          return new Step.Compute(index);
+        case "start":
+          return new Step.Start(index);
+        case "join":
+          return new Step.Join(index);
+        default:
+          break;
+      }
+    }
+    throw wrong(field.path, "a step is 'op N', 'start N' or 'join N'", "");
+  }
+
+  private CollectivePlan collective(Field field) {
+    return new CollectivePlan(
+        field.at("op").intValue(),
+        field.at("kind").constant(Kind.class),
+        field.at("group").text(),
+        field.at("reduce_op").text(),
+        field.at("root").intValue(),
+        field.at("operands").ints(),
+        field.at("results").ints(),
+        field.at("variant").constant(Variant.class),
+        field.at("stream").constant(Stream.class),
+        field.at("start_barrier").bool(),
+        field.at("end_barrier").bool(),
+        field.at("in_place").bool(),
+        field.at("verdicts").list((f, i) -> verdict(f)),
+        field.at("args").list((f, i) -> arg(f)));
+  }
+
+  private Verdict verdict(Field field) {
+    var reason = field.at("reason").constant(Verdict.Reason.class);
+    return new Verdict(
+        field.at("variant").constant(Variant.class),
+        reason,
+        field.at("detail").text(),
+        reason.eligible() ? field.at("transfer_us").number() : Double.NaN,
+        reason.eligible() ? field.at("staging_us").number() : 0);
+  }
+
+  private ArgDecision arg(Field field) {
+    return new ArgDecision(
+        field.at("result").bool(),
+        field.at("value").text(),
+        field.at("realization").constant(ArgDecision.Realization.class),
+        field.at("reason").constant(ArgDecision.Reason.class),
+        field.at("cause").text(),
+        field.at("bytes").integer());
+  }
+
+  private ArenaSize size(Field field) {
+    return new ArenaSize(field.at("bytes").integer(), field.at("bound").integer());
+  }
+
+  private CompileException wrong(String path, String message, String hint) {
+    return new CompileException(
+        Diagnostic.error(
+            DiagnosticCode.BAD_PLAN,
+            Span.ofFile(file),
+            path.isEmpty() ? message : path + ": " + message,
+            hint));
+  }
+
+  /** A node of the JSON tree and the way to it. */
+  private final class Field {
+    private final String path;
+    private final JsonNode node;
+
+    Field(String path, JsonNode node) {
+      this.path = path;
+      this.node = node;
+    }
+
+    Field at(String name) {
+      var childPath = path.isEmpty() ? name : path + "." + name;
+      @Nullable JsonNode child = node.get(name);
+      if (child == null) {
+        throw wrong(childPath, "is missing", "");
+      }
+      return new Field(childPath, child);
+    }
+
+    Field at(int index) {
+      @Nullable JsonNode child = node.get(index);
+      if (child == null) {
+        throw wrong(path + "[" + index + "]", "is missing", "");
+      }
+      return new Field(path + "[" + index + "]", child);
+    }
+
+    <T> ImmutableList<T> list(BiFunction<Field, Integer, T> read) {
+      if (!node.isArray()) {
+        throw wrong(path, "must be a list", "");
+      }
+      return IntStream.range(0, node.size())
+          .mapToObj(i -> read.apply(at(i), i))
+          .collect(ImmutableList.toImmutableList());
+    }
+
+    ImmutableList<Integer> ints() {
+      return list((field, i) -> field.intValue());
+    }
+
+    String text() {
+      if (!node.isTextual()) {
+        throw wrong(path, "must be a string", "");
+      }
+      return node.textValue();
+    }
+
+    boolean bool() {
+      if (!node.isBoolean()) {
+        throw wrong(path, "must be true or false", "");
+      }
+      return node.booleanValue();
+    }
+
+    long integer() {
+      if (!node.isIntegralNumber() || !node.canConvertToLong()) {
+        throw wrong(path, "must be an integer", "");
+      }
+      return node.longValue();
+    }
+
+    int intValue() {
+      if (!node.isIntegralNumber() || !node.canConvertToInt()) {
+        throw wrong(path, "must be an integer of 32 bits", "");
+      }
+      return node.intValue();
+    }
+
+    double number() {
+      if (!node.isNumber()) {
+        throw wrong(path, "must be a number", "");
+      }
+      return node.doubleValue();
+    }
+
+    <E extends Enum<E>> E constant(Class<E> type) {
+      var name = Ascii.toUpperCase(text());
+      for (E constant : type.getEnumConstants()) {
+        if (constant.name().equals(name)) {
+          return constant;
+        }
+      }
+      throw wrong(
+          path,
+          "there is no '" + text() + "'",
+          "known: "
+              + Arrays.stream(type.getEnumConstants())
+                  .map(c -> Ascii.toLowerCase(c.name()))
+                  .collect(Collectors.joining(", ")));
+    }
+  }
+}
