@@ -30,6 +30,7 @@ public record Diagnostic(
   }
 
   private static final int MAX_LINE_SHOWN = 160;
+  private static final int MAX_MESSAGE_SHOWN = 1000;
 
   public static Diagnostic error(DiagnosticCode code, Span span, String message, String hint) {
     return new Diagnostic(Severity.ERROR, code, span, message, hint, ImmutableList.of());
@@ -54,15 +55,15 @@ public record Diagnostic(
   public String render() {
     var out = new StringBuilder();
     out.append(span).append(": ").append(severity.word);
-    out.append('[').append(code.text()).append("]: ").append(message);
+    out.append('[').append(code.text()).append("]: ").append(cut(message));
     if (span.line() > 0) {
       appendExcerpt(out);
     }
     for (var note : notes) {
-      out.append("\n   note: ").append(note);
+      out.append("\n   note: ").append(cut(note));
     }
     if (!hint.isEmpty()) {
-      out.append("\n   hint: ").append(hint);
+      out.append("\n   hint: ").append(cut(hint));
     }
     return out.toString();
   }
@@ -85,6 +86,11 @@ public record Diagnostic(
     out.append(to < line.length() ? "…" : "");
     out.append("\n ").append(" ".repeat(number.length())).append(" | ");
     out.append(" ".repeat(prefix.length() + caret - from)).append("^".repeat(length));
+  }
+
+  /** Names of an input can be of any length. */
+  private static String cut(String text) {
+    return text.length() > MAX_MESSAGE_SHOWN ? text.substring(0, MAX_MESSAGE_SHOWN) + "…" : text;
   }
 
   private static String printable(String text) {

@@ -5,7 +5,6 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Graph;
-import dev.symplan.ir.GraphBuilder;
 import dev.symplan.ir.NoneType;
 import dev.symplan.ir.Notes;
 import dev.symplan.ir.ProcessGroup;
@@ -25,7 +24,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import org.antlr.v4.runtime.CharStreams;
-import org.antlr.v4.runtime.Token;
 import org.jspecify.annotations.Nullable;
 
 /** Reads {@code .graph} files; {@code docs/language.md} describes the language. */
@@ -41,6 +39,7 @@ public final class GraphParser {
   private final DeclarationReader declarationReader;
   private final Map<String, ProcessGroup> groups = new LinkedHashMap<>();
   private final List<OpDef> declarations = new ArrayList<>();
+  private final List<OpenGraph> heads = new ArrayList<>();
   private final List<Graph> graphs = new ArrayList<>();
   private final List<Notes> groupNotes = new ArrayList<>();
   private final List<Notes> declarationNotes = new ArrayList<>();
@@ -50,25 +49,6 @@ public final class GraphParser {
 
   /** Whether statements belong to a graph whose first line was wrong. */
   private boolean headLost;
-
-  /** A graph between its braces. */
-  private static final class OpenGraph {
-    private final String name;
-    private final Span span;
-    private final GraphScope scope;
-    private final Notes notes;
-    private final boolean duplicate;
-    private Notes endNotes = Notes.NONE;
-    private boolean returned;
-
-    OpenGraph(String name, Span span, GraphScope scope, Notes notes, boolean duplicate) {
-      this.name = name;
-      this.span = span;
-      this.scope = scope;
-      this.notes = notes;
-      this.duplicate = duplicate;
-    }
-  }
 
   private GraphParser(SourceFile file, OpRegistry registry, DiagnosticSink sink) {
     this.file = file;
@@ -265,16 +245,11 @@ public final class GraphParser {
       headLost = true;
       return;
     }
-    var builder = new GraphBuilder(name.get(), span, sink).ranks(ranks.get());
-    var scope = new GraphScope(builder, sink);
-    open =
-        new OpenGraph(
-            name.get(),
-            span,
-            scope,
-            statements.notes(),
-            isDuplicate(name.get(), ranks.get(), context.name));
-    context.params.forEach(param -> param(scope, param));
+    var graph = new OpenGraph(name.get(), ranks.get(), span, statements.notes(), sink);
+    checkNew(graph);
+    heads.add(graph);
+    open = graph;
+    context.params.forEach(param -> param(graph.scope(), param));
   }
 
   private Optional<ImmutableIntArray> graphRanks(GraphTextParser.GraphHeadContext context) {
@@ -303,21 +278,19 @@ public final class GraphParser {
     return ranks;
   }
 
-  /** Graphs of one name are the versions of disjoint ranks. */
-  private boolean isDuplicate(String name, ImmutableIntArray ranks, Token at) {
-    for (var other : graphs) {
-      boolean overlap =
-          ranks.isEmpty() || other.ranks().isEmpty() || ranks.stream().anyMatch(other::runsOn);
-      if (other.name().equals(name) && overlap) {
-        values.report(
-            DiagnosticCode.DUPLICATE_NAME,
-            at,
-            "graph '%s' is defined already, at %s".formatted(name, other.span().shortForm()),
-            "versions for different ranks name them: ranks [0, 1]");
-        return true;
-      }
-    }
-    return false;
+  private void checkNew(OpenGraph graph) {
+    heads.stream()
+        .filter(graph::collidesWith)
+        .findFirst()
+        .ifPresent(
+            other ->
+                sink.report(
+                    Diagnostic.error(
+                        DiagnosticCode.DUPLICATE_NAME,
+                        graph.span(),
+                        "graph '%s' is defined already, at %s"
+                            .formatted(graph.name(), other.span().shortForm()),
+                        "versions for different ranks name them: ranks [0, 1]")));
   }
 
   private void param(GraphScope scope, GraphTextParser.ParamContext context) {
@@ -341,10 +314,10 @@ public final class GraphParser {
     @Nullable OpenGraph graph = graphForStatement();
     if (parsed.isPresent()) {
       if (graph != null) {
-        calls.read(graph.scope, parsed.get().targets, parsed.get().value);
+        calls.read(graph.scope(), parsed.get().targets, parsed.get().value);
       }
     } else if (graph != null) {
-      loseTargets(graph.scope);
+      loseTargets(graph.scope());
     }
   }
 
@@ -365,7 +338,7 @@ public final class GraphParser {
     var parsed = parser.parse(GraphTextParser::action);
     @Nullable OpenGraph graph = graphForStatement();
     if (graph != null && parsed.isPresent()) {
-      calls.read(graph.scope, List.of(), parsed.get().value);
+      calls.read(graph.scope(), List.of(), parsed.get().value);
     }
   }
 
@@ -375,9 +348,8 @@ public final class GraphParser {
     if (graph == null) {
       return;
     }
-    graph.returned = true;
-    graph.endNotes = statements.notes();
-    parsed.ifPresent(context -> context.values.forEach(value -> output(graph.scope, value)));
+    graph.returns(statements.notes());
+    parsed.ifPresent(context -> context.values.forEach(value -> output(graph.scope(), value)));
   }
 
   private void output(GraphScope scope, GraphTextParser.ExprContext context) {
@@ -415,7 +387,7 @@ public final class GraphParser {
       }
       return null;
     }
-    if (open.returned) {
+    if (open.hasReturned()) {
       error(statements.span(), "nothing follows 'return' but '}'", "");
       return null;
     }
@@ -431,35 +403,22 @@ public final class GraphParser {
       headLost = false;
       return;
     }
-    if (!graph.returned && !statements.failed()) {
+    if (!graph.hasReturned() && !statements.failed()) {
       error(
           statements.span(),
-          "graph '%s' ends without 'return'".formatted(graph.name),
+          "graph '%s' ends without 'return'".formatted(graph.name()),
           "a graph without results ends with a plain 'return'");
     }
-    var builder = graph.scope.builder();
-    builder.notes(graph.notes, both(graph.endNotes, statements.notes()));
-    if (!graph.duplicate) {
-      graphs.add(builder.build());
+    if (!sink.hasErrors()) {
+      graphs.add(graph.build(statements.notes()));
     }
     open = null;
-  }
-
-  private static Notes both(Notes first, Notes second) {
-    if (second == Notes.NONE) {
-      return first;
-    }
-    var before = ImmutableList.<String>builder().addAll(first.before()).addAll(second.before());
-    if (!second.after().isEmpty()) {
-      before.add(second.after());
-    }
-    return new Notes(before.build(), first.after());
   }
 
   private void leaveOpenGraph() {
     headLost = false;
     if (open != null && !statements.failed()) {
-      error(open.span, "graph '%s' is not closed".formatted(open.name), "end it with '}'");
+      error(open.span(), "graph '%s' is not closed".formatted(open.name()), "end it with '}'");
     }
     open = null;
   }
