@@ -19,6 +19,14 @@ public record TokenPhrases(
     ImmutableMap<Integer, String> rules,
     ImmutableMap<Integer, String> items) {
 
+  /** Takes the words of a rule for the items of its list too. */
+  public TokenPhrases(
+      Vocabulary vocabulary,
+      ImmutableMap<Integer, String> tokens,
+      ImmutableMap<Integer, String> rules) {
+    this(vocabulary, tokens, rules, rules);
+  }
+
   String token(int type) {
     @Nullable String phrase = tokens.get(type);
     return phrase != null ? phrase : vocabulary.getDisplayName(type);
