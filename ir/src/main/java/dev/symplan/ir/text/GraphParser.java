@@ -24,6 +24,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import org.antlr.v4.runtime.CharStreams;
+import org.antlr.v4.runtime.TokenStream;
 import org.jspecify.annotations.Nullable;
 
 /** Reads {@code .graph} files; {@code docs/language.md} describes the language. */
@@ -57,6 +58,7 @@ public final class GraphParser {
     this.statements = new StatementReader(file, lexer, GraphLanguage.ROLES, sink);
     var grammar = new GraphTextParser(statements.tokens());
     grammar.setBuildParseTree(false);
+    statements.onDropped(this::loseTargets);
     this.parser = new StatementParser<>(grammar, statements, GraphLanguage.PHRASES, sink);
     this.values = new ValueReader(statements, sink);
     this.calls = new CallReader(statements, values, registry, groups, sink);
@@ -317,17 +319,19 @@ public final class GraphParser {
         calls.read(graph.scope(), parsed.get().targets, parsed.get().value);
       }
     } else if (graph != null) {
-      loseTargets(graph.scope());
+      loseTargets(statements.tokens());
     }
   }
 
   /** What the words before the equals sign of a malformed statement would have defined. */
-  private void loseTargets(GraphScope scope) {
-    var tokens = statements.tokens();
-    for (int i = 0; i < tokens.size() - 1; i++) {
+  private void loseTargets(TokenStream tokens) {
+    if (open == null) {
+      return;
+    }
+    for (int i = 0; i < tokens.size(); i++) {
       int type = tokens.get(i).getType();
       if (type == GraphTextLexer.NAME) {
-        scope.lose(tokens.get(i).getText());
+        open.scope().lose(tokens.get(i).getText());
       } else if (type != GraphTextLexer.COMMA) {
         return;
       }

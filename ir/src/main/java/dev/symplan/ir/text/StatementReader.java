@@ -11,6 +11,7 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
+import java.util.function.Consumer;
 import org.antlr.v4.runtime.CommonToken;
 import org.antlr.v4.runtime.Lexer;
 import org.antlr.v4.runtime.Token;
@@ -59,6 +60,7 @@ public final class StatementReader {
   private final List<String> before = new ArrayList<>();
   private String after = "";
   private boolean atLineStart = true;
+  private Consumer<TokenStream> dropped = _ -> {};
   private boolean failed;
   private boolean retreated;
 
@@ -82,6 +84,11 @@ public final class StatementReader {
     lexer.setInputStream(input);
   }
 
+  /** Says who sees the tokens, as far as they were read, of statements that are dropped. */
+  void onDropped(Consumer<TokenStream> action) {
+    dropped = action;
+  }
+
   /**
    * Goes to the next statement.
    *
@@ -103,7 +110,10 @@ public final class StatementReader {
         case END -> {
           return false;
         }
-        case FAILED -> failed = true;
+        case FAILED -> {
+          failed = true;
+          dropped.accept(tokens);
+        }
       }
     }
   }
