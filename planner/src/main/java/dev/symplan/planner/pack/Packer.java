@@ -1,77 +1,65 @@
 package dev.symplan.planner.pack;
 
-import java.util.ArrayList;
-import java.util.Comparator;
-import java.util.List;
-import java.util.stream.IntStream;
+import com.google.common.primitives.ImmutableLongArray;
+import java.util.BitSet;
 
-/** Stand-in until the real packer lands. */
+/**
+ * Gives buffers of known lifetimes offsets, so that the arena is as low as it can be made: dynamic
+ * storage allocation, which is NP-hard.
+ *
+ * <p>Deterministic: the same buffers in the same order get the same offsets everywhere.
+ */
 public final class Packer {
   private Packer() {}
 
-  public record Packing(long[] offsets, boolean[] first, long height, long lowerBound) {
-    public long offset(int i) {
-      return offsets[i];
-    }
-
-    public boolean inFirstArena(int i) {
-      return first[i];
-    }
-  }
-
   public static Packing pack(PackingProblem problem) {
-    return packInto(PackingProblem.builder().build(), new long[0], 0, problem);
+    return pack(problem, PackOptions.DEFAULT);
   }
 
+  public static Packing pack(PackingProblem problem, PackOptions options) {
+    var items = Items.of(problem, Sections.of(problem), 0, problem.count());
+    var solver = new Solver(items, options);
+    solver.solve();
+    return new Packing(solver.offsets(), new BitSet(), solver.height(), solver.lowerBound());
+  }
+
+  /**
+   * Packs buffers where a first arena's holes may be used: each buffer lies either in the first
+   * arena, where it meets none of its buffers, or in a second one, which is kept as low as can be.
+   *
+   * @param fixed the first arena's buffers
+   * @param fixedOffsets their offsets, by position
+   * @param arena bytes of the first arena
+   * @param free the buffers to pack
+   * @return where each free buffer lies; the height and its bound are those of the second arena
+   */
   public static Packing packInto(
       PackingProblem fixed, long[] fixedOffsets, long arena, PackingProblem free) {
-    int n = free.rows().size();
-    var order =
-        IntStream.range(0, n)
-            .boxed()
-            .sorted(Comparator.comparingLong((Integer i) -> -free.size(i)))
-            .toList();
-    var offsets = new long[n];
-    var inFirst = new boolean[n];
-    var placed = new ArrayList<Integer>();
-    long height = 0;
-    for (int i : order) {
-      var busy = new ArrayList<long[]>();
-      for (int j = 0; j < fixedOffsets.length; j++) {
-        var r = fixed.rows().get(j);
-        if (r[0] < free.end(i) && free.start(i) < r[1]) {
-          busy.add(new long[] {fixedOffsets[j], fixedOffsets[j] + fixed.size(j)});
-        }
-      }
-      var busy2 = new ArrayList<long[]>();
-      for (int j : placed) {
-        if (free.overlap(i, j)) {
-          (inFirst[j] ? busy : busy2).add(new long[] {offsets[j], offsets[j] + free.size(j)});
-        }
-      }
-      long at = gap(busy, free.size(i));
-      if (at + free.size(i) <= arena) {
-        inFirst[i] = true;
-      } else {
-        at = gap(busy2, free.size(i));
-        height = Math.max(height, at + free.size(i));
-      }
-      offsets[i] = at;
-      placed.add(i);
-    }
-    long bound = Math.max(0, free.bound(fixed.rows(), free.rows()) - arena);
-    return new Packing(offsets, inFirst, height, Math.min(bound, height));
+    return packInto(
+        fixed, ImmutableLongArray.copyOf(fixedOffsets), arena, free, PackOptions.DEFAULT);
   }
 
-  private static long gap(List<long[]> busy, long size) {
-    busy.sort(Comparator.comparingLong(b -> b[0]));
-    long at = 0;
-    for (var b : busy) {
-      if (b[0] - at >= size) {
-        return at;
-      }
-      at = Math.max(at, b[1]);
+  /** As {@link #packInto(PackingProblem, long[], long, PackingProblem)}. */
+  public static Packing packInto(
+      PackingProblem fixed,
+      ImmutableLongArray fixedOffsets,
+      long arena,
+      PackingProblem free,
+      PackOptions options) {
+    if (fixedOffsets.length() != fixed.count()) {
+      throw new IllegalArgumentException(
+          fixed.count() + " fixed buffers have " + fixedOffsets.length() + " offsets");
     }
-    return at;
+    for (int i = 0; i < fixed.count(); i++) {
+      long offset = fixedOffsets.get(i);
+      if (offset < 0 || offset > arena - fixed.buffer(i).size()) {
+        throw new IllegalArgumentException(
+            "fixed buffer " + i + " at " + offset + " leaves the arena of " + arena + " bytes");
+      }
+    }
+    if (arena == 0 || free.count() == 0) {
+      return pack(free, options);
+    }
+    return new TwoArenas(fixed, fixedOffsets.toArray(), arena, free, options).solve();
   }
 }

@@ -1,64 +1,144 @@
 package dev.symplan.planner.pack;
 
-import java.util.ArrayList;
+import com.google.common.collect.ImmutableList;
+import java.util.Arrays;
 import java.util.List;
 
-/** Buffers to pack. */
-public record PackingProblem(List<long[]> rows) {
+/**
+ * Buffers that need offsets in one arena: two that live at the same step must not overlap.
+ *
+ * <p>Buffers are known by their position. Immutable; a million of them take 24 MB.
+ */
+public final class PackingProblem {
+
+  private final int[] starts;
+  private final int[] ends;
+  private final long[] sizes;
+  private final long[] alignments;
+
+  private PackingProblem(int[] starts, int[] ends, long[] sizes, long[] alignments) {
+    this.starts = starts;
+    this.ends = ends;
+    this.sizes = sizes;
+    this.alignments = alignments;
+  }
+
+  public static PackingProblem of(List<Buffer> buffers) {
+    var builder = builder();
+    buffers.forEach(builder::add);
+    return builder.build();
+  }
+
   public static Builder builder() {
     return new Builder();
   }
 
-  long start(int i) {
-    return rows.get(i)[0];
+  /** {@return the number of buffers} */
+  public int count() {
+    return starts.length;
   }
 
-  long end(int i) {
-    return rows.get(i)[1];
+  public Buffer buffer(int i) {
+    return new Buffer(starts[i], ends[i], sizes[i], alignments[i]);
   }
 
-  long size(int i) {
-    long a = rows.get(i)[3];
-    return (rows.get(i)[2] + a - 1) / a * a;
+  public ImmutableList<Buffer> buffers() {
+    var buffers = ImmutableList.<Buffer>builderWithExpectedSize(count());
+    for (int i = 0; i < count(); i++) {
+      buffers.add(buffer(i));
+    }
+    return buffers.build();
   }
 
-  boolean overlap(int i, int j) {
-    return start(i) < end(j) && start(j) < end(i);
-  }
-
+  /** {@return the most bytes that are live at one step, alignment included: no arena is smaller} */
   public long lowerBound() {
-    return bound(rows, List.of());
+    return Sections.of(this).maxLive();
   }
 
-  long bound(List<long[]> a, List<long[]> b) {
-    var events = new java.util.TreeMap<Long, Long>();
-    for (var list : List.of(a, b)) {
-      for (var r : list) {
-        long size = (r[2] + r[3] - 1) / r[3] * r[3];
-        events.merge(r[0], size, Long::sum);
-        events.merge(r[1], -size, Long::sum);
-      }
-    }
-    long live = 0;
-    long max = 0;
-    for (long delta : events.values()) {
-      live += delta;
-      max = Math.max(max, live);
-    }
-    return max;
+  int start(int i) {
+    return starts[i];
   }
 
-  /** Collects buffers. */
+  int end(int i) {
+    return ends[i];
+  }
+
+  long paddedSize(int i) {
+    return Buffer.alignUp(sizes[i], alignments[i]);
+  }
+
+  long alignment(int i) {
+    return alignments[i];
+  }
+
+  /** {@return the buffers at these positions, in this order} */
+  PackingProblem select(int[] positions) {
+    int n = positions.length;
+    var selected = new PackingProblem(new int[n], new int[n], new long[n], new long[n]);
+    for (int k = 0; k < n; k++) {
+      int i = positions[k];
+      selected.starts[k] = starts[i];
+      selected.ends[k] = ends[i];
+      selected.sizes[k] = sizes[i];
+      selected.alignments[k] = alignments[i];
+    }
+    return selected;
+  }
+
+  /** {@return the buffers of both, the other's last} */
+  PackingProblem concat(PackingProblem other) {
+    int n = count();
+    int m = other.count();
+    var both =
+        new PackingProblem(
+            Arrays.copyOf(starts, n + m),
+            Arrays.copyOf(ends, n + m),
+            Arrays.copyOf(sizes, n + m),
+            Arrays.copyOf(alignments, n + m));
+    System.arraycopy(other.starts, 0, both.starts, n, m);
+    System.arraycopy(other.ends, 0, both.ends, n, m);
+    System.arraycopy(other.sizes, 0, both.sizes, n, m);
+    System.arraycopy(other.alignments, 0, both.alignments, n, m);
+    return both;
+  }
+
+  /** Collects buffers; the first added is buffer 0. */
   public static final class Builder {
-    private final List<long[]> rows = new ArrayList<>();
+    private int[] starts = new int[16];
+    private int[] ends = new int[16];
+    private long[] sizes = new long[16];
+    private long[] alignments = new long[16];
+    private int count;
 
-    public Builder add(int start, int end, long size, long alignment) {
-      rows.add(new long[] {start, end, size, alignment});
+    private Builder() {}
+
+    public Builder add(Buffer buffer) {
+      if (count == starts.length) {
+        int capacity = count + (count >> 1);
+        starts = Arrays.copyOf(starts, capacity);
+        ends = Arrays.copyOf(ends, capacity);
+        sizes = Arrays.copyOf(sizes, capacity);
+        alignments = Arrays.copyOf(alignments, capacity);
+      }
+      starts[count] = buffer.start();
+      ends[count] = buffer.end();
+      sizes[count] = buffer.size();
+      alignments[count] = buffer.alignment();
+      count++;
       return this;
     }
 
+    /** Adds a buffer that lives in {@code [start, end)}; see {@link Buffer}. */
+    public Builder add(int start, int end, long size, long alignment) {
+      return add(new Buffer(start, end, size, alignment));
+    }
+
     public PackingProblem build() {
-      return new PackingProblem(rows);
+      return new PackingProblem(
+          Arrays.copyOf(starts, count),
+          Arrays.copyOf(ends, count),
+          Arrays.copyOf(sizes, count),
+          Arrays.copyOf(alignments, count));
     }
   }
 }

@@ -1,0 +1,63 @@
+package dev.symplan.planner.pack;
+
+/** Sorts positions by what they stand for, without boxing them. */
+final class IntSort {
+  private static final int SHORT = 7;
+
+  /** Which of two positions comes first, as a comparator says it. */
+  interface Order {
+    int compare(int a, int b);
+  }
+
+  private IntSort() {}
+
+  /** {@return 0 to count - 1, sorted; equal ones stay in order} */
+  static int[] sorted(int count, Order order) {
+    var positions = new int[count];
+    for (int i = 0; i < count; i++) {
+      positions[i] = i;
+    }
+    sort(positions, order);
+    return positions;
+  }
+
+  /** Merge sort: stable. */
+  static void sort(int[] positions, Order order) {
+    sort(positions.clone(), positions, 0, positions.length, order);
+  }
+
+  private static void sort(int[] from, int[] to, int begin, int end, Order order) {
+    if (end - begin <= SHORT) {
+      insert(to, begin, end, order);
+      return;
+    }
+    int middle = (begin + end) >>> 1;
+    sort(to, from, begin, middle, order);
+    sort(to, from, middle, end, order);
+    if (order.compare(from[middle - 1], from[middle]) <= 0) {
+      System.arraycopy(from, begin, to, begin, end - begin);
+      return;
+    }
+    int l = begin;
+    int r = middle;
+    for (int k = begin; k < end; k++) {
+      if (r >= end || (l < middle && order.compare(from[l], from[r]) <= 0)) {
+        to[k] = from[l++];
+      } else {
+        to[k] = from[r++];
+      }
+    }
+  }
+
+  private static void insert(int[] positions, int begin, int end, Order order) {
+    for (int k = begin + 1; k < end; k++) {
+      int moved = positions[k];
+      int at = k;
+      while (at > begin && order.compare(positions[at - 1], moved) > 0) {
+        positions[at] = positions[at - 1];
+        at--;
+      }
+      positions[at] = moved;
+    }
+  }
+}

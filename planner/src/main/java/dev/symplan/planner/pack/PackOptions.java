@@ -1,0 +1,39 @@
+package dev.symplan.planner.pack;
+
+import java.util.OptionalLong;
+
+/**
+ * How far the packer goes.
+ *
+ * @param capacity bytes that are enough: a packing within it is not improved further. Where absent,
+ *     the packer aims for the lower bound
+ * @param searchSteps how many placements the search may try after the greedy methods, in all. A
+ *     count, not a time, so that the answer is the same on every machine
+ */
+public record PackOptions(OptionalLong capacity, long searchSteps) {
+
+  /** For plans: the greedy methods, and a search of well under a second. */
+  public static final PackOptions DEFAULT = new PackOptions(OptionalLong.empty(), 2_000_000);
+
+  public PackOptions {
+    if (capacity.isPresent() && capacity.getAsLong() < 0) {
+      throw new IllegalArgumentException("capacity " + capacity.getAsLong());
+    }
+    if (searchSteps < 0) {
+      throw new IllegalArgumentException(searchSteps + " search steps");
+    }
+  }
+
+  public PackOptions withCapacity(long bytes) {
+    return new PackOptions(OptionalLong.of(bytes), searchSteps);
+  }
+
+  public PackOptions withSearchSteps(long steps) {
+    return new PackOptions(capacity, steps);
+  }
+
+  /** {@return the height at which to stop} */
+  long target(long lowerBound) {
+    return Math.max(lowerBound, capacity.orElse(0));
+  }
+}

@@ -1,0 +1,61 @@
+package dev.symplan.planner.pack;
+
+import com.google.common.primitives.ImmutableLongArray;
+import java.util.BitSet;
+
+/** Offsets for the buffers of a {@link PackingProblem}, by their positions in it. */
+public final class Packing {
+  private final ImmutableLongArray offsets;
+  private final BitSet inFirstArena;
+  private final long height;
+  private final long lowerBound;
+
+  /**
+   * @param inFirstArena the buffers that lie in holes of a first arena
+   * @param height bytes of the arena that was packed; the first arena's are not counted
+   * @param lowerBound what the height is known not to go below
+   */
+  Packing(long[] offsets, BitSet inFirstArena, long height, long lowerBound) {
+    this.offsets = ImmutableLongArray.copyOf(offsets);
+    this.inFirstArena = inFirstArena;
+    this.height = height;
+    this.lowerBound = lowerBound;
+  }
+
+  /** {@return the number of buffers} */
+  public int count() {
+    return offsets.length();
+  }
+
+  /** {@return where the buffer begins, in bytes from the start of the arena that it lies in} */
+  public long offset(int buffer) {
+    return offsets.get(buffer);
+  }
+
+  public ImmutableLongArray offsets() {
+    return offsets;
+  }
+
+  /** {@return whether {@link Packer#packInto} put it into a hole of the first arena} */
+  public boolean inFirstArena(int buffer) {
+    return inFirstArena.get(buffer);
+  }
+
+  /** {@return the bytes that the packed arena needs} */
+  public long height() {
+    return height;
+  }
+
+  /**
+   * {@return bytes that no packing can go below: the most that are live at one step, or more where
+   * a search has shown it}
+   */
+  public long lowerBound() {
+    return lowerBound;
+  }
+
+  /** {@return whether no packing is lower} */
+  public boolean isOptimal() {
+    return height == lowerBound;
+  }
+}
