@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Which results of which statement are taken out by {@code name = statement[i]}, so that an op's
@@ -42,8 +43,8 @@ final class Getitems {
     }
     // What is taken apart further is no result itself.
     for (var path : paths.entrySet()) {
-      if (items.containsKey(path.getKey())) {
-        items.get(path.getValue().root()).remove(path.getValue().indices());
+      if (!of(path.getKey()).isEmpty()) {
+        of(path.getValue().root()).remove(path.getValue().indices());
       }
     }
     flatten();
@@ -51,9 +52,7 @@ final class Getitems {
 
   private void add(FxFunction.Statement statement, String of, int index) {
     paths.put(statement.name(), new Path(of, ImmutableList.of(index)));
-    items
-        .computeIfAbsent(
-            of, name -> new TreeMap<>(ORDER))
+    of(of)
         .putIfAbsent(
             ImmutableList.of(index),
             new Item(statement.name(), statement.annotation(), statement.span()));
@@ -69,10 +68,10 @@ final class Getitems {
                 .addAll(outer.indices())
                 .addAll(path.indices())
                 .build();
-        var item = items.get(path.root()).get(path.indices());
+        @Nullable Item item = of(path.root()).get(path.indices());
         paths.put(entry.getKey(), new Path(outer.root(), indices));
-        if (item != null && items.get(outer.root()) != null) {
-          items.get(outer.root()).put(indices, item);
+        if (item != null) {
+          of(outer.root()).put(indices, item);
         }
       }
     }
@@ -89,6 +88,6 @@ final class Getitems {
 
   /** {@return the results of a statement that are taken out, by their position} */
   Map<ImmutableList<Integer>, Item> of(String name) {
-    return items.containsKey(name) ? items.get(name) : new TreeMap<>();
+    return items.computeIfAbsent(name, n -> new TreeMap<>(ORDER));
   }
 }

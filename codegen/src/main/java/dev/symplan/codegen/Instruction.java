@@ -1,0 +1,78 @@
+package dev.symplan.codegen;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.OpDef;
+import dev.symplan.planner.Stream;
+import dev.symplan.planner.Variant;
+import java.util.Optional;
+
+/** One thing a rank does, in one of its streams. */
+public sealed interface Instruction {
+
+  /** The queue that it is in. */
+  Stream stream();
+
+  /**
+   * A local op.
+   *
+   * @param args one for each parameter of the schema
+   * @param results empty where a result does not exist
+   * @param group the ranks that a custom op communicates with; empty for all other ops
+   * @param name what messages call it: its first result
+   */
+  record LocalOp(
+      Stream stream,
+      OpDef def,
+      ImmutableList<Operand> args,
+      ImmutableList<Optional<TensorRef>> results,
+      Optional<GroupUse> group,
+      String name,
+      Span span)
+      implements Instruction {}
+
+  /**
+   * The ranks that a collective is between.
+   *
+   * @param index the collective's position among the program's: the same on all ranks
+   * @param members the ranks of this rank's part of the group, in order
+   * @param self this rank's position in {@code members}
+   */
+  record GroupUse(int index, ImmutableIntArray members, int self) {}
+
+  /**
+   * A collective, with the barriers that it begins and ends with.
+   *
+   * @param reduceOp empty where nothing is reduced
+   * @param root the group rank that a broadcast comes from; -1 where there is none
+   * @param sendRows rows of each peer in the operand of an all_to_all; empty means equal parts
+   * @param receiveRows rows of each peer in its result
+   * @param operands one or, when coalesced, several tensors
+   * @param results one for each operand
+   */
+  record Collective(
+      Stream stream,
+      Kind kind,
+      Variant variant,
+      GroupUse group,
+      String reduceOp,
+      int root,
+      ImmutableLongArray sendRows,
+      ImmutableLongArray receiveRows,
+      ImmutableList<TensorRef> operands,
+      ImmutableList<TensorRef> results,
+      boolean startBarrier,
+      boolean endBarrier,
+      String name,
+      Span span)
+      implements Instruction {}
+
+  /** Marks a point of a stream. */
+  record RecordEvent(Stream stream, int event) implements Instruction {}
+
+  /** Goes on only when another stream has passed the point. */
+  record AwaitEvent(Stream stream, int event) implements Instruction {}
+}

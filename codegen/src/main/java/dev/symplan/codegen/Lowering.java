@@ -1,0 +1,200 @@
+package dev.symplan.codegen;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.codegen.Instruction.AwaitEvent;
+import dev.symplan.codegen.Instruction.Collective;
+import dev.symplan.codegen.Instruction.GroupUse;
+import dev.symplan.codegen.Instruction.LocalOp;
+import dev.symplan.codegen.Instruction.RecordEvent;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.Op;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.planner.CollectivePlan;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.RankPlan;
+import dev.symplan.planner.Step;
+import dev.symplan.planner.Stream;
+import java.util.Optional;
+
+/**
+ * Turns a plan into instructions.
+ *
+ * <p>A collective on a side stream is forked by an event of the compute stream, and joined by one of
+ * its own.
+ */
+public final class Lowering {
+  private final Plan plan;
+  private final RankPlan rankPlan;
+  private final int rank;
+  private final ImmutableList<Value> values;
+  private final ImmutableList.Builder<Instruction> instructions = ImmutableList.builder();
+  private final int[] doneEvents;
+  private int events;
+
+  private Lowering(Plan plan, int rank) {
+    this.plan = plan;
+    this.rank = rank;
+    this.rankPlan = plan.forRank(rank);
+    this.values = rankPlan.graph().values();
+    this.doneEvents = new int[rankPlan.collectives().size()];
+  }
+
+  /** {@return the instructions of every rank} */
+  public static Executable lower(Plan plan) {
+    var ranks = ImmutableList.<RankProgram>builder();
+    for (int rank = 0; rank < plan.worldSize(); rank++) {
+      ranks.add(new Lowering(plan, rank).program());
+    }
+    return new Executable(plan.name(), plan.symmetric().bytes(), plan.digest(), ranks.build());
+  }
+
+  private RankProgram program() {
+    for (var step : rankPlan.steps()) {
+      switch (step) {
+        case Step.Compute(int op) -> localOp(rankPlan.graph().ops().get(op), Optional.empty());
+        case Step.Start(int k) -> start(k);
+        case Step.Join(int k) ->
+            instructions.add(new AwaitEvent(Stream.COMPUTE, doneEvents[k]));
+      }
+    }
+    var graph = rankPlan.graph();
+    return new RankProgram(
+        rank,
+        rankPlan.local().bytes(),
+        graph.inputs().stream().map(this::ref).collect(ImmutableList.toImmutableList()),
+        graph.inputs().stream().map(Value::name).collect(ImmutableList.toImmutableList()),
+        graph.outputs().stream()
+            .map(
+                output ->
+                    output instanceof Arg.Ref(Value value)
+                        ? ref(value)
+                        : Optional.<TensorRef>empty())
+            .collect(ImmutableList.toImmutableList()),
+        instructions.build(),
+        events);
+  }
+
+  private Optional<TensorRef> ref(Value value) {
+    return value.isTensor() ? Optional.of(tensor(value)) : Optional.empty();
+  }
+
+  private TensorRef tensor(Value value) {
+    var placement = rankPlan.placement(value);
+    var buffer = rankPlan.buffers().get(placement.buffer());
+    return buffer.arena().isExternal()
+        ? new TensorRef(
+            buffer.arena(),
+            Math.toIntExact(buffer.offset()),
+            placement.offset(),
+            value.tensor())
+        : new TensorRef(
+            buffer.arena(), 0, buffer.offset() + placement.offset(), value.tensor());
+  }
+
+  private void localOp(Op op, Optional<GroupUse> group) {
+    instructions.add(
+        new LocalOp(
+            Stream.COMPUTE,
+            op.def(),
+            op.args().stream().map(this::operand).collect(ImmutableList.toImmutableList()),
+            op.results().stream().map(this::ref).collect(ImmutableList.toImmutableList()),
+            group,
+            nameOf(op),
+            op.span()));
+  }
+
+  private static String nameOf(Op op) {
+    return op.results().isEmpty() || op.results().getFirst().name().isEmpty()
+        ? op.def().name().toString()
+        : op.results().getFirst().name();
+  }
+
+  private Operand operand(Arg arg) {
+    return switch (arg) {
+      case Arg.Ref(Value value) when value.isTensor() -> new Operand.Tensor(tensor(value));
+      case Arg.Seq(ImmutableList<Arg> items) when holdsTensors(arg) ->
+          new Operand.Many(
+              items.stream().map(this::operand).collect(ImmutableList.toImmutableList()));
+      case Arg.Ref _,
+          Arg.Seq _,
+          Arg.Int _,
+          Arg.Float _,
+          Arg.Bool _,
+          Arg.Str _,
+          Arg.Dtype _,
+          Arg.Symbol _,
+          Arg.Device _,
+          Arg.None _ ->
+          new Operand.Constant(arg);
+    };
+  }
+
+  private static boolean holdsTensors(Arg arg) {
+    boolean[] found = {false};
+    arg.forEachValue(value -> found[0] |= value.isTensor());
+    return found[0];
+  }
+
+  private void start(int k) {
+    var collective = rankPlan.collectives().get(k);
+    var stream = collective.stream();
+    if (collective.kind() == Kind.CUSTOM) {
+      localOp(rankPlan.graph().ops().get(collective.op()), Optional.of(group(k, collective)));
+      return;
+    }
+    if (collective.isAsync()) {
+      int fork = events++;
+      instructions.add(new RecordEvent(Stream.COMPUTE, fork));
+      instructions.add(new AwaitEvent(stream, fork));
+    }
+    instructions.add(collective(k, collective));
+    if (collective.isAsync()) {
+      doneEvents[k] = events++;
+      instructions.add(new RecordEvent(stream, doneEvents[k]));
+    }
+  }
+
+  private GroupUse group(int index, CollectivePlan collective) {
+    var group = plan.group(collective.group());
+    var members = group.members().get(group.partOf(rank).orElseThrow());
+    return new GroupUse(index, members, members.indexOf(rank));
+  }
+
+  private Collective collective(int index, CollectivePlan collective) {
+    var op = rankPlan.graph().ops().get(collective.op());
+    boolean exchange = collective.kind() == Kind.ALL_TO_ALL;
+    return new Collective(
+        collective.stream(),
+        collective.kind(),
+        collective.variant(),
+        group(index, collective),
+        collective.reduceOp(),
+        collective.root(),
+        exchange ? rows(op, "input_split_sizes") : ImmutableLongArray.of(),
+        exchange ? rows(op, "output_split_sizes") : ImmutableLongArray.of(),
+        refs(collective.operands()),
+        refs(collective.results()),
+        collective.startBarrier(),
+        collective.endBarrier(),
+        nameOf(op),
+        op.span());
+  }
+
+  private ImmutableList<TensorRef> refs(ImmutableList<Integer> ids) {
+    return ids.stream().map(id -> tensor(values.get(id))).collect(ImmutableList.toImmutableList());
+  }
+
+  private static ImmutableLongArray rows(Op op, String param) {
+    var rows = ImmutableLongArray.builder();
+    if (op.arg(param) instanceof Arg.Seq(ImmutableList<Arg> items)) {
+      for (var item : items) {
+        if (item instanceof Arg.Int(long count)) {
+          rows.add(count);
+        }
+      }
+    }
+    return rows.build();
+  }
+}

@@ -1,0 +1,29 @@
+package dev.symplan.codegen;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSet;
+import dev.symplan.planner.Stream;
+import java.util.Optional;
+
+/**
+ * What one rank executes, over and over.
+ *
+ * @param localBytes the size of its local arena
+ * @param inputs where each graph input is; empty for plain numbers
+ * @param outputs where each graph output is; empty for {@code None} and numbers
+ * @param events the number of events
+ */
+public record RankProgram(
+    int rank,
+    long localBytes,
+    ImmutableList<Optional<TensorRef>> inputs,
+    ImmutableList<String> inputNames,
+    ImmutableList<Optional<TensorRef>> outputs,
+    ImmutableList<Instruction> instructions,
+    int events) {
+
+  /** {@return the streams that have work} */
+  public ImmutableSet<Stream> streams() {
+    return instructions.stream().map(Instruction::stream).collect(ImmutableSet.toImmutableSet());
+  }
+}

@@ -1,0 +1,31 @@
+package dev.symplan.codegen;
+
+import dev.symplan.ir.TensorType;
+import dev.symplan.planner.Arena;
+
+/**
+ * A tensor at a fixed place.
+ *
+ * @param index the graph input or output, for external memory; 0 for arenas
+ * @param offset bytes from the start of the arena, input or output
+ */
+public record TensorRef(Arena arena, int index, long offset, TensorType type) {
+  public TensorRef {
+    if (offset < 0 || index < 0) {
+      throw new IllegalArgumentException("a tensor at offset " + offset + " of " + index);
+    }
+  }
+
+  /** {@return for example {@code symm+0x400:f32[8, 64]}} */
+  @Override
+  public String toString() {
+    var place =
+        switch (arena) {
+          case SYMMETRIC -> "symm";
+          case LOCAL -> "local";
+          case EXTERNAL_INPUT -> "in" + index;
+          case EXTERNAL_OUTPUT -> "out" + index;
+        };
+    return place + "+0x" + Long.toHexString(offset) + ":" + type;
+  }
+}
