@@ -1,0 +1,39 @@
+package dev.symplan.runtime;
+
+import dev.symplan.codegen.Executable;
+import dev.symplan.runtime.host.HostBackend;
+import java.util.Optional;
+import java.util.ServiceLoader;
+import java.util.stream.Stream;
+
+/** What executes plans. Others than the host backend are found by {@link ServiceLoader}. */
+public interface Backend {
+
+  /** Ranks are threads of this process, arenas are off-heap memory: works everywhere. */
+  Backend HOST = new HostBackend();
+
+  /** {@return the name that {@code --backend} takes} */
+  String name();
+
+  /** {@return why it cannot be used on this machine; empty if it can} */
+  Optional<String> unavailable();
+
+  /**
+   * Prepares an executable; {@link Session#open} calls this.
+   *
+   * @throws RunException when memory or an op's implementation is missing
+   */
+  Session open(Executable executable);
+
+  /** {@return the backend called so} */
+  static Optional<Backend> ofName(String name) {
+    return all().filter(backend -> backend.name().equals(name)).findFirst();
+  }
+
+  /** {@return every backend of this installation, the host's first} */
+  static Stream<Backend> all() {
+    return Stream.concat(
+        Stream.of(HOST),
+        ServiceLoader.load(Backend.class).stream().map(ServiceLoader.Provider::get));
+  }
+}

@@ -1,0 +1,76 @@
+package dev.symplan.runtime;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.codegen.Lowering;
+import dev.symplan.planner.Plan;
+import dev.symplan.runtime.tensor.HostTensor;
+import java.util.Optional;
+
+/**
+ * A plan that is ready to run, with its memory.
+ *
+ * <p>Fill the inputs of every rank, {@link #run}, read the outputs, as often as wanted: inputs keep
+ * what is in them, outputs are good until the next run. Not thread-safe.
+ */
+public interface Session extends AutoCloseable {
+
+  /**
+   * Allocates what the plan needs.
+   *
+   * @throws RunException when the backend is not available, or lacks an op's implementation
+   */
+  static Session open(Plan plan, Backend backend) {
+    backend
+        .unavailable()
+        .ifPresent(
+            reason -> {
+              throw new RunException("backend " + backend.name() + ": " + reason);
+            });
+    return backend.open(Lowering.lower(plan));
+  }
+
+  int ranks();
+
+  /** {@return the names of the graph's inputs} */
+  ImmutableList<String> inputNames();
+
+  /** {@return the number of the graph's outputs} */
+  int outputCount();
+
+  /**
+   * {@return the memory of an input, to be filled: in the arena where the input is planned, else
+   * what was bound or, if nothing was, memory of the session's; empty for plain numbers}
+   */
+  Optional<HostTensor> input(int rank, int index);
+
+  /** {@return whether the input is memory of the caller's, which {@link #bindInput} may replace} */
+  boolean isExternalInput(int rank, int index);
+
+  /**
+   * Uses the caller's memory for an external input, without a copy, from the next run on.
+   *
+   * @throws IllegalArgumentException when the input is planned, or of another type
+   */
+  void bindInput(int rank, int index, HostTensor tensor);
+
+  /**
+   * Has an external output written into the caller's memory, from the next run on.
+   *
+   * @throws IllegalArgumentException when the output is planned, or of another type
+   */
+  void bindOutput(int rank, int index, HostTensor tensor);
+
+  /**
+   * Runs all ranks to their ends.
+   *
+   * @throws RunException when a rank fails or waits too long; the session cannot be used after that
+   */
+  void run();
+
+  /** {@return the memory of an output; empty for {@code None} and plain numbers} */
+  Optional<HostTensor> output(int rank, int index);
+
+  /** Frees the memory; tensors of the session must not be used any more. */
+  @Override
+  void close();
+}

@@ -1,0 +1,183 @@
+package dev.symplan.runtime.host;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.op.OpSchema;
+import dev.symplan.runtime.tensor.HostTensor;
+import java.util.List;
+import java.util.Optional;
+
+/** The arguments and results of one call of an op, with tensors in memory. */
+public final class HostCall {
+
+  /** An argument. */
+  public sealed interface Value {
+    /** A tensor. */
+    record Tensor(HostTensor tensor) implements Value {}
+
+    /** A list that holds tensors. */
+    record Many(ImmutableList<Value> items) implements Value {}
+
+    /** Anything else. */
+    record Constant(Arg arg) implements Value {}
+  }
+
+  /** The ranks that a custom op communicates with. */
+  public interface Group {
+    /** {@return the number of ranks} */
+    int size();
+
+    /** {@return this rank's position} */
+    int self();
+
+    /** {@return the tensor argument {@code param} of each rank, in group order, in its memory} */
+    List<HostTensor> peers(String param);
+
+    /** Waits until every rank of the group is here. */
+    void barrier();
+  }
+
+  private final OpSchema schema;
+  private final ImmutableList<Value> args;
+  private final ImmutableList<Optional<HostTensor>> results;
+  private final Optional<Group> group;
+
+  /**
+   * @param args one for each parameter of the schema
+   * @param results one for each tensor that the op gives; empty where it does not exist
+   */
+  public HostCall(
+      OpSchema schema,
+      ImmutableList<Value> args,
+      ImmutableList<Optional<HostTensor>> results,
+      Optional<Group> group) {
+    this.schema = schema;
+    this.args = args;
+    this.results = results;
+    this.group = group;
+  }
+
+  public OpSchema schema() {
+    return schema;
+  }
+
+  /** {@return a result's memory, to be filled} */
+  public HostTensor result(int index) {
+    return results.get(index)
+        .orElseThrow(() -> new IllegalStateException(schema.name() + " has no result " + index));
+  }
+
+  public int resultCount() {
+    return results.size();
+  }
+
+  public HostTensor result() {
+    return result(0);
+  }
+
+  /** {@return the ranks that a custom op communicates with} */
+  public Group group() {
+    return group.orElseThrow(
+        () -> new IllegalStateException(schema.name() + " communicates with nobody"));
+  }
+
+  Value value(String param) {
+    return args.get(schema.indexOf(param));
+  }
+
+  boolean hasParam(String param) {
+    return schema.hasParam(param);
+  }
+
+  /** {@return whether an optional argument is there} */
+  public boolean has(String param) {
+    return !(value(param) instanceof Value.Constant(Arg.None _));
+  }
+
+  public HostTensor tensor(String param) {
+    if (value(param) instanceof Value.Tensor(HostTensor tensor)) {
+      return tensor;
+    }
+    throw wrong(param, "a tensor");
+  }
+
+  /** {@return the tensors of a list argument} */
+  public ImmutableList<HostTensor> tensors(String param) {
+    if (value(param) instanceof Value.Many(ImmutableList<Value> items)) {
+      var tensors = ImmutableList.<HostTensor>builder();
+      for (var item : items) {
+        if (item instanceof Value.Tensor(HostTensor tensor)) {
+          tensors.add(tensor);
+        }
+      }
+      return tensors.build();
+    }
+    throw wrong(param, "a list of tensors");
+  }
+
+  private Arg constant(String param) {
+    if (value(param) instanceof Value.Constant(Arg arg)) {
+      return arg;
+    }
+    throw wrong(param, "a constant");
+  }
+
+  public double number(String param) {
+    return switch (constant(param)) {
+      case Arg.Float(double number) -> number;
+      case Arg.Int(long number) -> number;
+      case Arg.Bool(boolean flag) -> flag ? 1 : 0;
+      default -> throw wrong(param, "a number");
+    };
+  }
+
+  public long integer(String param) {
+    return switch (constant(param)) {
+      case Arg.Int(long number) -> number;
+      case Arg.Bool(boolean flag) -> flag ? 1 : 0;
+      default -> throw wrong(param, "an integer");
+    };
+  }
+
+  public boolean bool(String param) {
+    return integer(param) != 0;
+  }
+
+  public String string(String param) {
+    if (constant(param) instanceof Arg.Str(String text)) {
+      return text;
+    }
+    throw wrong(param, "a string");
+  }
+
+  public Optional<DType> dtype(String param) {
+    return constant(param) instanceof Arg.Dtype(DType dtype)
+        ? Optional.of(dtype)
+        : Optional.empty();
+  }
+
+  /** {@return a list of integers; a single one counts as a list of one} */
+  public ImmutableLongArray integers(String param) {
+    return switch (constant(param)) {
+      case Arg.Int(long number) -> ImmutableLongArray.of(number);
+      case Arg.Seq(ImmutableList<Arg> items) -> {
+        var list = ImmutableLongArray.builder(items.size());
+        for (var item : items) {
+          if (item instanceof Arg.Int(long number)) {
+            list.add(number);
+          }
+        }
+        yield list.build();
+      }
+      case Arg.None _ -> ImmutableLongArray.of();
+      default -> throw wrong(param, "a list of integers");
+    };
+  }
+
+  private IllegalArgumentException wrong(String param, String expected) {
+    return new IllegalArgumentException(
+        "%s: '%s' is not %s".formatted(schema.name(), param, expected));
+  }
+}

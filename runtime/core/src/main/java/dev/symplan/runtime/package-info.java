@@ -1,0 +1,5 @@
+/** Running plans: sessions, backends and cases. */
+@NullMarked
+package dev.symplan.runtime;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,177 @@
+package dev.symplan.runtime.tensor;
+
+import dev.symplan.ir.DType;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteOrder;
+
+/** Elements in memory: little-endian, at any address. */
+public final class Elements {
+  public static final ValueLayout.OfShort SHORT =
+      ValueLayout.JAVA_SHORT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+  public static final ValueLayout.OfInt INT =
+      ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+  public static final ValueLayout.OfLong LONG =
+      ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+  public static final ValueLayout.OfFloat FLOAT =
+      ValueLayout.JAVA_FLOAT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+  public static final ValueLayout.OfDouble DOUBLE =
+      ValueLayout.JAVA_DOUBLE_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+
+  private static final int BF16_SHIFT = 16;
+  private static final int BF16_QUIET_NAN = 0x0040;
+
+  private Elements() {}
+
+  /** {@return the 16 bits of the bfloat16 nearest to {@code value}, ties to even} */
+  public static short toBFloat16(float value) {
+    int bits = Float.floatToRawIntBits(value);
+    if (Float.isNaN(value)) {
+      return (short) ((bits >>> BF16_SHIFT) | BF16_QUIET_NAN);
+    }
+    int rounding = 0x7FFF + ((bits >>> BF16_SHIFT) & 1);
+    return (short) ((bits + rounding) >>> BF16_SHIFT);
+  }
+
+  public static float fromBFloat16(short bits) {
+    return Float.intBitsToFloat(bits << BF16_SHIFT);
+  }
+
+  static double getDouble(MemorySegment memory, long offset, DType dtype) {
+    return switch (dtype) {
+      case F64 -> memory.get(DOUBLE, offset);
+      case F32 -> memory.get(FLOAT, offset);
+      case F16 -> Float.float16ToFloat(memory.get(SHORT, offset));
+      case BF16 -> fromBFloat16(memory.get(SHORT, offset));
+      case I64, I32, I16, I8, U32, U16, U8, BOOL -> getLong(memory, offset, dtype);
+      case U64 -> unsigned(memory.get(LONG, offset));
+      case F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU, C32, C64, C128 ->
+          throw unsupported(dtype);
+    };
+  }
+
+  private static double unsigned(long value) {
+    return value >= 0 ? value : (value >>> 1) * 2.0 + (value & 1);
+  }
+
+  static long getLong(MemorySegment memory, long offset, DType dtype) {
+    return switch (dtype) {
+      case I64, U64 -> memory.get(LONG, offset);
+      case I32 -> memory.get(INT, offset);
+      case U32 -> Integer.toUnsignedLong(memory.get(INT, offset));
+      case I16 -> memory.get(SHORT, offset);
+      case U16 -> Short.toUnsignedLong(memory.get(SHORT, offset));
+      case I8 -> memory.get(ValueLayout.JAVA_BYTE, offset);
+      case U8 -> Byte.toUnsignedLong(memory.get(ValueLayout.JAVA_BYTE, offset));
+      case BOOL -> memory.get(ValueLayout.JAVA_BYTE, offset) != 0 ? 1 : 0;
+      case F64, F32, F16, BF16 -> (long) getDouble(memory, offset, dtype);
+      case F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU, C32, C64, C128 ->
+          throw unsupported(dtype);
+    };
+  }
+
+  static void setDouble(MemorySegment memory, long offset, DType dtype, double value) {
+    switch (dtype) {
+      case F64 -> memory.set(DOUBLE, offset, value);
+      case F32 -> memory.set(FLOAT, offset, (float) value);
+      case F16 -> memory.set(SHORT, offset, Float.floatToFloat16((float) value));
+      case BF16 -> memory.set(SHORT, offset, toBFloat16((float) value));
+      case BOOL -> memory.set(ValueLayout.JAVA_BYTE, offset, (byte) (value != 0 ? 1 : 0));
+      case I64, I32, I16, I8, U64, U32, U16, U8 -> setLong(memory, offset, dtype, (long) value);
+      case F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU, C32, C64, C128 ->
+          throw unsupported(dtype);
+    }
+  }
+
+  static void setLong(MemorySegment memory, long offset, DType dtype, long value) {
+    switch (dtype) {
+      case I64, U64 -> memory.set(LONG, offset, value);
+      case I32, U32 -> memory.set(INT, offset, (int) value);
+      case I16, U16 -> memory.set(SHORT, offset, (short) value);
+      case I8, U8 -> memory.set(ValueLayout.JAVA_BYTE, offset, (byte) value);
+      case BOOL -> memory.set(ValueLayout.JAVA_BYTE, offset, (byte) (value != 0 ? 1 : 0));
+      case F64, F32, F16, BF16 -> setDouble(memory, offset, dtype, value);
+      case F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU, C32, C64, C128 ->
+          throw unsupported(dtype);
+    }
+  }
+
+  /** Loads elements at equal distances. Inside the switch, so that each loop has one type. */
+  public static void load(
+      MemorySegment memory, long offset, long step, DType dtype, double[] into, int count) {
+    switch (dtype) {
+      case F32 -> {
+        for (int i = 0; i < count; i++) {
+          into[i] = memory.get(FLOAT, offset + i * step);
+        }
+      }
+      case BF16 -> {
+        for (int i = 0; i < count; i++) {
+          into[i] = fromBFloat16(memory.get(SHORT, offset + i * step));
+        }
+      }
+      case F16 -> {
+        for (int i = 0; i < count; i++) {
+          into[i] = Float.float16ToFloat(memory.get(SHORT, offset + i * step));
+        }
+      }
+      case F64, I64, I32, I16, I8, U64, U32, U16, U8, BOOL -> {
+        for (int i = 0; i < count; i++) {
+          into[i] = getDouble(memory, offset + i * step, dtype);
+        }
+      }
+      case F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU, C32, C64, C128 ->
+          throw unsupported(dtype);
+    }
+  }
+
+  public static void load(
+      MemorySegment memory, long offset, long step, DType dtype, long[] into, int count) {
+    for (int i = 0; i < count; i++) {
+      into[i] = getLong(memory, offset + i * step, dtype);
+    }
+  }
+
+  public static void store(
+      double[] from, int count, MemorySegment memory, long offset, long step, DType dtype) {
+    switch (dtype) {
+      case F32 -> {
+        for (int i = 0; i < count; i++) {
+          memory.set(FLOAT, offset + i * step, (float) from[i]);
+        }
+      }
+      case BF16 -> {
+        for (int i = 0; i < count; i++) {
+          memory.set(SHORT, offset + i * step, toBFloat16((float) from[i]));
+        }
+      }
+      case F64, F16, I64, I32, I16, I8, U64, U32, U16, U8, BOOL -> {
+        for (int i = 0; i < count; i++) {
+          setDouble(memory, offset + i * step, dtype, from[i]);
+        }
+      }
+      case F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU, C32, C64, C128 ->
+          throw unsupported(dtype);
+    }
+  }
+
+  public static void store(
+      long[] from, int count, MemorySegment memory, long offset, long step, DType dtype) {
+    for (int i = 0; i < count; i++) {
+      setLong(memory, offset + i * step, dtype, from[i]);
+    }
+  }
+
+  /** {@return whether arithmetic on the type is implemented; all types can be moved} */
+  public static boolean computes(DType dtype) {
+    return switch (dtype) {
+      case F64, F32, F16, BF16, I64, I32, I16, I8, U64, U32, U16, U8, BOOL -> true;
+      case F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU, C32, C64, C128 -> false;
+    };
+  }
+
+  private static UnsupportedOperationException unsupported(DType dtype) {
+    return new UnsupportedOperationException(
+        "the host backend does not compute with " + dtype.shortName());
+  }
+}

@@ -1,0 +1,102 @@
+package dev.symplan.runtime.tensor;
+
+import dev.symplan.ir.DType;
+import dev.symplan.ir.TensorType;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+
+/**
+ * A tensor in host memory.
+ *
+ * @param memory from the first element on, at least as long as the type's storage
+ */
+public record HostTensor(MemorySegment memory, TensorType type) {
+
+  /** What allocations are aligned to, in bytes. */
+  private static final long ALIGNMENT = 64;
+
+  public HostTensor {
+    if (memory.byteSize() < type.storageBytes()) {
+      throw new IllegalArgumentException(
+          "%d bytes of memory for %s, which takes %d"
+              .formatted(memory.byteSize(), type, type.storageBytes()));
+    }
+  }
+
+  /** A tensor of zeros in memory of {@code arena}'s. */
+  public static HostTensor allocate(Arena arena, TensorType type) {
+    return new HostTensor(arena.allocate(Math.max(1, type.storageBytes()), ALIGNMENT), type);
+  }
+
+  /** A tensor of zeros in memory that the garbage collector frees. */
+  public static HostTensor allocate(TensorType type) {
+    return allocate(Arena.ofAuto(), type);
+  }
+
+  public DType dtype() {
+    return type.dtype();
+  }
+
+  /** {@return the same memory seen as another type} */
+  public HostTensor as(TensorType other) {
+    return new HostTensor(memory, other);
+  }
+
+  /** {@return where an element is, in bytes from the first one} */
+  public long offset(long... index) {
+    long offset = 0;
+    for (int i = 0; i < index.length; i++) {
+      offset += index[i] * type.stride(i);
+    }
+    return offset * type.dtype().bytes();
+  }
+
+  /** {@return an element of any type as a double} */
+  public double get(long... index) {
+    return Elements.getDouble(memory, offset(index), dtype());
+  }
+
+  /** {@return an element of an integer or bool tensor} */
+  public long getLong(long... index) {
+    return Elements.getLong(memory, offset(index), dtype());
+  }
+
+  /** Sets an element, rounded to the tensor's type. */
+  public void set(double value, long... index) {
+    Elements.setDouble(memory, offset(index), dtype(), value);
+  }
+
+  /** Sets an element of an integer or bool tensor. */
+  public void setLong(long value, long... index) {
+    Elements.setLong(memory, offset(index), dtype(), value);
+  }
+
+  /**
+   * Copies another tensor's elements, converted to this one's type.
+   *
+   * @throws IllegalArgumentException when the shapes differ
+   */
+  public void copyFrom(HostTensor source) {
+    if (!source.type.sizes().equals(type.sizes())) {
+      throw new IllegalArgumentException(
+          "cannot copy %s into %s".formatted(source.type, type));
+    }
+    if (source.dtype() == dtype()
+        && type.isDense()
+        && source.type.strides().equals(type.strides())) {
+      MemorySegment.copy(source.memory, 0, memory, 0, type.storageBytes());
+    } else {
+      Loops.copy(source, this);
+    }
+  }
+
+  /** {@return this tensor, or a row-major copy where it is not row-major} */
+  public HostTensor contiguous() {
+    if (type.isContiguous()) {
+      return as(type.contiguous());
+    }
+    var copy = allocate(type.contiguous());
+    copy.copyFrom(this);
+    return copy;
+  }
+}
