@@ -62,6 +62,11 @@ public final class PlanPrinter {
         .collect(Collectors.joining("\n"));
   }
 
+  /** {@return how one tensor of a collective is realized, as a sentence} */
+  public static String decision(RankPlan rankPlan, ArgDecision decision) {
+    return DecisionText.of(rankPlan.graph(), decision);
+  }
+
   private interface Section {
     String render(RankPlan rankPlan);
   }

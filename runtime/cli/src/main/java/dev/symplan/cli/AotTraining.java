@@ -1,0 +1,56 @@
+package dev.symplan.cli;
+
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+
+/**
+ * Runs typical commands in one process, so that the build can keep what the JVM learns from them in
+ * its AOT cache.
+ */
+final class AotTraining {
+  private AotTraining() {}
+
+  /**
+   * @param args the folder of the samples
+   */
+  public static void main(String[] args) throws IOException {
+    var samples = Path.of(args[0]);
+    var graph = samples.resolve("tp_mlp.graph").toString();
+    var folder = Files.createTempDirectory("symplan-aot");
+    var plan = folder.resolve("plan.json").toString();
+    var commands =
+        List.of(
+            new String[] {"version"},
+            new String[] {"--help"},
+            new String[] {"compile", graph, "-o", plan},
+            new String[] {"dump", plan},
+            new String[] {"explain", graph, "r"},
+            new String[] {"run", graph},
+            new String[] {"run", samples.resolve("fsdp_layer.graph").toString()},
+            new String[] {
+              "compile", samples.resolve("cases/plan/fsdp8_mlp_train_4l.0.fx.txt").toString()
+            },
+            new String[] {"run", samples.resolve("cases/tp_mlp_bf16").toString(), "--check"},
+            new String[] {"ops"});
+    var printed = new ByteArrayOutputStream();
+    try (var out = new PrintStream(printed, false, StandardCharsets.UTF_8)) {
+      for (var command : commands) {
+        int code = Main.run(command, out, out);
+        if (code != ExitCode.OK) {
+          out.flush();
+          System.err.println(printed.toString(StandardCharsets.UTF_8));
+          System.err.println("symplan " + String.join(" ", command) + " gave " + code);
+          System.exit(code);
+        }
+      }
+    } finally {
+      Files.deleteIfExists(Path.of(plan));
+      Files.deleteIfExists(folder);
+    }
+  }
+}

@@ -1,0 +1,48 @@
+package dev.symplan.cli;
+
+import dev.symplan.planner.io.PlanFile;
+import dev.symplan.planner.report.PlanPrinter;
+import dev.symplan.planner.report.PlanPrinter.View;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+
+@Command(
+    name = "compile",
+    description = {
+      "Plan a graph: choose a variant for each collective and a place for each tensor.",
+      "The plan is verified before it is written."
+    })
+final class CompileCommand implements Callable<Integer> {
+  private final Console console;
+
+  @Parameters(paramLabel = "INPUT", description = "A .graph file, FX text, or a case directory.")
+  private Path input;
+
+  @Mixin private CompileFlags flags;
+
+  @Option(
+      names = {"-o", "--output"},
+      paramLabel = "FILE",
+      description = "Write the plan here.")
+  private Optional<Path> output = Optional.empty();
+
+  CompileCommand(Console console) {
+    this.console = console;
+  }
+
+  @Override
+  public Integer call() {
+    var plan = flags.compiler().compile(input);
+    console.warnings(plan.warnings());
+    output.ifPresent(file -> PlanFile.write(plan, file));
+    console.print(PlanPrinter.print(plan, List.of(View.SUMMARY)));
+    output.ifPresent(file -> console.progress("plan written to " + file));
+    return ExitCode.OK;
+  }
+}

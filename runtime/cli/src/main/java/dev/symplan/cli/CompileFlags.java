@@ -1,0 +1,159 @@
+package dev.symplan.cli;
+
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.MemorySpace;
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.Target;
+import dev.symplan.planner.Variant;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Optional;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/** The options that say how to compile. */
+final class CompileFlags {
+  @Spec(Spec.Target.MIXEE)
+  private CommandSpec spec;
+
+  @Option(
+      names = "--target",
+      paramLabel = "NAME",
+      description =
+          "The machine to plan for: ${COMPLETION-CANDIDATES} (default: as many H200s as ranks).",
+      completionCandidates = TargetNames.class)
+  private Optional<String> target = Optional.empty();
+
+  @Option(
+      names = "--ranks",
+      paramLabel = "N",
+      description = "The number of ranks (default: as the groups say).")
+  private int ranks;
+
+  @Option(
+      names = "--graph",
+      paramLabel = "NAME",
+      description = "The graph to compile, where the file has several.",
+      defaultValue = "")
+  private String graph;
+
+  @Option(
+      names = "--variant",
+      paramLabel = "OP=NAME",
+      description = {
+        "Force a variant, for a kind of collective (all_reduce=two_shot) or one of them by the name"
+            + " of its value. May be repeated."
+      })
+  private Map<String, String> variants = new LinkedHashMap<>();
+
+  @Option(
+      names = "--inputs",
+      paramLabel = "WHERE",
+      description = {
+        "Where inputs live: auto (in the symmetric arena if a collective uses them, else with the"
+            + " caller; the default), external, symm or local."
+      },
+      defaultValue = "auto")
+  private String inputs;
+
+  @Option(
+      names = "--results",
+      paramLabel = "WHERE",
+      description =
+          "Where graph outputs live: auto (planned; the default), external, symm or local.",
+      defaultValue = "auto")
+  private String results;
+
+  @Option(
+      names = "--place",
+      paramLabel = "NAME=WHERE",
+      description = "Where one input or output lives: external, symm or local. May be repeated.")
+  private Map<String, String> places = new LinkedHashMap<>();
+
+  @Option(
+      names = "--no-overlap",
+      description = "Run every collective by itself, never beside compute.")
+  private boolean noOverlap;
+
+  @Option(
+      names = "--dim",
+      paramLabel = "SYMBOL=SIZE",
+      description = "The value of a symbolic size (s77=128). May be repeated.")
+  private Map<String, Long> dims = new LinkedHashMap<>();
+
+  @Option(
+      names = "--dim-max",
+      paramLabel = "SYMBOL=SIZE",
+      description = "The largest value of a symbolic size, to plan with. May be repeated.")
+  private Map<String, Long> dimMax = new LinkedHashMap<>();
+
+  /** {@return a compiler as the options say} */
+  Compiler compiler() {
+    return target
+        .map(name -> Compiler.forTarget(target(name)))
+        .orElseGet(Compiler::forDefaultTarget)
+        .with(options());
+  }
+
+  private Target target(String name) {
+    return Target.ofName(name)
+        .orElseThrow(
+            () ->
+                usage(
+                    "--target: there is no target '%s'; there are %s"
+                        .formatted(name, String.join(", ", Target.names()))));
+  }
+
+  private CompileOptions options() {
+    if (ranks < 0) {
+      throw usage("--ranks must be at least 1");
+    }
+    var forced = ImmutableMap.<String, Variant>builder();
+    variants.forEach(
+        (op, name) ->
+            forced.put(
+                op,
+                Variant.ofText(name)
+                    .orElseThrow(
+                        () ->
+                            usage(
+                                "--variant %s=%s: there is no variant '%s'"
+                                    .formatted(op, name, name)))));
+    var spaces = ImmutableMap.<String, MemorySpace>builder();
+    places.forEach((name, where) -> spaces.put(name, space("--place " + name, where)));
+    return CompileOptions.DEFAULT
+        .withRanks(ranks)
+        .withGraph(graph)
+        .withVariants(forced.buildOrThrow())
+        .withInputs(space("--inputs", inputs))
+        .withOutputs(space("--results", results))
+        .withSpaces(spaces.buildOrThrow())
+        .withOverlap(!noOverlap)
+        .withDims(ImmutableMap.copyOf(dims), ImmutableMap.copyOf(dimMax));
+  }
+
+  private MemorySpace space(String option, String text) {
+    if (text.equals("auto")) {
+      return MemorySpace.ANY;
+    }
+    return MemorySpace.ofKeyword(text)
+        .orElseThrow(
+            () -> usage("%s: '%s' is none of external, symm, local".formatted(option, text)));
+  }
+
+  private ParameterException usage(String message) {
+    return new ParameterException(spec.commandLine(), message);
+  }
+
+  /** For completion and help. */
+  static final class TargetNames implements Iterable<String> {
+    @Override
+    public Iterator<String> iterator() {
+      return Target.names().iterator();
+    }
+  }
+}

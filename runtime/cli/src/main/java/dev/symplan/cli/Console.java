@@ -1,0 +1,26 @@
+package dev.symplan.cli;
+
+import dev.symplan.ir.diag.Diagnostic;
+import java.io.PrintStream;
+import java.util.List;
+
+/**
+ * Where a command writes.
+ *
+ * @param out results
+ * @param err diagnostics and progress
+ */
+record Console(PrintStream out, PrintStream err) {
+
+  void print(String text) {
+    out.print(text);
+  }
+
+  void progress(String line) {
+    err.println(line);
+  }
+
+  void warnings(List<Diagnostic> diagnostics) {
+    diagnostics.forEach(diagnostic -> err.println(diagnostic.render()));
+  }
+}

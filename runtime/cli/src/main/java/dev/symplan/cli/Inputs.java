@@ -1,0 +1,18 @@
+package dev.symplan.cli;
+
+import dev.symplan.planner.Plan;
+import java.nio.file.Path;
+
+/** Turns what the user named into a plan. */
+final class Inputs {
+  private Inputs() {}
+
+  /**
+   * {@return the plan in a plan file, or of whatever else can be compiled; warnings are printed}
+   */
+  static Plan plan(Path input, CompileFlags flags, Console console) {
+    var plan = flags.compiler().load(input);
+    console.warnings(plan.warnings());
+    return plan;
+  }
+}

@@ -1,0 +1,125 @@
+package dev.symplan.cli;
+
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.runtime.RunException;
+import java.io.BufferedOutputStream;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.PrintStream;
+import java.io.PrintWriter;
+import java.nio.charset.StandardCharsets;
+import java.util.function.Function;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.IFactory;
+import picocli.CommandLine.ParseResult;
+import picocli.CommandLine.ScopeType;
+
+/** The command line: exit codes 0 ok, 1 wrong input, 2 usage, 3 no device, 4 run failed, 70 bug. */
+@Command(
+    name = "symplan",
+    description = {
+      "Compile tensor graphs for several GPUs and decide where every tensor lives, so that"
+          + " collectives run straight out of symmetric memory."
+    },
+    mixinStandardHelpOptions = true,
+    scope = ScopeType.INHERIT,
+    versionProvider = Main.Version.class,
+    synopsisSubcommandLabel = "COMMAND",
+    exitCodeListHeading = "%nExit codes:%n",
+    exitCodeList = {
+      "0:ok",
+      "1:the input is wrong, or a check failed",
+      "2:the command line is wrong",
+      "3:no usable device",
+      "4:the program failed while it ran",
+      "70:an error of Symplan's own"
+    })
+public final class Main {
+  private Main() {}
+
+  /** Runs one command and exits. */
+  public static void main(String[] args) {
+    var out = stream(FileDescriptor.out);
+    var err = stream(FileDescriptor.err);
+    int code = run(args, out, err);
+    out.flush();
+    err.flush();
+    System.exit(code);
+  }
+
+  private static PrintStream stream(FileDescriptor descriptor) {
+    return new PrintStream(
+        new BufferedOutputStream(new FileOutputStream(descriptor), 1 << 16),
+        false,
+        StandardCharsets.UTF_8);
+  }
+
+  /** {@return the exit code of one command} */
+  static int run(String[] args, PrintStream out, PrintStream err) {
+    var console = new Console(out, err);
+    var commands =
+        ImmutableMap.<Class<?>, Function<Console, ?>>builder()
+            .put(CompileCommand.class, CompileCommand::new)
+            .put(RunCommand.class, RunCommand::new)
+            .put(DumpCommand.class, DumpCommand::new)
+            .put(ExplainCommand.class, ExplainCommand::new)
+            .put(VerifyCommand.class, VerifyCommand::new)
+            .put(OpsCommand.class, OpsCommand::new)
+            .put(VersionCommand.class, VersionCommand::new)
+            .buildOrThrow();
+    var line = new CommandLine(new Main(), new Factory(console, commands));
+    for (var command : commands.keySet()) {
+      line.addSubcommand(command);
+    }
+    line.setOut(new PrintWriter(out, true))
+        .setErr(new PrintWriter(err, true))
+        .setCaseInsensitiveEnumValuesAllowed(true)
+        .setUsageHelpWidth(100)
+        .setExecutionExceptionHandler((e, command, parsed) -> failed(e, parsed, err));
+    if (args.length == 0) {
+      line.usage(err);
+      return ExitCode.USAGE;
+    }
+    return line.execute(args);
+  }
+
+  private static int failed(Exception e, ParseResult parsed, PrintStream err) {
+    return switch (e) {
+      case CompileException wrong -> {
+        wrong.diagnostics().forEach(diagnostic -> err.println(diagnostic.render()));
+        yield ExitCode.FAILED;
+      }
+      case RunException failed -> {
+        err.println("error: " + failed.getMessage());
+        yield ExitCode.RUNTIME;
+      }
+      default -> {
+        err.println("symplan: an error of its own; please report it with the input: " + e);
+        e.printStackTrace(err);
+        yield ExitCode.BUG;
+      }
+    };
+  }
+
+  /** Makes the commands, each with the console. */
+  private record Factory(Console console, ImmutableMap<Class<?>, Function<Console, ?>> commands)
+      implements IFactory {
+    @Override
+    public <K> K create(Class<K> type) throws Exception {
+      var make = commands.get(type);
+      return make == null
+          ? CommandLine.defaultFactory().create(type)
+          : type.cast(make.apply(console));
+    }
+  }
+
+  /** For {@code --version}. */
+  static final class Version implements CommandLine.IVersionProvider {
+    @Override
+    public String[] getVersion() {
+      return new String[] {"symplan " + VersionCommand.version()};
+    }
+  }
+}

@@ -1,0 +1,189 @@
+package dev.symplan.cli;
+
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.planner.Plan;
+import dev.symplan.runtime.Backend;
+import dev.symplan.runtime.Case;
+import dev.symplan.runtime.Reference;
+import dev.symplan.runtime.Session;
+import dev.symplan.runtime.tensor.HostTensor;
+import dev.symplan.runtime.tensor.Safetensors;
+import dev.symplan.runtime.tensor.SeededInputs;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+@Command(
+    name = "run",
+    description = {
+      "Run a graph, a plan or a case on all ranks, and compare the outputs.",
+      "A case is a directory with a graph, rankN.inputs.safetensors and, for --check,"
+          + " rankN.outputs.safetensors. Other inputs are made up from the seed, and the outputs"
+          + " compared with an evaluation without a plan."
+    })
+final class RunCommand implements Callable<Integer> {
+  private final Console console;
+
+  @Spec private CommandSpec spec;
+
+  @Parameters(
+      paramLabel = "INPUT",
+      description = "A graph, a plan, or a case directory.")
+  private Path input;
+
+  @Mixin private CompileFlags flags;
+
+  @Option(
+      names = "--backend",
+      paramLabel = "NAME",
+      description = "Where to run: host, on the CPU (default: host).",
+      defaultValue = "host")
+  private String backend;
+
+  @Option(
+      names = "--case",
+      paramLabel = "DIR",
+      description = "Take inputs and expected outputs from this case (default: INPUT, if it is one).")
+  private Optional<Path> caseFolder = Optional.empty();
+
+  @Option(
+      names = "--check",
+      description = {
+        "Compare with the case's outputs; exit 1 where the relative L2 error is above 1e-5 (f32,"
+            + " f64) or 1e-2 (bf16, f16), or an integer differs."
+      })
+  private boolean check;
+
+  @Option(
+      names = "--outputs",
+      paramLabel = "DIR",
+      description = "Write every rank's outputs to DIR/rankN.outputs.safetensors.")
+  private Optional<Path> outputs = Optional.empty();
+
+  @Option(
+      names = "--seed",
+      paramLabel = "N",
+      description = "The seed of made-up inputs (default: 0).",
+      defaultValue = "0")
+  private long seed;
+
+  RunCommand(Console console) {
+    this.console = console;
+  }
+
+  @Override
+  public Integer call() {
+    var device =
+        Backend.ofName(backend)
+            .orElseThrow(
+                () ->
+                    new ParameterException(
+                        spec.commandLine(),
+                        "--backend: there is no backend '%s'; there are %s"
+                            .formatted(backend, Backend.all().map(Backend::name).toList())));
+    var unavailable = device.unavailable();
+    if (unavailable.isPresent()) {
+      console.progress("error: backend %s: %s".formatted(backend, unavailable.get()));
+      return ExitCode.NO_DEVICE;
+    }
+    var data = caseFolder.or(() -> Case.isCase(input) ? Optional.of(input) : Optional.empty());
+    var plan = Inputs.plan(input, flags, console);
+    try (var session = Session.open(plan, device)) {
+      return run(plan, session, data.map(Case::new));
+    }
+  }
+
+  private int run(Plan plan, Session session, Optional<Case> data) {
+    if (data.isPresent()) {
+      data.get().fillInputs(session);
+    } else {
+      makeUpInputs(session);
+    }
+    if (check && (data.isEmpty() || !data.get().hasOutputs())) {
+      throw new CompileException(
+          Diagnostic.error(
+              DiagnosticCode.BAD_TENSORS,
+              Span.ofFile(new SourceFile(data.isEmpty() ? input.toString() : "the case", "")),
+              "there are no expected outputs to check against",
+              "--check needs a case with rankN.outputs.safetensors"));
+    }
+    boolean compare = check || data.isEmpty();
+    var expected =
+        check
+            ? fromCase(plan, session, data.orElseThrow())
+            : compare && Reference.canEvaluate(plan)
+                ? Reference.evaluate(plan, session)
+                : List.<List<Optional<HostTensor>>>of();
+    session.run();
+    var report = new RunReport(plan, console);
+    report.describe(backend, data.isPresent() ? "the case's inputs" : "inputs from seed " + seed);
+    outputs.ifPresent(folder -> write(session, folder));
+    if (expected.isEmpty()) {
+      report.uncompared(
+          compare ? "a custom op has no definition to compare with" : "not asked to (--check)");
+      return ExitCode.OK;
+    }
+    boolean agree =
+        report.compare(
+            session, expected, check ? "the case's outputs" : "evaluation without a plan");
+    return agree ? ExitCode.OK : ExitCode.FAILED;
+  }
+
+  private void makeUpInputs(Session session) {
+    for (int rank = 0; rank < session.ranks(); rank++) {
+      for (int i = 0; i < session.inputNames().size(); i++) {
+        var tensor = session.input(rank, i);
+        if (tensor.isPresent()) {
+          SeededInputs.fill(tensor.get(), seed, rank, session.inputNames().get(i));
+        }
+      }
+    }
+  }
+
+  private static List<List<Optional<HostTensor>>> fromCase(
+      Plan plan, Session session, Case data) {
+    var expected = new ArrayList<List<Optional<HostTensor>>>();
+    for (int rank = 0; rank < plan.worldSize(); rank++) {
+      var own = new ArrayList<Optional<HostTensor>>();
+      for (int i = 0; i < session.outputCount(); i++) {
+        int index = i;
+        int of = rank;
+        own.add(session.output(rank, i).map(t -> data.expected(of, index, t.type())));
+      }
+      expected.add(own);
+    }
+    return expected;
+  }
+
+  private void write(Session session, Path folder) {
+    try {
+      Files.createDirectories(folder);
+    } catch (IOException e) {
+      throw new CompileException(
+          Diagnostic.error(
+              DiagnosticCode.UNREADABLE_FILE,
+              Span.ofFile(new SourceFile(folder.toString(), "")),
+              "the folder cannot be made: " + e));
+    }
+    for (int rank = 0; rank < session.ranks(); rank++) {
+      Safetensors.write(
+          folder.resolve("rank" + rank + ".outputs.safetensors"), Case.outputs(session, rank));
+    }
+    console.progress("outputs written to " + folder);
+  }
+}

@@ -1,0 +1,149 @@
+package dev.symplan.cli;
+
+import com.google.common.base.Ascii;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.PythonLiterals;
+import dev.symplan.ir.Value;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.RankPlan;
+import dev.symplan.planner.report.PlanPrinter;
+import dev.symplan.planner.report.Units;
+import dev.symplan.runtime.Session;
+import dev.symplan.runtime.tensor.HostTensor;
+import dev.symplan.runtime.tensor.TensorDiff;
+import java.math.BigDecimal;
+import java.math.MathContext;
+import java.util.List;
+import java.util.Optional;
+
+/** What {@code run} tells: where tensors were, what the collectives did, and whether it is right. */
+final class RunReport {
+  private final Plan plan;
+  private final Console console;
+
+  RunReport(Plan plan, Console console) {
+    this.plan = plan;
+    this.console = console;
+  }
+
+  private void line(String text) {
+    console.print(text + "\n");
+  }
+
+  void describe(String backend, String inputs) {
+    line(
+        "%s ran on %d rank%s (backend %s, %s)"
+            .formatted(
+                plan.name(),
+                plan.worldSize(),
+                plan.worldSize() == 1 ? "" : "s",
+                backend,
+                inputs));
+    line("");
+    memory();
+    line("");
+    collectives();
+    line("");
+  }
+
+  private void memory() {
+    long local = plan.rankPlans().stream().mapToLong(p -> p.local().bytes()).max().orElse(0);
+    long localBound =
+        plan.rankPlans().stream().mapToLong(p -> p.local().bound()).max().orElse(0);
+    line("memory of each rank at its peak");
+    line(
+        "  symmetric arena  %9s   at the same offsets on all ranks: peers reach it directly (%s is the least possible)"
+            .formatted(
+                Units.bytes(plan.symmetric().bytes()), Units.bytes(plan.symmetric().bound())));
+    line(
+        "  local arena      %9s   everything else that the graph computes (%s is the least possible)"
+            .formatted(Units.bytes(local), Units.bytes(localBound)));
+  }
+
+  private void collectives() {
+    var rankPlan = plan.rankPlans().getFirst();
+    if (rankPlan.collectives().isEmpty()) {
+      line("no collectives");
+      return;
+    }
+    line("collectives, and how their tensors got where peers can reach them");
+    for (var collective : rankPlan.collectives()) {
+      var op = rankPlan.graph().ops().get(collective.op());
+      var name =
+          op.results().isEmpty() ? op.def().name().name() : op.results().getFirst().name();
+      line(
+          "  %s: %s as %s%s: %s"
+              .formatted(
+                  name,
+                  Ascii.toLowerCase(collective.kind().name()),
+                  collective.variant().text(),
+                  collective.isAsync() ? ", beside compute" : "",
+                  collective.variant().summary()));
+      for (var arg : collective.args()) {
+        line(
+            "      %s %s %s (%s)"
+                .formatted(
+                    arg.result() ? "result " : "operand",
+                    arg.value(),
+                    PlanPrinter.decision(rankPlan, arg),
+                    Units.bytes(arg.bytes())));
+      }
+    }
+  }
+
+  void uncompared(String why) {
+    line("outputs were not compared: " + why);
+  }
+
+  /** {@return whether all outputs agree} */
+  boolean compare(
+      Session session, List<List<Optional<HostTensor>>> expected, String with) {
+    line("outputs against " + with);
+    int outputs = 0;
+    int wrong = 0;
+    for (int rank = 0; rank < plan.worldSize(); rank++) {
+      for (int i = 0; i < session.outputCount(); i++) {
+        var actual = session.output(rank, i);
+        if (actual.isPresent() && expected.get(rank).get(i).isPresent()) {
+          var diff = TensorDiff.between(actual.get(), expected.get(rank).get(i).get());
+          outputs++;
+          wrong += diff.isWithin() ? 0 : 1;
+          line(row(rank, i, actual.get(), diff));
+        }
+      }
+    }
+    line(
+        wrong == 0
+            ? "ok: all %d outputs agree".formatted(outputs)
+            : "FAILED: %d of %d outputs differ by more than is allowed".formatted(wrong, outputs));
+    return wrong == 0;
+  }
+
+  private String row(int rank, int index, HostTensor actual, TensorDiff diff) {
+    return "  rank %d  out%d %s  %s  max abs error %s  relative L2 %s  %s"
+        .formatted(
+            rank,
+            index,
+            name(plan.forRank(rank), index),
+            actual.type(),
+            number(diff.maxAbs()),
+            number(diff.relativeL2()),
+            diff.isWithin()
+                ? "ok"
+                : "above " + number(diff.limit()));
+  }
+
+  private static String name(RankPlan rankPlan, int index) {
+    return rankPlan.graph().outputs().get(index) instanceof Arg.Ref(Value value)
+        ? value.name()
+        : "";
+  }
+
+  private static String number(double value) {
+    return value == 0
+        ? "0"
+        : Double.isFinite(value)
+            ? PythonLiterals.repr(new BigDecimal(value).round(new MathContext(3)).doubleValue())
+            : PythonLiterals.repr(value);
+  }
+}

@@ -1,0 +1,41 @@
+package dev.symplan.cli;
+
+import java.nio.file.Path;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Parameters;
+
+@Command(
+    name = "verify",
+    description = {
+      "Check that a plan is safe: no two live values overlap, no peer touches memory that is in"
+          + " use, and all ranks agree."
+    })
+final class VerifyCommand implements Callable<Integer> {
+  private final Console console;
+
+  @Parameters(paramLabel = "INPUT", description = "A plan, or what compile takes.")
+  private Path input;
+
+  @Mixin private CompileFlags flags;
+
+  VerifyCommand(Console console) {
+    this.console = console;
+  }
+
+  @Override
+  public Integer call() {
+    // No plan gets this far unverified.
+    var plan = Inputs.plan(input, flags, console);
+    console.print(
+        "plan %s is safe on %d ranks: %d buffers, %d collectives, digest %s\n"
+            .formatted(
+                plan.name(),
+                plan.worldSize(),
+                plan.rankPlans().stream().mapToInt(p -> p.buffers().size()).sum(),
+                plan.rankPlans().getFirst().collectives().size(),
+                plan.digest()));
+    return ExitCode.OK;
+  }
+}

@@ -1,0 +1,29 @@
+package dev.symplan.cli;
+
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+
+@Command(name = "version", description = "Print the versions of Symplan and of the JDK it runs on.")
+final class VersionCommand implements Callable<Integer> {
+  private final Console console;
+
+  VersionCommand(Console console) {
+    this.console = console;
+  }
+
+  @Override
+  public Integer call() {
+    console.print(
+        "symplan %s\njdk %s (%s)\n"
+            .formatted(
+                version(),
+                System.getProperty("java.version"),
+                System.getProperty("java.vm.vendor")));
+    return ExitCode.OK;
+  }
+
+  static String version() {
+    var version = VersionCommand.class.getPackage().getImplementationVersion();
+    return version == null ? "unpackaged" : version;
+  }
+}

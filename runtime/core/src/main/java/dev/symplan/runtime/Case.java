@@ -1,0 +1,111 @@
+package dev.symplan.runtime;
+
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.runtime.tensor.HostTensor;
+import dev.symplan.runtime.tensor.Safetensors;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A directory with a graph's inputs and expected outputs: {@code rankN.inputs.safetensors} and
+ * {@code rankN.outputs.safetensors}, whose {@code inI} and {@code outI} are the I-th argument and
+ * result of the graph.
+ */
+public final class Case {
+  private final Path folder;
+
+  public Case(Path folder) {
+    this.folder = folder;
+  }
+
+  /** {@return whether a directory has inputs} */
+  public static boolean isCase(Path folder) {
+    return Files.isDirectory(folder) && Files.exists(folder.resolve("rank0.inputs.safetensors"));
+  }
+
+  /**
+   * Fills the inputs of every rank.
+   *
+   * @throws CompileException when a file or tensor is missing or of another type
+   */
+  public void fillInputs(Session session) {
+    for (int rank = 0; rank < session.ranks(); rank++) {
+      var file = folder.resolve("rank" + rank + ".inputs.safetensors");
+      var tensors = Safetensors.read(file);
+      for (int i = 0; i < session.inputNames().size(); i++) {
+        var input = session.input(rank, i);
+        if (input.isPresent()) {
+          var name = "in" + i;
+          var called = "input '%s'".formatted(session.inputNames().get(i));
+          input.get().copyFrom(tensor(file, tensors, name, input.get().type(), called));
+        }
+      }
+    }
+  }
+
+  /** {@return whether there are outputs to compare with} */
+  public boolean hasOutputs() {
+    return Files.exists(folder.resolve("rank0.outputs.safetensors"));
+  }
+
+  /**
+   * {@return the expected output, as the graph's type has it}
+   *
+   * @throws CompileException when the file or tensor is missing or of another type
+   */
+  public HostTensor expected(int rank, int index, TensorType type) {
+    var file = folder.resolve("rank" + rank + ".outputs.safetensors");
+    return tensor(file, Safetensors.read(file), "out" + index, type, "output " + index);
+  }
+
+  private static HostTensor tensor(
+      Path file,
+      ImmutableMap<String, HostTensor> tensors,
+      String name,
+      TensorType type,
+      String called) {
+    @Nullable HostTensor tensor = tensors.get(name);
+    if (tensor == null) {
+      throw wrong(
+          file,
+          "there is no tensor '%s' for %s".formatted(name, called),
+          "the file has " + tensors.keySet());
+    }
+    if (tensor.dtype() != type.dtype() || !tensor.type().sizes().equals(type.sizes())) {
+      throw wrong(
+          file,
+          "tensor '%s' is %s, but %s is %s".formatted(name, tensor.type(), called, type),
+          "");
+    }
+    return tensor;
+  }
+
+  private static CompileException wrong(Path file, String message, String hint) {
+    return new CompileException(
+        Diagnostic.error(
+            DiagnosticCode.BAD_TENSORS,
+            Span.ofFile(new SourceFile(file.toString(), "")),
+            message,
+            hint));
+  }
+
+  /** {@return the tensors of one rank's outputs, named as in a case} */
+  public static ImmutableMap<String, HostTensor> outputs(Session session, int rank) {
+    var tensors = ImmutableMap.<String, HostTensor>builder();
+    for (int i = 0; i < session.outputCount(); i++) {
+      Optional<HostTensor> output = session.output(rank, i);
+      if (output.isPresent()) {
+        tensors.put("out" + i, output.get());
+      }
+    }
+    return tensors.buildOrThrow();
+  }
+}

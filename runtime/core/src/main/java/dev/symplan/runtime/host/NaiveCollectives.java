@@ -1,0 +1,147 @@
+package dev.symplan.runtime.host;
+
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.Op;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.op.CollectiveSpec;
+import dev.symplan.runtime.tensor.HostTensor;
+import java.lang.foreign.ValueLayout;
+import java.util.List;
+
+/** Collectives by definition, element by element: what the variants are tested against. */
+public final class NaiveCollectives {
+
+  /** One rank's part. */
+  public record Call(Op op, List<HostTensor> operands, List<HostTensor> results) {}
+
+  private NaiveCollectives() {}
+
+  /** Fills the results of every rank of a group, given in group order. */
+  public static void run(CollectiveSpec spec, List<Call> calls) {
+    for (int t = 0; t < calls.getFirst().operands().size(); t++) {
+      int tensor = t;
+      var operands = calls.stream().map(c -> c.operands().get(tensor).contiguous()).toList();
+      for (int self = 0; self < calls.size(); self++) {
+        var result = calls.get(self).results().get(tensor);
+        var flat = HostTensor.allocate(result.type().contiguous());
+        switch (spec.kind()) {
+          case ALL_REDUCE -> reduce(reduction(spec, calls), operands, flat, 0);
+          case REDUCE_SCATTER ->
+              reduce(reduction(spec, calls), operands, flat, self * flat.type().numel());
+          case ALL_GATHER -> gather(operands, flat);
+          case BROADCAST -> move(operands.get((int) root(calls)), 0, flat, 0, flat.type().numel());
+          case ALL_TO_ALL -> exchange(calls, operands, flat, self);
+          case CUSTOM -> throw new IllegalArgumentException("a custom op has no definition");
+        }
+        result.copyFrom(flat);
+      }
+    }
+  }
+
+  private static String reduction(CollectiveSpec spec, List<Call> calls) {
+    return calls.getFirst().op().arg(spec.reduceOp().orElseThrow()) instanceof Arg.Str(String op)
+        ? op
+        : "";
+  }
+
+  private static long root(List<Call> calls) {
+    return calls.getFirst().op().arg("src") instanceof Arg.Int(long root) ? root : 0;
+  }
+
+  private static HostTensor flat(HostTensor tensor) {
+    return tensor.as(
+        TensorType.contiguous(tensor.dtype(), tensor.type().numel()));
+  }
+
+  private static void reduce(
+      String op, List<HostTensor> operands, HostTensor result, long from) {
+    var out = flat(result);
+    for (long i = 0; i < out.type().numel(); i++) {
+      if (result.dtype().isFloat()) {
+        double value = flat(operands.getFirst()).get(from + i);
+        for (var operand : operands.subList(1, operands.size())) {
+          value = rounded(result.dtype(), combine(op, value, flat(operand).get(from + i)));
+        }
+        out.set(
+            op.equals("avg") ? rounded(result.dtype(), value / operands.size()) : value, i);
+      } else {
+        long value = flat(operands.getFirst()).getLong(from + i);
+        for (var operand : operands.subList(1, operands.size())) {
+          value = combine(op, value, flat(operand).getLong(from + i));
+        }
+        out.setLong(value, i);
+      }
+    }
+  }
+
+  private static double rounded(DType dtype, double value) {
+    return dtype == DType.F64 ? value : (float) value;
+  }
+
+  private static double combine(String op, double a, double b) {
+    return switch (op) {
+      case "sum", "avg" -> a + b;
+      case "product" -> a * b;
+      case "min" -> Double.isNaN(a) || Double.isNaN(b) ? Double.NaN : Math.min(a, b);
+      case "max" -> Double.isNaN(a) || Double.isNaN(b) ? Double.NaN : Math.max(a, b);
+      default -> throw new IllegalArgumentException("no reduction " + op);
+    };
+  }
+
+  private static long combine(String op, long a, long b) {
+    return switch (op) {
+      case "sum" -> a + b;
+      case "product" -> a * b;
+      case "min" -> Math.min(a, b);
+      case "max" -> Math.max(a, b);
+      case "band" -> a & b;
+      case "bor" -> a | b;
+      case "bxor" -> a ^ b;
+      default -> throw new IllegalArgumentException("no reduction " + op);
+    };
+  }
+
+  private static void move(HostTensor from, long start, HostTensor to, long at, long count) {
+    long width = from.dtype().bytes();
+    for (long i = 0; i < count * width; i++) {
+      to.memory()
+          .set(
+              ValueLayout.JAVA_BYTE,
+              at * width + i,
+              from.memory().get(ValueLayout.JAVA_BYTE, start * width + i));
+    }
+  }
+
+  private static void gather(List<HostTensor> operands, HostTensor result) {
+    long at = 0;
+    for (var operand : operands) {
+      move(operand, 0, result, at, operand.type().numel());
+      at += operand.type().numel();
+    }
+  }
+
+  private static void exchange(
+      List<Call> calls, List<HostTensor> operands, HostTensor result, int self) {
+    long at = 0;
+    for (int peer = 0; peer < calls.size(); peer++) {
+      var type = operands.get(peer).type();
+      long row = type.size(0) == 0 ? 0 : type.numel() / type.size(0);
+      long start = 0;
+      for (int i = 0; i < self; i++) {
+        start += rows(calls, peer, i);
+      }
+      move(operands.get(peer), start * row, result, at, rows(calls, peer, self) * row);
+      at += rows(calls, peer, self) * row;
+    }
+  }
+
+  /** Rows that {@code from} sends to {@code to}. */
+  private static long rows(List<Call> calls, int from, int to) {
+    var call = calls.get(from);
+    if (call.op().arg("input_split_sizes") instanceof Arg.Seq(var items) && !items.isEmpty()) {
+      return items.get(to) instanceof Arg.Int(long count) ? count : 0;
+    }
+    return call.operands().getFirst().type().size(0) / calls.size();
+  }
+}

@@ -1,0 +1,82 @@
+package dev.symplan.runtime.tensor;
+
+import dev.symplan.ir.DType;
+import java.util.List;
+
+/**
+ * How far a tensor is from the expected one.
+ *
+ * @param dtype the element type of both
+ * @param maxAbs the largest absolute difference; infinite where only one is NaN or infinite
+ * @param relativeL2 the norm of the difference over the norm of the expected tensor
+ * @param unequal the number of elements that differ at all
+ */
+public record TensorDiff(DType dtype, double maxAbs, double relativeL2, long unequal) {
+
+  /** What {@link #isWithin} allows of f32 and f64, as relative L2 error. */
+  public static final double FLOAT_LIMIT = 1e-5;
+
+  /** What it allows of bf16 and f16. */
+  public static final double SHORT_FLOAT_LIMIT = 1e-2;
+
+  /**
+   * {@return the differences}
+   *
+   * @throws IllegalArgumentException when shapes or element types differ
+   */
+  public static TensorDiff between(HostTensor actual, HostTensor expected) {
+    if (actual.dtype() != expected.dtype()
+        || !actual.type().sizes().equals(expected.type().sizes())) {
+      throw new IllegalArgumentException(
+          "%s cannot be compared with %s".formatted(actual.type(), expected.type()));
+    }
+    var sizes = actual.type().sizes().toArray();
+    var strides =
+        List.of(
+            Loops.byteStrides(actual.type(), sizes), Loops.byteStrides(expected.type(), sizes));
+    var sums = new double[3];
+    var unequal = new long[1];
+    var a = new double[Loops.CHUNK];
+    var b = new double[Loops.CHUNK];
+    Loops.forEach(
+        sizes,
+        strides,
+        (offsets, steps, count) -> {
+          Elements.load(actual.memory(), offsets[0], steps[0], actual.dtype(), a, count);
+          Elements.load(expected.memory(), offsets[1], steps[1], expected.dtype(), b, count);
+          for (int i = 0; i < count; i++) {
+            double difference = difference(a[i], b[i]);
+            unequal[0] += difference != 0 ? 1 : 0;
+            sums[0] = Math.max(sums[0], difference);
+            sums[1] += difference * difference;
+            sums[2] += Double.isFinite(b[i]) ? b[i] * b[i] : 0;
+          }
+        });
+    double norm = Math.sqrt(sums[2]);
+    double error = Math.sqrt(sums[1]);
+    double relative = error == 0 ? 0 : norm == 0 ? Double.POSITIVE_INFINITY : error / norm;
+    return new TensorDiff(actual.dtype(), sums[0], relative, unequal[0]);
+  }
+
+  private static double difference(double a, double b) {
+    if (a == b || (Double.isNaN(a) && Double.isNaN(b))) {
+      return 0;
+    }
+    double difference = Math.abs(a - b);
+    return Double.isNaN(difference) ? Double.POSITIVE_INFINITY : difference;
+  }
+
+  /** {@return the largest relative L2 error allowed; 0 for integers and bools} */
+  public double limit() {
+    return switch (dtype) {
+      case F64, F32 -> FLOAT_LIMIT;
+      case F16, BF16, F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU -> SHORT_FLOAT_LIMIT;
+      case I64, I32, I16, I8, U64, U32, U16, U8, BOOL, C32, C64, C128 -> 0;
+    };
+  }
+
+  /** {@return whether the tensors agree as far as their element type lets one expect} */
+  public boolean isWithin() {
+    return limit() == 0 ? unequal == 0 : relativeL2 <= limit();
+  }
+}
