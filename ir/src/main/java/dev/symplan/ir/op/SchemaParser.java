@@ -2,6 +2,7 @@ package dev.symplan.ir.op;
 
 import java.util.LinkedHashSet;
 import java.util.List;
+import org.antlr.v4.runtime.BailErrorStrategy;
 import org.antlr.v4.runtime.BaseErrorListener;
 import org.antlr.v4.runtime.CharStreams;
 import org.antlr.v4.runtime.CommonTokenStream;
@@ -9,6 +10,7 @@ import org.antlr.v4.runtime.RecognitionException;
 import org.antlr.v4.runtime.Recognizer;
 import org.antlr.v4.runtime.Token;
 import org.antlr.v4.runtime.atn.PredictionMode;
+import org.antlr.v4.runtime.misc.ParseCancellationException;
 import org.jspecify.annotations.Nullable;
 
 /** Reads PyTorch's schema language. */
@@ -26,14 +28,26 @@ public final class SchemaParser {
    */
   public static OpSchema parse(String text) {
     checkSize(text);
+    var parser = parser(text);
+    parser.setErrorHandler(new BailErrorStrategy());
+    try {
+      return new SchemaReader(text).schema(parser.schema());
+    } catch (ParseCancellationException e) {
+      // Only a text that fails pays for the search of what could have stood there.
+      var second = parser(text);
+      second.addErrorListener(new FirstError(text));
+      return new SchemaReader(text).schema(second.schema());
+    }
+  }
+
+  private static SchemaTextParser parser(String text) {
     var lexer = new SchemaTextLexer(CharStreams.fromString(text));
     lexer.removeErrorListeners();
     var parser = new SchemaTextParser(new CommonTokenStream(lexer));
     parser.removeErrorListeners();
-    parser.addErrorListener(new FirstError(text));
     parser.setBuildParseTree(false);
     parser.getInterpreter().setPredictionMode(PredictionMode.SLL);
-    return new SchemaReader(text).schema(parser.schema());
+    return parser;
   }
 
   private static void checkSize(String text) {

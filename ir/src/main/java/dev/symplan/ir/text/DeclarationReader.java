@@ -6,6 +6,7 @@ import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.op.CollectiveSpec;
 import dev.symplan.ir.op.OpDef;
+import dev.symplan.ir.op.OpName;
 import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpSchema;
 import dev.symplan.ir.op.OpSpec;
@@ -17,6 +18,7 @@ import dev.symplan.ir.op.SchemaType;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 import java.util.stream.IntStream;
 import org.antlr.v4.runtime.Token;
 import org.antlr.v4.runtime.TokenStream;
@@ -33,6 +35,7 @@ final class DeclarationReader {
   private final StatementParser<GraphTextParser> parser;
   private final OpRegistry registry;
   private final DiagnosticSink sink;
+  private final Set<OpName> declared = new HashSet<>();
 
   DeclarationReader(
       StatementReader statements,
@@ -64,15 +67,36 @@ final class DeclarationReader {
     if (schema.isEmpty() || parsed.isEmpty()) {
       return Optional.empty();
     }
-    if (registry.find(schema.get().name()).isPresent()) {
-      report(
-          DiagnosticCode.DUPLICATE_NAME,
-          tokens.get(1),
-          "%s is defined already".formatted(schema.get().name()),
-          "ops are built in, registered by a library or declared, but once");
+    var spec = spec(schema.get(), parsed.get().list);
+    var name = schema.get().name();
+    if (spec.isEmpty()) {
       return Optional.empty();
     }
-    return spec(schema.get(), parsed.get().list).flatMap(spec -> define(spec, tokens.get(1)));
+    if (!declared.add(name)) {
+      reportKnown(name, tokens.get(1), "declared already in this file");
+      return Optional.empty();
+    }
+    var known = registry.find(name);
+    if (known.isEmpty()) {
+      return define(spec.get(), tokens.get(1));
+    }
+    if (!isSame(known.get(), spec.get().resolve())) {
+      reportKnown(name, tokens.get(1), "defined already, as another op");
+      return Optional.empty();
+    }
+    return known;
+  }
+
+  private void reportKnown(OpName name, Token at, String how) {
+    report(
+        DiagnosticCode.DUPLICATE_NAME,
+        at,
+        "%s is %s".formatted(name, how),
+        registry.find(name).map(def -> "it is op " + GraphPrinter.declaration(def)).orElse(""));
+  }
+
+  private static boolean isSame(OpDef known, OpDef declared) {
+    return GraphPrinter.declaration(known).equals(GraphPrinter.declaration(declared));
   }
 
   private Optional<OpDef> define(OpSpec spec, Token at) {

@@ -1,6 +1,7 @@
 package dev.symplan.ir.text;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.Iterables;
 import com.google.common.primitives.ImmutableIntArray;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
@@ -21,6 +22,7 @@ import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpTypeException;
 import java.util.Iterator;
+import java.util.List;
 import java.util.Optional;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -36,24 +38,31 @@ public final class GraphPrinter {
 
   private final StringBuilder out = new StringBuilder();
   private final boolean allTypes;
+  private final PrintedOps ops;
 
-  private GraphPrinter(boolean allTypes) {
+  private GraphPrinter(boolean allTypes, PrintedOps ops) {
     this.allTypes = allTypes;
+    this.ops = ops;
+  }
+
+  private static String program(Program program, boolean allTypes) {
+    var ops = new PrintedOps(program.declarations(), program.graphs());
+    return new GraphPrinter(allTypes, ops).program(program);
   }
 
   /** {@return the file that holds the program, with its comments} */
   public static String print(Program program) {
-    return new GraphPrinter(false).program(program);
+    return program(program, false);
   }
 
   /** {@return the file that holds the program, with the type and strides of every tensor} */
   public static String withTypes(Program program) {
-    return new GraphPrinter(true).program(program);
+    return program(program, true);
   }
 
   /** {@return the graph alone, from the comments above it to its closing brace} */
   public static String print(Graph graph) {
-    var printer = new GraphPrinter(false);
+    var printer = new GraphPrinter(false, new PrintedOps(List.of(), List.of(graph)));
     printer.graph(graph, false);
     return printer.out.toString().stripLeading();
   }
@@ -67,8 +76,8 @@ public final class GraphPrinter {
       first = false;
     }
     first = true;
-    for (var declaration : program.declarations()) {
-      line(declaration(declaration), next(notes), "", first);
+    for (var declaration : Iterables.concat(program.declarations(), ops.undeclared())) {
+      line("op " + declaration(declaration), next(notes), "", first);
       first = false;
     }
     program.graphs().forEach(graph -> graph(graph, true));
@@ -120,7 +129,7 @@ public final class GraphPrinter {
     return ranks.stream().mapToObj(Integer::toString).collect(Collectors.joining(", ", "[", "]"));
   }
 
-  private static String declaration(OpDef def) {
+  static String declaration(OpDef def) {
     var clauses =
         Stream.of(
                 clause(DeclarationReader.SYMM_MEM, def.symmMemArgs().stream()),
@@ -129,7 +138,7 @@ public final class GraphPrinter {
                     DeclarationReader.GROUP, def.collective().map(CollectiveSpec::group).stream()))
             .filter(clause -> !clause.isEmpty())
             .collect(Collectors.joining(" "));
-    return "op " + def.schema() + (clauses.isEmpty() ? "" : INDENT + clauses);
+    return def.schema() + (clauses.isEmpty() ? "" : INDENT + clauses);
   }
 
   private static String clause(String word, Stream<String> names) {
@@ -174,7 +183,7 @@ public final class GraphPrinter {
       annotation(value, inferred.map(types -> types.get(at)))
           .ifPresent(type -> text.append(": ").append(type));
     }
-    text.append(results.isEmpty() ? "" : " = ").append(op.def().name()).append('(');
+    text.append(results.isEmpty() ? "" : " = ").append(ops.name(op)).append('(');
     appendArgs(text, op, names);
     return text.append(')').toString();
   }

@@ -1,9 +1,8 @@
 package dev.symplan.ir.text;
 
-import dev.symplan.ir.Arg;
 import dev.symplan.ir.Graph;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
@@ -15,21 +14,17 @@ import java.util.Set;
  */
 final class ValueNames {
   private final Map<Integer, String> names = new HashMap<>();
+  private final Map<String, Integer> suffixes = new HashMap<>();
   private final Set<String> taken = new HashSet<>();
 
   ValueNames(Graph graph) {
-    var unnamed = new HashSet<Integer>();
-    graph.inputs().forEach(value -> add(value, unnamed));
-    for (Op op : graph.ops()) {
-      op.results().forEach(value -> add(value, unnamed));
-    }
-    graph.inputs().forEach(value -> invent(value, unnamed));
-    for (Op op : graph.ops()) {
-      op.forEachOperand(value -> invent(value, unnamed));
-    }
-    for (Arg output : graph.outputs()) {
-      output.forEachValue(value -> invent(value, unnamed));
-    }
+    var values = new ArrayList<>(graph.inputs());
+    graph.ops().forEach(op -> values.addAll(op.results()));
+    values.forEach(this::keep);
+    graph.inputs().forEach(this::invent);
+    values.stream().filter(value -> !value.name().isEmpty()).forEach(this::invent);
+    graph.ops().forEach(op -> op.forEachOperand(this::invent));
+    graph.outputs().forEach(output -> output.forEachValue(this::invent));
   }
 
   /** {@return the name; {@code _} where nothing reads the value} */
@@ -37,26 +32,20 @@ final class ValueNames {
     return names.getOrDefault(value.id(), "_");
   }
 
-  private void add(Value value, Set<Integer> unnamed) {
-    var name = value.name();
-    if (isFree(name) && taken.add(name)) {
-      names.put(value.id(), name);
-    } else {
-      unnamed.add(value.id());
-      if (!name.isEmpty()) {
-        invent(value, unnamed);
-      }
+  private void keep(Value value) {
+    if (isFree(value.name()) && taken.add(value.name())) {
+      names.put(value.id(), value.name());
     }
   }
 
-  private void invent(Value value, Set<Integer> unnamed) {
-    if (!unnamed.remove(value.id())) {
+  private void invent(Value value) {
+    if (names.containsKey(value.id())) {
       return;
     }
     var stem = stem(value.name());
     var name = stem;
-    for (int i = 1; !isFree(name) || !taken.add(name); i++) {
-      name = stem + "_" + i;
+    while (!isFree(name) || !taken.add(name)) {
+      name = stem + "_" + suffixes.merge(stem, 1, Integer::sum);
     }
     names.put(value.id(), name);
   }

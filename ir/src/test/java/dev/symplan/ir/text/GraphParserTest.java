@@ -141,6 +141,21 @@ class GraphParserTest {
   }
 
   @Test
+  void takesDeclarationsOfKnownOpsThatSayTheSame() {
+    var schema = "test::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor";
+
+    var known = parse("graph version 1\nop " + schema + "\n").declarations().getFirst();
+
+    assertThat(known.rule()).isPresent();
+    assertThatThrownBy(() -> parse("graph version 1\nop " + schema + "  group(self)\n"))
+        .isInstanceOf(CompileException.class)
+        .hasMessageContaining("error[bad-registration]");
+    assertThatThrownBy(() -> parse("graph version 1\nop test::mm(Tensor a, Tensor b) -> Tensor\n"))
+        .isInstanceOf(CompileException.class)
+        .hasMessageContaining("test::mm is defined already, as another op");
+  }
+
+  @Test
   void checksGroupsOfDeclaredCollectives() {
     var text =
         """

@@ -2,16 +2,33 @@ package dev.symplan.ir.text;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.GraphBuilder;
+import dev.symplan.ir.GraphBuilder.ResultSpec;
+import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.Notes;
 import dev.symplan.ir.Program;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpRegistry;
+import dev.symplan.ir.op.SchemaParser;
+import java.util.List;
+import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class GraphRoundTripTest {
   private static final OpRegistry REGISTRY = TestOps.registry();
+
+  /** What a text that uses the op says of it. */
+  private static final String OPAQUE =
+      "\nop test::opaque(Tensor input, *, str? name=None) -> (Tensor, Tensor)\n";
 
   private static Program parse(String text) {
     var sink = new DiagnosticSink();
@@ -25,13 +42,13 @@ class GraphRoundTripTest {
     graph version 1
 
     group tp = [0, 1, 2, 3]
-
+    %s
     graph g(x: f32[4, 8], y: f32[4, 8], n: int, z: bf16[8, 4] @symm) {
       %s
       return x
     }
     """
-        .formatted(statements)
+        .formatted(statements.contains("test::opaque") ? OPAQUE : "", statements)
         .replace("  \n", "\n");
   }
 
@@ -237,6 +254,127 @@ class GraphRoundTripTest {
         .contains("  b: f32[8, 2][1, 8] = test::t(a)\n");
     assertThat(GraphPrinter.print(parse(GraphPrinter.withTypes(program))))
         .contains("  b: f32[8, 2][1, 8] = test::t(a)\n");
+  }
+
+  private static OpDef imported(String schema) {
+    return OpDef.opaque(SchemaParser.parse(schema));
+  }
+
+  private static void add(GraphBuilder builder, String schema, String result, Arg... args) {
+    builder.op(
+        imported(schema),
+        ImmutableList.copyOf(args),
+        List.of(
+            new ResultSpec(
+                result, Optional.of(TensorType.contiguous(DType.F32, 2)), true, Span.NONE)),
+        Span.NONE,
+        Notes.NONE);
+  }
+
+  @Test
+  void declaresOpsThatNoRuleDescribes() {
+    var builder = new GraphBuilder("g", Span.NONE, new DiagnosticSink());
+    var x = new Arg.Ref(builder.input("x", TensorType.contiguous(DType.F32, 2), Span.NONE));
+    add(builder, "my::once(Tensor arg0, int arg1) -> Any", "a", x, new Arg.Int(1));
+    add(builder, "my::types(Tensor arg0, int arg1) -> Any", "b", x, new Arg.Int(1));
+    add(builder, "my::types(Tensor arg0, Tensor arg1) -> Any", "c", x, x);
+    add(builder, "my::counts(Tensor arg0) -> Any", "d", x);
+    add(builder, "my::counts(Tensor arg0, Tensor arg1) -> Any", "e", x, x);
+    add(builder, "my::counts.Tensor(Tensor arg0, *, Tensor k) -> Any", "f", x, x);
+    add(builder, "my::counts.Tensor(Tensor arg0, *, Tensor j) -> Any", "h", x, x);
+    builder.output(x);
+    var program =
+        new Program(
+            ImmutableList.of(), ImmutableList.of(), ImmutableList.of(builder.build()), Notes.NONE);
+
+    var text = GraphPrinter.print(program);
+
+    assertThat(text)
+        .isEqualTo(
+            """
+            graph version 1
+
+            op my::once(Tensor arg0, int arg1) -> Any
+            op my::types(Tensor arg0, Any arg1) -> Any
+            op my::counts(Tensor arg0) -> Any
+            op my::counts.call_2(Tensor arg0, Tensor arg1) -> Any
+            op my::counts.Tensor(Tensor arg0, *, Tensor k) -> Any
+            op my::counts.Tensor_2(Tensor arg0, *, Tensor j) -> Any
+
+            graph g(x: f32[2]) {
+              a: f32[2] = my::once(x, 1)
+              b: f32[2] = my::types(x, 1)
+              c: f32[2] = my::types(x, x)
+              d: f32[2] = my::counts(x)
+              e: f32[2] = my::counts.call_2(x, x)
+              f: f32[2] = my::counts.Tensor(x, k=x)
+              h: f32[2] = my::counts.Tensor_2(x, j=x)
+              return x
+            }
+            """);
+    assertThat(GraphPrinter.print(parse(text))).isEqualTo(text);
+  }
+
+  @Test
+  void namesValuesThatHaveNoWordForAName() {
+    var builder = new GraphBuilder("a graph", Span.NONE, new DiagnosticSink());
+    var type = TensorType.contiguous(DType.F32, 2);
+    var input = builder.input("self.weight", type, Span.NONE);
+    var other = builder.input("self_weight", type, Span.NONE);
+    builder.input("return", type, Span.NONE);
+    builder.input("1st", type, Span.NONE);
+    var results =
+        builder.op(
+            REGISTRY.get("test::split.Tensor"),
+            ImmutableList.of(new Arg.Ref(input), new Arg.Int(1), new Arg.Int(0)),
+            List.of(),
+            Span.NONE,
+            new Notes(ImmutableList.of("no hash", "", "# two\nlines"), ""));
+    builder.output(new Arg.Ref(results.get(1)));
+    builder.output(new Arg.Ref(other));
+    var program =
+        new Program(
+            ImmutableList.of(), ImmutableList.of(), ImmutableList.of(builder.build()), Notes.NONE);
+
+    var text = GraphPrinter.print(program);
+
+    assertThat(text)
+        .isEqualTo(
+            """
+            graph version 1
+
+            graph "a graph"(self_weight_1: f32[2], self_weight: f32[2], return_1: f32[2], _1st: f32[2]) {
+              # no hash
+
+              # two lines
+              _, v = test::split.Tensor(self_weight_1, 1)
+              return v, self_weight
+            }
+            """);
+    assertThat(GraphPrinter.print(parse(text))).isEqualTo(text);
+  }
+
+  @Test
+  void keepsTypesThatTheRuleDoesNotGive() {
+    var builder = new GraphBuilder("g", Span.NONE, new DiagnosticSink());
+    var x = builder.input("x", TensorType.contiguous(DType.F32, 2, 4), Span.NONE);
+    var placed =
+        builder.op(
+            REGISTRY.get("test::t"),
+            ImmutableList.of(new Arg.Ref(x)),
+            List.of(
+                new ResultSpec(
+                    "y",
+                    Optional.of(
+                        TensorType.contiguous(DType.F32, 4, 2).withSpace(MemorySpace.SYMMETRIC)),
+                    false,
+                    Span.NONE)),
+            Span.NONE,
+            Notes.NONE);
+    builder.output(new Arg.Ref(placed.getFirst()));
+    var graph = builder.build();
+
+    assertThat(GraphPrinter.print(graph)).contains("y: f32[4, 2][1, 4] @symm = test::t(x)");
   }
 
   @Test
