@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Value;
 import dev.symplan.planner.Arena;
 import dev.symplan.planner.ArenaSize;
+import dev.symplan.planner.ArgDecision.Realization;
 import dev.symplan.planner.Buffer;
 import dev.symplan.planner.Placement;
 import dev.symplan.planner.Step;
@@ -12,6 +13,7 @@ import dev.symplan.planner.pack.PackingProblem;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.stream.Stream;
 
 /**
  * Gives every storage an arena and an offset.
@@ -131,9 +133,16 @@ final class Allocate {
 
   private static List<Draft> symmetricDrafts(Rank rank) {
     var ordered = new ArrayList<Draft>();
-    for (var collective : rank.graph().collectives()) {
-      collective.operands().forEach(v -> addSymmetric(rank, v, ordered));
-      collective.results().forEach(v -> addSymmetric(rank, v, ordered));
+    for (int k = 0; k < rank.graph().collectives().size(); k++) {
+      var collective = rank.graph().collectives().get(k);
+      var values =
+          Stream.concat(collective.operands().stream(), collective.results().stream()).toList();
+      for (int i = 0; i < values.size(); i++) {
+        // What is symmetric for another reason may be so on this rank only.
+        if (rank.graph().args().get(k).get(i).realization() != Realization.NOT_NEEDED) {
+          addSymmetric(rank, values.get(i), ordered);
+        }
+      }
     }
     rank.graph().graph().inputs().forEach(v -> addSymmetric(rank, v, ordered));
     for (var output : rank.graph().graph().outputs()) {
