@@ -11,7 +11,7 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
  * @param reduceOp the reduction; empty where there is none
  * @param root the group rank that a broadcast comes from; -1 where there is none
  * @param operands value ids, one for each tensor (several when coalesced), contiguous or, for
- *     all_reduce, dense
+ *     all_reduce and broadcast, dense with the result's strides
  * @param results value ids, one for each operand
  * @param stream where it runs
  * @param startBarrier whether the ranks of the group meet before peers' memory is touched

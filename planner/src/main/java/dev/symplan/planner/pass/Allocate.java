@@ -2,8 +2,12 @@ package dev.symplan.planner.pass;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.planner.Arena;
 import dev.symplan.planner.ArenaSize;
+import dev.symplan.planner.ArgDecision.Realization;
 import dev.symplan.planner.Buffer;
 import dev.symplan.planner.Placement;
 import dev.symplan.planner.Step;
@@ -12,6 +16,7 @@ import dev.symplan.planner.pack.PackingProblem;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.stream.Stream;
 
 /**
  * Gives every storage an arena and an offset.
@@ -106,14 +111,12 @@ final class Allocate {
     var drafts = ranks.stream().map(Allocate::symmetricDrafts).toList();
     var axes = commonAxes(ranks);
     var own = drafts.getFirst();
+    drafts.forEach(other -> checkAgree(own, other));
     var problem = PackingProblem.builder();
     for (int i = 0; i < own.size(); i++) {
       int start = Integer.MAX_VALUE;
       int end = -1;
       for (int g = 0; g < ranks.size(); g++) {
-        if (drafts.get(g).size() != own.size() || drafts.get(g).get(i).bytes != own.get(i).bytes) {
-          throw new IllegalStateException("ranks disagree on symmetric buffers");
-        }
         var draft = drafts.get(g).get(i);
         start = Math.min(start, axes.get(g)[draft.first + 1]);
         end = Math.max(end, axes.get(g)[draft.last + 1] + 1);
@@ -129,11 +132,33 @@ final class Allocate {
     return new ArenaSize(packing.height(), packing.lowerBound());
   }
 
+  /** What collectives use agrees already; what the caller asked for may not. */
+  private static void checkAgree(List<Draft> own, List<Draft> other) {
+    for (int i = 0; i < Math.max(own.size(), other.size()); i++) {
+      if (i >= own.size() || i >= other.size() || own.get(i).bytes != other.get(i).bytes) {
+        var odd = i < other.size() ? other.get(i).name : own.get(i).name;
+        throw new CompileException(
+            Diagnostic.error(
+                DiagnosticCode.RANKS_DISAGREE,
+                odd.span(),
+                "'%s' is to be in symmetric memory, but not on every rank".formatted(odd.name()),
+                "leave the memory of inputs and outputs that differ between ranks to the planner"));
+      }
+    }
+  }
+
   private static List<Draft> symmetricDrafts(Rank rank) {
     var ordered = new ArrayList<Draft>();
-    for (var collective : rank.graph().collectives()) {
-      collective.operands().forEach(v -> addSymmetric(rank, v, ordered));
-      collective.results().forEach(v -> addSymmetric(rank, v, ordered));
+    for (int k = 0; k < rank.graph().collectives().size(); k++) {
+      var collective = rank.graph().collectives().get(k);
+      var values =
+          Stream.concat(collective.operands().stream(), collective.results().stream()).toList();
+      for (int i = 0; i < values.size(); i++) {
+        // What is symmetric for another reason may be so on this rank only.
+        if (rank.graph().args().get(k).get(i).realization() != Realization.NOT_NEEDED) {
+          addSymmetric(rank, values.get(i), ordered);
+        }
+      }
     }
     rank.graph().graph().inputs().forEach(v -> addSymmetric(rank, v, ordered));
     for (var output : rank.graph().graph().outputs()) {

@@ -15,6 +15,7 @@ import dev.symplan.ir.diag.Span;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Plan;
+import dev.symplan.planner.PlanDigest;
 import dev.symplan.planner.RankPlan;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
@@ -126,7 +127,7 @@ public final class Pipeline {
             plans,
             planOfRank,
             memory.symmetric(),
-            Digest.of(memory.symmetric().bytes(), program.groups(), plans, planOfRank),
+            PlanDigest.of(memory.symmetric().bytes(), program.groups(), plans, planOfRank),
             ImmutableList.copyOf(warnings));
     var violations = PlanVerifier.verify(plan);
     if (!violations.isEmpty()) {

@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Graph;
 import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpRegistry;
@@ -90,7 +91,7 @@ final class Realize {
           Select.mustStage(slot, selection.variant(), collective.kind(), false, differs);
       if (staged) {
         var before = rewriter.now(slot.value());
-        var type = slot.value().tensor().contiguous().withSpace(MemorySpace.ANY);
+        var type = stagedType(collective, i);
         var copy =
             rewriter.insert(
                 STAGE,
@@ -113,6 +114,18 @@ final class Realize {
     rewriter.keep(op);
     restore.forEach(Runnable::run);
     decisions.add(args.build());
+  }
+
+  /** A copy lies as the collective moves it: as the result does, or in rows one behind the other. */
+  private static TensorType stagedType(Collective collective, int index) {
+    var operand = collective.operands().get(index).tensor();
+    var type =
+        switch (collective.kind()) {
+          case ALL_REDUCE, BROADCAST ->
+              operand.withStrides(collective.results().get(index).tensor().strides());
+          case ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, CUSTOM -> operand.contiguous();
+        };
+    return type.withSpace(MemorySpace.ANY);
   }
 
   private ArgDecision decide(Slot slot, boolean staged, boolean differs, boolean result, int k) {

@@ -114,10 +114,10 @@ final class Slots {
         signature);
   }
 
-  /** An all_reduce may take any dense layout, if the result has the same; others move rows. */
+  /** What treats elements one by one takes any dense layout, if the result has it; others move rows. */
   private static boolean movesAsItLies(Collective collective, int index) {
     var operand = collective.operands().get(index).tensor();
-    if (collective.kind() == Kind.ALL_REDUCE) {
+    if (collective.kind() == Kind.ALL_REDUCE || collective.kind() == Kind.BROADCAST) {
       var result = collective.results().get(index).tensor();
       return operand.isDense()
           && (operand.strides().equals(result.strides())

@@ -1,17 +1,15 @@
-package dev.symplan.planner.pass;
+package dev.symplan.planner;
 
 import com.google.common.hash.Hasher;
 import com.google.common.hash.Hashing;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.ProcessGroup;
-import dev.symplan.planner.CollectivePlan;
-import dev.symplan.planner.RankPlan;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 
 /** The fingerprint of what the ranks of a plan must agree on. */
-public final class Digest {
-  private Digest() {}
+public final class PlanDigest {
+  private PlanDigest() {}
 
   /** {@return SHA-256, in lower-case hexadecimal} */
   public static String of(

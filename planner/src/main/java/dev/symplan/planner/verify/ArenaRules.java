@@ -1,0 +1,109 @@
+package dev.symplan.planner.verify;
+
+import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaSize;
+import dev.symplan.planner.Buffer;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.verify.Violation.Rule;
+import java.util.List;
+
+/** {@link Rule#PLACEMENT} of buffers in their arenas, and the sizes of the arenas. */
+final class ArenaRules {
+  private final Plan plan;
+  private final Findings findings;
+
+  private ArenaRules(Plan plan, Findings findings) {
+    this.plan = plan;
+    this.findings = findings;
+  }
+
+  static void check(Plan plan, List<RankFacts> ranks, Findings findings) {
+    var rules = new ArenaRules(plan, findings);
+    long symmetricEnd = 0;
+    for (var facts : ranks) {
+      long localEnd = 0;
+      for (var buffer : facts.plan.buffers()) {
+        switch (buffer.arena()) {
+          case SYMMETRIC -> {
+            rules.checkInside(facts, buffer, plan.symmetric());
+            symmetricEnd = buffer.symmetric() ? Math.max(symmetricEnd, end(buffer)) : symmetricEnd;
+          }
+          case LOCAL -> {
+            rules.checkInside(facts, buffer, facts.plan.local());
+            localEnd = Math.max(localEnd, end(buffer));
+          }
+          case EXTERNAL_INPUT, EXTERNAL_OUTPUT -> {}
+        }
+      }
+      rules.checkSize("local", facts.rank(), facts.plan.local(), localEnd);
+    }
+    rules.checkSize("symmetric", -1, plan.symmetric(), symmetricEnd);
+    if (ranks.size() == 1) {
+      rules.checkBound(ranks.getFirst());
+    }
+  }
+
+  /** The end of a buffer; the arena's size where adding overflows, which is outside anyway. */
+  private static long end(Buffer buffer) {
+    if (buffer.bytes() == 0) {
+      return 0;
+    }
+    return buffer.end() < 0 || buffer.end() > Long.MAX_VALUE - Buffer.ALIGNMENT
+        ? Long.MAX_VALUE / 2
+        : aligned(buffer.end());
+  }
+
+  private static long aligned(long bytes) {
+    return (bytes + Buffer.ALIGNMENT - 1) / Buffer.ALIGNMENT * Buffer.ALIGNMENT;
+  }
+
+  private void checkInside(RankFacts facts, Buffer buffer, ArenaSize arena) {
+    if (buffer.bytes() > arena.bytes() || buffer.offset() > arena.bytes() - buffer.bytes()) {
+      findings.add(
+          Rule.PLACEMENT,
+          facts.rank(),
+          "the buffer %s of %d bytes at %d reaches outside the %s arena of %d"
+              .formatted(
+                  buffer.name(),
+                  buffer.bytes(),
+                  buffer.offset(),
+                  buffer.arena().text(),
+                  arena.bytes()));
+    }
+  }
+
+  private void checkSize(String name, int rank, ArenaSize arena, long end) {
+    if (arena.bytes() != end) {
+      findings.add(
+          Rule.PLACEMENT,
+          rank,
+          "the %s arena has %d bytes, but its buffers end at %d"
+              .formatted(name, arena.bytes(), end));
+    }
+  }
+
+  /** With one graph for all ranks, the bound is the most that is alive at once. */
+  private void checkBound(RankFacts facts) {
+    int end = facts.plan.steps().size();
+    var change = new long[end + 3];
+    for (var buffer : facts.plan.buffers()) {
+      if (buffer.arena() == Arena.SYMMETRIC && buffer.symmetric() && buffer.last() <= end) {
+        long bytes = Math.min(buffer.bytes(), Long.MAX_VALUE / 2);
+        change[buffer.first() + 1] += aligned(bytes);
+        change[buffer.last() + 2] -= aligned(bytes);
+      }
+    }
+    long live = 0;
+    long most = 0;
+    for (long delta : change) {
+      live += delta;
+      most = Math.max(most, live);
+    }
+    if (plan.symmetric().bound() != most) {
+      findings.add(
+          Rule.LIFETIME,
+          "the symmetric arena's bound is said to be %d bytes, but %d are alive at once"
+              .formatted(plan.symmetric().bound(), most));
+    }
+  }
+}

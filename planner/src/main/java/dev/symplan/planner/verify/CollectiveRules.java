@@ -1,0 +1,378 @@
+package dev.symplan.planner.verify;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.Op;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.OpTrait;
+import dev.symplan.planner.ArgDecision;
+import dev.symplan.planner.ArgDecision.Realization;
+import dev.symplan.planner.CollectivePlan;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.Stream;
+import dev.symplan.planner.Target;
+import dev.symplan.planner.Variant;
+import dev.symplan.planner.Verdict;
+import dev.symplan.planner.verify.Violation.Rule;
+import java.util.ArrayList;
+import java.util.BitSet;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Objects;
+
+/**
+ * {@link Rule#REALIZATION}: the plan's collectives are the graph's, their variants work on the target,
+ * and each tensor is where, and as, its variant needs it.
+ */
+final class CollectiveRules {
+  /** What the vector loads and stores of kernels and copy engines need. */
+  private static final int VECTOR = 16;
+
+  private static final int NCCL_WINDOWS = 22700;
+
+  private final Plan plan;
+  private final RankFacts facts;
+  private final Findings findings;
+  private final BitSet staged = new BitSet();
+  private final BitSet demanded = new BitSet();
+
+  private CollectiveRules(Plan plan, RankFacts facts, Findings findings) {
+    this.plan = plan;
+    this.facts = facts;
+    this.findings = findings;
+  }
+
+  static void check(Plan plan, RankFacts facts, Findings findings) {
+    new CollectiveRules(plan, facts, findings).check();
+  }
+
+  /** {@return whether the variant works on an operand, or result, in symmetric memory only} */
+  static boolean needsSymmetric(CollectivePlan collective, boolean result) {
+    if (collective.variant() == Variant.CUSTOM) {
+      return true;
+    }
+    return result
+        ? collective.variant().needsSymmetricResult(collective.kind())
+        : collective.variant().needsSymmetricOperand(collective.kind());
+  }
+
+  private void wrong(int k, String message) {
+    findings.add(
+        Rule.REALIZATION,
+        facts.rank(),
+        "collective %d (%s) %s"
+            .formatted(k, facts.text(facts.plan.collectives().get(k).op()), message));
+  }
+
+  private void check() {
+    for (int op = 0; op < facts.plan.graph().ops().size(); op++) {
+      if (isStage(op)) {
+        for (int value : facts.reads(op)) {
+          staged.set(facts.storageOf(value));
+        }
+      }
+    }
+    checkComplete();
+    for (int k = 0; k < facts.plan.collectives().size(); k++) {
+      var collective = facts.plan.collectives().get(k);
+      if (checkSame(k, collective)) {
+        checkTarget(k, collective);
+        checkTensors(k, collective);
+        checkVerdicts(k, collective);
+        checkArgs(k, collective);
+      }
+    }
+    checkDemand();
+  }
+
+  private boolean isStage(int op) {
+    return facts.op(op).def().name().toString().equals("symplan::stage");
+  }
+
+  private static boolean isCollective(Op op) {
+    return op.def().collective().isPresent() && !op.def().has(OpTrait.WAIT);
+  }
+
+  /** The plan's list is the graph's collectives, in its order. */
+  private void checkComplete() {
+    var expected = new ArrayList<Integer>();
+    for (int op = 0; op < facts.plan.graph().ops().size(); op++) {
+      if (isCollective(facts.op(op))) {
+        expected.add(op);
+      }
+    }
+    var listed = facts.plan.collectives().stream().map(CollectivePlan::op).toList();
+    if (!expected.equals(listed)) {
+      findings.add(
+          Rule.REALIZATION,
+          facts.rank(),
+          "the graph's collectives are the ops %s, the plan's are %s".formatted(expected, listed));
+    }
+  }
+
+  private boolean checkSame(int k, CollectivePlan collective) {
+    var op = facts.op(collective.op());
+    if (!isCollective(op)) {
+      wrong(k, "is no collective");
+      return false;
+    }
+    int before = findings.count();
+    var spec = op.def().collective().orElseThrow();
+    same(k, "kind", collective.kind(), spec.kind());
+    same(k, "group", collective.group(), text(op, spec.group()));
+    same(k, "reduction", collective.reduceOp(), spec.reduceOp().map(p -> text(op, p)).orElse(""));
+    long root =
+        spec.kind() == Kind.BROADCAST
+                && op.def().schema().hasParam("src")
+                && op.arg("src") instanceof Arg.Int(long src)
+            ? src
+            : -1;
+    same(k, "root", (long) collective.root(), root);
+    same(k, "operands", collective.operands(), operands(op));
+    same(k, "results", collective.results(), results(op));
+    if (spec.kind() == Kind.BROADCAST && (root < 0 || root >= groupSize(collective))) {
+      wrong(k, "has root %d in a group of %d".formatted(root, groupSize(collective)));
+    }
+    if (spec.kind() != Kind.CUSTOM
+        && (op.def().schema().mutates()
+            || collective.operands().size() != collective.results().size())) {
+      wrong(k, "is not functional: it has not one fresh result for each operand");
+    }
+    return findings.count() == before;
+  }
+
+  private void same(int k, String what, Object planned, Object graph) {
+    if (!Objects.equals(planned, graph)) {
+      wrong(k, "has %s %s in the plan, but %s in the graph".formatted(what, planned, graph));
+    }
+  }
+
+  private static String text(Op op, String param) {
+    return op.arg(param) instanceof Arg.Str(String text) ? text : "";
+  }
+
+  private static ImmutableList<Integer> operands(Op op) {
+    var spec = op.def().collective().orElseThrow();
+    var ids = ImmutableList.<Integer>builder();
+    var params =
+        spec.kind() == Kind.CUSTOM
+            ? op.def().symmMemArgs()
+            : ImmutableList.of(spec.operand());
+    for (var param : params) {
+      op.arg(param).forEachValue(value -> ids.add(value.id()));
+    }
+    return ids.build();
+  }
+
+  private static ImmutableList<Integer> results(Op op) {
+    boolean custom = op.def().collective().orElseThrow().kind() == Kind.CUSTOM;
+    var schema = op.def().schema().results();
+    var registered = op.def().symmMemResults();
+    var ids = ImmutableList.<Integer>builder();
+    for (int i = 0; i < op.results().size(); i++) {
+      boolean named =
+          i < schema.size()
+              && (registered.contains(Integer.toString(i))
+                  || registered.contains(schema.get(i).name()));
+      if (!custom || (named && op.results().get(i).isTensor())) {
+        ids.add(op.results().get(i).id());
+      }
+    }
+    return ids.build();
+  }
+
+  private int groupSize(CollectivePlan collective) {
+    return plan.group(collective.group()).size();
+  }
+
+  /** What the hardware and the library of the target must have. */
+  private void checkTarget(int k, CollectivePlan collective) {
+    var variant = collective.variant();
+    Target target = plan.target();
+    int size = groupSize(collective);
+    if (variant != Variant.CUSTOM && (size == 1) != (variant == Variant.LOCAL)) {
+      wrong(k, "is %s in a group of %d".formatted(variant.text(), size));
+    }
+    boolean peers =
+        variant != Variant.CUSTOM && variant != Variant.NCCL && variant != Variant.LOCAL;
+    if (peers && size > target.gpus()) {
+      wrong(
+          k,
+          "is %s for %d ranks, but on %s %d reach each other"
+              .formatted(variant.text(), size, target.name(), target.gpus()));
+    }
+    if (variant == Variant.MULTIMEM && !target.multicast()) {
+      wrong(k, "is multimem, but %s has no multicast".formatted(target.name()));
+    }
+    if (variant == Variant.MULTIMEM
+        && !collective.reduceOp().isEmpty()
+        && !collective.reduceOp().equals("sum")) {
+      wrong(k, "is multimem, but the switch does not " + collective.reduceOp());
+    }
+    if (variant == Variant.COPY_ENGINE && !target.copyEngines()) {
+      wrong(k, "is copy_engine, but on %s none reaches peers".formatted(target.name()));
+    }
+    if (variant == Variant.NCCL_SYMM && target.nccl() < NCCL_WINDOWS) {
+      wrong(k, "is nccl_symm, but the NCCL of %s has no windows".formatted(target.name()));
+    }
+    if (collective.isAsync()
+        && (collective.stream() == Stream.COPY) != (variant == Variant.COPY_ENGINE)) {
+      wrong(k, "is %s on the %s stream".formatted(variant.text(), collective.stream().text()));
+    }
+    if (collective.isAsync() && variant == Variant.CUSTOM) {
+      wrong(k, "is an op of its own library's, which runs on the compute stream only");
+    }
+  }
+
+  private void checkTensors(int k, CollectivePlan collective) {
+    for (int i = 0; i < collective.operands().size(); i++) {
+      var operand = facts.value(collective.operands().get(i));
+      checkPlace(k, collective, operand, false);
+      if (collective.kind() == Kind.ALL_REDUCE || collective.kind() == Kind.BROADCAST) {
+        var result = facts.value(collective.results().get(i));
+        if (!movesAsOne(operand.tensor(), result.tensor())) {
+          wrong(k, "has %s, but its result is laid out as %s".formatted(operand, result));
+        }
+      } else {
+        checkContiguous(k, operand);
+      }
+    }
+    for (int id : collective.results()) {
+      checkPlace(k, collective, facts.value(id), true);
+      if (collective.kind() != Kind.ALL_REDUCE && collective.kind() != Kind.BROADCAST) {
+        checkContiguous(k, facts.value(id));
+      }
+    }
+  }
+
+  /** What treats elements one by one may have any layout without gaps, if the result has it too. */
+  private static boolean movesAsOne(TensorType operand, TensorType result) {
+    return operand.isDense()
+        && operand.sizes().equals(result.sizes())
+        && operand.dtype() == result.dtype()
+        && (operand.strides().equals(result.strides())
+            || (operand.isContiguous() && result.isContiguous()));
+  }
+
+  private void checkContiguous(int k, Value value) {
+    if (!value.tensor().isContiguous()) {
+      wrong(k, "moves %s, whose rows do not lie one behind the other".formatted(value));
+    }
+  }
+
+  private void checkPlace(int k, CollectivePlan collective, Value value, boolean result) {
+    if (!needsSymmetric(collective, result)) {
+      return;
+    }
+    int index = facts.plan.placements().get(value.id()).buffer();
+    demanded.set(index);
+    var verb = result ? "writes" : "reads";
+    if (!facts.plan.buffers().get(index).symmetric()) {
+      wrong(
+          k,
+          "%s %s of every rank as %s, but it is at %s, not in symmetric memory"
+              .formatted(
+                  verb, value.name(), collective.variant().text(), facts.place(value.id())));
+    } else if (facts.begin(value.id()) % VECTOR != 0) {
+      wrong(
+          k,
+          "%s %s at %s, no multiple of %d bytes"
+              .formatted(verb, value.name(), facts.place(value.id()), VECTOR));
+    }
+  }
+
+  private void checkVerdicts(int k, CollectivePlan collective) {
+    var variants = new HashSet<Variant>();
+    var chosen = new ArrayList<Variant>();
+    for (Verdict verdict : collective.verdicts()) {
+      if (!variants.add(verdict.variant()) || !verdict.variant().implementsKind(collective.kind())) {
+        wrong(k, "has a verdict too many, on " + verdict.variant().text());
+      }
+      if (verdict.chosen()) {
+        chosen.add(verdict.variant());
+      }
+    }
+    for (var variant : Variant.values()) {
+      if (variant.implementsKind(collective.kind()) && !variants.contains(variant)) {
+        wrong(k, "has no verdict on " + variant.text());
+      }
+    }
+    if (!chosen.equals(List.of(collective.variant()))) {
+      wrong(
+          k,
+          "is %s, but the verdicts choose %s"
+              .formatted(
+                  collective.variant().text(), chosen.stream().map(Variant::text).toList()));
+    }
+  }
+
+  private void checkArgs(int k, CollectivePlan collective) {
+    int operands = collective.operands().size();
+    int count = operands + collective.results().size();
+    if (collective.args().size() != count) {
+      wrong(k, "has %d tensors, but %d decisions".formatted(count, collective.args().size()));
+      return;
+    }
+    for (int i = 0; i < count; i++) {
+      boolean result = i >= operands;
+      int id = result ? collective.results().get(i - operands) : collective.operands().get(i);
+      checkArg(k, collective, facts.value(id), result, collective.args().get(i));
+    }
+  }
+
+  private void checkArg(
+      int k, CollectivePlan collective, Value value, boolean result, ArgDecision decision) {
+    if (decision.result() != result || decision.bytes() != value.tensor().bytes()) {
+      wrong(k, "has a decision on %s that speaks of another tensor".formatted(value.name()));
+      return;
+    }
+    boolean needed = needsSymmetric(collective, result);
+    boolean copied =
+        result
+            ? staged.get(facts.storageOf(value.id()))
+            : facts.opOf(value.id()) >= 0 && isStage(facts.opOf(value.id()));
+    boolean fits =
+        switch (decision.realization()) {
+          case ZERO_COPY -> needed;
+          case NOT_NEEDED -> !needed;
+          case STAGED -> copied;
+        };
+    if (!fits) {
+      wrong(
+          k,
+          "has %s %s, but %s"
+              .formatted(
+                  value.name(),
+                  decision.realization().text(),
+                  decision.realization() == Realization.STAGED
+                      ? "no copy was put in"
+                      : collective.variant().text()
+                          + (needed ? " needs it symmetric" : " takes it anywhere")));
+    }
+  }
+
+  /** A symmetric buffer takes room on every rank; something must ask for it. */
+  private void checkDemand() {
+    for (var input : facts.plan.graph().inputs()) {
+      note(input);
+    }
+    facts.plan.graph().outputs().forEach(output -> output.forEachValue(this::note));
+    for (int i = 0; i < facts.plan.buffers().size(); i++) {
+      if (facts.plan.buffers().get(i).symmetric() && !demanded.get(i)) {
+        findings.add(
+            Rule.REALIZATION,
+            facts.rank(),
+            "nothing asks for the buffer %s to be symmetric"
+                .formatted(facts.plan.buffers().get(i).name()));
+      }
+    }
+  }
+
+  private void note(Value value) {
+    if (value.isTensor()) {
+      demanded.set(facts.plan.placements().get(value.id()).buffer());
+    }
+  }
+}

@@ -1,0 +1,41 @@
+package dev.symplan.planner.verify;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.planner.verify.Violation.Rule;
+import java.util.ArrayList;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+
+/** Collects violations; of one rule no more than a person reads. */
+final class Findings {
+  private static final int PER_RULE = 20;
+
+  private final List<Violation> violations = new ArrayList<>();
+  private final Map<Rule, Integer> counts = new EnumMap<>(Rule.class);
+
+  /** Adds a violation of the plan as a whole. */
+  void add(Rule rule, String message) {
+    add(rule, -1, -1, message, ImmutableList.of());
+  }
+
+  /** Adds a violation of a rank's plan that no single step commits. */
+  void add(Rule rule, int rank, String message) {
+    add(rule, rank, -1, message, ImmutableList.of());
+  }
+
+  void add(Rule rule, int rank, int step, String message, List<String> trace) {
+    if (counts.merge(rule, 1, Integer::sum) <= PER_RULE) {
+      violations.add(new Violation(rule, rank, step, message, ImmutableList.copyOf(trace)));
+    }
+  }
+
+  /** {@return the number of violations up to now, those beyond what is kept included} */
+  int count() {
+    return counts.values().stream().mapToInt(n -> n).sum();
+  }
+
+  ImmutableList<Violation> violations() {
+    return ImmutableList.copyOf(violations);
+  }
+}

@@ -1,0 +1,169 @@
+package dev.symplan.planner.verify;
+
+import dev.symplan.ir.Op;
+import dev.symplan.ir.op.OpTrait;
+import dev.symplan.planner.CollectivePlan;
+import dev.symplan.planner.verify.Violation.Rule;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+
+/**
+ * {@link Rule#OVERWRITTEN} within one op: a result lies apart from the operands and the other
+ * results, unless each element is read before it is written. That is so for an elementwise op whose
+ * operand has the result's layout and place, and for a collective that its variant can do in place.
+ */
+final class InPlaceRules {
+  private record Use(int value, boolean result) {}
+
+  private final RankFacts facts;
+  private final Findings findings;
+
+  private InPlaceRules(RankFacts facts, Findings findings) {
+    this.facts = facts;
+    this.findings = findings;
+  }
+
+  static void check(RankFacts facts, Findings findings) {
+    var rules = new InPlaceRules(facts, findings);
+    for (int op = 0; op < facts.plan.graph().ops().size(); op++) {
+      if (facts.fresh(op).length > 0) {
+        int k = facts.collectiveOf(op);
+        if (k >= 0) {
+          rules.collective(op, facts.plan.collectives().get(k));
+        } else {
+          rules.compute(op);
+        }
+      }
+    }
+  }
+
+  private void compute(int op) {
+    var uses = new ArrayList<Use>();
+    var fresh = facts.fresh(op);
+    boolean elementwise = facts.op(op).def().has(OpTrait.ELEMENTWISE) && fresh.length == 1;
+    for (int operand : facts.reads(op)) {
+      if (!(elementwise && sameElements(operand, fresh[0]))) {
+        uses.add(new Use(operand, false));
+      }
+    }
+    for (int result : fresh) {
+      uses.add(new Use(result, true));
+    }
+    checkApart(op, uses);
+  }
+
+  private boolean sameElements(int operand, int result) {
+    var from = facts.value(operand).tensor();
+    var to = facts.value(result).tensor();
+    return facts.space(operand) == facts.space(result)
+        && facts.begin(operand) == facts.begin(result)
+        && from.sizes().equals(to.sizes())
+        && from.strides().equals(to.strides())
+        && from.dtype().bytes() == to.dtype().bytes()
+        && from.isDense();
+  }
+
+  private void collective(int op, CollectivePlan collective) {
+    int same = 0;
+    int count = Math.min(collective.operands().size(), collective.results().size());
+    var uses = new ArrayList<Use>();
+    for (int operand : facts.reads(op)) {
+      int i = collective.operands().indexOf(operand);
+      boolean inPlace = i >= 0 && i < count && samePlace(operand, collective.results().get(i));
+      same += inPlace ? 1 : 0;
+      if (!inPlace || !collective.inPlace()) {
+        uses.add(new Use(operand, false));
+      }
+    }
+    for (int result : facts.fresh(op)) {
+      uses.add(new Use(result, true));
+    }
+    boolean all = count > 0 && same == collective.operands().size();
+    if (all != collective.inPlace()) {
+      wrong(
+          Rule.REALIZATION,
+          "%s is said to be %s, but %s"
+              .formatted(
+                  facts.text(op),
+                  collective.inPlace() ? "in place" : "out of place",
+                  all ? "each result lies where its operand does" : placesText(collective)));
+    }
+    if (collective.inPlace() && !collective.variant().allowsInPlace(collective.kind())) {
+      wrong(
+          Rule.OVERWRITTEN,
+          "%s is in place, which %s cannot do"
+              .formatted(facts.text(op), collective.variant().text()));
+    }
+    checkApart(op, uses);
+  }
+
+  private String placesText(CollectivePlan collective) {
+    for (int i = 0;
+        i < Math.min(collective.operands().size(), collective.results().size());
+        i++) {
+      int operand = collective.operands().get(i);
+      int result = collective.results().get(i);
+      if (!samePlace(operand, result)) {
+        return "%s is at %s and %s at %s"
+            .formatted(
+                facts.value(operand).name(),
+                facts.place(operand),
+                facts.value(result).name(),
+                facts.place(result));
+      }
+    }
+    return "it has not one result for each operand";
+  }
+
+  private boolean samePlace(int operand, int result) {
+    long bytes = facts.end(operand) - facts.begin(operand);
+    if (bytes == 0 && facts.end(result) == facts.begin(result)) {
+      return facts.plan.placements().get(operand).equals(facts.plan.placements().get(result));
+    }
+    return facts.space(operand) == facts.space(result)
+        && facts.begin(operand) == facts.begin(result)
+        && facts.end(operand) == facts.end(result);
+  }
+
+  /** Sweeps over the ranges, so that coalesced collectives of many tensors stay cheap. */
+  private void checkApart(int op, List<Use> uses) {
+    uses.removeIf(use -> facts.begin(use.value()) == facts.end(use.value()));
+    uses.sort(
+        Comparator.comparingInt((Use use) -> facts.space(use.value()))
+            .thenComparingLong(use -> facts.begin(use.value())));
+    Use furthest = null;
+    Use furthestResult = null;
+    for (var use : uses) {
+      var before = use.result() ? furthest : furthestResult;
+      if (before != null && facts.overlap(before.value(), use.value())) {
+        var result = use.result() ? use : before;
+        var other = use.result() ? before : use;
+        wrong(
+            Rule.OVERWRITTEN,
+            "%s writes %s at %s over its %s %s at %s"
+                .formatted(
+                    facts.text(op),
+                    facts.value(result.value()).name(),
+                    facts.place(result.value()),
+                    other.result() ? "result" : "operand",
+                    facts.value(other.value()).name(),
+                    facts.place(other.value())));
+      }
+      furthest = further(furthest, use);
+      furthestResult = use.result() ? further(furthestResult, use) : furthestResult;
+    }
+  }
+
+  private Use further(Use a, Use b) {
+    return a == null
+            || facts.space(a.value()) != facts.space(b.value())
+            || facts.end(a.value()) < facts.end(b.value())
+        ? b
+        : a;
+  }
+
+  private void wrong(Rule rule, String message) {
+    findings.add(rule, facts.rank(), message);
+  }
+}

@@ -1,0 +1,294 @@
+package dev.symplan.planner.verify;
+
+import dev.symplan.ir.Value;
+import dev.symplan.planner.Step;
+import dev.symplan.planner.verify.Violation.Rule;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * {@link Rule#OVERWRITTEN} and {@link Rule#RACE}: carries out the steps of a rank on maps of its
+ * memory. A read must find each byte as the graph's order left it. From the start of a side-stream
+ * collective to its join, nothing else may write what it reads or touch what it writes.
+ *
+ * <p>A tensor with gaps counts with its gaps: nothing else may lie there while it lives.
+ */
+final class MemoryRun {
+  private final RankFacts facts;
+  private final Findings findings;
+  private final ByteMap[] spaces;
+  private final int[] stepOfOp;
+  private final int[] joinOf;
+
+  /** By storage, the ops that write into it after its definition, in the graph's order. */
+  private final Map<Integer, List<Integer>> mutators = new HashMap<>();
+
+  private final Map<Integer, Integer> mutations = new HashMap<>();
+
+  private MemoryRun(RankFacts facts, Findings findings) {
+    this.facts = facts;
+    this.findings = findings;
+    this.spaces = new ByteMap[facts.spaceCount()];
+    Arrays.setAll(spaces, i -> new ByteMap());
+    this.stepOfOp = new int[facts.plan.graph().ops().size()];
+    Arrays.fill(stepOfOp, -1);
+    this.joinOf = new int[facts.plan.collectives().size()];
+  }
+
+  static void check(RankFacts facts, Findings findings) {
+    new MemoryRun(facts, findings).run();
+  }
+
+  private void run() {
+    var steps = facts.plan.steps();
+    for (int op = 0; op < stepOfOp.length; op++) {
+      for (int value : facts.mutated(op)) {
+        var list = mutators.computeIfAbsent(facts.storageOf(value), s -> new ArrayList<>());
+        if (list.isEmpty() || list.getLast() != op) {
+          list.add(op);
+        }
+      }
+    }
+    for (int s = 0; s < steps.size(); s++) {
+      if (steps.get(s) instanceof Step.Join(int k)) {
+        joinOf[k] = s;
+      }
+    }
+    facts.plan.graph().inputs().forEach(this::bring);
+    for (int s = 0; s < steps.size(); s++) {
+      switch (steps.get(s)) {
+        case Step.Compute(int op) -> carryOut(s, op, -1);
+        case Step.Start(int k) -> start(s, k);
+        case Step.Join(int k) -> join(k);
+      }
+    }
+    finish();
+  }
+
+  /** An input's data is there from the start. */
+  private void bring(Value input) {
+    if (!input.isTensor() || input.tensor().storageBytes() == 0) {
+      return;
+    }
+    var space = spaces[facts.space(input.id())];
+    long begin = facts.begin(input.id());
+    long end = facts.end(input.id());
+    space.visit(
+        begin,
+        end,
+        segment ->
+            wrong(
+                Rule.OVERWRITTEN,
+                -1,
+                "the inputs %s and %s both lie at %s"
+                    .formatted(
+                        facts.storage(segment.storage()).name(),
+                        input.name(),
+                        facts.place(input.id()))));
+    space.write(begin, end, facts.storageOf(input.id()), -1);
+  }
+
+  private void carryOut(int step, int op, int collective) {
+    stepOfOp[op] = step;
+    for (int value : facts.reads(op)) {
+      read(value, step, collective, "reads");
+      checkVersion(value, step, op);
+    }
+    var changed = new HashSet<Integer>();
+    for (int value : facts.mutated(op)) {
+      write(value, step, collective);
+      if (changed.add(facts.storageOf(value))) {
+        mutations.merge(facts.storageOf(value), 1, Integer::sum);
+      }
+    }
+    for (int value : facts.fresh(op)) {
+      write(value, step, collective);
+    }
+  }
+
+  private void start(int step, int k) {
+    var collective = facts.plan.collectives().get(k);
+    carryOut(step, collective.op(), k);
+    if (collective.isAsync()) {
+      for (int value : facts.reads(collective.op())) {
+        lock(value, k, false);
+      }
+      for (int value : facts.mutated(collective.op())) {
+        lock(value, k, true);
+      }
+      for (int value : facts.fresh(collective.op())) {
+        lock(value, k, true);
+      }
+    }
+  }
+
+  private void lock(int value, int k, boolean write) {
+    if (facts.begin(value) < facts.end(value)) {
+      spaces[facts.space(value)].lock(facts.begin(value), facts.end(value), k, write);
+    }
+  }
+
+  private void join(int k) {
+    int op = facts.plan.collectives().get(k).op();
+    for (int value : facts.reads(op)) {
+      spaces[facts.space(value)].unlock(facts.begin(value), facts.end(value), k);
+    }
+    for (int value : facts.fresh(op)) {
+      spaces[facts.space(value)].unlock(facts.begin(value), facts.end(value), k);
+    }
+  }
+
+  /** Outputs are what the graph made them, inputs what the caller and the graph made them. */
+  private void finish() {
+    int end = facts.plan.steps().size();
+    var kept = new LinkedHashSet<Integer>();
+    facts.plan.graph().outputs().forEach(out -> out.forEachValue(v -> kept.add(v.id())));
+    facts.plan.graph().inputs().forEach(input -> kept.add(input.id()));
+    for (int value : kept) {
+      if (facts.value(value).isTensor()) {
+        read(value, end, -1, "finds");
+      }
+    }
+  }
+
+  private void read(int value, int step, int self, String verb) {
+    int storage = facts.storageOf(value);
+    long begin = facts.begin(value);
+    long end = facts.end(value);
+    if (begin == end) {
+      return;
+    }
+    long gap =
+        spaces[facts.space(value)].visit(
+            begin,
+            end,
+            segment -> {
+              if (segment.storage() != storage) {
+                overwritten(value, step, segment, verb);
+              } else if (segment.owner() >= 0 && segment.owner() != self) {
+                race(value, step, segment.owner(), verb, "writes");
+              }
+            });
+    if (gap < end) {
+      wrong(
+          Rule.OVERWRITTEN,
+          step,
+          "%s %s %s at %s, where nothing was written"
+              .formatted(
+                  facts.stepText(step),
+                  verb,
+                  facts.value(value).name(),
+                  facts.place(facts.space(value), gap)),
+          definition(storage));
+    }
+  }
+
+  private void overwritten(int value, int step, ByteMap.Segment segment, String verb) {
+    var found = facts.storage(segment.storage()).name();
+    var wanted = facts.value(value).name();
+    wrong(
+        Rule.OVERWRITTEN,
+        step,
+        "%s %s %s at %s, but %s wrote %s there"
+            .formatted(
+                facts.stepText(step),
+                verb,
+                wanted,
+                facts.place(value),
+                facts.stepText(segment.writer()),
+                found),
+        definition(facts.storageOf(value)),
+        facts.stepText(segment.writer()) + " writes " + found,
+        facts.stepText(step) + " " + verb + " " + wanted);
+  }
+
+  private String definition(int storage) {
+    var value = facts.storage(storage);
+    int op = facts.definedBy(storage);
+    return "%s writes %s at %s"
+        .formatted(
+            facts.stepText(op < 0 ? -1 : stepOfOp[op]), value.name(), facts.place(value.id()));
+  }
+
+  private void write(int value, int step, int self) {
+    long begin = facts.begin(value);
+    long end = facts.end(value);
+    if (begin == end) {
+      return;
+    }
+    var space = spaces[facts.space(value)];
+    space.visit(
+        begin,
+        end,
+        segment -> {
+          if (segment.owner() >= 0 && segment.owner() != self) {
+            race(value, step, segment.owner(), "writes", "writes");
+          }
+          for (int reader : segment.readers()) {
+            if (reader != self) {
+              race(value, step, reader, "writes", "reads");
+            }
+          }
+        });
+    space.write(begin, end, facts.storageOf(value), step);
+  }
+
+  private void race(int value, int step, int k, String verb, String others) {
+    int start = stepOfOp[facts.plan.collectives().get(k).op()];
+    var name = facts.value(value).name();
+    wrong(
+        Rule.RACE,
+        step,
+        "%s %s %s at %s, which %s still %s until step %d"
+            .formatted(
+                facts.stepText(step),
+                verb,
+                name,
+                facts.place(value),
+                facts.stepText(start),
+                others,
+                joinOf[k]),
+        facts.stepText(start) + " " + others + " there",
+        facts.stepText(step) + " " + verb + " " + name,
+        facts.stepText(joinOf[k]) + " would be the first to know that it is finished");
+  }
+
+  /** The graph's order decides what a reader of memory that several ops write must find. */
+  private void checkVersion(int value, int step, int op) {
+    int storage = facts.storageOf(value);
+    var writers = mutators.get(storage);
+    if (writers == null) {
+      return;
+    }
+    int expected = 0;
+    while (expected < writers.size() && writers.get(expected) < op) {
+      expected++;
+    }
+    int applied = mutations.getOrDefault(storage, 0);
+    if (applied != expected) {
+      int culprit = writers.get(Math.min(applied, expected));
+      wrong(
+          Rule.OVERWRITTEN,
+          step,
+          "%s reads %s, which %s must change %s, but changes %s"
+              .formatted(
+                  facts.stepText(step),
+                  facts.value(value).name(),
+                  facts.text(culprit),
+                  applied > expected ? "later" : "before",
+                  applied > expected ? "before" : "later"),
+          definition(storage),
+          facts.stepText(step) + " reads " + facts.value(value).name());
+    }
+  }
+
+  private void wrong(Rule rule, int step, String message, String... trace) {
+    int at = step == facts.plan.steps().size() ? -1 : step;
+    findings.add(rule, facts.rank(), at, message, List.of(trace));
+  }
+}

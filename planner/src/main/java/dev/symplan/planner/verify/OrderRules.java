@@ -1,0 +1,142 @@
+package dev.symplan.planner.verify;
+
+import dev.symplan.planner.Step;
+import dev.symplan.planner.verify.Violation.Rule;
+import java.util.Arrays;
+import java.util.List;
+
+/** {@link Rule#ORDER}: every op runs once, after its operands; every side-stream start is joined. */
+final class OrderRules {
+  private final RankFacts facts;
+  private final Findings findings;
+  private final int[] stepOfOp;
+  private final int[] start;
+  private final int[] join;
+  private int nextStart;
+
+  private OrderRules(RankFacts facts, Findings findings) {
+    this.facts = facts;
+    this.findings = findings;
+    this.stepOfOp = new int[facts.plan.graph().ops().size()];
+    this.start = new int[facts.plan.collectives().size()];
+    this.join = new int[start.length];
+    Arrays.fill(stepOfOp, -1);
+    Arrays.fill(start, -1);
+    Arrays.fill(join, -1);
+  }
+
+  static void check(RankFacts facts, Findings findings) {
+    new OrderRules(facts, findings).check();
+  }
+
+  private void wrong(int step, String message, int... others) {
+    findings.add(
+        Rule.ORDER,
+        facts.rank(),
+        step,
+        message,
+        Arrays.stream(others).mapToObj(facts::stepText).toList());
+  }
+
+  private void check() {
+    var steps = facts.plan.steps();
+    for (int s = 0; s < steps.size(); s++) {
+      switch (steps.get(s)) {
+        case Step.Compute(int op) -> compute(s, op);
+        case Step.Start(int k) -> start(s, k);
+        case Step.Join(int k) -> join(s, k);
+      }
+    }
+    for (int op = 0; op < stepOfOp.length; op++) {
+      if (facts.needsStep(op) && stepOfOp[op] < 0) {
+        wrong(-1, "no step carries out %s".formatted(facts.text(op)));
+      }
+    }
+    for (int k = 0; k < start.length; k++) {
+      if (start[k] >= 0 && join[k] < 0 && facts.plan.collectives().get(k).isAsync()) {
+        wrong(start[k], "nothing joins %s".formatted(facts.stepText(start[k])), start[k]);
+      }
+    }
+    for (var output : facts.plan.graph().outputs()) {
+      output.forEachValue(value -> checkReady(value.id(), steps.size(), "the end"));
+    }
+  }
+
+  private void compute(int step, int op) {
+    if (facts.collectiveOf(op) >= 0) {
+      wrong(step, "%s is a collective, but is not started as one".formatted(facts.stepText(step)));
+    } else if (!facts.mayHaveStep(op)) {
+      wrong(step, "%s does nothing at run time".formatted(facts.stepText(step)));
+    }
+    run(step, op);
+  }
+
+  private void start(int step, int k) {
+    int op = facts.plan.collectives().get(k).op();
+    if (start[k] >= 0) {
+      wrong(step, "%s is the second start".formatted(facts.stepText(step)), start[k], step);
+      return;
+    }
+    if (k != nextStart) {
+      wrong(
+          step,
+          "%s starts collective %d where the order that all ranks keep has collective %d"
+              .formatted(facts.stepText(step), k, nextStart));
+    }
+    nextStart = k + 1;
+    start[k] = step;
+    run(step, op);
+  }
+
+  private void join(int step, int k) {
+    if (!facts.plan.collectives().get(k).isAsync()) {
+      wrong(step, "%s joins what runs on the compute stream".formatted(facts.stepText(step)));
+    } else if (start[k] < 0) {
+      wrong(step, "%s comes before the start".formatted(facts.stepText(step)));
+    } else if (join[k] >= 0) {
+      wrong(step, "%s is the second join".formatted(facts.stepText(step)), join[k], step);
+    } else {
+      join[k] = step;
+    }
+  }
+
+  private void run(int step, int op) {
+    if (stepOfOp[op] >= 0) {
+      wrong(
+          step,
+          "%s carries out again what %s did"
+              .formatted(facts.stepText(step), facts.stepText(stepOfOp[op])),
+          stepOfOp[op],
+          step);
+      return;
+    }
+    stepOfOp[op] = step;
+    facts.op(op).forEachOperand(value -> checkReady(value.id(), step, facts.stepText(step)));
+  }
+
+  private void checkReady(int value, int step, String reader) {
+    // A view is there when its storage is; what has no step was known before.
+    int storage = facts.storageOf(value);
+    int op = storage >= 0 ? facts.definedBy(storage) : facts.opOf(value);
+    if (op < 0 || !facts.needsStep(op)) {
+      return;
+    }
+    var name = facts.value(value).name();
+    if (stepOfOp[op] < 0) {
+      wrong(
+          Math.min(step, facts.plan.steps().size() - 1),
+          "%s reads %s before %s has run".formatted(reader, name, facts.text(op)));
+      return;
+    }
+    int k = facts.collectiveOf(op);
+    if (k >= 0 && facts.plan.collectives().get(k).isAsync() && join[k] < 0) {
+      findings.add(
+          Rule.ORDER,
+          facts.rank(),
+          Math.min(step, facts.plan.steps().size() - 1),
+          "%s reads %s, which %s may not have finished: nothing joins it before"
+              .formatted(reader, name, facts.stepText(start[k])),
+          List.of(facts.stepText(start[k]), reader));
+    }
+  }
+}

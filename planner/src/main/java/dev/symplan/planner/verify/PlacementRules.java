@@ -1,0 +1,170 @@
+package dev.symplan.planner.verify;
+
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.Value;
+import dev.symplan.planner.Arena;
+import dev.symplan.planner.Buffer;
+import dev.symplan.planner.verify.Violation.Rule;
+import java.util.HashMap;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * {@link Rule#PLACEMENT} within one rank: views lie where their op says, values inside their buffers,
+ * buffers are as large as what they hold, and the caller's buffers are those of the signature.
+ */
+final class PlacementRules {
+  private final RankFacts facts;
+  private final Findings findings;
+  private final long[] bytes;
+  private final boolean[] used;
+
+  private PlacementRules(RankFacts facts, Findings findings) {
+    this.facts = facts;
+    this.findings = findings;
+    this.bytes = new long[facts.plan.buffers().size()];
+    this.used = new boolean[bytes.length];
+  }
+
+  static void check(RankFacts facts, Findings findings) {
+    new PlacementRules(facts, findings).check();
+  }
+
+  private void wrong(String message) {
+    findings.add(Rule.PLACEMENT, facts.rank(), message);
+  }
+
+  private void check() {
+    for (int id = 0; id < facts.plan.placements().size(); id++) {
+      if (facts.plan.placements().get(id).exists()) {
+        checkValue(facts.value(id));
+      }
+    }
+    Map<String, Buffer> external = new HashMap<>();
+    for (int i = 0; i < bytes.length; i++) {
+      var buffer = facts.plan.buffers().get(i);
+      checkBuffer(buffer, i);
+      if (buffer.arena().isExternal()) {
+        @Nullable Buffer other =
+            external.put(buffer.arena() + " " + buffer.offset(), buffer);
+        if (other != null) {
+          wrong(
+              "the buffers %s and %s are both %s %d of the caller's"
+                  .formatted(other.name(), buffer.name(), signature(buffer), buffer.offset()));
+        }
+      }
+    }
+  }
+
+  private void checkValue(Value value) {
+    int storage = facts.storageOf(value.id());
+    var base = facts.storage(storage);
+    var placement = facts.plan.placements().get(value.id());
+    var basePlacement = facts.plan.placements().get(base.id());
+    long offset = facts.offsetInStorage(value.id());
+    long size = value.tensor().storageBytes();
+    int index = placement.buffer();
+    if (value.id() == base.id()) {
+      used[index] = true;
+      bytes[index] = Math.max(bytes[index], placement.offset() + size);
+      if (facts.definedBy(storage) < 0) {
+        checkInput(value, index);
+      }
+      return;
+    }
+    if (offset < 0 || offset + size > base.tensor().storageBytes()) {
+      wrong(
+          "%s is bytes %d to %d of %s, which has %d"
+              .formatted(
+                  value.name(),
+                  offset,
+                  offset + size,
+                  base.name(),
+                  base.tensor().storageBytes()));
+    }
+    if (index != basePlacement.buffer()
+        || placement.offset() != basePlacement.offset() + offset) {
+      wrong(
+          "%s must be byte %d of %s, which is at %s, but is at %s"
+              .formatted(
+                  value.name(),
+                  offset,
+                  base.name(),
+                  facts.place(base.id()),
+                  facts.place(value.id())));
+    }
+  }
+
+  private void checkInput(Value input, int index) {
+    var buffer = facts.plan.buffers().get(index);
+    boolean fits =
+        switch (buffer.arena()) {
+          case SYMMETRIC, LOCAL -> true;
+          case EXTERNAL_INPUT -> isInput(buffer.offset(), input);
+          case EXTERNAL_OUTPUT -> false;
+        };
+    if (!fits) {
+      wrong(
+          "the input %s is in %s, %s %d of the caller's"
+              .formatted(input.name(), buffer.name(), signature(buffer), buffer.offset()));
+    }
+  }
+
+  private boolean isInput(long position, Value value) {
+    var inputs = facts.plan.graph().inputs();
+    return position < inputs.size() && inputs.get((int) position).id() == value.id();
+  }
+
+  private static String signature(Buffer buffer) {
+    return buffer.arena() == Arena.EXTERNAL_INPUT ? "input" : "output";
+  }
+
+  private void checkBuffer(Buffer buffer, int index) {
+    if (!used[index]) {
+      wrong("the buffer %s holds nothing".formatted(buffer.name()));
+      return;
+    }
+    if (bytes[index] != buffer.bytes()) {
+      wrong(
+          "the buffer %s has %d bytes, but what it holds takes %d"
+              .formatted(buffer.name(), buffer.bytes(), bytes[index]));
+    }
+    switch (buffer.arena()) {
+      case SYMMETRIC, LOCAL -> {
+        if (buffer.offset() % Buffer.ALIGNMENT != 0) {
+          wrong(
+              "the buffer %s begins at byte %d, no multiple of %d"
+                  .formatted(buffer.name(), buffer.offset(), Buffer.ALIGNMENT));
+        }
+      }
+      case EXTERNAL_INPUT -> {
+        var inputs = facts.plan.graph().inputs();
+        if (buffer.offset() >= inputs.size()
+            || !startsIn(inputs.get((int) buffer.offset()), buffer, index)) {
+          wrong(
+              "the buffer %s is input %d of the caller's, which is not in it"
+                  .formatted(buffer.name(), buffer.offset()));
+        }
+      }
+      case EXTERNAL_OUTPUT -> {
+        var outputs = facts.plan.graph().outputs();
+        if (buffer.offset() >= outputs.size()
+            || !(outputs.get((int) buffer.offset()) instanceof Arg.Ref(Value value))
+            || !startsIn(value, buffer, index)) {
+          wrong(
+              "the buffer %s is output %d of the caller's, which is not in it"
+                  .formatted(buffer.name(), buffer.offset()));
+        }
+      }
+    }
+  }
+
+  /** Whether a value of the caller's is all of its buffer. */
+  private boolean startsIn(Value value, Buffer buffer, int index) {
+    var placement = facts.plan.placements().get(value.id());
+    return placement.buffer() == index
+        && placement.offset() == 0
+        && value.isTensor()
+        && value.tensor().storageBytes() == buffer.bytes();
+  }
+}

@@ -1,0 +1,321 @@
+package dev.symplan.planner.verify;
+
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.Op;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.op.OpResult;
+import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.op.OpTypeException;
+import dev.symplan.planner.Arena;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.RankPlan;
+import dev.symplan.planner.Step;
+import dev.symplan.planner.verify.Violation.Rule;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What the ops of one rank plan say by their own rules: which values share a storage and where, what
+ * each op reads and writes; and at which bytes the plan puts that.
+ *
+ * <p>A storage is memory that one op or one input defines. Bytes are counted from the start of a
+ * space: the symmetric arena, the local arena, or one buffer of the caller's.
+ */
+final class RankFacts {
+  static final int SYMMETRIC_SPACE = 0;
+  static final int LOCAL_SPACE = 1;
+  private static final int[] NONE = {};
+
+  final RankPlan plan;
+
+  /** The first rank that runs this plan. */
+  final int rank;
+
+  private final Findings findings;
+  private final @Nullable Value[] values;
+  private final int[] storageOf;
+  private final long[] offsetInStorage;
+  private final List<Value> storages = new ArrayList<>();
+  private final List<Integer> definedBy = new ArrayList<>();
+  private final int[][] reads;
+  private final int[][] fresh;
+  private final int[][] mutated;
+  private final boolean[] needsStep;
+  private final boolean[] mayHaveStep;
+  private final int[] collectiveOf;
+  private final int[] opOf;
+
+  private RankFacts(RankPlan plan, int rank, Findings findings) {
+    this.plan = plan;
+    this.rank = rank;
+    this.findings = findings;
+    int valueCount = plan.graph().valueCount();
+    int opCount = plan.graph().ops().size();
+    this.values = new @Nullable Value[valueCount];
+    this.storageOf = new int[valueCount];
+    Arrays.fill(storageOf, -1);
+    this.opOf = new int[valueCount];
+    Arrays.fill(opOf, -1);
+    this.offsetInStorage = new long[valueCount];
+    this.reads = new int[opCount][];
+    this.fresh = new int[opCount][];
+    this.mutated = new int[opCount][];
+    this.needsStep = new boolean[opCount];
+    this.mayHaveStep = new boolean[opCount];
+    this.collectiveOf = new int[opCount];
+    Arrays.fill(collectiveOf, -1);
+  }
+
+  /** Reads the rules of a structurally sound rank plan. */
+  static RankFacts of(Plan plan, int index, Findings findings) {
+    var rankPlan = plan.rankPlans().get(index);
+    var facts = new RankFacts(rankPlan, plan.planOfRank().indexOf(index), findings);
+    for (var input : rankPlan.graph().inputs()) {
+      facts.define(input, -1);
+    }
+    for (int k = 0; k < rankPlan.collectives().size(); k++) {
+      facts.collectiveOf[rankPlan.collectives().get(k).op()] = k;
+    }
+    for (int i = 0; i < rankPlan.graph().ops().size(); i++) {
+      facts.visit(i, rankPlan.graph().ops().get(i));
+    }
+    return facts;
+  }
+
+  private void define(Value value, int op) {
+    values[value.id()] = value;
+    opOf[value.id()] = op;
+    if (value.isTensor()) {
+      storageOf[value.id()] = storages.size();
+      storages.add(value);
+      definedBy.add(op);
+    }
+  }
+
+  private void visit(int index, Op op) {
+    reads[index] = tensors(op.args());
+    mutated[index] = mutated(op);
+    List<OpResult> inferred;
+    try {
+      inferred = op.infer();
+    } catch (OpTypeException | IllegalArgumentException | ArithmeticException e) {
+      findings.add(
+          Rule.STRUCTURE, rank, "%s does not take its arguments: %s".formatted(op.def().name(), e));
+      inferred = op.results().stream().map(value -> OpResult.fresh(value.type())).toList();
+    }
+    if (inferred.size() != op.results().size()) {
+      findings.add(
+          Rule.STRUCTURE,
+          rank,
+          "%s gives %d results, but has %d"
+              .formatted(op.def().name(), inferred.size(), op.results().size()));
+      inferred = op.results().stream().map(value -> OpResult.fresh(value.type())).toList();
+    }
+    var made = new int[op.results().size()];
+    int count = 0;
+    for (int i = 0; i < op.results().size(); i++) {
+      var value = op.results().get(i);
+      var view = inferred.get(i).view();
+      if (value.isTensor() && view.isPresent() && storageOf[view.get().of().id()] >= 0) {
+        share(value, view.get(), index);
+      } else {
+        define(value, index);
+        if (value.isTensor()) {
+          made[count++] = value.id();
+        }
+      }
+    }
+    fresh[index] = Arrays.copyOf(made, count);
+    boolean writes = count > 0 || mutated[index].length > 0;
+    boolean acts = writes || op.def().has(OpTrait.SIDE_EFFECT) || op.results().isEmpty();
+    boolean waits = op.def().has(OpTrait.WAIT);
+    needsStep[index] = acts && !waits || collectiveOf[index] >= 0;
+    // What gives numbers only is known when the plan is made, or computed by a step.
+    mayHaveStep[index] =
+        needsStep[index]
+            || (!waits && op.results().stream().noneMatch(value -> storageOf[value.id()] >= 0));
+  }
+
+  private void share(Value value, OpResult.View view, int op) {
+    values[value.id()] = value;
+    opOf[value.id()] = op;
+    int base = view.of().id();
+    storageOf[value.id()] = storageOf[base];
+    offsetInStorage[value.id()] =
+        offsetInStorage[base] + view.offset() * view.of().tensor().dtype().bytes();
+  }
+
+  private static int[] mutated(Op op) {
+    if (!op.def().schema().mutates()) {
+      return NONE;
+    }
+    var written = new ArrayList<Arg>();
+    var params = op.def().schema().params();
+    for (int i = 0; i < params.size(); i++) {
+      if (params.get(i).alias().write()) {
+        written.add(op.args().get(i));
+      }
+    }
+    return tensors(written);
+  }
+
+  private static int[] tensors(List<Arg> args) {
+    var ids = new ArrayList<Integer>();
+    for (var arg : args) {
+      arg.forEachValue(
+          value -> {
+            if (value.isTensor()) {
+              ids.add(value.id());
+            }
+          });
+    }
+    return ids.stream().mapToInt(id -> id).distinct().toArray();
+  }
+
+  int rank() {
+    return rank;
+  }
+
+  Op op(int index) {
+    return plan.graph().ops().get(index);
+  }
+
+  Value value(int id) {
+    @Nullable Value value = values[id];
+    if (value == null) {
+      throw new IllegalStateException("value " + id + " is not defined");
+    }
+    return value;
+  }
+
+  /** {@return the tensors that the op has as arguments, each once} */
+  int[] reads(int op) {
+    return reads[op];
+  }
+
+  /** {@return the op's results in storage of their own} */
+  int[] fresh(int op) {
+    return fresh[op];
+  }
+
+  /** {@return the arguments that the op writes into, by its schema} */
+  int[] mutated(int op) {
+    return mutated[op];
+  }
+
+  /** {@return whether exactly one step must carry out the op} */
+  boolean needsStep(int op) {
+    return needsStep[op];
+  }
+
+  boolean mayHaveStep(int op) {
+    return mayHaveStep[op];
+  }
+
+  /** {@return the collective that the op is in the plan, or -1} */
+  int collectiveOf(int op) {
+    return collectiveOf[op];
+  }
+
+  /** {@return the op whose result the value is, or -1 for an input} */
+  int opOf(int value) {
+    return opOf[value];
+  }
+
+  int storageCount() {
+    return storages.size();
+  }
+
+  /** {@return the value as which a storage is defined} */
+  Value storage(int id) {
+    return storages.get(id);
+  }
+
+  /** {@return the op that defines a storage; -1 for an input} */
+  int definedBy(int storage) {
+    return definedBy.get(storage);
+  }
+
+  int storageOf(int value) {
+    return storageOf[value];
+  }
+
+  long offsetInStorage(int value) {
+    return offsetInStorage[value];
+  }
+
+  int spaceCount() {
+    return 2 + plan.buffers().size();
+  }
+
+  /** {@return the space of a tensor's bytes} */
+  int space(int value) {
+    int index = plan.placements().get(value).buffer();
+    return switch (plan.buffers().get(index).arena()) {
+      case SYMMETRIC -> SYMMETRIC_SPACE;
+      case LOCAL -> LOCAL_SPACE;
+      case EXTERNAL_INPUT, EXTERNAL_OUTPUT -> 2 + index;
+    };
+  }
+
+  /** {@return where in its space a tensor's first byte is} */
+  long begin(int value) {
+    var placement = plan.placements().get(value);
+    var buffer = plan.buffers().get(placement.buffer());
+    return placement.offset() + (buffer.arena().isExternal() ? 0 : buffer.offset());
+  }
+
+  /** {@return where in its space the first byte behind a tensor is} */
+  long end(int value) {
+    return begin(value) + value(value).tensor().storageBytes();
+  }
+
+  boolean overlap(int a, int b) {
+    return space(a) == space(b) && begin(a) < end(b) && begin(b) < end(a);
+  }
+
+  /** {@return a place for people, as {@code symm+0x400}} */
+  String place(int space, long begin) {
+    var hex = "+0x" + Long.toHexString(begin);
+    return switch (space) {
+      case SYMMETRIC_SPACE -> "symm" + hex;
+      case LOCAL_SPACE -> "local" + hex;
+      default -> {
+        var buffer = plan.buffers().get(space - 2);
+        yield (buffer.arena() == Arena.EXTERNAL_INPUT ? "input " : "output ") + buffer.name() + hex;
+      }
+    };
+  }
+
+  String place(int value) {
+    return place(space(value), begin(value));
+  }
+
+  /** {@return an op for people, as {@code aten::mul → mul_3}} */
+  String text(int op) {
+    var name = op(op).def().name().toString();
+    return op(op).results().isEmpty() ? name : name + " → " + op(op).results().getFirst().name();
+  }
+
+  /** {@return a step for people, as {@code step 12 (aten::mul → mul_3)}} */
+  String stepText(int step) {
+    if (step < 0) {
+      return "the caller, before the program,";
+    }
+    if (step == plan.steps().size()) {
+      return "the end";
+    }
+    return "step %d (%s)"
+        .formatted(
+            step,
+            switch (plan.steps().get(step)) {
+              case Step.Compute(int op) -> text(op);
+              case Step.Start(int k) ->
+                  (plan.collectives().get(k).isAsync() ? "start " : "")
+                      + text(plan.collectives().get(k).op());
+              case Step.Join(int k) -> "join " + text(plan.collectives().get(k).op());
+            });
+  }
+}

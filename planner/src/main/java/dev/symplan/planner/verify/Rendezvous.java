@@ -1,0 +1,135 @@
+package dev.symplan.planner.verify;
+
+import dev.symplan.planner.Step;
+import dev.symplan.planner.Stream;
+import dev.symplan.planner.verify.Violation.Rule;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.BitSet;
+import java.util.Deque;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * Plays the ranks against each other: each issues its steps in order, each stream works in order, and
+ * a collective ends when every rank has come to it. All must come to their ends.
+ *
+ * <p>One player stands for all ranks that run a plan, and every player takes part in every collective:
+ * a group's ranks cannot wait less than all ranks do.
+ */
+final class Rendezvous {
+
+  /** The ranks of one plan. */
+  private static final class Player {
+    final RankFacts facts;
+    final Map<Stream, Deque<Integer>> queues = new EnumMap<>(Stream.class);
+    final BitSet arrived = new BitSet();
+    int next;
+
+    Player(RankFacts facts) {
+      this.facts = facts;
+      for (var stream : Stream.values()) {
+        queues.put(stream, new ArrayDeque<>());
+      }
+    }
+  }
+
+  private final List<Player> players = new ArrayList<>();
+  private final BitSet done = new BitSet();
+  private final int[] arrivals;
+
+  private Rendezvous(List<RankFacts> ranks) {
+    ranks.forEach(facts -> players.add(new Player(facts)));
+    this.arrivals = new int[ranks.getFirst().plan.collectives().size()];
+  }
+
+  static void check(List<RankFacts> ranks, Findings findings) {
+    var game = new Rendezvous(ranks);
+    game.play();
+    game.report(findings);
+  }
+
+  private void play() {
+    boolean moved = true;
+    while (moved) {
+      moved = false;
+      for (var player : players) {
+        moved |= advance(player);
+      }
+    }
+  }
+
+  private boolean advance(Player player) {
+    int before = player.next;
+    boolean moved = drain(player);
+    var steps = player.facts.plan.steps();
+    while (player.next < steps.size() && issue(player, steps.get(player.next))) {
+      player.next++;
+      drain(player);
+    }
+    return moved || player.next > before;
+  }
+
+  /** Issues a step; false when the rank waits before it. */
+  private boolean issue(Player player, Step step) {
+    return switch (step) {
+      case Step.Compute _ -> true;
+      case Step.Join(int k) -> done.get(k);
+      case Step.Start(int k) -> {
+        var stream = player.facts.plan.collectives().get(k).stream();
+        if (stream != Stream.COMPUTE) {
+          player.queues.get(stream).add(k);
+          yield true;
+        }
+        arrive(player, k);
+        yield done.get(k);
+      }
+    };
+  }
+
+  /** Lets the side streams come to their next collectives, and past those that are done. */
+  private boolean drain(Player player) {
+    boolean moved = false;
+    for (var queue : player.queues.values()) {
+      while (!queue.isEmpty()) {
+        moved |= arrive(player, queue.peek());
+        if (!done.get(queue.peek())) {
+          break;
+        }
+        queue.remove();
+        moved = true;
+      }
+    }
+    return moved;
+  }
+
+  private boolean arrive(Player player, int k) {
+    if (player.arrived.get(k)) {
+      return false;
+    }
+    player.arrived.set(k);
+    if (++arrivals[k] == players.size()) {
+      done.set(k);
+    }
+    return true;
+  }
+
+  private void report(Findings findings) {
+    var waiting =
+        players.stream().filter(p -> p.next < p.facts.plan.steps().size()).toList();
+    if (waiting.isEmpty()) {
+      return;
+    }
+    var first = waiting.getFirst();
+    findings.add(
+        Rule.AGREEMENT,
+        first.facts.rank(),
+        first.next,
+        "the ranks wait for each other: rank %d waits in %s"
+            .formatted(first.facts.rank(), first.facts.stepText(first.next)),
+        waiting.stream()
+            .map(p -> "rank %d waits in %s".formatted(p.facts.rank(), p.facts.stepText(p.next)))
+            .toList());
+  }
+}

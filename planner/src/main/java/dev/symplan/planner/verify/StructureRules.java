@@ -1,0 +1,183 @@
+package dev.symplan.planner.verify;
+
+import dev.symplan.ir.Op;
+import dev.symplan.ir.ProcessGroup;
+import dev.symplan.ir.Value;
+import dev.symplan.planner.CollectivePlan;
+import dev.symplan.planner.Placement;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.RankPlan;
+import dev.symplan.planner.Step;
+import dev.symplan.planner.verify.Violation.Rule;
+import java.util.BitSet;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+
+/** {@link Rule#STRUCTURE}: every index points at something, every value is defined once. */
+final class StructureRules {
+  private final Plan plan;
+  private final RankPlan rankPlan;
+  private final int rank;
+  private final Findings findings;
+  private final @Nullable Value[] defined;
+  private final Set<String> checkedGroups = new HashSet<>();
+
+  private StructureRules(Plan plan, RankPlan rankPlan, int rank, Findings findings) {
+    this.plan = plan;
+    this.rankPlan = rankPlan;
+    this.rank = rank;
+    this.findings = findings;
+    this.defined = new @Nullable Value[rankPlan.graph().valueCount()];
+  }
+
+  static void check(Plan plan, Findings findings) {
+    var groups = new HashMap<String, ProcessGroup>();
+    for (var group : plan.groups()) {
+      if (groups.put(group.name(), group) != null) {
+        findings.add(Rule.STRUCTURE, "group '%s' is there twice".formatted(group.name()));
+      }
+      if (group.maxRank() >= plan.worldSize()) {
+        findings.add(
+            Rule.STRUCTURE,
+            "group '%s' names rank %d, but there are %d ranks"
+                .formatted(group.name(), group.maxRank(), plan.worldSize()));
+      }
+    }
+    var used = new BitSet();
+    for (int r = 0; r < plan.worldSize(); r++) {
+      int index = plan.planOfRank().get(r);
+      if (index < 0 || index >= plan.rankPlans().size()) {
+        findings.add(Rule.STRUCTURE, r, "there is no rank plan %d".formatted(index));
+        continue;
+      }
+      if (!plan.rankPlans().get(index).graph().runsOn(r)) {
+        findings.add(
+            Rule.STRUCTURE,
+            r,
+            "the graph of rank plan %d does not run on this rank".formatted(index));
+      }
+      if (!used.get(index)) {
+        used.set(index);
+        new StructureRules(plan, plan.rankPlans().get(index), r, findings).check(groups);
+      }
+    }
+    if (used.cardinality() < plan.rankPlans().size()) {
+      findings.add(
+          Rule.STRUCTURE, "no rank runs rank plan %d".formatted(used.nextClearBit(0)));
+    }
+  }
+
+  private void wrong(String message) {
+    findings.add(Rule.STRUCTURE, rank, message);
+  }
+
+  private void check(Map<String, ProcessGroup> groups) {
+    rankPlan.graph().inputs().forEach(this::define);
+    for (var op : rankPlan.graph().ops()) {
+      op.forEachOperand(value -> checkUse(value, op));
+      op.results().forEach(this::define);
+    }
+    for (var output : rankPlan.graph().outputs()) {
+      output.forEachValue(value -> checkUse(value, null));
+    }
+    checkPlacements();
+    for (var step : rankPlan.steps()) {
+      checkStep(step);
+    }
+    for (int k = 0; k < rankPlan.collectives().size(); k++) {
+      checkCollective(k, rankPlan.collectives().get(k), groups);
+    }
+  }
+
+  private void define(Value value) {
+    if (value.id() < 0 || value.id() >= defined.length) {
+      wrong(
+          "%s has id %d, but the graph counts %d values"
+              .formatted(value.name(), value.id(), defined.length));
+    } else if (defined[value.id()] != null) {
+      wrong("%s has the same id as %s".formatted(value.name(), defined[value.id()].name()));
+    } else {
+      defined[value.id()] = value;
+    }
+  }
+
+  private void checkUse(Value value, @Nullable Op user) {
+    boolean known = value.id() >= 0 && value.id() < defined.length;
+    if (!known || !value.equals(defined[value.id()])) {
+      wrong(
+          "%s reads %s, which nothing defines before"
+              .formatted(user == null ? "an output" : user.def().name(), value));
+    }
+  }
+
+  private void checkPlacements() {
+    for (int id = 0; id < defined.length; id++) {
+      var placement = rankPlan.placements().get(id);
+      @Nullable Value value = defined[id];
+      boolean tensor = value != null && value.isTensor();
+      var name = value == null ? "value " + id : value.name();
+      if (placement.buffer() >= rankPlan.buffers().size()) {
+        wrong("%s is in buffer %d, which is not there".formatted(name, placement.buffer()));
+      } else if (tensor && !placement.exists()) {
+        wrong("%s has no memory".formatted(name));
+      } else if (!tensor && !placement.equals(Placement.NONE)) {
+        wrong("%s is no tensor, but has memory".formatted(name));
+      }
+    }
+  }
+
+  private void checkStep(Step step) {
+    switch (step) {
+      case Step.Compute(int op) -> inRange(op, rankPlan.graph().ops().size(), "op");
+      case Step.Start(int k) -> inRange(k, rankPlan.collectives().size(), "collective");
+      case Step.Join(int k) -> inRange(k, rankPlan.collectives().size(), "collective");
+    }
+  }
+
+  private boolean inRange(int index, int count, String what) {
+    if (index < 0 || index >= count) {
+      wrong("there is no %s %d, only %d".formatted(what, index, count));
+      return false;
+    }
+    return true;
+  }
+
+  private void checkCollective(int k, CollectivePlan collective, Map<String, ProcessGroup> groups) {
+    inRange(collective.op(), rankPlan.graph().ops().size(), "op");
+    checkTensors(k, collective.operands());
+    checkTensors(k, collective.results());
+    @Nullable ProcessGroup group = groups.get(collective.group());
+    if (group == null) {
+      wrong("collective %d uses group '%s', which is not there".formatted(k, collective.group()));
+      return;
+    }
+    if (!checkedGroups.add(group.name())) {
+      return;
+    }
+    for (int r = 0; r < plan.worldSize(); r++) {
+      if (plan.planOfRank().get(r) == plan.planOfRank().get(rank) && group.partOf(r).isEmpty()) {
+        findings.add(
+            Rule.STRUCTURE,
+            r,
+            "collective %d uses group '%s', but the rank is not in it"
+                .formatted(k, collective.group()));
+        return;
+      }
+    }
+  }
+
+  private void checkTensors(int k, List<Integer> ids) {
+    for (int id : ids) {
+      if (inRange(id, defined.length, "value")) {
+        @Nullable Value value = defined[id];
+        if (value == null || !value.isTensor()) {
+          wrong("collective %d moves value %d, which is no tensor".formatted(k, id));
+        }
+      }
+    }
+  }
+}
