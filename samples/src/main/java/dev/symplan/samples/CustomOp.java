@@ -1,0 +1,52 @@
+package dev.symplan.samples;
+
+import dev.symplan.ir.op.OpRegistry.Registration;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.Target;
+import dev.symplan.runtime.Backend;
+import dev.symplan.runtime.Session;
+import dev.symplan.runtime.host.HostCall;
+import dev.symplan.runtime.host.HostKernels;
+import dev.symplan.runtime.tensor.HostTensor;
+import dev.symplan.runtime.tensor.SeededInputs;
+import java.nio.file.Path;
+
+/**
+ * Runs {@code custom_op.graph} with an implementation of its op: each rank reads the next rank's
+ * tensor straight from that rank's memory.
+ */
+public final class CustomOp {
+  private CustomOp() {}
+
+  /** {@code result = input of the next rank}: a barrier before peers are read, and one after. */
+  static void exchange(HostCall call) {
+    var group = call.group();
+    group.barrier();
+    var next = group.peers("input").get((group.self() + 1) % group.size());
+    call.result().copyFrom(next);
+    group.barrier();
+  }
+
+  /** {@return rank 0's output} */
+  static HostTensor run(Path graph) {
+    var plan = Compiler.forTarget(Target.H200_X4).compile(graph);
+    try (Registration _ = HostKernels.register("my_lib::exchange", CustomOp::exchange);
+        Session session = Session.open(plan, Backend.HOST)) {
+      for (int rank = 0; rank < session.ranks(); rank++) {
+        for (int i = 0; i < session.inputNames().size(); i++) {
+          SeededInputs.fill(session.input(rank, i).orElseThrow(), 0, rank, "input" + i);
+        }
+      }
+      session.run();
+      var output = session.output(0, 0).orElseThrow();
+      var copy = HostTensor.allocate(output.type());
+      copy.copyFrom(output);
+      return copy;
+    }
+  }
+
+  public static void main(String[] args) {
+    var output = run(Path.of(args.length > 0 ? args[0] : "samples/custom_op.graph"));
+    System.out.println("o[0, 0] = " + output.get(0, 0));
+  }
+}

@@ -1,0 +1,107 @@
+package dev.symplan.samples;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.data.Offset.offset;
+
+import dev.symplan.ir.DType;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.text.GraphParser;
+import dev.symplan.ir.text.GraphPrinter;
+import dev.symplan.ir.text.SourceReader;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.io.PlanFile;
+import dev.symplan.runtime.Backend;
+import dev.symplan.runtime.Reference;
+import dev.symplan.runtime.Session;
+import dev.symplan.runtime.tensor.HostTensor;
+import dev.symplan.runtime.tensor.SeededInputs;
+import dev.symplan.runtime.tensor.TensorDiff;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+class SamplesTest {
+  private static final Path SAMPLES =
+      Path.of(System.getProperty("symplan.root", "..")).resolve("samples");
+
+  static List<Path> graphs() throws IOException {
+    try (var files = Files.list(SAMPLES)) {
+      return files.filter(f -> f.toString().endsWith(".graph")).sorted().toList();
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("graphs")
+  void printsAsItWasRead(Path graph) {
+    var file = SourceReader.read(graph);
+    assertThat(GraphPrinter.print(GraphParser.parse(file))).isEqualTo(file.text());
+  }
+
+  @ParameterizedTest
+  @MethodSource("graphs")
+  void plansToTheSameBytes(Path graph) {
+    var first = PlanFile.toJson(Compiler.forDefaultTarget().compile(graph));
+    var second = PlanFile.toJson(Compiler.forDefaultTarget().compile(graph));
+    assertThat(second).isEqualTo(first);
+  }
+
+  @ParameterizedTest
+  @MethodSource("graphs")
+  void runsAsWithoutAPlan(Path graph) {
+    var plan = Compiler.forDefaultTarget().compile(graph);
+    if (!Reference.canEvaluate(plan)) {
+      return;
+    }
+    try (var session = Session.open(plan, Backend.HOST)) {
+      for (int rank = 0; rank < session.ranks(); rank++) {
+        for (int i = 0; i < session.inputNames().size(); i++) {
+          SeededInputs.fill(session.input(rank, i).orElseThrow(), 7, rank, "in" + i);
+        }
+      }
+      var expected = Reference.evaluate(plan, session);
+      session.run();
+      for (int rank = 0; rank < session.ranks(); rank++) {
+        for (int i = 0; i < session.outputCount(); i++) {
+          var actual = session.output(rank, i).orElseThrow();
+          var diff = TensorDiff.between(actual, expected.get(rank).get(i).orElseThrow());
+          assertThat(diff.unequal()).as("rank %d output %d", rank, i).isZero();
+        }
+      }
+    }
+  }
+
+  @Test
+  void quickStartGivesANumber() {
+    assertThat(QuickStart.run(SAMPLES.resolve("tp_mlp.graph"))).isFinite().isNotZero();
+  }
+
+  @Test
+  void customOpAddsTheNextRanksProduct() {
+    var output = CustomOp.run(SAMPLES.resolve("custom_op.graph"));
+    double expected = product(0) + product(1);
+    assertThat(output.get(3, 5)).isCloseTo(expected, offset(1e-5));
+  }
+
+  /** Element [3, 5] of a rank's x times w. */
+  private static double product(int rank) {
+    var x = made(rank, 0, 16, 64);
+    var w = made(rank, 1, 64, 64);
+    double sum = 0;
+    for (int k = 0; k < 64; k++) {
+      sum += x.get(3, k) * w.get(k, 5);
+    }
+    return sum;
+  }
+
+  private static HostTensor made(int rank, int index, long rows, long columns) {
+    var tensor =
+        HostTensor.allocate(
+            TensorType.contiguous(DType.F32, rows, columns));
+    SeededInputs.fill(tensor, 0, rank, "input" + index);
+    return tensor;
+  }
+}
