@@ -51,6 +51,7 @@ public final class StatementReader {
 
   private final SourceFile file;
   private final String text;
+  private final Lines lines;
   private final TextStream input;
   private final Lexer lexer;
   private final TokenRoles roles;
@@ -75,6 +76,7 @@ public final class StatementReader {
   public StatementReader(SourceFile file, Lexer lexer, TokenRoles roles, DiagnosticSink sink) {
     this.file = file;
     this.text = file.text();
+    this.lines = new Lines(file);
     this.input = new TextStream(file.name(), text);
     this.lexer = lexer;
     this.roles = roles;
@@ -159,7 +161,7 @@ public final class StatementReader {
   public Span span(Token first, Token last) {
     int end = last.getStopIndex() + 1;
     if (last.getLine() != first.getLine()) {
-      end = lineEnd(first.getStartIndex());
+      end = lines.end(first.getStartIndex());
     }
     return new Span(
         file,
@@ -171,13 +173,8 @@ public final class StatementReader {
   /** {@return the place of a stretch of the current statement, by its offset in the text} */
   Span span(int offset, int length) {
     var first = tokens.get(0);
-    int line = first.getLine();
     int lineStart = first.getStartIndex() - first.getCharPositionInLine();
-    for (int end = lineEnd(lineStart); end < offset; end = lineEnd(lineStart)) {
-      lineStart = end + 1;
-      line++;
-    }
-    return new Span(file, line, offset - lineStart + 1, length);
+    return lines.span(lineStart, first.getLine(), offset, length);
   }
 
   /**
@@ -217,7 +214,7 @@ public final class StatementReader {
             if (tooLong(input.index(), lexer.getLine())) {
               return recover(token);
             }
-            if (suspect == null && startsStatement(input.index(), indent())) {
+            if (suspect == null && lines.startsStatement(input.index(), indent())) {
               suspect = open.peek();
             }
           } else {
@@ -349,18 +346,19 @@ public final class StatementReader {
     int start = input.index();
     int line = lexer.getLine();
     while (start < text.length()) {
-      int end = lineEnd(start);
-      boolean skip = tooLong(start, line);
-      if (skip) {
+      int end = lines.end(start);
+      if (tooLong(start, line)) {
         failed = true;
         before.clear();
       } else {
-        int first = skipBlanks(start, end);
-        boolean blank = first == end || (first == end - 1 && text.charAt(first) == '\r');
-        if (!blank && text.charAt(first) != '#') {
+        int first = lines.skipBlanks(start, end);
+        if (lines.isEmpty(first, end)) {
+          before.add("");
+        } else if (lines.isComment(first, end)) {
+          before.add(lines.comment(first, end));
+        } else {
           break;
         }
-        before.add(blank ? "" : text.substring(first, end).stripTrailing());
       }
       start = Math.min(end + 1, text.length());
       line++;
@@ -372,11 +370,11 @@ public final class StatementReader {
   /** Takes the comment behind a statement that ended before its line did. */
   private void finishLine() {
     int start = input.index();
-    int end = lineEnd(start);
-    int first = skipBlanks(start, end);
-    if (first < end && text.charAt(first) == '#') {
-      after = text.substring(first, end).stripTrailing();
-    } else if (first < end && text.charAt(first) != '\r') {
+    int end = lines.end(start);
+    int first = lines.skipBlanks(start, end);
+    if (lines.isComment(first, end)) {
+      after = lines.comment(first, end);
+    } else if (!lines.isEmpty(first, end)) {
       return;
     }
     moveTo(Math.min(end + 1, text.length()), lexer.getLine() + 1, 0);
@@ -390,21 +388,8 @@ public final class StatementReader {
     lexer._hitEOF = false;
   }
 
-  private int lineEnd(int start) {
-    int end = text.indexOf('\n', start);
-    return end < 0 ? text.length() : end;
-  }
-
-  private int skipBlanks(int start, int end) {
-    int at = start;
-    while (at < end && (text.charAt(at) == ' ' || text.charAt(at) == '\t')) {
-      at++;
-    }
-    return at;
-  }
-
   private boolean tooLong(int start, int line) {
-    int length = lineEnd(start) - start;
+    int length = lines.end(start) - start;
     if (length <= MAX_LINE) {
       return false;
     }
@@ -480,10 +465,10 @@ public final class StatementReader {
   /** Goes to the first line below {@code bad} that can start a statement like the failed one. */
   private Outcome recover(Token bad) {
     int indent = tokens.count() > 0 ? indent() : bad.getCharPositionInLine();
-    int start = lineEnd(bad.getStartIndex()) + 1;
+    int start = lines.end(bad.getStartIndex()) + 1;
     int line = bad.getLine() + 1;
-    while (start < text.length() && !startsStatement(start, indent)) {
-      start = lineEnd(start) + 1;
+    while (start < text.length() && !lines.startsStatement(start, indent)) {
+      start = lines.end(start) + 1;
       line++;
     }
     moveTo(start, line, 0);
@@ -493,15 +478,5 @@ public final class StatementReader {
 
   private int indent() {
     return tokens.get(0).getCharPositionInLine();
-  }
-
-  /** {@return whether the line starts with a word, or ends a frame, not deeper than indent} */
-  private boolean startsStatement(int lineStart, int indent) {
-    int at = skipBlanks(lineStart, text.length());
-    if (at == text.length() || at - lineStart > indent) {
-      return false;
-    }
-    char c = text.charAt(at);
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '}';
   }
 }
