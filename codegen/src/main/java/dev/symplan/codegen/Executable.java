@@ -38,8 +38,7 @@ public record Executable(
 
   private static String text(Instruction instruction) {
     return switch (instruction) {
-      case LocalOp op ->
-          results(op.results()) + op.def().name() + "(" + operands(op.args()) + ")";
+      case LocalOp op -> results(op.results()) + op.def().name() + "(" + operands(op.args()) + ")";
       case Collective c ->
           join(c.results())
               + " = "

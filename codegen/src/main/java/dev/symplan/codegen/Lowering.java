@@ -21,8 +21,8 @@ import java.util.Optional;
 /**
  * Turns a plan into instructions.
  *
- * <p>A collective on a side stream is forked by an event of the compute stream, and joined by one of
- * its own.
+ * <p>A collective on a side stream is forked by an event of the compute stream, and joined by one
+ * of its own.
  */
 public final class Lowering {
   private final Plan plan;
@@ -55,8 +55,7 @@ public final class Lowering {
       switch (step) {
         case Step.Compute(int op) -> localOp(rankPlan.graph().ops().get(op), Optional.empty());
         case Step.Start(int k) -> start(k);
-        case Step.Join(int k) ->
-            instructions.add(new AwaitEvent(Stream.COMPUTE, doneEvents[k]));
+        case Step.Join(int k) -> instructions.add(new AwaitEvent(Stream.COMPUTE, doneEvents[k]));
       }
     }
     var graph = rankPlan.graph();
@@ -85,12 +84,8 @@ public final class Lowering {
     var buffer = rankPlan.buffers().get(placement.buffer());
     return buffer.arena().isExternal()
         ? new TensorRef(
-            buffer.arena(),
-            Math.toIntExact(buffer.offset()),
-            placement.offset(),
-            value.tensor())
-        : new TensorRef(
-            buffer.arena(), 0, buffer.offset() + placement.offset(), value.tensor());
+            buffer.arena(), Math.toIntExact(buffer.offset()), placement.offset(), value.tensor())
+        : new TensorRef(buffer.arena(), 0, buffer.offset() + placement.offset(), value.tensor());
   }
 
   private void localOp(Op op, Optional<GroupUse> group) {

@@ -32,6 +32,7 @@ public final class QuickStart {
   }
 
   public static void main(String[] args) {
-    System.out.println("o[0, 0] = " + run(Path.of(args.length > 0 ? args[0] : "samples/tp_mlp.graph")));
+    System.out.println(
+        "o[0, 0] = " + run(Path.of(args.length > 0 ? args[0] : "samples/tp_mlp.graph")));
   }
 }

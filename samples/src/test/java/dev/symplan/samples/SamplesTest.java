@@ -98,9 +98,7 @@ class SamplesTest {
   }
 
   private static HostTensor made(int rank, int index, long rows, long columns) {
-    var tensor =
-        HostTensor.allocate(
-            TensorType.contiguous(DType.F32, rows, columns));
+    var tensor = HostTensor.allocate(TensorType.contiguous(DType.F32, rows, columns));
     SeededInputs.fill(tensor, 0, rank, "input" + index);
     return tensor;
   }

@@ -11,7 +11,9 @@ import java.util.HashMap;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/** The types that torch.fx writes behind names: {@code f32[8, 16][16, 1]cuda:0}, {@code Sym(s77)}. */
+/**
+ * The types that torch.fx writes behind names: {@code f32[8, 16][16, 1]cuda:0}, {@code Sym(s77)}.
+ */
 final class Annotations {
 
   /**

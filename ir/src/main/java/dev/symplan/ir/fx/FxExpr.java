@@ -29,10 +29,7 @@ sealed interface FxExpr {
   record Negative(FxExpr operand) implements FxExpr {}
 
   record Call(
-      String target,
-      ImmutableList<FxExpr> args,
-      ImmutableMap<String, FxExpr> keywords,
-      Span span)
+      String target, ImmutableList<FxExpr> args, ImmutableMap<String, FxExpr> keywords, Span span)
       implements FxExpr {}
 
   /** {@code None} */

@@ -42,11 +42,7 @@ final class FxGraphReader {
   private final Map<String, String> definedBy = new HashMap<>();
 
   FxGraphReader(
-      FxFunction function,
-      String name,
-      OpTargets targets,
-      Symbols symbols,
-      DiagnosticSink sink) {
+      FxFunction function, String name, OpTargets targets, Symbols symbols, DiagnosticSink sink) {
     this.function = function;
     this.targets = targets;
     this.symbols = symbols;
@@ -113,8 +109,7 @@ final class FxGraphReader {
         DiagnosticCode.DYNAMIC_SIZE,
         span,
         "the size %s has no value%s"
-            .formatted(
-                unknown.symbol(), input == null ? "" : "; input '" + input + "' brings it"),
+            .formatted(unknown.symbol(), input == null ? "" : "; input '" + input + "' brings it"),
         "give it: --dim %s=128, or a bound to plan with: --dim-max %s=4096"
             .formatted(unknown.symbol(), unknown.symbol()));
   }
@@ -193,11 +188,7 @@ final class FxGraphReader {
     try {
       bound = ArgBinder.bind(def.schema(), args, keywords);
     } catch (OpTypeException e) {
-      error(
-          DiagnosticCode.BAD_ARGUMENT,
-          call.span(),
-          String.valueOf(e.getMessage()),
-          e.hint());
+      error(DiagnosticCode.BAD_ARGUMENT, call.span(), String.valueOf(e.getMessage()), e.hint());
       return;
     }
     if (annotation.isPresent() && annotation.get().type() == ScalarType.INT) {
@@ -364,8 +355,7 @@ final class FxGraphReader {
     if (values != null && index >= 0 && index < values.size()) {
       return new Arg.Ref(values.get((int) index));
     }
-    error(
-        DiagnosticCode.UNKNOWN_VALUE, span, "'%s' has no result %d".formatted(of, index), "");
+    error(DiagnosticCode.UNKNOWN_VALUE, span, "'%s' has no result %d".formatted(of, index), "");
     return Arg.None.NONE;
   }
 
@@ -377,9 +367,7 @@ final class FxGraphReader {
                 ? t
                 : "cpu";
     return new Arg.Device(
-        call.keywords().get("index") instanceof FxExpr.Int(long index)
-            ? type + ":" + index
-            : type);
+        call.keywords().get("index") instanceof FxExpr.Int(long index) ? type + ":" + index : type);
   }
 
   private void output(FxExpr result) {

@@ -100,8 +100,7 @@ public final class FxImporter {
     var graphs = new ArrayList<Graph>();
     for (int i = 0; i < functions.size(); i++) {
       var name = functions.size() == 1 ? options.name() : options.name() + "_" + i;
-      graphs.add(
-          new FxGraphReader(functions.get(i), name, targets, symbols, sink).read(ranks));
+      graphs.add(new FxGraphReader(functions.get(i), name, targets, symbols, sink).read(ranks));
     }
     return graphs;
   }
@@ -110,8 +109,7 @@ public final class FxImporter {
     sink.throwIfErrors();
     targets.warn(sink);
     var program =
-        new Program(
-            groups(graphs), ImmutableList.of(), ImmutableList.copyOf(graphs), Notes.NONE);
+        new Program(groups(graphs), ImmutableList.of(), ImmutableList.copyOf(graphs), Notes.NONE);
     RankAgreement.check(program, sink);
     sink.throwIfErrors();
     sink.diagnostics().forEach(warnings);

@@ -56,8 +56,7 @@ final class FxReader {
     this.statements =
         new StatementReader(file, new FxTextLexer(CharStreams.fromString("")), ROLES, sink);
     this.parser =
-        new StatementParser<>(
-            new FxTextParser(statements.tokens()), statements, PHRASES, sink);
+        new StatementParser<>(new FxTextParser(statements.tokens()), statements, PHRASES, sink);
   }
 
   /** {@return the graphs in a text, whose head lines {@link FxText} has blanked} */
@@ -122,7 +121,8 @@ final class FxReader {
     }
     var tokens = statements.tokens();
     boolean dropped =
-        tokens.size() >= 4 && tokens.get(tokens.size() - 2).getType() == FxTextLexer.NONE
+        tokens.size() >= 4
+            && tokens.get(tokens.size() - 2).getType() == FxTextLexer.NONE
             && isDropList();
     if (dropped) {
       return Optional.empty();
@@ -208,8 +208,7 @@ final class FxReader {
     return operands.getFirst();
   }
 
-  private static void joinAll(
-      List<FxExpr> operands, List<String> operators, List<String> wanted) {
+  private static void joinAll(List<FxExpr> operands, List<String> operators, List<String> wanted) {
     int i = 0;
     while (i < operators.size()) {
       if (wanted.contains(operators.get(i))) {

@@ -64,10 +64,7 @@ final class Getitems {
       var path = entry.getValue();
       if (paths.get(path.root()) instanceof Path outer) {
         var indices =
-            ImmutableList.<Integer>builder()
-                .addAll(outer.indices())
-                .addAll(path.indices())
-                .build();
+            ImmutableList.<Integer>builder().addAll(outer.indices()).addAll(path.indices()).build();
         @Nullable Item item = of(path.root()).get(path.indices());
         paths.put(entry.getKey(), new Path(outer.root(), indices));
         if (item != null) {

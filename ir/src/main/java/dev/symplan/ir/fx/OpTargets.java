@@ -23,8 +23,8 @@ import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The ops that the calls of FX texts mean. An op that no registry knows becomes an opaque one with a
- * schema made up from its first call, and one warning.
+ * The ops that the calls of FX texts mean. An op that no registry knows becomes an opaque one with
+ * a schema made up from its first call, and one warning.
  */
 final class OpTargets {
   private static final String PREFIX = "torch.ops.";
@@ -98,8 +98,7 @@ final class OpTargets {
       case Arg.None _ -> new SchemaType.OptionalOf(SchemaType.Base.TENSOR);
       case Arg.Seq(ImmutableList<Arg> items) ->
           new SchemaType.ListOf(
-              items.isEmpty() ? SchemaType.Base.INT : type(items.getFirst()),
-              OptionalInt.empty());
+              items.isEmpty() ? SchemaType.Base.INT : type(items.getFirst()), OptionalInt.empty());
     };
   }
 
@@ -113,9 +112,7 @@ final class OpTargets {
                     use.first,
                     "%s is not known; it is taken from its annotated type (%d use%s)"
                         .formatted(
-                            target.substring(PREFIX.length()),
-                            use.uses,
-                            use.uses == 1 ? "" : "s"),
+                            target.substring(PREFIX.length()), use.uses, use.uses == 1 ? "" : "s"),
                     "the graph can be planned, but not run")));
   }
 }

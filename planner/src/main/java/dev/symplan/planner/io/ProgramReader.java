@@ -72,8 +72,7 @@ public final class ProgramReader {
             file, importOptions(stem(file.name()), ImmutableList.of(), options.ranks()), warnings);
   }
 
-  private ImportOptions importOptions(
-      String name, ImmutableList<ProcessGroup> groups, int ranks) {
+  private ImportOptions importOptions(String name, ImmutableList<ProcessGroup> groups, int ranks) {
     return new ImportOptions(
         name, groups, ranks, options.dims(), options.dimMax(), OpRegistry.global());
   }
@@ -119,12 +118,13 @@ public final class ProgramReader {
           "a case has graph.fx.txt, groups.json where groups are smaller than the world, and"
               + " rankN.inputs.safetensors");
     }
-    var first =
-        Files.exists(common) ? SourceReader.read(common) : ownTexts.firstEntry().getValue();
+    var first = Files.exists(common) ? SourceReader.read(common) : ownTexts.firstEntry().getValue();
     int world = ranks > 0 ? ranks : found;
     var importOptions =
-        importOptions(stem(String.valueOf(folder.toAbsolutePath().normalize().getFileName())),
-            groups(folder.resolve("groups.json")), world);
+        importOptions(
+            stem(String.valueOf(folder.toAbsolutePath().normalize().getFileName())),
+            groups(folder.resolve("groups.json")),
+            world);
     return world == 0 || ownTexts.isEmpty()
         ? FxImporter.read(first, importOptions, warnings)
         : FxImporter.read(first, ownTexts, world, importOptions, warnings);
@@ -140,8 +140,7 @@ public final class ProgramReader {
     try {
       root = JsonMapper.builder().build().readTree(source.text());
     } catch (JsonProcessingException e) {
-      throw wrong(
-          file, DiagnosticCode.SYNTAX, "this is not JSON: " + e.getOriginalMessage(), "");
+      throw wrong(file, DiagnosticCode.SYNTAX, "this is not JSON: " + e.getOriginalMessage(), "");
     }
     var groups = ImmutableList.<ProcessGroup>builder();
     for (var entry : root.properties()) {
@@ -168,7 +167,6 @@ public final class ProgramReader {
   private static CompileException wrong(
       Path file, DiagnosticCode code, String message, String hint) {
     return new CompileException(
-        Diagnostic.error(
-            code, Span.ofFile(new SourceFile(file.toString(), "")), message, hint));
+        Diagnostic.error(code, Span.ofFile(new SourceFile(file.toString(), "")), message, hint));
   }
 }

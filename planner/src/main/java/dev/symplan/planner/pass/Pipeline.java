@@ -62,10 +62,7 @@ public final class Pipeline {
    * @throws IllegalStateException when the plan breaks a rule: an error of the planner's
    */
   public static Plan run(
-      Program program,
-      Optional<Target> target,
-      CompileOptions options,
-      List<Diagnostic> warnings) {
+      Program program, Optional<Target> target, CompileOptions options, List<Diagnostic> warnings) {
     var graphOfRank = GraphChoice.of(program, options);
     var machine = target.orElseGet(() -> Target.defaultFor(graphOfRank.size()));
     return new Pipeline(machine, options).plan(program, graphOfRank, warnings);

@@ -116,7 +116,9 @@ final class Realize {
     decisions.add(args.build());
   }
 
-  /** A copy lies as the collective moves it: as the result does, or in rows one behind the other. */
+  /**
+   * A copy lies as the collective moves it: as the result does, or in rows one behind the other.
+   */
   private static TensorType stagedType(Collective collective, int index) {
     var operand = collective.operands().get(index).tensor();
     var type =

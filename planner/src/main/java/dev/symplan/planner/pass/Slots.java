@@ -114,7 +114,9 @@ final class Slots {
         signature);
   }
 
-  /** What treats elements one by one takes any dense layout, if the result has it; others move rows. */
+  /**
+   * What treats elements one by one takes any dense layout, if the result has it; others move rows.
+   */
   private static boolean movesAsItLies(Collective collective, int index) {
     var operand = collective.operands().get(index).tensor();
     if (collective.kind() == Kind.ALL_REDUCE || collective.kind() == Kind.BROADCAST) {

@@ -13,8 +13,8 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * {@link Rule#AGREEMENT}: where ranks run different graphs, they have the same collectives in the same
- * order with the same peers, and the same symmetric memory.
+ * {@link Rule#AGREEMENT}: where ranks run different graphs, they have the same collectives in the
+ * same order with the same peers, and the same symmetric memory.
  */
 final class AgreementRules {
   private final Plan plan;

@@ -13,9 +13,9 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * {@link Rule#RACE} with peers. Between the two barriers of a collective, peers touch this rank's
- * operand or result, and {@link MemoryRun} sees to it that this rank does not. A collective without a
- * barrier of its own relies on one of another collective of its group: from that one's end barrier
- * on, peers may already be at it; until that one's start barrier, they may still be.
+ * operand or result, and {@link MemoryRun} sees to it that this rank does not. A collective without
+ * a barrier of its own relies on one of another collective of its group: from that one's end
+ * barrier on, peers may already be at it; until that one's start barrier, they may still be.
  *
  * <p>Every rank has the same collectives in the same order, so what one rank may rely on all may.
  */
@@ -51,7 +51,9 @@ final class BarrierRules {
     return remote && !(before ? collective.startBarrier() : collective.endBarrier());
   }
 
-  /** {@return the operands that peers read, or the results that they write, in this rank's memory} */
+  /**
+   * {@return the operands that peers read, or the results that they write, in this rank's memory}
+   */
   private List<Integer> remote(int k, boolean results) {
     var collective = collectives.get(k);
     if (collective.variant() == Variant.LOCAL
@@ -146,7 +148,9 @@ final class BarrierRules {
     }
   }
 
-  /** {@return the tensor of a collective that an op uses as long as peers may not allow it, or -1} */
+  /**
+   * {@return the tensor of a collective that an op uses as long as peers may not allow it, or -1}
+   */
   private int touched(int k, int op) {
     for (int operand : remote(k, false)) {
       if (meets(operand, facts.fresh(op)) || meets(operand, facts.mutated(op))) {

@@ -23,8 +23,8 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * {@link Rule#REALIZATION}: the plan's collectives are the graph's, their variants work on the target,
- * and each tensor is where, and as, its variant needs it.
+ * {@link Rule#REALIZATION}: the plan's collectives are the graph's, their variants work on the
+ * target, and each tensor is where, and as, its variant needs it.
  */
 final class CollectiveRules {
   /** What the vector loads and stores of kernels and copy engines need. */
@@ -157,9 +157,7 @@ final class CollectiveRules {
     var spec = op.def().collective().orElseThrow();
     var ids = ImmutableList.<Integer>builder();
     var params =
-        spec.kind() == Kind.CUSTOM
-            ? op.def().symmMemArgs()
-            : ImmutableList.of(spec.operand());
+        spec.kind() == Kind.CUSTOM ? op.def().symmMemArgs() : ImmutableList.of(spec.operand());
     for (var param : params) {
       op.arg(param).forEachValue(value -> ids.add(value.id()));
     }
@@ -273,8 +271,7 @@ final class CollectiveRules {
       wrong(
           k,
           "%s %s of every rank as %s, but it is at %s, not in symmetric memory"
-              .formatted(
-                  verb, value.name(), collective.variant().text(), facts.place(value.id())));
+              .formatted(verb, value.name(), collective.variant().text(), facts.place(value.id())));
     } else if (facts.begin(value.id()) % VECTOR != 0) {
       wrong(
           k,
@@ -287,7 +284,8 @@ final class CollectiveRules {
     var variants = new HashSet<Variant>();
     var chosen = new ArrayList<Variant>();
     for (Verdict verdict : collective.verdicts()) {
-      if (!variants.add(verdict.variant()) || !verdict.variant().implementsKind(collective.kind())) {
+      if (!variants.add(verdict.variant())
+          || !verdict.variant().implementsKind(collective.kind())) {
         wrong(k, "has a verdict too many, on " + verdict.variant().text());
       }
       if (verdict.chosen()) {
@@ -303,8 +301,7 @@ final class CollectiveRules {
       wrong(
           k,
           "is %s, but the verdicts choose %s"
-              .formatted(
-                  collective.variant().text(), chosen.stream().map(Variant::text).toList()));
+              .formatted(collective.variant().text(), chosen.stream().map(Variant::text).toList()));
     }
   }
 

@@ -1,6 +1,5 @@
 package dev.symplan.planner.verify;
 
-import dev.symplan.ir.Op;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.verify.Violation.Rule;
@@ -99,9 +98,7 @@ final class InPlaceRules {
   }
 
   private String placesText(CollectivePlan collective) {
-    for (int i = 0;
-        i < Math.min(collective.operands().size(), collective.results().size());
-        i++) {
+    for (int i = 0; i < Math.min(collective.operands().size(), collective.results().size()); i++) {
       int operand = collective.operands().get(i);
       int result = collective.results().get(i);
       if (!samePlace(operand, result)) {

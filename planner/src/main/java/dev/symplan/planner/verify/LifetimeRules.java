@@ -83,11 +83,7 @@ final class LifetimeRules {
             facts.rank(),
             "the buffer %s is said to live from step %d to %d, but is used from %s to %s"
                 .formatted(
-                    buffer.name(),
-                    buffer.first(),
-                    buffer.last(),
-                    text(first[i]),
-                    text(last[i])));
+                    buffer.name(), buffer.first(), buffer.last(), text(first[i]), text(last[i])));
       }
       var name = facts.storage(namedBy[i]).name();
       if (!buffer.name().equals(name)) {

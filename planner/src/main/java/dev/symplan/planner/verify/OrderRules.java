@@ -5,7 +5,9 @@ import dev.symplan.planner.verify.Violation.Rule;
 import java.util.Arrays;
 import java.util.List;
 
-/** {@link Rule#ORDER}: every op runs once, after its operands; every side-stream start is joined. */
+/**
+ * {@link Rule#ORDER}: every op runs once, after its operands; every side-stream start is joined.
+ */
 final class OrderRules {
   private final RankFacts facts;
   private final Findings findings;

@@ -10,8 +10,9 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * {@link Rule#PLACEMENT} within one rank: views lie where their op says, values inside their buffers,
- * buffers are as large as what they hold, and the caller's buffers are those of the signature.
+ * {@link Rule#PLACEMENT} within one rank: views lie where their op says, values inside their
+ * buffers, buffers are as large as what they hold, and the caller's buffers are those of the
+ * signature.
  */
 final class PlacementRules {
   private final RankFacts facts;
@@ -45,8 +46,7 @@ final class PlacementRules {
       var buffer = facts.plan.buffers().get(i);
       checkBuffer(buffer, i);
       if (buffer.arena().isExternal()) {
-        @Nullable Buffer other =
-            external.put(buffer.arena() + " " + buffer.offset(), buffer);
+        @Nullable Buffer other = external.put(buffer.arena() + " " + buffer.offset(), buffer);
         if (other != null) {
           wrong(
               "the buffers %s and %s are both %s %d of the caller's"
@@ -76,14 +76,9 @@ final class PlacementRules {
       wrong(
           "%s is bytes %d to %d of %s, which has %d"
               .formatted(
-                  value.name(),
-                  offset,
-                  offset + size,
-                  base.name(),
-                  base.tensor().storageBytes()));
+                  value.name(), offset, offset + size, base.name(), base.tensor().storageBytes()));
     }
-    if (index != basePlacement.buffer()
-        || placement.offset() != basePlacement.offset() + offset) {
+    if (index != basePlacement.buffer() || placement.offset() != basePlacement.offset() + offset) {
       wrong(
           "%s must be byte %d of %s, which is at %s, but is at %s"
               .formatted(

@@ -8,8 +8,8 @@ import java.util.ArrayList;
 
 /**
  * Checks a finished plan, by nothing but the plan itself: what each op reads, writes and shares is
- * read off the ops' rules again, each rank's steps are carried out on a map of its memory that knows
- * which tensor each byte holds, and all ranks' collectives are played against each other.
+ * read off the ops' rules again, each rank's steps are carried out on a map of its memory that
+ * knows which tensor each byte holds, and all ranks' collectives are played against each other.
  *
  * <p>The time is n·log n in the number of ops.
  */
@@ -36,8 +36,7 @@ public final class PlanVerifier {
     ArenaRules.check(plan, ranks, findings);
     AgreementRules.check(plan, ranks, findings);
     var digest =
-        PlanDigest.of(
-            plan.symmetric().bytes(), plan.groups(), plan.rankPlans(), plan.planOfRank());
+        PlanDigest.of(plan.symmetric().bytes(), plan.groups(), plan.rankPlans(), plan.planOfRank());
     if (!digest.equals(plan.digest())) {
       findings.add(
           Rule.DIGEST, "the plan says %s, its contents give %s".formatted(plan.digest(), digest));

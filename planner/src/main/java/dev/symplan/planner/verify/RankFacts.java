@@ -17,8 +17,8 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What the ops of one rank plan say by their own rules: which values share a storage and where, what
- * each op reads and writes; and at which bytes the plan puts that.
+ * What the ops of one rank plan say by their own rules: which values share a storage and where,
+ * what each op reads and writes; and at which bytes the plan puts that.
  *
  * <p>A storage is memory that one op or one input defines. Bytes are counted from the start of a
  * space: the symmetric arena, the local arena, or one buffer of the caller's.

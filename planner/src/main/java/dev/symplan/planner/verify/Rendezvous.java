@@ -12,11 +12,11 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Plays the ranks against each other: each issues its steps in order, each stream works in order, and
- * a collective ends when every rank has come to it. All must come to their ends.
+ * Plays the ranks against each other: each issues its steps in order, each stream works in order,
+ * and a collective ends when every rank has come to it. All must come to their ends.
  *
- * <p>One player stands for all ranks that run a plan, and every player takes part in every collective:
- * a group's ranks cannot wait less than all ranks do.
+ * <p>One player stands for all ranks that run a plan, and every player takes part in every
+ * collective: a group's ranks cannot wait less than all ranks do.
  */
 final class Rendezvous {
 
@@ -116,8 +116,7 @@ final class Rendezvous {
   }
 
   private void report(Findings findings) {
-    var waiting =
-        players.stream().filter(p -> p.next < p.facts.plan.steps().size()).toList();
+    var waiting = players.stream().filter(p -> p.next < p.facts.plan.steps().size()).toList();
     if (waiting.isEmpty()) {
       return;
     }

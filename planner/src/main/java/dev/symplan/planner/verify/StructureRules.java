@@ -66,8 +66,7 @@ final class StructureRules {
       }
     }
     if (used.cardinality() < plan.rankPlans().size()) {
-      findings.add(
-          Rule.STRUCTURE, "no rank runs rank plan %d".formatted(used.nextClearBit(0)));
+      findings.add(Rule.STRUCTURE, "no rank runs rank plan %d".formatted(used.nextClearBit(0)));
     }
   }
 

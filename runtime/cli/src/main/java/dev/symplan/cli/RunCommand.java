@@ -41,9 +41,7 @@ final class RunCommand implements Callable<Integer> {
 
   @Spec private CommandSpec spec;
 
-  @Parameters(
-      paramLabel = "INPUT",
-      description = "A graph, a plan, or a case directory.")
+  @Parameters(paramLabel = "INPUT", description = "A graph, a plan, or a case directory.")
   private Path input;
 
   @Mixin private CompileFlags flags;
@@ -58,7 +56,8 @@ final class RunCommand implements Callable<Integer> {
   @Option(
       names = "--case",
       paramLabel = "DIR",
-      description = "Take inputs and expected outputs from this case (default: INPUT, if it is one).")
+      description =
+          "Take inputs and expected outputs from this case (default: INPUT, if it is one).")
   private Optional<Path> caseFolder = Optional.empty();
 
   @Option(
@@ -155,8 +154,7 @@ final class RunCommand implements Callable<Integer> {
     }
   }
 
-  private static List<List<Optional<HostTensor>>> fromCase(
-      Plan plan, Session session, Case data) {
+  private static List<List<Optional<HostTensor>>> fromCase(Plan plan, Session session, Case data) {
     var expected = new ArrayList<List<Optional<HostTensor>>>();
     for (int rank = 0; rank < plan.worldSize(); rank++) {
       var own = new ArrayList<Optional<HostTensor>>();

@@ -16,7 +16,9 @@ import java.math.MathContext;
 import java.util.List;
 import java.util.Optional;
 
-/** What {@code run} tells: where tensors were, what the collectives did, and whether it is right. */
+/**
+ * What {@code run} tells: where tensors were, what the collectives did, and whether it is right.
+ */
 final class RunReport {
   private final Plan plan;
   private final Console console;
@@ -34,11 +36,7 @@ final class RunReport {
     line(
         "%s ran on %d rank%s (backend %s, %s)"
             .formatted(
-                plan.name(),
-                plan.worldSize(),
-                plan.worldSize() == 1 ? "" : "s",
-                backend,
-                inputs));
+                plan.name(), plan.worldSize(), plan.worldSize() == 1 ? "" : "s", backend, inputs));
     line("");
     memory();
     line("");
@@ -48,8 +46,7 @@ final class RunReport {
 
   private void memory() {
     long local = plan.rankPlans().stream().mapToLong(p -> p.local().bytes()).max().orElse(0);
-    long localBound =
-        plan.rankPlans().stream().mapToLong(p -> p.local().bound()).max().orElse(0);
+    long localBound = plan.rankPlans().stream().mapToLong(p -> p.local().bound()).max().orElse(0);
     line("memory of each rank at its peak");
     line(
         "  symmetric arena  %9s   at the same offsets on all ranks: peers reach it directly (%s is the least possible)"
@@ -69,8 +66,7 @@ final class RunReport {
     line("collectives, and how their tensors got where peers can reach them");
     for (var collective : rankPlan.collectives()) {
       var op = rankPlan.graph().ops().get(collective.op());
-      var name =
-          op.results().isEmpty() ? op.def().name().name() : op.results().getFirst().name();
+      var name = op.results().isEmpty() ? op.def().name().name() : op.results().getFirst().name();
       line(
           "  %s: %s as %s%s: %s"
               .formatted(
@@ -96,8 +92,7 @@ final class RunReport {
   }
 
   /** {@return whether all outputs agree} */
-  boolean compare(
-      Session session, List<List<Optional<HostTensor>>> expected, String with) {
+  boolean compare(Session session, List<List<Optional<HostTensor>>> expected, String with) {
     line("outputs against " + with);
     int outputs = 0;
     int wrong = 0;
@@ -128,9 +123,7 @@ final class RunReport {
             actual.type(),
             number(diff.maxAbs()),
             number(diff.relativeL2()),
-            diff.isWithin()
-                ? "ok"
-                : "above " + number(diff.limit()));
+            diff.isWithin() ? "ok" : "above " + number(diff.limit()));
   }
 
   private static String name(RankPlan rankPlan, int index) {

@@ -81,9 +81,7 @@ public final class Case {
     }
     if (tensor.dtype() != type.dtype() || !tensor.type().sizes().equals(type.sizes())) {
       throw wrong(
-          file,
-          "tensor '%s' is %s, but %s is %s".formatted(name, tensor.type(), called, type),
-          "");
+          file, "tensor '%s' is %s, but %s is %s".formatted(name, tensor.type(), called, type), "");
     }
     return tensor;
   }

@@ -116,8 +116,7 @@ public final class Reference {
       if (result.type() instanceof TensorType type) {
         var view = inferred.get(i).view();
         computes |= view.isEmpty();
-        var tensor =
-            view.isPresent() ? view(rank, view.get(), type) : HostTensor.allocate(type);
+        var tensor = view.isPresent() ? view(rank, view.get(), type) : HostTensor.allocate(type);
         values.get(rank)[result.id()] = tensor;
         fresh.set(i, Optional.of(tensor));
       }

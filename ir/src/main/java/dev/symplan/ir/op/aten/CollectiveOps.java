@@ -38,7 +38,8 @@ final class CollectiveOps {
   private static Stream<OpSpec> outOfPlace(String ns) {
     return Stream.of(
         collective(
-            ns + "::all_reduce(Tensor input, str reduce_op, str group_name, Any? config=None) ->"
+            ns
+                + "::all_reduce(Tensor input, str reduce_op, str group_name, Any? config=None) ->"
                 + " Tensor",
             Kind.ALL_REDUCE,
             "input",

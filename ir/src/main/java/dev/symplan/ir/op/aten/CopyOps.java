@@ -32,8 +32,7 @@ final class CopyOps {
                 + TENSOR_OPTIONS
                 + ", bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
             CopyOps::converted),
-        OpSpec.of(
-                "aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)")
+        OpSpec.of("aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)")
             .rule(InferRule.single(CopyOps::copiedInto))
             .traits(OpTrait.SIDE_EFFECT),
         spec("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", CopyOps::joined),
@@ -46,16 +45,13 @@ final class CopyOps {
                     call.integers("size"))),
         creation(
             "aten::scalar_tensor(Scalar s, *, " + TENSOR_OPTIONS + ") -> Tensor",
-            call ->
-                OpResult.fresh(call.dtype("dtype").orElse(DType.F32), ImmutableLongArray.of())),
+            call -> OpResult.fresh(call.dtype("dtype").orElse(DType.F32), ImmutableLongArray.of())),
         creation(
             "aten::zeros(SymInt[] size, *, " + TENSOR_OPTIONS + ") -> Tensor",
-            call ->
-                OpResult.fresh(call.dtype("dtype").orElse(DType.F32), call.integers("size"))),
+            call -> OpResult.fresh(call.dtype("dtype").orElse(DType.F32), call.integers("size"))),
         creation(
             "aten::ones(SymInt[] size, *, " + TENSOR_OPTIONS + ") -> Tensor",
-            call ->
-                OpResult.fresh(call.dtype("dtype").orElse(DType.F32), call.integers("size"))),
+            call -> OpResult.fresh(call.dtype("dtype").orElse(DType.F32), call.integers("size"))),
         creation(
             "prims::iota(SymInt length, *, SymInt start, SymInt step, ScalarType dtype, Device"
                 + " device, bool requires_grad) -> Tensor",

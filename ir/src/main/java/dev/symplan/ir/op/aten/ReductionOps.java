@@ -66,8 +66,7 @@ final class ReductionOps {
                   return List.of(
                       OpResult.fresh(resultType(call, sums), call.tensor("self").sizes()));
                 }),
-        OpSpec.of(
-                "prims::prepare_softmax_online(Tensor x, int dim) -> (Tensor, Tensor)")
+        OpSpec.of("prims::prepare_softmax_online(Tensor x, int dim) -> (Tensor, Tensor)")
             .rule(
                 call -> {
                   var x = call.tensor("x");
@@ -99,8 +98,7 @@ final class ReductionOps {
   private static OpResult reduced(OpCall call, UnaryOperator<DType> dtype) {
     var self = call.tensor("self");
     var dims = call.has("dim") ? call.integers("dim") : ALL;
-    return OpResult.fresh(
-        resultType(call, dtype), sizes(self, dims, call.bool("keepdim")));
+    return OpResult.fresh(resultType(call, dtype), sizes(self, dims, call.bool("keepdim")));
   }
 
   /** The shape left when {@code dims} are reduced; none named means all. */

@@ -155,8 +155,7 @@ final class Types {
       if (operand instanceof Arg.Ref(Value value)
           && value.type() instanceof TensorType tensor
           && tensor.sizes().equals(sizes)) {
-        shared &=
-            tensor.isDense() && (strides == null || tensor.strides().equals(strides));
+        shared &= tensor.isDense() && (strides == null || tensor.strides().equals(strides));
         strides = tensor.strides();
       }
     }
@@ -183,9 +182,7 @@ final class Types {
     long covered = 1;
     for (int dim = from.rank() - 1; dim >= 0; dim--) {
       run *= from.size(dim);
-      boolean ends =
-          dim == 0
-              || (from.size(dim - 1) != 1 && from.stride(dim - 1) != run * base);
+      boolean ends = dim == 0 || (from.size(dim - 1) != 1 && from.stride(dim - 1) != run * base);
       if (!ends) {
         continue;
       }

@@ -73,8 +73,7 @@ final class ViewOps {
   }
 
   private static OpSpec view(String schema, BiFunction<OpCall, Value, OpResult> rule) {
-    return OpSpec.of(schema)
-        .rule(InferRule.single(call -> rule.apply(call, call.value("self"))));
+    return OpSpec.of(schema).rule(InferRule.single(call -> rule.apply(call, call.value("self"))));
   }
 
   private static OpSpec many(String schema, BiFunction<OpCall, Value, List<OpResult>> rule) {
@@ -84,8 +83,7 @@ final class ViewOps {
   private static OpSpec whole(String schema) {
     return view(
         schema,
-        (call, self) ->
-            OpResult.view(self, self.tensor().sizes(), self.tensor().strides(), 0));
+        (call, self) -> OpResult.view(self, self.tensor().sizes(), self.tensor().strides(), 0));
   }
 
   private static OpResult viewed(OpCall call, Value self) {

@@ -13,8 +13,7 @@ final class Broadcasts {
   static void add(HostTensor target, HostTensor summand, double alpha, double beta) {
     var sizes = target.type().sizes().toArray();
     var strides =
-        List.of(
-            Loops.byteStrides(target.type(), sizes), Loops.byteStrides(summand.type(), sizes));
+        List.of(Loops.byteStrides(target.type(), sizes), Loops.byteStrides(summand.type(), sizes));
     var a = new double[Loops.CHUNK];
     var b = new double[Loops.CHUNK];
     Loops.forEach(

@@ -22,11 +22,11 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The collectives of a session, each variant as its GPU twin moves the data: between the ranks'
- * arenas, at the planned offsets, inside its barriers. Only {@link Variant#NCCL} goes through memory
- * of the runtime's own.
+ * arenas, at the planned offsets, inside its barriers. Only {@link Variant#NCCL} goes through
+ * memory of the runtime's own.
  *
- * <p>Reductions go in group order, in f32 for 16-bit floats, so that all ranks and all variants have
- * the same bits.
+ * <p>Reductions go in group order, in f32 for 16-bit floats, so that all ranks and all variants
+ * have the same bits.
  */
 final class Collectives {
 
@@ -173,8 +173,7 @@ final class Collectives {
 
     private void allReduce() {
       switch (collective.variant()) {
-        case LOCAL, ONE_SHOT, NCCL ->
-            reduce(0, elements(), List.of(result.memory()), 0);
+        case LOCAL, ONE_SHOT, NCCL -> reduce(0, elements(), List.of(result.memory()), 0);
         case TWO_SHOT, MULTIMEM, NCCL_SYMM -> {
           long from = sliceStart(self);
           var targets = ImmutableList.<MemorySegment>builder();
@@ -195,8 +194,7 @@ final class Collectives {
     }
 
     private void reduce(long from, long to, List<MemorySegment> targets, long at) {
-      Reducer.reduce(
-          collective.reduceOp(), result.dtype(), allOperands(), from, to, targets, at);
+      Reducer.reduce(collective.reduceOp(), result.dtype(), allOperands(), from, to, targets, at);
     }
 
     private void allGather() {
@@ -256,8 +254,7 @@ final class Collectives {
 
     /** The same collective on a peer, whose splits may differ. */
     private Collective at(int peer) {
-      return Objects.requireNonNull(
-          programs.get(rankOf(peer)).get(collective.group().index()));
+      return Objects.requireNonNull(programs.get(rankOf(peer)).get(collective.group().index()));
     }
 
     private void checkRows(long sent, long expected, int from, int to) {
@@ -274,8 +271,7 @@ final class Collectives {
     }
 
     private long startBytes(ImmutableLongArray rows, int peer, Collective of) {
-      long before =
-          rows.isEmpty() ? equalRows(of) * peer : rows.subArray(0, peer).stream().sum();
+      long before = rows.isEmpty() ? equalRows(of) * peer : rows.subArray(0, peer).stream().sum();
       return before * bytesPerRow(of);
     }
 

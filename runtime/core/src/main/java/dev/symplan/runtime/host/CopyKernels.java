@@ -20,8 +20,7 @@ final class CopyKernels {
     }
     table.put(
         "aten::reshape",
-        call ->
-            call.result().copyFrom(call.tensor("self").contiguous().as(call.result().type())));
+        call -> call.result().copyFrom(call.tensor("self").contiguous().as(call.result().type())));
     table.put("aten::copy_", call -> copyInto(call.tensor("self"), call.tensor("src")));
     table.put("aten::cat", CopyKernels::join);
     table.put("aten::stack", CopyKernels::stack);

@@ -121,7 +121,8 @@ final class ElementwiseKernels {
     scaled("rsub", (a, b) -> b - a, (a, b) -> b - a);
     pair("mul", (a, b) -> a * b, (a, b) -> a * b);
     for (var name : new String[] {"div.Tensor", "div.Scalar"}) {
-      table.put("aten::" + name, call -> runDoubles(call, binary((a, b) -> a / b), "self", "other"));
+      table.put(
+          "aten::" + name, call -> runDoubles(call, binary((a, b) -> a / b), "self", "other"));
     }
     pair("remainder", ElementwiseKernels::remainder, Math::floorMod);
     pair("fmod", (a, b) -> a % b, (a, b) -> a % b);
@@ -212,15 +213,12 @@ final class ElementwiseKernels {
     table.put("aten::clamp", call -> clamp(call, "min", "max"));
     table.put("aten::clamp_min", call -> clamp(call, "min", ""));
     table.put("aten::clamp_max", call -> clamp(call, "", "max"));
-    table.put(
-        "prims::convert_element_type", call -> call.result().copyFrom(call.tensor("a")));
+    table.put("prims::convert_element_type", call -> call.result().copyFrom(call.tensor("a")));
   }
 
   private static void clamp(HostCall call, String min, String max) {
-    double low =
-        !min.isEmpty() && call.has(min) ? call.number(min) : Double.NEGATIVE_INFINITY;
-    double high =
-        !max.isEmpty() && call.has(max) ? call.number(max) : Double.POSITIVE_INFINITY;
+    double low = !min.isEmpty() && call.has(min) ? call.number(min) : Double.NEGATIVE_INFINITY;
+    double high = !max.isEmpty() && call.has(max) ? call.number(max) : Double.POSITIVE_INFINITY;
     // The upper bound wins where the bounds cross, and NaN stays.
     run(
         call,
@@ -248,8 +246,7 @@ final class ElementwiseKernels {
 
   private void plain(String name, DoubleBinaryOperator doubles, LongBinaryOperator longs) {
     table.put(
-        "aten::" + name,
-        call -> run(call, binary(doubles), binaryLongs(longs), "self", "other"));
+        "aten::" + name, call -> run(call, binary(doubles), binaryLongs(longs), "self", "other"));
   }
 
   /** Sums whose second operand is multiplied by alpha. */
@@ -363,8 +360,7 @@ final class ElementwiseKernels {
           }
           function.run(in, out, count);
           int last = tensors.size();
-          Elements.store(
-              out, count, result.memory(), offsets[last], steps[last], result.dtype());
+          Elements.store(out, count, result.memory(), offsets[last], steps[last], result.dtype());
         });
   }
 
@@ -411,8 +407,7 @@ final class ElementwiseKernels {
           }
           function.run(in, out, count);
           int last = tensors.size();
-          Elements.store(
-              out, count, result.memory(), offsets[last], steps[last], result.dtype());
+          Elements.store(out, count, result.memory(), offsets[last], steps[last], result.dtype());
         });
   }
 

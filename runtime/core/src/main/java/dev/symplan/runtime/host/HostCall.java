@@ -65,7 +65,8 @@ public final class HostCall {
 
   /** {@return a result's memory, to be filled} */
   public HostTensor result(int index) {
-    return results.get(index)
+    return results
+        .get(index)
         .orElseThrow(() -> new IllegalStateException(schema.name() + " has no result " + index));
   }
 

@@ -48,15 +48,11 @@ final class HostSession implements Session {
       for (var program : executable.ranks()) {
         ranks.add(
             new HostMemory(
-                program,
-                arena(executable.symmetricBytes()),
-                arena(program.localBytes()),
-                memory));
+                program, arena(executable.symmetricBytes()), arena(program.localBytes()), memory));
       }
       var collectives = new Collectives(executable, ranks, rendezvous);
       for (int rank = 0; rank < ranks.size(); rank++) {
-        runners.add(
-            new RankRunner(executable.ranks().get(rank), ranks, collectives, rendezvous));
+        runners.add(new RankRunner(executable.ranks().get(rank), ranks, collectives, rendezvous));
       }
     } catch (RuntimeException | Error e) {
       close();
@@ -172,5 +168,4 @@ final class HostSession implements Session {
     threads.shutdownNow();
     memory.close();
   }
-
 }

@@ -56,8 +56,7 @@ final class MatrixKernels {
     var flat = input.as(TensorType.contiguous(input.dtype(), rows, inner));
     var result = call.result();
     var product =
-        HostTensor.allocate(
-            TensorType.contiguous(result.dtype(), rows, weight.type().size(0)));
+        HostTensor.allocate(TensorType.contiguous(result.dtype(), rows, weight.type().size(0)));
     multiply(flat, transposed(weight), product);
     result.copyFrom(product.as(result.type().contiguous()));
     if (call.has("bias")) {

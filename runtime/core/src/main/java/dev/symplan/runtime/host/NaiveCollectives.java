@@ -50,12 +50,10 @@ public final class NaiveCollectives {
   }
 
   private static HostTensor flat(HostTensor tensor) {
-    return tensor.as(
-        TensorType.contiguous(tensor.dtype(), tensor.type().numel()));
+    return tensor.as(TensorType.contiguous(tensor.dtype(), tensor.type().numel()));
   }
 
-  private static void reduce(
-      String op, List<HostTensor> operands, HostTensor result, long from) {
+  private static void reduce(String op, List<HostTensor> operands, HostTensor result, long from) {
     var out = flat(result);
     for (long i = 0; i < out.type().numel(); i++) {
       if (result.dtype().isFloat()) {
@@ -63,8 +61,7 @@ public final class NaiveCollectives {
         for (var operand : operands.subList(1, operands.size())) {
           value = rounded(result.dtype(), combine(op, value, flat(operand).get(from + i)));
         }
-        out.set(
-            op.equals("avg") ? rounded(result.dtype(), value / operands.size()) : value, i);
+        out.set(op.equals("avg") ? rounded(result.dtype(), value / operands.size()) : value, i);
       } else {
         long value = flat(operands.getFirst()).getLong(from + i);
         for (var operand : operands.subList(1, operands.size())) {

@@ -23,8 +23,7 @@ public final class NaiveOps {
       Op op, Function<Value, HostTensor> operands, List<Optional<HostTensor>> results) {
     var kernel =
         HostKernels.find(op.def().name())
-            .orElseThrow(
-                () -> new RunException(op.def().name() + " has no host implementation"));
+            .orElseThrow(() -> new RunException(op.def().name() + " has no host implementation"));
     kernel.run(
         new HostCall(
             op.def().schema(),

@@ -27,10 +27,7 @@ final class RankRunner {
    * @throws RunException when an op has no host implementation
    */
   RankRunner(
-      RankProgram program,
-      List<HostMemory> ranks,
-      Collectives collectives,
-      Rendezvous rendezvous) {
+      RankProgram program, List<HostMemory> ranks, Collectives collectives, Rendezvous rendezvous) {
     this.program = program;
     this.ranks = ranks;
     this.collectives = collectives;
@@ -102,9 +99,7 @@ final class RankRunner {
     var memory = ranks.get(program.rank());
     return new HostCall(
         op.def().schema(),
-        op.args().stream()
-            .map(arg -> value(arg, memory))
-            .collect(ImmutableList.toImmutableList()),
+        op.args().stream().map(arg -> value(arg, memory)).collect(ImmutableList.toImmutableList()),
         op.results().stream()
             .map(ref -> ref.map(memory::tensor))
             .collect(ImmutableList.toImmutableList()),
@@ -146,7 +141,8 @@ final class RankRunner {
     @Override
     public List<HostTensor> peers(String param) {
       if (!op.def().symmMemArgs().contains(param)
-          || !(op.args().get(op.def().schema().indexOf(param)) instanceof Operand.Tensor(var ref))) {
+          || !(op.args().get(op.def().schema().indexOf(param))
+              instanceof Operand.Tensor(var ref))) {
         throw new IllegalArgumentException(
             "'%s' is not registered as symmetric: peers cannot reach it".formatted(param));
       }
@@ -159,5 +155,4 @@ final class RankRunner {
       collectives.meet(use, "rank " + program.rank() + ", " + op.name());
     }
   }
-
 }

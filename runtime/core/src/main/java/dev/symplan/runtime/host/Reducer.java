@@ -7,8 +7,9 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 
 /**
- * The arithmetic of reducing collectives: in the order of the sources, in f32 for f32, bf16 and f16,
- * in f64 for f64, in 64 bits for integers; rounded once, at the end. {@code avg} divides the sum.
+ * The arithmetic of reducing collectives: in the order of the sources, in f32 for f32, bf16 and
+ * f16, in f64 for f64, in 64 bits for integers; rounded once, at the end. {@code avg} divides the
+ * sum.
  */
 final class Reducer {
   private Reducer() {}

@@ -11,8 +11,8 @@ import java.util.List;
 import java.util.function.DoubleBinaryOperator;
 
 /**
- * Reductions over dimensions: one engine that walks the reduced elements of each result in row-major
- * order. Sums are kept in double, so that their rounding is that of the result only.
+ * Reductions over dimensions: one engine that walks the reduced elements of each result in
+ * row-major order. Sums are kept in double, so that their rounding is that of the result only.
  */
 final class ReductionKernels {
 
@@ -38,8 +38,7 @@ final class ReductionKernels {
     }
     table.put("aten::prod", call -> fold(call, 1, (a, b) -> a * b, false));
     for (var name : List.of("aten::amax", "aten::max")) {
-      table.put(
-          name, call -> fold(call, Double.NEGATIVE_INFINITY, ReductionKernels::max, false));
+      table.put(name, call -> fold(call, Double.NEGATIVE_INFINITY, ReductionKernels::max, false));
     }
     for (var name : List.of("aten::amin", "aten::min")) {
       table.put(name, call -> fold(call, Double.POSITIVE_INFINITY, ReductionKernels::min, false));
@@ -65,8 +64,7 @@ final class ReductionKernels {
     return Double.isNaN(a) || Double.isNaN(b) ? Double.NaN : Math.min(a, b);
   }
 
-  private static void fold(
-      HostCall call, double first, DoubleBinaryOperator f, boolean mean) {
+  private static void fold(HostCall call, double first, DoubleBinaryOperator f, boolean mean) {
     var result = call.result();
     reduce(
         call,

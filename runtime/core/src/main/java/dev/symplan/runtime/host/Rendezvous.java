@@ -149,5 +149,4 @@ final class Rendezvous {
       throw new Aborted();
     }
   }
-
 }

@@ -78,8 +78,7 @@ public record HostTensor(MemorySegment memory, TensorType type) {
    */
   public void copyFrom(HostTensor source) {
     if (!source.type.sizes().equals(type.sizes())) {
-      throw new IllegalArgumentException(
-          "cannot copy %s into %s".formatted(source.type, type));
+      throw new IllegalArgumentException("cannot copy %s into %s".formatted(source.type, type));
     }
     if (source.dtype() == dtype()
         && type.isDense()

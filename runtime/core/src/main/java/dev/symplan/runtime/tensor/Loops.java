@@ -5,8 +5,8 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 
 /**
- * Loops over tensors of one shape, in rows: dimensions that lie behind each other in all tensors are
- * taken together, and the innermost is handed out in pieces that fit the cache.
+ * Loops over tensors of one shape, in rows: dimensions that lie behind each other in all tensors
+ * are taken together, and the innermost is handed out in pieces that fit the cache.
  */
 public final class Loops {
 
@@ -78,8 +78,7 @@ public final class Loops {
   }
 
   /** Joins neighbouring dimensions; at least one is left. */
-  private static int collapse(
-      long[] sizes, List<long[]> strides, long[] shape, long[][] steps) {
+  private static int collapse(long[] sizes, List<long[]> strides, long[] shape, long[][] steps) {
     int dims = 0;
     for (int d = 0; d < sizes.length; d++) {
       if (sizes[d] == 1) {
@@ -121,8 +120,7 @@ public final class Loops {
   /** Copies elements, converted to the target's type. */
   static void copy(HostTensor from, HostTensor to) {
     var sizes = to.type().sizes().toArray();
-    var strides =
-        List.of(byteStrides(from.type(), sizes), byteStrides(to.type(), sizes));
+    var strides = List.of(byteStrides(from.type(), sizes), byteStrides(to.type(), sizes));
     MemorySegment source = from.memory();
     MemorySegment target = to.memory();
     if (from.dtype() == to.dtype()) {
@@ -160,11 +158,7 @@ public final class Loops {
           } else {
             for (int i = 0; i < count; i++) {
               MemorySegment.copy(
-                  source,
-                  offsets[0] + i * steps[0],
-                  target,
-                  offsets[1] + i * steps[1],
-                  bytes);
+                  source, offsets[0] + i * steps[0], target, offsets[1] + i * steps[1], bytes);
             }
           }
         });

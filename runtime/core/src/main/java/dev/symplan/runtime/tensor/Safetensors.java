@@ -118,11 +118,7 @@ public final class Safetensors {
   private JsonNode header(MemorySegment bytes) {
     String text;
     try {
-      text =
-          StandardCharsets.UTF_8
-              .newDecoder()
-              .decode(bytes.asByteBuffer())
-              .toString();
+      text = StandardCharsets.UTF_8.newDecoder().decode(bytes.asByteBuffer()).toString();
     } catch (CharacterCodingException e) {
       throw wrong("its header is not UTF-8");
     }
@@ -142,8 +138,7 @@ public final class Safetensors {
     }
   }
 
-  private HostTensor tensor(
-      String name, JsonNode node, MemorySegment data, List<Range> ranges) {
+  private HostTensor tensor(String name, JsonNode node, MemorySegment data, List<Range> ranges) {
     var typeName = node.path("dtype").asText();
     @Nullable DType dtype = DTYPES.get(typeName);
     if (dtype == null) {
@@ -157,9 +152,7 @@ public final class Safetensors {
     } catch (IllegalArgumentException e) {
       throw wrong("tensor '%s': %s".formatted(name, e.getMessage()));
     }
-    if (range.length() != 2
-        || range.get(0) > range.get(1)
-        || range.get(1) > data.byteSize()) {
+    if (range.length() != 2 || range.get(0) > range.get(1) || range.get(1) > data.byteSize()) {
       throw wrong(
           "tensor '%s' lies at bytes %s of %d; is the file cut off?"
               .formatted(name, range, data.byteSize()));
@@ -227,8 +220,7 @@ public final class Safetensors {
   public static void write(Path file, Map<String, HostTensor> tensors) {
     var writer = new Safetensors(file);
     try {
-      var partial =
-          Files.createTempFile(file.toAbsolutePath().getParent(), ".tensors", ".tmp");
+      var partial = Files.createTempFile(file.toAbsolutePath().getParent(), ".tensors", ".tmp");
       try {
         writer.write(partial, ImmutableSortedMap.copyOf(tensors));
         Files.move(partial, file, StandardCopyOption.REPLACE_EXISTING);

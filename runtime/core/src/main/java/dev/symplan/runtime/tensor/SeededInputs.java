@@ -37,8 +37,7 @@ public final class SeededInputs {
             Elements.setDouble(
                 made.memory(), i * width, type.dtype(), random.nextGaussian() * scale);
         case INTEGER ->
-            Elements.setLong(
-                made.memory(), i * width, type.dtype(), random.nextInt(MAX_INTEGER));
+            Elements.setLong(made.memory(), i * width, type.dtype(), random.nextInt(MAX_INTEGER));
         case BOOL -> Elements.setLong(made.memory(), i * width, type.dtype(), random.nextInt(2));
         case COMPLEX ->
             throw new UnsupportedOperationException(

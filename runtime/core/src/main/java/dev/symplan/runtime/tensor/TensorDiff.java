@@ -32,8 +32,7 @@ public record TensorDiff(DType dtype, double maxAbs, double relativeL2, long une
     }
     var sizes = actual.type().sizes().toArray();
     var strides =
-        List.of(
-            Loops.byteStrides(actual.type(), sizes), Loops.byteStrides(expected.type(), sizes));
+        List.of(Loops.byteStrides(actual.type(), sizes), Loops.byteStrides(expected.type(), sizes));
     var sums = new double[3];
     var unequal = new long[1];
     var a = new double[Loops.CHUNK];
