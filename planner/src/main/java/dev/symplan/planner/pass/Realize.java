@@ -16,6 +16,7 @@ import dev.symplan.planner.pass.Select.Selection;
 import dev.symplan.planner.pass.Slots.Slot;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.LinkedHashMap;
 import java.util.List;
 
 /**
@@ -82,14 +83,15 @@ final class Realize {
     var selection = selections.get(k);
     var args = ImmutableList.<ArgDecision>builder();
     var op = collective.op();
-    var restore = new ArrayList<Runnable>();
+    // By value: a coalesced collective may send the same one twice.
+    var originals = new LinkedHashMap<Value, Value>();
     var operands = source.slots().operands(k);
     for (int i = 0; i < operands.size(); i++) {
       var slot = operands.get(i);
       boolean differs = selection.differs().get(i);
       boolean staged =
           Select.mustStage(slot, selection.variant(), collective.kind(), false, differs);
-      if (staged) {
+      if (staged && !originals.containsKey(slot.value())) {
         var before = rewriter.now(slot.value());
         var type = stagedType(collective, i);
         var copy =
@@ -100,7 +102,7 @@ final class Realize {
                 type,
                 op.span());
         rewriter.replace(slot.value(), copy);
-        restore.add(() -> rewriter.replace(slot.value(), before));
+        originals.put(slot.value(), before);
       }
       args.add(decide(slot, staged, differs && !slot.always(), false, k));
     }
@@ -112,7 +114,7 @@ final class Realize {
       args.add(decide(slot, staged, false, true, k));
     }
     rewriter.keep(op);
-    restore.forEach(Runnable::run);
+    originals.forEach(rewriter::replace);
     decisions.add(args.build());
   }
 

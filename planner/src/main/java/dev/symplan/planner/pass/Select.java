@@ -184,12 +184,7 @@ final class Select {
       differs.add(
           graphs.stream()
               .anyMatch(
-                  g ->
-                      !g.slots()
-                          .operands(k)
-                          .get(index)
-                          .signature()
-                          .equals(first.get(index).signature())));
+                  g -> !g.slots().operands(k).get(index).isPlacedLike(first.get(index))));
     }
     return differs.build();
   }

@@ -24,7 +24,13 @@ final class Slots {
    * @param signature what shares its storage and where, to compare between ranks
    */
   record Slot(
-      Value value, boolean free, boolean always, Reason reason, String cause, String signature) {}
+      Value value, boolean free, boolean always, Reason reason, String cause, String signature) {
+
+    /** {@return whether another rank's graph realizes its tensor in the same way} */
+    boolean isPlacedLike(Slot other) {
+      return free == other.free && always == other.always && signature.equals(other.signature);
+    }
+  }
 
   private final Aliases aliases;
   private final ImmutableList<Collective> collectives;
