@@ -118,7 +118,8 @@ public final class ProgramReader {
           "a case has graph.fx.txt, groups.json where groups are smaller than the world, and"
               + " rankN.inputs.safetensors");
     }
-    var first = Files.exists(common) ? SourceReader.read(common) : ownTexts.firstEntry().getValue();
+    var first =
+        Files.exists(common) ? SourceReader.read(common) : ownTexts.values().iterator().next();
     int world = ranks > 0 ? ranks : found;
     var importOptions =
         importOptions(

@@ -6,6 +6,7 @@ import dev.symplan.planner.verify.Violation.Rule;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * {@link Rule#OVERWRITTEN} within one op: a result lies apart from the operands and the other
@@ -129,8 +130,8 @@ final class InPlaceRules {
     uses.sort(
         Comparator.comparingInt((Use use) -> facts.space(use.value()))
             .thenComparingLong(use -> facts.begin(use.value())));
-    Use furthest = null;
-    Use furthestResult = null;
+    @Nullable Use furthest = null;
+    @Nullable Use furthestResult = null;
     for (var use : uses) {
       var before = use.result() ? furthest : furthestResult;
       if (before != null && facts.overlap(before.value(), use.value())) {
@@ -152,7 +153,7 @@ final class InPlaceRules {
     }
   }
 
-  private Use further(Use a, Use b) {
+  private Use further(@Nullable Use a, Use b) {
     return a == null
             || facts.space(a.value()) != facts.space(b.value())
             || facts.end(a.value()) < facts.end(b.value())

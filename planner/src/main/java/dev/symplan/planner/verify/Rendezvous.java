@@ -79,7 +79,7 @@ final class Rendezvous {
       case Step.Start(int k) -> {
         var stream = player.facts.plan.collectives().get(k).stream();
         if (stream != Stream.COMPUTE) {
-          player.queues.get(stream).add(k);
+          player.queues.computeIfAbsent(stream, key -> new ArrayDeque<>()).add(k);
           yield true;
         }
         arrive(player, k);

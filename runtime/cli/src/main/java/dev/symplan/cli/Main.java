@@ -13,7 +13,6 @@ import java.util.function.Function;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.IFactory;
-import picocli.CommandLine.ParseResult;
 import picocli.CommandLine.ScopeType;
 
 /** The command line: exit codes 0 ok, 1 wrong input, 2 usage, 3 no device, 4 run failed, 70 bug. */
@@ -73,11 +72,11 @@ public final class Main {
     for (var command : commands.keySet()) {
       line.addSubcommand(command);
     }
-    line.setOut(new PrintWriter(out, true))
-        .setErr(new PrintWriter(err, true))
+    line.setOut(new PrintWriter(out, true, StandardCharsets.UTF_8))
+        .setErr(new PrintWriter(err, true, StandardCharsets.UTF_8))
         .setCaseInsensitiveEnumValuesAllowed(true)
         .setUsageHelpWidth(100)
-        .setExecutionExceptionHandler((e, command, parsed) -> failed(e, parsed, err));
+        .setExecutionExceptionHandler((e, command, parsed) -> failed(e, err));
     if (args.length == 0) {
       line.usage(err);
       return ExitCode.USAGE;
@@ -85,7 +84,7 @@ public final class Main {
     return line.execute(args);
   }
 
-  private static int failed(Exception e, ParseResult parsed, PrintStream err) {
+  private static int failed(Exception e, PrintStream err) {
     return switch (e) {
       case CompileException wrong -> {
         wrong.diagnostics().forEach(diagnostic -> err.println(diagnostic.render()));
