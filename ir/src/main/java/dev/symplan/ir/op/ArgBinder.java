@@ -128,8 +128,9 @@ public final class ArgBinder {
   private static @Nullable Arg fitBase(SchemaType.Base base, Arg arg) {
     boolean fits =
         switch (base) {
-          // A number stands for a tensor too: aten::add.Tensor(x, 1).
-          case TENSOR -> isTensor(arg) || isNumber(arg);
+          // A number stands for a tensor too: aten::add.Tensor(x, 1). None is the undefined tensor,
+          // which PyTorch lets pass here whatever the schema says.
+          case TENSOR -> isTensor(arg) || isNumber(arg) || arg instanceof Arg.None;
           case INT, SYM_INT, DEVICE_INDEX ->
               arg instanceof Arg.Int || isScalar(arg, ScalarType.INT);
           case FLOAT, SYM_FLOAT -> isNumber(arg);
