@@ -9,11 +9,18 @@ public final class BuiltinOps {
 
   public static Stream<OpSpec> all() {
     return Stream.of(
+            AttentionOps.all(),
             CollectiveOps.all(),
             CopyOps.all(),
+            CreationOps.all(),
             ElementwiseOps.all(),
+            GuardOps.all(),
+            IndexOps.all(),
             MatrixOps.all(),
+            NormOps.all(),
+            RandomOps.all(),
             ReductionOps.all(),
+            Slices.all(),
             SymplanOps.all(),
             ViewOps.all())
         .flatMap(specs -> specs);

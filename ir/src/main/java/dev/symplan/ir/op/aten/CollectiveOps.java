@@ -1,5 +1,6 @@
 package dev.symplan.ir.op.aten;
 
+import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.DType;
@@ -15,28 +16,32 @@ import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.OpTypeException;
 import java.util.List;
 import java.util.Optional;
-import java.util.function.BiFunction;
 import java.util.stream.Stream;
 
 /**
  * {@code _c10d_functional} and {@code _c10d_functional_autograd}, registered as any library's
  * collectives are: by which parameters they send, reduce and name the group.
+ *
+ * <p>PyTorch's schemas say {@code Any group_name}; here it is the name. The trailing {@code config},
+ * which newer versions have, changes nothing that a type shows.
  */
 final class CollectiveOps {
   private static final ImmutableSet<String> REDUCTIONS =
       ImmutableSet.of("sum", "avg", "product", "min", "max", "band", "bor", "bxor");
 
+  private static final ImmutableSet<String> BITWISE = ImmutableSet.of("band", "bor", "bxor");
+
   private CollectiveOps() {}
 
-  static Stream<OpSpec> all() {
-    return Stream.concat(
-        Stream.of("_c10d_functional", "_c10d_functional_autograd")
-            .flatMap(CollectiveOps::outOfPlace),
-        writing("_c10d_functional"));
+  /** The type of the result for one operand. */
+  @FunctionalInterface
+  private interface Shape {
+    TensorType of(OpCall call, TensorType input);
   }
 
-  private static Stream<OpSpec> outOfPlace(String ns) {
+  static Stream<OpSpec> all() {
     return Stream.of(
+<<<<<<< HEAD
         collective(
             ns
                 + "::all_reduce(Tensor input, str reduce_op, str group_name, Any? config=None) ->"
@@ -94,46 +99,108 @@ final class CollectiveOps {
         OpSpec.of(ns + "::wait_tensor(Tensor tensor) -> Tensor")
             .rule(InferRule.single(call -> whole(call.value("tensor"))))
             .traits(OpTrait.WAIT));
+=======
+            fresh("_c10d_functional"), fresh("_c10d_functional_autograd"), inPlace(), waits())
+        .flatMap(specs -> specs);
+>>>>>>> 5246f27 (Add the built-in ops of transformers, checked against PyTorch)
   }
 
-  /** The forms that write into an argument; only the plain namespace has them. */
-  private static Stream<OpSpec> writing(String ns) {
+  private static Stream<OpSpec> fresh(String namespace) {
     return Stream.of(
-        into(
-            ns + "::all_reduce_(Tensor(a!) input, str reduce_op, str group_name) -> Tensor(a!)",
-            Kind.ALL_REDUCE,
-            "input",
-            CollectiveOps::allReduced),
-        into(
-            ns
-                + "::all_reduce_coalesced_(Tensor(a!)[] inputs, str reduce_op, str group_name) ->"
-                + " Tensor(a!)[]",
-            Kind.ALL_REDUCE,
-            "inputs",
-            CollectiveOps::allReduced),
-        into(
-            ns + "::broadcast_(Tensor(a!) input, int src, str group_name) -> Tensor(a!)",
-            Kind.BROADCAST,
-            "input",
-            (call, input) -> OpResult.fresh(input.tensor())),
-        into(
-            ns
-                + "::all_gather_into_tensor_out(Tensor input, int group_size, str group_name, *,"
-                + " Tensor(a!) out) -> Tensor(a!)",
-            Kind.ALL_GATHER,
-            "input",
-            CollectiveOps::gathered),
-        into(
-            ns
-                + "::reduce_scatter_tensor_out(Tensor input, str reduce_op, int group_size, str"
-                + " group_name, *, Tensor(a!) out) -> Tensor(a!)",
-            Kind.REDUCE_SCATTER,
-            "input",
-            CollectiveOps::scattered));
+            table(
+                Kind.ALL_REDUCE,
+                """
+                NS::all_reduce(Tensor input, str reduce_op, str group_name, Any? config=None) -> Tensor
+                NS::all_reduce_coalesced(Tensor[] inputs, str reduce_op, str group_name) -> Tensor[]
+                """,
+                CollectiveOps::reduced),
+            table(
+                Kind.ALL_GATHER,
+                """
+                NS::all_gather_into_tensor(Tensor input, int group_size, str group_name, Any? config=None) -> Tensor
+                NS::all_gather_into_tensor_coalesced(Tensor[] inputs, int group_size, str group_name) -> Tensor[]
+                """,
+                CollectiveOps::gathered),
+            table(
+                Kind.REDUCE_SCATTER,
+                """
+                NS::reduce_scatter_tensor(Tensor input, str reduce_op, int group_size, str group_name, Any? config=None) -> Tensor
+                NS::reduce_scatter_tensor_coalesced(Tensor[] inputs, str reduce_op, int group_size, str group_name) -> Tensor[]
+                """,
+                CollectiveOps::scattered),
+            table(
+                Kind.ALL_TO_ALL,
+                """
+                NS::all_to_all_single(Tensor input, SymInt[] output_split_sizes, SymInt[] input_split_sizes, str group_name, Any? config=None) -> Tensor
+                """,
+                CollectiveOps::exchanged),
+            table(
+                Kind.BROADCAST,
+                """
+                NS::broadcast(Tensor input, int src, str group_name) -> Tensor
+                """,
+                CollectiveOps::broadcast))
+        .flatMap(specs -> specs)
+        .map(
+            spec ->
+                new OpSpec(
+                    spec.schemaText().replace("NS::", namespace + "::"),
+                    spec.rule(),
+                    spec.traits(),
+                    spec.symmMemArgs(),
+                    spec.symmMemResults(),
+                    spec.collective()));
   }
 
-  private static OpSpec collective(
-      String schema, Kind kind, String operand, BiFunction<OpCall, Value, OpResult> rule) {
+  /** The forms that write into an argument, which they also give. */
+  private static Stream<OpSpec> inPlace() {
+    return Stream.of(
+            table(
+                Kind.ALL_REDUCE,
+                """
+                _c10d_functional::all_reduce_(Tensor(a!) input, str reduce_op, str group_name) -> Tensor(a!)
+                _c10d_functional::all_reduce_coalesced_(Tensor[](a!) inputs, str reduce_op, str group_name) -> Tensor[](a!)
+                """,
+                CollectiveOps::reduced),
+            table(
+                Kind.BROADCAST,
+                """
+                _c10d_functional::broadcast_(Tensor(a!) input, int src, str group_name) -> Tensor(a!)
+                """,
+                CollectiveOps::broadcast),
+            table(
+                Kind.ALL_GATHER,
+                """
+                _c10d_functional::all_gather_into_tensor_out(Tensor input, int group_size, str group_name, *, Tensor(a!) out) -> Tensor(a!)
+                """,
+                CollectiveOps::gathered),
+            table(
+                Kind.REDUCE_SCATTER,
+                """
+                _c10d_functional::reduce_scatter_tensor_out(Tensor input, str reduce_op, int group_size, str group_name, *, Tensor(a!) out) -> Tensor(a!)
+                """,
+                CollectiveOps::scattered))
+        .flatMap(specs -> specs);
+  }
+
+  private static Stream<OpSpec> waits() {
+    return Stream.of("_c10d_functional", "_c10d_functional_autograd")
+        .map(
+            namespace ->
+                OpSpec.of(namespace + "::wait_tensor(Tensor tensor) -> Tensor")
+                    .rule(InferRule.single(call -> ViewOps.whole(call.value("tensor"))))
+                    .traits(OpTrait.WAIT));
+  }
+
+  private static Stream<OpSpec> table(Kind kind, String schemas, Shape shape) {
+    return schemas.lines().map(schema -> spec(kind, schema, shape));
+  }
+
+  private static OpSpec spec(Kind kind, String schema, Shape shape) {
+    boolean coalesced = schema.contains("Tensor[]");
+    boolean out = schema.contains("Tensor(a!) out");
+    boolean writes = schema.contains("(a!)");
+    var operand = coalesced ? "inputs" : "input";
     return OpSpec.of(schema)
         .collective(
             new CollectiveSpec(
@@ -141,68 +208,57 @@ final class CollectiveOps {
                 operand,
                 "group_name",
                 schema.contains("reduce_op") ? Optional.of("reduce_op") : Optional.empty(),
-                schema.contains(" out)") ? Optional.of("out") : Optional.empty()))
+                out ? Optional.of("out") : Optional.empty()))
         .symmMemArgs(List.of(operand))
         .symmMemResults(List.of("0"))
-        .rule(call -> tensors(call, operand).map(input -> rule.apply(call, input)).toList());
-  }
-
-  private static OpSpec into(
-      String schema, Kind kind, String operand, BiFunction<OpCall, Value, OpResult> rule) {
-    boolean out = schema.contains(" out)");
-    return collective(schema, kind, operand, rule)
         .rule(
-            call ->
-                tensors(call, operand)
-                    .map(
-                        input -> {
-                          var target = out ? call.value("out") : input;
-                          checkTarget(target, (TensorType) rule.apply(call, input).type());
-                          return whole(target);
-                        })
-                    .toList());
+            call -> {
+              var inputs = coalesced ? call.values(operand) : ImmutableList.of(call.value(operand));
+              return inputs.stream()
+                  .map(
+                      input -> {
+                        var type = shape.of(call, input.tensor());
+                        return writes
+                            ? written(out ? call.value("out") : input, type)
+                            : OpResult.fresh(type);
+                      })
+                  .toList();
+            });
   }
 
-  private static void checkTarget(Value target, TensorType needed) {
-    if (target.tensor().dtype() != needed.dtype()
-        || !target.tensor().sizes().equals(needed.sizes())) {
+  private static OpResult written(Value target, TensorType result) {
+    if (target.tensor().dtype() != result.dtype()
+        || !target.tensor().sizes().equals(result.sizes())) {
       throw new OpTypeException(
-          "'%s' is %s, but the result is %s".formatted(target.name(), target.type(), needed));
+          "'%s' is %s, but the result is %s".formatted(target.name(), target.type(), result));
     }
+    return ViewOps.whole(target);
   }
 
-  private static Stream<Value> tensors(OpCall call, String operand) {
-    return operand.equals("inputs")
-        ? call.values("inputs").stream()
-        : Stream.of(call.value(operand));
+  private static TensorType likeInput(TensorType input) {
+    return input.isDense() ? Layouts.preserved(input) : Layouts.fresh(input);
   }
 
-  private static OpResult whole(Value value) {
-    return OpResult.view(value, value.tensor().sizes(), value.tensor().strides(), 0);
+  private static TensorType reduced(OpCall call, TensorType input) {
+    checkReduction(call, input.dtype());
+    return likeInput(input);
   }
 
-  private static TensorType denseLike(TensorType type) {
-    return type.isDense() ? type : type.contiguous();
-  }
-
-  private static OpResult allReduced(OpCall call, Value input) {
-    checkReduction(call, input.tensor());
-    return OpResult.fresh(denseLike(input.tensor()));
-  }
-
-  private static void checkReduction(OpCall call, TensorType type) {
+  private static void checkReduction(OpCall call, DType dtype) {
     var op = call.string("reduce_op");
     if (!REDUCTIONS.contains(op)) {
       throw new OpTypeException(
           "there is no reduction '%s'".formatted(op),
           "reductions: " + String.join(", ", REDUCTIONS));
     }
-    if (op.startsWith("b") && type.dtype().kind().compareTo(DType.Kind.INTEGER) > 0) {
+    if (BITWISE.contains(op) && !Promotion.isIntegral(dtype)) {
       throw new OpTypeException(
-          "%s works on integers, not on %s".formatted(op, type.dtype().shortName()));
+          "%s works on integers and bool, not on %s".formatted(op, dtype.shortName()));
     }
-    if (op.equals("avg") && type.dtype().kind().compareTo(DType.Kind.FLOAT) < 0) {
-      throw new OpTypeException("avg works on floats, not on " + type.dtype().shortName());
+    if (op.equals("avg") && Promotion.isIntegral(dtype)) {
+      throw new OpTypeException(
+          "avg works on floats, not on " + dtype.shortName(),
+          "reduce with sum, then divide with aten::div.Tensor_mode");
     }
   }
 
@@ -214,51 +270,66 @@ final class CollectiveOps {
     return size;
   }
 
-  private static OpResult gathered(OpCall call, Value input) {
-    var type = input.tensor();
-    if (type.rank() == 0) {
-      throw new OpTypeException("a scalar tensor has no rows to gather");
-    }
-    return withRows(type, Math.multiplyExact(type.size(0), groupSize(call)));
+  private static TensorType gathered(OpCall call, TensorType input) {
+    long ranks = groupSize(call);
+    // Tensors without dimensions count as one row.
+    return input.rank() == 0
+        ? TensorType.contiguous(input.dtype(), ranks)
+        : withRows(input, Shapes.times(input.size(0), ranks));
   }
 
-  private static OpResult scattered(OpCall call, Value input) {
-    var type = input.tensor();
-    checkReduction(call, type);
-    long size = groupSize(call);
-    if (type.rank() == 0 || type.size(0) % size != 0) {
-      throw new OpTypeException(
-          "the first dimension of %s does not divide by %d ranks".formatted(type, size),
-          "pad it, or scatter along another dimension");
+  private static TensorType scattered(OpCall call, TensorType input) {
+    checkReduction(call, input.dtype());
+    long ranks = groupSize(call);
+    if (input.rank() == 0) {
+      throw new OpTypeException("a tensor without dimensions has no rows to scatter");
     }
-    return withRows(type, type.size(0) / size);
+    if (input.size(0) % ranks != 0) {
+      throw new OpTypeException(
+          "%d rows do not divide by %d ranks".formatted(input.size(0), ranks),
+          "pad dimension 0 to a multiple of %d".formatted(ranks));
+    }
+    return withRows(input, input.size(0) / ranks);
   }
 
-  private static OpResult exchanged(OpCall call, Value input) {
-    var type = input.tensor();
-    var sent = call.integers("input_split_sizes");
-    var received = call.integers("output_split_sizes");
-    if (type.rank() == 0) {
-      throw new OpTypeException("a scalar tensor has no rows to exchange");
+  /** Without split sizes, every rank gets an equal part. */
+  private static TensorType exchanged(OpCall call, TensorType input) {
+    if (input.rank() == 0) {
+      throw new OpTypeException("a tensor without dimensions has no rows to exchange");
     }
-    if (!sent.isEmpty() && sent.stream().sum() != type.size(0)) {
-      throw new OpTypeException(
-          "input_split_sizes add up to %d, but the input has %d rows"
-              .formatted(sent.stream().sum(), type.size(0)));
-    }
-    if (sent.stream().anyMatch(n -> n < 0) || received.stream().anyMatch(n -> n < 0)) {
-      throw new OpTypeException("split sizes cannot be negative");
-    }
+    var sent = splits(call, "input_split_sizes");
+    var received = splits(call, "output_split_sizes");
     if (!sent.isEmpty() && !received.isEmpty() && sent.length() != received.length()) {
       throw new OpTypeException(
-          "%d input splits, but %d output splits".formatted(sent.length(), received.length()));
+          "%d input splits, but %d output splits".formatted(sent.length(), received.length()),
+          "each has an entry for every rank of the group");
     }
-    return withRows(type, received.isEmpty() ? type.size(0) : received.stream().sum());
+    if (!sent.isEmpty() && Shapes.sum(sent) != input.size(0)) {
+      throw new OpTypeException(
+          "input_split_sizes add up to %d, but the input has %d rows"
+              .formatted(Shapes.sum(sent), input.size(0)));
+    }
+    return withRows(input, received.isEmpty() ? input.size(0) : Shapes.sum(received));
   }
 
-  private static OpResult withRows(TensorType type, long rows) {
-    var sizes = type.sizes().toArray();
-    sizes[0] = rows;
-    return OpResult.fresh(type.dtype(), ImmutableLongArray.copyOf(sizes));
+  private static ImmutableLongArray splits(OpCall call, String param) {
+    var splits = call.integers(param);
+    if (splits.stream().anyMatch(size -> size < 0)) {
+      throw new OpTypeException(
+          "%s %s has a negative entry".formatted(param, Shapes.text(splits)));
+    }
+    return splits;
+  }
+
+  private static TensorType broadcast(OpCall call, TensorType input) {
+    long src = call.integer("src");
+    if (src < 0) {
+      throw new OpTypeException("src is %d, but ranks count from 0".formatted(src));
+    }
+    return likeInput(input);
+  }
+
+  private static TensorType withRows(TensorType type, long rows) {
+    return TensorType.contiguous(type.dtype(), Shapes.with(type.sizes(), 0, rows));
   }
 }

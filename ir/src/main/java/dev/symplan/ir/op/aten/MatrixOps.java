@@ -1,8 +1,8 @@
 package dev.symplan.ir.op.aten;
 
 import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
-import dev.symplan.ir.op.InferRule;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
@@ -17,81 +17,292 @@ final class MatrixOps {
 
   static Stream<OpSpec> all() {
     return Stream.of(
-        product(
-            "aten::mm(Tensor self, Tensor mat2) -> Tensor",
-            call -> multiplied(call.tensor("self"), call.tensor("mat2"), 2)),
-        product(
-            "aten::bmm(Tensor self, Tensor mat2) -> Tensor",
-            call -> multiplied(call.tensor("self"), call.tensor("mat2"), 3)),
-        product(
-            "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1)"
-                + " -> Tensor",
-            call -> added(call, multiplied(call.tensor("mat1"), call.tensor("mat2"), 2))),
-        product(
-            "aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar"
-                + " alpha=1) -> Tensor",
-            call -> added(call, multiplied(call.tensor("batch1"), call.tensor("batch2"), 3))),
-        product(
-            "aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
-            MatrixOps::linear));
+            products(
+                """
+                aten::mm(Tensor self, Tensor mat2) -> Tensor
+                aten::mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor
+                """,
+                call -> OpResult.fresh(product(call, "self", "mat2", 2))),
+            products(
+                """
+                aten::bmm(Tensor self, Tensor mat2) -> Tensor
+                aten::bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor
+                """,
+                call -> OpResult.fresh(product(call, "self", "mat2", 3))),
+            products(
+                """
+                aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor
+                aten::addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1) -> Tensor
+                """,
+                call -> added(call, product(call, "mat1", "mat2", 2))),
+            products(
+                """
+                aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor
+                aten::baddbmm.dtype(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1) -> Tensor
+                """,
+                call -> added(call, product(call, "batch1", "batch2", 3))),
+            products(
+                """
+                aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor
+                """,
+                call -> {
+                  var batches = product(call, "batch1", "batch2", 3);
+                  return added(call, batches.sizes().subArray(1, 3), batches.dtype());
+                }),
+            products(
+                """
+                aten::mv(Tensor self, Tensor vec) -> Tensor
+                """,
+                call -> OpResult.fresh(vectorProduct(call, "self", "vec"))),
+            products(
+                """
+                aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor
+                """,
+                call -> added(call, vectorProduct(call, "mat", "vec"))),
+            products(
+                """
+                aten::dot(Tensor self, Tensor tensor) -> Tensor
+                """,
+                MatrixOps::dot),
+            products(
+                """
+                aten::outer(Tensor self, Tensor vec2) -> Tensor
+                """,
+                MatrixOps::outer),
+            products(
+                """
+                aten::matmul(Tensor self, Tensor other) -> Tensor
+                """,
+                call -> matmul(call.tensor("self"), call.tensor("other"))),
+            products(
+                """
+                aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor
+                """,
+                MatrixOps::linear),
+            products(
+                """
+                aten::_int_mm(Tensor self, Tensor mat2) -> Tensor
+                """,
+                MatrixOps::integers),
+            products(
+                """
+                aten::_scaled_mm(Tensor self, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias=None, Tensor? scale_result=None, ScalarType? out_dtype=None, bool use_fast_accum=False) -> Tensor
+                """,
+                MatrixOps::scaled),
+            products(
+                """
+                aten::_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) -> Tensor
+                """,
+                MatrixOps::grouped))
+        .flatMap(specs -> specs);
   }
 
-  private static OpSpec product(String schema, Function<OpCall, OpResult> rule) {
-    return OpSpec.of(schema).rule(InferRule.single(rule)).traits(OpTrait.MATMUL);
+  private static Stream<OpSpec> products(String schemas, Function<OpCall, OpResult> rule) {
+    return Table.single(schemas, rule, OpTrait.MATMUL);
   }
 
-  private static OpResult multiplied(TensorType left, TensorType right, int rank) {
-    if (left.rank() != rank || right.rank() != rank) {
+  private static TensorType product(OpCall call, String left, String right, int rank) {
+    var a = call.tensor(left);
+    var b = call.tensor(right);
+    checkRank(left, a, rank);
+    checkRank(right, b, rank);
+    checkSameType(left, a, right, b);
+    if (rank == 3 && a.size(0) != b.size(0)) {
       throw new OpTypeException(
-          "operands must have %d dimensions, not %d and %d"
-              .formatted(rank, left.rank(), right.rank()));
+          "batch sizes differ: %d and %d".formatted(a.size(0), b.size(0)),
+          "aten::matmul broadcasts batches");
     }
-    if (left.dtype() != right.dtype()) {
+    checkInner(a.size(rank - 1), b.size(rank - 2), a, b);
+    var sizes = Shapes.with(a.sizes(), rank - 1, b.size(rank - 1));
+    var dtype =
+        call.schema().hasParam("out_dtype")
+            ? call.dtype("out_dtype").orElse(a.dtype())
+            : a.dtype();
+    return TensorType.contiguous(dtype, sizes);
+  }
+
+  private static void checkRank(String name, TensorType type, int rank) {
+    if (type.rank() != rank) {
       throw new OpTypeException(
-          "element types differ: %s and %s"
-              .formatted(left.dtype().shortName(), right.dtype().shortName()),
+          "%s must have %d dimension%s, but is %s"
+              .formatted(name, rank, rank == 1 ? "" : "s", type));
+    }
+  }
+
+  private static void checkSameType(String left, TensorType a, String right, TensorType b) {
+    if (a.dtype() != b.dtype()) {
+      throw new OpTypeException(
+          "%s is %s, but %s is %s"
+              .formatted(left, a.dtype().shortName(), right, b.dtype().shortName()),
           "convert one with prims::convert_element_type");
     }
-    if (rank == 3 && left.size(0) != right.size(0)) {
-      throw new OpTypeException(
-          "batch sizes differ: %d and %d".formatted(left.size(0), right.size(0)));
-    }
-    long inner = left.size(rank - 1);
-    if (inner != right.size(rank - 2)) {
-      throw new OpTypeException(
-          "inner sizes differ: %d and %d".formatted(inner, right.size(rank - 2)),
-          "%s times %s".formatted(left, right));
-    }
-    var sizes = left.sizes().toArray();
-    sizes[rank - 1] = right.size(rank - 1);
-    return OpResult.fresh(left.dtype(), ImmutableLongArray.copyOf(sizes));
   }
 
-  private static OpResult added(OpCall call, OpResult product) {
-    var sizes = ((TensorType) product.type()).sizes();
-    var self = call.tensor("self");
-    if (!Types.broadcast(self.sizes(), sizes).equals(sizes)) {
+  private static void checkInner(long left, long right, TensorType a, TensorType b) {
+    if (left != right) {
       throw new OpTypeException(
-          "self of shape %s does not broadcast to the product's %s"
-              .formatted(Types.text(self.sizes()), Types.text(sizes)));
+          "inner sizes differ: %d and %d".formatted(left, right), "%s times %s".formatted(a, b));
     }
-    return product;
+  }
+
+  private static OpResult added(OpCall call, TensorType product) {
+    return added(call, product.sizes(), product.dtype());
+  }
+
+  private static OpResult added(OpCall call, ImmutableLongArray sizes, DType dtype) {
+    Shapes.checkBroadcastsTo("self", call.tensor("self").sizes(), sizes);
+    if (!call.schema().hasParam("out_dtype") && call.tensor("self").dtype() != dtype) {
+      throw new OpTypeException(
+          "self is %s, but the product is %s"
+              .formatted(call.tensor("self").dtype().shortName(), dtype.shortName()),
+          "convert one with prims::convert_element_type");
+    }
+    return OpResult.fresh(dtype, sizes);
+  }
+
+  private static TensorType vectorProduct(OpCall call, String matrix, String vector) {
+    var a = call.tensor(matrix);
+    var x = call.tensor(vector);
+    checkRank(matrix, a, 2);
+    checkRank(vector, x, 1);
+    checkSameType(matrix, a, vector, x);
+    checkInner(a.size(1), x.size(0), a, x);
+    return TensorType.contiguous(a.dtype(), a.size(0));
+  }
+
+  private static OpResult dot(OpCall call) {
+    var a = call.tensor("self");
+    var b = call.tensor("tensor");
+    checkRank("self", a, 1);
+    checkRank("tensor", b, 1);
+    checkSameType("self", a, "tensor", b);
+    checkInner(a.size(0), b.size(0), a, b);
+    return OpResult.fresh(a.dtype(), ImmutableLongArray.of());
+  }
+
+  private static OpResult outer(OpCall call) {
+    var a = call.tensor("self");
+    var b = call.tensor("vec2");
+    checkRank("self", a, 1);
+    checkRank("vec2", b, 1);
+    return OpResult.fresh(
+        Promotion.of(a.dtype(), b.dtype()), ImmutableLongArray.of(a.size(0), b.size(0)));
+  }
+
+  /** Vectors count as matrices of one row or column, which the result then lacks. */
+  private static OpResult matmul(TensorType a, TensorType b) {
+    if (a.rank() == 0 || b.rank() == 0) {
+      throw new OpTypeException(
+          "tensors without dimensions have no matrix product: %s and %s".formatted(a, b),
+          "multiply with aten::mul.Tensor");
+    }
+    checkSameType("self", a, "other", b);
+    var left = a.rank() == 1 ? Shapes.insert(a.sizes(), 0, 1) : a.sizes();
+    var right = b.rank() == 1 ? Shapes.insert(b.sizes(), 1, 1) : b.sizes();
+    int m = left.length();
+    int n = right.length();
+    checkInner(left.get(m - 1), right.get(n - 2), a, b);
+    var sizes = Shapes.broadcast(left.subArray(0, m - 2), right.subArray(0, n - 2));
+    if (a.rank() > 1) {
+      sizes = Shapes.insert(sizes, sizes.length(), left.get(m - 2));
+    }
+    if (b.rank() > 1) {
+      sizes = Shapes.insert(sizes, sizes.length(), right.get(n - 1));
+    }
+    return OpResult.fresh(a.dtype(), sizes);
   }
 
   private static OpResult linear(OpCall call) {
     var input = call.tensor("input");
     var weight = call.tensor("weight");
-    if (weight.rank() != 2 || input.rank() < 1) {
-      throw new OpTypeException("weight must have 2 dimensions, and input at least 1");
-    }
-    long inner = input.size(input.rank() - 1);
-    if (inner != weight.size(1) || input.dtype() != weight.dtype()) {
+    if (weight.rank() < 1 || weight.rank() > 2 || input.rank() < 1) {
       throw new OpTypeException(
           "input %s does not fit weight %s".formatted(input, weight),
           "weight is [out_features, in_features]");
     }
-    var sizes = input.sizes().toArray();
-    sizes[sizes.length - 1] = weight.size(0);
-    return OpResult.fresh(input.dtype(), ImmutableLongArray.copyOf(sizes));
+    checkSameType("input", input, "weight", weight);
+    int last = input.rank() - 1;
+    if (input.size(last) != weight.size(weight.rank() - 1)) {
+      throw new OpTypeException(
+          "input has %d features, but weight takes %d"
+              .formatted(input.size(last), weight.size(weight.rank() - 1)),
+          "weight is [out_features, in_features]");
+    }
+    var sizes =
+        weight.rank() == 1
+            ? input.sizes().subArray(0, last)
+            : Shapes.with(input.sizes(), last, weight.size(0));
+    if (call.has("bias")) {
+      checkSameType("input", input, "bias", call.tensor("bias"));
+      Shapes.checkBroadcastsTo("bias", call.tensor("bias").sizes(), sizes);
+    }
+    return OpResult.fresh(input.dtype(), sizes);
+  }
+
+  private static OpResult integers(OpCall call) {
+    if (call.tensor("self").dtype() != DType.I8) {
+      throw new OpTypeException(
+          "self must be i8, not " + call.tensor("self").dtype().shortName());
+    }
+    return OpResult.fresh(product(call, "self", "mat2", 2).withDType(DType.I32));
+  }
+
+  private static OpResult scaled(OpCall call) {
+    var a = call.tensor("self");
+    var b = call.tensor("mat2");
+    checkRank("self", a, 2);
+    checkRank("mat2", b, 2);
+    checkInner(a.size(1), b.size(0), a, b);
+    return OpResult.fresh(
+        call.dtype("out_dtype").orElse(a.dtype()),
+        ImmutableLongArray.of(a.size(0), b.size(1)));
+  }
+
+  /**
+   * Groups of rows of a matrix, each times its own matrix. {@code offs} says where the groups end:
+   * along the rows of a 2-D {@code self}, the columns of a 2-D {@code mat2}, or, when both are 2-D,
+   * the inner dimension.
+   */
+  private static OpResult grouped(OpCall call) {
+    var a = call.tensor("self");
+    var b = call.tensor("mat2");
+    if (a.rank() < 2 || a.rank() > 3 || b.rank() < 2 || b.rank() > 3) {
+      throw new OpTypeException(
+          "operands must have 2 or 3 dimensions, but are %s and %s".formatted(a, b));
+    }
+    checkSameType("self", a, "mat2", b);
+    checkInner(a.size(a.rank() - 1), b.size(b.rank() - 2), a, b);
+    boolean batched = a.rank() == 3 && b.rank() == 3;
+    if (batched == call.has("offs")) {
+      throw new OpTypeException(
+          batched
+              ? "offs is for operands of which one has 2 dimensions"
+              : "needs offs, as an operand has 2 dimensions");
+    }
+    if (batched && a.size(0) != b.size(0)) {
+      throw new OpTypeException(
+          "batch sizes differ: %d and %d".formatted(a.size(0), b.size(0)));
+    }
+    long rows = a.size(a.rank() - 2);
+    long columns = b.size(b.rank() - 1);
+    boolean rowGroups = a.rank() == 2 && b.rank() == 3;
+    boolean columnGroups = a.rank() == 3 && b.rank() == 2;
+    var sizes =
+        rowGroups || columnGroups
+            ? ImmutableLongArray.of(rows, columns)
+            : ImmutableLongArray.of(
+                batched ? a.size(0) : call.tensor("offs").size(0), rows, columns);
+    var type = TensorType.contiguous(call.dtype("out_dtype").orElse(a.dtype()), sizes);
+    return OpResult.fresh(type.withStrides(paddedRows(type)));
+  }
+
+  /** The kernels want rows that start at multiples of 16 bytes. */
+  private static ImmutableLongArray paddedRows(TensorType type) {
+    long unit = 16 / type.dtype().bytes();
+    int rank = type.rank();
+    long row = Shapes.times(Math.ceilDiv(type.size(rank - 1), unit), unit);
+    return rank == 2
+        ? ImmutableLongArray.of(row, 1)
+        : ImmutableLongArray.of(Shapes.times(row, type.size(1)), row, 1);
   }
 }

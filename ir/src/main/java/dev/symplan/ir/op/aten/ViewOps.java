@@ -1,6 +1,9 @@
 package dev.symplan.ir.op.aten;
 
 import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.DType.Kind;
+import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.InferRule;
@@ -8,103 +11,407 @@ import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
 import dev.symplan.ir.op.OpTypeException;
-import java.util.ArrayList;
-import java.util.List;
+import java.util.Optional;
 import java.util.function.BiFunction;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
-/** Ops whose results are other views of an argument's storage. */
+/** Ops whose result is an argument's storage in another shape or order, or a part of it. */
 final class ViewOps {
-  private static final long MAX_PARTS = 100_000;
-
   private ViewOps() {}
 
   static Stream<OpSpec> all() {
-    return Stream.of(
-        view("aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)", ViewOps::viewed),
-        view("aten::_unsafe_view(Tensor self, SymInt[] size) -> Tensor", ViewOps::viewed),
-        OpSpec.of("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)")
-            .rule(InferRule.single(ViewOps::reshaped)),
-        view("aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)", ViewOps::permuted),
-        view(
-            "aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
-            ViewOps::transposed),
-        view("aten::t(Tensor(a) self) -> Tensor(a)", ViewOps::matrixTransposed),
-        view(
-            "aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
-            ViewOps::expanded),
-        view(
-            "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt?"
-                + " storage_offset=None) -> Tensor(a)",
-            ViewOps::strided),
-        view(
-            "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None,"
-                + " SymInt step=1) -> Tensor(a)",
-            ViewOps::sliced),
-        view(
-            "aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
-            ViewOps::selected),
-        view("aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", ViewOps::unsqueezed),
-        view(
-            "aten::squeeze(Tensor(a) self) -> Tensor(a)",
-            (call, self) -> squeezed(self, allDims(self))),
-        view(
-            "aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)",
-            (call, self) ->
-                squeezed(self, ImmutableLongArray.of(call.dim("dim", self.tensor().rank())))),
-        view(
-            "aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)",
-            (call, self) -> squeezed(self, call.integers("dim"))),
-        whole("aten::alias(Tensor(a) self) -> Tensor(a)"),
-        whole("aten::detach(Tensor(a) self) -> Tensor(a)"),
-        whole("aten::lift_fresh(Tensor(a) self) -> Tensor(a)"),
-        many(
-            "aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) ->"
-                + " Tensor(a)[]",
-            ViewOps::split),
-        many(
-            "aten::split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) ->"
-                + " Tensor(a)[]",
-            ViewOps::splitWithSizes),
-        many(
-            "aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]",
-            ViewOps::chunked),
-        many("aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", ViewOps::unbound));
+    return Stream.of(whole(), shapes(), orders(), parts(), elements(), maybeCopies())
+        .flatMap(specs -> specs);
   }
 
+  /** {@return the rule of an op with one result, a view of {@code self}} */
+  static InferRule of(BiFunction<OpCall, Value, OpResult> rule) {
+    return InferRule.single(call -> rule.apply(call, call.value("self")));
+  }
+
+  /** {@return the value itself} */
+  static OpResult whole(Value value) {
+    return OpResult.view(value, value.tensor().sizes(), value.tensor().strides(), 0);
+  }
+
+  private static Stream<OpSpec> whole() {
+    return Stream.of(
+            Table.ops(
+                """
+                aten::alias(Tensor(a) self) -> Tensor(a)
+                aten::detach(Tensor(a) self) -> Tensor(a)
+                aten::lift_fresh(Tensor(a) self) -> Tensor(a)
+                aten::positive(Tensor(a) self) -> Tensor(a)
+                """,
+                of((call, self) -> whole(self))),
+            Table.single(
+                """
+                prims::view_of(Tensor(a) a) -> Tensor(a)
+                """,
+                call -> whole(call.value("a"))))
+        .flatMap(specs -> specs);
+  }
+
+<<<<<<< HEAD
   private static OpSpec view(String schema, BiFunction<OpCall, Value, OpResult> rule) {
     return OpSpec.of(schema).rule(InferRule.single(call -> rule.apply(call, call.value("self"))));
+=======
+  private static Stream<OpSpec> shapes() {
+    return Stream.of(
+            Table.ops(
+                """
+                aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)
+                aten::_unsafe_view(Tensor self, SymInt[] size) -> Tensor
+                """,
+                of((call, self) -> viewed(self, call.integers("size")))),
+            Table.ops(
+                """
+                aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)
+                """,
+                of((call, self) -> viewed(self, call.tensor("other").sizes()))),
+            Table.ops(
+                """
+                aten::_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)
+                """,
+                of(
+                    (call, self) ->
+                        OpResult.view(
+                            self, call.integers("size"), call.integers("stride"), 0))),
+            Table.ops(
+                """
+                aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)
+                """,
+                of((call, self) -> reshaped(self, call.integers("shape")))),
+            Table.ops(
+                """
+                aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)
+                """,
+                of((call, self) -> reshaped(self, call.tensor("other").sizes()))),
+            Table.ops(
+                """
+                aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)
+                """,
+                of(ViewOps::flattened)),
+            Table.ops(
+                """
+                aten::unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)
+                """,
+                of(ViewOps::unflattened)),
+            Table.ops(
+                """
+                aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)
+                aten::broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)
+                """,
+                of((call, self) -> expanded(self, call.integers("size")))),
+            Table.ops(
+                """
+                aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a)
+                """,
+                of((call, self) -> expanded(self, call.tensor("other").sizes()))),
+            Table.ops(
+                """
+                aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)
+                """,
+                of(ViewOps::unsqueezed)),
+            Table.ops(
+                """
+                aten::squeeze(Tensor(a) self) -> Tensor(a)
+                aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)
+                aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)
+                """,
+                of(ViewOps::squeezed)))
+        .flatMap(specs -> specs);
+>>>>>>> 5246f27 (Add the built-in ops of transformers, checked against PyTorch)
   }
 
-  private static OpSpec many(String schema, BiFunction<OpCall, Value, List<OpResult>> rule) {
-    return OpSpec.of(schema).rule(call -> rule.apply(call, call.value("self")));
+  private static Stream<OpSpec> orders() {
+    return Stream.of(
+            Table.ops(
+                """
+                aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)
+                """,
+                of(ViewOps::permuted)),
+            Table.ops(
+                """
+                aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)
+                aten::swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)
+                """,
+                of((call, self) -> swapped(self, call.integer("dim0"), call.integer("dim1")))),
+            Table.ops(
+                """
+                aten::swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)
+                """,
+                of((call, self) -> swapped(self, call.integer("axis0"), call.integer("axis1")))),
+            Table.ops(
+                """
+                aten::t(Tensor(a) self) -> Tensor(a)
+                """,
+                of((call, self) -> matrixTransposed(self))),
+            Table.ops(
+                """
+                aten::mT(Tensor(a) self) -> Tensor(a)
+                """,
+                of((call, self) -> lastTwoSwapped(self))),
+            Table.ops(
+                """
+                aten::numpy_T(Tensor(a) self) -> Tensor(a)
+                """,
+                of(
+                    (call, self) -> {
+                      int rank = self.tensor().rank();
+                      return ordered(
+                          self, IntStream.range(0, rank).map(i -> rank - 1 - i).toArray());
+                    })),
+            Table.ops(
+                """
+                aten::movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)
+                aten::movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)
+                """,
+                of(ViewOps::moved)))
+        .flatMap(specs -> specs);
   }
 
+<<<<<<< HEAD
   private static OpSpec whole(String schema) {
     return view(
         schema,
         (call, self) -> OpResult.view(self, self.tensor().sizes(), self.tensor().strides(), 0));
+=======
+  private static Stream<OpSpec> parts() {
+    return Stream.of(
+            Table.ops(
+                """
+                aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)
+                """,
+                of(ViewOps::strided)),
+            Table.ops(
+                """
+                aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)
+                """,
+                of(ViewOps::sliced)),
+            Table.ops(
+                """
+                aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)
+                """,
+                of(ViewOps::narrowed)),
+            Table.ops(
+                """
+                aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)
+                """,
+                of(
+                    (call, self) ->
+                        Slices.select(
+                            self,
+                            call.dim("dim", self.tensor().rank()),
+                            call.integer("index")))),
+            Table.ops(
+                """
+                aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)
+                """,
+                of(ViewOps::diagonal)),
+            Table.ops(
+                """
+                aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)
+                """,
+                of(ViewOps::windows)))
+        .flatMap(specs -> specs);
+>>>>>>> 5246f27 (Add the built-in ops of transformers, checked against PyTorch)
   }
 
-  private static OpResult viewed(OpCall call, Value self) {
+  private static Stream<OpSpec> elements() {
+    return Stream.of(
+            Table.ops(
+                """
+                aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)
+                """,
+                of(ViewOps::reinterpreted)),
+            Table.ops(
+                """
+                aten::view_as_real(Tensor(a) self) -> Tensor(a)
+                """,
+                of((call, self) -> parts(self))),
+            Table.ops(
+                """
+                aten::view_as_complex(Tensor(a) self) -> Tensor(a)
+                """,
+                of((call, self) -> complex(self))))
+        .flatMap(specs -> specs);
+  }
+
+  /** Views where nothing has to change. */
+  private static Stream<OpSpec> maybeCopies() {
+    return Stream.of(
+            Table.ops(
+                """
+                aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)
+                """,
+                of(
+                    (call, self) -> {
+                      var wanted = Layouts.inFormat(self.tensor(), call.arg("memory_format"));
+                      boolean there =
+                          call.arg("memory_format").equals(new Arg.Symbol("contiguous_format"))
+                              ? self.tensor().isContiguous()
+                              : self.tensor().strides().equals(wanted.strides());
+                      return there ? whole(self) : OpResult.fresh(wanted);
+                    })),
+            Table.ops(
+                """
+                aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)
+                aten::to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)
+                aten::to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)
+                """,
+                of(
+                    (call, self) ->
+                        converted(
+                            call,
+                            self,
+                            self.tensor()
+                                .withDType(
+                                    call.dtype("dtype").orElse(self.tensor().dtype()))))),
+            Table.ops(
+                """
+                aten::to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)
+                """,
+                of(
+                    (call, self) ->
+                        converted(
+                            call, self, self.tensor().withDType(call.tensor("other").dtype())))),
+            Table.ops(
+                """
+                aten::type_as(Tensor self, Tensor other) -> Tensor
+                """,
+                of(
+                    (call, self) -> {
+                      var dtype = call.tensor("other").dtype();
+                      return dtype == self.tensor().dtype()
+                          ? whole(self)
+                          : OpResult.fresh(Layouts.preserved(self.tensor()).withDType(dtype));
+                    })),
+            Table.single(
+                """
+                prims::inductor_force_stride_order(Tensor input, SymInt[] stride) -> Tensor
+                """,
+                ViewOps::restrided))
+        .flatMap(specs -> specs);
+  }
+
+  private static OpResult viewed(Value self, ImmutableLongArray size) {
     var type = self.tensor();
-    var sizes = Types.inferSize(type.numel(), call.integers("size"));
-    return Types.viewStrides(type, sizes)
+    var sizes = Shapes.infer(type.numel(), size);
+    return Layouts.viewStrides(type, sizes)
         .map(strides -> OpResult.view(self, sizes, strides, 0))
         .orElseThrow(
             () ->
                 new OpTypeException(
-                    "%s cannot be seen as %s without a copy".formatted(type, Types.text(sizes)),
+                    "%s cannot be seen as %s without a copy".formatted(type, Shapes.text(sizes)),
                     "use aten::reshape, which copies where it must"));
   }
 
-  private static OpResult reshaped(OpCall call) {
-    var self = call.value("self");
+  private static OpResult reshaped(Value self, ImmutableLongArray shape) {
     var type = self.tensor();
-    var sizes = Types.inferSize(type.numel(), call.integers("shape"));
-    return Types.viewStrides(type, sizes)
+    var sizes = Shapes.infer(type.numel(), shape);
+    return Layouts.viewStrides(type, sizes)
         .map(strides -> OpResult.view(self, sizes, strides, 0))
         .orElseGet(() -> OpResult.fresh(type.dtype(), sizes));
+  }
+
+  private static OpResult flattened(OpCall call, Value self) {
+    var sizes = self.tensor().sizes();
+    int first = call.dim("start_dim", sizes.length());
+    int last = call.dim("end_dim", sizes.length());
+    if (first > last) {
+      throw new OpTypeException(
+          "start_dim %d comes behind end_dim %d".formatted(first, last));
+    }
+    if (sizes.isEmpty()) {
+      return reshaped(self, ImmutableLongArray.of(1));
+    }
+    if (first == last) {
+      return whole(self);
+    }
+    long joined = 1;
+    for (int i = first; i <= last; i++) {
+      joined *= sizes.get(i);
+    }
+    return reshaped(
+        self,
+        Shapes.join(
+            Shapes.insert(sizes.subArray(0, first), first, joined),
+            sizes.subArray(last + 1, sizes.length())));
+  }
+
+  private static OpResult unflattened(OpCall call, Value self) {
+    var type = self.tensor();
+    if (type.rank() == 0) {
+      throw new OpTypeException("a tensor without dimensions has none to unflatten");
+    }
+    int dim = call.dim("dim", type.rank());
+    var inner = Shapes.infer(type.size(dim), call.integers("sizes"));
+    return viewed(
+        self,
+        Shapes.join(
+            Shapes.join(type.sizes().subArray(0, dim), inner),
+            type.sizes().subArray(dim + 1, type.rank())));
+  }
+
+  private static OpResult expanded(Value self, ImmutableLongArray wanted) {
+    var type = self.tensor();
+    int added = wanted.length() - type.rank();
+    if (added < 0) {
+      throw new OpTypeException(
+          "%s has more dimensions than %s".formatted(type, Shapes.text(wanted)));
+    }
+    var sizes = new long[wanted.length()];
+    var strides = new long[wanted.length()];
+    for (int i = sizes.length - 1; i >= 0; i--) {
+      long old = i < added ? 1 : type.size(i - added);
+      long size = wanted.get(i) == -1 && i >= added ? old : wanted.get(i);
+      if (size < 0 || (old != 1 && old != size)) {
+        throw new OpTypeException(
+            "%s does not expand to %s: dimension %d is %d"
+                .formatted(type, Shapes.text(wanted), i, old),
+            "only dimensions of size 1 expand; -1 keeps a size");
+      }
+      sizes[i] = size;
+      if (old != size || type.rank() == 0) {
+        strides[i] = 0;
+      } else {
+        strides[i] = i < added ? Shapes.times(sizes[i + 1], strides[i + 1]) : type.stride(i - added);
+      }
+    }
+    return OpResult.view(
+        self, ImmutableLongArray.copyOf(sizes), ImmutableLongArray.copyOf(strides), 0);
+  }
+
+  private static OpResult unsqueezed(OpCall call, Value self) {
+    var type = self.tensor();
+    int dim = OpCall.wrapDim(call.integer("dim"), type.rank() + 1, "dim");
+    long stride = dim < type.rank() ? Shapes.times(type.size(dim), type.stride(dim)) : 1;
+    return OpResult.view(
+        self,
+        Shapes.insert(type.sizes(), dim, 1),
+        Shapes.insert(type.strides(), dim, stride),
+        0);
+  }
+
+  private static OpResult squeezed(OpCall call, Value self) {
+    var type = self.tensor();
+    boolean named = call.schema().hasParam("dim");
+    var chosen = named ? Shapes.mask(call.integers("dim"), type.rank(), "dim") : new boolean[0];
+    var order =
+        IntStream.range(0, type.rank())
+            .filter(i -> type.size(i) != 1 || (named && !chosen[i]))
+            .toArray();
+    return ordered(self, order);
+  }
+
+  private static OpResult ordered(Value self, int[] order) {
+    return OpResult.view(
+        self,
+        Shapes.permute(self.tensor().sizes(), order),
+        Shapes.permute(self.tensor().strides(), order),
+        0);
   }
 
   private static OpResult permuted(OpCall call, Value self) {
@@ -112,264 +419,275 @@ final class ViewOps {
     int rank = self.tensor().rank();
     if (dims.length() != rank) {
       throw new OpTypeException(
-          "%d dims for a tensor of %d dimensions".formatted(dims.length(), rank));
+          "dims %s names %d dimensions, but the tensor has %d"
+              .formatted(Shapes.text(dims), dims.length(), rank));
     }
-    var order = new int[rank];
-    var seen = new boolean[rank];
-    for (int i = 0; i < rank; i++) {
-      order[i] = OpCall.wrapDim(dims.get(i), rank, "dims");
-      if (seen[order[i]]) {
-        throw new OpTypeException("dims has %d twice".formatted(order[i]));
-      }
-      seen[order[i]] = true;
-    }
-    return ordered(self, order);
+    Shapes.mask(dims, rank, "dims");
+    return ordered(
+        self, dims.stream().mapToInt(dim -> OpCall.wrapDim(dim, rank, "dims")).toArray());
   }
 
-  private static OpResult ordered(Value self, int[] order) {
-    var sizes = ImmutableLongArray.builder(order.length);
-    var strides = ImmutableLongArray.builder(order.length);
-    for (int dim : order) {
-      sizes.add(self.tensor().size(dim));
-      strides.add(self.tensor().stride(dim));
-    }
-    return OpResult.view(self, sizes.build(), strides.build(), 0);
-  }
-
-  private static OpResult transposed(OpCall call, Value self) {
+  private static OpResult swapped(Value self, long dim0, long dim1) {
     int rank = self.tensor().rank();
-    return swapped(self, call.dim("dim0", rank), call.dim("dim1", rank));
+    int a = OpCall.wrapDim(dim0, rank, "the first dimension");
+    int b = OpCall.wrapDim(dim1, rank, "the second dimension");
+    return ordered(
+        self, IntStream.range(0, rank).map(i -> i == a ? b : i == b ? a : i).toArray());
   }
 
-  private static OpResult matrixTransposed(OpCall call, Value self) {
+  private static OpResult matrixTransposed(Value self) {
     int rank = self.tensor().rank();
     if (rank > 2) {
-      throw new OpTypeException("t takes at most 2 dimensions, not " + rank);
+      throw new OpTypeException(
+          "takes at most 2 dimensions, not " + rank, "use aten::transpose.int");
     }
     return swapped(self, 0, Math.max(0, rank - 1));
   }
 
-  private static OpResult swapped(Value self, int a, int b) {
-    var order = new int[self.tensor().rank()];
-    for (int i = 0; i < order.length; i++) {
-      order[i] = i == a ? b : i == b ? a : i;
+  private static OpResult lastTwoSwapped(Value self) {
+    if (self.tensor().rank() < 2) {
+      throw new OpTypeException("needs at least 2 dimensions, but is " + self.tensor());
+    }
+    return swapped(self, -2, -1);
+  }
+
+  private static OpResult moved(OpCall call, Value self) {
+    int rank = self.tensor().rank();
+    var source = call.integers("source");
+    var target = call.integers("destination");
+    if (source.length() != target.length()) {
+      throw new OpTypeException(
+          "source names %d dimensions, destination %d"
+              .formatted(source.length(), target.length()));
+    }
+    if (rank == 0) {
+      return whole(self);
+    }
+    var moving = Shapes.mask(source, rank, "source");
+    var taken = Shapes.mask(target, rank, "destination");
+    var order = new int[rank];
+    for (int i = 0; i < source.length(); i++) {
+      int to = OpCall.wrapDim(target.get(i), rank, "destination");
+      order[to] = OpCall.wrapDim(source.get(i), rank, "source");
+    }
+    int next = 0;
+    for (int i = 0; i < rank; i++) {
+      if (!taken[i]) {
+        while (moving[next]) {
+          next++;
+        }
+        order[i] = next++;
+      }
     }
     return ordered(self, order);
   }
 
-  private static OpResult expanded(OpCall call, Value self) {
-    var wanted = call.integers("size");
-    var type = self.tensor();
-    int added = wanted.length() - type.rank();
-    if (added < 0) {
-      throw new OpTypeException(
-          "%s cannot expand to fewer dimensions: %s".formatted(type, Types.text(wanted)));
-    }
-    var sizes = new long[wanted.length()];
-    var strides = new long[wanted.length()];
-    for (int i = 0; i < sizes.length; i++) {
-      long old = i < added ? 1 : type.size(i - added);
-      long size = wanted.get(i) == -1 && i >= added ? old : wanted.get(i);
-      if (size < 0 || (old != 1 && old != size)) {
-        throw new OpTypeException(
-            "%s cannot expand to %s".formatted(type, Types.text(wanted)),
-            "only dimensions of size 1 expand");
-      }
-      sizes[i] = size;
-      strides[i] = i < added ? 0 : old == size ? type.stride(i - added) : 0;
-    }
-    return OpResult.view(
-        self, ImmutableLongArray.copyOf(sizes), ImmutableLongArray.copyOf(strides), 0);
-  }
-
-  private static OpResult strided(OpCall call, Value self) {
+  /** A given offset counts from the start of the storage, which is taken to be that of self. */
+  static OpResult strided(OpCall call, Value self) {
+    var sizes = Shapes.checked(call.integers("size"));
+    var strides = call.integers("stride");
     long offset = call.has("storage_offset") ? call.integer("storage_offset") : 0;
-    return OpResult.view(self, call.integers("size"), call.integers("stride"), offset);
+    if (sizes.length() != strides.length()) {
+      throw new OpTypeException(
+          "size has %d entries, stride %d".formatted(sizes.length(), strides.length()));
+    }
+    if (strides.stream().anyMatch(stride -> stride < 0)) {
+      throw new OpTypeException("the strides %s have a negative one".formatted(Shapes.text(strides)));
+    }
+    if (offset < 0) {
+      throw new OpTypeException("storage_offset is %d, but counts from 0".formatted(offset));
+    }
+    return OpResult.view(self, sizes, strides, offset);
   }
 
   private static OpResult sliced(OpCall call, Value self) {
     var type = self.tensor();
-    if (type.rank() == 0) {
-      throw new OpTypeException("a scalar tensor cannot be sliced");
-    }
+    return Slices.slice(
+        self,
+        call.dim("dim", type.rank()),
+        optional(call, "start"),
+        optional(call, "end"),
+        call.integer("step"));
+  }
+
+  private static Optional<Long> optional(OpCall call, String param) {
+    return call.has(param) ? Optional.of(call.integer(param)) : Optional.empty();
+  }
+
+  private static OpResult narrowed(OpCall call, Value self) {
+    var type = self.tensor();
     int dim = call.dim("dim", type.rank());
-    long size = type.size(dim);
-    long start = call.has("start") ? clamp(call.integer("start"), size) : 0;
-    long end = call.has("end") ? clamp(call.integer("end"), size) : size;
-    long step = call.integer("step");
-    if (step <= 0) {
-      throw new OpTypeException("step is %d, but must be positive".formatted(step));
+    if (type.rank() == 0) {
+      throw new OpTypeException("a tensor without dimensions cannot be narrowed");
     }
-    long length = end <= start ? 0 : (end - start + step - 1) / step;
-    return cut(self, dim, length, type.stride(dim) * step, start * type.stride(dim));
+    long start = call.integer("start");
+    long from = start < 0 ? start + type.size(dim) : start;
+    long length = call.integer("length");
+    if (from < 0 || from > type.size(dim) || length < 0 || length > type.size(dim) - from) {
+      throw new OpTypeException(
+          "start %d and length %d leave dimension %d of size %d"
+              .formatted(start, length, dim, type.size(dim)));
+    }
+    return Slices.cut(self, dim, length, 1, from);
   }
 
-  private static long clamp(long index, long size) {
-    return Math.clamp(index < 0 ? index + size : index, 0, size);
-  }
-
-  private static OpResult cut(Value self, int dim, long size, long stride, long offset) {
-    var sizes = self.tensor().sizes().toArray();
-    var strides = self.tensor().strides().toArray();
-    sizes[dim] = size;
-    strides[dim] = stride;
+  static OpResult diagonal(OpCall call, Value self) {
+    var type = self.tensor();
+    int dim1 = call.dim("dim1", type.rank());
+    int dim2 = call.dim("dim2", type.rank());
+    if (dim1 == dim2 || type.rank() < 2) {
+      throw new OpTypeException("dim1 and dim2 must name two dimensions of " + type);
+    }
+    long offset = call.integer("offset");
+    long rows = type.size(dim1) + Math.min(0, offset);
+    long columns = type.size(dim2) - Math.max(0, offset);
+    long length = Math.max(0, Math.min(Math.min(type.size(dim1), type.size(dim2)), Math.min(rows, columns)));
+    long start =
+        length == 0
+            ? 0
+            : offset >= 0 ? offset * type.stride(dim2) : -offset * type.stride(dim1);
+    int first = Math.min(dim1, dim2);
+    int second = Math.max(dim1, dim2) - 1;
+    var sizes = Shapes.without(Shapes.without(type.sizes(), first), second);
+    var strides = Shapes.without(Shapes.without(type.strides(), first), second);
     return OpResult.view(
-        self, ImmutableLongArray.copyOf(sizes), ImmutableLongArray.copyOf(strides), offset);
+        self,
+        Shapes.insert(sizes, sizes.length(), length),
+        Shapes.insert(strides, strides.length(), type.stride(dim1) + type.stride(dim2)),
+        start);
   }
 
-  private static OpResult selected(OpCall call, Value self) {
-    int dim = call.dim("dim", self.tensor().rank());
-    return at(self, dim, call.integer("index"));
-  }
-
-  private static OpResult at(Value self, int dim, long index) {
+  private static OpResult windows(OpCall call, Value self) {
     var type = self.tensor();
+    int dim = call.dim("dimension", type.rank());
+    long size = call.integer("size");
+    long step = call.integer("step");
+    long total = type.rank() == 0 ? 1 : type.size(dim);
+    if (size < 0 || size > total || step <= 0) {
+      throw new OpTypeException(
+          "windows of size %d and step %d do not fit dimension %d of size %d"
+              .formatted(size, step, dim, total));
+    }
     if (type.rank() == 0) {
-      throw new OpTypeException("a scalar tensor has nothing to select");
+      return OpResult.view(self, ImmutableLongArray.of(size), ImmutableLongArray.of(1), 0);
     }
-    long size = type.size(dim);
-    if (index < -size || index >= size) {
-      throw new OpTypeException(
-          "index %d is out of range for dimension %d of size %d".formatted(index, dim, size));
-    }
-    long offset = (index < 0 ? index + size : index) * type.stride(dim);
-    return OpResult.view(self, without(type.sizes(), dim), without(type.strides(), dim), offset);
+    long stride = type.stride(dim);
+    return OpResult.view(
+        self,
+        Shapes.insert(
+            Shapes.with(type.sizes(), dim, (total - size) / step + 1), type.rank(), size),
+        Shapes.insert(
+            Shapes.with(type.strides(), dim, Shapes.times(step, stride)), type.rank(), stride),
+        0);
   }
 
-  private static ImmutableLongArray without(ImmutableLongArray list, int dim) {
-    var rest = ImmutableLongArray.builder(list.length());
-    for (int i = 0; i < list.length(); i++) {
-      if (i != dim) {
-        rest.add(list.get(i));
-      }
-    }
-    return rest.build();
-  }
-
-  private static OpResult unsqueezed(OpCall call, Value self) {
+  private static OpResult reinterpreted(OpCall call, Value self) {
     var type = self.tensor();
-    int dim = call.dim("dim", type.rank() + 1);
-    var sizes = ImmutableLongArray.builder(type.rank() + 1);
-    var strides = ImmutableLongArray.builder(type.rank() + 1);
-    for (int i = 0; i <= type.rank(); i++) {
-      if (i == dim) {
-        sizes.add(1);
-        strides.add(i < type.rank() ? type.size(i) * type.stride(i) : 1);
+    var dtype = call.dtype("dtype").orElseThrow();
+    int from = type.dtype().bytes();
+    int to = dtype.bytes();
+    if (from == to) {
+      return view(self, type.withDType(dtype));
+    }
+    int last = type.rank() - 1;
+    if (last < 0 || type.stride(last) != 1) {
+      throw new OpTypeException(
+          "elements of another size need a last dimension of stride 1, which %s lacks"
+              .formatted(type));
+    }
+    var sizes = type.sizes().toArray();
+    var strides = type.strides().toArray();
+    if (from > to) {
+      int parts = from / to;
+      sizes[last] = Shapes.times(sizes[last], parts);
+      for (int i = 0; i < last; i++) {
+        strides[i] = Shapes.times(strides[i], parts);
       }
-      if (i < type.rank()) {
-        sizes.add(type.size(i));
-        strides.add(type.stride(i));
+    } else {
+      int parts = to / from;
+      if (sizes[last] % parts != 0) {
+        throw new OpTypeException(
+            "the last size %d does not divide by %d".formatted(sizes[last], parts));
+      }
+      sizes[last] /= parts;
+      for (int i = 0; i < last; i++) {
+        if (strides[i] % parts != 0) {
+          throw new OpTypeException(
+              "stride %d of dimension %d does not divide by %d".formatted(strides[i], i, parts));
+        }
+        strides[i] /= parts;
       }
     }
-    return OpResult.view(self, sizes.build(), strides.build(), 0);
+    return view(
+        self,
+        new TensorType(
+            dtype,
+            ImmutableLongArray.copyOf(sizes),
+            ImmutableLongArray.copyOf(strides),
+            MemorySpace.ANY));
   }
 
-  private static ImmutableLongArray allDims(Value self) {
-    var dims = ImmutableLongArray.builder(self.tensor().rank());
-    for (int i = 0; i < self.tensor().rank(); i++) {
-      dims.add(i);
-    }
-    return dims.build();
+  private static OpResult view(Value self, TensorType type) {
+    return new OpResult(
+        type.withSpace(MemorySpace.ANY), Optional.of(new OpResult.View(self, 0)));
   }
 
-  private static OpResult squeezed(Value self, ImmutableLongArray dims) {
+  private static OpResult parts(Value self) {
     var type = self.tensor();
-    var drop = new boolean[type.rank()];
-    for (long dim : dims.asList()) {
-      int index = OpCall.wrapDim(dim, type.rank(), "dim");
-      if (index < drop.length) {
-        drop[index] = type.size(index) == 1;
-      }
+    if (type.dtype().kind() != Kind.COMPLEX) {
+      throw new OpTypeException("works on complex numbers, not on " + type.dtype().shortName());
     }
-    var sizes = ImmutableLongArray.builder(type.rank());
-    var strides = ImmutableLongArray.builder(type.rank());
-    for (int i = 0; i < drop.length; i++) {
-      if (!drop[i]) {
-        sizes.add(type.size(i));
-        strides.add(type.stride(i));
-      }
-    }
-    return OpResult.view(self, sizes.build(), strides.build(), 0);
+    var strides = type.strides().stream().map(stride -> Shapes.times(stride, 2)).toArray();
+    return view(
+        self,
+        new TensorType(
+            Promotion.real(type.dtype()),
+            Shapes.insert(type.sizes(), type.rank(), 2),
+            Shapes.insert(ImmutableLongArray.copyOf(strides), type.rank(), 1),
+            MemorySpace.ANY));
   }
 
-  private static List<OpResult> split(OpCall call, Value self) {
-    long size = call.integer("split_size");
-    int dim = call.dim("dim", self.tensor().rank());
-    long total = sizeAt(self.tensor(), dim);
-    if (size < 0 || (size == 0 && total != 0)) {
-      throw new OpTypeException("split_size is %d".formatted(size));
-    }
-    return parts(self, dim, equalParts(total, size));
-  }
-
-  private static ImmutableLongArray equalParts(long total, long size) {
-    checkCount(size == 0 ? 0 : total / size);
-    var parts = ImmutableLongArray.builder();
-    long left = total;
-    do {
-      long part = Math.min(size, left);
-      parts.add(part);
-      left -= part;
-    } while (left > 0);
-    return parts.build();
-  }
-
-  private static void checkCount(long count) {
-    if (count > MAX_PARTS) {
+  private static OpResult complex(Value self) {
+    var type = self.tensor();
+    int last = type.rank() - 1;
+    boolean pairs = last >= 0 && type.size(last) == 2 && type.stride(last) == 1;
+    boolean even = pairs && type.strides().subArray(0, last).stream().allMatch(s -> s % 2 == 0);
+    if (!even || !type.dtype().isFloat()) {
       throw new OpTypeException(
-          "%d parts are more than any program has; the limit is %d".formatted(count, MAX_PARTS));
+          "needs pairs of floats: a last dimension of size 2 and stride 1, even strides elsewhere;"
+              + " this is %s".formatted(type));
     }
+    var strides = type.strides().subArray(0, last).stream().map(s -> s / 2).toArray();
+    return view(
+        self,
+        new TensorType(
+            Promotion.complex(type.dtype()),
+            type.sizes().subArray(0, last),
+            ImmutableLongArray.copyOf(strides),
+            MemorySpace.ANY));
   }
 
-  private static List<OpResult> chunked(OpCall call, Value self) {
-    long chunks = call.integer("chunks");
-    int dim = call.dim("dim", self.tensor().rank());
-    long total = sizeAt(self.tensor(), dim);
-    if (chunks <= 0) {
-      throw new OpTypeException("chunks is %d, but must be positive".formatted(chunks));
-    }
-    long size = Math.max(1, Math.ceilDiv(total, chunks));
-    return parts(self, dim, equalParts(total, size));
+  private static OpResult converted(OpCall call, Value self, TensorType wanted) {
+    var copy = Layouts.inFormat(wanted, call.arg("memory_format"));
+    boolean there =
+        wanted.dtype() == self.tensor().dtype()
+            && !call.bool("copy")
+            && (!call.has("memory_format")
+                || call.arg("memory_format").equals(new Arg.Symbol("preserve_format"))
+                || copy.strides().equals(self.tensor().strides()));
+    return there ? whole(self) : OpResult.fresh(copy);
   }
 
-  private static List<OpResult> splitWithSizes(OpCall call, Value self) {
-    int dim = call.dim("dim", self.tensor().rank());
-    return parts(self, dim, call.integers("split_sizes"));
-  }
-
-  private static long sizeAt(TensorType type, int dim) {
-    if (type.rank() == 0) {
-      throw new OpTypeException("a scalar tensor cannot be split");
-    }
-    return type.size(dim);
-  }
-
-  private static List<OpResult> parts(Value self, int dim, ImmutableLongArray sizes) {
-    long total = sizeAt(self.tensor(), dim);
-    long sum = sizes.stream().sum();
-    if (sum != total) {
+  private static OpResult restrided(OpCall call) {
+    var input = call.value("input");
+    var strides = call.integers("stride");
+    if (strides.length() != input.tensor().rank()) {
       throw new OpTypeException(
-          "split sizes %s add up to %d, but dimension %d has %d"
-              .formatted(Types.text(sizes), sum, dim, total));
+          "stride has %d entries, but the tensor %d dimensions"
+              .formatted(strides.length(), input.tensor().rank()));
     }
-    long stride = self.tensor().stride(dim);
-    var results = new ArrayList<OpResult>();
-    long start = 0;
-    for (long size : sizes.asList()) {
-      results.add(cut(self, dim, size, stride, start * stride));
-      start += size;
-    }
-    return results;
-  }
-
-  private static List<OpResult> unbound(OpCall call, Value self) {
-    int dim = call.dim("dim", self.tensor().rank());
-    long count = sizeAt(self.tensor(), dim);
-    checkCount(count);
-    var results = new ArrayList<OpResult>();
-    for (long i = 0; i < count; i++) {
-      results.add(at(self, dim, i));
-    }
-    return results;
+    return strides.equals(input.tensor().strides())
+        ? whole(input)
+        : OpResult.fresh(Layouts.fresh(input.tensor()).withStrides(strides));
   }
 }
