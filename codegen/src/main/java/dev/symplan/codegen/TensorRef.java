@@ -16,16 +16,20 @@ public record TensorRef(Arena arena, int index, long offset, TensorType type) {
     }
   }
 
+  /** {@return where it is, for example {@code symm+0x400} or {@code in3}} */
+  public String place() {
+    var start = Long.toHexString(offset);
+    return switch (arena) {
+      case SYMMETRIC -> "symm+0x" + start;
+      case LOCAL -> "local+0x" + start;
+      case EXTERNAL_INPUT -> "in" + index + (offset == 0 ? "" : "+0x" + start);
+      case EXTERNAL_OUTPUT -> "out" + index + (offset == 0 ? "" : "+0x" + start);
+    };
+  }
+
   /** {@return for example {@code symm+0x400:f32[8, 64]}} */
   @Override
   public String toString() {
-    var place =
-        switch (arena) {
-          case SYMMETRIC -> "symm";
-          case LOCAL -> "local";
-          case EXTERNAL_INPUT -> "in" + index;
-          case EXTERNAL_OUTPUT -> "out" + index;
-        };
-    return place + "+0x" + Long.toHexString(offset) + ":" + type;
+    return place() + ":" + type;
   }
 }

@@ -43,6 +43,21 @@ public interface Session extends AutoCloseable {
    */
   Optional<HostTensor> input(int rank, int index);
 
+  /**
+   * {@return the memory of a tensor input, by its name in the graph}
+   *
+   * @throws IllegalArgumentException when no tensor input is called so
+   */
+  default HostTensor input(int rank, String name) {
+    int index = inputNames().indexOf(name);
+    if (index < 0) {
+      throw new IllegalArgumentException(
+          "no input is called '%s'; inputs: %s".formatted(name, inputNames()));
+    }
+    return input(rank, index)
+        .orElseThrow(() -> new IllegalArgumentException("'" + name + "' is not a tensor"));
+  }
+
   /** {@return whether the input is memory of the caller's, which {@link #bindInput} may replace} */
   boolean isExternalInput(int rank, int index);
 

@@ -24,7 +24,10 @@ public final class HostCall {
     record Constant(Arg arg) implements Value {}
   }
 
-  /** The ranks that a custom op communicates with. */
+  /**
+   * The ranks that a custom op communicates with. They meet before the op runs and after it, so that
+   * a kernel needs barriers of its own only between its steps.
+   */
   public interface Group {
     /** {@return the number of ranks} */
     int size();
@@ -34,6 +37,9 @@ public final class HostCall {
 
     /** {@return the tensor argument {@code param} of each rank, in group order, in its memory} */
     List<HostTensor> peers(String param);
+
+    /** {@return a result that is registered as symmetric, of each rank, in group order} */
+    List<HostTensor> peerResults(int result);
 
     /** Waits until every rank of the group is here. */
     void barrier();

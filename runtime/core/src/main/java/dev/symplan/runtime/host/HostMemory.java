@@ -2,39 +2,63 @@ package dev.symplan.runtime.host;
 
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
+import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.tensor.Elements;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /** The memory of one rank: two arenas, and the caller's inputs and outputs. */
 final class HostMemory {
+
+  /**
+   * What fresh memory is filled with, so that reading what nobody wrote shows: not a number in every
+   * type of floats, and a large one in integers.
+   */
+  static final short POISON = 0x7FFB;
+
+  private static final long ALIGNMENT = 4096;
+
+  private final RankProgram program;
   private final MemorySegment symmetric;
   private final MemorySegment local;
+  private final Arena owner;
   private final @Nullable MemorySegment[] inputs;
   private final @Nullable MemorySegment[] outputs;
 
   /**
-   * @param owner allocates the external inputs and outputs until the caller binds its own
+   * @param owner what everything is allocated from; external inputs and outputs only when they are
+   *     used before the caller binds memory of its own
    */
-  HostMemory(RankProgram program, MemorySegment symmetric, MemorySegment local, Arena owner) {
-    this.symmetric = symmetric;
-    this.local = local;
+  HostMemory(RankProgram program, long symmetricBytes, Arena owner) {
+    this.program = program;
+    this.owner = owner;
+    this.symmetric = allocate(owner, symmetricBytes);
+    this.local = allocate(owner, program.localBytes());
     this.inputs = new @Nullable MemorySegment[program.inputs().size()];
     this.outputs = new @Nullable MemorySegment[program.outputs().size()];
-    for (int i = 0; i < inputs.length; i++) {
-      var ref = program.inputs().get(i);
-      if (ref.isPresent() && ref.get().arena() == dev.symplan.planner.Arena.EXTERNAL_INPUT) {
-        inputs[i] = HostTensor.allocate(owner, ref.get().type()).memory();
+  }
+
+  /**
+   * {@return poisoned memory}
+   *
+   * @throws RunException when there is not so much
+   */
+  static MemorySegment allocate(Arena owner, long bytes) {
+    try {
+      long rounded = Math.max(ALIGNMENT, Math.ceilDiv(bytes, ALIGNMENT) * ALIGNMENT);
+      var memory = owner.allocate(rounded, ALIGNMENT);
+      for (long i = 0; i < ALIGNMENT; i += Short.BYTES) {
+        memory.set(Elements.SHORT, i, POISON);
       }
-    }
-    for (int i = 0; i < outputs.length; i++) {
-      var ref = program.outputs().get(i);
-      if (ref.isPresent()
-          && ref.get().arena() == dev.symplan.planner.Arena.EXTERNAL_OUTPUT
-          && ref.get().index() == i) {
-        outputs[i] = HostTensor.allocate(owner, ref.get().type()).memory();
+      for (long filled = ALIGNMENT; filled < rounded; filled *= 2) {
+        MemorySegment.copy(memory, 0, memory, filled, Math.min(filled, rounded - filled));
       }
+      return memory.asSlice(0, bytes);
+    } catch (OutOfMemoryError e) {
+      throw new RunException("no memory for an arena of %d bytes".formatted(bytes), e);
     }
   }
 
@@ -48,18 +72,35 @@ final class HostMemory {
 
   /** {@return the tensor at a place of this rank's memory} */
   HostTensor tensor(TensorRef ref) {
-    var base =
-        switch (ref.arena()) {
-          case SYMMETRIC -> symmetric;
-          case LOCAL -> local;
-          case EXTERNAL_INPUT -> inputs[ref.index()];
-          case EXTERNAL_OUTPUT -> outputs[ref.index()];
-        };
-    if (base == null) {
-      throw new IllegalStateException("no memory for " + ref);
-    }
     long bytes = ref.type().storageBytes();
     return new HostTensor(
-        bytes == 0 ? MemorySegment.NULL : base.asSlice(ref.offset(), bytes), ref.type());
+        bytes == 0 ? MemorySegment.NULL : base(ref).asSlice(ref.offset(), bytes), ref.type());
+  }
+
+  private MemorySegment base(TensorRef ref) {
+    return switch (ref.arena()) {
+      case SYMMETRIC -> symmetric;
+      case LOCAL -> local;
+      case EXTERNAL_INPUT -> external(inputs, ref, program.inputs().get(ref.index()));
+      case EXTERNAL_OUTPUT -> external(outputs, ref, program.outputs().get(ref.index()));
+    };
+  }
+
+  private MemorySegment external(
+      @Nullable MemorySegment[] bound,
+      TensorRef ref,
+      Optional<TensorRef> signature) {
+    @Nullable MemorySegment memory = bound[ref.index()];
+    if (memory == null) {
+      memory =
+          allocate(
+              owner,
+              signature
+                  .orElseThrow(() -> new IllegalStateException("no memory for " + ref))
+                  .type()
+                  .storageBytes());
+      bound[ref.index()] = memory;
+    }
+    return memory;
   }
 }

@@ -1,11 +1,11 @@
 package dev.symplan.runtime.host;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.codegen.Agreement;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.TensorType;
-import dev.symplan.planner.Stream;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.tensor.HostTensor;
@@ -15,56 +15,65 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
-import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /** Memory, threads and the loop of the host backend. */
 final class HostSession implements Session {
 
-  /** What fresh arenas are filled with: no number that a program computes looks like it. */
-  private static final byte POISON = (byte) 0xFB;
-
-  private static final long ALIGNMENT = 4096;
+  /** How long threads have to stop once a run has failed. */
+  private static final Duration GRACE = Duration.ofSeconds(2);
 
   private final Executable executable;
   private final Arena memory = Arena.ofShared();
   private final List<HostMemory> ranks = new ArrayList<>();
   private final List<RankRunner> runners = new ArrayList<>();
+  private final List<Runnable> tasks = new ArrayList<>();
   private final Rendezvous rendezvous;
   private final ExecutorService threads;
+  private boolean closed;
 
+  /** Threads of a failed run did not stop; their memory must stay. */
+  private boolean abandoned;
+
+  /**
+   * @throws RunException when the ranks do not fit each other, or memory or an op's implementation
+   *     is missing
+   */
   HostSession(Executable executable, Duration patience) {
+    Agreement.firstDifference(Agreement.of(executable))
+        .ifPresent(
+            difference -> {
+              throw new RunException(difference);
+            });
     this.executable = executable;
     this.rendezvous =
         new Rendezvous(
-            executable.ranks().stream().mapToInt(RankProgram::events).toArray(), patience);
+            executable.ranks().stream().mapToInt(RankProgram::events).toArray(),
+            patience,
+            rank -> runners.get(rank).activity());
+    // Every stream of every rank needs its thread: one that waits for a free one waits for ever.
     this.threads =
-        Executors.newCachedThreadPool(
+        Executors.newFixedThreadPool(
+            Math.max(1, executable.ranks().stream().mapToInt(r -> r.streams().size()).sum()),
             Thread.ofPlatform().daemon().name("symplan-rank-", 0).factory());
     try {
       for (var program : executable.ranks()) {
-        ranks.add(
-            new HostMemory(
-                program, arena(executable.symmetricBytes()), arena(program.localBytes()), memory));
+        ranks.add(new HostMemory(program, executable.symmetricBytes(), memory));
       }
-      var collectives = new Collectives(executable, ranks, rendezvous);
-      for (int rank = 0; rank < ranks.size(); rank++) {
-        runners.add(new RankRunner(executable.ranks().get(rank), ranks, collectives, rendezvous));
+      var collectives = new Collectives(executable, ranks, rendezvous, memory);
+      for (var program : executable.ranks()) {
+        var runner = new RankRunner(program, ranks, collectives, rendezvous);
+        runners.add(runner);
+        tasks.addAll(runner.tasks());
+        runner.checkOps();
       }
     } catch (RuntimeException | Error e) {
       close();
       throw e;
-    }
-  }
-
-  private MemorySegment arena(long bytes) {
-    try {
-      return memory.allocate(Math.max(bytes, 1), ALIGNMENT).fill(POISON);
-    } catch (OutOfMemoryError e) {
-      throw new RunException("no memory for an arena of %d bytes".formatted(bytes), e);
     }
   }
 
@@ -85,6 +94,7 @@ final class HostSession implements Session {
 
   @Override
   public Optional<HostTensor> input(int rank, int index) {
+    requireOpen();
     return program(rank).inputs().get(index).map(ranks.get(rank)::tensor);
   }
 
@@ -99,73 +109,118 @@ final class HostSession implements Session {
 
   @Override
   public void bindInput(int rank, int index, HostTensor tensor) {
+    requireOpen();
+    var name =
+        "input '%s' of rank %d".formatted(program(rank).inputNames().get(index), rank);
     var ref = program(rank).inputs().get(index);
-    var name = "input '" + program(rank).inputNames().get(index) + "'";
-    ranks.get(rank).bindInput(index, checkedMemory(ref, tensor, name));
+    if (ref.isEmpty() || ref.get().arena() != dev.symplan.planner.Arena.EXTERNAL_INPUT) {
+      throw new IllegalArgumentException(name + " is planned: it has its place in an arena");
+    }
+    ranks.get(rank).bindInput(index, checkedMemory(ref.get(), tensor, name));
+    runners.get(rank).forgetAddresses();
   }
 
   @Override
   public void bindOutput(int rank, int index, HostTensor tensor) {
+    requireOpen();
+    var name = "output %d of rank %d".formatted(index, rank);
     var ref = program(rank).outputs().get(index);
-    ranks.get(rank).bindOutput(index, checkedMemory(ref, tensor, "output " + index));
-  }
-
-  private static MemorySegment checkedMemory(
-      Optional<TensorRef> ref, HostTensor tensor, String name) {
     if (ref.isEmpty() || !ref.get().arena().isExternal()) {
       throw new IllegalArgumentException(name + " is planned: it has its place in an arena");
     }
-    TensorType expected = ref.get().type();
+    if (ref.get().arena() != dev.symplan.planner.Arena.EXTERNAL_OUTPUT
+        || ref.get().index() != index) {
+      throw new IllegalArgumentException(
+          "%s has no memory of its own: it is that of %s".formatted(name, ref.get()));
+    }
+    if (tensor.memory().isReadOnly()) {
+      throw new IllegalArgumentException(name + ": the memory is read-only");
+    }
+    ranks.get(rank).bindOutput(index, checkedMemory(ref.get(), tensor, name));
+    runners.get(rank).forgetAddresses();
+  }
+
+  private static MemorySegment checkedMemory(TensorRef ref, HostTensor tensor, String name) {
+    TensorType expected = ref.type();
     if (tensor.dtype() != expected.dtype()
         || !tensor.type().sizes().equals(expected.sizes())
         || !tensor.type().strides().equals(expected.strides())) {
       throw new IllegalArgumentException(
           "%s is %s, not %s".formatted(name, expected, tensor.type()));
     }
+    if (!tensor.memory().isNative()) {
+      throw new IllegalArgumentException(name + ": the memory is on the Java heap; use an Arena");
+    }
+    if (!tensor.memory().isAccessibleBy(new Thread())) {
+      throw new IllegalArgumentException(
+          name + ": the memory is confined to a thread; use a shared or automatic Arena");
+    }
     return tensor.memory();
   }
 
   @Override
   public void run() {
-    rendezvous.startRun();
-    var running = new ArrayList<Future<?>>();
-    for (var runner : runners) {
-      for (Stream stream : runner.program().streams()) {
-        running.add(threads.submit(() -> runner.run(stream)));
-      }
+    requireOpen();
+    runners.forEach(RankRunner::prepare);
+    rendezvous.startRun(tasks.size());
+    for (var task : tasks) {
+      threads.execute(
+          () -> {
+            try {
+              task.run();
+            } finally {
+              rendezvous.finish();
+            }
+          });
     }
-    for (var future : running) {
-      finish(future);
-    }
+    rendezvous.awaitEnd(this::computing);
     @Nullable RunException failure = rendezvous.failure();
     if (failure != null) {
+      threads.shutdownNow().forEach(_ -> rendezvous.finish());
+      abandoned = !rendezvous.awaitStop(GRACE);
       throw failure;
     }
   }
 
-  /** Waits for a thread; interrupting the caller ends the run, and all threads with it. */
-  private void finish(Future<?> future) {
-    while (true) {
-      try {
-        future.get();
-        return;
-      } catch (InterruptedException e) {
-        rendezvous.abort(new RunException("the run was interrupted", e));
-        Thread.interrupted();
-      } catch (ExecutionException e) {
-        throw new IllegalStateException("a rank's thread died", e);
-      }
-    }
+  private String computing() {
+    return runners.stream()
+        .flatMap(runner -> runner.computing().stream())
+        .collect(Collectors.joining(" and "));
   }
 
   @Override
   public Optional<HostTensor> output(int rank, int index) {
+    requireOpen();
     return program(rank).outputs().get(index).map(ranks.get(rank)::tensor);
+  }
+
+  private void requireOpen() {
+    if (closed) {
+      throw new IllegalStateException("the session is closed");
+    }
   }
 
   @Override
   public void close() {
+    if (closed) {
+      return;
+    }
+    closed = true;
     threads.shutdownNow();
-    memory.close();
+    boolean interrupted = false;
+    while (!abandoned) {
+      try {
+        abandoned = !threads.awaitTermination(GRACE.toMillis(), TimeUnit.MILLISECONDS);
+        break;
+      } catch (InterruptedException e) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+    if (!abandoned) {
+      memory.close();
+    }
   }
 }

@@ -1,5 +1,6 @@
 package dev.symplan.runtime.host;
 
+import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Instruction;
 import dev.symplan.codegen.Instruction.AwaitEvent;
@@ -10,28 +11,59 @@ import dev.symplan.codegen.Instruction.RecordEvent;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
-import dev.symplan.ir.diag.Span;
 import dev.symplan.planner.Stream;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.List;
+import java.util.stream.Collectors;
 
 /** Executes the instructions of one rank, each stream in a thread of its own. */
 final class RankRunner {
+
+  /** The queue of one stream: what to do, and how far it is. */
+  private static final class Lane {
+    private final Stream stream;
+    private final ImmutableList<Instruction> instructions;
+    private ImmutableList<Runnable> actions = ImmutableList.of();
+    private volatile int at;
+
+    Lane(Stream stream, ImmutableList<Instruction> instructions) {
+      this.stream = stream;
+      this.instructions = instructions;
+    }
+  }
+
   private final RankProgram program;
   private final List<HostMemory> ranks;
   private final Collectives collectives;
   private final Rendezvous rendezvous;
+  private final ImmutableList<Lane> lanes;
+  private boolean prepared;
 
-  /**
-   * @throws RunException when an op has no host implementation
-   */
   RankRunner(
       RankProgram program, List<HostMemory> ranks, Collectives collectives, Rendezvous rendezvous) {
     this.program = program;
     this.ranks = ranks;
     this.collectives = collectives;
     this.rendezvous = rendezvous;
+    this.lanes =
+        program.streams().stream()
+            .map(
+                stream ->
+                    new Lane(
+                        stream,
+                        program.instructions().stream()
+                            .filter(instruction -> instruction.stream() == stream)
+                            .collect(ImmutableList.toImmutableList())))
+            .collect(ImmutableList.toImmutableList());
+  }
+
+  /**
+   * Checks that all ops can be run.
+   *
+   * @throws RunException when an op has no host implementation
+   */
+  void checkOps() {
     for (var instruction : program.instructions()) {
       if (instruction instanceof LocalOp op) {
         kernel(op);
@@ -39,8 +71,65 @@ final class RankRunner {
     }
   }
 
-  RankProgram program() {
-    return program;
+  /** {@return one task for each stream; each runs the stream once} */
+  ImmutableList<Runnable> tasks() {
+    return lanes.stream()
+        .<Runnable>map(lane -> () -> run(lane))
+        .collect(ImmutableList.toImmutableList());
+  }
+
+  /**
+   * Resolves addresses, unless that is done already, so that a run builds nothing.
+   *
+   * @throws RunException when an op has no host implementation or a tensor no memory
+   */
+  void prepare() {
+    if (prepared) {
+      return;
+    }
+    for (var lane : lanes) {
+      var actions = ImmutableList.<Runnable>builderWithExpectedSize(lane.instructions.size());
+      for (var instruction : lane.instructions) {
+        actions.add(prepare(instruction));
+      }
+      lane.actions = actions.build();
+    }
+    prepared = true;
+  }
+
+  /** Has the next {@link #prepare} resolve addresses again: the caller bound other memory. */
+  void forgetAddresses() {
+    prepared = false;
+  }
+
+  private Runnable prepare(Instruction instruction) {
+    int rank = program.rank();
+    try {
+      return switch (instruction) {
+        case LocalOp op -> prepare(op);
+        case Collective collective -> collectives.prepare(collective, rank);
+        case RecordEvent(var _, int event) -> () -> rendezvous.record(rank, event);
+        case AwaitEvent(var _, int event) -> () -> rendezvous.await(rank, event);
+      };
+    } catch (RunException e) {
+      throw e;
+    } catch (RuntimeException e) {
+      throw new RunException(describe(instruction) + ": " + reason(e), e);
+    }
+  }
+
+  private Runnable prepare(LocalOp op) {
+    var kernel = kernel(op);
+    var call = call(op);
+    if (op.group().isEmpty()) {
+      return () -> kernel.run(call);
+    }
+    var group = op.group().get();
+    return () -> {
+      collectives.meet(group);
+      kernel.run(call);
+      collectives.meet(group);
+    };
   }
 
   private static HostKernel kernel(LocalOp op) {
@@ -53,19 +142,21 @@ final class RankRunner {
   }
 
   /** Runs one stream; the first failure ends all ranks. */
-  void run(Stream stream) {
-    Instruction current = program.instructions().getFirst();
+  private void run(Lane lane) {
+    var actions = lane.actions;
+    lane.at = 0;
     try {
-      for (var instruction : program.instructions()) {
-        if (instruction.stream() == stream) {
-          current = instruction;
-          execute(instruction);
-        }
+      for (int i = 0; i < actions.size(); i++) {
+        lane.at = i;
+        rendezvous.advance();
+        actions.get(i).run();
       }
+      lane.at = actions.size();
     } catch (Rendezvous.Aborted _) {
       // Whoever failed first has reported it.
-    } catch (RuntimeException | OutOfMemoryError | StackOverflowError e) {
-      rendezvous.abort(new RunException(describe(current) + ": " + reason(e), e));
+    } catch (Throwable e) {
+      rendezvous.abort(
+          new RunException(describe(lane.instructions.get(lane.at)) + ": " + reason(e), e));
     }
   }
 
@@ -74,25 +165,42 @@ final class RankRunner {
   }
 
   private String describe(Instruction instruction) {
+    return "rank " + program.rank() + ", " + name(instruction);
+  }
+
+  private static String name(Instruction instruction) {
     return switch (instruction) {
-      case LocalOp op -> describe(op.def().name().toString(), op.name(), op.span());
-      case Collective c -> describe(c.variant().text(), c.name(), c.span());
-      case RecordEvent _, AwaitEvent _ -> "rank " + program.rank();
+      case LocalOp op ->
+          "%s '%s' (%s)".formatted(op.def().name(), op.name(), op.span().shortForm());
+      case Collective c ->
+          "%s %s '%s' (%s)".formatted(
+                  Ascii.toLowerCase(c.kind().name()), c.variant().text(), c.name(), c.span().shortForm());
+      case RecordEvent(var stream, int event) -> "event " + event + " of " + stream.text();
+      case AwaitEvent(var stream, int event) -> stream.text() + " at event " + event;
     };
   }
 
-  private String describe(String what, String name, Span span) {
-    return "rank %d, %s '%s' (%s)".formatted(program.rank(), what, name, span.shortForm());
+  /** {@return what the rank is doing, as the end of "rank N, which …"} */
+  String activity() {
+    return lanes.stream().map(this::activity).collect(Collectors.joining(" and "));
   }
 
-  private void execute(Instruction instruction) {
-    switch (instruction) {
-      case LocalOp op -> kernel(op).run(call(op));
-      case Collective collective -> collectives.run(collective, program.rank());
-      case RecordEvent(var _, int event) -> rendezvous.record(program.rank(), event);
-      case AwaitEvent(var _, int event) ->
-          rendezvous.await(program.rank(), event, "rank " + program.rank());
-    }
+  private String activity(Lane lane) {
+    int at = lane.at;
+    return at < lane.instructions.size()
+        ? "is at " + name(lane.instructions.get(at))
+        : "has finished " + lane.stream.text();
+  }
+
+  /** {@return the local ops that the rank is in, each with the rank's number} */
+  List<String> computing() {
+    return lanes.stream()
+        .filter(
+            lane ->
+                lane.at < lane.instructions.size()
+                    && lane.instructions.get(lane.at) instanceof LocalOp)
+        .map(lane -> describe(lane.instructions.get(lane.at)))
+        .toList();
   }
 
   private HostCall call(LocalOp op) {
@@ -146,13 +254,29 @@ final class RankRunner {
         throw new IllegalArgumentException(
             "'%s' is not registered as symmetric: peers cannot reach it".formatted(param));
       }
-      TensorRef symmetric = ref;
-      return use.members().stream().mapToObj(rank -> ranks.get(rank).tensor(symmetric)).toList();
+      return at(ref);
+    }
+
+    @Override
+    public List<HostTensor> peerResults(int result) {
+      return at(
+          op.results()
+              .get(result)
+              .orElseThrow(
+                  () -> new IllegalArgumentException("there is no result " + result)));
+    }
+
+    private List<HostTensor> at(TensorRef ref) {
+      if (ref.arena() != dev.symplan.planner.Arena.SYMMETRIC) {
+        throw new IllegalArgumentException(
+            "%s is not in symmetric memory: peers cannot reach it".formatted(ref));
+      }
+      return use.members().stream().mapToObj(rank -> ranks.get(rank).tensor(ref)).toList();
     }
 
     @Override
     public void barrier() {
-      collectives.meet(use, "rank " + program.rank() + ", " + op.name());
+      collectives.meet(use);
     }
   }
 }

@@ -1,18 +1,61 @@
 package dev.symplan.runtime.host;
 
+import com.google.common.base.Ascii;
 import dev.symplan.ir.DType;
 import dev.symplan.runtime.tensor.Elements;
-import dev.symplan.runtime.tensor.Loops;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 
 /**
- * The arithmetic of reducing collectives: in the order of the sources, in f32 for f32, bf16 and
- * f16, in f64 for f64, in 64 bits for integers; rounded once, at the end. {@code avg} divides the
- * sum.
+ * The arithmetic of reducing collectives: in the order of the sources, in f32 for f32, bf16 and f16,
+ * in f64 for f64, in 64 bits for integers; rounded once, at the end. {@code avg} divides the sum.
+ * Complex numbers are added as pairs of floats.
  */
 final class Reducer {
-  private Reducer() {}
+
+  private enum Reduction {
+    SUM,
+    AVG,
+    PRODUCT,
+    MIN,
+    MAX,
+    BAND,
+    BOR,
+    BXOR
+  }
+
+  /** Elements that are worked on at once; they stay in the first-level cache. */
+  private static final int CHUNK = 2048;
+
+  private final Reduction op;
+  private final DType dtype;
+  private final int perElement;
+
+  /**
+   * @throws IllegalArgumentException when there is no such reduction of such elements
+   */
+  Reducer(String op, DType dtype) {
+    this.op = Reduction.valueOf(Ascii.toUpperCase(op));
+    this.dtype =
+        switch (dtype) {
+          case C32 -> DType.F16;
+          case C64 -> DType.F32;
+          case C128 -> DType.F64;
+          default -> dtype;
+        };
+    this.perElement = dtype.kind() == DType.Kind.COMPLEX ? 2 : 1;
+    boolean known =
+        switch (this.op) {
+          case SUM -> true;
+          case AVG -> dtype.kind().compareTo(DType.Kind.FLOAT) >= 0;
+          case PRODUCT, MIN, MAX -> dtype.kind() != DType.Kind.COMPLEX;
+          case BAND, BOR, BXOR -> dtype.kind().compareTo(DType.Kind.INTEGER) <= 0;
+        };
+    if (!known || !Elements.computes(this.dtype)) {
+      throw new IllegalArgumentException(
+          "the host backend has no reduction %s of %s".formatted(op, dtype.shortName()));
+    }
+  }
 
   /**
    * Reduces elements {@code from .. to} of the sources and writes them into each target, the first
@@ -20,95 +63,169 @@ final class Reducer {
    *
    * <p>Targets may be the sources: each piece is read before it is written.
    */
-  static void reduce(
-      String op,
-      DType dtype,
-      List<MemorySegment> sources,
-      long from,
-      long to,
-      List<MemorySegment> targets,
-      long at) {
+  void reduce(
+      List<MemorySegment> sources, long from, long to, List<MemorySegment> targets, long at) {
+    long begin = from * perElement;
+    long end = to * perElement;
+    long shift = at * perElement - begin;
+    switch (dtype) {
+      case F32, F16, BF16 -> floats(sources, begin, end, targets, shift);
+      case F64 -> doubles(sources, begin, end, targets, shift);
+      default -> integers(sources, begin, end, targets, shift);
+    }
+  }
+
+  private void floats(
+      List<MemorySegment> sources, long begin, long end, List<MemorySegment> targets, long shift) {
+    var sum = new float[CHUNK];
+    var next = new float[CHUNK];
+    var bits = new short[dtype == DType.F32 ? 0 : CHUNK];
     int width = dtype.bytes();
-    for (long start = from; start < to; start += Loops.CHUNK) {
-      int count = (int) Math.min(Loops.CHUNK, to - start);
-      long target = (at + start - from) * width;
-      if (dtype.isFloat()) {
-        var sum = new double[count];
-        floats(op, dtype, sources, start * width, sum);
-        targets.forEach(memory -> Elements.store(sum, count, memory, target, width, dtype));
-      } else {
-        var sum = new long[count];
-        integers(op, dtype, sources, start * width, sum);
-        targets.forEach(memory -> Elements.store(sum, count, memory, target, width, dtype));
+    for (long start = begin; start < end; start += CHUNK) {
+      int count = (int) Math.min(CHUNK, end - start);
+      load(sources.getFirst(), start * width, sum, bits, count);
+      for (int s = 1; s < sources.size(); s++) {
+        load(sources.get(s), start * width, next, bits, count);
+        combine(sum, next, count);
+      }
+      if (op == Reduction.AVG) {
+        for (int i = 0; i < count; i++) {
+          sum[i] /= sources.size();
+        }
+      }
+      narrow(sum, bits, count);
+      for (var target : targets) {
+        store(sum, bits, target, (start + shift) * width, count);
       }
     }
   }
 
-  private static void floats(
-      String op, DType dtype, List<MemorySegment> sources, long offset, double[] sum) {
-    int count = sum.length;
-    boolean wide = dtype == DType.F64;
-    var next = new double[count];
-    Elements.load(sources.getFirst(), offset, dtype.bytes(), dtype, sum, count);
-    for (var source : sources.subList(1, sources.size())) {
-      Elements.load(source, offset, dtype.bytes(), dtype, next, count);
+  private void load(MemorySegment source, long offset, float[] into, short[] bits, int count) {
+    if (dtype == DType.F32) {
+      MemorySegment.copy(source, Elements.FLOAT, offset, into, 0, count);
+      return;
+    }
+    MemorySegment.copy(source, Elements.SHORT, offset, bits, 0, count);
+    if (dtype == DType.F16) {
       for (int i = 0; i < count; i++) {
-        double value =
-            switch (op) {
-              case "sum", "avg" -> sum[i] + next[i];
-              case "product" -> sum[i] * next[i];
-              case "min" -> min(sum[i], next[i]);
-              case "max" -> max(sum[i], next[i]);
-              default -> throw unknown(op, dtype);
-            };
-        sum[i] = wide ? value : (float) value;
+        into[i] = Float.float16ToFloat(bits[i]);
       }
-    }
-    if (op.equals("avg")) {
+    } else {
       for (int i = 0; i < count; i++) {
-        sum[i] = wide ? sum[i] / sources.size() : (float) (sum[i] / sources.size());
+        into[i] = Elements.fromBFloat16(bits[i]);
       }
     }
   }
 
-  private static double min(double a, double b) {
-    return Double.isNaN(a) || Double.isNaN(b) ? Double.NaN : Math.min(a, b);
+  private void combine(float[] sum, float[] next, int count) {
+    switch (op) {
+      case SUM, AVG -> {
+        for (int i = 0; i < count; i++) {
+          sum[i] += next[i];
+        }
+      }
+      case PRODUCT -> {
+        for (int i = 0; i < count; i++) {
+          sum[i] *= next[i];
+        }
+      }
+      case MIN -> {
+        for (int i = 0; i < count; i++) {
+          sum[i] = Math.min(sum[i], next[i]);
+        }
+      }
+      case MAX -> {
+        for (int i = 0; i < count; i++) {
+          sum[i] = Math.max(sum[i], next[i]);
+        }
+      }
+      case BAND, BOR, BXOR -> throw new IllegalStateException();
+    }
   }
 
-  private static double max(double a, double b) {
-    return Double.isNaN(a) || Double.isNaN(b) ? Double.NaN : Math.max(a, b);
-  }
-
-  private static void integers(
-      String op, DType dtype, List<MemorySegment> sources, long offset, long[] sum) {
-    int count = sum.length;
-    var next = new long[count];
-    Elements.load(sources.getFirst(), offset, dtype.bytes(), dtype, sum, count);
-    for (var source : sources.subList(1, sources.size())) {
-      Elements.load(source, offset, dtype.bytes(), dtype, next, count);
+  private void narrow(float[] sum, short[] bits, int count) {
+    if (dtype == DType.F16) {
       for (int i = 0; i < count; i++) {
-        sum[i] =
-            switch (op) {
-              case "sum" -> sum[i] + next[i];
-              case "product" -> sum[i] * next[i];
-              case "min" ->
-                  dtype == DType.U64 && Long.compareUnsigned(sum[i], next[i]) <= 0
-                      ? sum[i]
-                      : dtype == DType.U64 ? next[i] : Math.min(sum[i], next[i]);
-              case "max" ->
-                  dtype == DType.U64 && Long.compareUnsigned(sum[i], next[i]) >= 0
-                      ? sum[i]
-                      : dtype == DType.U64 ? next[i] : Math.max(sum[i], next[i]);
-              case "band" -> sum[i] & next[i];
-              case "bor" -> sum[i] | next[i];
-              case "bxor" -> sum[i] ^ next[i];
-              default -> throw unknown(op, dtype);
-            };
+        bits[i] = Float.floatToFloat16(sum[i]);
+      }
+    } else if (dtype == DType.BF16) {
+      for (int i = 0; i < count; i++) {
+        bits[i] = Elements.toBFloat16(sum[i]);
       }
     }
   }
 
-  private static IllegalArgumentException unknown(String op, DType dtype) {
-    return new IllegalArgumentException("no reduction " + op + " for " + dtype.shortName());
+  private void store(float[] sum, short[] bits, MemorySegment target, long offset, int count) {
+    if (dtype == DType.F32) {
+      MemorySegment.copy(sum, 0, target, Elements.FLOAT, offset, count);
+    } else {
+      MemorySegment.copy(bits, 0, target, Elements.SHORT, offset, count);
+    }
+  }
+
+  private void doubles(
+      List<MemorySegment> sources, long begin, long end, List<MemorySegment> targets, long shift) {
+    var sum = new double[CHUNK];
+    var next = new double[CHUNK];
+    for (long start = begin; start < end; start += CHUNK) {
+      int count = (int) Math.min(CHUNK, end - start);
+      MemorySegment.copy(sources.getFirst(), Elements.DOUBLE, start * Double.BYTES, sum, 0, count);
+      for (int s = 1; s < sources.size(); s++) {
+        MemorySegment.copy(sources.get(s), Elements.DOUBLE, start * Double.BYTES, next, 0, count);
+        for (int i = 0; i < count; i++) {
+          sum[i] =
+              switch (op) {
+                case SUM, AVG -> sum[i] + next[i];
+                case PRODUCT -> sum[i] * next[i];
+                case MIN -> Math.min(sum[i], next[i]);
+                case MAX -> Math.max(sum[i], next[i]);
+                case BAND, BOR, BXOR -> throw new IllegalStateException();
+              };
+        }
+      }
+      if (op == Reduction.AVG) {
+        for (int i = 0; i < count; i++) {
+          sum[i] /= sources.size();
+        }
+      }
+      for (var target : targets) {
+        MemorySegment.copy(
+            sum, 0, target, Elements.DOUBLE, (start + shift) * Double.BYTES, count);
+      }
+    }
+  }
+
+  private void integers(
+      List<MemorySegment> sources, long begin, long end, List<MemorySegment> targets, long shift) {
+    var sum = new long[CHUNK];
+    var next = new long[CHUNK];
+    int width = dtype.bytes();
+    for (long start = begin; start < end; start += CHUNK) {
+      int count = (int) Math.min(CHUNK, end - start);
+      Elements.load(sources.getFirst(), start * width, width, dtype, sum, count);
+      for (int s = 1; s < sources.size(); s++) {
+        Elements.load(sources.get(s), start * width, width, dtype, next, count);
+        for (int i = 0; i < count; i++) {
+          sum[i] = combine(sum[i], next[i]);
+        }
+      }
+      for (var target : targets) {
+        Elements.store(sum, count, target, (start + shift) * width, width, dtype);
+      }
+    }
+  }
+
+  private long combine(long a, long b) {
+    boolean unsigned = dtype == DType.U64;
+    return switch (op) {
+      case SUM -> a + b;
+      case PRODUCT -> a * b;
+      case MIN -> (unsigned ? Long.compareUnsigned(a, b) : Long.compare(a, b)) <= 0 ? a : b;
+      case MAX -> (unsigned ? Long.compareUnsigned(a, b) : Long.compare(a, b)) >= 0 ? a : b;
+      case BAND -> a & b;
+      case BOR -> a | b;
+      case BXOR -> a ^ b;
+      case AVG -> throw new IllegalStateException();
+    };
   }
 }

@@ -1,16 +1,21 @@
 package dev.symplan.runtime.host;
 
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.runtime.RunException;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BooleanSupplier;
+import java.util.function.IntFunction;
+import java.util.function.Supplier;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Where the threads of a session wait for each other: barriers of groups, events between streams.
- * The first failure wakes everybody, and nobody waits for ever.
+ * Where the threads of a session wait for each other: barriers of groups, events between streams,
+ * the end of a run. The first failure wakes everybody, and nobody waits for ever.
  */
 final class Rendezvous {
 
@@ -23,38 +28,133 @@ final class Rendezvous {
     }
   }
 
-  private final ReentrantLock lock = new ReentrantLock();
-  private final Condition changed = lock.newCondition();
-  private final Duration patience;
-  private final long[][] events;
-  private @Nullable RunException failure;
-  private long run;
-
-  /**
-   * @param eventsOfRank the number of events of each rank
-   */
-  Rendezvous(int[] eventsOfRank, Duration patience) {
-    this.patience = patience;
-    this.events = Arrays.stream(eventsOfRank).mapToObj(long[]::new).toArray(long[][]::new);
-  }
-
-  /** The ranks that meet at one collective. */
+  /** The ranks that meet at one collective, as often as they like. */
   static final class Barrier {
-    private final int size;
-    private int waiting;
+    private final ImmutableIntArray members;
+    private final boolean[] here;
+    private int missing;
     private long generation;
 
-    Barrier(int size) {
-      this.size = size;
+    Barrier(ImmutableIntArray members) {
+      this.members = members;
+      this.here = new boolean[members.length()];
+      this.missing = members.length();
+    }
+
+    private String missingRanks(IntFunction<String> activity) {
+      return IntStream.range(0, here.length)
+          .filter(i -> !here[i])
+          .map(members::get)
+          .mapToObj(rank -> "rank " + rank + ", which " + activity.apply(rank))
+          .collect(Collectors.joining(", and for "));
     }
   }
 
-  void startRun() {
+  private final ReentrantLock lock = new ReentrantLock();
+  private final Condition changed = lock.newCondition();
+  private final Duration patience;
+  private final IntFunction<String> activity;
+  private final long[][] events;
+  private @Nullable RunException failure;
+  private int running;
+  private long run;
+  private long progress;
+
+  /**
+   * @param eventsOfRank the number of events of each rank
+   * @param patience how long a thread waits, and how long a run goes on without progress
+   * @param activity what a rank is doing, for messages
+   */
+  Rendezvous(int[] eventsOfRank, Duration patience, IntFunction<String> activity) {
+    this.patience = patience;
+    this.activity = activity;
+    this.events = Arrays.stream(eventsOfRank).mapToObj(long[]::new).toArray(long[][]::new);
+  }
+
+  /**
+   * Begins a run of so many threads.
+   *
+   * @throws RunException when an earlier run failed
+   */
+  void startRun(int threads) {
     lock.lock();
     try {
+      if (failure != null) {
+        throw new RunException(
+            "the session ended when a run failed: " + failure.getMessage(), failure);
+      }
       run++;
+      running = threads;
     } finally {
       lock.unlock();
+    }
+  }
+
+  /** Ends one thread's part of the run. */
+  void finish() {
+    lock.lock();
+    try {
+      running--;
+      changed.signalAll();
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /**
+   * Waits until all threads have finished, or one has failed, or none gets on.
+   *
+   * @param stuck names the ops that are being computed; empty where threads only wait, which ends
+   *     by itself
+   */
+  void awaitEnd(Supplier<String> stuck) {
+    lock.lock();
+    try {
+      long seen = progress;
+      long left = patience.toNanos();
+      while (running > 0 && failure == null) {
+        if (left <= 0) {
+          var ops = stuck.get();
+          if (seen == progress && !ops.isEmpty()) {
+            abort(new RunException(ops + ": not finished after more than " + patienceText()));
+            return;
+          }
+          seen = progress;
+          left = patience.toNanos();
+        }
+        left = changed.awaitNanos(left);
+      }
+    } catch (InterruptedException e) {
+      abort(new RunException("the run was interrupted", e));
+      Thread.currentThread().interrupt();
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** {@return whether all threads have stopped, after waiting for them at most {@code grace}} */
+  boolean awaitStop(Duration grace) {
+    lock.lock();
+    boolean interrupted = false;
+    try {
+      long end = System.nanoTime() + grace.toNanos();
+      while (running > 0) {
+        long left = end - System.nanoTime();
+        if (left <= 0) {
+          return false;
+        }
+        try {
+          changed.awaitNanos(left);
+        } catch (InterruptedException e) {
+          interrupted = true;
+        }
+      }
+      return true;
+    } finally {
+      lock.unlock();
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
     }
   }
 
@@ -81,6 +181,19 @@ final class Rendezvous {
     }
   }
 
+  /** Marks that a thread goes on with its next instruction. */
+  void advance() {
+    lock.lock();
+    try {
+      progress++;
+      if (failure != null) {
+        throw new Aborted();
+      }
+    } finally {
+      lock.unlock();
+    }
+  }
+
   void record(int rank, int event) {
     lock.lock();
     try {
@@ -91,21 +204,30 @@ final class Rendezvous {
     }
   }
 
-  void await(int rank, int event, String who) {
+  void await(int rank, int event) {
     lock.lock();
     try {
       long wanted = run;
-      waitUntil(() -> events[rank][event] >= wanted, () -> who + " waited for its own stream");
+      waitUntil(
+          () -> events[rank][event] >= wanted,
+          () -> "its own rank, which " + activity.apply(rank));
     } finally {
       lock.unlock();
     }
   }
 
-  void meet(Barrier barrier, String who) {
+  /**
+   * Waits until all ranks of a group are here.
+   *
+   * @param self this rank's position in the group
+   */
+  void meet(Barrier barrier, int self) {
     lock.lock();
     try {
-      if (++barrier.waiting == barrier.size) {
-        barrier.waiting = 0;
+      barrier.here[self] = true;
+      if (--barrier.missing == 0) {
+        Arrays.fill(barrier.here, false);
+        barrier.missing = barrier.here.length;
         barrier.generation++;
         changed.signalAll();
         if (failure != null) {
@@ -114,21 +236,13 @@ final class Rendezvous {
         return;
       }
       long generation = barrier.generation;
-      waitUntil(
-          () -> barrier.generation != generation,
-          () ->
-              "%s waited for %d of %d ranks"
-                  .formatted(who, barrier.size - barrier.waiting, barrier.size));
+      waitUntil(() -> barrier.generation != generation, () -> barrier.missingRanks(activity));
     } finally {
       lock.unlock();
     }
   }
 
-  private interface Message {
-    String text();
-  }
-
-  private void waitUntil(BooleanSupplier done, Message message) {
+  private void waitUntil(BooleanSupplier done, Supplier<String> whom) {
     long left = patience.toNanos();
     while (!done.getAsBoolean()) {
       if (failure != null) {
@@ -136,17 +250,24 @@ final class Rendezvous {
       }
       if (left <= 0) {
         throw new RunException(
-            "%s for more than %d s".formatted(message.text(), patience.toSeconds()));
+            "waited more than %s for %s".formatted(patienceText(), whom.get()));
       }
       try {
         left = changed.awaitNanos(left);
       } catch (InterruptedException e) {
         Thread.currentThread().interrupt();
-        throw new RunException(message.text() + " and was interrupted", e);
+        if (failure != null) {
+          throw new Aborted();
+        }
+        throw new RunException("was interrupted while it waited for " + whom.get(), e);
       }
     }
     if (failure != null) {
       throw new Aborted();
     }
+  }
+
+  private String patienceText() {
+    return patience.toSeconds() > 0 ? patience.toSeconds() + " s" : patience.toMillis() + " ms";
   }
 }

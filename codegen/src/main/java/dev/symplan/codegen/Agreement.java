@@ -1,0 +1,202 @@
+package dev.symplan.codegen;
+
+import com.google.common.base.Ascii;
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.codegen.Instruction.Collective;
+import dev.symplan.codegen.Instruction.GroupUse;
+import dev.symplan.codegen.Instruction.LocalOp;
+import dev.symplan.planner.Arena;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+
+/**
+ * What the ranks of a program must agree on before one touches another's memory: the arena's size,
+ * and the order, algorithm, ranks and symmetric places of the collectives.
+ *
+ * <p>Where the ranks are processes of their own, each sends its terms to the others.
+ */
+public final class Agreement {
+  private Agreement() {}
+
+  /**
+   * One thing to agree on.
+   *
+   * @param text what it is; the same on all ranks
+   * @param members the ranks that take part, which these must agree on; empty for all
+   * @param sent for each member, the bytes sent to it; empty where all send equally much
+   * @param received for each member, the bytes expected from it
+   * @param place where the program says it, for people
+   */
+  public record Term(
+      String text,
+      ImmutableIntArray members,
+      ImmutableLongArray sent,
+      ImmutableLongArray received,
+      String place) {}
+
+  /** {@return the terms of each rank of an executable} */
+  public static ImmutableList<ImmutableList<Term>> of(Executable executable) {
+    return executable.ranks().stream()
+        .map(rank -> terms(executable, rank))
+        .collect(ImmutableList.toImmutableList());
+  }
+
+  private static ImmutableList<Term> terms(Executable executable, RankProgram program) {
+    var terms = new ArrayList<Term>();
+    terms.add(common("a symmetric arena of " + executable.symmetricBytes() + " bytes"));
+    var collectives = new ArrayList<Instruction>();
+    program.instructions().stream().filter(i -> group(i).isPresent()).forEach(collectives::add);
+    collectives.sort(
+        (a, b) -> Integer.compare(group(a).orElseThrow().index(), group(b).orElseThrow().index()));
+    for (var instruction : collectives) {
+      terms.add(term(instruction));
+    }
+    terms.add(common("the plan " + executable.digest()));
+    return ImmutableList.copyOf(terms);
+  }
+
+  private static Term common(String text) {
+    return new Term(
+        text, ImmutableIntArray.of(), ImmutableLongArray.of(), ImmutableLongArray.of(), "");
+  }
+
+  private static Optional<GroupUse> group(Instruction instruction) {
+    return switch (instruction) {
+      case Collective collective -> Optional.of(collective.group());
+      case LocalOp op -> op.group();
+      case Instruction.RecordEvent _, Instruction.AwaitEvent _ -> Optional.empty();
+    };
+  }
+
+  private static Term term(Instruction instruction) {
+    return switch (instruction) {
+      case Collective c -> {
+        var text = new StringBuilder(Ascii.toLowerCase(c.kind().name()));
+        text.append(' ').append(c.variant().text());
+        text.append(c.reduceOp().isEmpty() ? "" : " " + c.reduceOp());
+        text.append(c.root() < 0 ? "" : " from " + c.root());
+        text.append(" of ").append(c.group().members().length()).append(" ranks,");
+        for (var operand : c.operands()) {
+          text.append(' ').append(place(operand, c.variant().needsSymmetricOperand(c.kind())));
+        }
+        text.append(" ->");
+        for (var result : c.results()) {
+          text.append(' ').append(place(result, c.variant().needsSymmetricResult(c.kind())));
+        }
+        text.append(c.startBarrier() ? ", start barrier" : "");
+        text.append(c.endBarrier() ? ", end barrier" : "");
+        yield new Term(
+            text.toString(),
+            c.group().members(),
+            bytes(c.sendRows(), c.operands().getFirst()),
+            bytes(c.receiveRows(), c.results().getFirst()),
+            "'%s' (%s)".formatted(c.name(), c.span().shortForm()));
+      }
+      case LocalOp op ->
+          new Term(
+              op.def().name().toString(),
+              op.group().orElseThrow().members(),
+              ImmutableLongArray.of(),
+              ImmutableLongArray.of(),
+              "'%s' (%s)".formatted(op.name(), op.span().shortForm()));
+      case Instruction.RecordEvent _, Instruction.AwaitEvent _ ->
+          throw new IllegalArgumentException("events are the rank's own affair");
+    };
+  }
+
+  private static String place(TensorRef ref, boolean symmetric) {
+    return symmetric && ref.arena() == Arena.SYMMETRIC
+        ? "symm+0x" + Long.toHexString(ref.offset())
+        : symmetric ? ref.arena().text() : "any";
+  }
+
+  private static ImmutableLongArray bytes(ImmutableLongArray rows, TensorRef tensor) {
+    var type = tensor.type();
+    long rowBytes = type.dtype().bytes();
+    for (int i = 1; i < type.rank(); i++) {
+      rowBytes *= type.size(i);
+    }
+    var bytes = ImmutableLongArray.builder(rows.length());
+    for (int i = 0; i < rows.length(); i++) {
+      bytes.add(rows.get(i) * rowBytes);
+    }
+    return bytes.build();
+  }
+
+  /**
+   * {@return the first thing that two ranks see differently, for people; empty if they agree}
+   *
+   * @param terms each rank's
+   */
+  public static Optional<String> firstDifference(List<? extends List<Term>> terms) {
+    int longest = terms.stream().mapToInt(List::size).max().orElse(0);
+    for (int i = 0; i < longest; i++) {
+      for (int rank = 1; rank < terms.size(); rank++) {
+        var difference = difference(i, 0, terms.getFirst(), rank, terms.get(rank));
+        if (difference.isPresent()) {
+          return difference;
+        }
+      }
+      for (int rank = 0; rank < terms.size(); rank++) {
+        var difference = memberDifference(i, rank, terms);
+        if (difference.isPresent()) {
+          return difference;
+        }
+      }
+    }
+    return Optional.empty();
+  }
+
+  private static Optional<String> difference(
+      int index, int rankA, List<Term> a, int rankB, List<Term> b) {
+    var textA = index < a.size() ? describe(a.get(index)) : "nothing more";
+    var textB = index < b.size() ? describe(b.get(index)) : "nothing more";
+    boolean same =
+        index < a.size() && index < b.size() && a.get(index).text().equals(b.get(index).text());
+    return same
+        ? Optional.empty()
+        : Optional.of(
+            "ranks %d and %d do not have the same plan: rank %d has %s, rank %d has %s"
+                .formatted(rankA, rankB, rankA, textA, rankB, textB));
+  }
+
+  private static String describe(Term term) {
+    return term.text() + (term.place().isEmpty() ? "" : " for " + term.place());
+  }
+
+  private static Optional<String> memberDifference(
+      int index, int rank, List<? extends List<Term>> terms) {
+    var own = terms.get(rank).get(index);
+    for (int position = 0; position < own.members().length(); position++) {
+      int peer = own.members().get(position);
+      if (peer >= terms.size()) {
+        return Optional.of(
+            "rank %d, %s is with rank %d, but there are %d ranks"
+                .formatted(rank, own.place(), peer, terms.size()));
+      }
+      var other = terms.get(peer).get(index);
+      if (!other.members().equals(own.members())) {
+        return Optional.of(
+            "ranks %d and %d do not agree who takes part in %s: %s and %s"
+                .formatted(rank, peer, own.place(), own.members(), other.members()));
+      }
+      int self = own.members().indexOf(rank);
+      if (!own.sent().isEmpty()
+          && !other.received().isEmpty()
+          && own.sent().get(position) != other.received().get(self)) {
+        return Optional.of(
+            "rank %d sends %d bytes to rank %d in %s, which expects %d: split sizes do not match"
+                .formatted(
+                    rank,
+                    own.sent().get(position),
+                    peer,
+                    own.place(),
+                    other.received().get(self)));
+      }
+    }
+    return Optional.empty();
+  }
+}
