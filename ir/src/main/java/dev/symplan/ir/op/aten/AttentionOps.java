@@ -95,8 +95,7 @@ final class AttentionOps {
     }
     if (query.size(rank - 1) != key.size(rank - 1)) {
       throw new OpTypeException(
-          "query has %d features, but key %d"
-              .formatted(query.size(rank - 1), key.size(rank - 1)));
+          "query has %d features, but key %d".formatted(query.size(rank - 1), key.size(rank - 1)));
     }
     if (key.size(rank - 2) != value.size(rank - 2)) {
       throw new OpTypeException(
@@ -136,8 +135,7 @@ final class AttentionOps {
     }
     return OpResult.fresh(
         query.dtype(),
-        Shapes.join(
-            batch, ImmutableLongArray.of(query.size(rank - 2), value.size(rank - 1))));
+        Shapes.join(batch, ImmutableLongArray.of(query.size(rank - 2), value.size(rank - 1))));
   }
 
   private static ImmutableLongArray outputSizes(OpCall call) {
@@ -145,13 +143,12 @@ final class AttentionOps {
     return Shapes.with(query.sizes(), 3, call.tensor("value").size(3));
   }
 
-  /** {@return a tensor [batch, heads, rows, features] that lies as [batch, rows, heads, features]} */
+  /**
+   * {@return a tensor [batch, heads, rows, features] that lies as [batch, rows, heads, features]}
+   */
   private static TensorType headsInside(TensorType like, ImmutableLongArray sizes) {
     return new TensorType(
-        like.dtype(),
-        sizes,
-        Layouts.ordered(sizes, new int[] {3, 1, 2, 0}),
-        MemorySpace.ANY);
+        like.dtype(), sizes, Layouts.ordered(sizes, new int[] {3, 1, 2, 0}), MemorySpace.ANY);
   }
 
   private static OpResult scalar(DType dtype) {
@@ -171,8 +168,7 @@ final class AttentionOps {
             : 0;
     return List.of(
         OpResult.fresh(headsInside(query, outputSizes(call))),
-        OpResult.fresh(
-            DType.F32, ImmutableLongArray.of(query.size(0), query.size(1), rows)),
+        OpResult.fresh(DType.F32, ImmutableLongArray.of(query.size(0), query.size(1), rows)),
         scalar(DType.I64),
         scalar(DType.I64));
   }
@@ -223,8 +219,7 @@ final class AttentionOps {
         OpResult.fresh(query.dtype(), debugMaskSizes(call, query, key)));
   }
 
-  private static ImmutableLongArray debugMaskSizes(
-      OpCall call, TensorType query, TensorType key) {
+  private static ImmutableLongArray debugMaskSizes(OpCall call, TensorType query, TensorType key) {
     if (!call.bool("return_debug_mask")) {
       return ImmutableLongArray.of(0);
     }

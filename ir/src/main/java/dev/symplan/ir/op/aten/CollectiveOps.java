@@ -22,8 +22,8 @@ import java.util.stream.Stream;
  * {@code _c10d_functional} and {@code _c10d_functional_autograd}, registered as any library's
  * collectives are: by which parameters they send, reduce and name the group.
  *
- * <p>PyTorch's schemas say {@code Any group_name}; here it is the name. The trailing {@code config},
- * which newer versions have, changes nothing that a type shows.
+ * <p>PyTorch's schemas say {@code Any group_name}; here it is the name. The trailing {@code
+ * config}, which newer versions have, changes nothing that a type shows.
  */
 final class CollectiveOps {
   private static final ImmutableSet<String> REDUCTIONS =
@@ -41,68 +41,8 @@ final class CollectiveOps {
 
   static Stream<OpSpec> all() {
     return Stream.of(
-<<<<<<< HEAD
-        collective(
-            ns
-                + "::all_reduce(Tensor input, str reduce_op, str group_name, Any? config=None) ->"
-                + " Tensor",
-            Kind.ALL_REDUCE,
-            "input",
-            CollectiveOps::allReduced),
-        collective(
-            ns
-                + "::all_gather_into_tensor(Tensor input, int group_size, str group_name, Any?"
-                + " config=None) -> Tensor",
-            Kind.ALL_GATHER,
-            "input",
-            CollectiveOps::gathered),
-        collective(
-            ns
-                + "::reduce_scatter_tensor(Tensor input, str reduce_op, int group_size, str"
-                + " group_name, Any? config=None) -> Tensor",
-            Kind.REDUCE_SCATTER,
-            "input",
-            CollectiveOps::scattered),
-        collective(
-            ns
-                + "::all_to_all_single(Tensor input, SymInt[] output_split_sizes, SymInt[]"
-                + " input_split_sizes, str group_name, Any? config=None) -> Tensor",
-            Kind.ALL_TO_ALL,
-            "input",
-            CollectiveOps::exchanged),
-        collective(
-            ns + "::broadcast(Tensor input, int src, str group_name) -> Tensor",
-            Kind.BROADCAST,
-            "input",
-            (call, input) -> OpResult.fresh(denseLike(input.tensor()))),
-        collective(
-            ns
-                + "::all_reduce_coalesced(Tensor[] inputs, str reduce_op, str group_name) ->"
-                + " Tensor[]",
-            Kind.ALL_REDUCE,
-            "inputs",
-            CollectiveOps::allReduced),
-        collective(
-            ns
-                + "::all_gather_into_tensor_coalesced(Tensor[] inputs, int group_size, str"
-                + " group_name) -> Tensor[]",
-            Kind.ALL_GATHER,
-            "inputs",
-            CollectiveOps::gathered),
-        collective(
-            ns
-                + "::reduce_scatter_tensor_coalesced(Tensor[] inputs, str reduce_op, int"
-                + " group_size, str group_name) -> Tensor[]",
-            Kind.REDUCE_SCATTER,
-            "inputs",
-            CollectiveOps::scattered),
-        OpSpec.of(ns + "::wait_tensor(Tensor tensor) -> Tensor")
-            .rule(InferRule.single(call -> whole(call.value("tensor"))))
-            .traits(OpTrait.WAIT));
-=======
             fresh("_c10d_functional"), fresh("_c10d_functional_autograd"), inPlace(), waits())
         .flatMap(specs -> specs);
->>>>>>> 5246f27 (Add the built-in ops of transformers, checked against PyTorch)
   }
 
   private static Stream<OpSpec> fresh(String namespace) {
@@ -315,8 +255,7 @@ final class CollectiveOps {
   private static ImmutableLongArray splits(OpCall call, String param) {
     var splits = call.integers(param);
     if (splits.stream().anyMatch(size -> size < 0)) {
-      throw new OpTypeException(
-          "%s %s has a negative entry".formatted(param, Shapes.text(splits)));
+      throw new OpTypeException("%s %s has a negative entry".formatted(param, Shapes.text(splits)));
     }
     return splits;
   }

@@ -23,46 +23,6 @@ final class CopyOps {
 
   private static Stream<OpSpec> copies() {
     return Stream.of(
-<<<<<<< HEAD
-        spec(
-            "aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
-            CopyOps::cloned),
-        spec(
-            "aten::_to_copy(Tensor self, *, "
-                + TENSOR_OPTIONS
-                + ", bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
-            CopyOps::converted),
-        OpSpec.of("aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)")
-            .rule(InferRule.single(CopyOps::copiedInto))
-            .traits(OpTrait.SIDE_EFFECT),
-        spec("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", CopyOps::joined),
-        spec("aten::stack(Tensor[] tensors, int dim=0) -> Tensor", CopyOps::stacked),
-        creation(
-            "aten::full(SymInt[] size, Scalar fill_value, *, " + TENSOR_OPTIONS + ") -> Tensor",
-            call ->
-                OpResult.fresh(
-                    call.dtype("dtype").orElseGet(() -> numberType(call.arg("fill_value"))),
-                    call.integers("size"))),
-        creation(
-            "aten::scalar_tensor(Scalar s, *, " + TENSOR_OPTIONS + ") -> Tensor",
-            call -> OpResult.fresh(call.dtype("dtype").orElse(DType.F32), ImmutableLongArray.of())),
-        creation(
-            "aten::zeros(SymInt[] size, *, " + TENSOR_OPTIONS + ") -> Tensor",
-            call -> OpResult.fresh(call.dtype("dtype").orElse(DType.F32), call.integers("size"))),
-        creation(
-            "aten::ones(SymInt[] size, *, " + TENSOR_OPTIONS + ") -> Tensor",
-            call -> OpResult.fresh(call.dtype("dtype").orElse(DType.F32), call.integers("size"))),
-        creation(
-            "prims::iota(SymInt length, *, SymInt start, SymInt step, ScalarType dtype, Device"
-                + " device, bool requires_grad) -> Tensor",
-            call ->
-                OpResult.fresh(
-                    call.dtype("dtype").orElseThrow(),
-                    ImmutableLongArray.of(call.integer("length")))),
-        like("zeros_like", ""),
-        like("ones_like", ""),
-        like("full_like", "Scalar fill_value, "));
-=======
             Table.single(
                 """
                 aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor
@@ -81,8 +41,7 @@ final class CopyOps {
                 """,
                 call -> {
                   var type = Layouts.inFormat(call.tensor("self"), call.arg("memory_format"));
-                  return OpResult.fresh(
-                      type.withDType(call.dtype("dtype").orElse(type.dtype())));
+                  return OpResult.fresh(type.withDType(call.dtype("dtype").orElse(type.dtype())));
                 }),
             Table.single(
                 """
@@ -107,7 +66,6 @@ final class CopyOps {
                 },
                 OpTrait.SIDE_EFFECT))
         .flatMap(specs -> specs);
->>>>>>> 5246f27 (Add the built-in ops of transformers, checked against PyTorch)
   }
 
   private static Stream<OpSpec> joins() {
@@ -198,8 +156,7 @@ final class CopyOps {
   }
 
   private static void checkSource(OpCall call) {
-    Shapes.checkBroadcastsTo(
-        "src", call.tensor("src").sizes(), call.tensor("self").sizes());
+    Shapes.checkBroadcastsTo("src", call.tensor("src").sizes(), call.tensor("self").sizes());
   }
 
   private static ImmutableLongArray ones(int count) {
@@ -339,8 +296,7 @@ final class CopyOps {
     var dims = call.integers("dims");
     // Without dims, the tensor rolls as one row.
     if (!(dims.isEmpty() && shifts.length() == 1) && shifts.length() != dims.length()) {
-      throw new OpTypeException(
-          "%d shifts for %d dims".formatted(shifts.length(), dims.length()));
+      throw new OpTypeException("%d shifts for %d dims".formatted(shifts.length(), dims.length()));
     }
     for (int i = 0; i < dims.length(); i++) {
       OpCall.wrapDim(dims.get(i), self.rank(), "dims");

@@ -61,8 +61,7 @@ final class CreationOps {
                 aten::scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
                 """,
                 call ->
-                    OpResult.fresh(
-                        call.dtype("dtype").orElse(DType.F32), ImmutableLongArray.of())),
+                    OpResult.fresh(call.dtype("dtype").orElse(DType.F32), ImmutableLongArray.of())),
             table(
                 """
                 aten::eye(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
@@ -140,8 +139,7 @@ final class CreationOps {
 
   /** {@return a row-major result of the shape {@code size}} */
   static OpResult sized(OpCall call, DType dtype) {
-    return OpResult.fresh(
-        call.dtype("dtype").orElse(dtype), Shapes.checked(call.integers("size")));
+    return OpResult.fresh(call.dtype("dtype").orElse(dtype), Shapes.checked(call.integers("size")));
   }
 
   /** {@return a result of the layout of {@code self}} */
@@ -198,8 +196,7 @@ final class CreationOps {
   }
 
   private static OpResult range(OpCall call, Arg start, Arg end, Arg step) {
-    boolean floats =
-        Stream.of(start, end, step).anyMatch(arg -> Promotion.ofNumber(arg).isFloat());
+    boolean floats = Stream.of(start, end, step).anyMatch(arg -> Promotion.ofNumber(arg).isFloat());
     var dtype = call.dtype("dtype").orElse(floats ? DType.F32 : DType.I64);
     return Promotion.isIntegral(dtype)
         ? vector(dtype, integerSteps(integer(start), integer(end), integer(step)))
@@ -260,8 +257,7 @@ final class CreationOps {
     boolean lower = call.schema().name().name().startsWith("tril");
     long below = belowDiagonal(rows, columns, lower ? offset : offset - 1);
     long count = lower ? below : Shapes.times(rows, columns) - below;
-    return OpResult.fresh(
-        call.dtype("dtype").orElse(DType.I64), ImmutableLongArray.of(2, count));
+    return OpResult.fresh(call.dtype("dtype").orElse(DType.I64), ImmutableLongArray.of(2, count));
   }
 
   /** The number of places (i, j) with {@code j - i <= offset}. */

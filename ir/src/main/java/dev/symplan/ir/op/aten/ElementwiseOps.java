@@ -80,88 +80,12 @@ final class ElementwiseOps {
 
   private static Stream<OpSpec> unary() {
     return Stream.of(
-<<<<<<< HEAD
-            unary(
-                Gives.SAME,
-                "neg",
-                "abs",
-                "relu",
-                "sign",
-                "square",
-                "floor",
-                "ceil",
-                "round",
-                "trunc",
-                "bitwise_not",
-                "positive",
-                "silu",
-                "hardswish",
-                "hardsigmoid",
-                "relu6",
-                "selu",
-                "mish"),
-            unary(
-                Gives.FLOAT,
-                "exp",
-                "exp2",
-                "expm1",
-                "log",
-                "log2",
-                "log10",
-                "log1p",
-                "sqrt",
-                "rsqrt",
-                "sin",
-                "cos",
-                "tan",
-                "asin",
-                "acos",
-                "atan",
-                "sinh",
-                "cosh",
-                "tanh",
-                "asinh",
-                "acosh",
-                "atanh",
-                "sigmoid",
-                "erf",
-                "erfc",
-                "reciprocal",
-                "log_sigmoid"),
-            unary(Gives.BOOL, "logical_not", "isnan", "isinf", "isfinite", "signbit"),
-            binary(Gives.SAME, "add", ", *, Scalar alpha=1"),
-            binary(Gives.SAME, "sub", ", *, Scalar alpha=1"),
-            binary(Gives.SAME, "rsub", ", *, Scalar alpha=1"),
-            reversedAlpha(),
-            binary(Gives.SAME, "mul", ""),
-            binary(Gives.FLOAT, "div", ""),
-            binary(Gives.SAME, "remainder", ""),
-            binary(Gives.SAME, "fmod", ""),
-            binary(Gives.SAME, "bitwise_and", ""),
-            binary(Gives.SAME, "bitwise_or", ""),
-            binary(Gives.SAME, "bitwise_xor", ""),
-            binary(Gives.SAME, "bitwise_left_shift", ""),
-            binary(Gives.SAME, "bitwise_right_shift", ""),
-            binary(Gives.BOOL, "eq", ""),
-            binary(Gives.BOOL, "ne", ""),
-            binary(Gives.BOOL, "lt", ""),
-            binary(Gives.BOOL, "le", ""),
-            binary(Gives.BOOL, "gt", ""),
-            binary(Gives.BOOL, "ge", ""),
-            plainBinary(Gives.SAME, "maximum", "minimum", "fmax", "fmin", "floor_divide"),
-            plainBinary(Gives.FLOAT, "atan2"),
-            plainBinary(Gives.BOOL, "logical_and", "logical_or", "logical_xor"),
-            others())
-        .flatMap(s -> s);
-=======
             unary(Takes.ANY, Gives.SAME, "sign sgn floor ceil round trunc square relu"),
             unary(Takes.ANY, Gives.REAL, "abs"),
             unary(Takes.NUMBERS, Gives.SAME, "neg relu6"),
             unary(Takes.INTEGERS, Gives.SAME, "bitwise_not"),
             unary(
-                Takes.FLOATS,
-                Gives.SAME,
-                "frac hardswish hardsigmoid silu mish selu log_sigmoid"),
+                Takes.FLOATS, Gives.SAME, "frac hardswish hardsigmoid silu mish selu log_sigmoid"),
             unary(
                 Takes.ANY,
                 Gives.FLOAT,
@@ -175,7 +99,6 @@ final class ElementwiseOps {
                 Gives.BOOL,
                 "isfinite isinf isnan isneginf isposinf logical_not signbit"))
         .flatMap(specs -> specs);
->>>>>>> 5246f27 (Add the built-in ops of transformers, checked against PyTorch)
   }
 
   private static Stream<OpSpec> unary(Takes takes, Gives gives, String names) {
@@ -205,7 +128,11 @@ final class ElementwiseOps {
                 SCALAR_TENSOR),
             binary(Takes.ANY, Gives.BOOL, "eq ne lt le gt ge", TENSOR, SCALAR),
             binary(Takes.ANY, Gives.SAME, "maximum minimum fmax fmin", BINARY),
-            binary(Takes.ANY, Gives.SAME, "max min", "aten::NAME.other(Tensor self, Tensor other) -> Tensor"),
+            binary(
+                Takes.ANY,
+                Gives.SAME,
+                "max min",
+                "aten::NAME.other(Tensor self, Tensor other) -> Tensor"),
             binary(Takes.INTEGERS, Gives.SAME, "gcd lcm", BINARY),
             binary(Takes.FLOATS, Gives.SAME, "hypot nextafter", BINARY),
             binary(Takes.ANY, Gives.FLOAT, "atan2 logaddexp logaddexp2", BINARY),
@@ -220,8 +147,7 @@ final class ElementwiseOps {
         .flatMap(specs -> specs);
   }
 
-  private static Stream<OpSpec> binary(
-      Takes takes, Gives gives, String names, String... schemas) {
+  private static Stream<OpSpec> binary(Takes takes, Gives gives, String names, String... schemas) {
     var rule = rule(takes, gives, "self", "other");
     return Stream.of(schemas)
         .flatMap(schema -> Table.named(names, schema, rule, OpTrait.ELEMENTWISE));

@@ -52,8 +52,7 @@ final class IndexOps {
                 aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor
                 aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor
                 """,
-                call ->
-                    OpResult.fresh(call.tensor("self").dtype(), indexedSizes(call))),
+                call -> OpResult.fresh(call.tensor("self").dtype(), indexedSizes(call))),
             Table.single(
                 """
                 aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor
@@ -111,8 +110,7 @@ final class IndexOps {
                 """,
                 call -> {
                   checkIndex("index", call.tensor("index"));
-                  return OpResult.fresh(
-                      call.tensor("self").dtype(), call.tensor("index").sizes());
+                  return OpResult.fresh(call.tensor("self").dtype(), call.tensor("index").sizes());
                 }),
             Table.single(
                 """
@@ -264,8 +262,7 @@ final class IndexOps {
     var grad = call.tensor("grad_output");
     var indices = call.tensor("indices");
     checkIndex("indices", indices);
-    if (grad.rank() == 0
-        || !grad.sizes().subArray(0, grad.rank() - 1).equals(indices.sizes())) {
+    if (grad.rank() == 0 || !grad.sizes().subArray(0, grad.rank() - 1).equals(indices.sizes())) {
       throw new OpTypeException(
           "grad_output %s is not indices %s with one more dimension".formatted(grad, indices));
     }

@@ -195,8 +195,7 @@ final class Layouts {
     long covered = 1;
     for (int dim = from.rank() - 1; dim >= 0; dim--) {
       run *= from.size(dim);
-      boolean joins =
-          dim > 0 && (from.size(dim - 1) == 1 || from.stride(dim - 1) == run * base);
+      boolean joins = dim > 0 && (from.size(dim - 1) == 1 || from.stride(dim - 1) == run * base);
       if (joins) {
         continue;
       }

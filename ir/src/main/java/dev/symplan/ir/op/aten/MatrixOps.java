@@ -115,9 +115,7 @@ final class MatrixOps {
     checkInner(a.size(rank - 1), b.size(rank - 2), a, b);
     var sizes = Shapes.with(a.sizes(), rank - 1, b.size(rank - 1));
     var dtype =
-        call.schema().hasParam("out_dtype")
-            ? call.dtype("out_dtype").orElse(a.dtype())
-            : a.dtype();
+        call.schema().hasParam("out_dtype") ? call.dtype("out_dtype").orElse(a.dtype()) : a.dtype();
     return TensorType.contiguous(dtype, sizes);
   }
 
@@ -241,8 +239,7 @@ final class MatrixOps {
 
   private static OpResult integers(OpCall call) {
     if (call.tensor("self").dtype() != DType.I8) {
-      throw new OpTypeException(
-          "self must be i8, not " + call.tensor("self").dtype().shortName());
+      throw new OpTypeException("self must be i8, not " + call.tensor("self").dtype().shortName());
     }
     return OpResult.fresh(product(call, "self", "mat2", 2).withDType(DType.I32));
   }
@@ -254,8 +251,7 @@ final class MatrixOps {
     checkRank("mat2", b, 2);
     checkInner(a.size(1), b.size(0), a, b);
     return OpResult.fresh(
-        call.dtype("out_dtype").orElse(a.dtype()),
-        ImmutableLongArray.of(a.size(0), b.size(1)));
+        call.dtype("out_dtype").orElse(a.dtype()), ImmutableLongArray.of(a.size(0), b.size(1)));
   }
 
   /**
@@ -280,8 +276,7 @@ final class MatrixOps {
               : "needs offs, as an operand has 2 dimensions");
     }
     if (batched && a.size(0) != b.size(0)) {
-      throw new OpTypeException(
-          "batch sizes differ: %d and %d".formatted(a.size(0), b.size(0)));
+      throw new OpTypeException("batch sizes differ: %d and %d".formatted(a.size(0), b.size(0)));
     }
     long rows = a.size(a.rank() - 2);
     long columns = b.size(b.rank() - 1);

@@ -65,8 +65,7 @@ final class NormOps {
                 call -> {
                   var input = checkNormalized(call);
                   var statistics = OpResult.fresh(statisticsType(input), leading(call));
-                  return List.of(
-                      OpResult.fresh(Layouts.fresh(input)), statistics, statistics);
+                  return List.of(OpResult.fresh(Layouts.fresh(input)), statistics, statistics);
                 }),
             Table.single(
                 """
@@ -100,8 +99,7 @@ final class NormOps {
                 """
                 aten::_fused_rms_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor rstd, Tensor? weight, bool[2] output_mask) -> (Tensor, Tensor)
                 """,
-                gradients(
-                    call -> List.of(Layouts.fresh(call.tensor("input")), parameter(call)))))
+                gradients(call -> List.of(Layouts.fresh(call.tensor("input")), parameter(call)))))
         .flatMap(specs -> specs);
   }
 
@@ -131,8 +129,7 @@ final class NormOps {
                 gradients(
                     call -> {
                       var input = call.tensor("input");
-                      var channel =
-                          TensorType.contiguous(input.dtype(), call.integer("C"));
+                      var channel = TensorType.contiguous(input.dtype(), call.integer("C"));
                       return List.of(Layouts.fresh(input), channel, channel);
                     })))
         .flatMap(specs -> specs);
@@ -220,8 +217,7 @@ final class NormOps {
           && !call.tensor(name).sizes().equals(normalized)) {
         throw new OpTypeException(
             "%s has the shape %s, but normalized_shape is %s"
-                .formatted(
-                    name, Shapes.text(call.tensor(name).sizes()), Shapes.text(normalized)));
+                .formatted(name, Shapes.text(call.tensor(name).sizes()), Shapes.text(normalized)));
       }
     }
     return input;
@@ -271,8 +267,7 @@ final class NormOps {
   }
 
   private static TensorType parameter(OpCall call) {
-    var dtype =
-        call.has("weight") ? call.tensor("weight").dtype() : call.tensor("input").dtype();
+    var dtype = call.has("weight") ? call.tensor("weight").dtype() : call.tensor("input").dtype();
     return TensorType.contiguous(dtype, call.integers("normalized_shape"));
   }
 
@@ -292,11 +287,9 @@ final class NormOps {
     long elements = Shapes.times(Shapes.times(batch, channels), call.integer("HxW"));
     if (input.numel() != elements) {
       throw new OpTypeException(
-          "N × C × HxW is %d, but the input has %d elements"
-              .formatted(elements, input.numel()));
+          "N × C × HxW is %d, but the input has %d elements".formatted(elements, input.numel()));
     }
-    var statistics =
-        OpResult.fresh(input.dtype(), ImmutableLongArray.of(batch, groups));
+    var statistics = OpResult.fresh(input.dtype(), ImmutableLongArray.of(batch, groups));
     return List.of(OpResult.fresh(Layouts.fresh(input)), statistics, statistics);
   }
 
@@ -312,8 +305,7 @@ final class NormOps {
 
   private static OpResult squaredError(OpCall call) {
     var dtype = ElementwiseOps.promoted(call, "self", "target");
-    var elements =
-        Layouts.pointwise(dtype, List.of(call.tensor("self"), call.tensor("target")));
+    var elements = Layouts.pointwise(dtype, List.of(call.tensor("self"), call.tensor("target")));
     return isReduced(call)
         ? OpResult.fresh(dtype, ImmutableLongArray.of())
         : OpResult.fresh(elements);
@@ -332,8 +324,7 @@ final class NormOps {
           "batch sizes differ: %d and %d".formatted(self.size(0), target.size(0)));
     }
     return List.of(
-        OpResult.fresh(
-            self.dtype(), isReduced(call) ? ImmutableLongArray.of() : target.sizes()),
+        OpResult.fresh(self.dtype(), isReduced(call) ? ImmutableLongArray.of() : target.sizes()),
         OpResult.fresh(self.dtype(), ImmutableLongArray.of()));
   }
 
@@ -345,8 +336,7 @@ final class NormOps {
     if (self.rank() == 0
         || (!probabilities && !Shapes.without(self.sizes(), classes).equals(target.sizes()))) {
       throw new OpTypeException(
-          "target %s is neither a class for each row of %s nor its shape"
-              .formatted(target, self));
+          "target %s is neither a class for each row of %s nor its shape".formatted(target, self));
     }
     return OpResult.fresh(
         self.dtype(),

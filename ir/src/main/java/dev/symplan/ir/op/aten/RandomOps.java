@@ -114,8 +114,7 @@ final class RandomOps {
                   var seeds = call.tensor("seeds");
                   long index = call.integer("index");
                   if (seeds.rank() != 1 || index < 0 || index >= seeds.size(0)) {
-                    throw new OpTypeException(
-                        "there is no seed %d in %s".formatted(index, seeds));
+                    throw new OpTypeException("there is no seed %d in %s".formatted(index, seeds));
                   }
                   return OpResult.fresh(DType.I64, ImmutableLongArray.of());
                 }),
@@ -123,14 +122,12 @@ final class RandomOps {
                 """
                 prims::inductor_random(SymInt[] size, Tensor seed, str mode, *, ScalarType? align_dtype=None) -> Tensor
                 """,
-                call ->
-                    OpResult.fresh(DType.F32, Shapes.checked(call.integers("size")))),
+                call -> OpResult.fresh(DType.F32, Shapes.checked(call.integers("size")))),
             Table.single(
                 """
                 prims::inductor_randint(SymInt low, SymInt high, SymInt[] size, Tensor seed) -> Tensor
                 """,
-                call ->
-                    OpResult.fresh(DType.I64, Shapes.checked(call.integers("size")))))
+                call -> OpResult.fresh(DType.I64, Shapes.checked(call.integers("size")))))
         .flatMap(specs -> specs);
   }
 
@@ -141,8 +138,7 @@ final class RandomOps {
       throw new OpTypeException(
           "%d samples of %s; weights have 1 or 2 dimensions".formatted(count, self));
     }
-    return OpResult.fresh(
-        DType.I64, Shapes.with(self.sizes(), self.rank() - 1, count));
+    return OpResult.fresh(DType.I64, Shapes.with(self.sizes(), self.rank() - 1, count));
   }
 
   private static OpResult dropped(OpCall call) {

@@ -30,8 +30,7 @@ final class ReductionOps {
   private ReductionOps() {}
 
   static Stream<OpSpec> all() {
-    return Stream.of(sums(), extremes(), statistics(), scans(), orders())
-        .flatMap(specs -> specs);
+    return Stream.of(sums(), extremes(), statistics(), scans(), orders()).flatMap(specs -> specs);
   }
 
   private static Stream<OpSpec> sums() {
@@ -120,25 +119,11 @@ final class ReductionOps {
                 prims::prepare_softmax_online(Tensor a, int dim) -> (Tensor, Tensor)
                 """,
                 call -> {
-<<<<<<< HEAD
-                  call.dim("dim", call.tensor("self").rank());
-                  return List.of(
-                      OpResult.fresh(resultType(call, sums), call.tensor("self").sizes()));
-                }),
-        OpSpec.of("prims::prepare_softmax_online(Tensor x, int dim) -> (Tensor, Tensor)")
-            .rule(
-                call -> {
-                  var x = call.tensor("x");
-                  var dim = ImmutableLongArray.of(call.dim("dim", x.rank()));
-                  var result = OpResult.fresh(x.dtype(), sizes(x, dim, true));
-=======
                   var a = call.tensor("a");
                   var dims = ImmutableLongArray.of(call.integer("dim"));
                   var gone = Shapes.mask(dims, a.rank(), "dim");
                   var result =
-                      OpResult.fresh(
-                          floatOnly(a.dtype()), Shapes.reduce(a.sizes(), gone, true));
->>>>>>> 5246f27 (Add the built-in ops of transformers, checked against PyTorch)
+                      OpResult.fresh(floatOnly(a.dtype()), Shapes.reduce(a.sizes(), gone, true));
                   return List.of(result, result);
                 }))
         .flatMap(specs -> specs);
@@ -189,8 +174,7 @@ final class ReductionOps {
                 aten::cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)
                 """,
                 call ->
-                    List.of(
-                        scanned(call, call.tensor("self").dtype()), scanned(call, DType.I64))))
+                    List.of(scanned(call, call.tensor("self").dtype()), scanned(call, DType.I64))))
         .flatMap(specs -> specs);
   }
 
@@ -202,8 +186,7 @@ final class ReductionOps {
                 aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)
                 """,
                 call ->
-                    List.of(
-                        sorted(call, call.tensor("self").dtype()), sorted(call, DType.I64))),
+                    List.of(sorted(call, call.tensor("self").dtype()), sorted(call, DType.I64))),
             Table.single(
                 """
                 aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor
@@ -218,31 +201,11 @@ final class ReductionOps {
         .flatMap(specs -> specs);
   }
 
-<<<<<<< HEAD
-  private static DType resultType(OpCall call, UnaryOperator<DType> dtype) {
-    var own = dtype.apply(call.tensor("self").dtype());
-    return call.schema().hasParam("dtype") ? call.dtype("dtype").orElse(own) : own;
-  }
-
-  private static OpResult reduced(OpCall call, UnaryOperator<DType> dtype) {
-    var self = call.tensor("self");
-    var dims = call.has("dim") ? call.integers("dim") : ALL;
-    return OpResult.fresh(resultType(call, dtype), sizes(self, dims, call.bool("keepdim")));
-  }
-
-  /** The shape left when {@code dims} are reduced; none named means all. */
-  private static ImmutableLongArray sizes(
-      TensorType self, ImmutableLongArray dims, boolean keepdim) {
-    var gone = new boolean[Math.max(1, self.rank())];
-    for (long dim : dims.asList()) {
-      gone[OpCall.wrapDim(dim, self.rank(), "dim")] = true;
-=======
   private static DType floatOnly(DType dtype) {
     if (Promotion.isIntegral(dtype)) {
       throw new OpTypeException(
           "works on floats, not on " + dtype.shortName(),
           "give dtype=torch.float32 or convert with prims::convert_element_type");
->>>>>>> 5246f27 (Add the built-in ops of transformers, checked against PyTorch)
     }
     return dtype;
   }

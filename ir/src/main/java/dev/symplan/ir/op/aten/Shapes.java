@@ -122,8 +122,7 @@ final class Shapes {
    *
    * @param name what has the sizes
    */
-  static void checkBroadcastsTo(
-      String name, ImmutableLongArray sizes, ImmutableLongArray target) {
+  static void checkBroadcastsTo(String name, ImmutableLongArray sizes, ImmutableLongArray target) {
     boolean fits = sizes.length() <= target.length();
     for (int i = 1; fits && i <= sizes.length(); i++) {
       long size = fromEnd(sizes, i);

@@ -27,8 +27,7 @@ final class Slices {
                 aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]
                 aten::unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]
                 """,
-                parts(
-                    (call, self) -> equal(sizeAt(call, self), call.integer("split_size")))),
+                parts((call, self) -> equal(sizeAt(call, self), call.integer("split_size")))),
             Table.ops(
                 """
                 aten::split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]
@@ -76,8 +75,7 @@ final class Slices {
   }
 
   /** {@return {@code self[..., start:end:step, ...]}, indices beyond the ends cut off} */
-  static OpResult slice(
-      Value self, int dim, Optional<Long> start, Optional<Long> end, long step) {
+  static OpResult slice(Value self, int dim, Optional<Long> start, Optional<Long> end, long step) {
     var type = self.tensor();
     if (type.rank() == 0) {
       throw new OpTypeException("a tensor without dimensions cannot be sliced");

@@ -19,8 +19,7 @@ final class Table {
   }
 
   /** {@return an op with one result for each line, which is its schema} */
-  static Stream<OpSpec> single(
-      String schemas, Function<OpCall, OpResult> rule, OpTrait... traits) {
+  static Stream<OpSpec> single(String schemas, Function<OpCall, OpResult> rule, OpTrait... traits) {
     return ops(schemas, InferRule.single(rule), traits);
   }
 

@@ -53,10 +53,6 @@ final class ViewOps {
         .flatMap(specs -> specs);
   }
 
-<<<<<<< HEAD
-  private static OpSpec view(String schema, BiFunction<OpCall, Value, OpResult> rule) {
-    return OpSpec.of(schema).rule(InferRule.single(call -> rule.apply(call, call.value("self"))));
-=======
   private static Stream<OpSpec> shapes() {
     return Stream.of(
             Table.ops(
@@ -76,8 +72,7 @@ final class ViewOps {
                 """,
                 of(
                     (call, self) ->
-                        OpResult.view(
-                            self, call.integers("size"), call.integers("stride"), 0))),
+                        OpResult.view(self, call.integers("size"), call.integers("stride"), 0))),
             Table.ops(
                 """
                 aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)
@@ -122,7 +117,6 @@ final class ViewOps {
                 """,
                 of(ViewOps::squeezed)))
         .flatMap(specs -> specs);
->>>>>>> 5246f27 (Add the built-in ops of transformers, checked against PyTorch)
   }
 
   private static Stream<OpSpec> orders() {
@@ -172,12 +166,6 @@ final class ViewOps {
         .flatMap(specs -> specs);
   }
 
-<<<<<<< HEAD
-  private static OpSpec whole(String schema) {
-    return view(
-        schema,
-        (call, self) -> OpResult.view(self, self.tensor().sizes(), self.tensor().strides(), 0));
-=======
   private static Stream<OpSpec> parts() {
     return Stream.of(
             Table.ops(
@@ -202,9 +190,7 @@ final class ViewOps {
                 of(
                     (call, self) ->
                         Slices.select(
-                            self,
-                            call.dim("dim", self.tensor().rank()),
-                            call.integer("index")))),
+                            self, call.dim("dim", self.tensor().rank()), call.integer("index")))),
             Table.ops(
                 """
                 aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)
@@ -216,7 +202,6 @@ final class ViewOps {
                 """,
                 of(ViewOps::windows)))
         .flatMap(specs -> specs);
->>>>>>> 5246f27 (Add the built-in ops of transformers, checked against PyTorch)
   }
 
   private static Stream<OpSpec> elements() {
@@ -267,8 +252,7 @@ final class ViewOps {
                             call,
                             self,
                             self.tensor()
-                                .withDType(
-                                    call.dtype("dtype").orElse(self.tensor().dtype()))))),
+                                .withDType(call.dtype("dtype").orElse(self.tensor().dtype()))))),
             Table.ops(
                 """
                 aten::to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)
@@ -321,8 +305,7 @@ final class ViewOps {
     int first = call.dim("start_dim", sizes.length());
     int last = call.dim("end_dim", sizes.length());
     if (first > last) {
-      throw new OpTypeException(
-          "start_dim %d comes behind end_dim %d".formatted(first, last));
+      throw new OpTypeException("start_dim %d comes behind end_dim %d".formatted(first, last));
     }
     if (sizes.isEmpty()) {
       return reshaped(self, ImmutableLongArray.of(1));
@@ -377,7 +360,8 @@ final class ViewOps {
       if (old != size || type.rank() == 0) {
         strides[i] = 0;
       } else {
-        strides[i] = i < added ? Shapes.times(sizes[i + 1], strides[i + 1]) : type.stride(i - added);
+        strides[i] =
+            i < added ? Shapes.times(sizes[i + 1], strides[i + 1]) : type.stride(i - added);
       }
     }
     return OpResult.view(
@@ -389,10 +373,7 @@ final class ViewOps {
     int dim = OpCall.wrapDim(call.integer("dim"), type.rank() + 1, "dim");
     long stride = dim < type.rank() ? Shapes.times(type.size(dim), type.stride(dim)) : 1;
     return OpResult.view(
-        self,
-        Shapes.insert(type.sizes(), dim, 1),
-        Shapes.insert(type.strides(), dim, stride),
-        0);
+        self, Shapes.insert(type.sizes(), dim, 1), Shapes.insert(type.strides(), dim, stride), 0);
   }
 
   private static OpResult squeezed(OpCall call, Value self) {
@@ -431,8 +412,7 @@ final class ViewOps {
     int rank = self.tensor().rank();
     int a = OpCall.wrapDim(dim0, rank, "the first dimension");
     int b = OpCall.wrapDim(dim1, rank, "the second dimension");
-    return ordered(
-        self, IntStream.range(0, rank).map(i -> i == a ? b : i == b ? a : i).toArray());
+    return ordered(self, IntStream.range(0, rank).map(i -> i == a ? b : i == b ? a : i).toArray());
   }
 
   private static OpResult matrixTransposed(Value self) {
@@ -457,8 +437,7 @@ final class ViewOps {
     var target = call.integers("destination");
     if (source.length() != target.length()) {
       throw new OpTypeException(
-          "source names %d dimensions, destination %d"
-              .formatted(source.length(), target.length()));
+          "source names %d dimensions, destination %d".formatted(source.length(), target.length()));
     }
     if (rank == 0) {
       return whole(self);
@@ -492,7 +471,8 @@ final class ViewOps {
           "size has %d entries, stride %d".formatted(sizes.length(), strides.length()));
     }
     if (strides.stream().anyMatch(stride -> stride < 0)) {
-      throw new OpTypeException("the strides %s have a negative one".formatted(Shapes.text(strides)));
+      throw new OpTypeException(
+          "the strides %s have a negative one".formatted(Shapes.text(strides)));
     }
     if (offset < 0) {
       throw new OpTypeException("storage_offset is %d, but counts from 0".formatted(offset));
@@ -541,11 +521,10 @@ final class ViewOps {
     long offset = call.integer("offset");
     long rows = type.size(dim1) + Math.min(0, offset);
     long columns = type.size(dim2) - Math.max(0, offset);
-    long length = Math.max(0, Math.min(Math.min(type.size(dim1), type.size(dim2)), Math.min(rows, columns)));
+    long length =
+        Math.max(0, Math.min(Math.min(type.size(dim1), type.size(dim2)), Math.min(rows, columns)));
     long start =
-        length == 0
-            ? 0
-            : offset >= 0 ? offset * type.stride(dim2) : -offset * type.stride(dim1);
+        length == 0 ? 0 : offset >= 0 ? offset * type.stride(dim2) : -offset * type.stride(dim1);
     int first = Math.min(dim1, dim2);
     int second = Math.max(dim1, dim2) - 1;
     var sizes = Shapes.without(Shapes.without(type.sizes(), first), second);
@@ -574,8 +553,7 @@ final class ViewOps {
     long stride = type.stride(dim);
     return OpResult.view(
         self,
-        Shapes.insert(
-            Shapes.with(type.sizes(), dim, (total - size) / step + 1), type.rank(), size),
+        Shapes.insert(Shapes.with(type.sizes(), dim, (total - size) / step + 1), type.rank(), size),
         Shapes.insert(
             Shapes.with(type.strides(), dim, Shapes.times(step, stride)), type.rank(), stride),
         0);
@@ -628,8 +606,7 @@ final class ViewOps {
   }
 
   private static OpResult view(Value self, TensorType type) {
-    return new OpResult(
-        type.withSpace(MemorySpace.ANY), Optional.of(new OpResult.View(self, 0)));
+    return new OpResult(type.withSpace(MemorySpace.ANY), Optional.of(new OpResult.View(self, 0)));
   }
 
   private static OpResult parts(Value self) {
