@@ -1,0 +1,197 @@
+package dev.symplan.planner.verify;
+
+import dev.symplan.ir.Value;
+import dev.symplan.planner.Arena;
+import dev.symplan.planner.CollectivePlan;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.RankPlan;
+import dev.symplan.planner.Step;
+import dev.symplan.planner.Stream;
+import java.util.ArrayDeque;
+import java.util.Arrays;
+import java.util.Deque;
+import java.util.EnumMap;
+import java.util.Map;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/** One execution of one rank's steps in the memory that the plan gives them. */
+final class PlannedRun implements GraphModel.Memory {
+  /** How many ways there are to time the side streams. */
+  static final int MODES = 6;
+
+  /** Something that shows the plan to be unsafe. */
+  static final class Unsafe extends RuntimeException {
+    Unsafe(String message) {
+      super(message, null, false, false);
+    }
+  }
+
+  private final RankPlan rank;
+  private final GraphModel model;
+  private final int mode;
+  private final long[][] spaceOf;
+  private final long[] begin;
+  private final long[] room;
+  private final Map<Stream, Deque<Integer>> queues = new EnumMap<>(Stream.class);
+  private final boolean[] started;
+  private final boolean[] done;
+
+  PlannedRun(Plan plan, RankPlan rank, GraphModel model, int mode) {
+    this.rank = rank;
+    this.model = model;
+    this.mode = mode;
+    this.started = new boolean[rank.collectives().size()];
+    this.done = new boolean[started.length];
+    for (var stream : Stream.values()) {
+      queues.put(stream, new ArrayDeque<>());
+    }
+    var symmetric = garbage(plan.symmetric().bytes());
+    var local = garbage(rank.local().bytes());
+    int count = rank.placements().size();
+    this.spaceOf = new long[count][];
+    this.begin = new long[count];
+    this.room = new long[count];
+    var external = new long[rank.buffers().size()][];
+    for (int id = 0; id < count; id++) {
+      var placement = rank.placements().get(id);
+      if (placement.exists()) {
+        var buffer = rank.buffers().get(placement.buffer());
+        if (buffer.arena().isExternal() && external[placement.buffer()] == null) {
+          external[placement.buffer()] = garbage(buffer.bytes());
+        }
+        spaceOf[id] =
+            switch (buffer.arena()) {
+              case SYMMETRIC -> symmetric;
+              case LOCAL -> local;
+              case EXTERNAL_INPUT, EXTERNAL_OUTPUT -> external[placement.buffer()];
+            };
+        begin[id] = placement.offset() + (buffer.arena().isExternal() ? 0 : buffer.offset());
+        room[id] = buffer.bytes() - placement.offset();
+      }
+    }
+  }
+
+  static void require(boolean fact, String message) {
+    if (!fact) {
+      throw new Unsafe(message);
+    }
+  }
+
+  /** {@return whether two values begin at the same byte of the same memory} */
+  static boolean samePlace(RankPlan rank, int a, int b) {
+    var arena = arena(rank, a);
+    return arena == arena(rank, b)
+        && (!arena.isExternal()
+            || rank.placements().get(a).buffer() == rank.placements().get(b).buffer())
+        && place(rank, a) == place(rank, b);
+  }
+
+  static Arena arena(RankPlan rank, int id) {
+    return rank.buffers().get(rank.placements().get(id).buffer()).arena();
+  }
+
+  static long place(RankPlan rank, int id) {
+    var placement = rank.placements().get(id);
+    return rank.buffers().get(placement.buffer()).offset() + placement.offset();
+  }
+
+  private static long[] garbage(long bytes) {
+    require(bytes < 1 << 24, "an arena of more than the program needs");
+    var cells = new long[(int) ((bytes + GraphModel.CELL - 1) / GraphModel.CELL)];
+    Arrays.fill(cells, 42);
+    return cells;
+  }
+
+  private int index(Value value, int cell) {
+    long inValue = (long) cell * GraphModel.CELL;
+    require(inValue + GraphModel.CELL <= room[value.id()], "outside the buffer");
+    long offset = begin[value.id()] + inValue;
+    require(offset % GraphModel.CELL == 0, "not aligned");
+    require(offset / GraphModel.CELL < spaceOf[value.id()].length, "outside the arena");
+    return (int) (offset / GraphModel.CELL);
+  }
+
+  @Override
+  public long get(Value value, int cell) {
+    return spaceOf[value.id()][index(value, cell)];
+  }
+
+  @Override
+  public void set(Value value, int cell, long number) {
+    spaceOf[value.id()][index(value, cell)] = number;
+  }
+
+  void run() {
+    rank.graph().inputs().forEach(input -> model.fill(this, input));
+    for (var step : rank.steps()) {
+      switch (step) {
+        case Step.Compute(int op) -> {
+          require(
+              rank.graph().ops().get(op).def().collective().isEmpty(), "nobody else takes part");
+          carryOut(op, null);
+        }
+        case Step.Start(int k) -> start(k);
+        case Step.Join(int k) -> {
+          require(started[k], "waits for ever");
+          flush(k);
+        }
+      }
+    }
+    require(model.findsKept(this), "an input or output is not what it must be");
+  }
+
+  /** Whether the work of a side stream is put off as long as the steps allow. */
+  private boolean late(int k) {
+    return switch (mode) {
+      case 0 -> false;
+      case 1 -> true;
+      case 2 -> rank.collectives().get(k).stream() == Stream.COMM;
+      case 3 -> rank.collectives().get(k).stream() == Stream.COPY;
+      default -> (k + mode) % 2 == 0;
+    };
+  }
+
+  private void start(int k) {
+    require(!started[k], "started twice");
+    started[k] = true;
+    var collective = rank.collectives().get(k);
+    if (!collective.isAsync()) {
+      carryOut(collective.op(), collective);
+      done[k] = true;
+      return;
+    }
+    queues.get(collective.stream()).add(k);
+    if (!late(k)) {
+      flush(k);
+    } else if (!collective.inPlace()) {
+      // A peer may have begun to write already.
+      rank.graph().ops().get(collective.op()).results().forEach(r -> model.spoil(this, r));
+    }
+  }
+
+  private void flush(int k) {
+    var queue = queues.get(rank.collectives().get(k).stream());
+    while (!done[k]) {
+      int next = Objects.requireNonNull(queue.poll());
+      carryOut(rank.collectives().get(next).op(), rank.collectives().get(next));
+      done[next] = true;
+    }
+  }
+
+  private void carryOut(int op, @Nullable CollectivePlan collective) {
+    if (model.isView(op)) {
+      return;
+    }
+    require(model.findsOperands(op, this), "an operand is not what it must be");
+    model.carryOut(
+        op,
+        this,
+        mode % 2 == 1,
+        r ->
+            collective != null
+                && collective.inPlace()
+                && samePlace(rank, collective.operands().get(r), collective.results().get(r)));
+    require(model.findsResults(op, this), "a result is not what it must be");
+  }
+}

@@ -1,0 +1,44 @@
+package dev.symplan.planner.verify;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.planner.CollectivePlan;
+import org.junit.jupiter.api.Test;
+
+class RandomPlansTest {
+  private static final int PLANS = 3_000;
+  private static final long SEED = 20_260_101;
+
+  @Test
+  void plansOfTheCompilerBreakNoRule() {
+    int async = 0;
+    int inPlace = 0;
+    int ops = 0;
+    int ranksDiffer = 0;
+    for (long seed = SEED; seed < SEED + PLANS; seed++) {
+      try {
+        var plan = RandomPrograms.plan(seed);
+        assertThat(PlanVerifier.verify(plan)).as("seed %s", seed).isEmpty();
+        ranksDiffer += plan.rankPlans().size() - 1;
+        for (var rank : plan.rankPlans()) {
+          ops += rank.steps().size();
+          async += (int) rank.collectives().stream().filter(CollectivePlan::isAsync).count();
+          inPlace += (int) rank.collectives().stream().filter(CollectivePlan::inPlace).count();
+        }
+      } catch (CompileException e) {
+        // Outputs that the ranks cannot have in symmetric memory alike.
+        assertThat(e).as("seed %s", seed).hasMessageContaining("ranks-disagree");
+      } catch (RuntimeException e) {
+        throw new AssertionError("seed " + seed + ": " + e.getMessage(), e);
+      }
+    }
+    System.out.printf(
+        "%d plans from seed %d: %d steps, %d with per-rank graphs, %d collectives beside compute,"
+            + " %d in place%n",
+        PLANS, SEED, ops, ranksDiffer, async, inPlace);
+    assertThat(async).isGreaterThan(100);
+    assertThat(inPlace).isGreaterThan(100);
+    assertThat(ranksDiffer).isGreaterThan(100);
+  }
+}

@@ -1,0 +1,329 @@
+package dev.symplan.planner.verify;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.Graph;
+import dev.symplan.ir.GraphBuilder;
+import dev.symplan.ir.GraphBuilder.ResultSpec;
+import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.Notes;
+import dev.symplan.ir.ProcessGroup;
+import dev.symplan.ir.Program;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.DiagnosticSink;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.op.ArgBinder;
+import dev.symplan.ir.op.OpRegistry;
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.Target;
+import dev.symplan.planner.Variant;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+
+/**
+ * Programs of local ops, views, mutations and collectives, made from a seed; some with two graphs for
+ * different ranks that agree on their collectives only.
+ */
+final class RandomPrograms {
+  private static final ImmutableList<ProcessGroup> GROUPS =
+      ImmutableList.of(
+          ProcessGroup.world("world", 4),
+          new ProcessGroup(
+              "pair", ImmutableList.of(ImmutableIntArray.of(0, 1), ImmutableIntArray.of(2, 3))),
+          new ProcessGroup(
+              "cross", ImmutableList.of(ImmutableIntArray.of(0, 2), ImmutableIntArray.of(1, 3))),
+          new ProcessGroup(
+              "solo",
+              ImmutableList.of(
+                  ImmutableIntArray.of(0),
+                  ImmutableIntArray.of(1),
+                  ImmutableIntArray.of(2),
+                  ImmutableIntArray.of(3))));
+
+  private static final ImmutableList<Target> TARGETS =
+      ImmutableList.of(Target.H200_X4, Target.H200_X8, Target.B200_X8, Target.HOST);
+
+  private final Random shape;
+  private final Random own;
+  private final boolean varies;
+  private final GraphBuilder builder;
+  private final DiagnosticSink sink = new DiagnosticSink();
+  private final List<Value> pool = new ArrayList<>();
+  private final List<Value> received = new ArrayList<>();
+  private int names;
+
+  private RandomPrograms(Random shape, Random own, boolean varies) {
+    this.shape = shape;
+    this.own = own;
+    this.varies = varies;
+    this.builder = new GraphBuilder("random", Span.NONE, sink);
+  }
+
+  /** {@return the compiler's plan of a random program under random options} */
+  static Plan plan(long seed) {
+    var random = new Random(seed);
+    var options =
+        CompileOptions.DEFAULT
+            .withRanks(4)
+            .withInputs(space(random))
+            .withOutputs(space(random))
+            .withOverlap(random.nextInt(4) > 0)
+            .withVariants(variants(random));
+    var target = TARGETS.get(random.nextInt(TARGETS.size()));
+    return Compiler.forTarget(target).with(options).compile(program(random));
+  }
+
+  private static MemorySpace space(Random random) {
+    return MemorySpace.values()[random.nextInt(MemorySpace.values().length)];
+  }
+
+  private static ImmutableMap<String, Variant> variants(Random random) {
+    // All targets can run these everywhere, and a kind that does not occur is an error.
+    return switch (random.nextInt(4)) {
+      case 0 -> ImmutableMap.of("all_reduce", Variant.TWO_SHOT);
+      case 1 -> ImmutableMap.of("all_reduce", Variant.ONE_SHOT);
+      case 2 -> ImmutableMap.of("all_gather", Variant.PUSH, "all_reduce", Variant.NCCL);
+      default -> ImmutableMap.of();
+    };
+  }
+
+  static Program program(Random random) {
+    int size = 4 + random.nextInt(30);
+    long seed = random.nextLong();
+    boolean split = random.nextInt(4) == 0;
+    var graphs = ImmutableList.<Graph>builder();
+    graphs.add(
+        new RandomPrograms(new Random(seed), new Random(seed + 1), split)
+            .graph(size, split ? ImmutableIntArray.of(0, 2) : ImmutableIntArray.of()));
+    if (split) {
+      graphs.add(
+          new RandomPrograms(new Random(seed), new Random(seed + 2), true)
+              .graph(size, ImmutableIntArray.of(1, 3)));
+    }
+    return new Program(GROUPS, ImmutableList.of(), graphs.build(), Notes.NONE);
+  }
+
+  private Graph graph(int size, ImmutableIntArray ranks) {
+    builder.ranks(ranks);
+    int inputs = 1 + shape.nextInt(3);
+    for (int i = 0; i < inputs; i++) {
+      pool.add(
+          builder.input(
+              "x" + i,
+              TensorType.contiguous(DType.F32, 4L << shape.nextInt(3), 4L << shape.nextInt(2)),
+              Span.NONE));
+    }
+    // Every kind that an option may force occurs.
+    collective(0);
+    collective(1);
+    for (int i = 0; i < size; i++) {
+      add();
+      if (varies && own.nextInt(3) == 0) {
+        vary();
+      }
+    }
+    int outputs = 1 + shape.nextInt(3);
+    for (int i = 0; i < outputs; i++) {
+      builder.output(new Arg.Ref(pick()));
+    }
+    for (var result : received) {
+      if (shape.nextBoolean()) {
+        builder.output(new Arg.Ref(result));
+      }
+    }
+    sink.throwIfErrors();
+    return builder.build();
+  }
+
+  private Value pick() {
+    int count = pool.size();
+    // Recent values are likelier, so that chains form.
+    return pool.get(shape.nextBoolean() ? count - 1 - shape.nextInt(Math.min(4, count))
+        : shape.nextInt(count));
+  }
+
+  private void add() {
+    int kind = shape.nextInt(20);
+    if (kind < 9) {
+      local(kind);
+    } else if (kind < 13) {
+      view(shape.nextInt(5));
+    } else {
+      collective(shape.nextInt(8));
+    }
+  }
+
+  /** Something that only this rank's graph does to a value. */
+  private void vary() {
+    int index = own.nextInt(pool.size());
+    var value = pool.get(index);
+    var made = call("aten::relu", List.of(new Arg.Ref(value)));
+    if (made.tensor().strides().equals(value.tensor().strides())) {
+      pool.set(index, made);
+    }
+  }
+
+  private void local(int kind) {
+    var a = pick();
+    switch (kind) {
+      case 0, 1 -> pool.add(call("aten::relu", List.of(new Arg.Ref(a))));
+      case 2 -> pool.add(call("aten::exp", List.of(new Arg.Ref(a))));
+      case 3, 4 -> pool.add(call("aten::mul.Tensor", List.of(new Arg.Ref(a), new Arg.Ref(like(a)))));
+      case 5 -> product(a);
+      case 6 ->
+          pool.add(
+              call(
+                  "aten::cat",
+                  List.of(
+                      new Arg.Seq(ImmutableList.of(new Arg.Ref(a), new Arg.Ref(like(a)))),
+                      new Arg.Int(0))));
+      case 7 -> pool.add(call("aten::clone", List.of(new Arg.Ref(a))));
+      default -> copyInto(a);
+    }
+  }
+
+  private void product(Value a) {
+    var square = call("aten::t", List.of(new Arg.Ref(a)));
+    pool.add(call("aten::mm", List.of(new Arg.Ref(a), new Arg.Ref(square))));
+  }
+
+  /** Writes into a value that was computed here. */
+  private void copyInto(Value a) {
+    var target = call("aten::relu", List.of(new Arg.Ref(a)));
+    pool.add(target);
+    if (shape.nextBoolean()) {
+      pool.add(call("aten::exp", List.of(new Arg.Ref(target))));
+    }
+    var source = like(a);
+    pool.set(
+        pool.indexOf(target),
+        call("aten::copy_", List.of(new Arg.Ref(target), new Arg.Ref(source))));
+  }
+
+  private Value like(Value a) {
+    var same =
+        pool.stream().filter(v -> v.tensor().sizes().equals(a.tensor().sizes())).toList();
+    return same.get(shape.nextInt(same.size()));
+  }
+
+  private void view(int kind) {
+    var a = pick();
+    var type = a.tensor();
+    switch (kind) {
+      case 0 -> pool.add(call("aten::t", List.of(new Arg.Ref(a))));
+      case 1, 2 -> {
+        if (type.size(0) >= 8) {
+          pool.add(
+              call(
+                  "aten::slice.Tensor",
+                  List.of(
+                      new Arg.Ref(a),
+                      new Arg.Int(0),
+                      new Arg.Int(4L * shape.nextInt(2)),
+                      new Arg.Int(type.size(0)))));
+        }
+      }
+      case 3 -> {
+        if (type.size(1) >= 8) {
+          pool.add(
+              call(
+                  "aten::slice.Tensor",
+                  List.of(new Arg.Ref(a), new Arg.Int(1), new Arg.Int(0), new Arg.Int(4))));
+        }
+      }
+      default -> {
+        if (type.isContiguous()) {
+          pool.add(
+              call(
+                  "aten::view",
+                  List.of(
+                      new Arg.Ref(a),
+                      new Arg.Seq(
+                          ImmutableList.of(new Arg.Int(type.size(1)), new Arg.Int(type.size(0)))))));
+        }
+      }
+    }
+  }
+
+  private void collective(int kind) {
+    var a = pick();
+    int group = shape.nextInt(GROUPS.size());
+    var name = new Arg.Str(GROUPS.get(group).name());
+    long ranks = GROUPS.get(group).size();
+    var reduce = new Arg.Str(shape.nextInt(4) == 0 ? "max" : "sum");
+    var size = new Arg.Int(ranks);
+    var empty = new Arg.Seq(ImmutableList.of());
+    long bytes = a.tensor().bytes();
+    var ns = "_c10d_functional::";
+    switch (kind) {
+      case 0, 6 -> finish(call(ns + "all_reduce", List.of(new Arg.Ref(a), reduce, name)));
+      case 1 -> {
+        var from = bytes > 2048 ? pool.getFirst() : a;
+        finish(call(ns + "all_gather_into_tensor", List.of(new Arg.Ref(from), size, name)));
+      }
+      case 2 -> {
+        if (a.tensor().size(0) % ranks == 0) {
+          finish(
+              call(ns + "reduce_scatter_tensor", List.of(new Arg.Ref(a), reduce, size, name)));
+        }
+      }
+      case 3 -> {
+        if (a.tensor().size(0) % ranks == 0) {
+          finish(call(ns + "all_to_all_single", List.of(new Arg.Ref(a), empty, empty, name)));
+        }
+      }
+      case 4 ->
+          finish(
+              call(
+                  ns + "broadcast",
+                  List.of(new Arg.Ref(a), new Arg.Int(shape.nextInt((int) ranks)), name)));
+      case 5 -> {
+        var all =
+            calls(
+                ns + "all_reduce_coalesced",
+                List.of(
+                    new Arg.Seq(ImmutableList.of(new Arg.Ref(a), new Arg.Ref(pick()))),
+                    reduce,
+                    name));
+        all.forEach(this::finish);
+      }
+      default -> {
+        var target = call("aten::relu", List.of(new Arg.Ref(a)));
+        finish(call(ns + "all_reduce_", List.of(new Arg.Ref(target), reduce, name)));
+      }
+    }
+  }
+
+  /** Waits at once, or leaves that to whoever reads. */
+  private void finish(Value result) {
+    var made =
+        shape.nextInt(3) == 0
+            ? result
+            : call("_c10d_functional::wait_tensor", List.of(new Arg.Ref(result)));
+    pool.add(made);
+    received.add(made);
+  }
+
+  private Value call(String name, List<Arg> args) {
+    return calls(name, args).getFirst();
+  }
+
+  private ImmutableList<Value> calls(String name, List<Arg> args) {
+    var def = OpRegistry.global().get(name);
+    var bound = ArgBinder.bind(def.schema(), args, Map.of());
+    int results = def.infer(bound).orElseThrow().size();
+    var specs = new ArrayList<ResultSpec>();
+    for (int i = 0; i < results; i++) {
+      specs.add(ResultSpec.named("v" + names++, Span.NONE));
+    }
+    return builder.op(def, bound, specs, Span.NONE, Notes.NONE);
+  }
+}
