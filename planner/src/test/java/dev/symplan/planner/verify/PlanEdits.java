@@ -1,0 +1,235 @@
+package dev.symplan.planner.verify;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Value;
+import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaSize;
+import dev.symplan.planner.Buffer;
+import dev.symplan.planner.CollectivePlan;
+import dev.symplan.planner.Placement;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.PlanDigest;
+import dev.symplan.planner.RankPlan;
+import dev.symplan.planner.Step;
+import dev.symplan.planner.Stream;
+import dev.symplan.planner.Variant;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Consumer;
+import java.util.function.UnaryOperator;
+
+/** A plan that a test breaks, piece by piece. */
+final class PlanEdits {
+  private final Plan plan;
+  private final List<RankPlan> ranks;
+  private ArenaSize symmetric;
+
+  private PlanEdits(Plan plan) {
+    this.plan = plan;
+    this.ranks = new ArrayList<>(plan.rankPlans());
+    this.symmetric = plan.symmetric();
+  }
+
+  static PlanEdits of(Plan plan) {
+    return new PlanEdits(plan);
+  }
+
+  RankPlan rank(int index) {
+    return ranks.get(index);
+  }
+
+  int buffer(int rank, String name) {
+    for (int i = 0; i < ranks.get(rank).buffers().size(); i++) {
+      if (ranks.get(rank).buffers().get(i).name().equals(name)) {
+        return i;
+      }
+    }
+    throw new IllegalArgumentException(
+        "no buffer " + name + " but " + ranks.get(rank).buffers().stream().map(Buffer::name).toList());
+  }
+
+  Value value(int rank, String name) {
+    var graph = ranks.get(rank).graph();
+    return java.util.stream.Stream.concat(
+            graph.inputs().stream(), graph.ops().stream().flatMap(op -> op.results().stream()))
+        .filter(v -> v.name().equals(name))
+        .findFirst()
+        .orElseThrow();
+  }
+
+  PlanEdits buffer(String name, UnaryOperator<Buffer> change) {
+    return buffer(0, name, change);
+  }
+
+  PlanEdits buffer(int rank, String name, UnaryOperator<Buffer> change) {
+    var buffers = new ArrayList<>(ranks.get(rank).buffers());
+    int i = buffer(rank, name);
+    buffers.set(i, change.apply(buffers.get(i)));
+    var old = ranks.get(rank);
+    ranks.set(
+        rank,
+        new RankPlan(
+            old.graph(),
+            old.placements(),
+            ImmutableList.copyOf(buffers),
+            old.steps(),
+            old.collectives(),
+            old.local()));
+    return this;
+  }
+
+  /** Puts a buffer where another one begins. */
+  PlanEdits over(String name, String other) {
+    var where = ranks.getFirst().buffers().get(buffer(0, other));
+    return buffer(name, b -> at(b, where.arena(), b.symmetric(), where.offset()));
+  }
+
+  static Buffer at(Buffer b, Arena arena, boolean symmetric, long offset) {
+    return new Buffer(b.name(), arena, symmetric, offset, b.bytes(), b.first(), b.last());
+  }
+
+  static Buffer at(Buffer b, long offset) {
+    return at(b, b.arena(), b.symmetric(), offset);
+  }
+
+  static Buffer lives(Buffer b, int first, int last) {
+    return new Buffer(b.name(), b.arena(), b.symmetric(), b.offset(), b.bytes(), first, last);
+  }
+
+  PlanEdits placement(String value, Placement placement) {
+    var old = ranks.getFirst();
+    var placements = new ArrayList<>(old.placements());
+    placements.set(value(0, value).id(), placement);
+    ranks.set(
+        0,
+        new RankPlan(
+            old.graph(),
+            ImmutableList.copyOf(placements),
+            old.buffers(),
+            old.steps(),
+            old.collectives(),
+            old.local()));
+    return this;
+  }
+
+  PlanEdits steps(Consumer<List<Step>> change) {
+    return steps(0, change);
+  }
+
+  PlanEdits steps(int rank, Consumer<List<Step>> change) {
+    var old = ranks.get(rank);
+    var steps = new ArrayList<>(old.steps());
+    change.accept(steps);
+    ranks.set(
+        rank,
+        new RankPlan(
+            old.graph(),
+            old.placements(),
+            old.buffers(),
+            ImmutableList.copyOf(steps),
+            old.collectives(),
+            old.local()));
+    return this;
+  }
+
+  PlanEdits collective(int k, UnaryOperator<CollectivePlan> change) {
+    for (int rank = 0; rank < ranks.size(); rank++) {
+      collective(rank, k, change);
+    }
+    return this;
+  }
+
+  PlanEdits collective(int rank, int k, UnaryOperator<CollectivePlan> change) {
+    var old = ranks.get(rank);
+    var collectives = new ArrayList<>(old.collectives());
+    collectives.set(k, change.apply(collectives.get(k)));
+    ranks.set(
+        rank,
+        new RankPlan(
+            old.graph(),
+            old.placements(),
+            old.buffers(),
+            old.steps(),
+            ImmutableList.copyOf(collectives),
+            old.local()));
+    return this;
+  }
+
+  static CollectivePlan barriers(CollectivePlan c, boolean before, boolean after) {
+    return with(c, c.group(), c.variant(), c.stream(), before, after);
+  }
+
+  static CollectivePlan variant(CollectivePlan c, Variant variant) {
+    return with(c, c.group(), variant, c.stream(), c.startBarrier(), c.endBarrier());
+  }
+
+  static CollectivePlan stream(CollectivePlan c, Stream stream) {
+    return with(c, c.group(), c.variant(), stream, c.startBarrier(), c.endBarrier());
+  }
+
+  static CollectivePlan group(CollectivePlan c, String group) {
+    return with(c, group, c.variant(), c.stream(), c.startBarrier(), c.endBarrier());
+  }
+
+  private static CollectivePlan with(
+      CollectivePlan c, String group, Variant variant, Stream stream, boolean before, boolean after) {
+    return new CollectivePlan(
+        c.op(),
+        c.kind(),
+        group,
+        c.reduceOp(),
+        c.root(),
+        c.operands(),
+        c.results(),
+        variant,
+        stream,
+        before,
+        after,
+        c.inPlace(),
+        c.verdicts(),
+        c.args());
+  }
+
+  PlanEdits symmetric(long bytes, long bound) {
+    symmetric = new ArenaSize(bytes, bound);
+    return this;
+  }
+
+  /** {@return the plan with live ranges and sizes as they are now, so that they do not tell} */
+  Plan restated() {
+    ranks.replaceAll(Restate::rank);
+    long end = 0;
+    for (var rank : ranks) {
+      for (var buffer : rank.buffers()) {
+        end = buffer.symmetric() ? Math.max(end, Restate.aligned(buffer.end())) : end;
+      }
+    }
+    long bound = ranks.size() == 1 ? Restate.bound(ranks.getFirst()) : 0;
+    symmetric = new ArenaSize(Math.max(end, bound), bound);
+    return plan();
+  }
+
+  /** {@return the plan, with its digest} */
+  Plan plan() {
+    String digest;
+    try {
+      digest = PlanDigest.of(symmetric.bytes(), plan.groups(), ranks, plan.planOfRank());
+    } catch (IndexOutOfBoundsException e) {
+      digest = plan.digest();
+    }
+    return digest(digest);
+  }
+
+  Plan digest(String digest) {
+    return new Plan(
+        plan.name(),
+        plan.target(),
+        plan.groups(),
+        plan.declarations(),
+        ImmutableList.copyOf(ranks),
+        plan.planOfRank(),
+        symmetric,
+        digest,
+        plan.warnings());
+  }
+}

@@ -1,0 +1,440 @@
+package dev.symplan.planner.verify;
+
+import static dev.symplan.planner.verify.PlanEdits.at;
+import static dev.symplan.planner.verify.PlanEdits.lives;
+import static dev.symplan.planner.verify.VerifierFixtures.ASYNC;
+import static dev.symplan.planner.verify.VerifierFixtures.CHAIN;
+import static dev.symplan.planner.verify.VerifierFixtures.RANKS;
+import static dev.symplan.planner.verify.VerifierFixtures.compile;
+import static dev.symplan.planner.verify.VerifierFixtures.first;
+import static dev.symplan.planner.verify.VerifierFixtures.rules;
+import static dev.symplan.planner.verify.VerifierFixtures.variants;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArgDecision;
+import dev.symplan.planner.ArgDecision.Realization;
+import dev.symplan.planner.Buffer;
+import dev.symplan.planner.CollectivePlan;
+import dev.symplan.planner.Placement;
+import dev.symplan.planner.Step;
+import dev.symplan.planner.Stream;
+import dev.symplan.planner.Variant;
+import dev.symplan.planner.Verdict;
+import dev.symplan.planner.verify.Violation.Rule;
+import java.util.Collections;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+/** Plans broken in one place each. */
+class PlanVerifierTest {
+  @Test
+  void plansOfTheCompilerBreakNothing() {
+    for (var text : List.of(CHAIN, ASYNC, RANKS)) {
+      assertThat(PlanVerifier.verify(compile(text))).isEmpty();
+      assertThat(PlanVerifier.verify(PlanEdits.of(compile(text)).plan())).isEmpty();
+    }
+  }
+
+  @Test
+  void stepOfAnOpThatIsNotThere() {
+    var plan = PlanEdits.of(compile(CHAIN)).steps(s -> s.add(new Step.Compute(99))).plan();
+    assertThat(first(plan, Rule.STRUCTURE).message()).isEqualTo("there is no op 99, only 7");
+  }
+
+  @Test
+  void tensorWithoutMemory() {
+    var plan = PlanEdits.of(compile(CHAIN)).placement("b", Placement.NONE).plan();
+    assertThat(first(plan, Rule.STRUCTURE).message()).isEqualTo("b has no memory");
+  }
+
+  @Test
+  void unknownGroup() {
+    var plan =
+        PlanEdits.of(compile(CHAIN)).collective(0, c -> PlanEdits.group(c, "dp")).plan();
+    assertThat(first(plan, Rule.STRUCTURE).message()).contains("group 'dp', which is not there");
+  }
+
+  @Test
+  void bufferIndexOutOfRange() {
+    var plan = PlanEdits.of(compile(CHAIN)).placement("b", new Placement(99, 0)).plan();
+    assertThat(first(plan, Rule.STRUCTURE).message())
+        .isEqualTo("b is in buffer 99, which is not there");
+  }
+
+  @Test
+  void operandBeforeItsOp() {
+    var plan = PlanEdits.of(compile(CHAIN)).steps(s -> Collections.swap(s, 0, 1)).plan();
+    assertThat(first(plan, Rule.ORDER).toString())
+        .isEqualTo(
+            "order (rank 0, step 0): step 0 (aten::mm → b) reads a before aten::relu → a has run");
+  }
+
+  @Test
+  void missingStep() {
+    var plan = PlanEdits.of(compile(CHAIN)).steps(s -> s.remove(2)).plan();
+    assertThat(first(plan, Rule.ORDER).message()).contains("reads v before aten::exp → c has run");
+    assertThat(PlanVerifier.verify(plan))
+        .anyMatch(v -> v.message().equals("no step carries out aten::exp → c"));
+  }
+
+  @Test
+  void repeatedStep() {
+    var plan = PlanEdits.of(compile(CHAIN)).steps(s -> s.add(1, s.getFirst())).plan();
+    assertThat(first(plan, Rule.ORDER).message())
+        .isEqualTo(
+            "step 1 (aten::relu → a) carries out again what step 0 (aten::relu → a) did");
+  }
+
+  @Test
+  void viewsHaveNoSteps() {
+    var plan = PlanEdits.of(compile(CHAIN)).steps(s -> s.add(3, new Step.Compute(3))).plan();
+    assertThat(first(plan, Rule.ORDER).message())
+        .isEqualTo("step 3 (aten::slice.Tensor → v) does nothing at run time");
+  }
+
+  @Test
+  void readBeforeTheJoin() {
+    var plan =
+        PlanEdits.of(compile(ASYNC)).steps(s -> Collections.swap(s, 5, 6)).restated();
+    assertThat(first(plan, Rule.ORDER).message())
+        .isEqualTo(
+            "step 5 (aten::mm → d) reads o, which step 1 (start _c10d_functional::all_reduce → r)"
+                + " may not have finished: nothing joins it before");
+  }
+
+  @Test
+  void missingJoin() {
+    var plan = PlanEdits.of(compile(ASYNC)).steps(s -> s.remove(5)).restated();
+    assertThat(rules(plan)).contains(Rule.ORDER);
+    assertThat(PlanVerifier.verify(plan)).anyMatch(v -> v.message().startsWith("nothing joins"));
+  }
+
+  @Test
+  void startsOutOfOrder() {
+    var text =
+        """
+        graph two(x: f32[64, 64], y: f32[64, 64]) {
+          q = _c10d_functional::all_reduce(x, "sum", "tp")
+          r = _c10d_functional::all_reduce(y, "sum", "tp")
+          return q, r
+        }
+        """;
+    var plan = PlanEdits.of(compile(text)).steps(Collections::reverse).restated();
+    assertThat(first(plan, Rule.ORDER).message())
+        .contains("starts collective 1 where the order that all ranks keep has collective 0");
+  }
+
+  @Test
+  void viewAwayFromItsBase() {
+    var edits = PlanEdits.of(compile(CHAIN));
+    var base = edits.rank(0).placement(edits.value(0, "c"));
+    var plan = edits.placement("v", new Placement(base.buffer(), 0)).restated();
+    assertThat(first(plan, Rule.PLACEMENT).message())
+        .isEqualTo("v must be byte 8192 of c, which is at local+0x0, but is at local+0x0");
+  }
+
+  @Test
+  void bufferTooSmall() {
+    var plan =
+        PlanEdits.of(compile(CHAIN))
+            .buffer(
+                "a", b -> new Buffer("a", b.arena(), false, b.offset(), 128, b.first(), b.last()))
+            .restated();
+    assertThat(first(plan, Rule.PLACEMENT).message())
+        .isEqualTo("the buffer a has 128 bytes, but what it holds takes 16384");
+  }
+
+  @Test
+  void bufferOffTheGrid() {
+    var plan = PlanEdits.of(compile(CHAIN)).buffer("a", b -> at(b, b.offset() + 64)).restated();
+    assertThat(first(plan, Rule.PLACEMENT).message()).contains("no multiple of 128");
+  }
+
+  @Test
+  void bufferOutsideItsArena() {
+    var plan = PlanEdits.of(compile(CHAIN)).buffer("a", b -> at(b, b.offset() + 128)).plan();
+    assertThat(first(plan, Rule.PLACEMENT).message()).contains("reaches outside the local arena");
+  }
+
+  @Test
+  void arenaLargerThanItsBuffers() {
+    var plan = PlanEdits.of(compile(CHAIN)).symmetric(8192 + 128, 8192).plan();
+    assertThat(rules(plan)).containsExactly(Rule.PLACEMENT);
+  }
+
+  @Test
+  void wrongPositionInTheSignature() {
+    var plan = PlanEdits.of(compile(CHAIN)).buffer("x", b -> at(b, 1)).plan();
+    assertThat(first(plan, Rule.PLACEMENT).message())
+        .isEqualTo("the input x is in x, input 1 of the caller's");
+  }
+
+  @Test
+  void lifetimeTooShort() {
+    var plan = PlanEdits.of(compile(ASYNC)).buffer("p", b -> lives(b, 0, 1)).plan();
+    assertThat(first(plan, Rule.LIFETIME).message())
+        .isEqualTo(
+            "the buffer p is said to live from step 0 to 1, but is used from step 0 (aten::relu → p)"
+                + " to step 6 (aten::mm → d)");
+  }
+
+  @Test
+  void lifetimeTooLong() {
+    var plan = PlanEdits.of(compile(CHAIN)).buffer("a", b -> lives(b, 0, 2)).plan();
+    assertThat(rules(plan)).containsExactly(Rule.LIFETIME);
+  }
+
+  @Test
+  void inputsAndOutputsLastToTheEnd() {
+    var plan = PlanEdits.of(compile(CHAIN)).buffer("x", b -> lives(b, -1, 0)).plan();
+    assertThat(first(plan, Rule.LIFETIME).message()).endsWith("to behind the last step (5)");
+    plan = PlanEdits.of(compile(CHAIN)).buffer("r", b -> lives(b, 4, 4)).plan();
+    assertThat(rules(plan)).containsExactly(Rule.LIFETIME);
+  }
+
+  @Test
+  void nameOfAnotherTensor() {
+    var plan =
+        PlanEdits.of(compile(CHAIN))
+            .buffer(
+                "b",
+                b ->
+                    new Buffer(
+                        "c", b.arena(), false, b.offset(), b.bytes(), b.first(), b.last()))
+            .plan();
+    assertThat(first(plan, Rule.LIFETIME).message())
+        .isEqualTo("the buffer c is first written as b");
+  }
+
+  @Test
+  void boundThatNothingNeeds() {
+    var plan = PlanEdits.of(compile(CHAIN)).symmetric(8192, 128).plan();
+    assertThat(first(plan, Rule.LIFETIME).message())
+        .isEqualTo(
+            "the symmetric arena's bound is said to be 128 bytes, but 8192 are alive at once");
+  }
+
+  @Test
+  void operandOutsideSymmetricMemory() {
+    var plan =
+        PlanEdits.of(compile(CHAIN))
+            .buffer("d", b -> at(b, Arena.LOCAL, false, 16384))
+            .restated();
+    assertThat(first(plan, Rule.REALIZATION).message())
+        .isEqualTo(
+            "collective 0 (_c10d_functional::all_reduce → r) reads d of every rank as one_shot, but"
+                + " it is at local+0x4000, not in symmetric memory");
+  }
+
+  @Test
+  void symmetricBufferThatNothingAsksFor() {
+    var plan =
+        PlanEdits.of(compile(ASYNC))
+            .buffer("a", b -> at(b, Arena.SYMMETRIC, true, b.offset()))
+            .restated();
+    assertThat(first(plan, Rule.REALIZATION).message())
+        .isEqualTo("nothing asks for the buffer a to be symmetric");
+  }
+
+  @Test
+  void variantWithoutItsHardware() {
+    var plan =
+        PlanEdits.of(compile(ASYNC))
+            .collective(0, c -> PlanEdits.variant(c, Variant.MULTIMEM))
+            .plan();
+    assertThat(PlanVerifier.verify(plan))
+        .anyMatch(v -> v.message().endsWith("is multimem, but h200x4 has no multicast"))
+        .anyMatch(v -> v.message().contains("is multimem, but the verdicts choose [two_shot]"));
+  }
+
+  @Test
+  void localVariantInAGroup() {
+    var plan =
+        PlanEdits.of(compile(CHAIN)).collective(0, c -> PlanEdits.variant(c, Variant.LOCAL)).plan();
+    assertThat(first(plan, Rule.REALIZATION).message()).contains("is local in a group of 4");
+  }
+
+  @Test
+  void anotherCollectiveThanTheGraphs() {
+    var plan =
+        PlanEdits.of(compile(CHAIN)).collective(0, c -> PlanEdits.group(c, "pairs")).plan();
+    assertThat(first(plan, Rule.REALIZATION).message())
+        .endsWith("has group pairs in the plan, but tp in the graph");
+    plan =
+        PlanEdits.of(compile(CHAIN))
+            .collective(0, c -> remade(c, "max", c.operands(), c.verdicts(), c.args(), false))
+            .plan();
+    assertThat(first(plan, Rule.REALIZATION).message())
+        .endsWith("has reduction max in the plan, but sum in the graph");
+    plan =
+        PlanEdits.of(compile(CHAIN))
+            .collective(
+                0, c -> remade(c, "sum", c.results(), c.verdicts(), c.args(), false))
+            .plan();
+    assertThat(first(plan, Rule.REALIZATION).message()).contains("has operands [");
+  }
+
+  @Test
+  void inPlaceFlagThatThePlacesBelie() {
+    var plan =
+        PlanEdits.of(compile(CHAIN))
+            .collective(0, c -> remade(c, "sum", c.operands(), c.verdicts(), c.args(), true))
+            .plan();
+    assertThat(first(plan, Rule.REALIZATION).message())
+        .endsWith("is said to be in place, but d is at symm+0x0 and r at local+0x0");
+  }
+
+  @Test
+  void missingVerdict() {
+    var plan =
+        PlanEdits.of(compile(CHAIN))
+            .collective(
+                0,
+                c ->
+                    remade(
+                        c,
+                        "sum",
+                        c.operands(),
+                        c.verdicts().stream()
+                            .filter(v -> v.variant() != Variant.NCCL)
+                            .collect(ImmutableList.toImmutableList()),
+                        c.args(),
+                        false))
+            .plan();
+    assertThat(first(plan, Rule.REALIZATION).message()).endsWith("has no verdict on nccl");
+  }
+
+  @Test
+  void decisionThatNothingCarriesOut() {
+    var plan =
+        PlanEdits.of(compile(CHAIN))
+            .collective(
+                0,
+                c ->
+                    remade(
+                        c,
+                        "sum",
+                        c.operands(),
+                        c.verdicts(),
+                        ImmutableList.of(staged(c.args().getFirst()), c.args().getLast()),
+                        false))
+            .plan();
+    assertThat(first(plan, Rule.REALIZATION).message())
+        .endsWith("has d staged, but no copy was put in");
+  }
+
+  private static ArgDecision staged(ArgDecision arg) {
+    return new ArgDecision(
+        arg.result(), arg.value(), Realization.STAGED, arg.reason(), arg.cause(), arg.bytes());
+  }
+
+  private static CollectivePlan remade(
+      CollectivePlan c,
+      String reduceOp,
+      ImmutableList<Integer> operands,
+      ImmutableList<Verdict> verdicts,
+      ImmutableList<ArgDecision> args,
+      boolean inPlace) {
+    return new CollectivePlan(
+        c.op(),
+        c.kind(),
+        c.group(),
+        reduceOp,
+        c.root(),
+        operands,
+        c.results(),
+        c.variant(),
+        c.stream(),
+        c.startBarrier(),
+        c.endBarrier(),
+        inPlace,
+        verdicts,
+        args);
+  }
+
+  @Test
+  void kernelsOnTheCopyEnginesStream() {
+    var plan =
+        PlanEdits.of(compile(ASYNC)).collective(0, c -> PlanEdits.stream(c, Stream.COPY)).plan();
+    assertThat(first(plan, Rule.REALIZATION).message()).endsWith("is two_shot on the copy stream");
+  }
+
+  @Test
+  void ranksAtOtherOffsets() {
+    var base = compile(RANKS, variants("all_reduce", Variant.ONE_SHOT));
+    var plan = PlanEdits.of(base).buffer(1, "b", b -> at(b, b.offset() + 16384)).restated();
+    assertThat(first(plan, Rule.AGREEMENT).rank()).isEqualTo(1);
+    assertThat(PlanVerifier.verify(plan))
+        .anyMatch(
+            v ->
+                v.rule() == Rule.AGREEMENT
+                    && v.message().contains("(_c10d_functional::all_reduce → r) has operand offset"));
+  }
+
+  @Test
+  void ranksWithOtherBarriers() {
+    var base = compile(RANKS, variants("all_reduce", Variant.NCCL));
+    var plan =
+        PlanEdits.of(base).collective(1, 0, c -> PlanEdits.barriers(c, false, true)).plan();
+    assertThat(first(plan, Rule.AGREEMENT).message())
+        .endsWith("has barrier before false, but true on rank 0");
+  }
+
+  @Test
+  void ranksThatWaitForEachOther() {
+    var text =
+        """
+        graph g(x: f32[64, 64], y: f32[64, 64]) ranks [0, 2] {
+          q = _c10d_functional::all_reduce(x, "sum", "tp")
+          r = _c10d_functional::all_reduce(y, "sum", "tp")
+          return q, r
+        }
+
+        graph g(x: f32[64, 64], y: f32[64, 64]) ranks [1, 3] {
+          a = aten::relu(y)
+          q = _c10d_functional::all_reduce(x, "sum", "tp")
+          r = _c10d_functional::all_reduce(a, "sum", "tp")
+          return q, r
+        }
+        """;
+    var base = compile(text, variants("all_reduce", Variant.NCCL));
+    var plan = PlanEdits.of(base).steps(Collections::reverse).restated();
+    var violation = first(plan, Rule.AGREEMENT);
+    assertThat(violation.message())
+        .startsWith("the ranks wait for each other: rank 0 waits in step 0");
+    assertThat(violation.trace()).hasSize(2);
+  }
+
+  @Test
+  void ranksThatMeetOthers() {
+    var text =
+        """
+        group other = [0, 3], [1, 2]
+
+        graph g(x: f32[64, 64]) ranks [0, 2] {
+          q = _c10d_functional::all_reduce(x, "sum", "pairs")
+          return q
+        }
+
+        graph g(x: f32[64, 64]) ranks [1, 3] {
+          a = aten::relu(x)
+          q = _c10d_functional::all_reduce(a, "sum", "GROUP")
+          return q
+        }
+        """;
+    assertThat(PlanVerifier.verify(compile(text.replace("GROUP", "pairs")))).isEmpty();
+    var violations =
+        org.assertj.core.api.Assertions.catchThrowable(
+            () -> compile(text.replace("GROUP", "other")));
+    assertThat(violations)
+        .hasMessageContaining("collective 0 is for the ranks [0, 1], but on rank 1 for the ranks");
+  }
+
+  @Test
+  void digestOfAnotherPlan() {
+    var plan = PlanEdits.of(compile(CHAIN)).digest("0".repeat(64));
+    assertThat(rules(plan)).containsExactly(Rule.DIGEST);
+  }
+}
