@@ -47,13 +47,14 @@ final class HoleFiller {
    *
    * @param order the items, those first that are preferred where several could be placed
    * @param offsets receives an offset for each item, {@link #OUTSIDE} where it found no place
+   * @return whether all items found a place
    */
-  void fill(int[] order, long[] offsets) {
+  boolean fill(int[] order, long[] offsets) {
     for (int r = 0; r < order.length; r++) {
       int i = order[r];
       rank[i] = items.size[i] <= arena ? r : LifetimeTree.NONE;
     }
-    tree.rank(rank);
+    boolean all = tree.rank(rank);
     ceilings.rank(bottomRank);
     plateaus.reset();
     Arrays.fill(offsets, OUTSIDE);
@@ -61,7 +62,7 @@ final class HoleFiller {
       int plateau = plateaus.lowest();
       long height = plateaus.height(plateau);
       if (height >= arena) {
-        return;
+        return false;
       }
       int stop = plateaus.end(plateau);
       int obstacle = ceilings.bestTouching(plateau, stop);
@@ -83,6 +84,7 @@ final class HoleFiller {
       tree.remove(item);
       plateaus.raise(plateau, items.first[item], items.end[item], offsets[item] + items.size[item]);
     }
+    return all;
   }
 
   private boolean fits(int item, long height, long lowestCeiling) {

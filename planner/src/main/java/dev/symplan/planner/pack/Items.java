@@ -1,5 +1,8 @@
 package dev.symplan.planner.pack;
 
+import java.util.ArrayList;
+import java.util.List;
+
 /**
  * The buffers of a problem, or of a part of it, as the algorithms see them: in sections of time,
  * with padded sizes.
@@ -51,15 +54,24 @@ final class Items {
     return new Items(n, sections.count(), first, end, size, alignment);
   }
 
-  /** {@return these items, in sections that are counted from the first one of theirs} */
-  Items select(int[] positions) {
-    int n = positions.length;
+  /** {@return some of these items, in the same sections} */
+  Items subset(int[] positions) {
+    return select(positions, 0, sections);
+  }
+
+  /** {@return some of these items, in the sections that they need} */
+  Items part(int[] positions) {
     int origin = Integer.MAX_VALUE;
-    int last = 0;
+    int stop = 0;
     for (int i : positions) {
       origin = Math.min(origin, first[i]);
-      last = Math.max(last, end[i]);
+      stop = Math.max(stop, end[i]);
     }
+    return select(positions, origin, stop);
+  }
+
+  private Items select(int[] positions, int origin, int stop) {
+    int n = positions.length;
     var selectedFirst = new int[n];
     var selectedEnd = new int[n];
     var selectedSize = new long[n];
@@ -71,7 +83,42 @@ final class Items {
       selectedSize[k] = size[i];
       selectedAlignment[k] = alignment[i];
     }
-    return new Items(n, last - origin, selectedFirst, selectedEnd, selectedSize, selectedAlignment);
+    return new Items(n, stop - origin, selectedFirst, selectedEnd, selectedSize, selectedAlignment);
+  }
+
+  /**
+   * {@return the items of each component: items of different ones share no section, and those of
+   * one cannot be separated so}
+   */
+  List<int[]> components() {
+    var crossing = new int[sections + 1];
+    for (int i = 0; i < count; i++) {
+      crossing[first[i] + 1]++;
+      crossing[end[i]]--;
+    }
+    var componentOf = new int[sections];
+    int components = 0;
+    int sum = 0;
+    for (int s = 0; s < sections; s++) {
+      sum += crossing[s];
+      if (s > 0 && sum == 0) {
+        components++;
+      }
+      componentOf[s] = components;
+    }
+    var sizes = new int[components + 1];
+    for (int i = 0; i < count; i++) {
+      sizes[componentOf[first[i]]]++;
+    }
+    var found = new ArrayList<int[]>();
+    for (int c = 0; c <= components; c++) {
+      found.add(new int[sizes[c]]);
+    }
+    for (int i = count - 1; i >= 0; i--) {
+      int c = componentOf[first[i]];
+      found.get(c)[--sizes[c]] = i;
+    }
+    return found;
   }
 
   /** {@return these items at these offsets, without the padding that would leave the arena} */

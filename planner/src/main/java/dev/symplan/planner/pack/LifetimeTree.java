@@ -134,16 +134,23 @@ final class LifetimeTree {
     }
   }
 
-  /** Gives every item its rank, {@link #NONE} for an item that is not in the tree. */
-  void rank(int[] ranks) {
+  /**
+   * Gives every item its rank, {@link #NONE} for an item that is not in the tree.
+   *
+   * @return whether all items are in the tree
+   */
+  boolean rank(int[] ranks) {
     Arrays.fill(best, NONE);
+    boolean all = true;
     for (int i = 0; i < ranks.length; i++) {
       rankOf[i] = ranks[i];
+      all &= ranks[i] != NONE;
       best[leafOf[i]] = Math.min(best[leafOf[i]], ranks[i]);
     }
     for (int node = leaves - 1; node >= 1; node--) {
       best[node] = Math.min(best[2 * node], best[2 * node + 1]);
     }
+    return all;
   }
 
   boolean isEmpty() {

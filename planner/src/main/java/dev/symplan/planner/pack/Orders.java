@@ -5,6 +5,14 @@ import java.util.function.Supplier;
 
 /** Orders in which greedy methods prefer buffers. */
 final class Orders {
+  /** How many orders there are. */
+  static final int COUNT = 6;
+
+  private static final int CROWD = 0;
+  private static final int AREA = 1;
+  private static final int WIDTH = 2;
+  private static final int SIZE = 3;
+
   private final Items items;
   private final double[] area;
 
@@ -63,11 +71,6 @@ final class Orders {
         () -> by(SIZE, WIDTH, CROWD),
         () -> by(WIDTH, SIZE, CROWD));
   }
-
-  private static final int CROWD = 0;
-  private static final int AREA = 1;
-  private static final int WIDTH = 2;
-  private static final int SIZE = 3;
 
   private int[] by(int primary, int secondary, int tertiary) {
     return IntSort.sorted(

@@ -71,7 +71,7 @@ final class TwoArenas {
       return 0;
     }
     outside = Arrays.copyOf(outside, count);
-    var items = free.select(outside);
+    var items = free.part(outside);
     if (items.maxLive() >= enough) {
       return Long.MAX_VALUE;
     }
