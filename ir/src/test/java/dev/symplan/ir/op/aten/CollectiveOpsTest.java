@@ -115,11 +115,14 @@ class CollectiveOpsTest {
         "reduce_scatter_tensor(x, 'sum', 3, 'tp') | 8 rows do not divide by 3 ranks",
         "reduce_scatter_tensor(s, 'sum', 4, 'tp') | has no rows to scatter",
         "all_to_all_single(x, [2, 2], [2, 2, 2, 2], 'tp') | 4 input splits, but 2 output splits",
-        "all_to_all_single(x, [8, 0], [4, 3], 'tp') | input_split_sizes add up to 7, but the input has 8 rows",
-        "all_to_all_single(x, [8, -1], [4, 4], 'tp') | output_split_sizes [8, -1] has a negative entry",
+        "all_to_all_single(x, [8, 0], [4, 3], 'tp') | input_split_sizes add up to 7, but the input"
+            + " has 8 rows",
+        "all_to_all_single(x, [8, -1], [4, 4], 'tp') | output_split_sizes [8, -1] has a negative"
+            + " entry",
         "all_to_all_single(s, [], [], 'tp')       | has no rows to exchange",
         "broadcast(x, -1, 'tp')                   | src is -1, but ranks count from 0",
-        "all_gather_into_tensor_out(x, 4, 'tp', out=t) | 't' is f32[8, 6][1, 8], but the result is f32[32, 6]",
+        "all_gather_into_tensor_out(x, 4, 'tp', out=t) | 't' is f32[8, 6][1, 8], but the result is"
+            + " f32[32, 6]",
       })
   void saysWhatIsWrong(String call, String message) {
     assertThatThrownBy(() -> infer(call))
@@ -134,7 +137,13 @@ class CollectiveOpsTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"all_reduce", "all_gather_into_tensor", "reduce_scatter_tensor", "all_to_all_single"})
+  @ValueSource(
+      strings = {
+        "all_reduce",
+        "all_gather_into_tensor",
+        "reduce_scatter_tensor",
+        "all_to_all_single"
+      })
   void autogradFormsDoTheSame(String name) {
     var plain = OpRegistry.global().get(NS + name);
     var autograd = OpRegistry.global().get("_c10d_functional_autograd::" + name);

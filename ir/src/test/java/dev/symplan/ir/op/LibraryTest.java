@@ -1,0 +1,89 @@
+package dev.symplan.ir.op;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.util.List;
+import java.util.Optional;
+import org.junit.jupiter.api.Test;
+
+class LibraryTest {
+  private final OpRegistry registry = OpRegistry.global().child();
+  private final Library lib = Library.in(registry, "my_lib");
+
+  @Test
+  void registersSymmetricArgumentsAndTakesThemBack() {
+    lib.def("foo(Tensor input, str group_name) -> Tensor");
+    var handle = lib.registerSymmMemArgs("foo", List.of("input"));
+    assertThat(registry.get("my_lib::foo").symmMemArgs()).containsExactly("input");
+    handle.close();
+    handle.close();
+    assertThat(registry.get("my_lib::foo").symmMemArgs()).isEmpty();
+    assertThat(registry.get("my_lib::foo").collective()).isEmpty();
+  }
+
+  @Test
+  void findsTheGroupByItsRoleNotItsName() {
+    lib.def("one(Tensor input, str pg) -> Tensor");
+    lib.registerSymmMemArgs("one", List.of("input"));
+    assertThat(registry.get("my_lib::one").collective()).map(CollectiveSpec::group).contains("pg");
+
+    lib.def("two(Tensor x, str mode, str where) -> Tensor");
+    assertThatThrownBy(() -> lib.registerSymmMemArgs("two", List.of("x")))
+        .hasMessageContaining("2 parameters of type str")
+        .hasMessageContaining("which one names the group");
+    lib.registerGroup("two", "x", "where");
+    lib.registerSymmMemArgs("two", List.of("x"));
+    assertThat(registry.get("my_lib::two").collective())
+        .map(CollectiveSpec::group)
+        .contains("where");
+  }
+
+  @Test
+  void acceptsListsOverloadsAndResults() {
+    lib.def("many.ov(Tensor[] inputs, str group) -> (Tensor a, Tensor b)");
+    lib.registerSymmMemArgs("many.ov", List.of("inputs"));
+    lib.registerSymmMemResults("my_lib::many.ov", List.of("1", "a"));
+    var def = registry.get("my_lib::many.ov");
+    assertThat(def.symmMemArgs()).containsExactly("inputs");
+    assertThat(def.symmMemResults()).containsExactly("1", "a");
+  }
+
+  @Test
+  void checksNamesAgainstTheSchema() {
+    lib.def("foo(Tensor input, int n, str group) -> Tensor");
+    assertThatThrownBy(() -> lib.registerSymmMemArgs("foo", List.of("inptu")))
+        .hasMessageContaining("no parameter 'inptu'");
+    assertThatThrownBy(() -> lib.registerSymmMemArgs("foo", List.of("n")))
+        .hasMessageContaining("only tensors can be in symmetric memory");
+    assertThatThrownBy(() -> lib.registerSymmMemResults("foo", List.of("1")))
+        .hasMessageContaining("no tensor result '1'");
+    assertThatThrownBy(() -> lib.registerSymmMemArgs("foo", List.of()))
+        .hasMessageContaining("nothing to register");
+    assertThatThrownBy(() -> lib.registerSymmMemArgs("bar", List.of("input")))
+        .hasMessageContaining("no op my_lib::bar");
+    assertThatThrownBy(() -> lib.def("foo(Tensor input) -> Tensor"))
+        .hasMessageContaining("defined already");
+    assertThatThrownBy(() -> lib.def("broken(Tensor input")).isInstanceOf(RuntimeException.class);
+    assertThat(registry.get("my_lib::foo").symmMemArgs()).isEmpty();
+  }
+
+  @Test
+  void keepsLibrariesOfAChildToItself() {
+    lib.def("foo(Tensor input) -> Tensor");
+    assertThat(OpRegistry.global().find(OpName.parse("my_lib::foo"))).isEmpty();
+    assertThat(registry.find(OpName.parse("aten::mm"))).isPresent();
+  }
+
+  @Test
+  void registersTheBuiltInCollectivesAsAnyLibraryWould() {
+    var def = OpRegistry.global().get("_c10d_functional::all_reduce");
+    assertThat(def.symmMemArgs()).containsExactly("input");
+    assertThat(def.collective())
+        .hasValueSatisfying(
+            spec -> {
+              assertThat(spec.group()).isEqualTo("group_name");
+              assertThat(spec.reduceOp()).isEqualTo(Optional.of("reduce_op"));
+            });
+  }
+}
