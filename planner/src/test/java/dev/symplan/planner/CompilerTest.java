@@ -1,0 +1,189 @@
+package dev.symplan.planner;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.text.GraphParser;
+import dev.symplan.planner.ArgDecision.Realization;
+import dev.symplan.planner.ArgDecision.Reason;
+import dev.symplan.planner.io.PlanFile;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+
+class CompilerTest {
+  private static final String TP =
+      """
+      graph version 1
+
+      group tp = [0, 1, 2, 3]
+
+      graph g(x: f32[64, 128], w: f32[128, 256]) {
+        y = aten::mm(x, w)
+        r = _c10d_functional::all_reduce(y, "sum", "tp")
+        o = _c10d_functional::wait_tensor(r)
+        return o
+      }
+      """;
+
+  private static final String GATHER =
+      """
+      graph version 1
+
+      group dp = [0, 1, 2, 3]
+
+      graph g(w: f32[128, 256], x: f32[64, 512]) {
+        g1 = _c10d_functional::all_gather_into_tensor(w, 4, "dp")
+        full = _c10d_functional::wait_tensor(g1)
+        o = aten::mm(x, full)
+        return o
+      }
+      """;
+
+  private static Plan compile(String text, CompileOptions options) {
+    return Compiler.forTarget(Target.H200_X4)
+        .with(options)
+        .compile(GraphParser.parse(new SourceFile("g.graph", text)));
+  }
+
+  private static CompileOptions forced(String selector, Variant variant) {
+    return CompileOptions.DEFAULT.withVariants(ImmutableMap.of(selector, variant));
+  }
+
+  private static CollectivePlan only(Plan plan) {
+    return plan.rankPlans().getFirst().collectives().getFirst();
+  }
+
+  @Test
+  void letsTheProducerWriteIntoSymmetricMemory() {
+    var plan = compile(TP, forced("all_reduce", Variant.TWO_SHOT));
+    var collective = only(plan);
+    assertThat(collective.inPlace()).isTrue();
+    assertThat(collective.args())
+        .extracting(ArgDecision::realization)
+        .containsOnly(Realization.ZERO_COPY);
+    assertThat(collective.args().getFirst().reason()).isEqualTo(Reason.PRODUCER_WRITES);
+    assertThat(plan.symmetric().bytes()).isEqualTo(64 * 256 * 4);
+  }
+
+  @Test
+  void plansAnInputThatACollectiveUsesUnlessTheCallerKeepsIt() {
+    var planned = compile(GATHER, forced("g1", Variant.ONE_SHOT));
+    assertThat(only(planned).args().getFirst().reason()).isEqualTo(Reason.PLANNED_INPUT);
+    assertThat(planned.rankPlans().getFirst().graph().ops()).hasSize(3);
+
+    var external = compile(GATHER, forced("g1", Variant.ONE_SHOT).withInputs(MemorySpace.EXTERNAL));
+    assertThat(only(external).args().getFirst().realization()).isEqualTo(Realization.STAGED);
+    assertThat(only(external).args().getFirst().reason()).isEqualTo(Reason.EXTERNAL_INPUT);
+    assertThat(external.rankPlans().getFirst().graph().ops())
+        .extracting(op -> op.def().name().toString())
+        .contains("symplan::stage");
+  }
+
+  @Test
+  void stagesOnlyWhereThatIsCheaper() {
+    // With the input outside, a variant that reads it where it is saves the copy.
+    var plan = compile(GATHER, CompileOptions.DEFAULT.withInputs(MemorySpace.EXTERNAL));
+    assertThat(only(plan).variant()).isEqualTo(Variant.PUSH);
+    assertThat(only(plan).args().getFirst().realization()).isEqualTo(Realization.NOT_NEEDED);
+    var verdict =
+        only(plan).verdicts().stream()
+            .filter(v -> v.variant() == Variant.ONE_SHOT)
+            .findFirst()
+            .orElseThrow();
+    assertThat(verdict.stagingMicros()).isPositive();
+  }
+
+  @Test
+  void copiesOutWhereTheCallerWantsASymmetricResult() {
+    var options = forced("all_reduce", Variant.TWO_SHOT).withOutputs(MemorySpace.EXTERNAL);
+    var plan = compile(TP, options);
+    assertThat(only(plan).args().get(1).reason()).isEqualTo(Reason.EXTERNAL_OUTPUT);
+    var output = plan.rankPlans().getFirst().graph().outputs().getFirst();
+    output.forEachValue(
+        value ->
+            assertThat(plan.rankPlans().getFirst().buffer(value).arena())
+                .isEqualTo(Arena.EXTERNAL_OUTPUT));
+  }
+
+  @Test
+  void rejectsWithReasons() {
+    var verdicts = only(compile(TP, CompileOptions.DEFAULT)).verdicts();
+    assertThat(verdicts)
+        .filteredOn(v -> v.variant() == Variant.MULTIMEM)
+        .singleElement()
+        .satisfies(v -> assertThat(v.reason()).isEqualTo(Verdict.Reason.NO_MULTICAST));
+    assertThat(verdicts).filteredOn(Verdict::chosen).hasSize(1);
+  }
+
+  @Test
+  void saysWhatIsWrongWithOptions() {
+    assertThatThrownBy(() -> compile(TP, forced("all_reduce", Variant.MULTIMEM)))
+        .isInstanceOf(CompileException.class)
+        .hasMessageContaining("cannot run as multimem: target has no multicast")
+        .hasMessageContaining("eligible: one_shot, two_shot");
+    assertThatThrownBy(() -> compile(TP, forced("nothing", Variant.NCCL)))
+        .hasMessageContaining("no collective is called 'nothing'");
+    assertThatThrownBy(() -> compile(TP, CompileOptions.DEFAULT.withRanks(2)))
+        .hasMessageContaining("names rank 3, but there are 2 ranks");
+    assertThatThrownBy(() -> compile(TP, CompileOptions.DEFAULT.withRanks(5)))
+        .hasMessageContaining("rank 4 runs 'r' but is not in group 'tp'");
+    assertThatThrownBy(
+            () ->
+                compile(
+                    TP,
+                    CompileOptions.DEFAULT.withSpaces(ImmutableMap.of("q", MemorySpace.EXTERNAL))))
+        .hasMessageContaining("'q' is neither an input nor an output");
+  }
+
+  @Test
+  void planFilesComeBackAsTheyWere() {
+    var plan = compile(TP, CompileOptions.DEFAULT);
+    var json = PlanFile.toJson(plan);
+    var again = PlanFile.read(new SourceFile("plan.json", json));
+    assertThat(PlanFile.toJson(again)).isEqualTo(json);
+    assertThat(again.digest()).isEqualTo(plan.digest());
+  }
+
+  @Test
+  void refusesPlansThatWereChanged() {
+    var json = PlanFile.toJson(compile(TP, CompileOptions.DEFAULT));
+    for (var change :
+        new String[][] {
+          {"\"offset\" : 0", "\"offset\" : 128"},
+          {"\"variant\" : \"two_shot\"", "\"variant\" : \"one_shot\""},
+          {"\"in_place\" : true", "\"in_place\" : false"},
+          {"\"op 0\"", "\"op 1\""},
+          {"\"version\" : 1", "\"version\" : 2"},
+          {"\"target\" : \"h200x4\"", "\"target\" : \"none\""},
+        }) {
+      var changed = json.replace(change[0], change[1]);
+      if (!changed.equals(json)) {
+        assertThatThrownBy(() -> PlanFile.read(new SourceFile("plan.json", changed)))
+            .as(change[0])
+            .isInstanceOf(CompileException.class)
+            .hasMessageContaining("bad-plan");
+      }
+    }
+    assertThatThrownBy(() -> PlanFile.read(new SourceFile("plan.json", json.substring(0, 500))))
+        .hasMessageContaining("this is not JSON");
+  }
+
+  @Test
+  void plansEverySampleCaseForEveryTarget() {
+    var cases = Path.of(System.getProperty("symplan.root", "..")).resolve("samples/cases");
+    for (var target : Target.names()) {
+      for (var name :
+          new String[] {
+            "allreduce_relu", "tp_mlp_f32", "tp_mlp_bf16", "sp_mlp", "fsdp_mlp_train_fwd"
+          }) {
+        var plan =
+            Compiler.forTarget(Target.ofName(target).orElseThrow()).compile(cases.resolve(name));
+        assertThat(plan.worldSize()).isEqualTo(4);
+      }
+    }
+  }
+}
