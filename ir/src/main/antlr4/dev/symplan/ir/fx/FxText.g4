@@ -14,20 +14,22 @@ assignment : name = NAME (':' annotation = STRING)? '=' value = expr deletes* EO
 // What is no longer used, as torch.fx marks it: x = y = None.
 deletes : ';' NAME '=' (NAME '=')* 'None' ;
 
-dropped : NAME '=' (NAME '=')* 'None' EOF ;
-
 returned : 'return' (values += expr (',' values += expr)* comma = ','?)? deletes* EOF ;
 
-expr : operands += unary (operators += (PLUS | MINUS | TIMES | DIVIDE | FLOOR_DIVIDE | MODULO | POWER) operands += unary)* ;
+expr : operands += unary (operators += (PLUS | MINUS | TIMES | DIVIDE | FLOOR_DIVIDE | MODULO | POWER
+        | LESS | LESS_EQUAL | GREATER | GREATER_EQUAL | EQUAL | NOT_EQUAL) operands += unary)* ;
 
 unary : minus = '-'? operand = primary ;
 
 primary
     : (call | name = (NAME | PATH) | token = (INT | FLOAT | STRING | 'True' | 'False' | 'None')
         | open = '[' (items += expr (',' items += expr)* ','?)? ']'
-        | paren = '(' (items += expr (commas += ',' items += expr)* commas += ','?)? ')')
+        | paren = '(' (items += expr (commas += ',' items += expr)* commas += ','?)? ')' | dict)
       indices += index*
     ;
+
+// Higher-order ops take dicts, and are refused; all that matters is where a dict ends.
+dict : '{' (expr ':' expr (',' expr ':' expr)* ','?)? '}' ;
 
 index : '[' value = expr ']' ;
 
@@ -44,6 +46,8 @@ LPAREN : '(' ;
 RPAREN : ')' ;
 LBRACKET : '[' ;
 RBRACKET : ']' ;
+LBRACE : '{' ;
+RBRACE : '}' ;
 COMMA : ',' ;
 COLON : ':' ;
 SEMICOLON : ';' ;
@@ -56,6 +60,12 @@ POWER : '**' ;
 DIVIDE : '/' ;
 FLOOR_DIVIDE : '//' ;
 MODULO : '%' ;
+LESS : '<' ;
+LESS_EQUAL : '<=' ;
+GREATER : '>' ;
+GREATER_EQUAL : '>=' ;
+EQUAL : '==' ;
+NOT_EQUAL : '!=' ;
 
 INT : DIGITS ;
 FLOAT : DIGITS '.' DIGITS? EXPONENT? | '.' DIGITS EXPONENT? | DIGITS EXPONENT ;

@@ -23,6 +23,8 @@ final class Annotations {
    */
   record Annotation(Type type, boolean stridesGiven) {}
 
+  private static final String SYMBOLIC = "Sym(";
+
   private final Symbols symbols;
   private final Map<String, Annotation> known = new HashMap<>();
 
@@ -46,21 +48,23 @@ final class Annotations {
   }
 
   private Annotation parse(String text) {
-    if (text.startsWith("Sym(")) {
+    if (isSymbolic(text)) {
       return new Annotation(ScalarType.INT, false);
     }
     if (text.equals("None")) {
       return new Annotation(NoneType.NONE, false);
     }
     int open = text.indexOf('[');
-    var dtype =
-        DType.ofShortName(open < 0 ? text : text.substring(0, open))
-            .orElseThrow(() -> new IllegalArgumentException("no type is written '" + text + "'"));
     int close = open < 0 ? -1 : text.indexOf(']', open);
     if (close < 0) {
       throw new IllegalArgumentException("no type is written '" + text + "'");
     }
-    var sizes = sizes(text.substring(open + 1, close));
+    var name = text.substring(0, open);
+    var dtype =
+        DType.ofShortName(name)
+            .orElseThrow(
+                () -> new IllegalArgumentException("there is no element type '" + name + "'"));
+    var sizes = sizes(text, open + 1, close);
     if (close + 1 == text.length() || text.charAt(close + 1) != '[') {
       return new Annotation(TensorType.contiguous(dtype, sizes), false);
     }
@@ -68,21 +72,32 @@ final class Annotations {
     if (end < 0) {
       throw new IllegalArgumentException("the strides of '" + text + "' are not closed");
     }
-    var strides = sizes(text.substring(close + 2, end));
+    var strides = sizes(text, close + 2, end);
     return new Annotation(new TensorType(dtype, sizes, strides, MemorySpace.ANY), true);
   }
 
-  private ImmutableLongArray sizes(String text) {
-    if (text.isBlank()) {
+  /** {@return whether this is a plain number: {@code Sym(4*s77)}} */
+  static boolean isSymbolic(String text) {
+    return text.startsWith(SYMBOLIC) && text.endsWith(")");
+  }
+
+  /** {@return the expression in {@code Sym(…)}} */
+  static String expression(String text) {
+    return text.substring(SYMBOLIC.length(), text.length() - 1);
+  }
+
+  /** Sizes between two places of a text, with commas between them. */
+  private ImmutableLongArray sizes(String text, int from, int to) {
+    if (text.substring(from, to).isBlank()) {
       return ImmutableLongArray.of();
     }
     var sizes = ImmutableLongArray.builder();
-    int start = 0;
+    int start = from;
     int depth = 0;
-    for (int i = 0; i <= text.length(); i++) {
-      char c = i == text.length() ? ',' : text.charAt(i);
+    for (int i = from; i <= to; i++) {
+      char c = i == to ? ',' : text.charAt(i);
       depth += c == '(' ? 1 : c == ')' ? -1 : 0;
-      if (c == ',' && (depth == 0 || i == text.length())) {
+      if (i == to || (c == ',' && depth == 0)) {
         sizes.add(symbols.evaluate(text.substring(start, i).strip()));
         start = i + 1;
       }

@@ -23,7 +23,7 @@ sealed interface FxExpr {
   /** {@code of[index]} */
   record Index(FxExpr of, FxExpr index) implements FxExpr {}
 
-  /** Arithmetic on sizes. */
+  /** Arithmetic on sizes, or a comparison of them. */
   record Binary(String operator, FxExpr left, FxExpr right) implements FxExpr {}
 
   record Negative(FxExpr operand) implements FxExpr {}
@@ -31,6 +31,11 @@ sealed interface FxExpr {
   record Call(
       String target, ImmutableList<FxExpr> args, ImmutableMap<String, FxExpr> keywords, Span span)
       implements FxExpr {}
+
+  /** A dict, of which nothing is kept: no op that can be imported takes one. */
+  enum Dict implements FxExpr {
+    DICT
+  }
 
   /** {@code None} */
   enum None implements FxExpr {

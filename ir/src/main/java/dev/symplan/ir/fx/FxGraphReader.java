@@ -3,12 +3,11 @@ package dev.symplan.ir.fx;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
-import dev.symplan.ir.DType;
 import dev.symplan.ir.Graph;
 import dev.symplan.ir.GraphBuilder;
 import dev.symplan.ir.GraphBuilder.ResultSpec;
 import dev.symplan.ir.NoneType;
-import dev.symplan.ir.ScalarType;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
@@ -18,28 +17,33 @@ import dev.symplan.ir.fx.Annotations.Annotation;
 import dev.symplan.ir.op.ArgBinder;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpTypeException;
-import dev.symplan.ir.op.SchemaType;
 import java.util.ArrayList;
-import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
 /** Builds the graph of one {@link FxFunction}. */
 final class FxGraphReader {
+  static final String PRINT_HINT =
+      "print it with gm.print_readable(include_stride=True, include_device=True)";
+
+  private static final String OPS = "torch.ops.";
+  private static final String HIGHER_ORDER = "torch.ops.higher_order.";
+  private static final String ASSERT = "torch.ops.aten._assert_scalar";
+
   private final FxFunction function;
   private final OpTargets targets;
   private final Symbols symbols;
   private final Annotations annotations;
   private final DiagnosticSink sink;
   private final GraphBuilder builder;
+  private final FxScope scope;
   private final Getitems getitems;
-  private final Map<String, ImmutableList<Value>> results = new HashMap<>();
-  private final Map<String, ImmutableList<ImmutableList<Integer>>> resultPaths = new HashMap<>();
-  private final Map<String, Long> numbers = new HashMap<>();
-  private final Map<String, String> definedBy = new HashMap<>();
+  private final Set<String> reportedSymbols = new HashSet<>();
+  private boolean reportedStage;
 
   FxGraphReader(
       FxFunction function, String name, OpTargets targets, Symbols symbols, DiagnosticSink sink) {
@@ -49,6 +53,7 @@ final class FxGraphReader {
     this.annotations = new Annotations(symbols);
     this.sink = sink;
     this.builder = new GraphBuilder(name, function.span(), sink);
+    this.scope = new FxScope(sink);
     this.getitems = new Getitems(function.statements());
   }
 
@@ -59,14 +64,13 @@ final class FxGraphReader {
           DiagnosticCode.MISSING_ANNOTATION,
           function.span(),
           "the graph is printed without types",
-          "print it with gm.print_readable(include_stride=True, include_device=True)");
+          PRINT_HINT);
       return builder.build();
     }
     function.params().forEach(this::input);
+    warnOfMissingStrides();
     function.statements().forEach(this::statement);
-    for (var result : function.results()) {
-      output(result);
-    }
+    function.results().forEach(this::output);
     return builder.build();
   }
 
@@ -80,38 +84,85 @@ final class FxGraphReader {
   }
 
   private void input(FxFunction.Param param) {
-    if (param.annotation().startsWith("Sym(")) {
-      var symbol = param.annotation().substring(4, param.annotation().length() - 1);
-      definedBy.put(symbol, param.name());
-      size(symbol, param.span()).ifPresent(size -> numbers.put(param.name(), size));
-      builder.input(param.name(), ScalarType.INT, param.span());
-      return;
+    if (Annotations.isSymbolic(param.annotation())) {
+      symbolic(param.name(), param.annotation(), null, param.span());
     }
-    var annotation = annotation(param.annotation(), param.span());
-    builder.input(
-        param.name(), annotation.map(Annotation::type).orElse(NoneType.NONE), param.span());
+    var type = annotation(param.annotation(), param.span()).map(Annotation::type);
+    scope.defineInput(
+        param.name(), builder.input(param.name(), type.orElse(NoneType.NONE), param.span()));
+    if (type.isEmpty() && !param.annotation().isEmpty()) {
+      scope.defineBroken(param.name());
+    }
   }
 
-  private Optional<Long> size(String expression, Span span) {
+  private void warnOfMissingStrides() {
+    function.params().stream()
+        .filter(param -> hasOpenStrides(param.annotation()))
+        .findFirst()
+        .ifPresent(
+            param ->
+                sink.report(
+                    Diagnostic.warning(
+                        DiagnosticCode.MISSING_ANNOTATION,
+                        param.span(),
+                        "inputs are printed without strides; they are taken to be row-major",
+                        PRINT_HINT)));
+  }
+
+  private boolean hasOpenStrides(String text) {
+    if (text.isEmpty() || sink.hasErrors()) {
+      return false;
+    }
+    var annotation = annotations.read(text);
+    return annotation.type() instanceof TensorType tensor
+        && tensor.rank() > 1
+        && !annotation.stridesGiven();
+  }
+
+  /** Finds what a size is; the statement that computes it is no op of the graph. */
+  private void symbolic(String name, String annotation, @Nullable FxExpr computed, Span span) {
     try {
-      return Optional.of(symbols.evaluate(expression));
+      scope.defineConstant(name, symbols.constant(Annotations.expression(annotation)));
     } catch (Symbols.Unknown e) {
       unknownSize(e, span);
+      scope.defineBroken(name);
     } catch (IllegalArgumentException e) {
-      error(DiagnosticCode.SYNTAX, span, String.valueOf(e.getMessage()), "");
+      @Nullable Arg value = computed == null ? null : scope.constant(computed);
+      if (value != null) {
+        scope.defineConstant(name, value);
+      } else {
+        scope.defineUnknown(name, String.valueOf(e.getMessage()));
+      }
     }
-    return Optional.empty();
   }
 
   private void unknownSize(Symbols.Unknown unknown, Span span) {
-    @Nullable String input = definedBy.get(unknown.symbol());
+    var symbol = unknown.symbol();
+    if (!reportedSymbols.add(symbol)) {
+      return;
+    }
     error(
         DiagnosticCode.DYNAMIC_SIZE,
         span,
         "the size %s has no value%s"
-            .formatted(unknown.symbol(), input == null ? "" : "; input '" + input + "' brings it"),
+            .formatted(
+                symbol, bringer(symbol).map(name -> "; input '" + name + "' brings it").orElse("")),
         "give it: --dim %s=128, or a bound to plan with: --dim-max %s=4096"
-            .formatted(unknown.symbol(), unknown.symbol()));
+            .formatted(symbol, symbol));
+  }
+
+  /** {@return the input that is the size, or else the first that has it in its type} */
+  private Optional<String> bringer(String symbol) {
+    var exact = "Sym(" + symbol + ")";
+    return function.params().stream()
+        .filter(param -> param.annotation().equals(exact))
+        .findFirst()
+        .or(
+            () ->
+                function.params().stream()
+                    .filter(param -> Symbols.mentions(param.annotation(), symbol))
+                    .findFirst())
+        .map(FxFunction.Param::name);
   }
 
   private Optional<Annotation> annotation(String text, Span span) {
@@ -133,70 +184,141 @@ final class FxGraphReader {
   }
 
   private void statement(FxFunction.Statement statement) {
+    if (Annotations.isSymbolic(statement.annotation())) {
+      symbolic(statement.name(), statement.annotation(), statement.value(), statement.span());
+      return;
+    }
     switch (statement.value()) {
       case FxExpr.Call call -> call(statement, call);
-      case FxExpr.Index _ when getitems.isGetitem(statement.name()) -> getitem(statement);
-      case FxExpr.Name(String text) when text.startsWith("self.") ->
-          error(
-              DiagnosticCode.UNSUPPORTED,
-              statement.span(),
-              "'%s' is a constant or a subgraph of the module, which the text does not hold"
-                  .formatted(text),
-              "export the module with torch.export, or pass it as an input");
-      default ->
-          number(statement.value(), statement.span())
-              .ifPresent(number -> numbers.put(statement.name(), number));
-    }
-  }
-
-  private void getitem(FxFunction.Statement statement) {
-    var path = getitems.path(statement.name());
-    if (getitems.of(statement.name()).isEmpty()) {
-      @Nullable ImmutableList<ImmutableList<Integer>> paths = resultPaths.get(path.root());
-      int index = paths == null ? -1 : paths.indexOf(path.indices());
-      if (index >= 0 && results.get(path.root()) instanceof ImmutableList<Value> values) {
-        results.put(statement.name(), ImmutableList.of(values.get(index)));
-      } else if (!sink.hasErrors()) {
+      case FxExpr.Index _ when getitems.path(statement.name()).isPresent() -> getitem(statement);
+      case FxExpr.Name(String text) when text.startsWith("self.") -> {
         error(
-            DiagnosticCode.UNKNOWN_VALUE,
+            DiagnosticCode.UNSUPPORTED,
             statement.span(),
-            "'%s' has no result %s".formatted(path.root(), path.indices()),
-            "");
+            "'%s' is a constant or a subgraph of the module, which the text does not hold"
+                .formatted(text),
+            "make it an input of the graph, or compile without the higher-order op that calls it");
+        scope.defineBroken(statement.name());
+      }
+      default -> {
+        @Nullable Arg value = scope.constant(statement.value());
+        if (value != null) {
+          scope.defineConstant(statement.name(), value);
+        } else {
+          notAten(statement.name(), statement.span(), "this is no call of an operator");
+        }
       }
     }
   }
 
+  private void notAten(String name, Span span, String message) {
+    scope.defineBroken(name);
+    if (!reportedStage) {
+      reportedStage = true;
+      error(
+          DiagnosticCode.UNSUPPORTED,
+          span,
+          message,
+          "operators are called torch.ops.namespace.name.overload; if this graph is Dynamo's, take"
+              + " the one behind Inductor's passes: TORCH_LOGS=post_grad_graphs");
+    }
+  }
+
+  private void getitem(FxFunction.Statement statement) {
+    var path = getitems.path(statement.name()).orElseThrow();
+    FxScope.@Nullable Results of = scope.results(path.root());
+    int at = of == null ? -1 : of.paths().indexOf(path.indices());
+    if (of != null && at >= 0) {
+      var value = of.values().get(at);
+      scope.define(
+          statement.name(),
+          new FxScope.Results(ImmutableList.of(value), ImmutableList.of(ImmutableList.of()), false));
+    } else if (scope.isBroken(path.root())) {
+      scope.defineBroken(statement.name());
+    } else if (of == null || getitems.of(path.root()).containsKey(path.indices())) {
+      scope.defineBroken(statement.name());
+      error(
+          DiagnosticCode.UNKNOWN_VALUE,
+          statement.span(),
+          of == null && !scope.isValue(path.root())
+              ? "'%s' is not defined above".formatted(path.root())
+              : "'%s' has no result %s".formatted(path.root(), shown(path.indices())),
+          "");
+    } else {
+      scope.defineUnknown(statement.name(), "it is a list, which is taken apart below");
+    }
+  }
+
+  private static String shown(List<Integer> indices) {
+    var text = new StringBuilder();
+    indices.forEach(index -> text.append('[').append(index).append(']'));
+    return text.toString();
+  }
+
   private void call(FxFunction.Statement statement, FxExpr.Call call) {
-    if (!call.target().startsWith("torch.ops.")) {
+    var name = statement.name();
+    if (!call.target().startsWith(OPS)) {
+      notAten(name, call.span(), "'%s' is no operator".formatted(call.target()));
+      return;
+    }
+    if (call.target().startsWith(HIGHER_ORDER)) {
       error(
           DiagnosticCode.UNSUPPORTED,
           call.span(),
-          "'%s' is no operator".formatted(call.target()),
-          "operators are called torch.ops.namespace.name.overload");
+          "%s calls other graphs or kernels, which the text does not hold"
+              .formatted(call.target().substring(OPS.length())),
+          "compile without what makes it: control flow, flex attention, user-defined Triton"
+              + " kernels, activation checkpointing, regional compilation");
+      scope.defineBroken(name);
       return;
     }
+    if (call.target().startsWith(ASSERT) && isKnown(call)) {
+      return;
+    }
+    boolean whole = true;
     var args = new ArrayList<Arg>();
-    for (var arg : call.args()) {
-      args.add(arg(arg, call.span()));
+    for (var expr : call.args()) {
+      @Nullable Arg arg = scope.arg(expr, call.span());
+      whole &= arg != null;
+      args.add(arg == null ? Arg.None.NONE : arg);
     }
     var keywords = new TreeMap<String, Arg>();
-    call.keywords().forEach((key, value) -> keywords.put(key, arg(value, call.span())));
+    for (var entry : call.keywords().entrySet()) {
+      @Nullable Arg arg = scope.arg(entry.getValue(), call.span());
+      whole &= arg != null;
+      keywords.put(entry.getKey(), arg == null ? Arg.None.NONE : arg);
+    }
     var annotation = annotation(statement.annotation(), statement.span());
-    var known = targets.find(call.target());
-    OpDef def = known.orElseGet(() -> targets.opaque(call.target(), args, keywords, call.span()));
-    ImmutableList<Arg> bound;
+    if (!whole || (annotation.isEmpty() && !statement.annotation().isEmpty())) {
+      scope.defineBroken(name);
+      return;
+    }
+    OpDef def =
+        targets
+            .find(call.target())
+            .orElseGet(() -> targets.opaque(call.target(), args, keywords, call.span()));
     try {
-      bound = ArgBinder.bind(def.schema(), args, keywords);
+      build(statement, call, def, ArgBinder.bind(def.schema(), args, keywords), annotation);
     } catch (OpTypeException e) {
       error(DiagnosticCode.BAD_ARGUMENT, call.span(), String.valueOf(e.getMessage()), e.hint());
-      return;
+      scope.defineBroken(name);
     }
-    if (annotation.isPresent() && annotation.get().type() == ScalarType.INT) {
-      size(statement.annotation().substring(4, statement.annotation().length() - 1), call.span())
-          .ifPresent(number -> numbers.put(statement.name(), number));
-      return;
+  }
+
+  /** Conditions on sizes are known here; those that do not hold are the caller's mistake. */
+  private boolean isKnown(FxExpr.Call call) {
+    if (call.args().isEmpty()
+        || (call.args().getFirst() instanceof FxExpr.Name(String name) && scope.isValue(name))) {
+      return false;
     }
-    build(statement, call, def, bound, annotation);
+    if (scope.constant(call.args().getFirst()) instanceof Arg.Bool(boolean holds) && !holds) {
+      error(
+          DiagnosticCode.DYNAMIC_SIZE,
+          call.span(),
+          "the graph's own condition does not hold for the sizes given",
+          "see the message in the call, and choose other sizes: --dim, --dim-max");
+    }
+    return true;
   }
 
   private void build(
@@ -206,46 +328,31 @@ final class FxGraphReader {
       ImmutableList<Arg> bound,
       Optional<Annotation> annotation) {
     var items = getitems.of(statement.name());
-    boolean several = !items.isEmpty() || givesList(def);
-    var paths = new ArrayList<ImmutableList<Integer>>();
+    var layout = ResultLayout.of(def, bound, items, annotation.isPresent());
     var specs = new ArrayList<ResultSpec>();
-    if (several) {
-      collect(def, items, paths, specs, call.span());
-    } else {
-      paths.add(ImmutableList.of());
-      specs.add(spec(statement.name(), annotation, statement.span()));
-    }
-    var values = builder.op(def, bound, specs, statement.span(), statement.notes());
-    results.put(statement.name(), values);
-    for (int i = paths.size(); i < values.size(); i++) {
-      paths.add(ImmutableList.of(i));
-    }
-    resultPaths.put(statement.name(), ImmutableList.copyOf(paths));
-  }
-
-  private static boolean givesList(OpDef def) {
-    var declared = def.schema().results();
-    return declared.size() == 1 && declared.getFirst().type() instanceof SchemaType.ListOf;
-  }
-
-  /** One result for each that is taken out, and a nameless one for each between. */
-  private void collect(
-      OpDef def,
-      Map<ImmutableList<Integer>, Getitems.Item> items,
-      List<ImmutableList<Integer>> paths,
-      List<ResultSpec> specs,
-      Span span) {
-    for (var entry : items.entrySet()) {
-      var path = entry.getKey();
-      if (path.size() == 1) {
-        while (def.rule().isPresent() && specs.size() < path.getFirst()) {
-          paths.add(ImmutableList.of(specs.size()));
-          specs.add(new ResultSpec("", Optional.empty(), false, span));
-        }
+    for (var path : layout.paths()) {
+      Getitems.@Nullable Item item = items.get(path);
+      if (path.isEmpty()) {
+        specs.add(spec(statement.name(), annotation, statement.span()));
+      } else if (item == null) {
+        specs.add(new ResultSpec("", Optional.empty(), false, call.span()));
+      } else {
+        specs.add(spec(item.name(), annotation(item.annotation(), item.span()), item.span()));
       }
-      var item = entry.getValue();
-      paths.add(path);
-      specs.add(spec(item.name(), annotation(item.annotation(), item.span()), item.span()));
+    }
+    ImmutableList<Value> values =
+        builder.op(def, bound, specs, statement.span(), statement.notes());
+    boolean given = values.size() >= layout.paths().size();
+    if (given && (!values.isEmpty() || items.isEmpty())) {
+      scope.define(
+          statement.name(), new FxScope.Results(values, layout.paths(), layout.list()));
+    } else {
+      scope.defineBroken(statement.name());
+    }
+    for (var value : values) {
+      if (sink.hasErrors() && value.type() == NoneType.NONE && !value.name().isEmpty()) {
+        scope.defineBroken(value.name());
+      }
     }
   }
 
@@ -257,129 +364,17 @@ final class FxGraphReader {
         span);
   }
 
-  private Optional<Long> number(FxExpr expr, Span span) {
-    try {
-      return Optional.of(evaluate(expr));
-    } catch (IllegalArgumentException | ArithmeticException e) {
-      error(
-          DiagnosticCode.UNSUPPORTED,
-          span,
-          "not a size: " + e.getMessage(),
-          "statements are operator calls, results taken out by index, and arithmetic on sizes");
-      return Optional.empty();
-    }
-  }
-
-  private long evaluate(FxExpr expr) {
-    return switch (expr) {
-      case FxExpr.Int(long value) -> value;
-      case FxExpr.Negative(FxExpr operand) -> Math.negateExact(evaluate(operand));
-      case FxExpr.Binary(String operator, FxExpr left, FxExpr right) ->
-          Symbols.apply(operator, evaluate(left), evaluate(right));
-      case FxExpr.Name(String text) -> {
-        @Nullable Long number = numbers.get(text);
-        if (number == null) {
-          throw new IllegalArgumentException("'" + text + "' has no integer value");
-        }
-        yield number;
-      }
-      case FxExpr.Float _,
-          FxExpr.Str _,
-          FxExpr.Bool _,
-          FxExpr.Seq _,
-          FxExpr.Index _,
-          FxExpr.Call _,
-          FxExpr.None _ ->
-          throw new IllegalArgumentException("an expression of another kind");
-    };
-  }
-
-  private Arg arg(FxExpr expr, Span span) {
-    return switch (expr) {
-      case FxExpr.Int(long value) -> new Arg.Int(value);
-      case FxExpr.Float(double value) -> new Arg.Float(value);
-      case FxExpr.Str(String value) -> new Arg.Str(value);
-      case FxExpr.Bool(boolean value) -> new Arg.Bool(value);
-      case FxExpr.None _ -> Arg.None.NONE;
-      case FxExpr.Seq(ImmutableList<FxExpr> items) -> {
-        var list = ImmutableList.<Arg>builderWithExpectedSize(items.size());
-        items.forEach(item -> list.add(arg(item, span)));
-        yield new Arg.Seq(list.build());
-      }
-      case FxExpr.Name(String text) -> named(text, span);
-      case FxExpr.Call call when call.target().equals("device") -> device(call);
-      case FxExpr.Index(FxExpr.Name(String of), FxExpr.Int(long i)) -> element(of, i, span);
-      case FxExpr.Binary _, FxExpr.Negative _ ->
-          number(expr, span).<Arg>map(Arg.Int::new).orElse(Arg.None.NONE);
-      case FxExpr.Call _, FxExpr.Index _ -> {
-        error(DiagnosticCode.UNSUPPORTED, span, "a call stands inside a call", "");
-        yield Arg.None.NONE;
-      }
-    };
-  }
-
-  private Arg named(String text, Span span) {
-    if (text.startsWith("torch.")) {
-      var constant = text.substring("torch.".length());
-      return DType.ofTorchName(constant)
-          .<Arg>map(Arg.Dtype::new)
-          .orElseGet(() -> new Arg.Symbol(constant));
-    }
-    @Nullable Long number = numbers.get(text);
-    if (number != null) {
-      return new Arg.Int(number);
-    }
-    return value(text, span).<Arg>map(Arg.Ref::new).orElse(Arg.None.NONE);
-  }
-
-  private Optional<Value> value(String text, Span span) {
-    @Nullable ImmutableList<Value> values = results.get(text);
-    if (values != null && values.size() == 1) {
-      return Optional.of(values.getFirst());
-    }
-    var input = builder.find(text);
-    if (input.isEmpty() && !sink.hasErrors()) {
-      error(
-          DiagnosticCode.UNKNOWN_VALUE,
-          span,
-          values == null
-              ? "'%s' is not defined above".formatted(text)
-              : "'%s' stands for %d results".formatted(text, values.size()),
-          "");
-    }
-    return input;
-  }
-
-  private Arg element(String of, long index, Span span) {
-    @Nullable ImmutableList<Value> values = results.get(of);
-    if (values != null && index >= 0 && index < values.size()) {
-      return new Arg.Ref(values.get((int) index));
-    }
-    error(DiagnosticCode.UNKNOWN_VALUE, span, "'%s' has no result %d".formatted(of, index), "");
-    return Arg.None.NONE;
-  }
-
-  private static Arg device(FxExpr.Call call) {
-    var type =
-        call.keywords().get("type") instanceof FxExpr.Str(String t)
-            ? t
-            : !call.args().isEmpty() && call.args().getFirst() instanceof FxExpr.Str(String t)
-                ? t
-                : "cpu";
-    return new Arg.Device(
-        call.keywords().get("index") instanceof FxExpr.Int(long index) ? type + ":" + index : type);
-  }
-
   private void output(FxExpr result) {
-    var arg = arg(result, function.returnSpan());
+    @Nullable Arg arg = scope.arg(result, function.returnSpan());
     switch (arg) {
-      case Arg.Ref _, Arg.None _, Arg.Int _ -> builder.output(arg);
-      default ->
+      case null -> {}
+      case Arg.Ref _, Arg.None _, Arg.Int _, Arg.Float _, Arg.Bool _ -> builder.output(arg);
+      case Arg.Str _, Arg.Dtype _, Arg.Symbol _, Arg.Device _, Arg.Seq _ ->
           error(
               DiagnosticCode.UNSUPPORTED,
               function.returnSpan(),
-              "an output is neither a value nor None",
-              "");
+              "an output is neither a value, a number nor None",
+              "return tensors one by one, not in lists");
     }
   }
 }

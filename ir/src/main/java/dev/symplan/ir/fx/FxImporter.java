@@ -3,11 +3,8 @@ package dev.symplan.ir.fx;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSortedMap;
 import com.google.common.primitives.ImmutableIntArray;
-import dev.symplan.ir.Arg;
 import dev.symplan.ir.Graph;
 import dev.symplan.ir.Notes;
-import dev.symplan.ir.Op;
-import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.Program;
 import dev.symplan.ir.RankAgreement;
 import dev.symplan.ir.diag.CompileException;
@@ -41,14 +38,27 @@ public final class FxImporter {
   }
 
   /**
-   * {@return the program in one text, the same for all ranks}
+   * {@return the program in one text: one graph for all ranks, or in the log of several ranks, the
+   * graph of each}
    *
-   * @throws CompileException when the text is malformed or an op rejects its arguments
+   * @throws CompileException when the text is malformed, an op rejects its arguments, or ranks do
+   *     not agree on collectives
    */
   public static Program read(
       SourceFile file, ImportOptions options, Consumer<? super Diagnostic> warnings) {
     var importer = new FxImporter(options);
-    return importer.finish(importer.graphs(file, ImmutableIntArray.of()), warnings);
+    var listings = FxText.listings(file);
+    if (listings.size() == 1) {
+      return importer.program(
+          List.of(new OneText(listings.getFirst().file(), ImmutableIntArray.of())), warnings);
+    }
+    var ranks = new LinkedHashMap<Integer, SourceFile>();
+    listings.forEach(listing -> ranks.put(listing.rank().orElseThrow(), listing.file()));
+    int world = importer.worldOf(file, listings);
+    for (int rank = 0; rank < world; rank++) {
+      ranks.putIfAbsent(rank, listings.getFirst().file());
+    }
+    return importer.program(importer.distinct(ranks), warnings);
   }
 
   /**
@@ -65,107 +75,106 @@ public final class FxImporter {
       int ranks,
       ImportOptions options,
       Consumer<? super Diagnostic> warnings) {
-    var ranksOf = new LinkedHashMap<String, List<Integer>>();
-    var files = new LinkedHashMap<String, SourceFile>();
-    for (int rank = 0; rank < ranks; rank++) {
-      var file = ownTexts.getOrDefault(rank, common);
-      files.putIfAbsent(file.text(), file);
-      ranksOf.computeIfAbsent(file.text(), text -> new ArrayList<>()).add(rank);
-    }
     var importer = new FxImporter(options);
-    var graphs = new ArrayList<Graph>();
-    ranksOf.forEach(
-        (text, own) -> {
-          var all = files.size() == 1;
-          graphs.addAll(
-              importer.graphs(
-                  files.getOrDefault(text, common),
-                  all ? ImmutableIntArray.of() : ImmutableIntArray.copyOf(own)));
-        });
-    return importer.finish(graphs, warnings);
+    Map<SourceFile, ImmutableList<FxText.Listing>> listings = new LinkedHashMap<>();
+    var texts = new LinkedHashMap<Integer, SourceFile>();
+    for (int rank = 0; rank < ranks; rank++) {
+      int own = rank;
+      var file = ownTexts.getOrDefault(rank, common);
+      var found = listings.computeIfAbsent(file, FxText::listings);
+      texts.put(
+          rank,
+          found.stream()
+              .filter(listing -> listing.rank().orElse(own) == own)
+              .findFirst()
+              .orElse(found.getFirst())
+              .file());
+    }
+    return importer.program(importer.distinct(texts), warnings);
   }
 
-  private List<Graph> graphs(SourceFile file, ImmutableIntArray ranks) {
-    var functions = FxReader.read(FxText.python(file), sink);
-    sink.throwIfErrors();
-    if (functions.isEmpty()) {
+  /** A text and the ranks that run it; none for all. */
+  private record OneText(SourceFile file, ImmutableIntArray ranks) {}
+
+  private int worldOf(SourceFile file, List<FxText.Listing> listings) {
+    int named = listings.getLast().rank().orElseThrow() + 1;
+    if (options.ranks() > 0 && options.ranks() < named) {
       throw new CompileException(
           Diagnostic.error(
-              DiagnosticCode.SYNTAX,
+              DiagnosticCode.BAD_OPTION,
               Span.ofFile(file),
-              "there is no graph in the text: no def forward(…):",
-              "print it with gm.print_readable(include_stride=True, include_device=True), or run"
-                  + " with TORCH_LOGS=post_grad_graphs"));
+              "the log has graphs of rank %d, but there are %d ranks"
+                  .formatted(named - 1, options.ranks()),
+              "give --ranks %d".formatted(named)));
     }
-    var graphs = new ArrayList<Graph>();
-    for (int i = 0; i < functions.size(); i++) {
-      var name = functions.size() == 1 ? options.name() : options.name() + "_" + i;
-      graphs.add(new FxGraphReader(functions.get(i), name, targets, symbols, sink).read(ranks));
-    }
-    return graphs;
+    return Math.max(named, options.ranks());
   }
 
-  private Program finish(List<Graph> graphs, Consumer<? super Diagnostic> warnings) {
+  /** Ranks whose texts name other devices only share one. */
+  private List<OneText> distinct(Map<Integer, SourceFile> texts) {
+    Map<SourceFile, String> keys = new LinkedHashMap<>();
+    Map<String, SourceFile> files = new LinkedHashMap<>();
+    Map<String, List<Integer>> ranks = new LinkedHashMap<>();
+    texts.forEach(
+        (rank, file) -> {
+          var key = keys.computeIfAbsent(file, f -> FxText.withoutDevices(f.text()));
+          files.putIfAbsent(key, file);
+          ranks.computeIfAbsent(key, k -> new ArrayList<>()).add(rank);
+        });
+    var distinct = new ArrayList<OneText>();
+    files.forEach(
+        (key, file) ->
+            distinct.add(
+                new OneText(
+                    file,
+                    files.size() == 1
+                        ? ImmutableIntArray.of()
+                        : ImmutableIntArray.copyOf(ranks.getOrDefault(key, List.of())))));
+    return distinct;
+  }
+
+  private Program program(List<OneText> texts, Consumer<? super Diagnostic> warnings) {
+    var functions = new ArrayList<List<FxFunction>>();
+    for (var text : texts) {
+      functions.add(FxReader.read(text.file(), sink));
+    }
+    sink.throwIfErrors();
+    checkCounts(functions);
+    int count = functions.getFirst().size();
+    var graphs = new ArrayList<Graph>();
+    for (int i = 0; i < count; i++) {
+      var name = count == 1 ? options.name() : options.name() + "_" + i;
+      for (int text = 0; text < texts.size(); text++) {
+        var reader =
+            new FxGraphReader(functions.get(text).get(i), name, targets, symbols, sink);
+        graphs.add(reader.read(texts.get(text).ranks()));
+      }
+    }
     sink.throwIfErrors();
     targets.warn(sink);
+    var groups = UsedGroups.of(graphs, options, sink);
     var program =
-        new Program(groups(graphs), ImmutableList.of(), ImmutableList.copyOf(graphs), Notes.NONE);
+        new Program(groups, ImmutableList.of(), ImmutableList.copyOf(graphs), Notes.NONE);
     RankAgreement.check(program, sink);
     sink.throwIfErrors();
     sink.diagnostics().forEach(warnings);
     return program;
   }
 
-  /** The groups that are given, and for every other name that is used, all ranks. */
-  private ImmutableList<ProcessGroup> groups(List<Graph> graphs) {
-    Map<String, ProcessGroup> groups = new LinkedHashMap<>();
-    options.groups().forEach(group -> groups.put(group.name(), group));
-    var missing = new LinkedHashMap<String, Op>();
-    long implied = 0;
-    for (var graph : graphs) {
-      for (var op : graph.ops()) {
-        if (op.def().collective().isPresent()
-            && op.arg(op.def().collective().get().group()) instanceof Arg.Str(String name)
-            && !groups.containsKey(name)) {
-          missing.putIfAbsent(name, op);
-          if (op.def().schema().hasParam("group_size")
-              && op.arg("group_size") instanceof Arg.Int(long size)) {
-            implied = Math.max(implied, size);
-          }
-        }
+  private void checkCounts(List<List<FxFunction>> functions) {
+    var first = functions.getFirst();
+    for (var other : functions) {
+      if (other.size() != first.size()) {
+        sink.report(
+            new Diagnostic(
+                Diagnostic.Severity.ERROR,
+                DiagnosticCode.RANKS_DISAGREE,
+                other.getLast().span(),
+                "%d graphs here, but %d on other ranks".formatted(other.size(), first.size()),
+                "capture all ranks in one run of one program",
+                ImmutableList.of("the other rank's are at " + first.getFirst().span())));
+        sink.throwIfErrors();
       }
     }
-    int ranks = worldSize(graphs, implied);
-    missing.forEach(
-        (name, op) -> {
-          if (ranks == 0) {
-            sink.report(
-                Diagnostic.warning(
-                    DiagnosticCode.BAD_GROUP,
-                    op.span(),
-                    "nothing says how many ranks group '%s' has; taken for %d"
-                        .formatted(name, DEFAULT_RANKS),
-                    "give --ranks"));
-          }
-          groups.put(name, ProcessGroup.world(name, ranks == 0 ? DEFAULT_RANKS : ranks));
-        });
-    return ImmutableList.copyOf(groups.values());
-  }
-
-  /** The number of GPUs of the default target. */
-  private static final int DEFAULT_RANKS = 4;
-
-  private int worldSize(List<Graph> graphs, long implied) {
-    if (options.ranks() > 0) {
-      return options.ranks();
-    }
-    int own = 0;
-    for (var graph : graphs) {
-      own = Math.max(own, graph.ranks().stream().max().orElse(-1) + 1);
-    }
-    for (var group : options.groups()) {
-      own = Math.max(own, group.maxRank() + 1);
-    }
-    return Math.max(own, Math.toIntExact(Math.min(implied, 1 << 20)));
   }
 }

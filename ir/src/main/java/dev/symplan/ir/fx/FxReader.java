@@ -14,7 +14,9 @@ import dev.symplan.ir.text.StatementReader;
 import dev.symplan.ir.text.TokenPhrases;
 import dev.symplan.ir.text.TokenRoles;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import org.antlr.v4.runtime.CharStreams;
 import org.antlr.v4.runtime.ParserRuleContext;
@@ -27,6 +29,7 @@ final class FxReader {
       TokenRoles.builder(FxTextLexer.VOCABULARY, FxTextLexer.NEWLINE, FxTextLexer.COMMENT)
           .brackets(FxTextLexer.LPAREN, FxTextLexer.RPAREN)
           .brackets(FxTextLexer.LBRACKET, FxTextLexer.RBRACKET)
+          .brackets(FxTextLexer.LBRACE, FxTextLexer.RBRACE)
           .invalid(FxTextLexer.UNCLOSED_STRING)
           .invalid(FxTextLexer.UNKNOWN)
           .build();
@@ -47,9 +50,13 @@ final class FxReader {
               FxTextParser.RULE_primary, "a value"),
           ImmutableMap.of(FxTextParser.RULE_call, "an argument"));
 
+  /** Of the only integer that fits 64 bits with a minus sign but not without. */
+  private static final String SMALLEST_DIGITS = Long.toString(Long.MIN_VALUE).substring(1);
+
   private final DiagnosticSink sink;
   private final StatementReader statements;
   private final StatementParser<FxTextParser> parser;
+  private final Map<String, String> comments = new HashMap<>();
 
   private FxReader(SourceFile file, DiagnosticSink sink) {
     this.sink = sink;
@@ -59,7 +66,7 @@ final class FxReader {
         new StatementParser<>(new FxTextParser(statements.tokens()), statements, PHRASES, sink);
   }
 
-  /** {@return the graphs in a text, whose head lines {@link FxText} has blanked} */
+  /** {@return the graphs in a text that holds nothing else} */
   static List<FxFunction> read(SourceFile file, DiagnosticSink sink) {
     return new FxReader(file, sink).functions();
   }
@@ -69,15 +76,16 @@ final class FxReader {
     FxTextParser.@Nullable ForwardContext head = null;
     var span = Span.NONE;
     var body = ImmutableList.<FxFunction.Statement>builder();
+    boolean first = true;
     while (statements.next()) {
-      var first = statements.tokens().get(0);
-      switch (first.getType()) {
+      switch (statements.tokens().get(0).getType()) {
         case FxTextLexer.DEF -> {
           if (head != null) {
             noReturn(span);
           }
           span = statements.span();
           body = ImmutableList.builder();
+          first = true;
           head = parser.parse(FxTextParser::forward).orElse(null);
         }
         case FxTextLexer.RETURN -> {
@@ -89,7 +97,13 @@ final class FxReader {
           }
           head = null;
         }
-        default -> statement(head != null, statements.notes()).ifPresent(body::add);
+        default -> {
+          // Behind a head that is wrong, which is said already, nothing can be understood.
+          if (head != null) {
+            statement(first).ifPresent(body::add);
+            first = false;
+          }
+        }
       }
     }
     if (head != null) {
@@ -107,24 +121,8 @@ final class FxReader {
             "is the text complete?"));
   }
 
-  private Optional<FxFunction.Statement> statement(boolean inside, Notes notes) {
-    if (!inside) {
-      if (!sink.hasErrors()) {
-        sink.report(
-            Diagnostic.error(
-                DiagnosticCode.SYNTAX,
-                statements.span(),
-                "expected def forward(…): before the statements",
-                "print the graph with GraphModule.print_readable(include_stride=True)"));
-      }
-      return Optional.empty();
-    }
-    var tokens = statements.tokens();
-    boolean dropped =
-        tokens.size() >= 4
-            && tokens.get(tokens.size() - 2).getType() == FxTextLexer.NONE
-            && isDropList();
-    if (dropped) {
+  private Optional<FxFunction.Statement> statement(boolean first) {
+    if (isDropList()) {
       return Optional.empty();
     }
     return parser
@@ -136,12 +134,34 @@ final class FxReader {
                     unquoted(context.annotation),
                     expr(context.value),
                     statements.span(context.start, context.value.stop),
-                    notes));
+                    notes(first)));
+  }
+
+  /** The comments above a statement, apart from the statement before it. */
+  private Notes notes(boolean first) {
+    var given = statements.notes();
+    var before = ImmutableList.<String>builder();
+    boolean any = false;
+    for (var line : given.before()) {
+      if (!line.isEmpty()) {
+        if (!any && !first) {
+          before.add("");
+        }
+        any = true;
+        before.add(comments.computeIfAbsent(line, same -> same));
+      }
+    }
+    return any || !given.after().isEmpty()
+        ? new Notes(before.build(), given.after())
+        : Notes.NONE;
   }
 
   /** {@code a = b = None}: nothing but names that are no longer used. */
   private boolean isDropList() {
     var tokens = statements.tokens();
+    if (tokens.size() < 4 || tokens.get(tokens.size() - 2).getType() != FxTextLexer.NONE) {
+      return false;
+    }
     for (int i = 0; i < tokens.size() - 2; i++) {
       int wanted = i % 2 == 0 ? FxTextLexer.NAME : FxTextLexer.EQUALS;
       if (tokens.get(i).getType() != wanted) {
@@ -194,17 +214,26 @@ final class FxReader {
       return unary(context.operands.getFirst());
     }
     var operands = new ArrayList<FxExpr>();
-    context.operands.forEach(operand -> operands.add(unary(operand)));
     var operators = new ArrayList<String>();
     context.operators.forEach(operator -> operators.add(operator.getText()));
-    // Power binds to the right; the others to the left, products before sums.
+    for (int i = 0; i < context.operands.size(); i++) {
+      var operand = context.operands.get(i);
+      boolean power = i < operators.size() && operators.get(i).equals("**");
+      operands.add(power ? primary(operand.operand) : unary(operand));
+    }
+    // Power binds to the right, and tighter than a minus in front of it; the others bind to the
+    // left, products before sums before comparisons.
     for (int i = operators.size() - 1; i >= 0; i--) {
       if (operators.get(i).equals("**")) {
         join(operands, operators, i);
+        if (context.operands.get(i).minus != null) {
+          operands.set(i, new FxExpr.Negative(operands.get(i)));
+        }
       }
     }
     joinAll(operands, operators, List.of("*", "/", "//", "%"));
     joinAll(operands, operators, List.of("+", "-"));
+    joinAll(operands, operators, List.of("<", "<=", ">", ">=", "==", "!="));
     return operands.getFirst();
   }
 
@@ -225,10 +254,17 @@ final class FxReader {
   }
 
   private FxExpr unary(FxTextParser.UnaryContext context) {
-    var operand = primary(context.operand);
     if (context.minus == null) {
-      return operand;
+      return primary(context.operand);
     }
+    @Nullable Token token = context.operand.token;
+    if (token != null
+        && token.getType() == FxTextLexer.INT
+        && token.getText().equals(SMALLEST_DIGITS)
+        && context.operand.indices.isEmpty()) {
+      return new FxExpr.Int(Long.MIN_VALUE);
+    }
+    var operand = primary(context.operand);
     return switch (operand) {
       case FxExpr.Int(long value) -> new FxExpr.Int(-value);
       case FxExpr.Float(double value) -> new FxExpr.Float(-value);
@@ -244,6 +280,8 @@ final class FxReader {
       value = name(context.name.getText());
     } else if (context.token != null) {
       value = literal(context.token);
+    } else if (context.dict() != null) {
+      value = FxExpr.Dict.DICT;
     } else if (context.paren != null && context.items.size() == 1 && context.commas.isEmpty()) {
       value = expr(context.items.getFirst());
     } else {

@@ -1,6 +1,7 @@
 package dev.symplan.ir.fx;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSet;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
@@ -16,6 +17,7 @@ import dev.symplan.ir.op.SchemaResult;
 import dev.symplan.ir.op.SchemaType;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -28,6 +30,9 @@ import org.jspecify.annotations.Nullable;
  */
 final class OpTargets {
   private static final String PREFIX = "torch.ops.";
+
+  private static final ImmutableSet<SchemaType> NUMBERS =
+      ImmutableSet.of(SchemaType.Base.INT, SchemaType.Base.FLOAT, SchemaType.Base.BOOL);
 
   private static final class Unknown {
     private final Span first;
@@ -69,7 +74,11 @@ final class OpTargets {
     unknown.computeIfAbsent(target, t -> new Unknown(span)).uses++;
     var params = ImmutableList.<Param>builder();
     for (int i = 0; i < args.size(); i++) {
-      params.add(param("arg" + i, args.get(i), false));
+      var name = "arg" + i;
+      while (keywords.containsKey(name)) {
+        name += "_";
+      }
+      params.add(param(name, args.get(i), false));
     }
     keywords.forEach((key, arg) -> params.add(param(key, arg, true)));
     return OpDef.opaque(
@@ -97,9 +106,28 @@ final class OpTargets {
       case Arg.Device _ -> SchemaType.Base.DEVICE;
       case Arg.None _ -> new SchemaType.OptionalOf(SchemaType.Base.TENSOR);
       case Arg.Seq(ImmutableList<Arg> items) ->
-          new SchemaType.ListOf(
-              items.isEmpty() ? SchemaType.Base.INT : type(items.getFirst()), OptionalInt.empty());
+          new SchemaType.ListOf(elementType(items), OptionalInt.empty());
     };
+  }
+
+  /** A type that all items of a list have. */
+  private static SchemaType elementType(List<Arg> items) {
+    var types = new LinkedHashSet<SchemaType>();
+    boolean optional = false;
+    for (var item : items) {
+      if (item instanceof Arg.None) {
+        optional = true;
+      } else {
+        types.add(type(item));
+      }
+    }
+    var element =
+        switch (types.size()) {
+          case 0 -> optional ? SchemaType.Base.TENSOR : SchemaType.Base.INT;
+          case 1 -> types.getFirst();
+          default -> NUMBERS.containsAll(types) ? SchemaType.Base.NUMBER : SchemaType.Base.ANY;
+        };
+    return optional ? new SchemaType.OptionalOf(element) : element;
   }
 
   /** Warns of each op that is not known, once. */

@@ -1,11 +1,15 @@
 package dev.symplan.ir.fx;
 
+import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.Arg;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Values of symbolic sizes, and sizes computed from them: integers, symbols, {@code + - * // % **},
- * parentheses, {@code Max(…)}, {@code Min(…)} and {@code FloorDiv(…)}, as sympy prints them.
+ * Values of symbolic sizes, and what is computed from them, as sympy prints it: integers, symbols,
+ * {@code + - * / // % **}, parentheses, {@code Max}, {@code Min}, {@code Mod}, {@code FloorDiv}, and
+ * comparisons of such expressions.
  */
 final class Symbols {
 
@@ -27,6 +31,13 @@ final class Symbols {
 
   /** Deepest nesting of an expression of sizes. */
   private static final int MAX_DEPTH = 100;
+
+  private static final ImmutableList<String> COMPARISONS =
+      ImmutableList.of("Lt", "Le", "Gt", "Ge", "Eq", "Ne");
+
+  /** The longer ones first: {@code <} begins {@code <=}. */
+  private static final ImmutableList<String> SIGNS =
+      ImmutableList.of("<=", ">=", "==", "!=", "<", ">");
 
   private final ImmutableMap<String, Long> values;
   private final ImmutableMap<String, Long> bounds;
@@ -50,6 +61,22 @@ final class Symbols {
     if (digits) {
       return Long.parseLong(text);
     }
+    if (constant(text) instanceof Arg.Int(long value)) {
+      return value;
+    }
+    throw new IllegalArgumentException("no size is written '" + text + "'");
+  }
+
+  /**
+   * {@return the value of an expression, an integer, or of a comparison}
+   *
+   * @throws Unknown when a symbol in it has no value
+   * @throws IllegalArgumentException when it is malformed or overflows
+   */
+  Arg constant(String text) {
+    if (text.equals("True") || text.equals("False")) {
+      return new Arg.Bool(text.equals("True"));
+    }
     try {
       return new Reader(text).all();
     } catch (ArithmeticException e) {
@@ -57,16 +84,53 @@ final class Symbols {
     }
   }
 
+  /** {@return the value of {@code a < b} and the like; absent where the operator is no comparison} */
+  static Optional<Boolean> compare(String operator, long a, long b) {
+    return switch (operator) {
+      case "<", "Lt" -> Optional.of(a < b);
+      case "<=", "Le" -> Optional.of(a <= b);
+      case ">", "Gt" -> Optional.of(a > b);
+      case ">=", "Ge" -> Optional.of(a >= b);
+      case "==", "Eq" -> Optional.of(a == b);
+      case "!=", "Ne" -> Optional.of(a != b);
+      default -> Optional.empty();
+    };
+  }
+
   static long apply(String operator, long a, long b) {
     return switch (operator) {
       case "+" -> Math.addExact(a, b);
       case "-" -> Math.subtractExact(a, b);
       case "*" -> Math.multiplyExact(a, b);
+      case "/" -> exactQuotient(a, b);
       case "//" -> Math.floorDiv(a, b);
       case "%" -> Math.floorMod(a, b);
       case "**" -> power(a, b);
       default -> throw new IllegalArgumentException("sizes have no operator " + operator);
     };
+  }
+
+  /** {@return whether an expression has the symbol in it} */
+  static boolean mentions(String text, String symbol) {
+    for (int at = text.indexOf(symbol); at >= 0; at = text.indexOf(symbol, at + 1)) {
+      int end = at + symbol.length();
+      if ((at == 0 || !isWord(text.charAt(at - 1)))
+          && (end == text.length() || !isWord(text.charAt(end)))) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  private static boolean isWord(char c) {
+    return c == '_' || (c < 128 && Character.isLetterOrDigit(c));
+  }
+
+  private static long exactQuotient(long a, long b) {
+    if (b == 0 || a % b != 0) {
+      throw new ArithmeticException("%d / %d is no integer".formatted(a, b));
+    }
+    return a / b;
   }
 
   private static long power(long base, long exponent) {
@@ -101,8 +165,28 @@ final class Symbols {
       this.text = text;
     }
 
-    long all() {
-      long value = sum();
+    Arg all() {
+      for (var name : COMPARISONS) {
+        if (text.startsWith(name + "(")) {
+          at = name.length() + 1;
+          long left = sum();
+          expect(",");
+          long right = sum();
+          expect(")");
+          return end(new Arg.Bool(compare(name, left, right).orElseThrow()));
+        }
+      }
+      long left = sum();
+      for (var sign : SIGNS) {
+        if (take(sign)) {
+          return end(new Arg.Bool(compare(sign, left, sum()).orElseThrow()));
+        }
+      }
+      return end(new Arg.Int(left));
+    }
+
+    private Arg end(Arg value) {
+      skip();
       if (at < text.length()) {
         throw wrong();
       }
@@ -153,6 +237,8 @@ final class Symbols {
           value = apply("*", value, power());
         } else if (take("//")) {
           value = apply("//", value, power());
+        } else if (take("/")) {
+          value = apply("/", value, power());
         } else if (take("%")) {
           value = apply("%", value, power());
         } else {
@@ -161,23 +247,21 @@ final class Symbols {
       }
     }
 
+    /** A minus in front of a power is that of the result: {@code -s77**2} is not positive. */
     private long power() {
+      boolean negative = false;
+      while (take("-")) {
+        negative = !negative;
+      }
       long base = atom();
-      return take("**") ? apply("**", base, atom()) : base;
+      long value = take("**") ? apply("**", base, atom()) : base;
+      return negative ? Math.negateExact(value) : value;
     }
 
     private long atom() {
       if (take("(")) {
         long value = sum();
         expect(")");
-        return value;
-      }
-      if (take("-")) {
-        if (++depth > MAX_DEPTH) {
-          throw wrong();
-        }
-        long value = Math.negateExact(atom());
-        depth--;
         return value;
       }
       skip();
@@ -201,17 +285,23 @@ final class Symbols {
 
     private long function(String name) {
       long value = sum();
-      while (take(",")) {
+      if (name.equals("Identity")) {
+        expect(")");
+        return value;
+      }
+      expect(",");
+      do {
         long other = sum();
         value =
             switch (name) {
               case "Max" -> Math.max(value, other);
               case "Min" -> Math.min(value, other);
               case "FloorDiv" -> apply("//", value, other);
+              case "CleanDiv", "IntTrueDiv" -> apply("/", value, other);
               case "Mod", "PythonMod" -> apply("%", value, other);
               default -> throw wrong();
             };
-      }
+      } while (take(","));
       expect(")");
       return value;
     }
@@ -220,10 +310,6 @@ final class Symbols {
       if (!take(sign)) {
         throw wrong();
       }
-    }
-
-    private static boolean isWord(char c) {
-      return c == '_' || (c < 128 && Character.isLetterOrDigit(c));
     }
   }
 }

@@ -1,0 +1,143 @@
+package dev.symplan.ir.fx;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.Graph;
+import dev.symplan.ir.Op;
+import dev.symplan.ir.ProcessGroup;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.DiagnosticSink;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalLong;
+import java.util.TreeSet;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The process groups of imported graphs, of which the text has the names only.
+ *
+ * <p>A group that is not given is made of the ranks whose graph uses it: all ranks, where there is
+ * one graph for all. That is how PyTorch names groups: each name is one group, and every member
+ * calls every collective of it.
+ */
+final class UsedGroups {
+  /** The number of GPUs of the default target. */
+  private static final int DEFAULT_RANKS = 4;
+
+  private static final int MAX_RANKS = 1 << 20;
+
+  /** A group that is not given. */
+  private static final class Use {
+    private final Op first;
+    private final TreeSet<Integer> ranks = new TreeSet<>();
+    private boolean allRanks;
+    private long size;
+    private @Nullable Op sized;
+
+    Use(Op first) {
+      this.first = first;
+    }
+  }
+
+  private final ImportOptions options;
+  private final DiagnosticSink sink;
+  private final Map<String, Use> uses = new LinkedHashMap<>();
+  private final Map<String, ProcessGroup> groups = new LinkedHashMap<>();
+
+  private UsedGroups(ImportOptions options, DiagnosticSink sink) {
+    this.options = options;
+    this.sink = sink;
+  }
+
+  /** {@return the groups given, and those that the graphs use besides} */
+  static ImmutableList<ProcessGroup> of(
+      List<Graph> graphs, ImportOptions options, DiagnosticSink sink) {
+    var used = new UsedGroups(options, sink);
+    options.groups().forEach(group -> used.groups.put(group.name(), group));
+    graphs.forEach(used::collect);
+    int world = used.worldSize(graphs);
+    used.uses.forEach((name, use) -> used.add(name, use, world));
+    return ImmutableList.copyOf(used.groups.values());
+  }
+
+  private void collect(Graph graph) {
+    for (var op : graph.ops()) {
+      if (op.def().collective().isPresent()
+          && op.arg(op.def().collective().get().group()) instanceof Arg.Str(String name)
+          && !groups.containsKey(name)) {
+        var use = uses.computeIfAbsent(name, n -> new Use(op));
+        graph.ranks().forEach(use.ranks::add);
+        use.allRanks |= graph.ranks().isEmpty();
+        var size = sizeIn(op);
+        if (size.isPresent() && use.sized == null) {
+          use.size = size.getAsLong();
+          use.sized = op;
+        }
+      }
+    }
+  }
+
+  private static OptionalLong sizeIn(Op op) {
+    var schema = op.def().schema();
+    if (schema.hasParam("group_size") && op.arg("group_size") instanceof Arg.Int(long size)) {
+      return OptionalLong.of(size);
+    }
+    return schema.hasParam("input_split_sizes")
+            && op.arg("input_split_sizes") instanceof Arg.Seq(ImmutableList<Arg> splits)
+            && !splits.isEmpty()
+        ? OptionalLong.of(splits.size())
+        : OptionalLong.empty();
+  }
+
+  /** {@return the number of ranks, or 0 where nothing says} */
+  private int worldSize(List<Graph> graphs) {
+    if (options.ranks() > 0) {
+      return options.ranks();
+    }
+    long size = 0;
+    for (var graph : graphs) {
+      size = Math.max(size, graph.ranks().stream().max().orElse(-1) + 1);
+    }
+    for (var group : options.groups()) {
+      size = Math.max(size, group.maxRank() + 1);
+    }
+    for (var use : uses.values()) {
+      size = Math.max(size, use.size);
+    }
+    return (int) Math.min(size, MAX_RANKS);
+  }
+
+  private void add(String name, Use use, int world) {
+    if (use.allRanks && world == 0) {
+      sink.report(
+          Diagnostic.warning(
+              DiagnosticCode.BAD_GROUP,
+              use.first.span(),
+              "nothing says how many ranks group '%s' has; taken for %d"
+                  .formatted(name, DEFAULT_RANKS),
+              "give --ranks"));
+      groups.put(name, ProcessGroup.world(name, DEFAULT_RANKS));
+      return;
+    }
+    var group =
+        use.allRanks
+            ? ProcessGroup.world(name, world)
+            : new ProcessGroup(name, ImmutableList.of(ImmutableIntArray.copyOf(use.ranks)));
+    @Nullable Op sized = use.sized;
+    if (sized != null && use.size != group.size()) {
+      sink.report(
+          Diagnostic.error(
+              DiagnosticCode.BAD_GROUP,
+              sized.span(),
+              "group '%s' has %d ranks here, but %d ranks use it"
+                  .formatted(name, use.size, group.size()),
+              use.size > group.size() && use.allRanks
+                  ? "give --ranks %d".formatted(use.size)
+                  : "say which ranks it has, in groups.json: {\"%s\": [0, 1]}".formatted(name)));
+    }
+    groups.put(name, group);
+  }
+}
