@@ -207,9 +207,8 @@ class MemoryRulesTest {
     assertThat(first(plan, Rule.RACE).message())
         .isEqualTo(
             "_c10d_functional::all_reduce → r begins without a barrier, so peers may be at b from"
-                + " step 1 (_c10d_functional::all_reduce → q) on, but step 2 (aten::mm → b) uses its"
-                + " memory at "
-                + "symm+0x"
+                + " step 1 (_c10d_functional::all_reduce → q) on, but step 2 (aten::mm → b) uses"
+                + " its memory at symm+0x"
                 + Long.toHexString(edits.rank(0).buffers().get(edits.buffer(0, "b")).offset()));
   }
 }

@@ -45,7 +45,10 @@ final class PlanEdits {
       }
     }
     throw new IllegalArgumentException(
-        "no buffer " + name + " but " + ranks.get(rank).buffers().stream().map(Buffer::name).toList());
+        "no buffer "
+            + name
+            + " but "
+            + ranks.get(rank).buffers().stream().map(Buffer::name).toList());
   }
 
   Value value(int rank, String name) {
@@ -172,7 +175,12 @@ final class PlanEdits {
   }
 
   private static CollectivePlan with(
-      CollectivePlan c, String group, Variant variant, Stream stream, boolean before, boolean after) {
+      CollectivePlan c,
+      String group,
+      Variant variant,
+      Stream stream,
+      boolean before,
+      boolean after) {
     return new CollectivePlan(
         c.op(),
         c.kind(),

@@ -88,8 +88,7 @@ class PlanMutationTest {
             table.append(
                 "%-16s  %6d  %6d  %8d  %8d\n"
                     .formatted(kind, c.unsafe, c.missed, c.equivalent, c.equivalentAccepted)));
-    table.append(
-        "%d of %d unsafe ones rejected".formatted(unsafe - missed.size(), unsafe));
+    table.append("%d of %d unsafe ones rejected".formatted(unsafe - missed.size(), unsafe));
     System.out.println(table);
   }
 }

@@ -65,7 +65,9 @@ final class PlanMutator {
     this.rank = plan.rankPlans().get(index);
   }
 
-  /** {@return the plan changed; empty where it has nothing of this kind, or the change is no plan} */
+  /**
+   * {@return the plan changed; empty where it has nothing of this kind, or the change is no plan}
+   */
   static Optional<Plan> mutate(Plan plan, Kind kind, Random random) {
     try {
       return new PlanMutator(plan, random).apply(kind).map(PlanMutator::withDigest);
@@ -165,7 +167,8 @@ final class PlanMutator {
   }
 
   private Buffer moved(Buffer b) {
-    long unit = b.arena().isExternal() ? 1 : new long[] {128, 128, 128, 64, 16, 4}[random.nextInt(6)];
+    long unit =
+        b.arena().isExternal() ? 1 : new long[] {128, 128, 128, 64, 16, 4}[random.nextInt(6)];
     return at(b, b.offset() + unit * (random.nextInt(9) - 4));
   }
 
@@ -182,8 +185,7 @@ final class PlanMutator {
 
   private Buffer resized(Buffer b) {
     long bytes = b.bytes() + 4L * (random.nextInt(41) - 20);
-    return new Buffer(
-        b.name(), b.arena(), b.symmetric(), b.offset(), bytes, b.first(), b.last());
+    return new Buffer(b.name(), b.arena(), b.symmetric(), b.offset(), bytes, b.first(), b.last());
   }
 
   private Buffer relived(Buffer b) {

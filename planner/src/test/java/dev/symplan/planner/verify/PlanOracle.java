@@ -18,9 +18,9 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * Says whether a plan is unsafe by carrying it out, with the work of side streams done as early, or as
- * late, as the steps allow. What an op finds must be what it finds when every tensor has memory of its
- * own; and the ranks must run the same collectives on memory that peers can reach.
+ * Says whether a plan is unsafe by carrying it out, with the work of side streams done as early, or
+ * as late, as the steps allow. What an op finds must be what it finds when every tensor has memory
+ * of its own; and the ranks must run the same collectives on memory that peers can reach.
  */
 final class PlanOracle {
   private final Plan reference;

@@ -10,8 +10,10 @@ import static dev.symplan.planner.verify.VerifierFixtures.first;
 import static dev.symplan.planner.verify.VerifierFixtures.rules;
 import static dev.symplan.planner.verify.VerifierFixtures.variants;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.diag.CompileException;
 import dev.symplan.planner.Arena;
 import dev.symplan.planner.ArgDecision;
 import dev.symplan.planner.ArgDecision.Realization;
@@ -51,8 +53,7 @@ class PlanVerifierTest {
 
   @Test
   void unknownGroup() {
-    var plan =
-        PlanEdits.of(compile(CHAIN)).collective(0, c -> PlanEdits.group(c, "dp")).plan();
+    var plan = PlanEdits.of(compile(CHAIN)).collective(0, c -> PlanEdits.group(c, "dp")).plan();
     assertThat(first(plan, Rule.STRUCTURE).message()).contains("group 'dp', which is not there");
   }
 
@@ -83,8 +84,7 @@ class PlanVerifierTest {
   void repeatedStep() {
     var plan = PlanEdits.of(compile(CHAIN)).steps(s -> s.add(1, s.getFirst())).plan();
     assertThat(first(plan, Rule.ORDER).message())
-        .isEqualTo(
-            "step 1 (aten::relu → a) carries out again what step 0 (aten::relu → a) did");
+        .isEqualTo("step 1 (aten::relu → a) carries out again what step 0 (aten::relu → a) did");
   }
 
   @Test
@@ -96,8 +96,7 @@ class PlanVerifierTest {
 
   @Test
   void readBeforeTheJoin() {
-    var plan =
-        PlanEdits.of(compile(ASYNC)).steps(s -> Collections.swap(s, 5, 6)).restated();
+    var plan = PlanEdits.of(compile(ASYNC)).steps(s -> Collections.swap(s, 5, 6)).restated();
     assertThat(first(plan, Rule.ORDER).message())
         .isEqualTo(
             "step 5 (aten::mm → d) reads o, which step 1 (start _c10d_functional::all_reduce → r)"
@@ -176,8 +175,8 @@ class PlanVerifierTest {
     var plan = PlanEdits.of(compile(ASYNC)).buffer("p", b -> lives(b, 0, 1)).plan();
     assertThat(first(plan, Rule.LIFETIME).message())
         .isEqualTo(
-            "the buffer p is said to live from step 0 to 1, but is used from step 0 (aten::relu → p)"
-                + " to step 6 (aten::mm → d)");
+            "the buffer p is said to live from step 0 to 1, but is used from step 0 (aten::relu →"
+                + " p) to step 6 (aten::mm → d)");
   }
 
   @Test
@@ -200,9 +199,7 @@ class PlanVerifierTest {
         PlanEdits.of(compile(CHAIN))
             .buffer(
                 "b",
-                b ->
-                    new Buffer(
-                        "c", b.arena(), false, b.offset(), b.bytes(), b.first(), b.last()))
+                b -> new Buffer("c", b.arena(), false, b.offset(), b.bytes(), b.first(), b.last()))
             .plan();
     assertThat(first(plan, Rule.LIFETIME).message())
         .isEqualTo("the buffer c is first written as b");
@@ -219,9 +216,7 @@ class PlanVerifierTest {
   @Test
   void operandOutsideSymmetricMemory() {
     var plan =
-        PlanEdits.of(compile(CHAIN))
-            .buffer("d", b -> at(b, Arena.LOCAL, false, 16384))
-            .restated();
+        PlanEdits.of(compile(CHAIN)).buffer("d", b -> at(b, Arena.LOCAL, false, 16384)).restated();
     assertThat(first(plan, Rule.REALIZATION).message())
         .isEqualTo(
             "collective 0 (_c10d_functional::all_reduce → r) reads d of every rank as one_shot, but"
@@ -258,8 +253,7 @@ class PlanVerifierTest {
 
   @Test
   void anotherCollectiveThanTheGraphs() {
-    var plan =
-        PlanEdits.of(compile(CHAIN)).collective(0, c -> PlanEdits.group(c, "pairs")).plan();
+    var plan = PlanEdits.of(compile(CHAIN)).collective(0, c -> PlanEdits.group(c, "pairs")).plan();
     assertThat(first(plan, Rule.REALIZATION).message())
         .endsWith("has group pairs in the plan, but tp in the graph");
     plan =
@@ -270,8 +264,7 @@ class PlanVerifierTest {
         .endsWith("has reduction max in the plan, but sum in the graph");
     plan =
         PlanEdits.of(compile(CHAIN))
-            .collective(
-                0, c -> remade(c, "sum", c.results(), c.verdicts(), c.args(), false))
+            .collective(0, c -> remade(c, "sum", c.results(), c.verdicts(), c.args(), false))
             .plan();
     assertThat(first(plan, Rule.REALIZATION).message()).contains("has operands [");
   }
@@ -370,14 +363,14 @@ class PlanVerifierTest {
         .anyMatch(
             v ->
                 v.rule() == Rule.AGREEMENT
-                    && v.message().contains("(_c10d_functional::all_reduce → r) has operand offset"));
+                    && v.message()
+                        .contains("(_c10d_functional::all_reduce → r) has operand offset"));
   }
 
   @Test
   void ranksWithOtherBarriers() {
     var base = compile(RANKS, variants("all_reduce", Variant.NCCL));
-    var plan =
-        PlanEdits.of(base).collective(1, 0, c -> PlanEdits.barriers(c, false, true)).plan();
+    var plan = PlanEdits.of(base).collective(1, 0, c -> PlanEdits.barriers(c, false, true)).plan();
     assertThat(first(plan, Rule.AGREEMENT).message())
         .endsWith("has barrier before false, but true on rank 0");
   }
@@ -424,12 +417,16 @@ class PlanVerifierTest {
           return q
         }
         """;
-    assertThat(PlanVerifier.verify(compile(text.replace("GROUP", "pairs")))).isEmpty();
-    var violations =
-        org.assertj.core.api.Assertions.catchThrowable(
-            () -> compile(text.replace("GROUP", "other")));
-    assertThat(violations)
-        .hasMessageContaining("collective 0 is for the ranks [0, 1], but on rank 1 for the ranks");
+    var plan =
+        PlanEdits.of(compile(text.replace("GROUP", "pairs")))
+            .collective(1, 0, c -> PlanEdits.group(c, "other"))
+            .plan();
+    assertThat(first(plan, Rule.AGREEMENT).message())
+        .isEqualTo("collective 0 is for the ranks [0, 1], but on rank 1 for the ranks [1, 2]");
+    assertThatThrownBy(() -> compile(text.replace("GROUP", "other")))
+        .isInstanceOf(CompileException.class)
+        .hasMessageContaining(
+            "'q' of rank 0 is for the ranks [0, 1], but on rank 1 it is for the ranks [1, 2]");
   }
 
   @Test

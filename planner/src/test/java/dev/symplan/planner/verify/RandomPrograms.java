@@ -29,8 +29,8 @@ import java.util.Map;
 import java.util.Random;
 
 /**
- * Programs of local ops, views, mutations and collectives, made from a seed; some with two graphs for
- * different ranks that agree on their collectives only.
+ * Programs of local ops, views, mutations and collectives, made from a seed; some with two graphs
+ * for different ranks that agree on their collectives only.
  */
 final class RandomPrograms {
   private static final ImmutableList<ProcessGroup> GROUPS =
@@ -146,8 +146,8 @@ final class RandomPrograms {
   private Value pick() {
     int count = pool.size();
     // Recent values are likelier, so that chains form.
-    return pool.get(shape.nextBoolean() ? count - 1 - shape.nextInt(Math.min(4, count))
-        : shape.nextInt(count));
+    return pool.get(
+        shape.nextBoolean() ? count - 1 - shape.nextInt(Math.min(4, count)) : shape.nextInt(count));
   }
 
   private void add() {
@@ -176,7 +176,8 @@ final class RandomPrograms {
     switch (kind) {
       case 0, 1 -> pool.add(call("aten::relu", List.of(new Arg.Ref(a))));
       case 2 -> pool.add(call("aten::exp", List.of(new Arg.Ref(a))));
-      case 3, 4 -> pool.add(call("aten::mul.Tensor", List.of(new Arg.Ref(a), new Arg.Ref(like(a)))));
+      case 3, 4 ->
+          pool.add(call("aten::mul.Tensor", List.of(new Arg.Ref(a), new Arg.Ref(like(a)))));
       case 5 -> product(a);
       case 6 ->
           pool.add(
@@ -209,8 +210,7 @@ final class RandomPrograms {
   }
 
   private Value like(Value a) {
-    var same =
-        pool.stream().filter(v -> v.tensor().sizes().equals(a.tensor().sizes())).toList();
+    var same = pool.stream().filter(v -> v.tensor().sizes().equals(a.tensor().sizes())).toList();
     return same.get(shape.nextInt(same.size()));
   }
 
@@ -247,7 +247,8 @@ final class RandomPrograms {
                   List.of(
                       new Arg.Ref(a),
                       new Arg.Seq(
-                          ImmutableList.of(new Arg.Int(type.size(1)), new Arg.Int(type.size(0)))))));
+                          ImmutableList.of(
+                              new Arg.Int(type.size(1)), new Arg.Int(type.size(0)))))));
         }
       }
     }
@@ -271,8 +272,7 @@ final class RandomPrograms {
       }
       case 2 -> {
         if (a.tensor().size(0) % ranks == 0) {
-          finish(
-              call(ns + "reduce_scatter_tensor", List.of(new Arg.Ref(a), reduce, size, name)));
+          finish(call(ns + "reduce_scatter_tensor", List.of(new Arg.Ref(a), reduce, size, name)));
         }
       }
       case 3 -> {

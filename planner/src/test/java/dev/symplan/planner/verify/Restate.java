@@ -40,9 +40,7 @@ final class Restate {
       op.forEachOperand(v -> touch(rank, first, last, v.id(), step));
       op.results().forEach(v -> touch(rank, first, last, v.id(), step));
     }
-    rank.graph()
-        .outputs()
-        .forEach(o -> o.forEachValue(v -> touch(rank, first, last, v.id(), end)));
+    rank.graph().outputs().forEach(o -> o.forEachValue(v -> touch(rank, first, last, v.id(), end)));
     var buffers = ImmutableList.<Buffer>builder();
     long local = 0;
     for (int i = 0; i < count; i++) {
