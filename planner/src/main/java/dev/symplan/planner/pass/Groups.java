@@ -51,19 +51,19 @@ final class Groups {
 
   /** Whoever a rank meets in a collective must mean to meet it there. */
   private void checkPeers(List<Graph> graphOfRank) {
-    var collectives =
-        graphOfRank.stream()
-            .distinct()
-            .collect(ImmutableMap.toImmutableMap(g -> g, g -> Collective.allOf(g.ops())));
-    if (collectives.size() == 1) {
+    var distinct = graphOfRank.stream().distinct().toList();
+    if (distinct.size() == 1) {
       return;
     }
+    var ofGraph = distinct.stream().map(graph -> Collective.allOf(graph.ops())).toList();
+    var collectives =
+        graphOfRank.stream().map(graph -> ofGraph.get(distinct.indexOf(graph))).toList();
     for (int rank = 0; rank < graphOfRank.size(); rank++) {
-      var own = collectives.get(graphOfRank.get(rank));
+      var own = collectives.get(rank);
       for (int k = 0; k < own.size(); k++) {
         var ranks = part(own.get(k).group(), rank);
         for (int peer : ranks.asList()) {
-          var theirs = collectives.get(graphOfRank.get(peer)).get(k);
+          var theirs = collectives.get(peer).get(k);
           if (!part(theirs.group(), peer).equals(ranks)) {
             report(
                 own.get(k),
