@@ -183,8 +183,7 @@ final class Select {
       int index = i;
       differs.add(
           graphs.stream()
-              .anyMatch(
-                  g -> !g.slots().operands(k).get(index).isPlacedLike(first.get(index))));
+              .anyMatch(g -> !g.slots().operands(k).get(index).isPlacedLike(first.get(index))));
     }
     return differs.build();
   }
