@@ -190,11 +190,7 @@ public final class Agreement {
         return Optional.of(
             "rank %d sends %d bytes to rank %d in %s, which expects %d: split sizes do not match"
                 .formatted(
-                    rank,
-                    own.sent().get(position),
-                    peer,
-                    own.place(),
-                    other.received().get(self)));
+                    rank, own.sent().get(position), peer, own.place(), other.received().get(self)));
       }
     }
     return Optional.empty();

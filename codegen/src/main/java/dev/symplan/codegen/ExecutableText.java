@@ -55,8 +55,7 @@ final class ExecutableText {
     program.instructions().forEach(instruction -> rows.add(row(instruction)));
     for (int i = 0; i < program.outputs().size(); i++) {
       rows.add(
-          new Row(
-              "out" + i, "", program.outputs().get(i).map(TensorRef::toString).orElse("None")));
+          new Row("out" + i, "", program.outputs().get(i).map(TensorRef::toString).orElse("None")));
     }
     int streams = rows.stream().mapToInt(row -> row.stream().length()).max().orElse(0);
     int results =

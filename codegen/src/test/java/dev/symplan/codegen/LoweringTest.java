@@ -65,8 +65,7 @@ class LoweringTest {
     var plan =
         plan(
             MLP,
-            CompileOptions.DEFAULT.withVariants(
-                ImmutableMap.of("all_reduce", Variant.TWO_SHOT)));
+            CompileOptions.DEFAULT.withVariants(ImmutableMap.of("all_reduce", Variant.TWO_SHOT)));
     Golden.check("mlp.txt", Lowering.lower(plan).toText());
   }
 
@@ -93,8 +92,7 @@ class LoweringTest {
     for (var program : executable.ranks()) {
       var instructions = program.instructions();
       int collective = 0;
-      while (!(instructions.get(collective) instanceof Collective c
-          && c.stream() == Stream.COPY)) {
+      while (!(instructions.get(collective) instanceof Collective c && c.stream() == Stream.COPY)) {
         collective++;
       }
       assertThat(instructions.get(collective - 2)).isEqualTo(new RecordEvent(Stream.COMPUTE, 0));
@@ -118,7 +116,8 @@ class LoweringTest {
         }
       }
     }
-    assertThat(parts).containsExactlyInAnyOrder(ImmutableIntArray.of(0, 1), ImmutableIntArray.of(3, 2));
+    assertThat(parts)
+        .containsExactlyInAnyOrder(ImmutableIntArray.of(0, 1), ImmutableIntArray.of(3, 2));
   }
 
   @Test

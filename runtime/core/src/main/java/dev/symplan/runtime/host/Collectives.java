@@ -36,13 +36,12 @@ final class Collectives {
   private final ImmutableList<ImmutableMap<Integer, Collective>> programs;
 
   /**
-   * For each rank and stream, what it brings to plain collectives. One buffer is enough, as those of
-   * a stream come one after the other, with a barrier at each end.
+   * For each rank and stream, what it brings to plain collectives. One buffer is enough, as those
+   * of a stream come one after the other, with a barrier at each end.
    */
   private final ImmutableList<Map<Stream, MemorySegment>> bounce;
 
-  Collectives(
-      Executable executable, List<HostMemory> ranks, Rendezvous rendezvous, Arena owner) {
+  Collectives(Executable executable, List<HostMemory> ranks, Rendezvous rendezvous, Arena owner) {
     this.ranks = ranks;
     this.rendezvous = rendezvous;
     this.programs =

@@ -25,8 +25,8 @@ public final class HostCall {
   }
 
   /**
-   * The ranks that a custom op communicates with. They meet before the op runs and after it, so that
-   * a kernel needs barriers of its own only between its steps.
+   * The ranks that a custom op communicates with. They meet before the op runs and after it, so
+   * that a kernel needs barriers of its own only between its steps.
    */
   public interface Group {
     /** {@return the number of ranks} */

@@ -14,8 +14,8 @@ import org.jspecify.annotations.Nullable;
 final class HostMemory {
 
   /**
-   * What fresh memory is filled with, so that reading what nobody wrote shows: not a number in every
-   * type of floats, and a large one in integers.
+   * What fresh memory is filled with, so that reading what nobody wrote shows: not a number in
+   * every type of floats, and a large one in integers.
    */
   static final short POISON = 0x7FFB;
 
@@ -87,9 +87,7 @@ final class HostMemory {
   }
 
   private MemorySegment external(
-      @Nullable MemorySegment[] bound,
-      TensorRef ref,
-      Optional<TensorRef> signature) {
+      @Nullable MemorySegment[] bound, TensorRef ref, Optional<TensorRef> signature) {
     @Nullable MemorySegment memory = bound[ref.index()];
     if (memory == null) {
       memory =

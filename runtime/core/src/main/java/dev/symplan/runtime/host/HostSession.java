@@ -110,8 +110,7 @@ final class HostSession implements Session {
   @Override
   public void bindInput(int rank, int index, HostTensor tensor) {
     requireOpen();
-    var name =
-        "input '%s' of rank %d".formatted(program(rank).inputNames().get(index), rank);
+    var name = "input '%s' of rank %d".formatted(program(rank).inputNames().get(index), rank);
     var ref = program(rank).inputs().get(index);
     if (ref.isEmpty() || ref.get().arena() != dev.symplan.planner.Arena.EXTERNAL_INPUT) {
       throw new IllegalArgumentException(name + " is planned: it has its place in an arena");

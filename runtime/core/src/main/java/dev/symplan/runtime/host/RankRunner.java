@@ -173,8 +173,12 @@ final class RankRunner {
       case LocalOp op ->
           "%s '%s' (%s)".formatted(op.def().name(), op.name(), op.span().shortForm());
       case Collective c ->
-          "%s %s '%s' (%s)".formatted(
-                  Ascii.toLowerCase(c.kind().name()), c.variant().text(), c.name(), c.span().shortForm());
+          "%s %s '%s' (%s)"
+              .formatted(
+                  Ascii.toLowerCase(c.kind().name()),
+                  c.variant().text(),
+                  c.name(),
+                  c.span().shortForm());
       case RecordEvent(var stream, int event) -> "event " + event + " of " + stream.text();
       case AwaitEvent(var stream, int event) -> stream.text() + " at event " + event;
     };
@@ -262,8 +266,7 @@ final class RankRunner {
       return at(
           op.results()
               .get(result)
-              .orElseThrow(
-                  () -> new IllegalArgumentException("there is no result " + result)));
+              .orElseThrow(() -> new IllegalArgumentException("there is no result " + result)));
     }
 
     private List<HostTensor> at(TensorRef ref) {

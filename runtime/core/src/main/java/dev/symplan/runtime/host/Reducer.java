@@ -7,9 +7,9 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 
 /**
- * The arithmetic of reducing collectives: in the order of the sources, in f32 for f32, bf16 and f16,
- * in f64 for f64, in 64 bits for integers; rounded once, at the end. {@code avg} divides the sum.
- * Complex numbers are added as pairs of floats.
+ * The arithmetic of reducing collectives: in the order of the sources, in f32 for f32, bf16 and
+ * f16, in f64 for f64, in 64 bits for integers; rounded once, at the end. {@code avg} divides the
+ * sum. Complex numbers are added as pairs of floats.
  */
 final class Reducer {
 
@@ -189,8 +189,7 @@ final class Reducer {
         }
       }
       for (var target : targets) {
-        MemorySegment.copy(
-            sum, 0, target, Elements.DOUBLE, (start + shift) * Double.BYTES, count);
+        MemorySegment.copy(sum, 0, target, Elements.DOUBLE, (start + shift) * Double.BYTES, count);
       }
     }
   }

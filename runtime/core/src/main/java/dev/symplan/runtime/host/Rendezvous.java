@@ -209,8 +209,7 @@ final class Rendezvous {
     try {
       long wanted = run;
       waitUntil(
-          () -> events[rank][event] >= wanted,
-          () -> "its own rank, which " + activity.apply(rank));
+          () -> events[rank][event] >= wanted, () -> "its own rank, which " + activity.apply(rank));
     } finally {
       lock.unlock();
     }
@@ -249,8 +248,7 @@ final class Rendezvous {
         throw new Aborted();
       }
       if (left <= 0) {
-        throw new RunException(
-            "waited more than %s for %s".formatted(patienceText(), whom.get()));
+        throw new RunException("waited more than %s for %s".formatted(patienceText(), whom.get()));
       }
       try {
         left = changed.awaitNanos(left);

@@ -218,12 +218,7 @@ final class Transfer {
       if (push) {
         long start = start(collective, collective.sendRows(), peer);
         long bytes = start(collective, collective.sendRows(), peer + 1) - start;
-        move(
-            own(operand()),
-            start,
-            resultOf(peer),
-            start(other, other.receiveRows(), self),
-            bytes);
+        move(own(operand()), start, resultOf(peer), start(other, other.receiveRows(), self), bytes);
       } else {
         long start = start(other, other.sendRows(), self);
         long bytes = start(other, other.sendRows(), self + 1) - start;
@@ -245,9 +240,7 @@ final class Transfer {
       rowBytes *= type.size(i);
     }
     return rowBytes
-        * (rows.isEmpty()
-            ? type.size(0) / size * peer
-            : rows.subArray(0, peer).stream().sum());
+        * (rows.isEmpty() ? type.size(0) / size * peer : rows.subArray(0, peer).stream().sum());
   }
 
   /** Everybody begins with the next rank, so that no link carries everything at once. */
