@@ -1,0 +1,64 @@
+package dev.symplan.runtime.host;
+
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.text.GraphParser;
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.Target;
+import dev.symplan.runtime.Session;
+import dev.symplan.runtime.tensor.HostTensor;
+import java.util.Random;
+
+/** Small programs for tests of sessions. */
+final class Programs {
+  private Programs() {}
+
+  static Plan plan(String text) {
+    return plan(text, CompileOptions.DEFAULT);
+  }
+
+  static Plan plan(String text, CompileOptions options) {
+    return Compiler.forTarget(Target.H200_X4)
+        .with(options)
+        .compile(GraphParser.parse(new SourceFile("test.graph", "graph version 1\n" + text)));
+  }
+
+  /** Fills every float input with numbers of its own. */
+  static void fillInputs(Session session, Random random) {
+    for (int rank = 0; rank < session.ranks(); rank++) {
+      for (int i = 0; i < session.inputNames().size(); i++) {
+        session.input(rank, i).ifPresent(tensor -> fill(tensor, random));
+      }
+    }
+  }
+
+  private static void fill(HostTensor tensor, Random random) {
+    var flat = flat(tensor);
+    for (long i = 0; i < flat.type().numel(); i++) {
+      flat.set(random.nextInt(-1000, 1000) / 64.0, i);
+    }
+  }
+
+  /** {@return the elements as they lie in memory} */
+  static HostTensor flat(HostTensor tensor) {
+    long elements = tensor.type().storageBytes() / tensor.dtype().bytes();
+    return tensor.as(TensorType.contiguous(tensor.dtype(), elements));
+  }
+
+  static HostTensor copy(HostTensor tensor) {
+    var copy = HostTensor.allocate(tensor.type().contiguous());
+    copy.copyFrom(tensor);
+    return copy;
+  }
+
+  /** {@return whether two tensors of one type have the same bytes} */
+  static boolean same(HostTensor a, HostTensor b) {
+    var left = a.contiguous();
+    var right = b.contiguous();
+    long bytes = left.type().bytes();
+    return left.type().sizes().equals(right.type().sizes())
+        && left.memory().asSlice(0, bytes).mismatch(right.memory().asSlice(0, bytes)) < 0;
+  }
+}
