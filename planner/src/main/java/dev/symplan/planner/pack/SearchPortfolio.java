@@ -91,7 +91,7 @@ final class SearchPortfolio {
 
   private Search.Outcome search(long capacity, long allowed) {
     var search = new Search(items, capacity);
-    long weight = 1 + items.count / ITEMS_PER_STEP;
+    long weight = 1L + items.count / ITEMS_PER_STEP;
     long left = allowed;
     for (long steps = FIRST_STEPS; left > 0; steps *= GROWTH) {
       for (var branching : BRANCHINGS) {
