@@ -63,7 +63,9 @@ final class Annotations {
     var dtype =
         DType.ofShortName(name)
             .orElseThrow(
-                () -> new IllegalArgumentException("there is no element type '" + name + "'"));
+                () ->
+                    new IllegalArgumentException(
+                        "no type is written '%s': '%s' is no element type".formatted(text, name)));
     var sizes = sizes(text, open + 1, close);
     if (close + 1 == text.length() || text.charAt(close + 1) != '[') {
       return new Annotation(TensorType.contiguous(dtype, sizes), false);
