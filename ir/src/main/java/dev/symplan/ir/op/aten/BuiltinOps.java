@@ -9,19 +9,27 @@ public final class BuiltinOps {
 
   public static Stream<OpSpec> all() {
     return Stream.of(
-            AttentionOps.all(),
+            functional(),
+            InPlaceOps.of(functional()),
+            InPlaceOps.all(),
             CollectiveOps.all(),
+            GuardOps.all(),
+            RandomOps.all(),
+            SymplanOps.all())
+        .flatMap(specs -> specs);
+  }
+
+  private static Stream<OpSpec> functional() {
+    return Stream.of(
+            AttentionOps.all(),
             CopyOps.all(),
             CreationOps.all(),
             ElementwiseOps.all(),
-            GuardOps.all(),
             IndexOps.all(),
             MatrixOps.all(),
             NormOps.all(),
-            RandomOps.all(),
             ReductionOps.all(),
             Slices.all(),
-            SymplanOps.all(),
             ViewOps.all())
         .flatMap(specs -> specs);
   }

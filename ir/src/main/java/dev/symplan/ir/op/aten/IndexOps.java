@@ -64,7 +64,6 @@ final class IndexOps {
                 }),
             Table.single(
                 """
-                aten::index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!)
                 prims::_unsafe_index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!)
                 """,
                 call -> {

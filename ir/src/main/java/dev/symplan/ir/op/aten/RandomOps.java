@@ -68,6 +68,14 @@ final class RandomOps {
                 call -> OpResult.fresh(Layouts.preserved(call.tensor("self")))),
             table(
                 """
+                aten::bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)
+                aten::uniform_(Tensor(a!) self, float from=0, float to=1, *, Generator? generator=None) -> Tensor(a!)
+                aten::exponential_(Tensor(a!) self, float lambd=1, *, Generator? generator=None) -> Tensor(a!)
+                aten::normal_(Tensor(a!) self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor(a!)
+                """,
+                call -> ViewOps.whole(call.value("self"))),
+            table(
+                """
                 aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor
                 """,
                 RandomOps::samples),

@@ -629,9 +629,11 @@ final class ViewOps {
     int last = type.rank() - 1;
     boolean pairs = last >= 0 && type.size(last) == 2 && type.stride(last) == 1;
     boolean even = pairs && type.strides().subArray(0, last).stream().allMatch(s -> s % 2 == 0);
-    if (!even || !type.dtype().isFloat()) {
+    boolean parts = Promotion.real(Promotion.complex(type.dtype())) == type.dtype();
+    if (!even || !parts) {
       throw new OpTypeException(
-          "needs pairs of floats: a last dimension of size 2 and stride 1, even strides elsewhere;"
+          "needs pairs of f16, f32 or f64: a last dimension of size 2 and stride 1, even strides"
+              + " elsewhere;"
               + " this is %s".formatted(type));
     }
     var strides = type.strides().subArray(0, last).stream().map(s -> s / 2).toArray();
