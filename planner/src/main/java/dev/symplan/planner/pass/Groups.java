@@ -3,6 +3,7 @@ package dev.symplan.planner.pass;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.Maps;
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Graph;
 import dev.symplan.ir.ProcessGroup;
@@ -12,6 +13,7 @@ import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import java.util.List;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /** Checks that the groups of a program's collectives fit the ranks that run them. */
@@ -42,6 +44,42 @@ final class Groups {
         checker.check(collective, graph, graphOfRank);
       }
     }
+    if (!sink.hasErrors()) {
+      checker.checkPeers(graphOfRank);
+    }
+  }
+
+  /** Whoever a rank meets in a collective must mean to meet it there. */
+  private void checkPeers(List<Graph> graphOfRank) {
+    var distinct = graphOfRank.stream().distinct().toList();
+    if (distinct.size() == 1) {
+      return;
+    }
+    var ofGraph = distinct.stream().map(graph -> Collective.allOf(graph.ops())).toList();
+    var collectives =
+        graphOfRank.stream().map(graph -> ofGraph.get(distinct.indexOf(graph))).toList();
+    for (int rank = 0; rank < graphOfRank.size(); rank++) {
+      var own = collectives.get(rank);
+      for (int k = 0; k < own.size(); k++) {
+        var ranks = part(own.get(k).group(), rank);
+        for (int peer : ranks.asList()) {
+          var theirs = collectives.get(peer).get(k);
+          if (!part(theirs.group(), peer).equals(ranks)) {
+            report(
+                own.get(k),
+                "'%s' of rank %d is for the ranks %s, but on rank %d it is for the ranks %s"
+                    .formatted(own.get(k).name(), rank, ranks, peer, part(theirs.group(), peer)),
+                "give the collective the same ranks on all of them");
+            return;
+          }
+        }
+      }
+    }
+  }
+
+  private ImmutableIntArray part(String group, int rank) {
+    var declared = Objects.requireNonNull(byName.get(group));
+    return declared.members().get(declared.partOf(rank).orElseThrow());
   }
 
   private void check(Collective collective, Graph graph, List<Graph> graphOfRank) {

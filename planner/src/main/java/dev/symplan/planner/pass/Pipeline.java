@@ -6,6 +6,7 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.Graph;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.Program;
+import dev.symplan.ir.RankAgreement;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
@@ -70,9 +71,12 @@ public final class Pipeline {
 
   private Plan plan(Program program, List<Graph> graphOfRank, List<Diagnostic> warnings) {
     var sink = new DiagnosticSink();
+    var distinct = ImmutableList.copyOf(graphOfRank.stream().distinct().toList());
+    RankAgreement.check(
+        new Program(program.groups(), program.declarations(), distinct, program.endNotes()), sink);
+    sink.throwIfErrors();
     Groups.check(program.groups(), graphOfRank, sink);
     sink.throwIfErrors();
-    var distinct = ImmutableList.copyOf(graphOfRank.stream().distinct().toList());
     ToIntFunction<String> groupSize =
         name ->
             program.groups().stream()
