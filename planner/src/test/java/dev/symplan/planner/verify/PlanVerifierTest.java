@@ -10,8 +10,10 @@ import static dev.symplan.planner.verify.VerifierFixtures.first;
 import static dev.symplan.planner.verify.VerifierFixtures.rules;
 import static dev.symplan.planner.verify.VerifierFixtures.variants;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.diag.CompileException;
 import dev.symplan.planner.Arena;
 import dev.symplan.planner.ArgDecision;
 import dev.symplan.planner.ArgDecision.Realization;
@@ -415,12 +417,16 @@ class PlanVerifierTest {
           return q
         }
         """;
-    assertThat(PlanVerifier.verify(compile(text.replace("GROUP", "pairs")))).isEmpty();
-    var violations =
-        org.assertj.core.api.Assertions.catchThrowable(
-            () -> compile(text.replace("GROUP", "other")));
-    assertThat(violations)
-        .hasMessageContaining("collective 0 is for the ranks [0, 1], but on rank 1 for the ranks");
+    var plan =
+        PlanEdits.of(compile(text.replace("GROUP", "pairs")))
+            .collective(1, 0, c -> PlanEdits.group(c, "other"))
+            .plan();
+    assertThat(first(plan, Rule.AGREEMENT).message())
+        .isEqualTo("collective 0 is for the ranks [0, 1], but on rank 1 for the ranks [1, 2]");
+    assertThatThrownBy(() -> compile(text.replace("GROUP", "other")))
+        .isInstanceOf(CompileException.class)
+        .hasMessageContaining(
+            "'q' of rank 0 is for the ranks [0, 1], but on rank 1 it is for the ranks [1, 2]");
   }
 
   @Test
