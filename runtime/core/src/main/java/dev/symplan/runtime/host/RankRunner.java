@@ -12,6 +12,7 @@ import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.planner.Stream;
+import dev.symplan.planner.Variant;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.List;
@@ -59,14 +60,29 @@ final class RankRunner {
   }
 
   /**
-   * Checks that all ops can be run.
+   * Checks that everything can be run, so that nobody fills inputs in vain.
    *
-   * @throws RunException when an op has no host implementation
+   * @throws RunException when an op or a reduction has no host implementation
    */
   void checkOps() {
     for (var instruction : program.instructions()) {
-      if (instruction instanceof LocalOp op) {
-        kernel(op);
+      switch (instruction) {
+        case LocalOp op -> kernel(op);
+        case Collective collective -> checkReduction(collective);
+        case RecordEvent _, AwaitEvent _ -> {}
+      }
+    }
+  }
+
+  private void checkReduction(Collective collective) {
+    if (collective.reduceOp().isEmpty() || collective.variant() == Variant.LOCAL) {
+      return;
+    }
+    for (var result : collective.results()) {
+      try {
+        var _ = new Reducer(collective.reduceOp(), result.type().dtype());
+      } catch (IllegalArgumentException e) {
+        throw new RunException(describe(collective) + ": " + reason(e), e);
       }
     }
   }
@@ -143,6 +159,7 @@ final class RankRunner {
 
   /** Runs one stream; the first failure ends all ranks. */
   private void run(Lane lane) {
+    Thread.currentThread().setName("symplan-rank-" + program.rank() + "-" + lane.stream.text());
     var actions = lane.actions;
     lane.at = 0;
     try {

@@ -134,8 +134,8 @@ final class Rendezvous {
 
   /** {@return whether all threads have stopped, after waiting for them at most {@code grace}} */
   boolean awaitStop(Duration grace) {
-    lock.lock();
     boolean interrupted = false;
+    lock.lock();
     try {
       long end = System.nanoTime() + grace.toNanos();
       while (running > 0) {

@@ -15,6 +15,8 @@ import dev.symplan.runtime.Session;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 
@@ -50,6 +52,7 @@ class RandomProgramsTest {
       out.append("group all = [3, 1, 0, 2]\n");
       out.append("group tp = [0, 1], [2, 3]\n");
       out.append("group dp = [2, 0], [1, 3]\n");
+      out.append("op test_random::slow(Tensor input) -> Tensor\n");
       out.append("graph random(");
       int inputs = 1 + random.nextInt(3);
       for (int i = 0; i < inputs; i++) {
@@ -82,13 +85,14 @@ class RandomProgramsTest {
 
     private void add(String call, int rows, int columns) {
       var name = "v" + next++;
-      body.append("  %s = %s\n".formatted(name, call));
+      body.append("  %s: f32[%d, %d] = %s\n".formatted(name, rows, columns, call));
       tensors.add(new Tensor(name, rows, columns));
     }
 
     private void step() {
       var a = any();
-      switch (random.nextInt(8)) {
+      switch (random.nextInt(10)) {
+        case 8, 9 -> add("test_random::slow(%s)".formatted(a.name()), a.rows(), a.columns());
         case 0 -> add("aten::relu(%s)".formatted(a.name()), a.rows(), a.columns());
         case 1, 2 -> {
           var same =
@@ -183,8 +187,16 @@ class RandomProgramsTest {
     assertThat(inPlace).as("collectives in place").isPositive();
   }
 
+  /** A copy that takes its time, so that ranks and streams get apart. */
+  private static void slow(HostCall call) {
+    call.result().copyFrom(call.tensor("input"));
+    LockSupport.parkNanos(ThreadLocalRandom.current().nextInt(200_000));
+    call.result().copyFrom(call.tensor("input"));
+  }
+
   private static void check(Plan plan, Random random, String what) {
-    try (var session = Session.open(plan, Backend.HOST)) {
+    try (var _ = HostKernels.register("test_random::slow", RandomProgramsTest::slow);
+        var session = Session.open(plan, Backend.HOST)) {
       Programs.fillInputs(session, random);
       var expected = Reference.evaluate(plan, session);
       for (int run = 0; run < RUNS; run++) {
