@@ -49,7 +49,8 @@ public final class RankAgreement {
   private void check(List<Graph> versions) {
     var collectives = versions.stream().map(RankAgreement::collectives).toList();
     for (int i = 1; i < versions.size(); i++) {
-      if (!agree(versions.getFirst(), versions.get(i), collectives.getFirst(), collectives.get(i))) {
+      if (!agree(
+          versions.getFirst(), versions.get(i), collectives.getFirst(), collectives.get(i))) {
         return;
       }
     }
@@ -86,8 +87,7 @@ public final class RankAgreement {
             b.span(),
             a.span(),
             "collective %d is among %d ranks here (group '%s'), but among %d on other ranks ('%s')"
-                .formatted(
-                    i, groupOfB.size(), groupOfB.name(), groupOfA.size(), groupOfA.name()));
+                .formatted(i, groupOfB.size(), groupOfB.name(), groupOfA.size(), groupOfA.name()));
       }
     }
     if (expected.size() != found.size()) {

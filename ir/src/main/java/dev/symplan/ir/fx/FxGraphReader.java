@@ -232,7 +232,8 @@ final class FxGraphReader {
       var value = of.values().get(at);
       scope.define(
           statement.name(),
-          new FxScope.Results(ImmutableList.of(value), ImmutableList.of(ImmutableList.of()), false));
+          new FxScope.Results(
+              ImmutableList.of(value), ImmutableList.of(ImmutableList.of()), false));
     } else if (scope.isBroken(path.root())) {
       scope.defineBroken(statement.name());
     } else if (of == null || getitems.of(path.root()).containsKey(path.indices())) {
@@ -344,8 +345,7 @@ final class FxGraphReader {
         builder.op(def, bound, specs, statement.span(), statement.notes());
     boolean given = values.size() >= layout.paths().size();
     if (given && (!values.isEmpty() || items.isEmpty())) {
-      scope.define(
-          statement.name(), new FxScope.Results(values, layout.paths(), layout.list()));
+      scope.define(statement.name(), new FxScope.Results(values, layout.paths(), layout.list()));
     } else {
       scope.defineBroken(statement.name());
     }

@@ -145,16 +145,14 @@ public final class FxImporter {
     for (int i = 0; i < count; i++) {
       var name = count == 1 ? options.name() : options.name() + "_" + i;
       for (int text = 0; text < texts.size(); text++) {
-        var reader =
-            new FxGraphReader(functions.get(text).get(i), name, targets, symbols, sink);
+        var reader = new FxGraphReader(functions.get(text).get(i), name, targets, symbols, sink);
         graphs.add(reader.read(texts.get(text).ranks()));
       }
     }
     sink.throwIfErrors();
     targets.warn(sink);
     var groups = UsedGroups.of(graphs, options, sink);
-    var program =
-        new Program(groups, ImmutableList.of(), ImmutableList.copyOf(graphs), Notes.NONE);
+    var program = new Program(groups, ImmutableList.of(), ImmutableList.copyOf(graphs), Notes.NONE);
     RankAgreement.check(program, sink);
     sink.throwIfErrors();
     sink.diagnostics().forEach(warnings);

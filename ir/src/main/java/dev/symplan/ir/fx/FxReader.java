@@ -151,9 +151,7 @@ final class FxReader {
         before.add(comments.computeIfAbsent(line, same -> same));
       }
     }
-    return any || !given.after().isEmpty()
-        ? new Notes(before.build(), given.after())
-        : Notes.NONE;
+    return any || !given.after().isEmpty() ? new Notes(before.build(), given.after()) : Notes.NONE;
   }
 
   /** {@code a = b = None}: nothing but names that are no longer used. */

@@ -98,7 +98,10 @@ final class FxScope {
     return results.containsKey(name) || (inputs.containsKey(name) && !constants.containsKey(name));
   }
 
-  /** {@return the argument that an expression makes, or null where it is wrong, which the sink knows} */
+  /**
+   * {@return the argument that an expression makes, or null where it is wrong, which the sink
+   * knows}
+   */
   @Nullable Arg arg(FxExpr expr, Span span) {
     try {
       return convert(expr);
@@ -202,9 +205,7 @@ final class FxScope {
     }
     if (name.startsWith("torch.")) {
       var word = name.substring("torch.".length());
-      return DType.ofTorchName(word)
-          .<Arg>map(Arg.Dtype::new)
-          .orElseGet(() -> new Arg.Symbol(word));
+      return DType.ofTorchName(word).<Arg>map(Arg.Dtype::new).orElseGet(() -> new Arg.Symbol(word));
     }
     @Nullable String reason = notConstant.get(name);
     if (reason != null) {
@@ -278,7 +279,9 @@ final class FxScope {
                 : "";
     if (type.isEmpty()) {
       throw new NoArgument(
-          DiagnosticCode.UNSUPPORTED, "the device has no type", "write device(type='cuda', index=0)");
+          DiagnosticCode.UNSUPPORTED,
+          "the device has no type",
+          "write device(type='cuda', index=0)");
     }
     return new Arg.Device(
         call.keywords().get("index") instanceof FxExpr.Int(long index) ? type + ":" + index : type);

@@ -88,8 +88,8 @@ final class FxText {
 
   /**
    * {@return the offset behind the prefix of a line, which may be {@code [rank0]:V1120
-   * 21:20:19.453000 7731 torch/_inductor/compile_fx.py:1382] [0/0] [__post_grad_graphs] }, or any of
-   * its parts}
+   * 21:20:19.453000 7731 torch/_inductor/compile_fx.py:1382] [0/0] [__post_grad_graphs] }, or any
+   * of its parts}
    */
   private int prefixEnd(int start, int end) {
     stage = NO_STAGE;

@@ -8,8 +8,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Values of symbolic sizes, and what is computed from them, as sympy prints it: integers, symbols,
- * {@code + - * / // % **}, parentheses, {@code Max}, {@code Min}, {@code Mod}, {@code FloorDiv}, and
- * comparisons of such expressions.
+ * {@code + - * / // % **}, parentheses, {@code Max}, {@code Min}, {@code Mod}, {@code FloorDiv},
+ * and comparisons of such expressions.
  */
 final class Symbols {
 
@@ -84,7 +84,9 @@ final class Symbols {
     }
   }
 
-  /** {@return the value of {@code a < b} and the like; absent where the operator is no comparison} */
+  /**
+   * {@return the value of {@code a < b} and the like; absent where the operator is no comparison}
+   */
   static Optional<Boolean> compare(String operator, long a, long b) {
     return switch (operator) {
       case "<", "Lt" -> Optional.of(a < b);

@@ -31,7 +31,7 @@ public class CompileBenchmark {
     "cases/plan/fsdp8_mlp_train_4l.0.fx.txt",
     "cases/plan/llama3_8b_tp8_prefill_32l.0.fx.txt"
   })
-  public String graph;
+  public String graph = "";
 
   @Benchmark
   public Plan compile() {
