@@ -39,7 +39,7 @@ public final class HostKernels {
               LossKernels::table,
               RandomKernels::table,
               GuardKernels::table)
-          .map(Suppliers::memoize)
+          .<Supplier<ImmutableMap<String, HostKernel>>>map(family -> Suppliers.memoize(family::get))
           .collect(ImmutableList.toImmutableList());
 
   private static final ConcurrentMap<OpName, HostKernel> REGISTERED = new ConcurrentHashMap<>();
