@@ -1,33 +1,31 @@
 package dev.symplan.runtime.host;
 
-import dev.symplan.runtime.tensor.Elements;
+import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.runtime.tensor.HostTensor;
-import dev.symplan.runtime.tensor.Loops;
-import java.util.List;
 
-/** In-place arithmetic that products end with. */
+/** The common shape of tensors. */
 final class Broadcasts {
   private Broadcasts() {}
 
-  /** {@code target = alpha * target + beta * summand}, the summand broadcast. */
-  static void add(HostTensor target, HostTensor summand, double alpha, double beta) {
-    var sizes = target.type().sizes().toArray();
-    var strides =
-        List.of(Loops.byteStrides(target.type(), sizes), Loops.byteStrides(summand.type(), sizes));
-    var a = new double[Loops.CHUNK];
-    var b = new double[Loops.CHUNK];
-    Loops.forEach(
-        sizes,
-        strides,
-        (offsets, steps, count) -> {
-          Elements.load(target.memory(), offsets[0], steps[0], target.dtype(), a, count);
-          if (beta != 0) {
-            Elements.load(summand.memory(), offsets[1], steps[1], summand.dtype(), b, count);
-          }
-          for (int i = 0; i < count; i++) {
-            a[i] = alpha * a[i] + (beta == 0 ? 0 : beta * b[i]);
-          }
-          Elements.store(a, count, target.memory(), offsets[0], steps[0], target.dtype());
-        });
+  /**
+   * {@return the shape that both broadcast to}
+   *
+   * @throws IllegalArgumentException when there is none
+   */
+  static ImmutableLongArray sizes(ImmutableLongArray a, ImmutableLongArray b) {
+    var result = new long[Math.max(a.length(), b.length())];
+    for (int i = 1; i <= result.length; i++) {
+      long x = i <= a.length() ? a.get(a.length() - i) : 1;
+      long y = i <= b.length() ? b.get(b.length() - i) : 1;
+      if (x != y && x != 1 && y != 1) {
+        throw new IllegalArgumentException("%s and %s do not broadcast".formatted(a, b));
+      }
+      result[result.length - i] = x == 1 ? y : x;
+    }
+    return ImmutableLongArray.copyOf(result);
+  }
+
+  static ImmutableLongArray sizes(HostTensor a, HostTensor b) {
+    return sizes(a.type().sizes(), b.type().sizes());
   }
 }

@@ -1,108 +1,151 @@
 package dev.symplan.runtime.host;
 
 import com.google.common.collect.ImmutableMap;
-import com.google.common.primitives.ImmutableLongArray;
-import dev.symplan.ir.MemorySpace;
-import dev.symplan.ir.TensorType;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.runtime.tensor.HostTensor;
-import dev.symplan.runtime.tensor.Loops;
 import java.util.List;
 
-/** Ops that copy, join or make tensors. */
+/** Ops that copy a tensor, whole or into a part, or join several. */
 final class CopyKernels {
   private CopyKernels() {}
 
   static ImmutableMap<String, HostKernel> table() {
     var table = ImmutableMap.<String, HostKernel>builder();
-    for (var name : List.of("aten::clone", "aten::_to_copy", "symplan::stage")) {
+    for (var name :
+        List.of(
+            "aten::clone",
+            "aten::contiguous",
+            "aten::lift_fresh_copy",
+            "aten::_to_copy",
+            "aten::to.dtype",
+            "aten::to.device",
+            "aten::to.dtype_layout",
+            "aten::to.other",
+            "aten::type_as",
+            "symplan::stage")) {
       table.put(name, call -> call.result().copyFrom(call.tensor("self")));
     }
+    for (var name : List.of("prims::convert_element_type", "prims::device_put")) {
+      table.put(name, call -> call.result().copyFrom(call.tensor("a")));
+    }
     table.put(
-        "aten::reshape",
-        call -> call.result().copyFrom(call.tensor("self").contiguous().as(call.result().type())));
-    table.put("aten::copy_", call -> copyInto(call.tensor("self"), call.tensor("src")));
-    table.put("aten::cat", CopyKernels::join);
+        "prims::inductor_force_stride_order",
+        call -> call.result().copyFrom(call.tensor("input")));
+    for (var name :
+        List.of("aten::reshape", "aten::reshape_as", "aten::flatten.using_ints")) {
+      table.put(
+          name,
+          call ->
+              call.result().copyFrom(call.tensor("self").contiguous().as(call.result().type().contiguous())));
+    }
+    table.put("aten::copy", call -> fill(call.result(), call.tensor("src")));
+    table.put("aten::copy_", call -> fill(call.tensor("self"), call.tensor("src")));
+    for (var name : List.of("aten::cat", "aten::concat")) {
+      table.put(name, CopyKernels::join);
+    }
     table.put("aten::stack", CopyKernels::stack);
-    table.put("aten::full", call -> fill(call.result(), call.number("fill_value")));
-    table.put("aten::full_like", call -> fill(call.result(), call.number("fill_value")));
-    table.put("aten::scalar_tensor", call -> fill(call.result(), call.number("s")));
-    for (var name : List.of("aten::zeros", "aten::zeros_like")) {
-      table.put(name, call -> fill(call.result(), 0));
-    }
-    for (var name : List.of("aten::ones", "aten::ones_like")) {
-      table.put(name, call -> fill(call.result(), 1));
-    }
-    table.put(
-        "prims::iota",
-        call -> {
-          long start = call.integer("start");
-          long step = call.integer("step");
-          for (long i = 0; i < call.result().type().numel(); i++) {
-            call.result().setLong(start + i * step, i);
-          }
-        });
+    table.put("aten::slice_scatter", CopyKernels::sliceScatter);
+    table.put("aten::slice_backward", CopyKernels::sliceBackward);
+    table.put("aten::select_scatter", CopyKernels::selectScatter);
+    table.put("aten::select_backward", CopyKernels::selectBackward);
+    table.put("aten::diagonal_scatter", CopyKernels::diagonalScatter);
+    table.put("aten::as_strided_scatter", CopyKernels::stridedScatter);
     return table.buildOrThrow();
   }
 
-  private static void copyInto(HostTensor target, HostTensor source) {
-    var sizes = target.type().sizes().toArray();
-    var strides = Loops.byteStrides(source.type(), sizes);
-    for (int i = 0; i < strides.length; i++) {
-      strides[i] /= source.dtype().bytes();
-    }
-    target.copyFrom(
-        source.as(
-            new TensorType(
-                source.dtype(),
-                target.type().sizes(),
-                ImmutableLongArray.copyOf(strides),
-                MemorySpace.ANY)));
+  /** Copies a tensor, broadcast. */
+  private static void fill(HostTensor target, HostTensor source) {
+    target.copyFrom(Views.expand(source, target.type().sizes()));
+  }
+
+  private static int dim(HostCall call) {
+    return OpCall.wrapDim(call.integer("dim"), call.result().type().rank(), "dim");
   }
 
   private static void join(HostCall call) {
     var result = call.result();
-    int dim = OpCall.wrapDim(call.integer("dim"), result.type().rank(), "dim");
+    int dim = dim(call);
     long start = 0;
     for (var tensor : call.tensors("tensors")) {
-      part(result, dim, start, tensor.type().size(dim)).copyFrom(tensor);
-      start += tensor.type().size(dim);
+      // PyTorch lets tensors of shape [0] pass, whatever the others' shapes are.
+      if (tensor.type().numel() > 0) {
+        long size = tensor.type().size(dim);
+        Views.narrow(result, dim, start, size).copyFrom(tensor);
+        start += size;
+      }
     }
-  }
-
-  /** {@return the elements of {@code tensor} from {@code start} on along one dimension} */
-  private static HostTensor part(HostTensor tensor, int dim, long start, long size) {
-    var type = tensor.type();
-    var sizes = type.sizes().toArray();
-    sizes[dim] = size;
-    var part =
-        new TensorType(
-            type.dtype(), ImmutableLongArray.copyOf(sizes), type.strides(), MemorySpace.ANY);
-    long offset = part.numel() == 0 ? 0 : start * type.stride(dim) * type.dtype().bytes();
-    return new HostTensor(tensor.memory().asSlice(offset), part);
   }
 
   private static void stack(HostCall call) {
-    var result = call.result();
-    int dim = OpCall.wrapDim(call.integer("dim"), result.type().rank(), "dim");
+    int dim = dim(call);
     long index = 0;
     for (var tensor : call.tensors("tensors")) {
-      var sizes = tensor.type().sizes();
-      var slot = part(result, dim, index++, 1);
-      var strides = ImmutableLongArray.builder();
-      for (int i = 0; i < slot.type().rank(); i++) {
-        if (i != dim) {
-          strides.add(slot.type().stride(i));
-        }
-      }
-      slot.as(new TensorType(slot.dtype(), sizes, strides.build(), MemorySpace.ANY))
-          .copyFrom(tensor);
+      Views.select(call.result(), dim, index++).copyFrom(tensor);
     }
   }
 
-  private static void fill(HostTensor tensor, double value) {
-    var one = HostTensor.allocate(TensorType.contiguous(tensor.dtype()));
-    one.set(value);
-    copyInto(tensor, one);
+  private static long clamp(long index, long size) {
+    return Math.clamp(index < 0 ? index + size : index, 0, size);
+  }
+
+  private static HostTensor slice(HostCall call) {
+    int dim = dim(call);
+    long size = call.result().type().size(dim);
+    long start = call.has("start") ? clamp(call.integer("start"), size) : 0;
+    long end = call.has("end") ? clamp(call.integer("end"), size) : size;
+    long step = call.integer("step");
+    long count = Math.max(0, Math.ceilDiv(end - start, step));
+    return Views.slice(call.result(), dim, count == 0 ? 0 : start, count, step);
+  }
+
+  private static void sliceScatter(HostCall call) {
+    call.result().copyFrom(call.tensor("self"));
+    fill(slice(call), call.tensor("src"));
+  }
+
+  private static void sliceBackward(HostCall call) {
+    CreationKernels.fill(call.result(), 0);
+    slice(call).copyFrom(call.tensor("grad_output"));
+  }
+
+  private static HostTensor selected(HostCall call) {
+    int dim = dim(call);
+    long size = call.result().type().size(dim);
+    return Views.select(
+        call.result(), dim, IndexedPlaces.wrap(call.integer("index"), size, dim));
+  }
+
+  private static void selectScatter(HostCall call) {
+    call.result().copyFrom(call.tensor("self"));
+    fill(selected(call), call.tensor("src"));
+  }
+
+  private static void selectBackward(HostCall call) {
+    CreationKernels.fill(call.result(), 0);
+    selected(call).copyFrom(call.tensor("grad_output"));
+  }
+
+  private static void diagonalScatter(HostCall call) {
+    var result = call.result();
+    result.copyFrom(call.tensor("self"));
+    int rank = result.type().rank();
+    var diagonal =
+        ArrangementKernels.diagonal(
+            result,
+            call.integer("offset"),
+            OpCall.wrapDim(call.integer("dim1"), rank, "dim1"),
+            OpCall.wrapDim(call.integer("dim2"), rank, "dim2"));
+    diagonal.copyFrom(call.tensor("src"));
+  }
+
+  private static void stridedScatter(HostCall call) {
+    var result = call.result();
+    result.copyFrom(call.tensor("self"));
+    Views.strided(
+            result,
+            call.integers("size").asList(),
+            call.integers("stride").asList(),
+            call.has("storage_offset") ? call.integer("storage_offset") : 0)
+        .copyFrom(call.tensor("src"));
   }
 }

@@ -49,17 +49,21 @@ public final class HostCall {
   private final ImmutableList<Value> args;
   private final ImmutableList<Optional<HostTensor>> results;
   private final Optional<Group> group;
+  private final String name;
 
   /**
+   * @param name of the first result; what ops that draw random numbers are seeded by
    * @param args one for each parameter of the schema
    * @param results one for each tensor that the op gives; empty where it does not exist
    */
   public HostCall(
       OpSchema schema,
+      String name,
       ImmutableList<Value> args,
       ImmutableList<Optional<HostTensor>> results,
       Optional<Group> group) {
     this.schema = schema;
+    this.name = name;
     this.args = args;
     this.results = results;
     this.group = group;
@@ -69,11 +73,21 @@ public final class HostCall {
     return schema;
   }
 
+  /** {@return what the graph calls the first result; empty where it has no name} */
+  public String name() {
+    return name;
+  }
+
   /** {@return a result's memory, to be filled} */
   public HostTensor result(int index) {
     return results
         .get(index)
         .orElseThrow(() -> new IllegalStateException(schema.name() + " has no result " + index));
+  }
+
+  /** {@return whether a result exists; nothing reads one that does not} */
+  public boolean hasResult(int index) {
+    return results.get(index).isPresent();
   }
 
   public int resultCount() {
@@ -108,6 +122,30 @@ public final class HostCall {
       return tensor;
     }
     throw wrong(param, "a tensor");
+  }
+
+  /** {@return a tensor argument, if it is there} */
+  public Optional<HostTensor> optionalTensor(String param) {
+    return has(param) ? Optional.of(tensor(param)) : Optional.empty();
+  }
+
+  /** {@return the tensors of a list argument, of which some may not be there} */
+  public ImmutableList<Optional<HostTensor>> optionalTensors(String param) {
+    return switch (value(param)) {
+      case Value.Many(ImmutableList<Value> items) ->
+          items.stream()
+              .map(
+                  item ->
+                      item instanceof Value.Tensor(HostTensor tensor)
+                          ? Optional.of(tensor)
+                          : Optional.<HostTensor>empty())
+              .collect(ImmutableList.toImmutableList());
+      case Value.Constant(Arg.Seq(ImmutableList<Arg> items)) ->
+          items.stream()
+              .map(_ -> Optional.<HostTensor>empty())
+              .collect(ImmutableList.toImmutableList());
+      case Value.Tensor _, Value.Constant _ -> throw wrong(param, "a list of tensors");
+    };
   }
 
   /** {@return the tensors of a list argument} */

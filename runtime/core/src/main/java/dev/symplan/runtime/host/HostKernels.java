@@ -1,38 +1,73 @@
 package dev.symplan.runtime.host;
 
+import com.google.common.base.Suppliers;
+import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
+import com.google.common.collect.ImmutableSortedSet;
 import dev.symplan.ir.op.OpName;
 import dev.symplan.ir.op.OpRegistry.Registration;
-import java.util.List;
+import java.util.Comparator;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
+import java.util.function.Supplier;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /** The host implementations of all ops. Thread-safe. */
 public final class HostKernels {
-  private static final ImmutableMap<OpName, HostKernel> BUILTIN = builtin();
+  /** One table for each family, made when an op is first looked for there. */
+  private static final ImmutableList<Supplier<ImmutableMap<String, HostKernel>>> FAMILIES =
+      Stream.<Supplier<ImmutableMap<String, HostKernel>>>of(
+              CopyKernels::table,
+              MatrixKernels::table,
+              UnaryKernels::table,
+              BinaryKernels::table,
+              ReductionKernels::table,
+              CreationKernels::table,
+              ChoiceKernels::table,
+              ActivationKernels::table,
+              ArrangementKernels::table,
+              IndexKernels::table,
+              ScatterKernels::table,
+              SoftmaxKernels::table,
+              NormKernels::table,
+              AttentionKernels::table,
+              StatisticsKernels::table,
+              ScanKernels::table,
+              OrderKernels::table,
+              LossKernels::table,
+              RandomKernels::table,
+              GuardKernels::table)
+          .<Supplier<ImmutableMap<String, HostKernel>>>map(family -> Suppliers.memoize(family::get))
+          .collect(ImmutableList.toImmutableList());
+
   private static final ConcurrentMap<OpName, HostKernel> REGISTERED = new ConcurrentHashMap<>();
 
   private HostKernels() {}
 
-  private static ImmutableMap<OpName, HostKernel> builtin() {
-    var all = ImmutableMap.<OpName, HostKernel>builder();
-    for (var table :
-        List.of(
-            ElementwiseKernels.table(),
-            ReductionKernels.table(),
-            MatrixKernels.table(),
-            CopyKernels.table())) {
-      table.forEach((name, kernel) -> all.put(OpName.parse(name), kernel));
+  private static @Nullable HostKernel builtin(OpName name) {
+    var text = name.toString();
+    for (var family : FAMILIES) {
+      @Nullable HostKernel kernel = family.get().get(text);
+      if (kernel != null) {
+        return kernel;
+      }
     }
-    return all.buildOrThrow();
+    return null;
+  }
+
+  /** {@return the names of the ops that need no registration} */
+  public static ImmutableSortedSet<String> names() {
+    return FAMILIES.stream()
+        .flatMap(family -> family.get().keySet().stream())
+        .collect(ImmutableSortedSet.toImmutableSortedSet(Comparator.naturalOrder()));
   }
 
   /** {@return the implementation of an op, if there is one} */
   public static Optional<HostKernel> find(OpName name) {
     @Nullable HostKernel registered = REGISTERED.get(name);
-    return Optional.ofNullable(registered != null ? registered : BUILTIN.get(name));
+    return Optional.ofNullable(registered != null ? registered : builtin(name));
   }
 
   /**
@@ -43,7 +78,7 @@ public final class HostKernels {
    */
   public static Registration register(String op, HostKernel kernel) {
     var name = OpName.parse(op);
-    if (BUILTIN.containsKey(name) || REGISTERED.putIfAbsent(name, kernel) != null) {
+    if (builtin(name) != null || REGISTERED.putIfAbsent(name, kernel) != null) {
       throw new IllegalArgumentException(name + " has a host implementation already");
     }
     return () -> REGISTERED.remove(name, kernel);

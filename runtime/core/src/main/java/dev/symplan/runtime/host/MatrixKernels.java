@@ -3,230 +3,282 @@ package dev.symplan.runtime.host;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.DType;
-import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.TensorType;
 import dev.symplan.runtime.tensor.HostTensor;
-import java.lang.foreign.MemorySegment;
-import org.bytedeco.javacpp.DoublePointer;
-import org.bytedeco.javacpp.FloatPointer;
-import org.bytedeco.javacpp.Pointer;
-import org.bytedeco.openblas.global.openblas;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
 
-/**
- * Matrix products, by OpenBLAS. 16-bit operands are multiplied in f32 and rounded once, as GPUs do;
- * integers are multiplied here.
- */
+/** The family of matrix products: what is added is added before the one rounding. */
 final class MatrixKernels {
   private MatrixKernels() {}
 
-  /** Loads the library once; ranks are threads already, so it uses none of its own. */
-  private static final class Blas {
-    static {
-      openblas.blas_set_num_threads(1);
+  static ImmutableMap<String, HostKernel> table() {
+    var table = ImmutableMap.<String, HostKernel>builder();
+    for (var overload : List.of("", ".dtype")) {
+      table.put(
+          "aten::mm" + overload,
+          call ->
+              MatrixProduct.multiply(call.tensor("self"), call.tensor("mat2"), call.result()));
+      table.put(
+          "aten::bmm" + overload,
+          call ->
+              MatrixProduct.batches(call.tensor("self"), call.tensor("mat2"), call.result()));
+      table.put(
+          "aten::addmm" + overload,
+          call ->
+              add(call, product(call, call.result(), call.tensor("mat1"), call.tensor("mat2"))));
+      table.put(
+          "aten::baddbmm" + overload,
+          call ->
+              add(
+                  call,
+                  product(call, call.result(), call.tensor("batch1"), call.tensor("batch2"))));
     }
-
-    static void load() {}
+    table.put("aten::addbmm", MatrixKernels::addBatches);
+    table.put("aten::mv", call -> vector(call, "self"));
+    table.put("aten::addmv", call -> vector(call, "mat"));
+    table.put("aten::dot", MatrixKernels::dot);
+    table.put(
+        "aten::outer",
+        call ->
+            MatrixProduct.multiply(
+                Views.unsqueeze(call.tensor("self"), 1),
+                Views.unsqueeze(call.tensor("vec2"), 0),
+                call.result()));
+    table.put("aten::matmul", MatrixKernels::matmul);
+    table.put("aten::linear", MatrixKernels::linear);
+    table.put(
+        "aten::_int_mm",
+        call ->
+            MatrixProduct.multiply(call.tensor("self"), call.tensor("mat2"), call.result()));
+    table.put("aten::_scaled_mm", MatrixKernels::scaled);
+    table.put("aten::_grouped_mm", MatrixKernels::grouped);
+    return table.buildOrThrow();
   }
 
-  static ImmutableMap<String, HostKernel> table() {
-    return ImmutableMap.of(
-        "aten::mm",
-        call -> multiply(call.tensor("self"), call.tensor("mat2"), call.result()),
-        "aten::bmm",
-        call -> batches(call.tensor("self"), call.tensor("mat2"), call.result()),
-        "aten::addmm",
-        call -> {
-          multiply(call.tensor("mat1"), call.tensor("mat2"), call.result());
-          addBias(call, call.tensor("self"));
-        },
-        "aten::baddbmm",
-        call -> {
-          batches(call.tensor("batch1"), call.tensor("batch2"), call.result());
-          addBias(call, call.tensor("self"));
-        },
-        "aten::linear",
-        MatrixKernels::linear);
+  /** {@return a product of the shape of {@code result}, not rounded to 16 bits} */
+  private static HostTensor product(
+      HostCall call, HostTensor result, HostTensor left, HostTensor right) {
+    if (call.number("alpha") == 0) {
+      return HostTensor.allocate(result.type().contiguous());
+    }
+    var product = MatrixProduct.wide(result.type());
+    if (left.type().rank() == 3) {
+      MatrixProduct.batches(left, right, product);
+    } else {
+      MatrixProduct.multiply(left, right, product);
+    }
+    return product;
+  }
+
+  /** {@code beta · self + alpha · product}; self is not read where beta is 0. */
+  private static void add(HostCall call, HostTensor product) {
+    double beta = call.number("beta");
+    double alpha = call.number("alpha");
+    var self = call.tensor("self");
+    if (!product.dtype().isFloat()) {
+      addLongs(call.result(), product, self, (long) alpha, (long) beta);
+    } else if (beta == 0) {
+      Pointwise.apply(call.result(), Pointwise.unary(x -> alpha * x), product);
+    } else {
+      Pointwise.apply(
+          call.result(), Pointwise.binary((x, y) -> alpha * x + beta * y), product, self);
+    }
+  }
+
+  private static void addLongs(
+      HostTensor result, HostTensor product, HostTensor self, long alpha, long beta) {
+    var sum = Views.flat(HostTensor.allocate(result.type().contiguous()));
+    var a = Views.flat(product);
+    var b = Views.flat(Views.expand(self, result.type().sizes()));
+    for (long i = 0; i < sum.type().numel(); i++) {
+      sum.setLong(alpha * a.getLong(i) + (beta == 0 ? 0 : beta * b.getLong(i)), i);
+    }
+    result.copyFrom(sum.as(result.type().contiguous()));
+  }
+
+  private static void addBatches(HostCall call) {
+    var left = call.tensor("batch1");
+    var right = call.tensor("batch2");
+    var batches = HostTensor.allocate(
+        TensorType.contiguous(
+            MatrixProduct.wide(call.result().dtype()),
+            left.type().size(0),
+            left.type().size(1),
+            right.type().size(2)));
+    MatrixProduct.batches(left, right, batches);
+    var sum = HostTensor.allocate(
+        TensorType.contiguous(
+            batches.dtype(), left.type().size(1), right.type().size(2)));
+    for (long i = 0; i < left.type().size(0); i++) {
+      Pointwise.apply(
+          sum, Pointwise.binary(Double::sum), sum, Views.select(batches, 0, i));
+    }
+    add(call, sum);
+  }
+
+  private static void vector(HostCall call, String matrix) {
+    var product = MatrixProduct.wide(call.result().type());
+    MatrixProduct.multiply(
+        call.tensor(matrix),
+        Views.unsqueeze(call.tensor("vec"), 1),
+        Views.unsqueeze(product, 1));
+    if (call.hasParam("alpha")) {
+      add(call, product);
+    } else {
+      call.result().copyFrom(product);
+    }
+  }
+
+  private static void dot(HostCall call) {
+    MatrixProduct.multiply(
+        Views.unsqueeze(call.tensor("self"), 0),
+        Views.unsqueeze(call.tensor("tensor"), 1),
+        Views.unsqueeze(Views.unsqueeze(call.result(), 0), 0));
+  }
+
+  /** Vectors are matrices of one row or column; batches broadcast. */
+  private static void matmul(HostCall call) {
+    var left = call.tensor("self");
+    var right = call.tensor("other");
+    var result = call.result();
+    if (right.type().rank() == 1) {
+      right = Views.unsqueeze(right, 1);
+      result = Views.unsqueeze(result, result.type().rank());
+    }
+    if (left.type().rank() == 1) {
+      left = Views.unsqueeze(left, 0);
+      result = Views.unsqueeze(result, result.type().rank() - 1);
+    }
+    products(left, right, result);
+  }
+
+  /** Products of the last two dimensions; the others broadcast to the result's. */
+  static void products(HostTensor left, HostTensor right, HostTensor result) {
+    int rank = result.type().rank();
+    if (rank == 2) {
+      MatrixProduct.multiply(left, right, result);
+      return;
+    }
+    var batch = result.type().sizes().subArray(0, rank - 2);
+    var a = expandBatch(left, batch);
+    var b = expandBatch(right, batch);
+    for (long i = 0; i < result.type().size(0); i++) {
+      products(Views.select(a, 0, i), Views.select(b, 0, i), Views.select(result, 0, i));
+    }
+  }
+
+  private static HostTensor expandBatch(HostTensor tensor, ImmutableLongArray batch) {
+    var sizes = new ArrayList<Long>(batch.asList());
+    int rank = tensor.type().rank();
+    sizes.add(tensor.type().size(rank - 2));
+    sizes.add(tensor.type().size(rank - 1));
+    return Views.expand(tensor, ImmutableLongArray.copyOf(sizes));
   }
 
   private static void linear(HostCall call) {
     var weight = call.tensor("weight");
     var input = call.tensor("input").contiguous();
-    long inner = weight.type().size(1);
-    long rows = inner == 0 ? 0 : input.type().numel() / inner;
-    var flat = input.as(TensorType.contiguous(input.dtype(), rows, inner));
+    boolean vector = weight.type().rank() == 1;
+    var matrix = vector ? Views.unsqueeze(weight, 0) : weight;
+    long inner = matrix.type().size(1);
+    long rows = inner == 0 ? leading(call.result(), vector) : input.type().numel() / inner;
     var result = call.result();
     var product =
-        HostTensor.allocate(TensorType.contiguous(result.dtype(), rows, weight.type().size(0)));
-    multiply(flat, transposed(weight), product);
-    result.copyFrom(product.as(result.type().contiguous()));
-    if (call.has("bias")) {
-      Broadcasts.add(result, call.tensor("bias"), 1, 1);
+        HostTensor.allocate(
+            TensorType.contiguous(
+                MatrixProduct.wide(result.dtype()), rows, matrix.type().size(0)));
+    MatrixProduct.multiply(
+        input.as(TensorType.contiguous(input.dtype(), rows, inner)),
+        Views.transpose(matrix, 0, 1),
+        product);
+    var shaped = product.as(result.type().contiguous().withDType(product.dtype()));
+    call.optionalTensor("bias")
+        .ifPresentOrElse(
+            bias -> Pointwise.apply(result, Pointwise.binary(Double::sum), shaped, bias),
+            () -> result.copyFrom(shaped));
+  }
+
+  private static long leading(HostTensor result, boolean vector) {
+    var sizes = result.type().sizes();
+    return sizes.subArray(0, vector ? sizes.length() : sizes.length() - 1).stream()
+        .reduce(1, (a, b) -> a * b);
+  }
+
+  /** Scales are one number, or one for each row of self and each column of mat2. */
+  private static void scaled(HostCall call) {
+    var left = call.tensor("self");
+    var right = call.tensor("mat2");
+    var product =
+        HostTensor.allocate(
+            TensorType.contiguous(DType.F32, left.type().size(0), right.type().size(1)));
+    MatrixProduct.multiply(left, right, product);
+    Pointwise.apply(
+        product,
+        Pointwise.ternary((x, a, b) -> x * a * b),
+        product,
+        scale(call.tensor("scale_a"), 0),
+        scale(call.tensor("scale_b"), 1));
+    call.optionalTensor("bias")
+        .ifPresentOrElse(
+            bias ->
+                Pointwise.apply(call.result(), Pointwise.binary(Double::sum), product, bias),
+            () -> call.result().copyFrom(product));
+  }
+
+  private static HostTensor scale(HostTensor scale, int dim) {
+    var type = scale.type();
+    if (type.numel() == 1) {
+      return scale.as(TensorType.contiguous(scale.dtype()));
     }
-  }
-
-  private static void addBias(HostCall call, HostTensor bias) {
-    double beta = call.number("beta");
-    double alpha = call.number("alpha");
-    // beta 0 means that the summand is not read, whatever is in it.
-    if (beta != 0 || alpha != 1) {
-      Broadcasts.add(call.result(), bias, alpha, beta);
+    if (type.rank() != 2 || type.size(1 - dim) != 1) {
+      throw new UnsupportedOperationException(
+          "the host backend scales by tensor or by row, not by " + type);
     }
+    return scale;
   }
 
-  private static HostTensor transposed(HostTensor matrix) {
-    var type = matrix.type();
-    return matrix.as(
-        new TensorType(
-            type.dtype(),
-            ImmutableLongArray.of(type.size(1), type.size(0)),
-            ImmutableLongArray.of(type.stride(1), type.stride(0)),
-            MemorySpace.ANY));
-  }
-
-  private static void batches(HostTensor left, HostTensor right, HostTensor result) {
-    for (long i = 0; i < result.type().size(0); i++) {
-      multiply(matrix(left, i), matrix(right, i), matrix(result, i));
-    }
-  }
-
-  private static HostTensor matrix(HostTensor batch, long index) {
-    var type = batch.type();
-    var memory = batch.memory().asSlice(index * type.stride(0) * type.dtype().bytes());
-    return new HostTensor(
-        memory,
-        new TensorType(
-            type.dtype(),
-            type.sizes().subArray(1, 3),
-            type.strides().subArray(1, 3),
-            MemorySpace.ANY));
-  }
-
-  static void multiply(HostTensor left, HostTensor right, HostTensor result) {
-    if (result.type().numel() == 0) {
+  /** {@code offs} ends each group's rows of self, columns of mat2, or inner elements. */
+  private static void grouped(HostCall call) {
+    var left = call.tensor("self");
+    var right = call.tensor("mat2");
+    var result = call.result();
+    Optional<HostTensor> ends = call.optionalTensor("offs");
+    if (ends.isEmpty()) {
+      MatrixProduct.batches(left, right, result);
       return;
     }
-    switch (result.dtype()) {
-      case F32, F64 -> {
-        if (isRowMajor(result)) {
-          blas(left, right, result);
-        } else {
-          var packed = HostTensor.allocate(result.type().contiguous());
-          blas(left, right, packed);
-          result.copyFrom(packed);
-        }
+    CreationKernels.fill(result, 0);
+    long start = 0;
+    for (long group = 0; group < ends.get().type().numel(); group++) {
+      long end = ends.get().getLong(group);
+      long size = end - start;
+      boolean rowGroups = left.type().rank() == 2 && right.type().rank() == 3;
+      boolean columnGroups = left.type().rank() == 3 && right.type().rank() == 2;
+      long total =
+          rowGroups ? left.type().size(0) : right.type().size(columnGroups ? 1 : 0);
+      if (size < 0 || end > total) {
+        throw new HostKernelException(
+            "offs ends group %d at %d of %d".formatted(group, end, total));
       }
-      case F16, BF16 -> {
-        var product = HostTensor.allocate(result.type().contiguous().withDType(DType.F32));
-        blas(widened(left), widened(right), product);
-        result.copyFrom(product);
+      if (rowGroups) {
+        MatrixProduct.multiply(
+            Views.narrow(left, 0, start, size),
+            Views.select(right, 0, group),
+            Views.narrow(result, 0, start, size));
+      } else if (columnGroups) {
+        MatrixProduct.multiply(
+            Views.select(left, 0, group),
+            Views.narrow(right, 1, start, size),
+            Views.narrow(result, 1, start, size));
+      } else {
+        MatrixProduct.multiply(
+            Views.narrow(left, 1, start, size),
+            Views.narrow(right, 0, start, size),
+            Views.select(result, 0, group));
       }
-      default -> integers(left, right, result);
-    }
-  }
-
-  private static HostTensor widened(HostTensor tensor) {
-    var wide = HostTensor.allocate(tensor.type().contiguous().withDType(DType.F32));
-    wide.copyFrom(tensor);
-    return wide;
-  }
-
-  private static boolean isRowMajor(HostTensor tensor) {
-    var type = tensor.type();
-    return (type.stride(1) == 1 || type.size(1) == 1)
-        && (type.stride(0) >= type.size(1) || type.size(0) == 1);
-  }
-
-  private static boolean isColumnMajor(HostTensor tensor) {
-    var type = tensor.type();
-    return (type.stride(0) == 1 || type.size(0) == 1)
-        && (type.stride(1) >= type.size(0) || type.size(1) == 1);
-  }
-
-  private static void blas(HostTensor left, HostTensor right, HostTensor result) {
-    Blas.load();
-    long inner = left.type().size(1);
-    if (inner == 0) {
-      result.memory().asSlice(0, result.type().storageBytes()).fill((byte) 0);
-      return;
-    }
-    var a = isRowMajor(left) || isColumnMajor(left) ? left : left.contiguous();
-    var b = isRowMajor(right) || isColumnMajor(right) ? right : right.contiguous();
-    int m = Math.toIntExact(result.type().size(0));
-    int n = Math.toIntExact(result.type().size(1));
-    int k = Math.toIntExact(inner);
-    if (result.dtype() == DType.F32) {
-      openblas.cblas_sgemm(
-          openblas.CblasRowMajor,
-          transposition(a),
-          transposition(b),
-          m,
-          n,
-          k,
-          1f,
-          new Floats(a.memory()),
-          leading(a),
-          new Floats(b.memory()),
-          leading(b),
-          0f,
-          new Floats(result.memory()),
-          leading(result));
-    } else {
-      openblas.cblas_dgemm(
-          openblas.CblasRowMajor,
-          transposition(a),
-          transposition(b),
-          m,
-          n,
-          k,
-          1,
-          new Doubles(a.memory()),
-          leading(a),
-          new Doubles(b.memory()),
-          leading(b),
-          0,
-          new Doubles(result.memory()),
-          leading(result));
-    }
-  }
-
-  private static int transposition(HostTensor tensor) {
-    return isRowMajor(tensor) ? openblas.CblasNoTrans : openblas.CblasTrans;
-  }
-
-  /** The distance of rows, or of columns in a column-major matrix; a single one may lie anyhow. */
-  private static int leading(HostTensor tensor) {
-    var type = tensor.type();
-    long distance = isRowMajor(tensor) ? type.stride(0) : type.stride(1);
-    long least = isRowMajor(tensor) ? type.size(1) : type.size(0);
-    return Math.toIntExact(Math.max(distance, Math.max(1, least)));
-  }
-
-  private static void integers(HostTensor left, HostTensor right, HostTensor result) {
-    long inner = left.type().size(1);
-    for (long i = 0; i < result.type().size(0); i++) {
-      for (long j = 0; j < result.type().size(1); j++) {
-        long sum = 0;
-        for (long k = 0; k < inner; k++) {
-          sum += left.getLong(i, k) * right.getLong(k, j);
-        }
-        result.setLong(sum, i, j);
-      }
-    }
-  }
-
-  /** A pointer to memory that JavaCPP does not own. */
-  private static final class Floats extends FloatPointer {
-    Floats(MemorySegment memory) {
-      super((Pointer) null);
-      address = memory.address();
-    }
-  }
-
-  /** A pointer to memory that JavaCPP does not own. */
-  private static final class Doubles extends DoublePointer {
-    Doubles(MemorySegment memory) {
-      super((Pointer) null);
-      address = memory.address();
+      start = end;
     }
   }
 }

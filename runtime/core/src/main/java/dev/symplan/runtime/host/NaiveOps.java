@@ -27,6 +27,7 @@ public final class NaiveOps {
     kernel.run(
         new HostCall(
             op.def().schema(),
+            op.results().isEmpty() ? "" : op.results().getFirst().name(),
             op.args().stream()
                 .map(arg -> value(arg, operands))
                 .collect(ImmutableList.toImmutableList()),

@@ -228,6 +228,7 @@ final class RankRunner {
     var memory = ranks.get(program.rank());
     return new HostCall(
         op.def().schema(),
+        op.name(),
         op.args().stream().map(arg -> value(arg, memory)).collect(ImmutableList.toImmutableList()),
         op.results().stream()
             .map(ref -> ref.map(memory::tensor))

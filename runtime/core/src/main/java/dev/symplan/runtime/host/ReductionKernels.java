@@ -1,53 +1,48 @@
 package dev.symplan.runtime.host;
 
 import com.google.common.collect.ImmutableMap;
-import com.google.common.primitives.ImmutableLongArray;
-import dev.symplan.ir.op.OpCall;
-import dev.symplan.runtime.tensor.Elements;
 import dev.symplan.runtime.tensor.HostTensor;
-import dev.symplan.runtime.tensor.Loops;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.function.DoubleBinaryOperator;
+import java.util.function.DoubleUnaryOperator;
+import java.util.function.LongBinaryOperator;
 
-/**
- * Reductions over dimensions: one engine that walks the reduced elements of each result in
- * row-major order. Sums are kept in double, so that their rounding is that of the result only.
- */
+/** Sums, products, extremes and truth over dimensions. */
 final class ReductionKernels {
-
-  /** What is kept while the elements of one result go by. */
-  private interface Accumulator {
-    void start();
-
-    void add(double value, long index);
-
-    /** Writes the results at {@code offset} elements from their first ones. */
-    void finish(long[] resultIndex);
-  }
-
   private ReductionKernels() {}
 
   static ImmutableMap<String, HostKernel> table() {
     var table = ImmutableMap.<String, HostKernel>builder();
     for (var name : List.of("aten::sum", "aten::sum.dim_IntList")) {
-      table.put(name, call -> fold(call, 0, Double::sum, false));
+      table.put(name, call -> fold(call, 0, Double::sum, 0, Long::sum));
     }
+    for (var name : List.of("aten::prod", "aten::prod.dim_int")) {
+      table.put(name, call -> fold(call, 1, (a, b) -> a * b, 1, (a, b) -> a * b));
+    }
+    table.put(
+        "aten::nansum",
+        call -> fold(call, 0, (a, b) -> Double.isNaN(b) ? a : a + b, 0, Long::sum));
     for (var name : List.of("aten::mean", "aten::mean.dim")) {
-      table.put(name, call -> fold(call, 0, Double::sum, true));
+      table.put(name, ReductionKernels::mean);
     }
-    table.put("aten::prod", call -> fold(call, 1, (a, b) -> a * b, false));
     for (var name : List.of("aten::amax", "aten::max")) {
-      table.put(name, call -> fold(call, Double.NEGATIVE_INFINITY, ReductionKernels::max, false));
+      table.put(name, call -> extreme(call, call.result(), true));
     }
     for (var name : List.of("aten::amin", "aten::min")) {
-      table.put(name, call -> fold(call, Double.POSITIVE_INFINITY, ReductionKernels::min, false));
+      table.put(name, call -> extreme(call, call.result(), false));
     }
-    for (var name : List.of("aten::any", "aten::any.dim")) {
-      table.put(name, call -> fold(call, 0, (a, b) -> a != 0 || b != 0 ? 1 : 0, false));
+    table.put(
+        "aten::aminmax",
+        call -> {
+          extreme(call, call.result(0), false);
+          extreme(call, call.result(1), true);
+        });
+    for (var overload : List.of("", ".dim", ".dims")) {
+      table.put("aten::any" + overload, call -> truth(call, true));
+      table.put("aten::all" + overload, call -> truth(call, false));
     }
-    for (var name : List.of("aten::all", "aten::all.dim")) {
-      table.put(name, call -> fold(call, 1, (a, b) -> a != 0 && b != 0 ? 1 : 0, false));
+    for (var name : List.of("aten::count_nonzero", "aten::count_nonzero.dim_IntList")) {
+      table.put(name, ReductionKernels::countNonzero);
     }
     table.put("aten::max.dim", call -> best(call, true, 0, 1));
     table.put("aten::min.dim", call -> best(call, false, 0, 1));
@@ -56,170 +51,209 @@ final class ReductionKernels {
     return table.buildOrThrow();
   }
 
-  private static double max(double a, double b) {
-    return Double.isNaN(a) || Double.isNaN(b) ? Double.NaN : Math.max(a, b);
-  }
-
-  private static double min(double a, double b) {
-    return Double.isNaN(a) || Double.isNaN(b) ? Double.NaN : Math.min(a, b);
-  }
-
-  private static void fold(HostCall call, double first, DoubleBinaryOperator f, boolean mean) {
+  private static void fold(
+      HostCall call,
+      double first,
+      DoubleBinaryOperator doubles,
+      long firstLong,
+      LongBinaryOperator longs) {
+    var reduction = Reduction.of(call);
     var result = call.result();
-    reduce(
-        call,
-        new Accumulator() {
+    if (result.dtype().isFloat() || reduction.self().dtype().isFloat()) {
+      fold(reduction, result, first, doubles, x -> x);
+    } else {
+      fold(reduction, result, firstLong, longs);
+    }
+  }
+
+  static void fold(
+      Reduction reduction,
+      HostTensor result,
+      double first,
+      DoubleBinaryOperator f,
+      DoubleUnaryOperator last) {
+    reduction.run(
+        new Reduction.Doubles() {
           private double value;
-          private long count;
 
           @Override
           public void start() {
             value = first;
-            count = 0;
           }
 
           @Override
-          public void add(double element, long index) {
-            value = f.applyAsDouble(value, element);
-            count++;
+          public void add(double[] values, int count, long at) {
+            double sum = value;
+            for (int i = 0; i < count; i++) {
+              sum = f.applyAsDouble(sum, values[i]);
+            }
+            value = sum;
           }
 
           @Override
-          public void finish(long[] resultIndex) {
-            result.set(mean ? value / count : value, resultIndex);
+          public void finish(long[] index) {
+            result.set(last.applyAsDouble(value), index);
           }
         });
+  }
+
+  private static void fold(
+      Reduction reduction, HostTensor result, long first, LongBinaryOperator f) {
+    reduction.run(
+        new Reduction.Longs() {
+          private long value;
+
+          @Override
+          public void start() {
+            value = first;
+          }
+
+          @Override
+          public void add(long[] values, int count, long at) {
+            long sum = value;
+            for (int i = 0; i < count; i++) {
+              sum = f.applyAsLong(sum, values[i]);
+            }
+            value = sum;
+          }
+
+          @Override
+          public void finish(long[] index) {
+            result.setLong(value, index);
+          }
+        });
+  }
+
+  private static void mean(HostCall call) {
+    var reduction = Reduction.of(call);
+    double count = reduction.count();
+    fold(reduction, call.result(), 0, Double::sum, sum -> sum / count);
+  }
+
+  private static void extreme(HostCall call, HostTensor result, boolean largest) {
+    var reduction = Reduction.of(call);
+    if (reduction.self().dtype().isFloat()) {
+      fold(
+          reduction,
+          result,
+          largest ? Double.NEGATIVE_INFINITY : Double.POSITIVE_INFINITY,
+          largest ? SpecialFunctions::maximum : SpecialFunctions::minimum,
+          x -> x);
+    } else {
+      fold(
+          reduction,
+          result,
+          largest ? Long.MIN_VALUE : Long.MAX_VALUE,
+          largest ? Math::max : Math::min);
+    }
+  }
+
+  private static void truth(HostCall call, boolean any) {
+    var dims = call.schema().name().overload().equals("dims") && call.has("dim");
+    // Here, but nowhere else, an empty list of dimensions reduces none.
+    var reduction =
+        dims && call.integers("dim").isEmpty()
+            ? new Reduction(
+                call.tensor("self"), new boolean[Math.max(1, call.tensor("self").type().rank())], true)
+            : Reduction.of(call);
+    fold(
+        reduction,
+        call.result(),
+        any ? 0 : 1,
+        any ? (a, b) -> a != 0 || b != 0 ? 1 : 0 : (a, b) -> a != 0 && b != 0 ? 1 : 0,
+        x -> x);
+  }
+
+  private static void countNonzero(HostCall call) {
+    fold(Reduction.of(call), call.result(), 0, (count, x) -> x != 0 ? count + 1 : count, x -> x);
   }
 
   /** The first largest or smallest element; a NaN is larger and smaller than all. */
   private static void best(HostCall call, boolean largest, int values, int indices) {
-    reduce(
-        call,
-        new Accumulator() {
-          private double value;
-          private long at;
-
-          @Override
-          public void start() {
-            at = -1;
-          }
-
-          @Override
-          public void add(double element, long index) {
-            boolean better =
-                at < 0
-                    || (!Double.isNaN(value)
-                        && (Double.isNaN(element)
-                            || (largest ? element > value : element < value)));
-            if (better) {
-              value = element;
-              at = index;
-            }
-          }
-
-          @Override
-          public void finish(long[] resultIndex) {
-            if (at < 0) {
-              throw new IllegalArgumentException("there is no element to choose from");
-            }
-            if (values >= 0) {
-              call.result(values).set(value, resultIndex);
-            }
-            call.result(indices).setLong(at, resultIndex);
-          }
-        });
+    if (call.tensor("self").dtype().isFloat()) {
+      bestFloat(call, largest, values, indices);
+    } else {
+      bestInteger(call, largest, values, indices);
+    }
   }
 
-  private static void reduce(HostCall call, Accumulator accumulator) {
-    var self = call.tensor("self");
-    int rank = self.type().rank();
-    var dims =
-        call.hasParam("dim") && call.has("dim") ? call.integers("dim") : ImmutableLongArray.of();
-    boolean keepdim = call.hasParam("keepdim") && call.bool("keepdim");
-    var reduced = new boolean[rank];
-    for (int i = 0; i < rank; i++) {
-      reduced[i] = dims.isEmpty();
-    }
-    for (long dim : dims.asList()) {
-      int index = OpCall.wrapDim(dim, rank, "dim");
-      if (index < rank) {
-        reduced[index] = true;
-      }
-    }
-    new Walk(self, reduced, keepdim, accumulator).run();
-  }
+  private static void bestFloat(HostCall call, boolean largest, int values, int indices) {
+    Reduction.of(call)
+        .run(
+            new Reduction.Doubles() {
+              private double value;
+              private long at;
 
-  /** Goes over the results, and for each over its elements. */
-  private static final class Walk {
-    private final HostTensor self;
-    private final boolean keepdim;
-    private final Accumulator accumulator;
-    private final List<Integer> kept = new ArrayList<>();
-    private final List<Integer> gone = new ArrayList<>();
+              @Override
+              public void start() {
+                at = -1;
+              }
 
-    Walk(HostTensor self, boolean[] reduced, boolean keepdim, Accumulator accumulator) {
-      this.self = self;
-      this.keepdim = keepdim;
-      this.accumulator = accumulator;
-      for (int i = 0; i < reduced.length; i++) {
-        (reduced[i] ? gone : kept).add(i);
-      }
-    }
+              @Override
+              public void add(double[] elements, int count, long first) {
+                for (int i = 0; i < count; i++) {
+                  double x = elements[i];
+                  if (at < 0
+                      || (!Double.isNaN(value)
+                          && (Double.isNaN(x) || (largest ? x > value : x < value)))) {
+                    value = x;
+                    at = first + i;
+                  }
+                }
+              }
 
-    void run() {
-      var type = self.type();
-      var keptSizes = kept.stream().mapToLong(type::size).toArray();
-      var goneSizes = gone.stream().mapToLong(type::size).toArray();
-      var goneStrides =
-          gone.stream().mapToLong(dim -> type.stride(dim) * type.dtype().bytes()).toArray();
-      var index = new long[keptSizes.length];
-      for (long size : keptSizes) {
-        if (size == 0) {
-          return;
-        }
-      }
-      var values = new double[Loops.CHUNK];
-      do {
-        long base = 0;
-        for (int i = 0; i < index.length; i++) {
-          base += index[i] * type.stride(kept.get(i)) * type.dtype().bytes();
-        }
-        long start = base;
-        var seen = new long[1];
-        accumulator.start();
-        Loops.forEach(
-            goneSizes,
-            List.of(goneStrides),
-            (offsets, steps, count) -> {
-              Elements.load(
-                  self.memory(), start + offsets[0], steps[0], type.dtype(), values, count);
-              for (int i = 0; i < count; i++) {
-                accumulator.add(values[i], seen[0]++);
+              @Override
+              public void finish(long[] index) {
+                checkFound(at);
+                if (values >= 0 && call.hasResult(values)) {
+                  call.result(values).set(value, index);
+                }
+                if (call.hasResult(indices)) {
+                  call.result(indices).setLong(at, index);
+                }
               }
             });
-        accumulator.finish(resultIndex(index));
-      } while (next(index, keptSizes));
-    }
+  }
 
-    private long[] resultIndex(long[] index) {
-      if (!keepdim) {
-        return index;
-      }
-      var full = new long[self.type().rank()];
-      for (int i = 0; i < index.length; i++) {
-        full[kept.get(i)] = index[i];
-      }
-      return full;
-    }
+  private static void bestInteger(HostCall call, boolean largest, int values, int indices) {
+    Reduction.of(call)
+        .run(
+            new Reduction.Longs() {
+              private long value;
+              private long at;
 
-    private static boolean next(long[] index, long[] sizes) {
-      for (int i = index.length - 1; i >= 0; i--) {
-        if (++index[i] < sizes[i]) {
-          return true;
-        }
-        index[i] = 0;
-      }
-      return false;
+              @Override
+              public void start() {
+                at = -1;
+              }
+
+              @Override
+              public void add(long[] elements, int count, long first) {
+                for (int i = 0; i < count; i++) {
+                  long x = elements[i];
+                  if (at < 0 || (largest ? x > value : x < value)) {
+                    value = x;
+                    at = first + i;
+                  }
+                }
+              }
+
+              @Override
+              public void finish(long[] index) {
+                checkFound(at);
+                if (values >= 0 && call.hasResult(values)) {
+                  call.result(values).setLong(value, index);
+                }
+                if (call.hasResult(indices)) {
+                  call.result(indices).setLong(at, index);
+                }
+              }
+            });
+  }
+
+  private static void checkFound(long at) {
+    if (at < 0) {
+      throw new HostKernelException("there is no element to choose from");
     }
   }
 }

@@ -1,0 +1,27 @@
+package dev.symplan.runtime.host;
+
+import com.google.common.collect.ImmutableMap;
+
+/** Ops that only check. */
+final class GuardKernels {
+  private GuardKernels() {}
+
+  static ImmutableMap<String, HostKernel> table() {
+    return ImmutableMap.of(
+        "aten::_assert_async",
+        call -> check(call.tensor("self").get() != 0, "an element that must not be 0 is"),
+        "aten::_assert_async.msg",
+        call -> check(call.tensor("self").get() != 0, call.string("assert_msg")),
+        "aten::_assert_scalar",
+        call -> check(call.number("self") != 0, call.string("assert_msg")),
+        // What it checks is known before anything runs.
+        "aten::_assert_tensor_metadata",
+        _ -> {});
+  }
+
+  private static void check(boolean holds, String message) {
+    if (!holds) {
+      throw new HostKernelException(message);
+    }
+  }
+}

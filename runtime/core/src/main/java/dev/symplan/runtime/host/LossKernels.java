@@ -1,0 +1,177 @@
+package dev.symplan.runtime.host;
+
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.TensorType;
+import dev.symplan.runtime.tensor.HostTensor;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+
+/** Losses and their gradients; {@code reduction} is 0 for none, 1 for the mean, 2 for the sum. */
+final class LossKernels {
+  private static final int MEAN = 1;
+  private static final int NONE = 0;
+
+  private LossKernels() {}
+
+  static ImmutableMap<String, HostKernel> table() {
+    return ImmutableMap.of(
+        "aten::mse_loss",
+        LossKernels::squaredError,
+        "aten::mse_loss_backward",
+        LossKernels::squaredErrorBackward,
+        "aten::nll_loss_forward",
+        call -> {
+          var loss = new Likelihood(call, call.tensor("self"));
+          loss.store(call.result(0));
+          if (call.hasResult(1)) {
+            call.result(1).set(call.integer("reduction") == NONE ? 0 : loss.totalWeight);
+          }
+        },
+        "aten::nll_loss_backward",
+        LossKernels::likelihoodBackward,
+        "aten::cross_entropy_loss",
+        LossKernels::crossEntropy);
+  }
+
+  private static void squaredError(HostCall call) {
+    var square = Pointwise.binary((a, b) -> (a - b) * (a - b));
+    long reduction = call.integer("reduction");
+    if (reduction == NONE) {
+      Pointwise.runDoubles(call, square, "self", "target");
+      return;
+    }
+    var self = call.tensor("self");
+    var target = call.tensor("target");
+    var sizes = Broadcasts.sizes(self, target);
+    var squares =
+        HostTensor.allocate(
+            TensorType.contiguous(DType.F64, sizes));
+    Pointwise.apply(squares, square, self, target);
+    double count = reduction == MEAN ? squares.type().numel() : 1;
+    var all = new boolean[Math.max(1, squares.type().rank())];
+    Arrays.fill(all, true);
+    ReductionKernels.fold(
+        new Reduction(squares, all, false), call.result(), 0, Double::sum, sum -> sum / count);
+  }
+
+  private static void squaredErrorBackward(HostCall call) {
+    double factor =
+        call.integer("reduction") == MEAN ? 2.0 / call.result().type().numel() : 2;
+    Pointwise.runDoubles(
+        call,
+        Pointwise.ternary((grad, a, b) -> factor * (a - b) * grad),
+        "grad_output",
+        "self",
+        "target");
+  }
+
+  /** The negative log-likelihood of the targets under log-probabilities [batch, classes, …]. */
+  private static final class Likelihood {
+    private final HostTensor flat;
+    private final HostTensor targets;
+    private final Optional<HostTensor> weight;
+    private final long ignored;
+    private final long reduction;
+    private final long classes;
+    private final long inner;
+    private final double[] losses;
+    private double totalWeight;
+
+    Likelihood(HostCall call, HostTensor logProbabilities) {
+      var type = logProbabilities.type();
+      int dim = type.rank() == 1 ? 0 : 1;
+      flat = Views.flat(logProbabilities);
+      targets = Views.flat(call.tensor("target"));
+      weight = call.optionalTensor("weight");
+      ignored = call.integer("ignore_index");
+      reduction = call.integer("reduction");
+      classes = type.size(dim);
+      long behind = 1;
+      for (int i = dim + 1; i < type.rank(); i++) {
+        behind *= type.size(i);
+      }
+      inner = behind;
+      losses = new double[Math.toIntExact(targets.type().numel())];
+      for (int i = 0; i < losses.length; i++) {
+        if (counts(i)) {
+          losses[i] = -flat.get(place(i, target(i))) * weight(i);
+          totalWeight += weight(i);
+        }
+      }
+    }
+
+    boolean counts(int i) {
+      return targets.getLong(i) != ignored;
+    }
+
+    long target(int i) {
+      long target = targets.getLong(i);
+      if (target < 0 || target >= classes) {
+        throw new HostKernelException(
+            "target %d is out of range for %d classes".formatted(target, classes));
+      }
+      return target;
+    }
+
+    long place(int i, long target) {
+      return (i / inner * classes + target) * inner + i % inner;
+    }
+
+    double weight(int i) {
+      return weight.map(w -> w.get(target(i))).orElse(1.0);
+    }
+
+    void store(HostTensor result) {
+      if (reduction == NONE) {
+        var values = Views.flat(HostTensor.allocate(result.type().contiguous()));
+        for (int i = 0; i < losses.length; i++) {
+          values.set(losses[i], i);
+        }
+        result.copyFrom(values.as(result.type().contiguous()));
+        return;
+      }
+      double sum = 0;
+      for (double loss : losses) {
+        sum += loss;
+      }
+      result.set(reduction == MEAN ? sum / totalWeight : sum);
+    }
+  }
+
+  private static void likelihoodBackward(HostCall call) {
+    var loss = new Likelihood(call, call.tensor("self"));
+    var grad = Views.flat(call.tensor("grad_output"));
+    double total = call.tensor("total_weight").get();
+    var result = HostTensor.allocate(call.result().type().contiguous());
+    var flat = Views.flat(result);
+    for (int i = 0; i < loss.losses.length; i++) {
+      if (loss.counts(i)) {
+        double incoming = grad.get(loss.reduction == NONE ? i : 0);
+        double share = loss.reduction == MEAN ? incoming / total : incoming;
+        flat.set(-loss.weight(i) * share, loss.place(i, loss.target(i)));
+      }
+    }
+    call.result().copyFrom(result);
+  }
+
+  private static void crossEntropy(HostCall call) {
+    var self = call.tensor("self");
+    if (self.type().sizes().equals(call.tensor("target").type().sizes())
+        || call.number("label_smoothing") != 0) {
+      throw new UnsupportedOperationException(
+          "the host backend does not compute cross_entropy_loss with probabilities or smoothing");
+    }
+    var log = HostTensor.allocate(self.type().contiguous().withDType(DType.F64));
+    Fibers.forEach(
+        self.type().rank() == 1 ? 0 : 1,
+        List.of(self, log),
+        rows -> {
+          var values = rows[0].load();
+          SoftmaxKernels.logSoftmax(values);
+          rows[1].store(values);
+        });
+    new Likelihood(call, log).store(call.result());
+  }
+}

@@ -1,0 +1,212 @@
+package dev.symplan.runtime.host;
+
+import org.apache.commons.numbers.gamma.Digamma;
+import org.apache.commons.numbers.gamma.Erf;
+import org.apache.commons.numbers.gamma.Erfc;
+import org.apache.commons.numbers.gamma.Erfcx;
+import org.apache.commons.numbers.gamma.InverseErfc;
+import org.apache.commons.numbers.gamma.LogGamma;
+
+/** Functions of one number as PyTorch defines them, where Java's differ or are none. */
+final class SpecialFunctions {
+  private static final double SQRT_HALF = Math.sqrt(0.5);
+  private static final double TANH_GELU_SCALE = Math.sqrt(2 / Math.PI);
+  private static final double TANH_GELU_CUBE = 0.044715;
+
+  private SpecialFunctions() {}
+
+  static double sigmoid(double x) {
+    return 1 / (1 + Math.exp(-x));
+  }
+
+  static double logSigmoid(double x) {
+    return Math.min(x, 0) - Math.log1p(Math.exp(-Math.abs(x)));
+  }
+
+  static double gelu(double x) {
+    return 0.5 * x * (1 + Erf.value(x * SQRT_HALF));
+  }
+
+  static double geluGradient(double x) {
+    double density = Math.exp(-0.5 * x * x) / Math.sqrt(2 * Math.PI);
+    return 0.5 * (1 + Erf.value(x * SQRT_HALF)) + x * density;
+  }
+
+  static double tanhGelu(double x) {
+    return 0.5 * x * (1 + Math.tanh(TANH_GELU_SCALE * (x + TANH_GELU_CUBE * x * x * x)));
+  }
+
+  static double tanhGeluGradient(double x) {
+    double tanh = Math.tanh(TANH_GELU_SCALE * (x + TANH_GELU_CUBE * x * x * x));
+    double inner = TANH_GELU_SCALE * (1 + 3 * TANH_GELU_CUBE * x * x);
+    return 0.5 * (1 + tanh) + 0.5 * x * (1 - tanh * tanh) * inner;
+  }
+
+  static double softplus(double x) {
+    return Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x)));
+  }
+
+  static double mish(double x) {
+    return x * Math.tanh(softplus(x));
+  }
+
+  static double mishGradient(double x) {
+    double tanh = Math.tanh(softplus(x));
+    return tanh + x * sigmoid(x) * (1 - tanh * tanh);
+  }
+
+  static double sinc(double x) {
+    return x == 0 ? 1 : Math.sin(Math.PI * x) / (Math.PI * x);
+  }
+
+  static double asinh(double x) {
+    double size = Math.abs(x);
+    return Math.copySign(Math.log1p(size + size * size / (1 + Math.hypot(1, size))), x);
+  }
+
+  static double acosh(double x) {
+    double above = x - 1;
+    return Math.log1p(above + Math.sqrt(above * (x + 1)));
+  }
+
+  static double atanh(double x) {
+    return 0.5 * Math.log1p(2 * x / (1 - x));
+  }
+
+  static double lgamma(double x) {
+    if (x > 0 || Double.isNaN(x)) {
+      return LogGamma.value(x);
+    }
+    if (Double.isInfinite(x) || x == Math.rint(x)) {
+      return Double.POSITIVE_INFINITY;
+    }
+    // The reflection formula, with the sine's argument reduced for accuracy.
+    double rest = x - Math.rint(x);
+    return Math.log(Math.PI / Math.abs(Math.sin(Math.PI * rest))) - LogGamma.value(1 - x);
+  }
+
+  static double digamma(double x) {
+    if (x == 0) {
+      return Math.copySign(Double.POSITIVE_INFINITY, -x);
+    }
+    return x < 0 && x == Math.rint(x) ? Double.NaN : Digamma.value(x);
+  }
+
+  /**
+   * The modified Bessel function of order 0.
+   *
+   * <p>Its integral, the mean of {@code exp(x cos t)} over a period, by the trapezoidal rule, which
+   * converges exponentially for periodic functions.
+   */
+  static double besselI0(double x) {
+    double size = Math.abs(x);
+    if (!(size <= MAX_EXPONENT)) {
+      return Double.isNaN(x) ? x : Double.POSITIVE_INFINITY;
+    }
+    int points = 30 + (int) (9 * Math.sqrt(size));
+    double sum = 0;
+    for (int i = 0; i < points; i++) {
+      sum += Math.exp(size * (Math.cos(2 * Math.PI * i / points) - 1));
+    }
+    return sum / points * Math.exp(size);
+  }
+
+  private static final double MAX_EXPONENT = 709;
+
+  static double ndtri(double x) {
+    return -Math.sqrt(2) * InverseErfc.value(2 * x);
+  }
+
+  static double logNdtr(double x) {
+    double t = x * SQRT_HALF;
+    return x < -1 ? Math.log(Erfcx.value(-t) / 2) - t * t : Math.log1p(-Erfc.value(t) / 2);
+  }
+
+  /** C's pow, which takes 1 to any power and -1 to infinite powers as 1. */
+  static double pow(double base, double exponent) {
+    if (base == 1 || (base == -1 && Double.isInfinite(exponent))) {
+      return 1;
+    }
+    return Math.pow(base, exponent);
+  }
+
+  static long pow(long base, long exponent) {
+    if (exponent < 0) {
+      return switch ((int) Math.clamp(base, -2, 2)) {
+        case 1 -> 1;
+        case -1 -> exponent % 2 == 0 ? 1 : -1;
+        default -> 0;
+      };
+    }
+    long result = 1;
+    long square = base;
+    for (long rest = exponent; rest > 0; rest >>= 1) {
+      result *= (rest & 1) == 1 ? square : 1;
+      square *= square;
+    }
+    return result;
+  }
+
+  /** Python's sign rule: the result has the divisor's sign. */
+  static double remainder(double a, double b) {
+    double rest = a % b;
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+  }
+
+  static double floorDivide(double a, double b) {
+    if (b == 0) {
+      return a / b;
+    }
+    double rest = a % b;
+    double quotient = (a - rest) / b;
+    if (rest != 0 && (b < 0) != (rest < 0)) {
+      quotient -= 1;
+    }
+    return quotient == 0 ? Math.copySign(0, a / b) : Math.rint(quotient);
+  }
+
+  static double trunc(double x) {
+    return x < 0 ? Math.ceil(x) : Math.floor(x);
+  }
+
+  static double maximum(double a, double b) {
+    return Double.isNaN(a) || Double.isNaN(b) ? Double.NaN : Math.max(a, b);
+  }
+
+  static double minimum(double a, double b) {
+    return Double.isNaN(a) || Double.isNaN(b) ? Double.NaN : Math.min(a, b);
+  }
+
+  static double logAddExp(double a, double b) {
+    if (a == b && Double.isInfinite(a)) {
+      return a;
+    }
+    return Math.max(a, b) + Math.log1p(Math.exp(-Math.abs(a - b)));
+  }
+
+  static double logAddExp2(double a, double b) {
+    if (a == b && Double.isInfinite(a)) {
+      return a;
+    }
+    return Math.max(a, b) + Math.log1p(Math.pow(2, -Math.abs(a - b))) / Math.log(2);
+  }
+
+  static double xlogy(double x, double y) {
+    return Double.isNaN(y) ? Double.NaN : x == 0 ? 0 : x * Math.log(y);
+  }
+
+  static long gcd(long a, long b) {
+    long x = a;
+    long y = b;
+    while (y != 0) {
+      long rest = x % y;
+      x = y;
+      y = rest;
+    }
+    return Math.abs(x);
+  }
+
+  static long lcm(long a, long b) {
+    return a == 0 || b == 0 ? 0 : Math.abs(a / gcd(a, b) * b);
+  }
+}
