@@ -88,7 +88,8 @@ final class CollectiveRules {
   }
 
   private boolean isStage(int op) {
-    return facts.op(op).def().name().toString().equals("symplan::stage");
+    var name = facts.op(op).def().name();
+    return name.namespace().equals("symplan") && name.name().equals("stage");
   }
 
   private static boolean isCollective(Op op) {

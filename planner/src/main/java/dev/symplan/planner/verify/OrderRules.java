@@ -60,7 +60,7 @@ final class OrderRules {
       }
     }
     for (var output : facts.plan.graph().outputs()) {
-      output.forEachValue(value -> checkReady(value.id(), steps.size(), "the end"));
+      output.forEachValue(value -> checkReady(value.id(), steps.size()));
     }
   }
 
@@ -113,25 +113,29 @@ final class OrderRules {
       return;
     }
     stepOfOp[op] = step;
-    facts.op(op).forEachOperand(value -> checkReady(value.id(), step, facts.stepText(step)));
+    facts.op(op).forEachOperand(value -> checkReady(value.id(), step));
   }
 
-  private void checkReady(int value, int step, String reader) {
+  private void checkReady(int value, int step) {
     // A view is there when its storage is; what has no step was known before.
     int storage = facts.storageOf(value);
     int op = storage >= 0 ? facts.definedBy(storage) : facts.opOf(value);
     if (op < 0 || !facts.needsStep(op)) {
       return;
     }
+    int k = facts.collectiveOf(op);
+    boolean running =
+        stepOfOp[op] >= 0 && k >= 0 && facts.plan.collectives().get(k).isAsync() && join[k] < 0;
+    if (stepOfOp[op] >= 0 && !running) {
+      return;
+    }
     var name = facts.value(value).name();
-    if (stepOfOp[op] < 0) {
+    var reader = facts.stepText(step);
+    if (!running) {
       wrong(
           Math.min(step, facts.plan.steps().size() - 1),
           "%s reads %s before %s has run".formatted(reader, name, facts.text(op)));
-      return;
-    }
-    int k = facts.collectiveOf(op);
-    if (k >= 0 && facts.plan.collectives().get(k).isAsync() && join[k] < 0) {
+    } else {
       findings.add(
           Rule.ORDER,
           facts.rank(),

@@ -1,5 +1,6 @@
 package dev.symplan.planner.verify;
 
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
@@ -46,6 +47,8 @@ final class RankFacts {
   private final boolean[] mayHaveStep;
   private final int[] collectiveOf;
   private final int[] opOf;
+  private final int[] stamps;
+  private int stamp;
 
   private RankFacts(RankPlan plan, int rank, Findings findings) {
     this.plan = plan;
@@ -59,6 +62,7 @@ final class RankFacts {
     this.opOf = new int[valueCount];
     Arrays.fill(opOf, -1);
     this.offsetInStorage = new long[valueCount];
+    this.stamps = new int[valueCount];
     this.reads = new int[opCount][];
     this.fresh = new int[opCount][];
     this.mutated = new int[opCount][];
@@ -147,7 +151,7 @@ final class RankFacts {
         offsetInStorage[base] + view.offset() * view.of().tensor().dtype().bytes();
   }
 
-  private static int[] mutated(Op op) {
+  private int[] mutated(Op op) {
     if (!op.def().schema().mutates()) {
       return NONE;
     }
@@ -161,17 +165,20 @@ final class RankFacts {
     return tensors(written);
   }
 
-  private static int[] tensors(List<Arg> args) {
-    var ids = new ArrayList<Integer>();
+  /** The tensors in arguments, each once, in their order. */
+  private int[] tensors(List<Arg> args) {
+    var ids = ImmutableIntArray.builder();
+    stamp++;
     for (var arg : args) {
       arg.forEachValue(
           value -> {
-            if (value.isTensor()) {
+            if (value.isTensor() && stamps[value.id()] != stamp) {
+              stamps[value.id()] = stamp;
               ids.add(value.id());
             }
           });
     }
-    return ids.stream().mapToInt(id -> id).distinct().toArray();
+    return ids.build().toArray();
   }
 
   int rank() {
