@@ -15,9 +15,9 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
-import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
@@ -34,6 +34,7 @@ final class HostSession implements Session {
   private final List<Runnable> tasks = new ArrayList<>();
   private final Rendezvous rendezvous;
   private final ExecutorService threads;
+  private final List<Thread> started = new CopyOnWriteArrayList<>();
   private boolean closed;
 
   /** Threads of a failed run did not stop; their memory must stay. */
@@ -59,7 +60,7 @@ final class HostSession implements Session {
     this.threads =
         Executors.newFixedThreadPool(
             Math.max(1, executable.ranks().stream().mapToInt(r -> r.streams().size()).sum()),
-            Thread.ofPlatform().daemon().name("symplan-rank-", 0).factory());
+            this::newThread);
     try {
       for (var program : executable.ranks()) {
         ranks.add(new HostMemory(program, executable.symmetricBytes(), memory));
@@ -75,6 +76,12 @@ final class HostSession implements Session {
       close();
       throw e;
     }
+  }
+
+  private Thread newThread(Runnable work) {
+    var thread = Thread.ofPlatform().daemon().name("symplan-rank").unstarted(work);
+    started.add(thread);
+    return thread;
   }
 
   @Override
@@ -207,10 +214,10 @@ final class HostSession implements Session {
     closed = true;
     threads.shutdownNow();
     boolean interrupted = false;
-    while (!abandoned) {
+    for (int i = 0; i < started.size() && !abandoned; ) {
       try {
-        abandoned = !threads.awaitTermination(GRACE.toMillis(), TimeUnit.MILLISECONDS);
-        break;
+        abandoned = !started.get(i).join(GRACE);
+        i++;
       } catch (InterruptedException e) {
         interrupted = true;
       }
