@@ -87,6 +87,10 @@ final class Aliases {
   private void share(Op op, Value value, OpResult.View view) {
     int base = storageOf[view.of().id()];
     long offset = offsetOf[view.of().id()] + view.offset() * view.of().tensor().dtype().bytes();
+    if (value.tensor().storageBytes() == 0) {
+      // An empty slice may begin behind the end of what has no elements.
+      offset = Math.clamp(offset, 0, storages.get(base).bytes());
+    }
     if (offset < 0 || offset + value.tensor().storageBytes() > storages.get(base).bytes()) {
       throw new CompileException(
           Diagnostic.error(

@@ -72,6 +72,9 @@ final class PlacementRules {
       }
       return;
     }
+    if (size == 0) {
+      return;
+    }
     if (offset < 0 || offset + size > base.tensor().storageBytes()) {
       wrong(
           "%s is bytes %d to %d of %s, which has %d"

@@ -98,6 +98,9 @@ final class PlanOracle {
   }
 
   private static boolean symmetric(CollectivePlan c, boolean result) {
+    if (c.variant() == Variant.CUSTOM) {
+      return true;
+    }
     return result
         ? c.variant().needsSymmetricResult(c.kind())
         : c.variant().needsSymmetricOperand(c.kind());
@@ -115,7 +118,9 @@ final class PlanOracle {
             && own.results().equals(known.results()),
         "another collective than the graph's");
     int size = plan.group(own.group()).size();
-    require((size == 1) == (own.variant() == Variant.LOCAL), "wrong variant for the group");
+    require(
+        own.variant() == Variant.CUSTOM || (size == 1) == (own.variant() == Variant.LOCAL),
+        "wrong variant for the group");
     if (own.variant() == Variant.MULTIMEM) {
       require(plan.target().multicast(), "no multicast");
       require(own.reduceOp().isEmpty() || own.reduceOp().equals("sum"), "the switch only adds");

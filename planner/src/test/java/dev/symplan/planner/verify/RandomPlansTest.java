@@ -6,9 +6,10 @@ import dev.symplan.ir.diag.CompileException;
 import dev.symplan.planner.CollectivePlan;
 import org.junit.jupiter.api.Test;
 
+/** More, or others, with {@code -Dsymplan.plans=N -Dsymplan.seed=N}. */
 class RandomPlansTest {
-  private static final int PLANS = 2_000;
-  private static final long SEED = 20_260_101;
+  private static final int PLANS = Integer.getInteger("symplan.plans", 2_000);
+  private static final long SEED = Long.getLong("symplan.seed", 20_260_101);
 
   @Test
   void plansOfTheCompilerBreakNoRule() {

@@ -17,7 +17,11 @@ import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.ArgBinder;
+import dev.symplan.ir.op.InferRule;
+import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpRegistry;
+import dev.symplan.ir.op.OpResult;
+import dev.symplan.ir.op.OpSpec;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Plan;
@@ -47,6 +51,13 @@ final class RandomPrograms {
                   ImmutableIntArray.of(1),
                   ImmutableIntArray.of(2),
                   ImmutableIntArray.of(3))));
+
+  private static final OpDef EXCHANGE =
+      OpSpec.of("my_lib::exchange(Tensor input, Tensor other, str group) -> Tensor")
+          .symmMemArgs(List.of("input"))
+          .symmMemResults(List.of("0"))
+          .rule(InferRule.single(call -> OpResult.fresh(call.tensor("input").contiguous())))
+          .resolve();
 
   private static final ImmutableList<Target> TARGETS =
       ImmutableList.of(Target.H200_X4, Target.H200_X8, Target.B200_X8, Target.HOST);
@@ -157,7 +168,7 @@ final class RandomPrograms {
     } else if (kind < 13) {
       view(shape.nextInt(5));
     } else {
-      collective(shape.nextInt(8));
+      collective(shape.nextInt(9));
     }
   }
 
@@ -196,9 +207,9 @@ final class RandomPrograms {
     pool.add(call("aten::mm", List.of(new Arg.Ref(a), new Arg.Ref(square))));
   }
 
-  /** Writes into a value that was computed here. */
+  /** Writes into memory that others may read, as the graph's order has it. */
   private void copyInto(Value a) {
-    var target = call("aten::relu", List.of(new Arg.Ref(a)));
+    var target = shape.nextInt(3) > 0 ? call("aten::relu", List.of(new Arg.Ref(a))) : a;
     pool.add(target);
     if (shape.nextBoolean()) {
       pool.add(call("aten::exp", List.of(new Arg.Ref(target))));
@@ -227,7 +238,7 @@ final class RandomPrograms {
                   List.of(
                       new Arg.Ref(a),
                       new Arg.Int(0),
-                      new Arg.Int(4L * shape.nextInt(2)),
+                      new Arg.Int(4L * shape.nextInt(shape.nextInt(8) == 0 ? 5 : 2)),
                       new Arg.Int(type.size(0)))));
         }
       }
@@ -295,6 +306,8 @@ final class RandomPrograms {
                     name));
         all.forEach(this::finish);
       }
+      case 7 ->
+          finish(call(EXCHANGE, List.of(new Arg.Ref(a), new Arg.Ref(pick()), name)).getFirst());
       default -> {
         var target = call("aten::relu", List.of(new Arg.Ref(a)));
         finish(call(ns + "all_reduce_", List.of(new Arg.Ref(target), reduce, name)));
@@ -317,7 +330,10 @@ final class RandomPrograms {
   }
 
   private ImmutableList<Value> calls(String name, List<Arg> args) {
-    var def = OpRegistry.global().get(name);
+    return call(OpRegistry.global().get(name), args);
+  }
+
+  private ImmutableList<Value> call(OpDef def, List<Arg> args) {
     var bound = ArgBinder.bind(def.schema(), args, Map.of());
     int results = def.infer(bound).orElseThrow().size();
     var specs = new ArrayList<ResultSpec>();
