@@ -1,5 +1,7 @@
 package dev.symplan.planner.pack;
 
+import com.google.common.primitives.Ints;
+import com.google.common.primitives.Longs;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -15,9 +17,6 @@ final class Items {
   final long[] size;
   final long[] alignment;
 
-  /** Bytes live in each section. */
-  final long[] live;
-
   private Items(int count, int sections, int[] first, int[] end, long[] size, long[] alignment) {
     this.count = count;
     this.sections = sections;
@@ -25,17 +24,21 @@ final class Items {
     this.end = end;
     this.size = size;
     this.alignment = alignment;
-    live = new long[sections];
-    var change = new long[sections + 1];
+  }
+
+  /** {@return the bytes live in each section} */
+  long[] live() {
+    var live = new long[sections];
     for (int i = 0; i < count; i++) {
-      change[first[i]] += size[i];
-      change[end[i]] -= size[i];
+      live[first[i]] += size[i];
+      if (end[i] < sections) {
+        live[end[i]] -= size[i];
+      }
     }
-    long sum = 0;
-    for (int s = 0; s < sections; s++) {
-      sum += change[s];
-      live[s] = sum;
+    for (int s = 1; s < sections; s++) {
+      live[s] += live[s - 1];
     }
+    return live;
   }
 
   /** {@return the buffers at positions {@code [from, to)}, in the sections of all} */
@@ -68,6 +71,29 @@ final class Items {
       stop = Math.max(stop, end[i]);
     }
     return select(positions, origin, stop);
+  }
+
+  /** {@return these items and others of the same sections, the others last} */
+  Items concat(Items other) {
+    return new Items(
+        count + other.count,
+        sections,
+        Ints.concat(first, other.first),
+        Ints.concat(end, other.end),
+        Longs.concat(size, other.size),
+        Longs.concat(alignment, other.alignment));
+  }
+
+  /** {@return some of these items, each cut to the sections of {@code [from, to)}} */
+  Items window(int[] positions, int from, int to) {
+    var cut = select(positions, from, to);
+    var cutFirst = cut.first;
+    var cutEnd = cut.end;
+    for (int k = 0; k < cut.count; k++) {
+      cutFirst[k] = Math.max(cutFirst[k], 0);
+      cutEnd[k] = Math.min(cutEnd[k], to - from);
+    }
+    return new Items(cut.count, to - from, cutFirst, cutEnd, cut.size, cut.alignment);
   }
 
   private Items select(int[] positions, int origin, int stop) {
@@ -132,7 +158,7 @@ final class Items {
 
   long maxLive() {
     long max = 0;
-    for (long bytes : live) {
+    for (long bytes : live()) {
       max = Math.max(max, bytes);
     }
     return max;

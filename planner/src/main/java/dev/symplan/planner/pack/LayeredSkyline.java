@@ -3,16 +3,31 @@ package dev.symplan.planner.pack;
 import java.util.Arrays;
 
 /**
- * Packs large items first, each class of sizes by a {@link HoleFiller} around the classes before:
- * small items then fill what large ones leave.
+ * Packs large items first, each class of sizes by a {@link HoleFiller} around what was packed
+ * before: small items then fill what large ones leave.
  */
 final class LayeredSkyline {
+  /** As many bits as make one layer of all sizes. */
+  static final int ONE_LAYER = 64;
+
   private final Items items;
+  private final Items obstacles;
+  private final long[] bottoms;
   private final long largest;
 
   LayeredSkyline(Items items) {
+    this(items, items.subset(new int[0]), new long[0]);
+  }
+
+  /**
+   * @param obstacles what lies in the arena already, in the same sections as the items
+   * @param bottoms the obstacles' offsets
+   */
+  LayeredSkyline(Items items, Items obstacles, long[] bottoms) {
     this.items = items;
-    long max = 0;
+    this.obstacles = obstacles;
+    this.bottoms = bottoms;
+    long max = 1;
     for (long size : items.size) {
       max = Math.max(max, size);
     }
@@ -20,46 +35,56 @@ final class LayeredSkyline {
   }
 
   /**
-   * Packs all items.
+   * Packs what fits below a limit.
    *
    * @param order the items, those first that are preferred within a layer
    * @param bits a layer's sizes are within a factor of 2 to this power
-   * @param offsets receives the offsets, when the height stays within the limit
-   * @return the height, or -1 where it would exceed the limit
+   * @param offsets receives the offsets, {@link HoleFiller#OUTSIDE} for what does not fit
+   * @return whether all items fit
    */
-  long pack(int[] order, int bits, long limit, long[] offsets) {
-    int n = items.count;
-    var layerOf = new int[n];
-    int layers = 0;
-    for (int i = 0; i < n; i++) {
-      layerOf[i] = (log2(largest) - log2(items.size[i])) / bits;
-      layers = Math.max(layers, layerOf[i] + 1);
-    }
-    var packed = new int[n];
+  boolean pack(int[] order, int bits, long limit, long[] offsets) {
+    var layers = layers(bits);
+    var packed = new int[items.count];
     int count = 0;
-    for (int layer = 0; layer < layers; layer++) {
-      var bottoms = new long[count];
-      for (int k = 0; k < count; k++) {
-        bottoms[k] = offsets[packed[k]];
-      }
-      var obstacles = items.subset(Arrays.copyOf(packed, count));
-      int before = count;
+    boolean all = true;
+    for (int layer = 0; layer <= log2(largest) / bits; layer++) {
+      var chosen = new int[items.count];
+      int wanted = 0;
       for (int i : order) {
-        if (layerOf[i] == layer) {
-          packed[count++] = i;
+        if (layers[i] == layer) {
+          chosen[wanted++] = i;
         }
       }
-      var chosen = Arrays.copyOfRange(packed, before, count);
-      var found = new long[chosen.length];
-      var filler = new HoleFiller(items.subset(chosen), obstacles, bottoms, limit);
-      if (!filler.fill(IntSort.sorted(chosen.length, Integer::compare), found)) {
-        return -1;
+      if (wanted == 0) {
+        continue;
       }
-      for (int k = 0; k < chosen.length; k++) {
+      chosen = Arrays.copyOf(chosen, wanted);
+      var before = Arrays.copyOf(packed, count);
+      var offsetsBefore = Arrays.copyOf(bottoms, bottoms.length + count);
+      for (int k = 0; k < count; k++) {
+        offsetsBefore[bottoms.length + k] = offsets[before[k]];
+      }
+      var found = new long[wanted];
+      var filler =
+          new HoleFiller(
+              items.subset(chosen), obstacles.concat(items.subset(before)), offsetsBefore, limit);
+      all &= filler.fill(IntSort.sorted(wanted, Integer::compare), found);
+      for (int k = 0; k < wanted; k++) {
         offsets[chosen[k]] = found[k];
+        if (found[k] != HoleFiller.OUTSIDE) {
+          packed[count++] = chosen[k];
+        }
       }
     }
-    return items.height(offsets);
+    return all;
+  }
+
+  private int[] layers(int bits) {
+    var layers = new int[items.count];
+    for (int i = 0; i < items.count; i++) {
+      layers[i] = (log2(largest) - log2(items.size[i])) / bits;
+    }
+    return layers;
   }
 
   private static int log2(long size) {

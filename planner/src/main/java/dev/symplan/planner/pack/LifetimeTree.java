@@ -274,6 +274,40 @@ final class LifetimeTree {
     return found;
   }
 
+  /**
+   * {@return the items that are live somewhere in {@code [from, to)}, by their positions; only some
+   * of them where there are more than a limit}
+   */
+  int[] touching(int from, int to, int limit) {
+    var found = new int[16];
+    int count = 0;
+    int depth = 0;
+    stack[depth++] = 1;
+    while (depth > 0 && count <= limit) {
+      int node = stack[--depth];
+      if (minFirst[node] >= to || maxEnd[node] <= from) {
+        continue;
+      }
+      if (node < leaves) {
+        stack[depth++] = 2 * node;
+        stack[depth++] = 2 * node + 1;
+        continue;
+      }
+      for (int k = leafBegin(node), stop = leafBegin(node + 1); k < stop; k++) {
+        int i = order[k];
+        if (first[i] < to && end[i] > from) {
+          if (count == found.length) {
+            found = Arrays.copyOf(found, 2 * count);
+          }
+          found[count++] = i;
+        }
+      }
+    }
+    found = Arrays.copyOf(found, count);
+    Arrays.sort(found);
+    return found;
+  }
+
   /** The better child is looked at first, so that it prunes the other. */
   private int pushChildren(int node, int depth) {
     int better = best[2 * node] <= best[2 * node + 1] ? 2 * node : 2 * node + 1;

@@ -1,8 +1,5 @@
 package dev.symplan.planner.pack;
 
-import com.google.common.collect.ImmutableList;
-import java.util.function.Supplier;
-
 /** Orders in which greedy methods prefer buffers. */
 final class Orders {
   /** How many orders there are. */
@@ -61,15 +58,21 @@ final class Orders {
     return max;
   }
 
-  /** {@return the orders that have proved best on graphs of models, the best first} */
-  ImmutableList<Supplier<int[]>> all() {
-    return ImmutableList.of(
-        () -> by(CROWD, AREA, WIDTH),
-        () -> by(CROWD, SIZE, WIDTH),
-        () -> by(CROWD, WIDTH, SIZE),
-        () -> by(AREA, SIZE, WIDTH),
-        () -> by(SIZE, WIDTH, CROWD),
-        () -> by(WIDTH, SIZE, CROWD));
+  /**
+   * {@return the items in one of the orders}
+   *
+   * @param order 0 to {@link #COUNT} - 1, those that are best on graphs of models first
+   */
+  int[] get(int order) {
+    return switch (order) {
+      case 0 -> by(CROWD, AREA, WIDTH);
+      case 1 -> by(CROWD, SIZE, WIDTH);
+      case 2 -> by(CROWD, WIDTH, SIZE);
+      case 3 -> by(AREA, SIZE, WIDTH);
+      case 4 -> by(SIZE, WIDTH, CROWD);
+      case 5 -> by(WIDTH, SIZE, CROWD);
+      default -> throw new IllegalArgumentException("order " + order);
+    };
   }
 
   private int[] by(int primary, int secondary, int tertiary) {

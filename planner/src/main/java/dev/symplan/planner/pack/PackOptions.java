@@ -7,13 +7,16 @@ import java.util.OptionalLong;
  *
  * @param capacity bytes that are enough: a packing within it is not improved further. Where absent,
  *     the packer aims for the lower bound
- * @param searchSteps how many placements the search may try after the greedy methods, in all. A
- *     count, not a time, so that the answer is the same on every machine
+ * @param searchSteps how many states exact search may look at after the greedy methods, in all;
+ *     some microseconds each. A count, not a time, so that the answer is the same on every machine
  */
 public record PackOptions(OptionalLong capacity, long searchSteps) {
 
   /** For plans: the greedy methods, and a search of well under a second. */
-  public static final PackOptions DEFAULT = new PackOptions(OptionalLong.empty(), 2_000_000);
+  public static final PackOptions DEFAULT = new PackOptions(OptionalLong.empty(), 100_000);
+
+  /** For benchmarks: a search of some minutes, where it finds nothing. */
+  public static final PackOptions THOROUGH = DEFAULT.withSearchSteps(50_000_000);
 
   public PackOptions {
     if (capacity.isPresent() && capacity.getAsLong() < 0) {

@@ -37,15 +37,23 @@ final class Search {
     LOWEST,
     /** Where there are the fewest choices. */
     FEWEST_CHOICES,
-    /** Where the least space may be left empty. */
-    LEAST_SLACK
+    /** Where there are the fewest choices for how often sections have been in the way before. */
+    FEWEST_CHOICES_BY_FAILURES
   }
+
+  /** Stands for no pinned offset. */
+  static final long FREE = -1;
 
   private static final int MEMO_BITS = 18;
 
   private static final long CLOSED = Long.MAX_VALUE;
 
   private final Items items;
+
+  /** Offsets of items that are not to be moved, {@link #FREE} for the others. */
+  private final long[] pins;
+
+  private final Gap gap;
   private final int sections;
   private final long capacity;
 
@@ -77,6 +85,9 @@ final class Search {
   /** Open items that live on both sides of the edge before a section. */
   private final int[] crossing;
 
+  /** How often a section could not be packed any more. */
+  private final int[] failures;
+
   private final long[] offsets;
   private final long[] memo = new long[1 << MEMO_BITS];
   private final Trail trail = new Trail();
@@ -87,8 +98,14 @@ final class Search {
   private Branching branching = Branching.LOWEST;
   private long stepsLeft;
 
-  Search(Items items, long capacity) {
+  /**
+   * @param pins the offsets of items that are not to be moved, {@link #FREE} for the others
+   * @param gap the offsets that no other item may touch
+   */
+  Search(Items items, long[] pins, Gap gap, long capacity) {
     this.items = items;
+    this.pins = pins;
+    this.gap = gap;
     this.capacity = capacity;
     sections = items.sections;
     members = membersOf(items);
@@ -96,7 +113,7 @@ final class Search {
     identity = new long[items.count];
     for (int i = 0; i < items.count; i++) {
       long h = mix(items.first[i] * 0x9E3779B97F4A7C15L + items.end[i]);
-      identity[i] = mix(mix(h + items.size[i]) + items.alignment[i]);
+      identity[i] = mix(mix(mix(h + items.size[i]) + items.alignment[i]) + pins[i]);
     }
     least = new long[items.count];
     support = new long[items.count];
@@ -106,6 +123,15 @@ final class Search {
     open = new long[sections];
     openCount = new int[sections];
     crossing = new int[sections + 1];
+    failures = new int[sections];
+    Arrays.fill(failures, 1);
+  }
+
+  /** {@return pins for items that are all free} */
+  static long[] free(int count) {
+    var pins = new long[count];
+    Arrays.fill(pins, FREE);
+    return pins;
   }
 
   private static int[][] membersOf(Items items) {
@@ -165,8 +191,10 @@ final class Search {
     }
     trail.clear();
     choiceCount = 0;
-    Arrays.fill(least, 0);
-    Arrays.fill(support, 0);
+    for (int i = 0; i < items.count; i++) {
+      least[i] = pins[i] == FREE ? lift(i, 0) : pins[i];
+      support[i] = least[i];
+    }
     Arrays.fill(open, 0);
     Arrays.fill(openCount, 0);
     Arrays.fill(crossing, 0);
@@ -277,9 +305,9 @@ final class Search {
             switch (branching) {
               case LOWEST -> floor[t];
               case FEWEST_CHOICES -> options;
-              case LEAST_SLACK -> slack;
+              case FEWEST_CHOICES_BY_FAILURES -> (options << 20) / failures[t];
             };
-        long secondary = branching == Branching.FEWEST_CHOICES ? floor[t] : options;
+        long secondary = branching == Branching.LOWEST ? options : floor[t];
         if (primary < chosenPrimary || (primary == chosenPrimary && secondary < chosenSecondary)) {
           chosen = t;
           chosenPrimary = primary;
@@ -291,14 +319,25 @@ final class Search {
     return chosen;
   }
 
-  /** The items on the floor that have something below them, those of least rank first. */
+  /**
+   * The items on the floor that have something below them, those of least rank first; a pinned item
+   * alone, as then no other can be there.
+   */
   private void collectChoices(int section, long height) {
     int begin = choiceCount;
     if (choices.length < begin + members[section].length) {
       choices = Arrays.copyOf(choices, 2 * choices.length + members[section].length);
     }
     for (int i : members[section]) {
-      if (least[i] == height && support[i] == height) {
+      if (least[i] != height) {
+        continue;
+      }
+      if (pins[i] != FREE) {
+        choiceCount = begin;
+        choices[choiceCount++] = i;
+        return;
+      }
+      if (support[i] == height || height == gap.end()) {
         int at = choiceCount++;
         while (at > begin && rank[choices[at - 1]] > rank[i]) {
           choices[at] = choices[at - 1];
@@ -333,12 +372,18 @@ final class Search {
       if (least[j] == CLOSED) {
         continue;
       }
+      if (pins[j] != FREE) {
+        if (top > pins[j]) {
+          return false;
+        }
+        continue;
+      }
       if (support[j] + items.size[j] <= offset
           && items.first[j] >= items.first[item]
           && items.end[j] <= items.end[item]) {
         return false;
       }
-      long lifted = Buffer.alignUp(top, items.alignment[j]);
+      long lifted = lift(j, top);
       if (support[j] < lifted) {
         trail.push(j, least[j], support[j]);
         support[j] = lifted;
@@ -369,6 +414,9 @@ final class Search {
     }
     for (int i : members[section]) {
       if (least[i] == height) {
+        if (pins[i] != FREE) {
+          return false;
+        }
         choices[choiceCount++] = i;
       }
     }
@@ -376,7 +424,7 @@ final class Search {
     choiceCount = begin;
     var lifted = new long[end - begin];
     for (int k = begin; k < end; k++) {
-      lifted[k - begin] = leastTopBelow(choices[k]);
+      lifted[k - begin] = leastTopBelow(choices[k], height);
     }
     for (int k = begin; k < end; k++) {
       int i = choices[k];
@@ -393,14 +441,22 @@ final class Search {
     return inferFloors(from, to, lowest);
   }
 
-  private long leastTopBelow(int item) {
-    long lowest = Long.MAX_VALUE / 2;
+  /** The least offset above a height at which something could be below the item. */
+  private long leastTopBelow(int item, long height) {
+    long lowest = height < gap.end() ? gap.end() : Long.MAX_VALUE / 2;
     for (int j : overlaps[item]) {
       if (least[j] != CLOSED) {
         lowest = Math.min(lowest, least[j] + items.size[j]);
       }
     }
-    return Buffer.alignUp(lowest, items.alignment[item]);
+    return lift(item, lowest);
+  }
+
+  /** The least offset at or above one that the item may have. */
+  private long lift(int item, long offset) {
+    long aligned = Buffer.alignUp(offset, items.alignment[item]);
+    boolean below = aligned + items.size[item] <= gap.begin();
+    return below || aligned >= gap.end() ? aligned : gap.end();
   }
 
   /**
@@ -428,6 +484,7 @@ final class Search {
         }
       }
       if (lowest + open[s] > capacity || (above > 0 && height + above > capacity)) {
+        failures[s]++;
         return false;
       }
       if (floor[s] != lowest || onFloor[s] != count) {

@@ -3,7 +3,10 @@ package dev.symplan.planner.pack;
 import java.util.Arrays;
 import java.util.BitSet;
 
-/** Packs buffers into the holes of a first arena, and what is left into a second. */
+/**
+ * Packs buffers into the holes of a first arena, and what is left into a second: greedily in
+ * several ways, then with {@link Repair} on both arenas seen as one.
+ */
 final class TwoArenas {
   private final Items free;
   private final Items obstacles;
@@ -12,6 +15,14 @@ final class TwoArenas {
   private final PackOptions options;
   private final long[] live;
   private final long lowerBound;
+
+  /** Offsets of the best packing: {@link HoleFiller#OUTSIDE} where not in the first arena. */
+  private long[] inside = {};
+
+  /** Offsets in the second arena, of what is not in the first. */
+  private long[] outside = {};
+
+  private long height = Long.MAX_VALUE;
 
   TwoArenas(
       PackingProblem fixed, long[] bottoms, long arena, PackingProblem free, PackOptions options) {
@@ -22,65 +33,108 @@ final class TwoArenas {
     this.bottoms = bottoms;
     this.arena = arena;
     this.options = options;
-    live = new long[sections.count()];
+    live = obstacles.live();
     long bound = 0;
+    var freeLive = this.free.live();
     for (int s = 0; s < live.length; s++) {
-      live[s] = obstacles.live[s] + this.free.live[s];
+      live[s] += freeLive[s];
       bound = Math.max(bound, live[s] - arena);
     }
-    lowerBound = bound;
+    lowerBound = Math.max(bound, maxLiveOfLarge());
+  }
+
+  /** What is larger than the first arena is in the second. */
+  private long maxLiveOfLarge() {
+    var large = new int[free.count];
+    int count = 0;
+    for (int i = 0; i < free.count; i++) {
+      if (free.size[i] > arena) {
+        large[count++] = i;
+      }
+    }
+    return free.subset(Arrays.copyOf(large, count)).maxLive();
   }
 
   Packing solve() {
-    var filler = new HoleFiller(free, obstacles, bottoms, arena);
-    var offsets = new long[free.count];
-    long[] best = {};
-    long bestHeight = Long.MAX_VALUE;
-    for (var order : new Orders(free, live).all()) {
-      filler.fill(order.get(), offsets);
-      long height = packOutside(offsets, bestHeight);
-      if (height < bestHeight) {
-        bestHeight = height;
-        best = offsets.clone();
-      }
-      if (height == lowerBound) {
+    long target = options.target(lowerBound);
+    var orders = new Orders(free, live);
+    var filler = new LayeredSkyline(free, obstacles, bottoms);
+    greedy(Greedy.FIRST, orders, filler);
+    long work = 0;
+    for (var way : Greedy.OTHERS) {
+      work += obstacles.count + free.count;
+      if (height <= target || work > Greedy.MAX_ITEMS) {
         break;
       }
+      greedy(way, orders, filler);
     }
-    var inside = new BitSet();
-    for (int i = 0; i < best.length; i++) {
-      if (best[i] < 0) {
-        best[i] = ~best[i];
-      } else {
-        inside.set(i);
-      }
+    if (height > target) {
+      repair(target);
     }
-    return new Packing(best, inside, bestHeight, lowerBound);
+    var offsets = inside.clone();
+    var inFirst = new BitSet();
+    for (int i = 0; i < offsets.length; i++) {
+      inFirst.set(i, inside[i] != HoleFiller.OUTSIDE);
+      offsets[i] = inFirst.get(i) ? inside[i] : outside[i];
+    }
+    return new Packing(offsets, inFirst, height, lowerBound);
   }
 
-  /** Packs what found no hole; its offsets are stored as their complements. */
-  private long packOutside(long[] offsets, long enough) {
-    var outside = new int[free.count];
+  private void greedy(Greedy way, Orders orders, LayeredSkyline filler) {
+    var trial = new long[free.count];
+    filler.pack(orders.get(way.order()), way.layerBits(), arena, trial);
+    var left = new int[free.count];
     int count = 0;
     for (int i = 0; i < free.count; i++) {
-      if (offsets[i] == HoleFiller.OUTSIDE) {
-        outside[count++] = i;
+      if (trial[i] == HoleFiller.OUTSIDE) {
+        left[count++] = i;
       }
     }
     if (count == 0) {
-      return 0;
+      height = 0;
+      inside = trial;
+      return;
     }
-    outside = Arrays.copyOf(outside, count);
-    var items = free.part(outside);
-    if (items.maxLive() >= enough) {
-      return Long.MAX_VALUE;
+    var rest = free.part(Arrays.copyOf(left, count));
+    if (rest.maxLive() >= height) {
+      return;
     }
-    var solver = new Solver(items, options);
+    var solver = new Solver(rest, options.withSearchSteps(0));
     solver.solve();
-    var packed = solver.offsets();
-    for (int k = 0; k < count; k++) {
-      offsets[outside[k]] = ~packed[k];
+    if (solver.height() < height) {
+      height = solver.height();
+      inside = trial;
+      outside = new long[free.count];
+      for (int k = 0; k < count; k++) {
+        outside[left[k]] = solver.offsets()[k];
+      }
     }
-    return solver.height();
+  }
+
+  private void repair(long target) {
+    long alignment = 1;
+    for (long a : free.alignment) {
+      alignment = Math.max(alignment, a);
+    }
+    var gap = new Gap(arena, Buffer.alignUp(arena, alignment));
+    var all = obstacles.concat(free);
+    var offsets = Arrays.copyOf(bottoms, all.count);
+    for (int i = 0; i < free.count; i++) {
+      offsets[obstacles.count + i] =
+          inside[i] == HoleFiller.OUTSIDE ? gap.end() + outside[i] : inside[i];
+    }
+    var immovable = new BitSet();
+    immovable.set(0, obstacles.count);
+    new Repair(all, offsets, immovable, gap, options.searchSteps()).lower(gap.end() + target);
+    height = 0;
+    for (int i = 0; i < free.count; i++) {
+      long offset = offsets[obstacles.count + i];
+      boolean second = offset >= gap.end();
+      inside[i] = second ? HoleFiller.OUTSIDE : offset;
+      outside[i] = second ? offset - gap.end() : 0;
+      if (second) {
+        height = Math.max(height, outside[i] + free.size[i]);
+      }
+    }
   }
 }

@@ -1,0 +1,52 @@
+package dev.symplan.planner.pack;
+
+import java.util.List;
+
+/**
+ * A way to pack greedily.
+ *
+ * @param order which of the {@link Orders}
+ * @param layerBits sizes of layers, see {@link LayeredSkyline}
+ */
+record Greedy(int order, int layerBits) {
+
+  /** What is tried before anything else. */
+  static final Greedy FIRST = new Greedy(0, LayeredSkyline.ONE_LAYER);
+
+  /** What is tried then: quick ways, and those that do best on graphs of models, first. */
+  static final List<Greedy> OTHERS =
+      List.of(
+          new Greedy(1, LayeredSkyline.ONE_LAYER),
+          new Greedy(1, 5),
+          new Greedy(0, 5),
+          new Greedy(2, 6),
+          new Greedy(2, LayeredSkyline.ONE_LAYER),
+          new Greedy(1, 3),
+          new Greedy(0, 2),
+          new Greedy(2, 8),
+          new Greedy(0, 8),
+          new Greedy(1, 8),
+          new Greedy(2, 1),
+          new Greedy(0, 1),
+          new Greedy(1, 1),
+          new Greedy(3, LayeredSkyline.ONE_LAYER),
+          new Greedy(4, LayeredSkyline.ONE_LAYER),
+          new Greedy(5, LayeredSkyline.ONE_LAYER),
+          new Greedy(5, 1),
+          new Greedy(3, 5),
+          new Greedy(5, 5),
+          new Greedy(4, 5),
+          new Greedy(3, 2),
+          new Greedy(4, 2),
+          new Greedy(5, 2));
+
+  /**
+   * After so many items have been packed greedily, counted as often as they were, no further way is
+   * tried: what a large graph gains by one is little, and takes long.
+   */
+  static final long MAX_ITEMS = 500_000;
+
+  boolean isLayered() {
+    return layerBits != LayeredSkyline.ONE_LAYER;
+  }
+}
