@@ -38,10 +38,7 @@ final class ActivationKernels {
     unary("hardswish", x -> x * Math.min(Math.max(x + 3, 0), 6) / 6);
     table.put(
         "aten::gelu",
-        call ->
-            run(
-                call,
-                isTanh(call) ? SpecialFunctions::tanhGelu : SpecialFunctions::gelu));
+        call -> run(call, isTanh(call) ? SpecialFunctions::tanhGelu : SpecialFunctions::gelu));
   }
 
   private static boolean isTanh(HostCall call) {
@@ -108,14 +105,12 @@ final class ActivationKernels {
             isTanh(call)
                 ? (grad, x) -> grad * SpecialFunctions.tanhGeluGradient(x)
                 : (grad, x) -> grad * SpecialFunctions.geluGradient(x));
-    gradient(
-        "hardsigmoid_backward", "self", _ -> (grad, x) -> x > -3 && x < 3 ? grad / 6 : 0);
+    gradient("hardsigmoid_backward", "self", _ -> (grad, x) -> x > -3 && x < 3 ? grad / 6 : 0);
     gradient(
         "hardswish_backward",
         "self",
         _ -> (grad, x) -> x <= -3 ? 0 : x < 3 ? grad * (x / 3 + 0.5) : grad);
-    gradient(
-        "log_sigmoid_backward", "self", _ -> (grad, x) -> grad * SpecialFunctions.sigmoid(-x));
+    gradient("log_sigmoid_backward", "self", _ -> (grad, x) -> grad * SpecialFunctions.sigmoid(-x));
   }
 
   private void backwardWithParameters() {
@@ -177,8 +172,7 @@ final class ActivationKernels {
     table.put(
         "aten::addcmul", call -> combine(call, (a, b, value) -> value * a * b, (a, b) -> a * b));
     table.put(
-        "aten::addcdiv",
-        call -> combine(call, (a, b, value) -> value * (a / b), (a, b) -> a / b));
+        "aten::addcdiv", call -> combine(call, (a, b, value) -> value * (a / b), (a, b) -> a / b));
     for (var overload : List.of("Scalar", "Tensor")) {
       table.put(
           "aten::lerp." + overload,
@@ -197,8 +191,7 @@ final class ActivationKernels {
     table.put(
         "prims::fma",
         call ->
-            Pointwise.runDoubles(
-                call, Pointwise.ternary((a, b, c) -> a * b + c), "a", "b", "c"));
+            Pointwise.runDoubles(call, Pointwise.ternary((a, b, c) -> a * b + c), "a", "b", "c"));
     table.put(
         "aten::native_dropout_backward",
         call -> {

@@ -63,8 +63,7 @@ final class ArrangementKernels {
     boolean flat = !call.has("dim");
     var self = flat ? Views.flat(call.tensor("self")) : Views.atLeastVector(call.tensor("self"));
     int dim = flat ? 0 : OpCall.wrapDim(call.integer("dim"), self.type().rank(), "dim");
-    var result =
-        Views.split(call.result(), dim, List.of(self.type().size(dim), repeats));
+    var result = Views.split(call.result(), dim, List.of(self.type().size(dim), repeats));
     result.copyFrom(Views.expand(Views.unsqueeze(self, dim + 1), result.type().sizes()));
   }
 
@@ -110,8 +109,7 @@ final class ArrangementKernels {
     }
     long size = from.type().size(next);
     for (long i = 0; i < size; i++) {
-      flip(
-          Views.narrow(from, next, size - 1 - i, 1), Views.narrow(to, next, i, 1), dims, next + 1);
+      flip(Views.narrow(from, next, size - 1 - i, 1), Views.narrow(to, next, i, 1), dims, next + 1);
     }
   }
 
@@ -225,8 +223,7 @@ final class ArrangementKernels {
     long length =
         Math.max(
             0,
-            Math.min(
-                type.size(dim1) + Math.min(0, offset), type.size(dim2) - Math.max(0, offset)));
+            Math.min(type.size(dim1) + Math.min(0, offset), type.size(dim2) - Math.max(0, offset)));
     length = Math.min(length, Math.min(type.size(dim1), type.size(dim2)));
     long start =
         length == 0 ? 0 : offset >= 0 ? offset * type.stride(dim2) : -offset * type.stride(dim1);

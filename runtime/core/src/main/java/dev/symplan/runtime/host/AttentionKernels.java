@@ -24,14 +24,11 @@ final class AttentionKernels {
   static ImmutableMap<String, HostKernel> table() {
     return ImmutableMap.<String, HostKernel>builder()
         .put("aten::scaled_dot_product_attention", call -> forward(call, "attn_mask"))
-        .put(
-            "aten::_scaled_dot_product_efficient_attention",
-            call -> forward(call, "attn_bias"))
+        .put("aten::_scaled_dot_product_efficient_attention", call -> forward(call, "attn_bias"))
         .put("aten::_scaled_dot_product_flash_attention", call -> forward(call, ""))
         .put("aten::_scaled_dot_product_cudnn_attention", call -> forward(call, "attn_bias"))
         .put(
-            "aten::_scaled_dot_product_flash_attention_for_cpu",
-            call -> forward(call, "attn_mask"))
+            "aten::_scaled_dot_product_flash_attention_for_cpu", call -> forward(call, "attn_mask"))
         .put(
             "aten::_scaled_dot_product_efficient_attention_backward",
             call -> backward(call, "grad_out_", "attn_bias"))
@@ -71,10 +68,7 @@ final class AttentionKernels {
       key = fourDimensional(call.tensor("key"));
       value = fourDimensional(call.tensor("value"));
       causal = call.bool("is_causal");
-      scale =
-          call.has("scale")
-              ? call.number("scale")
-              : 1 / Math.sqrt(query.type().size(3));
+      scale = call.has("scale") ? call.number("scale") : 1 / Math.sqrt(query.type().size(3));
       dtype = MatrixProduct.wide(query.dtype());
       batches = query.type().size(0);
       rows = query.type().size(2);
@@ -257,8 +251,7 @@ final class AttentionKernels {
         Pointwise.apply(
             weights,
             Pointwise.binary(
-                (score, sum) ->
-                    score == Double.NEGATIVE_INFINITY ? 0 : Math.exp(score - sum)),
+                (score, sum) -> score == Double.NEGATIVE_INFINITY ? 0 : Math.exp(score - sum)),
             weights,
             Views.unsqueeze(keptSums, 1));
         var product = problem.matrix(problem.rows, dOut.type().size(1));
@@ -271,11 +264,7 @@ final class AttentionKernels {
             Double::sum,
             x -> x);
         Pointwise.apply(
-            dWeights,
-            Pointwise.ternary((dp, p, d) -> p * (dp - d)),
-            dWeights,
-            weights,
-            delta);
+            dWeights, Pointwise.ternary((dp, p, d) -> p * (dp - d)), dWeights, weights, delta);
         sums.add(batch, head, weights, dWeights, dOut);
       }
     }
@@ -298,25 +287,19 @@ final class AttentionKernels {
       dKey = MatrixProduct.wide(problem.key.type());
       dValue = MatrixProduct.wide(problem.value.type());
       boolean wanted = call.resultCount() > 3 && call.hasResult(3);
-      dBias =
-          wanted ? Optional.of(MatrixProduct.wide(call.result(3).type())) : Optional.empty();
+      dBias = wanted ? Optional.of(MatrixProduct.wide(call.result(3).type())) : Optional.empty();
     }
 
-    void add(
-        long batch, long head, HostTensor weights, HostTensor dScores, HostTensor dOut) {
+    void add(long batch, long head, HostTensor weights, HostTensor dScores, HostTensor dOut) {
       long keyHead = problem.keyIndex(head);
       addProduct(
-          dScores,
-          problem.keyHead(batch, head),
-          problem.scale,
-          Head.select(dQuery, batch, head));
+          dScores, problem.keyHead(batch, head), problem.scale, Head.select(dQuery, batch, head));
       addProduct(
           Views.transpose(dScores, 0, 1),
           problem.queryHead(batch, head),
           problem.scale,
           Head.select(dKey, batch, keyHead));
-      addProduct(
-          Views.transpose(weights, 0, 1), dOut, 1, Head.select(dValue, batch, keyHead));
+      addProduct(Views.transpose(weights, 0, 1), dOut, 1, Head.select(dValue, batch, keyHead));
       dBias.ifPresent(
           sum -> {
             var sizes = ImmutableLongArray.builder();
@@ -333,8 +316,7 @@ final class AttentionKernels {
           });
     }
 
-    private void addProduct(
-        HostTensor left, HostTensor right, double scale, HostTensor sum) {
+    private void addProduct(HostTensor left, HostTensor right, double scale, HostTensor sum) {
       var product = problem.matrix(left.type().size(0), right.type().size(1));
       MatrixProduct.multiply(left, right, product);
       Pointwise.apply(sum, Pointwise.binary((a, b) -> a + scale * b), sum, product);

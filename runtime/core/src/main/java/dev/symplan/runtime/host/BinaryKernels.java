@@ -73,8 +73,7 @@ final class BinaryKernels {
     table.put("aten::floor_divide", BinaryKernels::floorDivide);
     table.put("aten::floor_divide.Scalar", BinaryKernels::floorDivide);
     pair("remainder", SpecialFunctions::remainder, whole(Math::floorMod));
-    named(
-        "remainder.Scalar_Tensor", SpecialFunctions::remainder, whole(Math::floorMod));
+    named("remainder.Scalar_Tensor", SpecialFunctions::remainder, whole(Math::floorMod));
     pair("fmod", (a, b) -> a % b, whole((a, b) -> a % b));
   }
 
@@ -197,10 +196,8 @@ final class BinaryKernels {
     for (var name : List.of("minimum", "min.other")) {
       named(name, SpecialFunctions::minimum, Math::min);
     }
-    named(
-        "fmax", (a, b) -> Double.isNaN(a) ? b : Double.isNaN(b) ? a : Math.max(a, b), Math::max);
-    named(
-        "fmin", (a, b) -> Double.isNaN(a) ? b : Double.isNaN(b) ? a : Math.min(a, b), Math::min);
+    named("fmax", (a, b) -> Double.isNaN(a) ? b : Double.isNaN(b) ? a : Math.max(a, b), Math::max);
+    named("fmin", (a, b) -> Double.isNaN(a) ? b : Double.isNaN(b) ? a : Math.min(a, b), Math::min);
   }
 
   private void others() {

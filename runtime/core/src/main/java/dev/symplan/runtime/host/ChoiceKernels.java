@@ -39,8 +39,7 @@ final class ChoiceKernels {
       table.put(
           "aten::fill." + overload,
           call ->
-              Pointwise.run(
-                  call, Pointwise.unary(x -> x), Pointwise.unaryLongs(x -> x), "value"));
+              Pointwise.run(call, Pointwise.unary(x -> x), Pointwise.unaryLongs(x -> x), "value"));
     }
     table.put("aten::hardtanh", call -> clamp(call, "min_val", "max_val"));
     table.put("aten::nan_to_num", ChoiceKernels::nanToNumber);

@@ -29,14 +29,14 @@ final class CopyKernels {
       table.put(name, call -> call.result().copyFrom(call.tensor("a")));
     }
     table.put(
-        "prims::inductor_force_stride_order",
-        call -> call.result().copyFrom(call.tensor("input")));
-    for (var name :
-        List.of("aten::reshape", "aten::reshape_as", "aten::flatten.using_ints")) {
+        "prims::inductor_force_stride_order", call -> call.result().copyFrom(call.tensor("input")));
+    for (var name : List.of("aten::reshape", "aten::reshape_as", "aten::flatten.using_ints")) {
       table.put(
           name,
           call ->
-              call.result().copyFrom(call.tensor("self").contiguous().as(call.result().type().contiguous())));
+              call.result()
+                  .copyFrom(
+                      call.tensor("self").contiguous().as(call.result().type().contiguous())));
     }
     table.put("aten::copy", call -> fill(call.result(), call.tensor("src")));
     table.put("aten::copy_", call -> fill(call.tensor("self"), call.tensor("src")));
@@ -111,8 +111,7 @@ final class CopyKernels {
   private static HostTensor selected(HostCall call) {
     int dim = dim(call);
     long size = call.result().type().size(dim);
-    return Views.select(
-        call.result(), dim, IndexedPlaces.wrap(call.integer("index"), size, dim));
+    return Views.select(call.result(), dim, IndexedPlaces.wrap(call.integer("index"), size, dim));
   }
 
   private static void selectScatter(HostCall call) {

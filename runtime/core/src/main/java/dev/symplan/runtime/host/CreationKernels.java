@@ -99,8 +99,7 @@ final class CreationKernels {
       double first = start.isEmpty() ? 0 : call.number(start);
       double distance = step.isEmpty() ? 1 : call.number(step);
       for (long i = 0; i < count; i++) {
-        result.set(
-            whole ? (long) first + i * (long) distance : first + i * distance, i);
+        result.set(whole ? (long) first + i * (long) distance : first + i * distance, i);
       }
     }
   }

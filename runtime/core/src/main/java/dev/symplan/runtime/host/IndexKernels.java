@@ -65,8 +65,7 @@ final class IndexKernels {
   private static long[] indices(HostTensor tensor, long size, int dim) {
     var flat = Views.flat(tensor);
     var indices = new long[Math.toIntExact(flat.type().numel())];
-    Elements.load(
-        flat.memory(), 0, flat.dtype().bytes(), flat.dtype(), indices, indices.length);
+    Elements.load(flat.memory(), 0, flat.dtype().bytes(), flat.dtype(), indices, indices.length);
     for (long index : indices) {
       IndexedPlaces.check(index, size, dim);
     }
@@ -98,10 +97,7 @@ final class IndexKernels {
         double scale = byFrequency ? 1.0 / counts.getOrDefault(indices[i], 1) : 1;
         var target = Views.select(sum, 0, indices[i]);
         Pointwise.apply(
-            target,
-            Pointwise.binary((a, b) -> a + scale * b),
-            target,
-            Views.select(rows, 0, i));
+            target, Pointwise.binary((a, b) -> a + scale * b), target, Views.select(rows, 0, i));
       }
     }
     call.result().copyFrom(sum);
@@ -166,8 +162,7 @@ final class IndexKernels {
         (target, i) -> {
           var summand = Views.select(source, dim, i);
           if (dtype.isFloat()) {
-            Pointwise.apply(
-                target, Pointwise.binary((a, b) -> a + alpha * b), target, summand);
+            Pointwise.apply(target, Pointwise.binary((a, b) -> a + alpha * b), target, summand);
           } else {
             addLongs(target, summand, (long) alpha);
           }
@@ -191,8 +186,7 @@ final class IndexKernels {
   private static void copyAt(HostCall call) {
     var source = Views.atLeastVector(call.tensor("source"));
     int dim = dim(call);
-    forEachSlice(
-        call, call.result(), (target, i) -> target.copyFrom(Views.select(source, dim, i)));
+    forEachSlice(call, call.result(), (target, i) -> target.copyFrom(Views.select(source, dim, i)));
   }
 
   private static void fillAt(HostCall call) {

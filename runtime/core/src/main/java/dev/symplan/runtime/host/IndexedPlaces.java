@@ -134,8 +134,7 @@ final class IndexedPlaces {
     forEach(
         other,
         (place, step, at, otherStep, count) ->
-            copy(
-                self.memory(), place, step, other.memory(), at, otherStep, count, bytes));
+            copy(self.memory(), place, step, other.memory(), at, otherStep, count, bytes));
   }
 
   /** Fills the places from a tensor of the same element type. */
@@ -144,8 +143,7 @@ final class IndexedPlaces {
     forEach(
         other,
         (place, step, at, otherStep, count) ->
-            copy(
-                other.memory(), at, otherStep, self.memory(), place, step, count, bytes));
+            copy(other.memory(), at, otherStep, self.memory(), place, step, count, bytes));
   }
 
   private static void copy(
@@ -208,8 +206,7 @@ final class IndexedPlaces {
   /** A tensor that many summands are added to: 16-bit floats are kept in f32 meanwhile. */
   static HostTensor sumOf(HostTensor tensor) {
     if (tensor.dtype().isFloat() && tensor.dtype().bytes() < 4) {
-      var wide =
-          HostTensor.allocate(tensor.type().contiguous().withDType(DType.F32));
+      var wide = HostTensor.allocate(tensor.type().contiguous().withDType(DType.F32));
       wide.copyFrom(tensor);
       return wide;
     }

@@ -45,9 +45,7 @@ final class LossKernels {
     var self = call.tensor("self");
     var target = call.tensor("target");
     var sizes = Broadcasts.sizes(self, target);
-    var squares =
-        HostTensor.allocate(
-            TensorType.contiguous(DType.F64, sizes));
+    var squares = HostTensor.allocate(TensorType.contiguous(DType.F64, sizes));
     Pointwise.apply(squares, square, self, target);
     double count = reduction == MEAN ? squares.type().numel() : 1;
     var all = new boolean[Math.max(1, squares.type().rank())];
@@ -57,8 +55,7 @@ final class LossKernels {
   }
 
   private static void squaredErrorBackward(HostCall call) {
-    double factor =
-        call.integer("reduction") == MEAN ? 2.0 / call.result().type().numel() : 2;
+    double factor = call.integer("reduction") == MEAN ? 2.0 / call.result().type().numel() : 2;
     Pointwise.runDoubles(
         call,
         Pointwise.ternary((grad, a, b) -> factor * (a - b) * grad),

@@ -18,12 +18,10 @@ final class MatrixKernels {
     for (var overload : List.of("", ".dtype")) {
       table.put(
           "aten::mm" + overload,
-          call ->
-              MatrixProduct.multiply(call.tensor("self"), call.tensor("mat2"), call.result()));
+          call -> MatrixProduct.multiply(call.tensor("self"), call.tensor("mat2"), call.result()));
       table.put(
           "aten::bmm" + overload,
-          call ->
-              MatrixProduct.batches(call.tensor("self"), call.tensor("mat2"), call.result()));
+          call -> MatrixProduct.batches(call.tensor("self"), call.tensor("mat2"), call.result()));
       table.put(
           "aten::addmm" + overload,
           call ->
@@ -50,8 +48,7 @@ final class MatrixKernels {
     table.put("aten::linear", MatrixKernels::linear);
     table.put(
         "aten::_int_mm",
-        call ->
-            MatrixProduct.multiply(call.tensor("self"), call.tensor("mat2"), call.result()));
+        call -> MatrixProduct.multiply(call.tensor("self"), call.tensor("mat2"), call.result()));
     table.put("aten::_scaled_mm", MatrixKernels::scaled);
     table.put("aten::_grouped_mm", MatrixKernels::grouped);
     return table.buildOrThrow();
@@ -101,19 +98,19 @@ final class MatrixKernels {
   private static void addBatches(HostCall call) {
     var left = call.tensor("batch1");
     var right = call.tensor("batch2");
-    var batches = HostTensor.allocate(
-        TensorType.contiguous(
-            MatrixProduct.wide(call.result().dtype()),
-            left.type().size(0),
-            left.type().size(1),
-            right.type().size(2)));
+    var batches =
+        HostTensor.allocate(
+            TensorType.contiguous(
+                MatrixProduct.wide(call.result().dtype()),
+                left.type().size(0),
+                left.type().size(1),
+                right.type().size(2)));
     MatrixProduct.batches(left, right, batches);
-    var sum = HostTensor.allocate(
-        TensorType.contiguous(
-            batches.dtype(), left.type().size(1), right.type().size(2)));
+    var sum =
+        HostTensor.allocate(
+            TensorType.contiguous(batches.dtype(), left.type().size(1), right.type().size(2)));
     for (long i = 0; i < left.type().size(0); i++) {
-      Pointwise.apply(
-          sum, Pointwise.binary(Double::sum), sum, Views.select(batches, 0, i));
+      Pointwise.apply(sum, Pointwise.binary(Double::sum), sum, Views.select(batches, 0, i));
     }
     add(call, sum);
   }
@@ -121,9 +118,7 @@ final class MatrixKernels {
   private static void vector(HostCall call, String matrix) {
     var product = MatrixProduct.wide(call.result().type());
     MatrixProduct.multiply(
-        call.tensor(matrix),
-        Views.unsqueeze(call.tensor("vec"), 1),
-        Views.unsqueeze(product, 1));
+        call.tensor(matrix), Views.unsqueeze(call.tensor("vec"), 1), Views.unsqueeze(product, 1));
     if (call.hasParam("alpha")) {
       add(call, product);
     } else {
@@ -187,8 +182,7 @@ final class MatrixKernels {
     var result = call.result();
     var product =
         HostTensor.allocate(
-            TensorType.contiguous(
-                MatrixProduct.wide(result.dtype()), rows, matrix.type().size(0)));
+            TensorType.contiguous(MatrixProduct.wide(result.dtype()), rows, matrix.type().size(0)));
     MatrixProduct.multiply(
         input.as(TensorType.contiguous(input.dtype(), rows, inner)),
         Views.transpose(matrix, 0, 1),
@@ -222,8 +216,7 @@ final class MatrixKernels {
         scale(call.tensor("scale_b"), 1));
     call.optionalTensor("bias")
         .ifPresentOrElse(
-            bias ->
-                Pointwise.apply(call.result(), Pointwise.binary(Double::sum), product, bias),
+            bias -> Pointwise.apply(call.result(), Pointwise.binary(Double::sum), product, bias),
             () -> call.result().copyFrom(product));
   }
 
@@ -256,8 +249,7 @@ final class MatrixKernels {
       long size = end - start;
       boolean rowGroups = left.type().rank() == 2 && right.type().rank() == 3;
       boolean columnGroups = left.type().rank() == 3 && right.type().rank() == 2;
-      long total =
-          rowGroups ? left.type().size(0) : right.type().size(columnGroups ? 1 : 0);
+      long total = rowGroups ? left.type().size(0) : right.type().size(columnGroups ? 1 : 0);
       if (size < 0 || end > total) {
         throw new HostKernelException(
             "offs ends group %d at %d of %d".formatted(group, end, total));

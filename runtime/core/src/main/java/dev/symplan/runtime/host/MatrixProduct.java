@@ -37,8 +37,7 @@ final class MatrixProduct {
 
   static void batches(HostTensor left, HostTensor right, HostTensor result) {
     for (long i = 0; i < result.type().size(0); i++) {
-      multiply(
-          Views.select(left, 0, i), Views.select(right, 0, i), Views.select(result, 0, i));
+      multiply(Views.select(left, 0, i), Views.select(right, 0, i), Views.select(result, 0, i));
     }
   }
 

@@ -39,8 +39,7 @@ final class NormKernels {
   private static double[] load(HostTensor tensor) {
     var flat = Views.flat(tensor);
     var values = new double[Math.toIntExact(flat.type().numel())];
-    Elements.load(
-        flat.memory(), 0, flat.dtype().bytes(), flat.dtype(), values, values.length);
+    Elements.load(flat.memory(), 0, flat.dtype().bytes(), flat.dtype(), values, values.length);
     return values;
   }
 

@@ -16,8 +16,7 @@ final class OrderKernels {
     var table = ImmutableMap.<String, HostKernel>builder();
     for (var name : List.of("aten::sort", "aten::sort.stable")) {
       table.put(
-          name,
-          call -> take(call, call.bool("descending"), 0, call.result(0), call.result(1)));
+          name, call -> take(call, call.bool("descending"), 0, call.result(0), call.result(1)));
     }
     for (var name : List.of("aten::argsort", "aten::argsort.stable")) {
       table.put(
@@ -31,8 +30,7 @@ final class OrderKernels {
                   call.result()));
     }
     table.put(
-        "aten::topk",
-        call -> take(call, call.bool("largest"), 0, call.result(0), call.result(1)));
+        "aten::topk", call -> take(call, call.bool("largest"), 0, call.result(0), call.result(1)));
     table.put("aten::median.dim", OrderKernels::median);
     table.put("aten::bucketize.Tensor", call -> search(call, call.tensor("boundaries")));
     table.put("aten::searchsorted.Tensor", call -> search(call, call.tensor("sorted_sequence")));
@@ -162,7 +160,9 @@ final class OrderKernels {
     while (low < high) {
       int middle = (low + high) >>> 1;
       boolean before =
-          right ? !(sorted[middle] > value) : !(sorted[middle] >= value || Double.isNaN(sorted[middle]));
+          right
+              ? !(sorted[middle] > value)
+              : !(sorted[middle] >= value || Double.isNaN(sorted[middle]));
       if (before) {
         low = middle + 1;
       } else {

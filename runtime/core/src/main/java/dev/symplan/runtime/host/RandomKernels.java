@@ -66,8 +66,7 @@ final class RandomKernels {
   }
 
   private static Philox random(HostCall call) {
-    return new Philox(
-        Hashing.sipHash24().hashString(call.name(), StandardCharsets.UTF_8).asLong());
+    return new Philox(Hashing.sipHash24().hashString(call.name(), StandardCharsets.UTF_8).asLong());
   }
 
   private static HostTensor constant(double value) {
@@ -119,8 +118,7 @@ final class RandomKernels {
     var result = call.result();
     var uniform = HostTensor.allocate(result.type().contiguous().withDType(DType.F32));
     fill(uniform, random(call), Philox::uniform);
-    Pointwise.apply(
-        result, Pointwise.binary((u, p) -> u < p ? 1 : 0), uniform, probability);
+    Pointwise.apply(result, Pointwise.binary((u, p) -> u < p ? 1 : 0), uniform, probability);
   }
 
   /** {@return 1 where an element is kept} */

@@ -20,8 +20,7 @@ final class ReductionKernels {
       table.put(name, call -> fold(call, 1, (a, b) -> a * b, 1, (a, b) -> a * b));
     }
     table.put(
-        "aten::nansum",
-        call -> fold(call, 0, (a, b) -> Double.isNaN(b) ? a : a + b, 0, Long::sum));
+        "aten::nansum", call -> fold(call, 0, (a, b) -> Double.isNaN(b) ? a : a + b, 0, Long::sum));
     for (var name : List.of("aten::mean", "aten::mean.dim")) {
       table.put(name, ReductionKernels::mean);
     }
@@ -154,7 +153,9 @@ final class ReductionKernels {
     var reduction =
         dims && call.integers("dim").isEmpty()
             ? new Reduction(
-                call.tensor("self"), new boolean[Math.max(1, call.tensor("self").type().rank())], true)
+                call.tensor("self"),
+                new boolean[Math.max(1, call.tensor("self").type().rank())],
+                true)
             : Reduction.of(call);
     fold(
         reduction,

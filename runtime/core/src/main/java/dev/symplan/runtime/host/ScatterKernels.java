@@ -67,11 +67,7 @@ final class ScatterKernels {
         .put(
             "aten::scatter_reduce.two",
             call ->
-                scatter(
-                    call,
-                    "src",
-                    Combine.of(call.string("reduce")),
-                    call.bool("include_self")))
+                scatter(call, "src", Combine.of(call.string("reduce")), call.bool("include_self")))
         .put("aten::masked_scatter", ScatterKernels::maskedScatter)
         .buildOrThrow();
   }
@@ -95,7 +91,8 @@ final class ScatterKernels {
 
   private static void scatter(HostCall call, String source, Combine combine, boolean withSelf) {
     var result = call.result();
-    boolean narrow = combine != Combine.SET && result.dtype().isFloat() && result.dtype().bytes() < 4;
+    boolean narrow =
+        combine != Combine.SET && result.dtype().isFloat() && result.dtype().bytes() < 4;
     var target =
         narrow ? HostTensor.allocate(result.type().contiguous().withDType(DType.F32)) : result;
     target.copyFrom(call.tensor("self"));

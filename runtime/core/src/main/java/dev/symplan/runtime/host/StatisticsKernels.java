@@ -127,8 +127,7 @@ final class StatisticsKernels {
             new ShiftedExponentials() {
               @Override
               public void finish(long[] index) {
-                result.set(
-                    Double.isInfinite(max()) ? max() : max() + Math.log(sum()), index);
+                result.set(Double.isInfinite(max()) ? max() : max() + Math.log(sum()), index);
               }
             });
   }

@@ -101,11 +101,11 @@ final class UnaryKernels {
   private void both(String name, DoubleUnaryOperator doubles, LongUnaryOperator longs) {
     table.put(
         "aten::" + name,
-        call ->
-            Pointwise.run(call, Pointwise.unary(doubles), Pointwise.unaryLongs(longs), "self"));
+        call -> Pointwise.run(call, Pointwise.unary(doubles), Pointwise.unaryLongs(longs), "self"));
   }
 
   private void floats(String name, DoubleUnaryOperator doubles) {
-    table.put("aten::" + name, call -> Pointwise.runDoubles(call, Pointwise.unary(doubles), "self"));
+    table.put(
+        "aten::" + name, call -> Pointwise.runDoubles(call, Pointwise.unary(doubles), "self"));
   }
 }

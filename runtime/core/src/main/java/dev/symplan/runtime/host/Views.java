@@ -114,9 +114,7 @@ final class Views {
 
   /** {@return the elements in row-major order, in one dimension; a copy where they are not so} */
   static HostTensor flat(HostTensor tensor) {
-    return tensor
-        .contiguous()
-        .as(TensorType.contiguous(tensor.dtype(), tensor.type().numel()));
+    return tensor.contiguous().as(TensorType.contiguous(tensor.dtype(), tensor.type().numel()));
   }
 
   /** {@return the elements in another shape, row-major; a copy where they are not so} */
