@@ -78,7 +78,7 @@ public final class PlanFile {
           Diagnostic.error(
               DiagnosticCode.UNREADABLE_FILE,
               Span.ofFile(new SourceFile(file.toString(), "")),
-              "the plan cannot be written here: " + e,
+              "the plan cannot be written here",
               "choose a folder that exists and that you may write to"));
     }
   }

@@ -176,7 +176,8 @@ final class RunCommand implements Callable<Integer> {
           Diagnostic.error(
               DiagnosticCode.UNREADABLE_FILE,
               Span.ofFile(new SourceFile(folder.toString(), "")),
-              "the folder cannot be made: " + e));
+              "the folder cannot be made",
+              "choose a place that you may write to"));
     }
     for (int rank = 0; rank < session.ranks(); rank++) {
       Safetensors.write(

@@ -230,7 +230,7 @@ public final class Safetensors {
     } catch (IOException e) {
       throw writer.wrong(
           DiagnosticCode.UNREADABLE_FILE,
-          "it cannot be written: " + e,
+          "it cannot be written",
           "choose a folder that exists and that you may write to");
     }
   }

@@ -1,0 +1,275 @@
+package dev.symplan.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.data.Offset.offset;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.Target;
+import dev.symplan.runtime.tensor.HostTensor;
+import dev.symplan.runtime.tensor.Safetensors;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Locale;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class MainTest {
+  private static final Path SAMPLES =
+      Path.of(System.getProperty("symplan.root", "../..")).resolve("samples");
+
+  @TempDir private Path folder;
+
+  private record Result(int code, String out, String err) {}
+
+  private static Result run(Object... args) {
+    var out = new ByteArrayOutputStream();
+    var err = new ByteArrayOutputStream();
+    var words = new String[args.length];
+    for (int i = 0; i < args.length; i++) {
+      words[i] = args[i].toString();
+    }
+    int code;
+    try (var o = new PrintStream(out, true, StandardCharsets.UTF_8);
+        var e = new PrintStream(err, true, StandardCharsets.UTF_8)) {
+      code = Main.run(words, o, e);
+    }
+    return new Result(
+        code, out.toString(StandardCharsets.UTF_8), err.toString(StandardCharsets.UTF_8));
+  }
+
+  private Path file(String name, String text) throws IOException {
+    return Files.writeString(folder.resolve(name), text);
+  }
+
+  private static Path sample(String name) {
+    return SAMPLES.resolve(name);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"compile", "run", "dump", "explain", "verify", "ops", "version"})
+  void everyCommandHasHelp(String command) {
+    var result = run(command, "--help");
+    assertThat(result.code()).isZero();
+    assertThat(result.out()).contains("Usage: symplan " + command);
+    assertThat(result.err()).isEmpty();
+  }
+
+  @Test
+  void theMainJobTellsItsStory() {
+    var result = run("run", sample("tp_mlp.graph"), "--ranks", 4);
+    assertThat(result.code()).isZero();
+    assertThat(result.out())
+        .contains(
+            "r: all_reduce as two_shot",
+            "aten::mm writes it there (tp_mlp.graph:14)",
+            "ok: all 4 outputs agree");
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "allreduce_relu",
+        "tp_mlp_f32",
+        "tp_mlp_bf16",
+        "sp_mlp",
+        "fsdp_mlp_train_fwd",
+        "fsdp_mlp_train_bwd"
+      })
+  void computesWhatPyTorchComputed(String name) {
+    var input = sample("cases").resolve(name);
+    for (var target : Target.names()) {
+      var plan =
+          Compiler.forTarget(Target.ofName(target).orElseThrow())
+              .with(CompileOptions.DEFAULT)
+              .compile(input);
+      var forced = new LinkedHashSet<String>();
+      for (var collective : plan.rankPlans().getFirst().collectives()) {
+        for (var verdict : collective.verdicts()) {
+          if (verdict.reason().eligible()) {
+            forced.add(kind(collective.kind()) + "=" + verdict.variant().text());
+          }
+        }
+      }
+      assertThat(forced).isNotEmpty();
+      for (var variant : forced) {
+        checkCase(input, "--target", target, "--variant", variant);
+      }
+    }
+    checkCase(input, "--inputs", "external", "--results", "external");
+    checkCase(input, "--inputs", "symm", "--results", "symm");
+    checkCase(input, "--inputs", "local", "--no-overlap");
+  }
+
+  private static String kind(Kind kind) {
+    return kind.name().toLowerCase(Locale.ROOT);
+  }
+
+  private static void checkCase(Path input, Object... options) {
+    var args = new ArrayList<Object>(List.of("run", input, "--check"));
+    args.addAll(List.of(options));
+    var result = run(args.toArray());
+    assertThat(result.code()).as("%s%n%s%s", args, result.out(), result.err()).isZero();
+  }
+
+  @Test
+  void runsAPlanThatWasWrittenBefore() throws IOException {
+    var input = sample("cases/sp_mlp");
+    var first = folder.resolve("a.json");
+    var second = folder.resolve("b.json");
+    assertThat(run("compile", input, "-o", first).code()).isZero();
+    assertThat(run("compile", input, "-o", second).code()).isZero();
+    assertThat(second).hasSameTextualContentAs(first);
+    var result = run("run", first, "--case", input, "--check");
+    assertThat(result.code()).as(result.err()).isZero();
+    assertThat(run("verify", first).out()).contains("is safe on 4 ranks");
+    // Places in the source are those of the program text in the plan.
+    var view = "--view=summary,collectives";
+    assertThat(run("dump", first, view).out()).isEqualTo(run("dump", input, view).out());
+  }
+
+  @Test
+  void writesOutputsThatAgree() {
+    var outputs = folder.resolve("out");
+    var input = sample("cases/tp_mlp_f32");
+    assertThat(run("run", input, "--outputs", outputs).code()).isZero();
+    HostTensor written = Safetensors.read(outputs.resolve("rank2.outputs.safetensors")).get("out0");
+    HostTensor expected = Safetensors.read(input.resolve("rank2.outputs.safetensors")).get("out0");
+    assertThat(written).isNotNull();
+    assertThat(expected).isNotNull();
+    assertThat(written.get(3, 3)).isCloseTo(expected.get(3, 3), offset(1e-4));
+  }
+
+  @Test
+  void failsTheCheckWhereOutputsDiffer() throws IOException {
+    var input = sample("cases/allreduce_relu");
+    for (var name : new String[] {"graph.fx.txt"}) {
+      Files.copy(input.resolve(name), folder.resolve(name));
+    }
+    for (int rank = 0; rank < 4; rank++) {
+      var inputs = "rank" + rank + ".inputs.safetensors";
+      var outputs = "rank" + rank + ".outputs.safetensors";
+      Files.copy(input.resolve(inputs), folder.resolve(inputs));
+      var tensors = new HashMap<String, HostTensor>();
+      Safetensors.read(input.resolve(outputs))
+          .forEach(
+              (key, tensor) -> {
+                var copy = HostTensor.allocate(tensor.type());
+                copy.copyFrom(tensor);
+                copy.set(copy.get(0, 0) + 1, 0, 0);
+                tensors.put(key, copy);
+              });
+      Safetensors.write(folder.resolve(outputs), tensors);
+    }
+    var result = run("run", folder, "--check");
+    assertThat(result.code()).isEqualTo(1);
+    assertThat(result.out()).contains("FAILED: 4 of 4 outputs differ");
+  }
+
+  @Test
+  void explainsAValue() {
+    var result = run("explain", sample("tp_mlp.graph"), "r");
+    assertThat(result.code()).isZero();
+    assertThat(result.out())
+        .contains("runs as  two_shot", "multimem cannot: target has no multicast");
+    assertThat(run("explain", sample("tp_mlp.graph"), "nobody").code()).isEqualTo(1);
+  }
+
+  @Test
+  void listsOps() {
+    assertThat(run("ops", "aten::mm").out()).contains("aten::mm(Tensor self, Tensor mat2)");
+    assertThat(run("ops", "--collectives").out()).contains("two_shot", "symmetric: operand");
+    assertThat(run("ops", "no such op").code()).isEqualTo(1);
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          2 | frobnicate                                         | Unmatched argument
+          2 | compile                                            | Missing required parameter
+          2 | compile GRAPH --target none                        | there is no target 'none'
+          2 | compile GRAPH --variant all_reduce=none            | there is no variant 'none'
+          2 | run GRAPH --backend cuda                           | there is no backend 'cuda'
+          1 | compile NOWHERE                                    | unreadable-file
+          1 | compile GRAPH --variant all_reduce=multimem        | target has no multicast
+          1 | compile GRAPH --variant all_gather=push            | no collective is called 'all_gather'
+          1 | compile GRAPH --ranks 2                            | names rank 3, but there are 2 ranks
+          1 | compile GRAPH --graph other                        | no graph is called 'other'
+          1 | compile GRAPH --place q=local                      | neither an input nor an output
+          1 | compile GRAPH -o NOWHERE/deeper/plan.json          | cannot be written here
+          1 | run GRAPH --check                                  | there are no expected outputs
+          1 | compile EMPTY                                      | there is no graph
+          1 | compile BROKEN                                     | error[
+          1 | dump NOPLAN                                        | bad-plan
+          4 | run CUSTOM                                         | has no host implementation
+          """)
+  void wrongInputGivesOneClearError(int code, String line, String message) throws IOException {
+    var words = line.split(" ");
+    for (int i = 0; i < words.length; i++) {
+      words[i] =
+          switch (words[i]) {
+            case "GRAPH" -> sample("tp_mlp.graph").toString();
+            case "CUSTOM" -> sample("custom_op.graph").toString();
+            case "EMPTY" -> file("empty.txt", "").toString();
+            case "BROKEN" -> file("broken.graph", "graph version 1\n\ngraph g(x {\n").toString();
+            case "NOPLAN" -> file("p.json", "{\"format\": \"symplan-plan\"}").toString();
+            default -> words[i].replace("NOWHERE", folder.resolve("nowhere").toString());
+          };
+    }
+    var result = run((Object[]) words);
+    assertThat(result.err()).contains(message).doesNotContain("\tat ", "Exception");
+    assertThat(result.code()).isEqualTo(code);
+    assertThat(result.out()).isEmpty();
+  }
+
+  @Test
+  void refusesTensorFilesThatLie() throws IOException {
+    var input = sample("cases/allreduce_relu");
+    Files.copy(input.resolve("graph.fx.txt"), folder.resolve("graph.fx.txt"));
+    var bytes = Files.readAllBytes(input.resolve("rank0.inputs.safetensors"));
+    var inputs = folder.resolve("rank0.inputs.safetensors");
+    Files.write(inputs, Arrays.copyOf(bytes, bytes.length - 5));
+    assertError(run("run", folder), "cut off");
+    Files.write(inputs, new byte[] {1, 2, 3});
+    assertError(run("run", folder), "too few for a header");
+    var text = new String(bytes, StandardCharsets.ISO_8859_1).replace("\"in1\"", "\"in9\"");
+    Files.write(inputs, text.getBytes(StandardCharsets.ISO_8859_1));
+    assertError(run("run", folder), "no tensor 'in1'");
+    Files.write(inputs, text.replace("F32", "F99").getBytes(StandardCharsets.ISO_8859_1));
+    assertError(run("run", folder), "unknown dtype");
+  }
+
+  private static void assertError(Result result, String message) {
+    assertThat(result.err()).contains("bad-tensors", message).doesNotContain("\tat ");
+    assertThat(result.code()).isEqualTo(1);
+  }
+
+  @Test
+  void plansEverySharedGraph() throws IOException {
+    var plans = Path.of(System.getProperty("symplan.shared", "../shared")).resolve("cases/plan");
+    assumeTrue(Files.isDirectory(plans), "the shared cases are not here");
+    try (var files = Files.list(plans)) {
+      for (var graph : files.filter(f -> f.toString().endsWith(".fx.txt")).sorted().toList()) {
+        var result = run("compile", graph, "--ranks", 8);
+        assertThat(result.code()).as(result.err()).isZero();
+        assertThat(result.out()).contains("symmetric", "bound");
+      }
+    }
+  }
+}
