@@ -144,6 +144,11 @@ public final class PlanFile {
   private static void writeRank(JsonGenerator json, RankPlan plan) throws IOException {
     json.writeStartObject();
     writeSize(json, "local", plan.local());
+    json.writeArrayFieldStart("sources");
+    for (var op : plan.graph().ops()) {
+      json.writeString(op.span().toString());
+    }
+    json.writeEndArray();
     json.writeArrayFieldStart("buffers");
     for (var buffer : plan.buffers()) {
       writeBuffer(json, buffer);

@@ -11,6 +11,7 @@ import com.google.common.base.Splitter;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Graph;
+import dev.symplan.ir.Op;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
@@ -34,6 +35,7 @@ import dev.symplan.planner.Verdict;
 import dev.symplan.planner.verify.PlanVerifier;
 import java.util.Arrays;
 import java.util.function.BiFunction;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
@@ -41,6 +43,8 @@ import org.jspecify.annotations.Nullable;
 /** Reads one plan file; every complaint names the field by its path. */
 final class PlanFileReader {
   private static final int MAX_NUMBER_LENGTH = 40;
+
+  private static final Pattern SOURCE = Pattern.compile("(.*):([0-9]{1,9}):([0-9]{1,9})");
 
   private final SourceFile file;
 
@@ -142,13 +146,52 @@ final class PlanFileReader {
   }
 
   private RankPlan rankPlan(Field field, Graph graph) {
+    var sources = field.at("sources").list((f, i) -> source(f));
+    if (sources.size() != graph.ops().size()) {
+      throw wrong(
+          field.path + ".sources",
+          "has %d entries for %d ops".formatted(sources.size(), graph.ops().size()),
+          "");
+    }
     return new RankPlan(
-        graph,
+        withSources(graph, sources),
         field.at("placements").list((f, i) -> placement(f)),
         field.at("buffers").list((f, i) -> buffer(f)),
         field.at("steps").list((f, i) -> step(f)),
         field.at("collectives").list((f, i) -> collective(f)),
         size(field.at("local")));
+  }
+
+  /** {@code file:line:column}, or just the file, as {@link Span} prints it. */
+  private static Span source(Field field) {
+    var matcher = SOURCE.matcher(field.text());
+    if (!matcher.matches()) {
+      return Span.ofFile(new SourceFile(field.text(), ""));
+    }
+    return new Span(
+        new SourceFile(matcher.group(1), ""),
+        Integer.parseInt(matcher.group(2)),
+        Integer.parseInt(matcher.group(3)),
+        1);
+  }
+
+  /** What a plan says of an op names the place in the file that it came from. */
+  private static Graph withSources(Graph graph, ImmutableList<Span> sources) {
+    var ops = ImmutableList.<Op>builderWithExpectedSize(sources.size());
+    for (int i = 0; i < sources.size(); i++) {
+      var op = graph.ops().get(i);
+      ops.add(new Op(op.def(), op.args(), op.results(), sources.get(i), op.notes()));
+    }
+    return new Graph(
+        graph.name(),
+        graph.ranks(),
+        graph.inputs(),
+        ops.build(),
+        graph.outputs(),
+        graph.valueCount(),
+        graph.span(),
+        graph.notes(),
+        graph.endNotes());
   }
 
   private Placement placement(Field field) {
