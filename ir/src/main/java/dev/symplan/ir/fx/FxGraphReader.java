@@ -230,10 +230,9 @@ final class FxGraphReader {
     int at = of == null ? -1 : of.paths().indexOf(path.indices());
     if (of != null && at >= 0) {
       var value = of.values().get(at);
+      boolean described = value.type() != NoneType.NONE || !value.name().isEmpty();
       scope.define(
-          statement.name(),
-          new FxScope.Results(
-              ImmutableList.of(value), ImmutableList.of(ImmutableList.of()), false));
+          statement.name(), described ? FxScope.Results.one(value) : FxScope.Results.NOTHING);
     } else if (scope.isBroken(path.root())) {
       scope.defineBroken(statement.name());
     } else if (of == null || getitems.of(path.root()).containsKey(path.indices())) {
@@ -335,7 +334,7 @@ final class FxGraphReader {
       Getitems.@Nullable Item item = items.get(path);
       if (path.isEmpty()) {
         specs.add(spec(statement.name(), annotation, statement.span()));
-      } else if (item == null) {
+      } else if (item == null || (def.rule().isEmpty() && item.annotation().isEmpty())) {
         specs.add(new ResultSpec("", Optional.empty(), false, call.span()));
       } else {
         specs.add(spec(item.name(), annotation(item.annotation(), item.span()), item.span()));

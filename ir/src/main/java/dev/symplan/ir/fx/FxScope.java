@@ -25,7 +25,15 @@ final class FxScope {
    * @param list whether the statement's own name stands for all of them, as a list
    */
   record Results(
-      ImmutableList<Value> values, ImmutableList<ImmutableList<Integer>> paths, boolean list) {}
+      ImmutableList<Value> values, ImmutableList<ImmutableList<Integer>> paths, boolean list) {
+
+    /** What nothing is known of; an error only where it is used. */
+    static final Results NOTHING = new Results(ImmutableList.of(), ImmutableList.of(), false);
+
+    static Results one(Value value) {
+      return new Results(ImmutableList.of(value), ImmutableList.of(ImmutableList.of()), false);
+    }
+  }
 
   /** An expression that is no argument; the message says why. */
   private static class NoArgument extends RuntimeException {

@@ -144,6 +144,22 @@ class FxImporterTest {
   }
 
   @Test
+  void resultsOfUnknownOpsWithoutATypeMayBeTakenOutButNotUsed() {
+    var text =
+        HEAD
+            + """
+                    op = torch.ops.symm_mem.fused_all_gather_matmul.default(x, [y], 0, '0', return_A = False)
+                    getitem = op[0]
+                    getitem_1 = op[1];  op = None
+                    getitem_2: "f32[32, 8][8, 1]cuda:0" = getitem_1[0];  getitem_1 = None
+            """;
+    var op = read(text + "        return (getitem_2,)\n").graphs().getFirst().ops().getFirst();
+    assertThat(op.results()).extracting(v -> v.name()).containsExactly("", "getitem_2");
+    assertThatThrownBy(() -> read(text + "        return (getitem,)\n"))
+        .hasMessageContaining("error[missing-annotation]: nothing says what 'getitem' is");
+  }
+
+  @Test
   void givesSymbolicSizesTheirValues() {
     var text =
         """
