@@ -164,8 +164,7 @@ class FxRanksTest {
 
   @Test
   void errorsNameTheLineAndColumnOfTheLog() {
-    var log =
-        "noise\n" + FxTexts.logged(0, "post_grad_graphs", REDUCE.replace("'sum'", "'most'"));
+    var log = "noise\n" + FxTexts.logged(0, "post_grad_graphs", REDUCE.replace("'sum'", "'most'"));
     var line = log.lines().filter(l -> l.contains("all_reduce")).findFirst().orElseThrow();
     assertThatThrownBy(() -> read(log, 4))
         .hasMessageContaining("g.fx.txt:4:" + (line.indexOf("r: \"f32") + 1) + ": error[")

@@ -20,7 +20,8 @@ final class FxTexts {
     return """
     class <lambda>(torch.nn.Module):
         def forward(self, %s):
-    %s"""
+    %s\
+    """
         .formatted(params, statements.indent(8));
   }
 
