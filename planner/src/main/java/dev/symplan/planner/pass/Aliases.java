@@ -1,6 +1,7 @@
 package dev.symplan.planner.pass;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.math.LongMath;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Graph;
 import dev.symplan.ir.Op;
@@ -86,21 +87,23 @@ final class Aliases {
 
   private void share(Op op, Value value, OpResult.View view) {
     int base = storageOf[view.of().id()];
-    long offset = offsetOf[view.of().id()] + view.offset() * view.of().tensor().dtype().bytes();
+    long offset =
+        LongMath.saturatedAdd(
+            offsetOf[view.of().id()],
+            LongMath.saturatedMultiply(view.offset(), view.of().tensor().dtype().bytes()));
     if (value.tensor().storageBytes() == 0) {
       // An empty slice may begin behind the end of what has no elements.
       offset = Math.clamp(offset, 0, storages.get(base).bytes());
     }
-    if (offset < 0 || offset + value.tensor().storageBytes() > storages.get(base).bytes()) {
+    if (offset < 0 || offset > storages.get(base).bytes() - value.tensor().storageBytes()) {
       throw new CompileException(
           Diagnostic.error(
               DiagnosticCode.TYPE_MISMATCH,
               op.span(),
               "%s reaches outside the memory of '%s'"
                   .formatted(op.def().name(), storages.get(base).value().name()),
-              "it has %d bytes; the view takes bytes %d to %d"
-                  .formatted(
-                      storages.get(base).bytes(), offset, offset + value.tensor().storageBytes())));
+              "it has %d bytes; the view takes %d from byte %d on"
+                  .formatted(storages.get(base).bytes(), value.tensor().storageBytes(), offset)));
     }
     storageOf[value.id()] = base;
     offsetOf[value.id()] = offset;

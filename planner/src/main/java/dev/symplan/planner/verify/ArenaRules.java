@@ -43,14 +43,8 @@ final class ArenaRules {
     }
   }
 
-  /** The end of a buffer; the arena's size where adding overflows, which is outside anyway. */
   private static long end(Buffer buffer) {
-    if (buffer.bytes() == 0) {
-      return 0;
-    }
-    return buffer.end() < 0 || buffer.end() > Long.MAX_VALUE - Buffer.ALIGNMENT
-        ? Long.MAX_VALUE / 2
-        : aligned(buffer.end());
+    return buffer.bytes() == 0 ? 0 : aligned(buffer.end());
   }
 
   private static long aligned(long bytes) {
@@ -58,7 +52,7 @@ final class ArenaRules {
   }
 
   private void checkInside(RankFacts facts, Buffer buffer, ArenaSize arena) {
-    if (buffer.bytes() > arena.bytes() || buffer.offset() > arena.bytes() - buffer.bytes()) {
+    if (buffer.end() > arena.bytes()) {
       findings.add(
           Rule.PLACEMENT,
           facts.rank(),
@@ -88,9 +82,8 @@ final class ArenaRules {
     var change = new long[end + 3];
     for (var buffer : facts.plan.buffers()) {
       if (buffer.arena() == Arena.SYMMETRIC && buffer.symmetric() && buffer.last() <= end) {
-        long bytes = Math.min(buffer.bytes(), Long.MAX_VALUE / 2);
-        change[buffer.first() + 1] += aligned(bytes);
-        change[buffer.last() + 2] -= aligned(bytes);
+        change[buffer.first() + 1] += aligned(buffer.bytes());
+        change[buffer.last() + 2] -= aligned(buffer.bytes());
       }
     }
     long live = 0;

@@ -20,11 +20,17 @@ import org.jspecify.annotations.Nullable;
  * <p>Every rank has the same collectives in the same order, so what one rank may rely on all may.
  */
 final class BarrierRules {
+  /**
+   * How many steps between barriers are looked at; who leaves out more than that proves nothing.
+   */
+  private static final long BUDGET = 1_000_000;
+
   private final RankFacts facts;
   private final Findings findings;
   private final ImmutableList<CollectivePlan> collectives;
   private final int[] start;
   private final int[] finish;
+  private long budget;
 
   private BarrierRules(RankFacts facts, Findings findings) {
     this.facts = facts;
@@ -32,6 +38,7 @@ final class BarrierRules {
     this.collectives = facts.plan.collectives();
     this.start = new int[collectives.size()];
     this.finish = new int[start.length];
+    this.budget = BUDGET + 20L * facts.plan.steps().size();
   }
 
   static void check(RankFacts facts, Findings findings) {
@@ -124,6 +131,11 @@ final class BarrierRules {
 
   /** Reports the steps between two that use what peers may be reading or writing. */
   private void checkWindow(int k, int from, int to, String text, int witness) {
+    budget -= to - from;
+    if (budget < 0) {
+      race(start[k], "too much lies between barriers to look at", start[k]);
+      return;
+    }
     for (int s = from + 1; s < to; s++) {
       int op =
           switch (facts.plan.steps().get(s)) {

@@ -75,11 +75,10 @@ final class PlacementRules {
     if (size == 0) {
       return;
     }
-    if (offset < 0 || offset + size > base.tensor().storageBytes()) {
+    if (offset < 0 || offset > base.tensor().storageBytes() - size) {
       wrong(
-          "%s is bytes %d to %d of %s, which has %d"
-              .formatted(
-                  value.name(), offset, offset + size, base.name(), base.tensor().storageBytes()));
+          "%s is %d bytes at byte %d of %s, which has %d"
+              .formatted(value.name(), size, offset, base.name(), base.tensor().storageBytes()));
     }
     if (index != basePlacement.buffer() || placement.offset() != basePlacement.offset() + offset) {
       wrong(

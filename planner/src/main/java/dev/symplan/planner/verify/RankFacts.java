@@ -1,5 +1,6 @@
 package dev.symplan.planner.verify;
 
+import com.google.common.math.LongMath;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Op;
@@ -147,8 +148,11 @@ final class RankFacts {
     opOf[value.id()] = op;
     int base = view.of().id();
     storageOf[value.id()] = storageOf[base];
+    // Saturated, what is beyond any storage stays there.
     offsetInStorage[value.id()] =
-        offsetInStorage[base] + view.offset() * view.of().tensor().dtype().bytes();
+        LongMath.saturatedAdd(
+            offsetInStorage[base],
+            LongMath.saturatedMultiply(view.offset(), view.of().tensor().dtype().bytes()));
   }
 
   private int[] mutated(Op op) {

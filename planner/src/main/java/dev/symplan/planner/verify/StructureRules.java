@@ -19,6 +19,9 @@ import org.jspecify.annotations.Nullable;
 
 /** {@link Rule#STRUCTURE}: every index points at something, every value is defined once. */
 final class StructureRules {
+  /** Beyond any address space, and small enough to add without overflow. */
+  private static final long LIMIT = 1L << 56;
+
   private final Plan plan;
   private final RankPlan rankPlan;
   private final int rank;
@@ -84,6 +87,11 @@ final class StructureRules {
       output.forEachValue(value -> checkUse(value, null));
     }
     checkPlacements();
+    for (var buffer : rankPlan.buffers()) {
+      if (buffer.offset() > LIMIT || buffer.bytes() > LIMIT) {
+        wrong("the buffer %s is beyond any memory".formatted(buffer.name()));
+      }
+    }
     for (var step : rankPlan.steps()) {
       checkStep(step);
     }
@@ -121,6 +129,8 @@ final class StructureRules {
       var name = value == null ? "value " + id : value.name();
       if (placement.buffer() >= rankPlan.buffers().size()) {
         wrong("%s is in buffer %d, which is not there".formatted(name, placement.buffer()));
+      } else if (placement.offset() > LIMIT) {
+        wrong("%s is beyond any memory".formatted(name));
       } else if (tensor && !placement.exists()) {
         wrong("%s has no memory".formatted(name));
       } else if (!tensor && !placement.equals(Placement.NONE)) {

@@ -65,6 +65,30 @@ class PlanVerifierTest {
   }
 
   @Test
+  void offsetsThatWouldOverflow() {
+    var plan =
+        PlanEdits.of(compile(CHAIN)).buffer("a", b -> at(b, Long.MAX_VALUE / 128 * 128)).plan();
+    assertThat(first(plan, Rule.STRUCTURE).message())
+        .isEqualTo("the buffer a is beyond any memory");
+    plan = PlanEdits.of(compile(CHAIN)).placement("b", new Placement(3, Long.MAX_VALUE)).plan();
+    assertThat(first(plan, Rule.STRUCTURE).message()).isEqualTo("b is beyond any memory");
+  }
+
+  @Test
+  void viewThatWrapsAround() {
+    // 2^62 elements of 4 bytes are 0 bytes in 64 bits.
+    var text =
+        """
+        graph g(x: f32[64, 64]) {
+          v = aten::as_strided(x, [4], [1], 4611686018427387904)
+          a = aten::relu(v)
+          return a
+        }
+        """;
+    assertThatThrownBy(() -> compile(text)).isInstanceOf(CompileException.class);
+  }
+
+  @Test
   void operandBeforeItsOp() {
     var plan = PlanEdits.of(compile(CHAIN)).steps(s -> Collections.swap(s, 0, 1)).plan();
     assertThat(first(plan, Rule.ORDER).toString())
