@@ -20,7 +20,9 @@ inf, nan = math.inf, math.nan
 DTYPES = {
     "f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
     "i64": torch.int64, "i32": torch.int32, "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8,
-    "b8": torch.bool,
+    "b8": torch.bool, "f8e4m3fn": torch.float8_e4m3fn, "f8e5m2": torch.float8_e5m2,
+    "f8e4m3fnuz": torch.float8_e4m3fnuz, "f8e5m2fnuz": torch.float8_e5m2fnuz,
+    "f8e8m0fnu": torch.float8_e8m0fnu, "u16": torch.uint16, "u32": torch.uint32, "u64": torch.uint64,
 }
 SHORT = {dtype: name for name, dtype in DTYPES.items()}
 FLOATS = ("f32", "f64", "bf16", "f16")
@@ -134,9 +136,15 @@ def call(name, *args, **kwargs):
         results = compute(name, args, kwargs)
     except Exception as e:
         raise SystemExit(f"{name}{[getattr(a, 'shape', a) for a in args]}: {e}")
-    if not isinstance(results, tuple | list):
-        results = [results]
-    write(name, args, kwargs, results)
+    write(name, args, kwargs, list(flat(results)))
+
+
+def flat(results):
+    if isinstance(results, tuple | list):
+        for result in results:
+            yield from flat(result)
+    else:
+        yield results
 
 
 def names(text):
@@ -708,6 +716,196 @@ def attentions():
     call("aten::_scaled_dot_product_flash_attention_for_cpu_backward", g, q, k, v, out, lse, 0.0, False)
 
 
+def narrow_floats():
+    for name in ("f8e4m3fn", "f8e5m2", "f8e4m3fnuz", "f8e5m2fnuz", "f8e8m0fnu"):
+        every = torch.arange(256, dtype=torch.int64).to(torch.uint8).view(DTYPES[name])
+        call("prims::convert_element_type", every, torch.float32)
+        # Each number, its neighbours' middle, and a little to either side of that.
+        wide = every.float()
+        known = wide[wide.isfinite()].sort().values.double()
+        middles = (known[1:] + known[:-1]) / 2
+        edges = torch.cat([known, middles, middles * (1 + 2**-20), middles * (1 - 2**-20), known[-1:] * 1.2]).float()
+        call("prims::convert_element_type", torch.cat([edges, special()]), DTYPES[name])
+        call("prims::convert_element_type", normal(12, dtype="bf16", scale=3), DTYPES[name])
+        call("aten::_to_copy", normal(3, 4).t().to(DTYPES[name]), dtype=torch.bfloat16)
+        x = normal(4, 6).to(DTYPES[name])
+        call("aten::clone", x.t())
+        call("aten::cat", [x, x.flip(0)], 1)
+        call("aten::index_select", x, 0, tensor([2, 0], "i64"))
+        call("aten::constant_pad_nd", x, [1, 0], 1.0)
+
+
+def unsigned():
+    large = torch.tensor([0, 1, 2**53 + 1, 2**63 + 1025, 2**64 - 1, 2**62 + 2**38 + 1], dtype=torch.uint64)
+    for dtype in ("f32", "f64", "bf16", "i64", "i32", "b8"):
+        call("prims::convert_element_type", large, DTYPES[dtype])
+    call("prims::convert_element_type", tensor([0.0, 1.7, 2.0**63 + 2048, 2.0**64 - 2048], "f64"), torch.uint64)
+    call("aten::sort", large, 0)
+    call("aten::mul.Tensor", large, large)
+    call("aten::eq.Tensor", large, large[[1, 1, 2, 2, 4, 0]])
+    call("aten::div.Tensor", large[:2], large[1:3])
+    call("aten::cat", [large, large])
+    for name, low in (("u16", 2**16), ("u32", 2**32)):
+        x = torch.tensor([0, 1, low // 2, low - 1], dtype=DTYPES[name])
+        for dtype in ("f32", "f64", "i64", "i32", "u8"):
+            call("prims::convert_element_type", x, DTYPES[dtype])
+        call("prims::convert_element_type", tensor([-1, 3, low + 5], "i64"), DTYPES[name])
+        call("aten::mul.Tensor", x, x)
+        call("aten::bitwise_and.Tensor", x, x.to(torch.int64).flip(0).to(x.dtype))
+        call("aten::sort", x, 0, True)
+        call("aten::sum", x)
+        call("aten::cumsum", x, 0)
+        call("aten::index_select", x.to(torch.int64).to(torch.int32), 0, tensor([3, 1], "i64"))
+
+
+def wide_integers():
+    large = tensor([2**24 + 1, 2**53 + 1, -(2**53) - 3, 2**62 + 2**38 + 1, -(2**62) - 2**38 - 1, 2**63 - 1], "i64")
+    for dtype in FLOATS:
+        call("prims::convert_element_type", large, DTYPES[dtype])
+    call("aten::add.Tensor", large, tensor([0.0], "f32"))
+    call("aten::mul.Tensor", large, tensor([1.0], "bf16"))
+    call("aten::div.Tensor", large, tensor([3] * 6, "i64"))
+    for name in ("sqrt", "reciprocal"):
+        call(f"aten::{name}", large.abs())
+    call("aten::where.self", bools(6), large, tensor([0.5]))
+    call("aten::lt.Tensor", large, large.float())
+    call("aten::eq.Scalar", large, 2.0**53)
+    call("aten::maximum", large, large.flip(0))
+    call("aten::cat", [large, tensor([0.5])])
+
+
+def paddings():
+    x = normal(2, 3, 4, 5)
+    for mode, amounts in (("reflect", [2, 4, 1, 3]), ("replicate", [7, 0, 1, 6]), ("circular", [5, 2, 0, 4])):
+        call("aten::pad", x, amounts, mode)
+        call("aten::pad", x[0], amounts[:2], mode)
+        call("aten::pad", x, [-1, 2, 1, -2], mode)
+    for kind in ("reflection", "replication"):
+        for dims, size, padding in ((1, (2, 5), [2, 4]), (2, (2, 4, 5), [1, 2, 3, 0]), (3, (1, 3, 4, 5), [1, 2, 3, 0, 2, 1])):
+            for dtype in ("f32", "bf16"):
+                x = normal(*size, dtype=dtype)
+                out = getattr(torch.ops.aten, f"{kind}_pad{dims}d")(x, padding)
+                call(f"aten::{kind}_pad{dims}d", x, padding)
+                # CPUs sum 16-bit gradients in 16 bits.
+                if dtype == "f32":
+                    call(f"aten::{kind}_pad{dims}d_backward", normal(*out.shape), x, padding)
+    call("aten::roll", normal(2, 5), [1, 2], [1, 1])
+    call("aten::roll", normal(3, 4, 5), [1, -7, 2], [0, 2, 0])
+
+
+def losses():
+    for dtype in ("f32", "f64"):
+        x, p = normal(4, 5, dtype=dtype), torch.softmax(normal(4, 5, dtype=dtype), 1)
+        w = positive(5, dtype=dtype)
+        t = tensor([0, 4, 2, 1], "i64")
+        ignored = tensor([0, -100, 2, -100], "i64")
+        for reduction in (0, 1, 2):
+            for weight in (None, w):
+                call("aten::cross_entropy_loss", x, p, weight, reduction)
+                call("aten::cross_entropy_loss", x, p, weight, reduction, -100, 0.2)
+                call("aten::cross_entropy_loss", x, t, weight, reduction, -100, 0.2)
+                call("aten::cross_entropy_loss", x, ignored, weight, reduction, -100, 0.1)
+                call("aten::cross_entropy_loss", x, t, weight, reduction, 2)
+        wide = normal(2, 5, 3, dtype=dtype)
+        call("aten::cross_entropy_loss", wide, ints(2, 3, low=0, high=5), w, 1, -100, 0.3)
+        call("aten::cross_entropy_loss", wide, torch.softmax(normal(2, 5, 3, dtype=dtype), 1), w, 0, -100, 0.3)
+        call("aten::cross_entropy_loss", x[0], tensor(3, "i64"), w, 1, -100, 0.3)
+        call("aten::cross_entropy_loss", x[0], p[0], w, 1, -100, 0.3)
+    for dtype in FLOATS:
+        # Small enough for eps to matter.
+        call("aten::rms_norm", normal(2, 3, 8, dtype=dtype, scale=3) * 2**-11, [8])
+        call("aten::rms_norm", normal(2, 3, 8, dtype=dtype, scale=3) * 2**-11, [8], normal(8, dtype=dtype), 1e-9)
+
+
+def selections():
+    x = normal(4, 5)
+    call("aten::index_fill.int_Scalar", x, 1, tensor([-1, 2], "i64"), 7)
+    call("aten::take", x, tensor([[-1, 0], [3, -20]], "i64"))
+    unsorted = normal(2, 5)
+    call("aten::searchsorted.Tensor", unsorted, normal(2, 3), sorter=unsorted.argsort(1))
+    call("aten::bincount", tensor([1, 3, 3, 0, 6], "i64"), None, 7)
+    call("aten::bincount", tensor([1, 3, 3, 0, 6], "i32"), normal(5), 9)
+    call("aten::bincount", tensor([1, 3, 3, 0, 6], "i64"), ints(5), 7)
+    i, j, mask = tensor([0, 9, 3], "i64"), tensor([-1, -70, 2], "i64"), tensor([1, 0, 1], "b8")
+    call("aten::_unsafe_masked_index", x, mask, [i, j], 1.5)
+    call("aten::_unsafe_masked_index", ints(4, 5), mask.unsqueeze(1), [i.unsqueeze(1), tensor([1, 1, 4], "i64")], 7)
+    for dtype in ("f32", "f64", "i64"):
+        call("aten::_unsafe_masked_index_put_accumulate", normal(4, 5, dtype="f64", scale=9).to(DTYPES[dtype]),
+             tensor([1, 0, 1, 1], "b8"), [tensor([0, 9, 3, 0], "i64"), tensor([-1, -70, 2, -1], "i64")],
+             normal(4, dtype="f64", scale=9).to(DTYPES[dtype]))
+    call("aten::masked_scatter_backward", normal(3, 4), bools(3, 4), [3, 5])
+    call("aten::masked_scatter_backward", normal(3, 4), tensor([0, 1, 1, 0], "b8"), [6])
+    for dtype in FLOATS:
+        x = normal(4, 6, dtype=dtype)
+        call("aten::glu", x)
+        call("aten::glu", x.t(), 0)
+        call("aten::glu_backward", normal(4, 3, dtype=dtype), x, 1)
+
+
+def lists():
+    for dtype in FLOATS:
+        xs = [normal(2, 3, dtype=dtype), normal(4, dtype=dtype), normal(3, 2, dtype=dtype).t()]
+        ys = [normal(2, 3, dtype=dtype, shift=4), normal(4, dtype=dtype, shift=4), normal(3, 2, dtype=dtype, shift=4).t()]
+        ps = [x.abs() + 0.5 for x in xs]
+        for name in names("abs exp expm1 max neg reciprocal round sigmoid sign tanh"):
+            call(f"aten::_foreach_{name}", xs)
+        for name in names("log log10 log1p log2 rsqrt sqrt"):
+            call(f"aten::_foreach_{name}", ps)
+        for name in names("add sub mul div clamp_max clamp_min maximum minimum"):
+            call(f"aten::_foreach_{name}.Scalar", xs, 1.5)
+            call(f"aten::_foreach_{name}.ScalarList", xs, [1.5, 2, -0.5])
+            call(f"aten::_foreach_{name}.List", xs, ys)
+        call("aten::_foreach_add.List", xs, ys, alpha=0.5)
+        call("aten::_foreach_sub.List", xs, ys, alpha=2)
+        for name in names("add mul div"):
+            call(f"aten::_foreach_{name}.Tensor", xs, tensor(1.5, dtype))
+        for name in names("addcmul addcdiv"):
+            call(f"aten::_foreach_{name}.Scalar", xs, xs, ys, 0.5)
+            call(f"aten::_foreach_{name}.ScalarList", xs, xs, ys, [0.5, -1, 2])
+        call("aten::_foreach_lerp.Scalar", xs, ys, 0.3)
+        call("aten::_foreach_lerp.List", xs, ys, [p * 0.3 for p in ps])
+        call("aten::_foreach_lerp.ScalarList", xs, ys, [0.3, 0.7, 1.5])
+        call("aten::_foreach_pow.Scalar", ps, 1.5)
+        call("aten::_foreach_pow.ScalarList", ps, [2, 0.5, -1])
+        call("aten::_foreach_pow.List", ps, xs)
+        call("aten::_foreach_pow.ScalarAndTensor", 0.9, xs)
+        call("aten::_foreach_norm.Scalar", xs)
+        call("aten::_foreach_norm.Scalar", xs, 1)
+        call("aten::_foreach_norm.Scalar", xs, inf)
+        call("aten::_foreach_clone", xs)
+        call("aten::_foreach_copy", xs, [normal(2, 3), normal(4), normal(2, 3)])
+    call("aten::_foreach_add.Scalar", [ints(3), ints(2, dtype="i32")], 2)
+    call("aten::_foreach_mul.ScalarList", [ints(3), normal(2)], [2.5, 3])
+
+
+def optimizers():
+    def state(dtype):
+        return [normal(3, 4, dtype=dtype), normal(5, dtype=dtype)]
+
+    for dtype in ("f32", "f64"):
+        for name in ("adam", "adamw"):
+            for decay, amsgrad, maximize, extra in (
+                (0.0, False, False, {}), (0.1, True, False, {}), (0.1, False, True, {}),
+                (0.1, True, True, {"grad_scale": tensor(4.0), "found_inf": tensor(0.0)}),
+                (0.1, False, False, {"grad_scale": tensor(4.0), "found_inf": tensor(1.0)}),
+            ):
+                largest = [x.abs() for x in state(dtype)] if amsgrad else []
+                lists = (state(dtype), state(dtype), state(dtype), [x.abs() for x in state(dtype)], largest)
+                hyper = dict(beta1=0.8, beta2=0.95, weight_decay=decay, eps=1e-8, amsgrad=amsgrad, maximize=maximize, **extra)
+                call(f"aten::_fused_{name}", *lists, [tensor(3.0), tensor(1.0)], lr=0.05, **hyper)
+                call(f"aten::_fused_{name}.tensor_lr", *lists, [tensor(3.0), tensor(1.0)], lr=tensor(0.05), **hyper)
+        for decay, momentum, dampening, nesterov, maximize, first in (
+            (0.0, 0.0, 0.0, False, False, False), (0.1, 0.9, 0.2, False, False, False),
+            (0.1, 0.9, 0.0, True, True, False), (0.1, 0.9, 0.2, False, False, True),
+        ):
+            buffers = state(dtype) if momentum else []
+            call("aten::_fused_sgd", state(dtype), state(dtype), buffers, weight_decay=decay, momentum=momentum,
+                 lr=0.05, dampening=dampening, nesterov=nesterov, maximize=maximize, is_first_step=first)
+        call("aten::_fused_sgd.tensor_lr", state(dtype), state(dtype), state(dtype), weight_decay=0.1, momentum=0.9,
+             lr=tensor(0.05), dampening=0.0, nesterov=True, maximize=False, is_first_step=False,
+             grad_scale=tensor(4.0), found_inf=tensor(0.0))
+
+
 unary()
 binary()
 choices()
@@ -718,6 +916,14 @@ indexing()
 copies()
 products()
 attentions()
+narrow_floats()
+unsigned()
+wide_integers()
+paddings()
+losses()
+selections()
+lists()
+optimizers()
 text = "\n".join([json.dumps({"pytorch": torch.__version__}), *lines, ""])
 with open("ops.jsonl.gz", "wb") as target:
     target.write(gzip.compress(text.encode(), 9, mtime=0))

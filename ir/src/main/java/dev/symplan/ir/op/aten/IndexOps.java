@@ -317,7 +317,7 @@ final class IndexOps {
    * <p>NumPy's advanced indexing: the shape that the indices broadcast to stands in the place of
    * the indexed dimensions where these are neighbours, else at the front.
    */
-  private static ImmutableLongArray indexedSizes(OpCall call) {
+  static ImmutableLongArray indexedSizes(OpCall call) {
     var self = call.tensor("self");
     var indices = indices(call, self);
     var found = ImmutableLongArray.of();
@@ -346,7 +346,7 @@ final class IndexOps {
         : Shapes.join(found, Shapes.join(front, after.build()));
   }
 
-  private static void checkPut(OpCall call) {
+  static void checkPut(OpCall call) {
     checkSameType("values", call.tensor("values"), call.tensor("self"));
     Shapes.checkBroadcastsTo("values", call.tensor("values").sizes(), indexedSizes(call));
   }

@@ -169,8 +169,8 @@ final class ArrangementKernels {
   /** {@code pad} counts from the last dimension: before, after, before, after … */
   private static void pad(HostCall call) {
     if (call.hasParam("mode") && !call.string("mode").equals("constant")) {
-      throw new UnsupportedOperationException(
-          "the host backend does not pad in mode '" + call.string("mode") + "'");
+      PadKernels.pad(call, "pad", PadKernels.Mode.of(call.string("mode")));
+      return;
     }
     var pad = call.integers("pad");
     var from = call.tensor("self");

@@ -245,29 +245,11 @@ public final class Elements {
     }
   }
 
-  /** {@return whether arithmetic on the type is implemented; all types can be moved} */
+  /** {@return whether sums are made in the type; 8-bit floats can be converted and moved only} */
   public static boolean computes(DType dtype) {
     return switch (dtype) {
-      case F64,
-          F32,
-          F16,
-          BF16,
-          F8E4M3FN,
-          F8E5M2,
-          F8E4M3FNUZ,
-          F8E5M2FNUZ,
-          F8E8M0FNU,
-          I64,
-          I32,
-          I16,
-          I8,
-          U64,
-          U32,
-          U16,
-          U8,
-          BOOL ->
-          true;
-      case C32, C64, C128 -> false;
+      case F64, F32, F16, BF16, I64, I32, I16, I8, U64, U32, U16, U8, BOOL -> true;
+      case F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU, C32, C64, C128 -> false;
     };
   }
 

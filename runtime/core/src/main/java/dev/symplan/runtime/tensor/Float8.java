@@ -22,9 +22,9 @@ final class Float8 {
   private enum Special {
     /** The largest exponent is infinity and NaN. */
     IEEE,
-    /** All ones are NaN; there is no infinity. */
+    /** All ones are NaN; what is too large, infinity too, becomes the largest number. */
     NAN_LAST,
-    /** What would be -0 is NaN; there is no infinity. */
+    /** What would be -0 is NaN, and so is what is too large. */
     NAN_IS_NEGATIVE_ZERO
   }
 
@@ -75,7 +75,12 @@ final class Float8 {
     }
     int size = nearest(Math.abs(value));
     if (size >= limit) {
-      return (byte) (special == Special.NAN_IS_NEGATIVE_ZERO ? SIGN : sign | limit);
+      return (byte)
+          switch (special) {
+            case IEEE -> sign | limit;
+            case NAN_LAST -> sign | (limit - 1);
+            case NAN_IS_NEGATIVE_ZERO -> SIGN;
+          };
     }
     return (byte) (size == 0 && special == Special.NAN_IS_NEGATIVE_ZERO ? 0 : sign | size);
   }
