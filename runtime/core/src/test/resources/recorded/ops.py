@@ -1024,6 +1024,97 @@ def upsamples():
     call("aten::upsample_nearest2d", normal(1, 2, 4, 5).to(memory_format=torch.channels_last), [6, 11])
 
 
+def call_in_place(name, *args, **kwargs):
+    def copy(arg):
+        return torch.empty_strided(arg.shape, arg.stride(), dtype=arg.dtype).copy_(arg) if isinstance(arg, torch.Tensor) else arg
+
+    mine = [copy(arg) for arg in args]
+    function(name)(*mine, **kwargs)
+    write(name, args, kwargs, [mine[0]])
+
+
+def in_place():
+    for dtype in ("f32", "f64"):
+        x, y, p = normal(3, 4, dtype=dtype), normal(3, 4, dtype=dtype), positive(3, 4, dtype=dtype)
+        for name in names("abs_ neg_ relu_ floor_ sign_ exp_ sigmoid_ tanh_ silu_ gelu_ square_ zero_"):
+            call_in_place(f"aten::{name}", x)
+        for name in names("sqrt_ rsqrt_ log_ reciprocal_"):
+            call_in_place(f"aten::{name}", p)
+        for name in names("add_.Tensor sub_.Tensor mul_.Tensor div_.Tensor eq_.Tensor lt_.Tensor logical_and_"):
+            call_in_place(f"aten::{name}", x, y)
+            call_in_place(f"aten::{name}", x.t(), y[0, :3])
+        call_in_place("aten::add_.Tensor", x, y, alpha=0.5)
+        call_in_place("aten::addcmul_", x, y, p, value=0.5)
+        call_in_place("aten::addcdiv_", x, y, p, value=0.5)
+        call_in_place("aten::lerp_.Scalar", x, y, 0.3)
+        call_in_place("aten::addmm_", normal(3, 3, dtype=dtype), x, y.t(), beta=0.5)
+        call_in_place("aten::masked_fill_.Scalar", x, bools(4), -inf)
+        call_in_place("aten::clamp_", x, -0.5, 0.7)
+        call_in_place("aten::clamp_min_", x, 0.1)
+        call_in_place("aten::fill_.Scalar", x, 1.25)
+        call_in_place("aten::copy_", x, y[0])
+        call_in_place("aten::tril_", x, 1)
+        call_in_place("aten::cumsum_", x, 1)
+        call_in_place("aten::index_add_", x, 0, tensor([2, 0, 2], "i64"), y)
+        call_in_place("aten::index_copy_", x, 0, tensor([2, 0], "i64"), y[:2])
+        call_in_place("aten::index_put_", x, [tensor([2, 0, 2], "i64")], y, True)
+        call_in_place("aten::scatter_.src", x, 1, tensor([[0, 3], [1, 2], [3, 0]], "i64"), y)
+        call_in_place("aten::scatter_add_", x, 0, ints(3, 4, low=0, high=3), y)
+        call_in_place("aten::scatter_reduce_.two", x, 0, ints(3, 4, low=0, high=3), y, "amax")
+    call_in_place("aten::add_.Tensor", normal(3, dtype="bf16"), normal(3))
+    call_in_place("aten::mul_.Tensor", normal(3), normal(3, dtype="f64"))
+    call_in_place("aten::add_.Tensor", ints(3, dtype="i32"), ints(3))
+    call_in_place("aten::bitwise_or_.Tensor", ints(3), ints(3))
+    call_in_place("aten::remainder_.Scalar", normal(3), 2)
+    call_in_place("aten::div_.Tensor_mode", normal(3), normal(3), rounding_mode="floor")
+
+
+def overloads():
+    """Forms of ops whose other forms are recorded above."""
+    for dtype in FLOATS:
+        x = normal(3, 4, 5, dtype=dtype)
+        call("aten::std", x)
+        call("aten::std.correction", x, [1], correction=0, keepdim=True)
+        call("aten::std_mean", x, False)
+        call("aten::std_mean.dim", x, [0, 2])
+        call("aten::var.dim", x, [1], False)
+        call("aten::var_mean", x)
+        call("aten::var_mean.dim", x, [2], False, True)
+        call("aten::norm.ScalarOpt_dim_dtype", x, 2, [1], True, dtype=torch.float64 if dtype == "f64" else torch.float32)
+        call("aten::xlogy.Scalar_Other", x, 2.5)
+        call("aten::xlogy.Scalar_Self", 2.5, positive(4, dtype=dtype))
+        call("aten::float_power.Scalar", 2.5, x)
+        call("aten::zeros_like", x.permute(2, 0, 1))
+        call("aten::new_ones", x, [2, 3])
+        call("aten::new_zeros", x, [2], dtype=torch.int64)
+        call("aten::argsort", x, 1, True)
+        call("aten::concat", [x, x], 1)
+        call("aten::flatten.using_ints", x.transpose(0, 1), 0, 1)
+        call("aten::reshape_as", x.permute(2, 0, 1), normal(6, 10))
+        call("aten::lift_fresh_copy", x)
+    for name in names("bitwise_and bitwise_or bitwise_xor"):
+        call(f"aten::{name}.Scalar_Tensor", 6, ints(6))
+    call("aten::ones", [2, 3], dtype=torch.float64)
+    a, b, c = normal(5), normal(5), normal(5)
+    write("prims::fma", (a, b, c), {}, [(a.double() * b.double() + c.double()).float()])
+    call("aten::_grouped_mm", normal(8, 16, dtype="bf16"), normal(3, 16, 24, dtype="bf16"), tensor([2, 2, 8], "i32"))
+    call("aten::_grouped_mm", normal(3, 8, 16, dtype="bf16"), normal(3, 16, 24, dtype="bf16"))
+    # No CPU kernel: by definition.
+    for dtype in ("bf16", "f32"):
+        a, b, bias = normal(2, 8, dtype="bf16"), normal(8, 8, dtype="bf16"), normal(2, 8, dtype=dtype)
+        product = a.double() @ b.double()
+        kind = DTYPES[dtype]
+        write("aten::addmm.dtype", (bias, a, b, kind), {"beta": 0.5, "alpha": 2}, [(0.5 * bias.double() + 2 * product).to(kind)])
+        write("aten::bmm.dtype", (a.unsqueeze(0), b.unsqueeze(0), kind), {}, [product.unsqueeze(0).to(kind)])
+        write("aten::baddbmm.dtype", (bias.unsqueeze(0), a.unsqueeze(0), b.unsqueeze(0), kind), {}, [(bias.double() + product).unsqueeze(0).to(kind)])
+        x, y = normal(16, 32).to(torch.float8_e4m3fn), normal(16, 32).to(torch.float8_e4m3fn).t()
+        exact = x.double() @ y.double()
+        one, other = tensor(0.5), tensor(0.25)
+        write("aten::_scaled_mm", (x, y, one, other), {"out_dtype": kind}, [(exact * 0.125).to(kind)])
+        rows, columns = positive(16, 1), positive(1, 16)
+        write("aten::_scaled_mm", (x, y, rows, columns), {"out_dtype": kind}, [(exact * rows.double() * columns.double()).to(kind)])
+
+
 unary()
 binary()
 choices()
@@ -1046,6 +1137,8 @@ convolutions()
 pools()
 batch_norms()
 upsamples()
+in_place()
+overloads()
 text = "\n".join([json.dumps({"pytorch": torch.__version__}), *lines, ""])
 with open("ops.jsonl.gz", "wb") as target:
     target.write(gzip.compress(text.encode(), 9, mtime=0))

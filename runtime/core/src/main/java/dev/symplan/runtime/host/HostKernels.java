@@ -45,6 +45,7 @@ public final class HostKernels {
               LossKernels::table,
               RandomKernels::table,
               ForeachKernels::table,
+              InPlaceKernels::table,
               OptimizerKernels::table,
               GuardKernels::table)
           .<Supplier<ImmutableMap<String, HostKernel>>>map(family -> Suppliers.memoize(family::get))
