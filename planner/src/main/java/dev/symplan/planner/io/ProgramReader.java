@@ -1,6 +1,7 @@
 package dev.symplan.planner.io;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSortedMap;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.Program;
@@ -8,7 +9,6 @@ import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.fx.FxImporter;
 import dev.symplan.ir.fx.ImportOptions;
 import dev.symplan.ir.op.OpRegistry;
@@ -19,6 +19,7 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.LinkedHashMap;
 import java.util.function.Consumer;
 import java.util.regex.Pattern;
 
@@ -66,12 +67,14 @@ public final class ProgramReader {
     return graph
         ? GraphParser.parse(file)
         : FxImporter.read(
-            file, importOptions(stem(file.name()), ImmutableList.of(), options.ranks()), warnings);
+            file,
+            importOptions(stem(file.name()), ImmutableList.of(), options.ranks(), options.dims()),
+            warnings);
   }
 
-  private ImportOptions importOptions(String name, ImmutableList<ProcessGroup> groups, int ranks) {
-    return new ImportOptions(
-        name, groups, ranks, options.dims(), options.dimMax(), OpRegistry.global());
+  private ImportOptions importOptions(
+      String name, ImmutableList<ProcessGroup> groups, int ranks, ImmutableMap<String, Long> dims) {
+    return new ImportOptions(name, groups, ranks, dims, options.dimMax(), OpRegistry.global());
   }
 
   /** The file's name up to its first dot, as a name of the graph language. */
@@ -108,7 +111,7 @@ public final class ProgramReader {
     }
     var ownTexts = own.buildOrThrow();
     if (!Files.exists(common) && ownTexts.isEmpty()) {
-      throw wrong(
+      throw CaseJson.wrong(
           folder,
           DiagnosticCode.UNREADABLE_FILE,
           "the directory is no case: it has neither graph.fx.txt nor graph.graph",
@@ -122,15 +125,34 @@ public final class ProgramReader {
         importOptions(
             stem(String.valueOf(folder.toAbsolutePath().normalize().getFileName())),
             GroupFiles.read(folder),
-            world);
+            world,
+            dims(folder));
     return world == 0 || ownTexts.isEmpty()
         ? FxImporter.read(first, importOptions, warnings)
         : FxImporter.read(first, ownTexts, world, importOptions, warnings);
   }
 
-  private static CompileException wrong(
-      Path file, DiagnosticCode code, String message, String hint) {
-    return new CompileException(
-        Diagnostic.error(code, Span.ofFile(new SourceFile(file.toString(), "")), message, hint));
+  /**
+   * The sizes that a case was captured with, for the symbolic sizes that no option speaks of:
+   * {@code dims.json}.
+   */
+  private ImmutableMap<String, Long> dims(Path folder) {
+    var file = folder.resolve("dims.json");
+    var dims = new LinkedHashMap<String, Long>();
+    if (Files.exists(file)) {
+      for (var entry : CaseJson.object(file, "{\"s77\": 128}").properties()) {
+        if (!entry.getValue().isIntegralNumber() || !entry.getValue().canConvertToLong()) {
+          throw CaseJson.wrong(
+              file,
+              DiagnosticCode.DYNAMIC_SIZE,
+              "the size '%s' is no integer".formatted(entry.getKey()),
+              "write {\"%s\": 128}".formatted(entry.getKey()));
+        }
+        dims.put(entry.getKey(), entry.getValue().longValue());
+      }
+    }
+    options.dimMax().keySet().forEach(dims::remove);
+    dims.putAll(options.dims());
+    return ImmutableMap.copyOf(dims);
   }
 }
