@@ -112,7 +112,7 @@ final class Differential {
                     + e.getClass().getSimpleName()
                     + " "
                     + top
-                    + first.substring(0, Math.min(40, first.length())),
+                    + first.substring(0, Math.min(110, first.length())),
                 trace.toString().lines().limit(25).reduce("", (a, b) -> a + b + "\n"))));
   }
 
@@ -142,7 +142,9 @@ final class Differential {
     try {
       session = Session.open(plan, Backend.HOST);
     } catch (RuntimeException e) {
-      return found(Optional.of(plan), "session", e);
+      return String.valueOf(e.getMessage()).contains("the host backend has no reduction")
+          ? new Outcome(Optional.of(plan), Optional.of(message(e)), Optional.empty())
+          : found(Optional.of(plan), "session", e);
     }
     try (session) {
       fill(c, session);
@@ -153,7 +155,7 @@ final class Differential {
                 java.util.stream.IntStream.range(0, plan.worldSize()).mapToObj(c::graphOf).toList(),
                 c.program().groups(),
                 session::input);
-      } catch (HostKernelException e) {
+      } catch (HostKernelException | UnsupportedOperationException e) {
         return new Outcome(Optional.of(plan), Optional.of(message(e)), Optional.empty());
       } catch (RuntimeException e) {
         return found(Optional.of(plan), "reference", e);

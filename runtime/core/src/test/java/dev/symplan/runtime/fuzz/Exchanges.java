@@ -106,7 +106,10 @@ final class Exchanges {
     if (waited && made.isPresent()) {
       // Others may come between, so that there is something to hide the collective behind.
       for (int i = sketch.chance(30) ? 1 + sketch.random.nextInt(2) : 0; i > 0; i--) {
-        sketch.must("aten::clone", new Arg.Ref(sketch.any()), Arg.None.NONE);
+        sketch.apply(
+            Sketch.op("aten::clone"),
+            ImmutableList.of(new Arg.Ref(sketch.any()), Arg.None.NONE),
+            true);
       }
       var wait = name.startsWith(AUTOGRAD) ? Sketch.op(AUTOGRAD + "wait_tensor") : WAIT;
       for (var value : made.get()) {
@@ -229,7 +232,7 @@ final class Exchanges {
 
   private Optional<Value> outOf(DType dtype, long[] sizes) {
     var like = sketch.tensor(dtype, sizes);
-    if (!sketch.isUniform(like)) {
+    if (!sketch.isUniform(like) || like.tensor().numel() > 200) {
       return Optional.empty();
     }
     return Optional.of(

@@ -51,8 +51,14 @@ record Fill(Kind kind, long bound) {
       long at = i * width;
       if (dtype.kind() == DType.Kind.COMPLEX) {
         for (int b = 0; b < width; b += 4) {
-          tensor.memory().set(ValueLayout.JAVA_FLOAT_UNALIGNED, at + b, (float) random.nextGaussian());
+          tensor
+              .memory()
+              .set(ValueLayout.JAVA_FLOAT_UNALIGNED, at + b, (float) random.nextGaussian());
         }
+        continue;
+      }
+      if (dtype.isFloat() && width == 1) {
+        tensor.memory().set(ValueLayout.JAVA_BYTE, at, (byte) random.nextInt(0x78));
         continue;
       }
       last =

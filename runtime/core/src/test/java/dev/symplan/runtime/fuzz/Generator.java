@@ -24,13 +24,42 @@ final class Generator {
   /** What holds numbers that nobody wrote, until somebody does. */
   private static final String EMPTY = "(new_)?empty.*";
 
+  /** What decides aliases and places rather than numbers: drawn more often. */
+  private static final ImmutableList<String> FREQUENT =
+      ImmutableList.of(
+          "aten::view",
+          "aten::permute",
+          "aten::slice.Tensor",
+          "aten::select.int",
+          "aten::expand",
+          "aten::as_strided",
+          "aten::split.Tensor",
+          "aten::unbind.int",
+          "aten::squeeze",
+          "aten::t",
+          "aten::detach",
+          "aten::copy_",
+          "aten::copy_",
+          "aten::copy_",
+          "aten::clone",
+          "aten::relu",
+          "aten::relu",
+          "aten::add.Tensor",
+          "aten::mul.Tensor",
+          "aten::exp",
+          "aten::cat",
+          "aten::mm",
+          "test_fuzz::slow");
+
   private final ImmutableList<OpDef> ops;
+  private final ImmutableList<OpDef> frequent;
 
   /**
    * @param ops to draw local ops from
    */
   Generator(ImmutableList<OpDef> ops) {
     this.ops = ops;
+    this.frequent = FREQUENT.stream().map(Sketch::op).collect(ImmutableList.toImmutableList());
   }
 
   FuzzCase make(long seed) {
@@ -53,8 +82,8 @@ final class Generator {
         // All ops get their turn; some more often.
         local(sketch, ops.get((int) Math.floorMod(seed * 3 + i, (long) ops.size())));
       }
-      if (random.nextInt(4) == 0) {
-        local(sketch, ops.get(random.nextInt(ops.size())));
+      if (random.nextInt(100) < 45) {
+        local(sketch, frequent.get(random.nextInt(frequent.size())));
       }
       if (versions > 1 && random.nextInt(3) == 0) {
         sketch.vary();
@@ -126,13 +155,15 @@ final class Generator {
 
   private static void local(Sketch sketch, OpDef def) {
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-      boolean empty = def.name().name().matches(EMPTY);
-      var made = sketch.apply(def, Recipes.args(sketch, def), !empty);
+      boolean bare = def.name().name().matches(EMPTY);
+      var made = sketch.apply(def, Recipes.args(sketch, def), !bare);
       if (made.isPresent()) {
-        if (empty) {
+        if (bare) {
+          var empty = made.get().getFirst();
           sketch.apply(
-              Sketch.op("aten::fill_.Scalar"),
-              ImmutableList.of(new Arg.Ref(made.get().getFirst()), new Arg.Int(1)),
+              Sketch.op("aten::copy_"),
+              ImmutableList.of(
+                  new Arg.Ref(empty), new Arg.Ref(sketch.like(empty)), new Arg.Bool(false)),
               true);
         }
         return;

@@ -65,7 +65,7 @@ final class Recipes {
         table,
         "_reshape_alias",
         c -> {
-          var type = c.main("self").tensor();
+          var type = rows(c).tensor();
           var sizes = regrouped(c.sketch, type.sizes());
           c.set("size", Call.list(sizes));
           c.set("stride", Call.list(TensorType.contiguousStrides(sizes)));
@@ -125,13 +125,14 @@ final class Recipes {
         table,
         "as_strided as_strided_scatter",
         c -> {
-          var self =
-              c.main(
-                  "self",
-                  t -> t.isContiguous() && t.numel() > 0,
-                  c.sketch.dtype(),
-                  c.sketch.shape(2));
+          var self = rows(c);
           long left = self.tensor().numel() - 1;
+          if (left < 0) {
+            c.setAll("size", 0);
+            c.setAll("stride", 1);
+            c.set("storage_offset", 0);
+            return;
+          }
           int rank = c.sketch.random.nextInt(4);
           var sizes = new long[rank];
           var strides = new long[rank];
@@ -314,6 +315,17 @@ final class Recipes {
           c.main("self");
           c.set("other", c.sketch.any());
         });
+  }
+
+  /** Rows one behind the other, whose memory holds nothing else. */
+  private static Value rows(Call c) {
+    var there = c.sketch.find(TensorType::isContiguous);
+    return c.set(
+        "self",
+        there.orElseGet(
+            () ->
+                c.sketch.input(
+                    TensorType.contiguous(c.sketch.dtype(), c.sketch.shape()), Fill.ANY)));
   }
 
   /** The shape that a slice is taken of, or put into. */

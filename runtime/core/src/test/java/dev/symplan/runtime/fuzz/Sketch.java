@@ -312,7 +312,7 @@ final class Sketch {
       inferred.add(results);
     }
     int count = inferred.getFirst().size();
-    if (inferred.stream().anyMatch(results -> results.size() != count)) {
+    if (inferred.stream().anyMatch(results -> !kinds(results).equals(kinds(inferred.getFirst())))) {
       return Optional.empty();
     }
     var results = new ArrayList<List<Value>>();
@@ -346,6 +346,17 @@ final class Sketch {
       }
     }
     return Optional.of(made.build());
+  }
+
+  /** What the ranks' outputs have in common. */
+  private static List<String> kinds(List<OpResult> results) {
+    return results.stream()
+        .map(
+            result ->
+                result.type() instanceof TensorType type
+                    ? type.dtype() + " " + type.rank()
+                    : result.type().toString())
+        .toList();
   }
 
   private static @Nullable ImmutableList<OpResult> infer(OpDef def, ImmutableList<Arg> args) {
