@@ -43,6 +43,7 @@ final class Allocate {
     int last = -1;
     long offset;
     boolean inSymmetricArena;
+    boolean listed;
 
     Draft(Value name, Arena arena, int position) {
       this.name = name;
@@ -106,27 +107,37 @@ final class Allocate {
     return new Draft(value, arena, position);
   }
 
-  /** All ranks have the same symmetric buffers, in the order of the collectives that use them. */
+  /**
+   * All ranks have the same symmetric buffers, in the order of the collectives that use them; where
+   * one needs more than another, all reserve as much as the one that needs most.
+   */
   private static ArenaSize packSymmetric(List<Rank> ranks) {
     var drafts = ranks.stream().map(Allocate::symmetricDrafts).toList();
     var axes = commonAxes(ranks);
     var own = drafts.getFirst();
     drafts.forEach(other -> checkAgree(own, other));
     var problem = PackingProblem.builder();
+    var packed = new ArrayList<Integer>();
     for (int i = 0; i < own.size(); i++) {
-      int start = Integer.MAX_VALUE;
-      int end = -1;
-      for (int g = 0; g < ranks.size(); g++) {
-        var draft = drafts.get(g).get(i);
-        start = Math.min(start, axes.get(g)[draft.first + 1]);
-        end = Math.max(end, axes.get(g)[draft.last + 1] + 1);
+      int index = i;
+      long bytes = drafts.stream().mapToLong(rank -> rank.get(index).bytes).max().orElse(0);
+      drafts.forEach(rank -> rank.get(index).bytes = bytes);
+      if (bytes > 0) {
+        int start = Integer.MAX_VALUE;
+        int end = -1;
+        for (int g = 0; g < ranks.size(); g++) {
+          var draft = drafts.get(g).get(i);
+          start = Math.min(start, axes.get(g)[draft.first + 1]);
+          end = Math.max(end, axes.get(g)[draft.last + 1] + 1);
+        }
+        problem.add(start, end, bytes, Buffer.ALIGNMENT);
+        packed.add(i);
       }
-      problem.add(start, end, own.get(i).bytes, Buffer.ALIGNMENT);
     }
     var packing = Packer.pack(problem.build());
-    for (int i = 0; i < own.size(); i++) {
+    for (int i = 0; i < packed.size(); i++) {
       for (var rank : drafts) {
-        rank.get(i).offset = packing.offset(i);
+        rank.get(packed.get(i)).offset = packing.offset(i);
       }
     }
     return new ArenaSize(packing.height(), packing.lowerBound());
@@ -135,7 +146,7 @@ final class Allocate {
   /** What collectives use agrees already; what the caller asked for may not. */
   private static void checkAgree(List<Draft> own, List<Draft> other) {
     for (int i = 0; i < Math.max(own.size(), other.size()); i++) {
-      if (i >= own.size() || i >= other.size() || own.get(i).bytes != other.get(i).bytes) {
+      if (i >= own.size() || i >= other.size()) {
         var odd = i < other.size() ? other.get(i).name : own.get(i).name;
         throw new CompileException(
             Diagnostic.error(
@@ -170,9 +181,8 @@ final class Allocate {
   private static void addSymmetric(Rank rank, Value value, List<Draft> ordered) {
     if (value.isTensor()) {
       var draft = rank.drafts().get(rank.draftOf()[rank.graph().aliases().id(value)]);
-      // inSymmetricArena doubles as "listed already".
-      if (draft.packed(Arena.SYMMETRIC) && !draft.inSymmetricArena) {
-        draft.inSymmetricArena = true;
+      if (draft.arena == Arena.SYMMETRIC && !draft.listed) {
+        draft.listed = true;
         ordered.add(draft);
       }
     }

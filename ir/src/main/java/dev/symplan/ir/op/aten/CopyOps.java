@@ -301,6 +301,9 @@ final class CopyOps {
     var self = call.tensor("self");
     var shifts = call.integers("shifts");
     var dims = call.integers("dims");
+    if (shifts.isEmpty()) {
+      throw new OpTypeException("needs a shift");
+    }
     // Without dims, the tensor rolls as one row.
     if (!(dims.isEmpty() && shifts.length() == 1) && shifts.length() != dims.length()) {
       throw new OpTypeException("%d shifts for %d dims".formatted(shifts.length(), dims.length()));
