@@ -16,6 +16,7 @@ import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.fx.FxImporter;
 import dev.symplan.ir.fx.ImportOptions;
 import dev.symplan.ir.op.OpRegistry;
+import dev.symplan.ir.pt2.ExportArchive;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.ir.text.SourceReader;
 import dev.symplan.planner.CompileOptions;
@@ -27,10 +28,15 @@ import java.util.function.Consumer;
 import java.util.regex.Pattern;
 
 /**
- * Reads every form of input into a program: {@code .graph} files, FX text, and case directories
- * ({@code graph.fx.txt} or {@code graph.graph}, {@code graph.rankN.fx.txt}, {@code groups.json}).
+ * Reads every form of input into a program: {@code .graph} files, FX text, {@code torch.export}
+ * archives, and case directories ({@code graph.fx.txt}, {@code graph.graph} or {@code graph.pt2};
+ * {@code graph.rankN.fx.txt}, {@code groups.json}).
  */
 public final class ProgramReader {
+
+  /** The archive of a case directory. */
+  public static final String ARCHIVE = "graph.pt2";
+
   private static final Pattern RANK_GRAPH = Pattern.compile("graph\\.rank([0-9]{1,6})\\.fx\\.txt");
   private static final Pattern RANK_TENSORS =
       Pattern.compile("rank([0-9]{1,6})\\.(?:inputs|outputs)\\.safetensors");
@@ -53,9 +59,16 @@ public final class ProgramReader {
   public static Program read(
       Path input, CompileOptions options, Consumer<? super Diagnostic> warnings) {
     var reader = new ProgramReader(options, warnings);
-    return Files.isDirectory(input)
-        ? reader.directory(input)
+    if (Files.isDirectory(input)) {
+      return reader.directory(input);
+    }
+    return ExportArchive.isArchive(input)
+        ? reader.archive(input, stem(input.toString()), ImmutableList.of())
         : reader.program(SourceReader.read(input));
+  }
+
+  private Program archive(Path file, String name, ImmutableList<ProcessGroup> groups) {
+    return ExportArchive.open(file).program(importOptions(name, groups, options.ranks()), warnings);
   }
 
   /** {@return the program in a text that was read already} */
@@ -90,15 +103,19 @@ public final class ProgramReader {
     if (Files.exists(folder.resolve("graph.graph"))) {
       return GraphParser.parse(SourceReader.read(folder.resolve("graph.graph")));
     }
+    var name = stem(String.valueOf(folder.toAbsolutePath().normalize().getFileName()));
+    if (Files.exists(folder.resolve(ARCHIVE))) {
+      return archive(folder.resolve(ARCHIVE), name, groups(folder.resolve("groups.json")));
+    }
     var common = folder.resolve("graph.fx.txt");
     var own = ImmutableSortedMap.<Integer, SourceFile>naturalOrder();
     int ranks = options.ranks();
     int found = 0;
     try (var files = Files.list(folder)) {
       for (var file : files.sorted().toList()) {
-        var name = String.valueOf(file.getFileName());
-        var graph = RANK_GRAPH.matcher(name);
-        var tensors = RANK_TENSORS.matcher(name);
+        var fileName = String.valueOf(file.getFileName());
+        var graph = RANK_GRAPH.matcher(fileName);
+        var tensors = RANK_TENSORS.matcher(fileName);
         if (graph.matches()) {
           own.put(Integer.parseInt(graph.group(1)), SourceReader.read(file));
           found = Math.max(found, Integer.parseInt(graph.group(1)) + 1);
@@ -114,18 +131,14 @@ public final class ProgramReader {
       throw wrong(
           folder,
           DiagnosticCode.UNREADABLE_FILE,
-          "the directory is no case: it has neither graph.fx.txt nor graph.graph",
+          "the directory is no case: it has none of graph.fx.txt, graph.graph and graph.pt2",
           "a case has graph.fx.txt, groups.json where groups are smaller than the world, and"
               + " rankN.inputs.safetensors");
     }
     var first =
         Files.exists(common) ? SourceReader.read(common) : ownTexts.values().iterator().next();
     int world = ranks > 0 ? ranks : found;
-    var importOptions =
-        importOptions(
-            stem(String.valueOf(folder.toAbsolutePath().normalize().getFileName())),
-            groups(folder.resolve("groups.json")),
-            world);
+    var importOptions = importOptions(name, groups(folder.resolve("groups.json")), world);
     return world == 0 || ownTexts.isEmpty()
         ? FxImporter.read(first, importOptions, warnings)
         : FxImporter.read(first, ownTexts, world, importOptions, warnings);
