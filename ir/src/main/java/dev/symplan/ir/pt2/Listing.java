@@ -68,7 +68,7 @@ final class Listing {
       var span = span(file, lines, line);
       var value =
           draft.value instanceof FxExpr.Call(String target, var args, var keywords, Span _)
-              ? new FxExpr.Call(target, args, keywords, span)
+              ? new FxExpr.Call(target, args, keywords, wordSpan(file, lines, line, target))
               : draft.value;
       statements.add(new Statement(draft.name, draft.annotation, value, span, draft.notes));
     }
@@ -84,6 +84,11 @@ final class Listing {
 
   private static Span span(SourceFile file, List<String> lines, int line) {
     return new Span(file, line, 1, Math.max(1, lines.get(line - 1).length()));
+  }
+
+  private static Span wordSpan(SourceFile file, List<String> lines, int line, String word) {
+    int at = lines.get(line - 1).indexOf(word + "(");
+    return at < 0 ? span(file, lines, line) : new Span(file, line, at + 1, word.length());
   }
 
   private static String cut(String line) {

@@ -13,6 +13,7 @@ import dev.symplan.ir.fx.FxExpr;
 import dev.symplan.ir.pt2.Model.Range;
 import dev.symplan.ir.pt2.Model.Stored;
 import java.util.OptionalLong;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /** Reads {@code models/NAME.json}: {@code torch._export.serde.schema.ExportedProgram}. */
@@ -26,6 +27,9 @@ final class ModelReader {
   /** Fields of a graph that say what its names are. */
   private static final ImmutableList<String> SYMBOL_TABLES =
       ImmutableList.of("sym_int_values", "sym_float_values", "sym_bool_values");
+
+  /** A line of a Python traceback. */
+  private static final Pattern FRAME = Pattern.compile("File \"([^\"]*)\", line (\\d+), in (.*)");
 
   private static final String NO_TYPE = "None";
 
@@ -239,13 +243,19 @@ final class ModelReader {
     return new Notes(before, "");
   }
 
+  /** As torch.fx writes it above a statement. */
   private static String innermost(String trace) {
     int at = trace.lastIndexOf("File \"");
     if (at < 0) {
       return "";
     }
     var lines = trace.substring(at).lines().limit(2).map(String::strip).toList();
-    return lines.size() < 2 ? "# " + lines.getFirst() : "# " + String.join(", code: ", lines);
+    var frame = FRAME.matcher(lines.getFirst());
+    if (!frame.matches()) {
+      return "";
+    }
+    var place = "# File: %s:%s in %s".formatted(frame.group(1), frame.group(2), frame.group(3));
+    return lines.size() < 2 ? place : place + ", code: " + lines.get(1);
   }
 
   private void output(

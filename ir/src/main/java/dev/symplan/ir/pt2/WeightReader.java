@@ -110,6 +110,6 @@ final class WeightReader {
         place.stored.input(),
         place.stored.qualifiedName(),
         place.type,
-        bytes == 0 ? MemorySegment.ofArray(new byte[0]) : storage.asSlice(place.offset, bytes));
+        storage.asSlice(Math.min(place.offset, storage.byteSize()), bytes));
   }
 }
