@@ -173,24 +173,25 @@ final class ModelReader {
       }
     }
     var call = new FxExpr.Call(target, args.build(), keywords.buildKeepingLast(), Span.NONE);
-    results(node, call, notes(node));
+    results(node, call);
   }
 
-  private void results(Json node, FxExpr.Call call, Notes notes) {
+  private void results(Json node, FxExpr.Call call) {
     var outputs = node.get("outputs").items();
     if (outputs.size() == 1) {
       var only = outputs.getFirst().union();
       switch (only.name()) {
         case "as_tensor" -> {
           var name = only.value().get("name").text();
-          listing.statement(names.of(name), tensorType(name, only.value()), call, notes);
+          listing.statement(names.of(name), tensorType(name, only.value()), call, notes(node));
           return;
         }
         case "as_sym_int", "as_sym_float", "as_sym_bool" -> {
           var value = only.value().union();
           if (value.name().equals("as_name")) {
             var name = value.value().text();
-            listing.statement(names.of(name), symbolType(name, value.value()), call, notes);
+            // What computes a size is no op of the graph: the comment is for the op below.
+            listing.statement(names.of(name), symbolType(name, value.value()), call, Notes.NONE);
           }
           return;
         }
@@ -198,7 +199,7 @@ final class ModelReader {
       }
     }
     var whole = names.free(node.find("name").map(Json::text).orElse("results"));
-    listing.statement(whole, "", call, notes);
+    listing.statement(whole, "", call, notes(node));
     var root = new FxExpr.Name(whole);
     // The one list that an op gives is the value itself.
     boolean list = outputs.size() == 1;

@@ -63,12 +63,14 @@ public final class ProgramReader {
       return reader.directory(input);
     }
     return ExportArchive.isArchive(input)
-        ? reader.archive(input, stem(input.toString()), ImmutableList.of())
+        ? reader.archive(
+            input,
+            reader.importOptions(stem(input.toString()), ImmutableList.of(), options.ranks()))
         : reader.program(SourceReader.read(input));
   }
 
-  private Program archive(Path file, String name, ImmutableList<ProcessGroup> groups) {
-    return ExportArchive.open(file).program(importOptions(name, groups, options.ranks()), warnings);
+  private Program archive(Path file, ImportOptions imported) {
+    return ExportArchive.open(file).program(imported, warnings);
   }
 
   /** {@return the program in a text that was read already} */
@@ -104,9 +106,6 @@ public final class ProgramReader {
       return GraphParser.parse(SourceReader.read(folder.resolve("graph.graph")));
     }
     var name = stem(String.valueOf(folder.toAbsolutePath().normalize().getFileName()));
-    if (Files.exists(folder.resolve(ARCHIVE))) {
-      return archive(folder.resolve(ARCHIVE), name, groups(folder.resolve("groups.json")));
-    }
     var common = folder.resolve("graph.fx.txt");
     var own = ImmutableSortedMap.<Integer, SourceFile>naturalOrder();
     int ranks = options.ranks();
@@ -126,6 +125,11 @@ public final class ProgramReader {
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
+    int world = ranks > 0 ? ranks : found;
+    if (Files.exists(folder.resolve(ARCHIVE))) {
+      var imported = importOptions(name, groups(folder.resolve("groups.json")), world);
+      return archive(folder.resolve(ARCHIVE), imported);
+    }
     var ownTexts = own.buildOrThrow();
     if (!Files.exists(common) && ownTexts.isEmpty()) {
       throw wrong(
@@ -137,7 +141,6 @@ public final class ProgramReader {
     }
     var first =
         Files.exists(common) ? SourceReader.read(common) : ownTexts.values().iterator().next();
-    int world = ranks > 0 ? ranks : found;
     var importOptions = importOptions(name, groups(folder.resolve("groups.json")), world);
     return world == 0 || ownTexts.isEmpty()
         ? FxImporter.read(first, importOptions, warnings)
