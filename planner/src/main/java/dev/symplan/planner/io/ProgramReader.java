@@ -12,6 +12,7 @@ import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.fx.FxImporter;
 import dev.symplan.ir.fx.ImportOptions;
 import dev.symplan.ir.op.OpRegistry;
+import dev.symplan.ir.pt2.ExportArchive;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.ir.text.SourceReader;
 import dev.symplan.planner.CompileOptions;
@@ -24,11 +25,15 @@ import java.util.function.Consumer;
 import java.util.regex.Pattern;
 
 /**
- * Reads every form of input into a program: {@code .graph} files, FX text, and case directories
- * ({@code graph.fx.txt} or {@code graph.graph}, {@code graph.rankN.fx.txt}, and {@code groups.json}
- * or {@code groups.rankN.json}).
+ * Reads every form of input into a program: {@code .graph} files, FX text, {@code torch.export}
+ * archives, and case directories ({@code graph.fx.txt}, {@code graph.graph} or {@code graph.pt2};
+ * {@code graph.rankN.fx.txt}, {@code groups.json} or {@code groups.rankN.json}, {@code dims.json}).
  */
 public final class ProgramReader {
+
+  /** The archive of a case directory. */
+  public static final String ARCHIVE = "graph.pt2";
+
   private static final Pattern RANK_GRAPH = Pattern.compile("graph\\.rank([0-9]{1,6})\\.fx\\.txt");
   private static final Pattern RANK_TENSORS =
       Pattern.compile("rank([0-9]{1,6})\\.(?:inputs|outputs)\\.safetensors");
@@ -51,9 +56,19 @@ public final class ProgramReader {
   public static Program read(
       Path input, CompileOptions options, Consumer<? super Diagnostic> warnings) {
     var reader = new ProgramReader(options, warnings);
-    return Files.isDirectory(input)
-        ? reader.directory(input)
+    if (Files.isDirectory(input)) {
+      return reader.directory(input);
+    }
+    return ExportArchive.isArchive(input)
+        ? reader.archive(
+            input,
+            reader.importOptions(
+                stem(input.toString()), ImmutableList.of(), options.ranks(), options.dims()))
         : reader.program(SourceReader.read(input));
+  }
+
+  private Program archive(Path file, ImportOptions imported) {
+    return ExportArchive.open(file).program(imported, warnings);
   }
 
   /** {@return the program in a text that was read already} */
@@ -90,15 +105,16 @@ public final class ProgramReader {
     if (Files.exists(folder.resolve("graph.graph"))) {
       return GraphParser.parse(SourceReader.read(folder.resolve("graph.graph")));
     }
+    var name = stem(String.valueOf(folder.toAbsolutePath().normalize().getFileName()));
     var common = folder.resolve("graph.fx.txt");
     var own = ImmutableSortedMap.<Integer, SourceFile>naturalOrder();
     int ranks = options.ranks();
     int found = 0;
     try (var files = Files.list(folder)) {
       for (var file : files.sorted().toList()) {
-        var name = String.valueOf(file.getFileName());
-        var graph = RANK_GRAPH.matcher(name);
-        var tensors = RANK_TENSORS.matcher(name);
+        var fileName = String.valueOf(file.getFileName());
+        var graph = RANK_GRAPH.matcher(fileName);
+        var tensors = RANK_TENSORS.matcher(fileName);
         if (graph.matches()) {
           own.put(Integer.parseInt(graph.group(1)), SourceReader.read(file));
           found = Math.max(found, Integer.parseInt(graph.group(1)) + 1);
@@ -109,24 +125,22 @@ public final class ProgramReader {
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
+    int world = ranks > 0 ? ranks : found;
+    var importOptions = importOptions(name, GroupFiles.read(folder), world, dims(folder));
+    if (Files.exists(folder.resolve(ARCHIVE))) {
+      return archive(folder.resolve(ARCHIVE), importOptions);
+    }
     var ownTexts = own.buildOrThrow();
     if (!Files.exists(common) && ownTexts.isEmpty()) {
       throw CaseJson.wrong(
           folder,
           DiagnosticCode.UNREADABLE_FILE,
-          "the directory is no case: it has neither graph.fx.txt nor graph.graph",
+          "the directory is no case: it has none of graph.fx.txt, graph.graph and graph.pt2",
           "a case has graph.fx.txt, groups.json where groups are smaller than the world, and"
               + " rankN.inputs.safetensors");
     }
     var first =
         Files.exists(common) ? SourceReader.read(common) : ownTexts.values().iterator().next();
-    int world = ranks > 0 ? ranks : found;
-    var importOptions =
-        importOptions(
-            stem(String.valueOf(folder.toAbsolutePath().normalize().getFileName())),
-            GroupFiles.read(folder),
-            world,
-            dims(folder));
     return world == 0 || ownTexts.isEmpty()
         ? FxImporter.read(first, importOptions, warnings)
         : FxImporter.read(first, ownTexts, world, importOptions, warnings);
