@@ -38,6 +38,20 @@ public record Plan(
     }
   }
 
+  /**
+   * {@return the size of both arenas together, on the rank that needs most, and the most bytes that
+   * are live there at one step}
+   */
+  public ArenaSize total() {
+    long bytes = 0;
+    long bound = 0;
+    for (var rankPlan : rankPlans) {
+      bytes = Math.max(bytes, symmetric.bytes() + rankPlan.local().bytes());
+      bound = Math.max(bound, rankPlan.maxLive());
+    }
+    return new ArenaSize(bytes, bound);
+  }
+
   public int worldSize() {
     return planOfRank.length();
   }
