@@ -115,7 +115,7 @@ public final class PlanPrinter {
                 plan.worldSize() == 1 ? "" : "s",
                 plan.target().name(),
                 plan.digest().substring(0, 12))
-        + "arenas   symmetric %s (bound %s)   local %s (bound %s)   both %s (bound %s)   external %s\n"
+        + "arenas   symmetric %s (bound %s)   local %s (bound %s)   together %s (bound %s)   external %s\n"
             .formatted(
                 Units.bytes(plan.symmetric().bytes()),
                 Units.bytes(plan.symmetric().bound()),
