@@ -1,11 +1,7 @@
 package dev.symplan.planner.io;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.json.JsonMapper;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSortedMap;
-import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.Program;
 import dev.symplan.ir.diag.CompileException;
@@ -28,7 +24,8 @@ import java.util.regex.Pattern;
 
 /**
  * Reads every form of input into a program: {@code .graph} files, FX text, and case directories
- * ({@code graph.fx.txt} or {@code graph.graph}, {@code graph.rankN.fx.txt}, {@code groups.json}).
+ * ({@code graph.fx.txt} or {@code graph.graph}, {@code graph.rankN.fx.txt}, and {@code groups.json}
+ * or {@code groups.rankN.json}).
  */
 public final class ProgramReader {
   private static final Pattern RANK_GRAPH = Pattern.compile("graph\\.rank([0-9]{1,6})\\.fx\\.txt");
@@ -124,45 +121,11 @@ public final class ProgramReader {
     var importOptions =
         importOptions(
             stem(String.valueOf(folder.toAbsolutePath().normalize().getFileName())),
-            groups(folder.resolve("groups.json")),
+            GroupFiles.read(folder),
             world);
     return world == 0 || ownTexts.isEmpty()
         ? FxImporter.read(first, importOptions, warnings)
         : FxImporter.read(first, ownTexts, world, importOptions, warnings);
-  }
-
-  /** {@code {"name": [ranks], …}} */
-  private static ImmutableList<ProcessGroup> groups(Path file) {
-    if (!Files.exists(file)) {
-      return ImmutableList.of();
-    }
-    var source = SourceReader.read(file);
-    JsonNode root;
-    try {
-      root = JsonMapper.builder().build().readTree(source.text());
-    } catch (JsonProcessingException e) {
-      throw wrong(file, DiagnosticCode.SYNTAX, "this is not JSON: " + e.getOriginalMessage(), "");
-    }
-    var groups = ImmutableList.<ProcessGroup>builder();
-    for (var entry : root.properties()) {
-      var ranks = ImmutableIntArray.builder();
-      for (var rank : entry.getValue()) {
-        if (!rank.canConvertToInt() || !rank.isIntegralNumber()) {
-          throw wrong(
-              file,
-              DiagnosticCode.BAD_GROUP,
-              "group '%s' is no list of ranks".formatted(entry.getKey()),
-              "write {\"%s\": [0, 1]}".formatted(entry.getKey()));
-        }
-        ranks.add(rank.intValue());
-      }
-      try {
-        groups.add(new ProcessGroup(entry.getKey(), ImmutableList.of(ranks.build())));
-      } catch (IllegalArgumentException e) {
-        throw wrong(file, DiagnosticCode.BAD_GROUP, String.valueOf(e.getMessage()), "");
-      }
-    }
-    return groups.build();
   }
 
   private static CompileException wrong(
