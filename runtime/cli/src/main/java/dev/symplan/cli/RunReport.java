@@ -48,15 +48,17 @@ final class RunReport {
 
   private void memory() {
     long local = plan.rankPlans().stream().mapToLong(p -> p.local().bytes()).max().orElse(0);
-    long localBound = plan.rankPlans().stream().mapToLong(p -> p.local().bound()).max().orElse(0);
+    var total = plan.total();
     line("memory of each rank at its peak");
     line(
-        "  symmetric arena  %9s   at the same offsets on all ranks: peers reach it directly (%s is the least possible)"
-            .formatted(
-                Units.bytes(plan.symmetric().bytes()), Units.bytes(plan.symmetric().bound())));
+        "  symmetric arena  %9s   at the same offsets on all ranks: peers reach it directly"
+            .formatted(Units.bytes(plan.symmetric().bytes())));
     line(
-        "  local arena      %9s   everything else that the graph computes (%s is the least possible)"
-            .formatted(Units.bytes(local), Units.bytes(localBound)));
+        "  local arena      %9s   what found no place in the symmetric arena"
+            .formatted(Units.bytes(local)));
+    line(
+        "  together         %9s   (%s is the least possible)"
+            .formatted(Units.bytes(total.bytes()), Units.bytes(total.bound())));
   }
 
   private void collectives() {

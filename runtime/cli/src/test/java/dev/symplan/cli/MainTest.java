@@ -31,6 +31,14 @@ class MainTest {
   private static final Path SAMPLES =
       Path.of(System.getProperty("symplan.root", "../..")).resolve("samples");
 
+  private static final String BUFFERS =
+      """
+      id,lower,upper,size
+      left,0,3,4
+      right,2,5,6
+      late,3,5,4
+      """;
+
   @TempDir private Path folder;
 
   private record Result(int code, String out, String err) {}
@@ -60,7 +68,7 @@ class MainTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"compile", "run", "dump", "explain", "verify", "ops", "version"})
+  @ValueSource(strings = {"compile", "run", "dump", "explain", "verify", "pack", "ops", "version"})
   void everyCommandHasHelp(String command) {
     var result = run(command, "--help");
     assertThat(result.code()).isZero();
@@ -226,6 +234,45 @@ class MainTest {
     assertThat(run("ops", "no such op").code()).isEqualTo(1);
   }
 
+  @Test
+  void packsBuffersOfACsvFile() throws IOException {
+    var input = file("buffers.csv", BUFFERS);
+    var output = folder.resolve("packed.csv");
+    var result = run("pack", input, "-o", output);
+    assertThat(result.code()).as(result.err()).isZero();
+    assertThat(result.out())
+        .containsPattern("buffers +3\n")
+        .containsPattern("height +10 \\(optimal\\)\n")
+        .containsPattern("lower bound +10\n")
+        .containsPattern("time +[0-9]+\\.[0-9]{3} s\n");
+    assertThat(output)
+        .hasContent(
+            """
+            id,lower,upper,size,offset
+            left,0,3,4,6
+            right,2,5,6,0
+            late,3,5,4,6
+            """);
+    assertThat(run("pack", output).out())
+        .as("what was written can be read")
+        .containsPattern("height +10 ");
+  }
+
+  @Test
+  void packsWithinACapacityOrFails() throws IOException {
+    var input = file("buffers.csv", BUFFERS);
+    var fits = run("pack", input, "--capacity", 10);
+    assertThat(fits.code()).isZero();
+    assertThat(fits.out()).containsPattern("capacity +10: fits\n");
+    var large = run("pack", input, "--capacity", 9);
+    assertThat(large.code()).isEqualTo(1);
+    assertThat(large.out()).containsPattern("height +10 ").contains("9: cannot fit");
+    assertThat(large.err()).isEmpty();
+    var none = run("pack", file("none.csv", "id,lower,upper,size\n"), "--capacity", 0);
+    assertThat(none.code()).isZero();
+    assertThat(none.out()).containsPattern("height +0 \\(optimal\\)\n");
+  }
+
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',
@@ -247,6 +294,13 @@ class MainTest {
           1 | compile EMPTY                                      | there is no graph
           1 | compile BROKEN                                     | error[
           1 | dump NOPLAN                                        | bad-plan
+          1 | pack NOWHERE                                       | unreadable-file
+          1 | pack EMPTY                                         | the file is empty
+          1 | pack GRAPH                                         | expected the header
+          1 | pack BADCSV                                        | bad.csv:3:7: error[syntax]
+          1 | pack GOODCSV -o NOWHERE/out.csv                    | the packing cannot be written here
+          2 | pack GOODCSV --capacity -1                         | must not be negative
+          2 | pack GOODCSV --capacity many                       | Invalid value for option '--capacity'
           4 | run CUSTOM                                         | has no host implementation
           """)
   void wrongInputGivesOneClearError(int code, String line, String message) throws IOException {
@@ -258,6 +312,8 @@ class MainTest {
             case "CUSTOM" -> sample("custom_op.graph").toString();
             case "EMPTY" -> file("empty.txt", "").toString();
             case "BROKEN" -> file("broken.graph", "graph version 1\n\ngraph g(x {\n").toString();
+            case "GOODCSV" -> file("good.csv", BUFFERS).toString();
+            case "BADCSV" -> file("bad.csv", "id,lower,upper,size\na,0,3,4\nb,3,9,-1\n").toString();
             case "NOPLAN" -> file("p.json", "{\"format\": \"symplan-plan\"}").toString();
             default -> words[i].replace("NOWHERE", folder.resolve("nowhere").toString());
           };
