@@ -1,7 +1,5 @@
 package dev.symplan.ir.op.aten;
 
-import com.google.common.base.Supplier;
-import com.google.common.base.Suppliers;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
@@ -9,7 +7,6 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpResult;
-import dev.symplan.ir.op.OpSchema;
 import dev.symplan.ir.op.OpSpec;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.OpTypeException;
@@ -142,16 +139,13 @@ final class ConvolutionOps {
   }
 
   private static ImmutableLongArray forwardSizes(OpCall call) {
-    var schema = FORWARD.get();
+    var schema = OpRegistry.global().get("aten::convolution").schema();
     var args = ImmutableList.<Arg>builder();
     for (var param : schema.params()) {
       args.add(param.name().equals("bias") ? Arg.None.NONE : call.arg(param.name()));
     }
     return convolved(new OpCall(schema, args.build())).sizes();
   }
-
-  private static final Supplier<OpSchema> FORWARD =
-      Suppliers.memoize(() -> OpRegistry.global().get("aten::convolution").schema());
 
   /** The number of places of a window. */
   private static long places(OpCall call, int dim, long size) {
