@@ -41,6 +41,7 @@ final class Recipes {
     RecipesOfProducts.add(table);
     RecipesOfIndices.add(table);
     RecipesOfNorms.add(table);
+    RecipesOfImages.add(table);
     numbers(table);
     return table.buildOrThrow();
   }
