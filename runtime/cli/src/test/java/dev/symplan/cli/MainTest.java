@@ -61,7 +61,8 @@ class MainTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"compile", "run", "dump", "explain", "verify", "ops", "version"})
+  @ValueSource(
+      strings = {"compile", "run", "import", "dump", "explain", "verify", "ops", "version"})
   void everyCommandHasHelp(String command) {
     var result = run(command, "--help");
     assertThat(result.code()).isZero();
