@@ -155,10 +155,14 @@ final class ModelReader {
   private void node(Json node) {
     var target = node.get("target").text();
     if (target.startsWith(HIGHER_ORDER)) {
+      var name = target.substring(HIGHER_ORDER.length());
       unsupported(
-          "%s calls other graphs".formatted(target.substring("torch.ops.".length())),
-          "export without what makes it: control flow, torch.no_grad() inside of forward, custom"
-              + " autograd functions, activation checkpointing");
+          "node '%s' calls other graphs: higher_order.%s"
+              .formatted(node.find("name").map(Json::text).orElse("?"), name),
+          name.startsWith("wrap_with_")
+              ? "save program.run_decompositions({}) instead, which writes them out"
+              : "export without what makes it: control flow, custom autograd functions, flex"
+                  + " attention, activation checkpointing");
       return;
     }
     var args = ImmutableList.<FxExpr>builder();

@@ -245,8 +245,8 @@ class ExportArchiveTest {
       delimiter = ';',
       value = {
         "\"major\": 8; \"major\": 9; version 9 of torch.export's schema",
-        "torch.ops.aten.add.Tensor; torch.ops.higher_order.cond; higher_order.cond calls other"
-            + " graphs",
+        "torch.ops.aten.add.Tensor; torch.ops.higher_order.cond; node 'add' calls other"
+            + " graphs: higher_order.cond",
         "\"buffer_mutation\"; \"token\"; an output is a token",
         "{\"buffer\": ; {\"custom_obj\": ; an input is a custom_obj",
         "\"as_tensor\": {\"name\": \"b_total\"}; \"as_graph\": {\"name\": \"b_total\"}; of kind"
