@@ -3,6 +3,7 @@ package dev.symplan.ir;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.diag.Span;
+import java.util.Optional;
 
 /**
  * A function over tensors that one rank, or every rank, runs.
@@ -55,6 +56,20 @@ public record Graph(
     values.addAll(inputs);
     ops.forEach(op -> values.addAll(op.results()));
     return values.build();
+  }
+
+  /**
+   * {@return the op that gives an output whose elements it leaves unspecified, so that two correct
+   * runs may differ in them; absent for other outputs}
+   */
+  public Optional<Op> unspecifiedBy(int output) {
+    if (!(outputs.get(output) instanceof Arg.Ref(Value value))) {
+      return Optional.empty();
+    }
+    return ops.stream()
+        .filter(op -> op.results().contains(value))
+        .filter(op -> op.infer().get(op.results().indexOf(value)).unspecified())
+        .findFirst();
   }
 
   public boolean runsOn(int rank) {

@@ -60,6 +60,7 @@ final class UsedGroups {
     graphs.forEach(used::collect);
     int world = used.worldSize(graphs);
     used.uses.forEach((name, use) -> used.add(name, use, world));
+    used.coverRanks();
     return ImmutableList.copyOf(used.groups.values());
   }
 
@@ -108,6 +109,18 @@ final class UsedGroups {
       size = Math.max(size, use.size);
     }
     return (int) Math.min(size, MAX_RANKS);
+  }
+
+  /** A program whose collectives leave ranks out, or that has none, still runs on all of them. */
+  private void coverRanks() {
+    int covered = groups.values().stream().mapToInt(ProcessGroup::maxRank).max().orElse(0);
+    if (options.ranks() > covered + 1) {
+      var name = "world";
+      while (groups.containsKey(name)) {
+        name += "_";
+      }
+      groups.put(name, ProcessGroup.world(name, options.ranks()));
+    }
   }
 
   private void add(String name, Use use, int world) {

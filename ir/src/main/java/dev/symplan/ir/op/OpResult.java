@@ -13,8 +13,9 @@ import java.util.Optional;
  * What a rule says of one result.
  *
  * @param view where the result's elements are, if they are another value's
+ * @param unspecified whether the op leaves the elements as they happen to be, as {@code empty} does
  */
-public record OpResult(Type type, Optional<View> view) {
+public record OpResult(Type type, Optional<View> view, boolean unspecified) {
 
   /**
    * A result that has no storage of its own.
@@ -27,7 +28,7 @@ public record OpResult(Type type, Optional<View> view) {
 
   /** A result in storage of its own. */
   public static OpResult fresh(Type type) {
-    return new OpResult(type, Optional.empty());
+    return new OpResult(type, Optional.empty(), false);
   }
 
   /** A row-major result in storage of its own. */
@@ -39,7 +40,12 @@ public record OpResult(Type type, Optional<View> view) {
   public static OpResult view(
       Value of, ImmutableLongArray sizes, ImmutableLongArray strides, long offset) {
     var type = new TensorType(of.tensor().dtype(), sizes, strides, MemorySpace.ANY);
-    return new OpResult(type, Optional.of(new View(of, offset)));
+    return new OpResult(type, Optional.of(new View(of, offset)), false);
+  }
+
+  /** A result in storage of its own that the op does not write. */
+  public static OpResult unspecified(Type type) {
+    return new OpResult(type, Optional.empty(), true);
   }
 
   /** A result that nothing can read. */

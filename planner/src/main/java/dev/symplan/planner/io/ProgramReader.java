@@ -1,18 +1,14 @@
 package dev.symplan.planner.io;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.json.JsonMapper;
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSortedMap;
-import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.Program;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.fx.FxImporter;
 import dev.symplan.ir.fx.ImportOptions;
 import dev.symplan.ir.op.OpRegistry;
@@ -24,13 +20,14 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.LinkedHashMap;
 import java.util.function.Consumer;
 import java.util.regex.Pattern;
 
 /**
  * Reads every form of input into a program: {@code .graph} files, FX text, {@code torch.export}
  * archives, and case directories ({@code graph.fx.txt}, {@code graph.graph} or {@code graph.pt2};
- * {@code graph.rankN.fx.txt}, {@code groups.json}).
+ * {@code graph.rankN.fx.txt}, {@code groups.json} or {@code groups.rankN.json}, {@code dims.json}).
  */
 public final class ProgramReader {
 
@@ -65,7 +62,8 @@ public final class ProgramReader {
     return ExportArchive.isArchive(input)
         ? reader.archive(
             input,
-            reader.importOptions(stem(input.toString()), ImmutableList.of(), options.ranks()))
+            reader.importOptions(
+                stem(input.toString()), ImmutableList.of(), options.ranks(), options.dims()))
         : reader.program(SourceReader.read(input));
   }
 
@@ -84,12 +82,14 @@ public final class ProgramReader {
     return graph
         ? GraphParser.parse(file)
         : FxImporter.read(
-            file, importOptions(stem(file.name()), ImmutableList.of(), options.ranks()), warnings);
+            file,
+            importOptions(stem(file.name()), ImmutableList.of(), options.ranks(), options.dims()),
+            warnings);
   }
 
-  private ImportOptions importOptions(String name, ImmutableList<ProcessGroup> groups, int ranks) {
-    return new ImportOptions(
-        name, groups, ranks, options.dims(), options.dimMax(), OpRegistry.global());
+  private ImportOptions importOptions(
+      String name, ImmutableList<ProcessGroup> groups, int ranks, ImmutableMap<String, Long> dims) {
+    return new ImportOptions(name, groups, ranks, dims, options.dimMax(), OpRegistry.global());
   }
 
   /** The file's name up to its first dot, as a name of the graph language. */
@@ -126,13 +126,13 @@ public final class ProgramReader {
       throw new UncheckedIOException(e);
     }
     int world = ranks > 0 ? ranks : found;
+    var importOptions = importOptions(name, GroupFiles.read(folder), world, dims(folder));
     if (Files.exists(folder.resolve(ARCHIVE))) {
-      var imported = importOptions(name, groups(folder.resolve("groups.json")), world);
-      return archive(folder.resolve(ARCHIVE), imported);
+      return archive(folder.resolve(ARCHIVE), importOptions);
     }
     var ownTexts = own.buildOrThrow();
     if (!Files.exists(common) && ownTexts.isEmpty()) {
-      throw wrong(
+      throw CaseJson.wrong(
           folder,
           DiagnosticCode.UNREADABLE_FILE,
           "the directory is no case: it has none of graph.fx.txt, graph.graph and graph.pt2",
@@ -141,49 +141,32 @@ public final class ProgramReader {
     }
     var first =
         Files.exists(common) ? SourceReader.read(common) : ownTexts.values().iterator().next();
-    var importOptions = importOptions(name, groups(folder.resolve("groups.json")), world);
     return world == 0 || ownTexts.isEmpty()
         ? FxImporter.read(first, importOptions, warnings)
         : FxImporter.read(first, ownTexts, world, importOptions, warnings);
   }
 
-  /** {@code {"name": [ranks], …}} */
-  private static ImmutableList<ProcessGroup> groups(Path file) {
-    if (!Files.exists(file)) {
-      return ImmutableList.of();
-    }
-    var source = SourceReader.read(file);
-    JsonNode root;
-    try {
-      root = JsonMapper.builder().build().readTree(source.text());
-    } catch (JsonProcessingException e) {
-      throw wrong(file, DiagnosticCode.SYNTAX, "this is not JSON: " + e.getOriginalMessage(), "");
-    }
-    var groups = ImmutableList.<ProcessGroup>builder();
-    for (var entry : root.properties()) {
-      var ranks = ImmutableIntArray.builder();
-      for (var rank : entry.getValue()) {
-        if (!rank.canConvertToInt() || !rank.isIntegralNumber()) {
-          throw wrong(
+  /**
+   * The sizes that a case was captured with, for the symbolic sizes that no option speaks of:
+   * {@code dims.json}.
+   */
+  private ImmutableMap<String, Long> dims(Path folder) {
+    var file = folder.resolve("dims.json");
+    var dims = new LinkedHashMap<String, Long>();
+    if (Files.exists(file)) {
+      for (var entry : CaseJson.object(file, "{\"s77\": 128}").properties()) {
+        if (!entry.getValue().isIntegralNumber() || !entry.getValue().canConvertToLong()) {
+          throw CaseJson.wrong(
               file,
-              DiagnosticCode.BAD_GROUP,
-              "group '%s' is no list of ranks".formatted(entry.getKey()),
-              "write {\"%s\": [0, 1]}".formatted(entry.getKey()));
+              DiagnosticCode.DYNAMIC_SIZE,
+              "the size '%s' is no integer".formatted(entry.getKey()),
+              "write {\"%s\": 128}".formatted(entry.getKey()));
         }
-        ranks.add(rank.intValue());
-      }
-      try {
-        groups.add(new ProcessGroup(entry.getKey(), ImmutableList.of(ranks.build())));
-      } catch (IllegalArgumentException e) {
-        throw wrong(file, DiagnosticCode.BAD_GROUP, String.valueOf(e.getMessage()), "");
+        dims.put(entry.getKey(), entry.getValue().longValue());
       }
     }
-    return groups.build();
-  }
-
-  private static CompileException wrong(
-      Path file, DiagnosticCode code, String message, String hint) {
-    return new CompileException(
-        Diagnostic.error(code, Span.ofFile(new SourceFile(file.toString(), "")), message, hint));
+    options.dimMax().keySet().forEach(dims::remove);
+    dims.putAll(options.dims());
+    return ImmutableMap.copyOf(dims);
   }
 }

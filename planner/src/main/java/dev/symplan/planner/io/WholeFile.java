@@ -12,18 +12,23 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 
-/** Text files that are written whole or not at all. */
-final class WholeFile {
+/** UTF-8 text files that are written whole or not at all. */
+public final class WholeFile {
   private WholeFile() {}
 
   /**
-   * Writes a file, in the place of one that is there.
+   * Writes a file, in place of one that is there.
    *
-   * @param what for the message: {@code "the plan"}
+   * @param what what the text is, for the message: {@code "the plan"}
    * @throws CompileException when it cannot be written
    */
-  static void write(Path file, String text, String what) {
+  public static void write(Path file, String text, String what) {
     try {
+      if (Files.exists(file) && !Files.isRegularFile(file)) {
+        // A device or pipe, such as /dev/stdout, is written to, not replaced.
+        Files.writeString(file, text, StandardCharsets.UTF_8);
+        return;
+      }
       var folder = file.toAbsolutePath().getParent();
       var partial = Files.createTempFile(folder, ".symplan", ".tmp");
       try {

@@ -66,6 +66,7 @@ public final class Main {
             .put(DumpCommand.class, DumpCommand::new)
             .put(ExplainCommand.class, ExplainCommand::new)
             .put(VerifyCommand.class, VerifyCommand::new)
+            .put(PackCommand.class, PackCommand::new)
             .put(OpsCommand.class, OpsCommand::new)
             .put(VersionCommand.class, VersionCommand::new)
             .buildOrThrow();

@@ -77,7 +77,8 @@ final class RunCommand implements Callable<Integer> {
       names = "--check",
       description = {
         "Compare with the case's outputs; exit 1 where the relative L2 error is above 1e-5 (f32,"
-            + " f64) or 1e-2 (bf16, f16), or an integer differs."
+            + " f64) or 1e-2 (bf16, f16, and f32 computed from such results), or an integer"
+            + " differs."
       })
   private boolean check;
 

@@ -156,8 +156,10 @@ final class AttentionOps {
         like.dtype(), sizes, Layouts.ordered(sizes, new int[] {3, 1, 2, 0}), MemorySpace.ANY);
   }
 
-  private static OpResult scalar(DType dtype) {
-    return OpResult.fresh(dtype, ImmutableLongArray.of());
+  /** The state of the random stream, which the kernels write only if they drop anything. */
+  private static OpResult randomState(OpCall call, DType dtype, long... sizes) {
+    var type = TensorType.contiguous(dtype, ImmutableLongArray.copyOf(sizes));
+    return call.number("dropout_p") == 0 ? OpResult.unspecified(type) : OpResult.fresh(type);
   }
 
   private static OpResult integer() {
@@ -174,8 +176,8 @@ final class AttentionOps {
     return List.of(
         OpResult.fresh(headsInside(query, outputSizes(call))),
         OpResult.fresh(DType.F32, ImmutableLongArray.of(query.size(0), query.size(1), rows)),
-        scalar(DType.I64),
-        scalar(DType.I64));
+        randomState(call, DType.I64),
+        randomState(call, DType.I64));
   }
 
   private static List<OpResult> efficientBackward(OpCall call) {
@@ -219,8 +221,8 @@ final class AttentionOps {
         OpResult.none(),
         integer(),
         integer(),
-        OpResult.fresh(DType.U64, ImmutableLongArray.of(2)),
-        scalar(DType.U64),
+        randomState(call, DType.U64, 2),
+        OpResult.unspecified(TensorType.contiguous(DType.U64, ImmutableLongArray.of())),
         OpResult.fresh(query.dtype(), debugMaskSizes(call, query, key)));
   }
 
@@ -248,8 +250,8 @@ final class AttentionOps {
         OpResult.none(),
         integer(),
         integer(),
-        scalar(DType.I64),
-        scalar(DType.I64),
+        randomState(call, DType.I64),
+        randomState(call, DType.I64),
         OpResult.none());
   }
 

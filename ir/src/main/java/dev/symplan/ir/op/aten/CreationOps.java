@@ -44,18 +44,18 @@ final class CreationOps {
                 """,
                 call -> {
                   var type = (TensorType) sized(call, DType.F32).type();
-                  return OpResult.fresh(Layouts.inFormat(type, call.arg("memory_format")));
+                  return OpResult.unspecified(Layouts.inFormat(type, call.arg("memory_format")));
                 }),
             table(
                 """
                 aten::empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
                 """,
-                call -> strided(call, DType.F32)),
+                call -> unwritten(strided(call, DType.F32))),
             table(
                 """
                 aten::empty_permuted(SymInt[] size, int[] physical_layout, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
                 """,
-                CreationOps::permuted),
+                call -> unwritten(permuted(call))),
             table(
                 """
                 aten::scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
@@ -82,12 +82,15 @@ final class CreationOps {
                 aten::full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor
                 aten::zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor
                 aten::ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor
-                aten::empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor
                 """,
                 CreationOps::like),
             table(
                 """
-                aten::new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
+                aten::empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor
+                """,
+                call -> unwritten(like(call))),
+            table(
+                """
                 aten::new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
                 aten::new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
                 aten::new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
@@ -95,9 +98,14 @@ final class CreationOps {
                 call -> sized(call, call.tensor("self").dtype())),
             table(
                 """
+                aten::new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
+                """,
+                call -> unwritten(sized(call, call.tensor("self").dtype()))),
+            table(
+                """
                 aten::new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
                 """,
-                call -> strided(call, call.tensor("self").dtype())))
+                call -> unwritten(strided(call, call.tensor("self").dtype()))))
         .flatMap(specs -> specs);
   }
 
@@ -135,6 +143,10 @@ final class CreationOps {
                 """,
                 CreationOps::triangle))
         .flatMap(specs -> specs);
+  }
+
+  private static OpResult unwritten(OpResult result) {
+    return OpResult.unspecified(result.type());
   }
 
   /** {@return a row-major result of the shape {@code size}} */

@@ -606,7 +606,8 @@ final class ViewOps {
   }
 
   private static OpResult view(Value self, TensorType type) {
-    return new OpResult(type.withSpace(MemorySpace.ANY), Optional.of(new OpResult.View(self, 0)));
+    return new OpResult(
+        type.withSpace(MemorySpace.ANY), Optional.of(new OpResult.View(self, 0)), false);
   }
 
   private static OpResult parts(Value self) {
