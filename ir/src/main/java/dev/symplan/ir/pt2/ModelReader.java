@@ -153,7 +153,7 @@ final class ModelReader {
   }
 
   private void node(Json node) {
-    var target = node.get("target").text();
+    var target = node.get("target").word();
     if (target.startsWith(HIGHER_ORDER)) {
       var name = target.substring(HIGHER_ORDER.length());
       unsupported(
@@ -173,7 +173,7 @@ final class ModelReader {
       if (positional) {
         args.add(expr);
       } else {
-        keywords.put(input.get("name").text(), expr);
+        keywords.put(input.get("name").word(), expr);
       }
     }
     var call = new FxExpr.Call(target, args.build(), keywords.buildKeepingLast(), Span.NONE);

@@ -258,6 +258,8 @@ class ExportArchiveTest {
         "\"tensor_values\"; \"tensors\"; graph_module.graph: it has no 'tensor_values'",
         "\"nodes\": [; \"nodes\": [7, ; nodes[0]",
         "\"target\": \"torch.ops.aten.add.Tensor\"; \"target\": \"print\"; 'print' is no operator",
+        "\"target\": \"torch.ops.aten.add.Tensor\"; \"target\": \"torch.ops.a(b).c\"; target: it is"
+            + " no name",
         "\"graph_module\"; graph_module; is not JSON",
       })
   void wrongModelsAreRefusedWithTheirPlace(String from, String to, String message)
@@ -360,6 +362,14 @@ class ExportArchiveTest {
     Files.write(file, bytes);
     assertThat(error(file))
         .contains("too-large", "entry 'graph/data/weights/weight_0' goes beyond the limit");
+  }
+
+  @Test
+  void modelsOfTooManyValuesAreRefused() throws IOException {
+    var entries = Archives.entries(Archives.sample("counter"));
+    entries.put(Archives.MODEL, bytes("{\"nodes\": [" + "0,".repeat(1 << 23) + "0]}"));
+    assertThat(error(Archives.write(folder.resolve("a.pt2"), entries, true)))
+        .contains("too-large", "entry 'models/model.json'", "8388608");
   }
 
   @Test

@@ -69,9 +69,7 @@ class MainTest {
 
   @ParameterizedTest
   @ValueSource(
-      strings = {
-        "compile", "run", "import", "dump", "explain", "verify", "pack", "ops", "version"
-      })
+      strings = {"compile", "run", "import", "dump", "explain", "verify", "pack", "ops", "version"})
   void everyCommandHasHelp(String command) {
     var result = run(command, "--help");
     assertThat(result.code()).isZero();
