@@ -105,7 +105,7 @@ public final class ExportArchive {
     if (archive.names().stream().noneMatch(n -> n.startsWith(MODELS) && n.endsWith(JSON))) {
       throw archive.wrong(
           "the archive has no exported program in models/",
-          "compiled packages of AOTInductor cannot be imported");
+          "was it saved to its end? Packages that AOTInductor compiled have none");
     }
   }
 
