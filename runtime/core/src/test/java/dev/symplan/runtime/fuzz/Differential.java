@@ -2,6 +2,7 @@ package dev.symplan.runtime.fuzz;
 
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.DType;
+import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.SourceFile;
@@ -69,7 +70,7 @@ final class Differential {
     try {
       plan = c.plan();
     } catch (CompileException e) {
-      return isFair(e)
+      return isFair(c, e)
           ? new Outcome(Optional.empty(), Optional.of(message(e)), Optional.empty())
           : found(Optional.empty(), "refused", e);
     } catch (RuntimeException | StackOverflowError e) {
@@ -87,8 +88,14 @@ final class Differential {
   }
 
   /** What the compiler may say of a program that its rules accept. */
-  private static boolean isFair(CompileException e) {
-    return e.getMessage().contains("to be in symmetric memory, but not on every rank");
+  private static boolean isFair(FuzzCase c, CompileException e) {
+    var options = c.options();
+    boolean wanted =
+        options.inputs() == MemorySpace.SYMMETRIC
+            || options.outputs() == MemorySpace.SYMMETRIC
+            || options.spaces().containsValue(MemorySpace.SYMMETRIC)
+            || GraphPrinter.print(c.program()).contains("@symm");
+    return wanted && e.getMessage().contains("to be in symmetric memory, but not on every rank");
   }
 
   private static String message(Throwable e) {
@@ -137,10 +144,40 @@ final class Differential {
         : Optional.of(new Finding("verifier", violations.toString()));
   }
 
+  /** Has the caller's own memory used wherever the plan leaves that to the caller. */
+  private static void bind(Session session) {
+    for (int rank = 0; rank < session.ranks(); rank++) {
+      for (int i = 0; i < session.inputNames().size(); i++) {
+        if (session.isExternalInput(rank, i)) {
+          var type = session.input(rank, i).orElseThrow().type();
+          session.bindInput(rank, i, HostTensor.allocate(type));
+        }
+      }
+      for (int i = 0; i < session.outputCount(); i++) {
+        var output = session.output(rank, i);
+        if (output.isPresent()) {
+          try {
+            session.bindOutput(rank, i, HostTensor.allocate(output.get().type()));
+          } catch (IllegalArgumentException e) {
+            // It has its place.
+          }
+        }
+      }
+    }
+  }
+
   private static Outcome run(FuzzCase c, Plan plan) {
     Session session;
     try {
-      session = Session.open(plan, Backend.HOST);
+      session =
+          Session.open(
+              c.seed() % 2 == 0
+                  ? plan
+                  : PlanFile.read(new SourceFile("fuzz.plan", PlanFile.toJson(plan))),
+              Backend.HOST);
+      if (c.seed() % 3 == 0) {
+        bind(session);
+      }
     } catch (RuntimeException e) {
       return String.valueOf(e.getMessage()).contains("the host backend has no reduction")
           ? new Outcome(Optional.of(plan), Optional.of(message(e)), Optional.empty())
