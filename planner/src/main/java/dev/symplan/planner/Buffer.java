@@ -33,6 +33,11 @@ public record Buffer(
     }
   }
 
+  /** {@return the bytes that it occupies: its size rounded up to {@link #ALIGNMENT}} */
+  public long alignedBytes() {
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  }
+
   /** {@return the first byte behind it} */
   public long end() {
     return offset + bytes;

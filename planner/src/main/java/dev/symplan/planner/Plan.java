@@ -16,7 +16,8 @@ import dev.symplan.ir.op.OpDef;
  * @param declarations the ops that the program declared itself
  * @param rankPlans one for each different graph; a single one where all ranks run the same
  * @param planOfRank for each rank, an index into {@code rankPlans}
- * @param symmetric the symmetric arena, the same on every rank
+ * @param symmetric the symmetric arena, the same on every rank; its bound counts what peers need at
+ *     the same offset, though local values may lie in it, too
  * @param digest SHA-256 of what the ranks must agree on, in hexadecimal: arena size, symmetric
  *     buffers, and the order, variants, groups and offsets of the collectives
  * @param warnings what the compiler noticed; not part of the plan file
@@ -36,6 +37,20 @@ public record Plan(
     if (rankPlans.isEmpty() || planOfRank.isEmpty()) {
       throw new IllegalArgumentException("a plan has at least one rank");
     }
+  }
+
+  /**
+   * {@return the size of both arenas together, on the rank that needs most, and the most bytes that
+   * are live there at one step}
+   */
+  public ArenaSize total() {
+    long bytes = 0;
+    long bound = 0;
+    for (var rankPlan : rankPlans) {
+      bytes = Math.max(bytes, symmetric.bytes() + rankPlan.local().bytes());
+      bound = Math.max(bound, rankPlan.maxLive());
+    }
+    return new ArenaSize(bytes, bound);
   }
 
   public int worldSize() {

@@ -27,6 +27,27 @@ public record RankPlan(
     }
   }
 
+  /**
+   * {@return the most bytes of the rank's own memory, in both arenas, that are live at one step: no
+   * placement needs less}
+   */
+  public long maxLive() {
+    var change = new long[steps.size() + 3];
+    for (var buffer : buffers) {
+      if (!buffer.arena().isExternal()) {
+        change[buffer.first() + 1] += buffer.alignedBytes();
+        change[buffer.last() + 2] -= buffer.alignedBytes();
+      }
+    }
+    long live = 0;
+    long most = 0;
+    for (long delta : change) {
+      live += delta;
+      most = Math.max(most, live);
+    }
+    return most;
+  }
+
   public Placement placement(Value value) {
     return placements.get(value.id());
   }

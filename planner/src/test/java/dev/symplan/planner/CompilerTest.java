@@ -58,6 +58,29 @@ class CompilerTest {
   }
 
   @Test
+  void elementwiseResultsTakeThePlacesOfSymmetricOperands() {
+    var text =
+        """
+        graph version 1
+
+        group dp = [0, 1, 2, 3]
+
+        graph g(w: f32[128, 256]) {
+          a = aten::relu(w)
+          b = _c10d_functional::all_gather_into_tensor(a, 4, "dp")
+          c = aten::exp(b)
+          return c
+        }
+        """;
+    var plan = compile(text, forced("all_gather", Variant.ONE_SHOT));
+    var rank = plan.rankPlans().getFirst();
+    var values = rank.graph().values();
+    assertThat(rank.placement(values.get(3))).isEqualTo(rank.placement(values.get(2)));
+    assertThat(plan.total().bytes()).isEqualTo((128 + 512) * 256 * 4);
+    assertThat(plan.total().bound()).isEqualTo(plan.total().bytes());
+  }
+
+  @Test
   void letsTheProducerWriteIntoSymmetricMemory() {
     var plan = compile(TP, forced("all_reduce", Variant.TWO_SHOT));
     var collective = only(plan);

@@ -9,10 +9,7 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Notes;
 import dev.symplan.ir.Program;
 import dev.symplan.ir.diag.CompileException;
-import dev.symplan.ir.diag.Diagnostic;
-import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.text.GraphPrinter;
 import dev.symplan.planner.ArenaSize;
 import dev.symplan.planner.ArgDecision;
@@ -26,11 +23,7 @@ import dev.symplan.planner.Verdict;
 import java.io.IOException;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.AtomicMoveNotSupportedException;
-import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
 import java.util.List;
 
 /**
@@ -63,32 +56,7 @@ public final class PlanFile {
    * @throws CompileException when the file cannot be written
    */
   public static void write(Plan plan, Path file) {
-    var json = toJson(plan);
-    try {
-      var folder = file.toAbsolutePath().getParent();
-      var partial = Files.createTempFile(folder, ".plan", ".tmp");
-      try {
-        Files.writeString(partial, json, StandardCharsets.UTF_8);
-        move(partial, file);
-      } finally {
-        Files.deleteIfExists(partial);
-      }
-    } catch (IOException e) {
-      throw new CompileException(
-          Diagnostic.error(
-              DiagnosticCode.UNREADABLE_FILE,
-              Span.ofFile(new SourceFile(file.toString(), "")),
-              "the plan cannot be written here",
-              "choose a folder that exists and that you may write to"));
-    }
-  }
-
-  private static void move(Path from, Path to) throws IOException {
-    try {
-      Files.move(from, to, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
-    } catch (AtomicMoveNotSupportedException _) {
-      Files.move(from, to, StandardCopyOption.REPLACE_EXISTING);
-    }
+    WholeFile.write(file, toJson(plan), "the plan");
   }
 
   /**

@@ -22,6 +22,13 @@ public final class Packing {
     this.lowerBound = lowerBound;
   }
 
+  /** {@return a packing of buffers that all lie in a first arena} */
+  static Packing inFirstArena(ImmutableLongArray offsets) {
+    var all = new BitSet();
+    all.set(0, offsets.length());
+    return new Packing(offsets.toArray(), all, 0, 0);
+  }
+
   /** {@return the number of buffers} */
   public int count() {
     return offsets.length();

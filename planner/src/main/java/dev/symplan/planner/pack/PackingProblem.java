@@ -71,6 +71,29 @@ public final class PackingProblem {
     return alignments[i];
   }
 
+  /**
+   * {@return the same buffers, each live from the first step at which it is live in any of the
+   * problems to the last}
+   *
+   * @throws IllegalArgumentException where the problems differ in more than the steps
+   */
+  static PackingProblem union(List<PackingProblem> problems) {
+    var first = problems.getFirst();
+    var starts = first.starts.clone();
+    var ends = first.ends.clone();
+    for (var other : problems) {
+      if (!Arrays.equals(other.sizes, first.sizes)
+          || !Arrays.equals(other.alignments, first.alignments)) {
+        throw new IllegalArgumentException("the problems have different buffers");
+      }
+      for (int i = 0; i < starts.length; i++) {
+        starts[i] = Math.min(starts[i], other.starts[i]);
+        ends[i] = Math.max(ends[i], other.ends[i]);
+      }
+    }
+    return new PackingProblem(starts, ends, first.sizes, first.alignments);
+  }
+
   /** {@return the buffers at these positions, in this order} */
   PackingProblem select(int[] positions) {
     int n = positions.length;

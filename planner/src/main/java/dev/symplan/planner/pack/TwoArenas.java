@@ -14,7 +14,7 @@ final class TwoArenas {
   private final long arena;
   private final PackOptions options;
   private final long[] live;
-  private final long lowerBound;
+  private long lowerBound;
 
   /** Offsets of the best packing: {@link HoleFiller#OUTSIDE} where not in the first arena. */
   private long[] inside = {};
@@ -69,7 +69,7 @@ final class TwoArenas {
       greedy(way, orders, filler);
     }
     if (height > target) {
-      repair(target);
+      improve(target);
     }
     var offsets = inside.clone();
     var inFirst = new BitSet();
@@ -111,7 +111,8 @@ final class TwoArenas {
     }
   }
 
-  private void repair(long target) {
+  /** Improves on the greedy packing, in both arenas seen as one, the second above the first. */
+  private void improve(long target) {
     long alignment = 1;
     for (long a : free.alignment) {
       alignment = Math.max(alignment, a);
@@ -125,7 +126,26 @@ final class TwoArenas {
     }
     var immovable = new BitSet();
     immovable.set(0, obstacles.count);
-    new Repair(all, offsets, immovable, gap, options.searchSteps()).lower(gap.end() + target);
+    boolean small = SearchPortfolio.isSmallEnough(all);
+    long steps = small ? options.searchSteps() / 2 : options.searchSteps();
+    var repair = new Repair(all, offsets, immovable, gap, steps);
+    repair.lower(gap.end() + target);
+    split(offsets, gap);
+    if (small && height > target) {
+      var pins = Search.free(all.count);
+      System.arraycopy(bottoms, 0, pins, 0, bottoms.length);
+      long left = options.searchSteps() - steps + repair.stepsLeft();
+      var search =
+          new SearchPortfolio(all, pins, gap, gap.end() + height, gap.end() + target, left);
+      search.solve(options.capacity().isPresent());
+      lowerBound = Math.max(lowerBound, search.lowerBound() - gap.end());
+      if (search.height() < gap.end() + height) {
+        split(search.offsets(), gap);
+      }
+    }
+  }
+
+  private void split(long[] offsets, Gap gap) {
     height = 0;
     for (int i = 0; i < free.count; i++) {
       long offset = offsets[obstacles.count + i];

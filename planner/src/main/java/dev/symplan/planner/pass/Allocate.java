@@ -10,9 +10,9 @@ import dev.symplan.planner.ArenaSize;
 import dev.symplan.planner.ArgDecision.Realization;
 import dev.symplan.planner.Buffer;
 import dev.symplan.planner.Placement;
-import dev.symplan.planner.Step;
-import dev.symplan.planner.pack.Packer;
+import dev.symplan.planner.pack.Packing;
 import dev.symplan.planner.pack.PackingProblem;
+import dev.symplan.planner.pack.RankPacking;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -21,8 +21,8 @@ import java.util.stream.Stream;
 /**
  * Gives every storage an arena and an offset.
  *
- * <p>The symmetric arena is packed first and for all ranks at once; each rank's local buffers then
- * fill its holes before they make the local arena grow.
+ * <p>Symmetric buffers are packed for all ranks at once, by their live ranges on a {@link
+ * CommonAxis}; {@link RankPacking} says where local buffers go.
  */
 final class Allocate {
 
@@ -50,32 +50,36 @@ final class Allocate {
       this.arena = arena;
       this.position = position;
     }
-
-    boolean packed(Arena wanted) {
-      return arena == wanted && bytes > 0;
-    }
   }
 
   /** The buffers of one rank, and which one each storage is in. */
-  private record Rank(
-      Realize.Realized graph, Schedule schedule, List<Draft> drafts, int[] draftOf) {}
+  private record Rank(Realize.Realized graph, List<Draft> drafts, int[] draftOf) {}
 
   private Allocate() {}
 
   static Result run(List<Realize.Realized> graphs, List<Schedule> schedules, List<Liveness> lives) {
     var ranks = new ArrayList<Rank>();
     for (int g = 0; g < graphs.size(); g++) {
-      ranks.add(draft(graphs.get(g), schedules.get(g), lives.get(g)));
+      ranks.add(draft(graphs.get(g), lives.get(g)));
     }
-    var symmetric = packSymmetric(ranks);
+    var axes = CommonAxis.of(schedules.stream().map(Schedule::steps).toList());
+    var symmetric = agreed(ranks.stream().map(Allocate::symmetricDrafts).toList());
+    var local = ranks.stream().map(Allocate::localDrafts).toList();
+    var packing = RankPacking.of(problems(symmetric, axes), problems(local, axes));
     var memories = ImmutableList.<Memory>builder();
-    for (var rank : ranks) {
-      memories.add(finish(rank, packLocal(rank, symmetric.bytes())));
+    for (int g = 0; g < ranks.size(); g++) {
+      var own = symmetric.get(g);
+      for (int i = 0; i < own.size(); i++) {
+        own.get(i).offset = packing.symmetricOffsets().get(i);
+      }
+      place(local.get(g), packing.locals().get(g));
+      memories.add(finish(ranks.get(g), size(packing.locals().get(g))));
     }
-    return new Result(symmetric, memories.build());
+    return new Result(
+        new ArenaSize(packing.symmetricBytes(), packing.symmetricBound()), memories.build());
   }
 
-  private static Rank draft(Realize.Realized graph, Schedule schedule, Liveness life) {
+  private static Rank draft(Realize.Realized graph, Liveness life) {
     var aliases = graph.aliases();
     var drafts = new ArrayList<Draft>();
     var draftOf = new int[aliases.count()];
@@ -84,7 +88,7 @@ final class Allocate {
       int root = life.root(storage.id());
       if (draftOf[root] < 0) {
         draftOf[root] = drafts.size();
-        drafts.add(newDraft(graph, root));
+        drafts.add(newDraft(graph, life, root));
       }
       draftOf[storage.id()] = draftOf[root];
       var draft = drafts.get(draftOf[root]);
@@ -92,12 +96,12 @@ final class Allocate {
       draft.first = Math.min(draft.first, life.first(storage.id()));
       draft.last = Math.max(draft.last, life.last(storage.id()));
     }
-    return new Rank(graph, schedule, drafts, draftOf);
+    return new Rank(graph, drafts, draftOf);
   }
 
-  private static Draft newDraft(Realize.Realized graph, int storage) {
+  private static Draft newDraft(Realize.Realized graph, Liveness life, int storage) {
     var value = graph.aliases().storage(storage).value();
-    var arena = graph.arenas()[storage];
+    var arena = life.isSymmetric(storage) ? Arena.SYMMETRIC : graph.arenas()[storage];
     int position =
         switch (arena) {
           case EXTERNAL_INPUT -> graph.graph().inputs().indexOf(value);
@@ -107,40 +111,36 @@ final class Allocate {
     return new Draft(value, arena, position);
   }
 
+  /** The buffers of each rank as live ranges on the axis that all ranks share. */
+  private static List<PackingProblem> problems(List<List<Draft>> drafts, List<CommonAxis> axes) {
+    var problems = new ArrayList<PackingProblem>();
+    for (int g = 0; g < drafts.size(); g++) {
+      var problem = PackingProblem.builder();
+      for (var draft : drafts.get(g)) {
+        int start = axes.get(g).of(draft.first);
+        int end = axes.get(g).of(draft.last) + 1;
+        problem.add(start, end, draft.bytes, Buffer.ALIGNMENT);
+      }
+      problems.add(problem.build());
+    }
+    return problems;
+  }
+
   /**
-   * All ranks have the same symmetric buffers, in the order of the collectives that use them; where
-   * one needs more than another, all reserve as much as the one that needs most.
+   * All ranks have the same symmetric buffers; where one needs more than another, all reserve as
+   * much as the one that needs most. Those that none needs are left out.
    */
-  private static ArenaSize packSymmetric(List<Rank> ranks) {
-    var drafts = ranks.stream().map(Allocate::symmetricDrafts).toList();
-    var axes = commonAxes(ranks);
+  private static List<List<Draft>> agreed(List<List<Draft>> drafts) {
     var own = drafts.getFirst();
     drafts.forEach(other -> checkAgree(own, other));
-    var problem = PackingProblem.builder();
-    var packed = new ArrayList<Integer>();
     for (int i = 0; i < own.size(); i++) {
       int index = i;
       long bytes = drafts.stream().mapToLong(rank -> rank.get(index).bytes).max().orElse(0);
       drafts.forEach(rank -> rank.get(index).bytes = bytes);
-      if (bytes > 0) {
-        int start = Integer.MAX_VALUE;
-        int end = -1;
-        for (int g = 0; g < ranks.size(); g++) {
-          var draft = drafts.get(g).get(i);
-          start = Math.min(start, axes.get(g)[draft.first + 1]);
-          end = Math.max(end, axes.get(g)[draft.last + 1] + 1);
-        }
-        problem.add(start, end, bytes, Buffer.ALIGNMENT);
-        packed.add(i);
-      }
     }
-    var packing = Packer.pack(problem.build());
-    for (int i = 0; i < packed.size(); i++) {
-      for (var rank : drafts) {
-        rank.get(packed.get(i)).offset = packing.offset(i);
-      }
-    }
-    return new ArenaSize(packing.height(), packing.lowerBound());
+    return drafts.stream()
+        .map(rank -> rank.stream().filter(draft -> draft.bytes > 0).toList())
+        .toList();
   }
 
   /** What collectives use agrees already; what the caller asked for may not. */
@@ -158,6 +158,7 @@ final class Allocate {
     }
   }
 
+  /** All ranks have the same symmetric buffers, in the order of the collectives that use them. */
   private static List<Draft> symmetricDrafts(Rank rank) {
     var ordered = new ArrayList<Draft>();
     for (int k = 0; k < rank.graph().collectives().size(); k++) {
@@ -188,81 +189,19 @@ final class Allocate {
     }
   }
 
-  /**
-   * For each rank, its steps on an axis that all ranks share, by step + 1 so that -1 has a place.
-   *
-   * <p>The starts of the collectives are the same on all ranks and fix the axis; between two of
-   * them each rank counts its own steps, and the axis is as long there as the longest rank needs.
-   */
-  private static List<int[]> commonAxes(List<Rank> ranks) {
-    int segments = ranks.getFirst().graph().collectives().size() + 1;
-    var lengths = new int[segments];
-    for (var rank : ranks) {
-      int segment = 0;
-      int length = 0;
-      for (var step : rank.schedule().steps()) {
-        if (step instanceof Step.Start) {
-          lengths[segment] = Math.max(lengths[segment], length);
-          segment++;
-          length = 0;
-        }
-        length++;
-      }
-      lengths[segment] = Math.max(lengths[segment], length);
-    }
-    var bases = new int[segments + 1];
-    for (int i = 0; i < segments; i++) {
-      bases[i + 1] = bases[i] + lengths[i];
-    }
-    var axes = new ArrayList<int[]>();
-    for (var rank : ranks) {
-      axes.add(axis(rank, bases));
-    }
-    return axes;
+  private static List<Draft> localDrafts(Rank rank) {
+    return rank.drafts().stream().filter(draft -> draft.arena == Arena.LOCAL && draft.bytes > 0).toList();
   }
 
-  private static int[] axis(Rank rank, int[] bases) {
-    var steps = rank.schedule().steps();
-    var axis = new int[steps.size() + 2];
-    int segment = 0;
-    int inSegment = 0;
-    for (int s = 0; s < steps.size(); s++) {
-      if (steps.get(s) instanceof Step.Start) {
-        segment++;
-        inSegment = 0;
-      }
-      axis[s + 1] = 1 + bases[segment] + inSegment++;
-    }
-    axis[steps.size() + 1] = 1 + bases[bases.length - 1];
-    return axis;
-  }
-
-  /** Packs a rank's local buffers: into holes of the symmetric arena where they fit. */
-  private static ArenaSize packLocal(Rank rank, long symmetricBytes) {
-    var fixed = PackingProblem.builder();
-    var fixedOffsets = new ArrayList<Long>();
-    var free = PackingProblem.builder();
-    var locals = new ArrayList<Draft>();
-    for (var draft : rank.drafts()) {
-      if (draft.packed(Arena.SYMMETRIC)) {
-        fixed.add(draft.first + 1, draft.last + 2, draft.bytes, Buffer.ALIGNMENT);
-        fixedOffsets.add(draft.offset);
-      } else if (draft.packed(Arena.LOCAL)) {
-        free.add(draft.first + 1, draft.last + 2, draft.bytes, Buffer.ALIGNMENT);
-        locals.add(draft);
-      }
-    }
-    var packed =
-        Packer.packInto(
-            fixed.build(),
-            fixedOffsets.stream().mapToLong(offset -> offset).toArray(),
-            symmetricBytes,
-            free.build());
+  private static void place(List<Draft> locals, Packing packing) {
     for (int i = 0; i < locals.size(); i++) {
-      locals.get(i).offset = packed.offset(i);
-      locals.get(i).inSymmetricArena = packed.inFirstArena(i);
+      locals.get(i).offset = packing.offset(i);
+      locals.get(i).inSymmetricArena = packing.inFirstArena(i);
     }
-    return new ArenaSize(packed.height(), packed.lowerBound());
+  }
+
+  private static ArenaSize size(Packing packing) {
+    return new ArenaSize(packing.height(), packing.lowerBound());
   }
 
   private static Memory finish(Rank rank, ArenaSize local) {

@@ -26,6 +26,9 @@ final class Liveness {
   private final int[] lastByOthers;
   private final int[] parent;
 
+  /** Whether peers need a storage, or what takes its place, at the same offset; for roots. */
+  private final boolean[] symmetric;
+
   private Liveness(Realize.Realized graph, Schedule schedule) {
     this.graph = graph;
     this.aliases = graph.aliases();
@@ -36,11 +39,15 @@ final class Liveness {
     this.lastOp = new int[count];
     this.lastByOthers = new int[count];
     this.parent = new int[count];
+    this.symmetric = new boolean[count];
     Arrays.fill(first, Integer.MAX_VALUE);
     Arrays.fill(last, -1);
     Arrays.fill(lastOp, -1);
     Arrays.fill(lastByOthers, -1);
     Arrays.setAll(parent, i -> i);
+    for (int storage = 0; storage < count; storage++) {
+      symmetric[storage] = graph.arenas()[storage] == Arena.SYMMETRIC;
+    }
   }
 
   static Liveness of(Realize.Realized graph, Schedule schedule) {
@@ -120,9 +127,11 @@ final class Liveness {
   }
 
   /**
-   * Lets elementwise results take the place of an operand that nothing reads later.
+   * Lets elementwise results take the place of an operand that nothing reads later, also where only
+   * one of the two is symmetric: then both are.
    *
-   * @param symmetricToo whether symmetric storages may take part, which all ranks must do alike
+   * @param symmetricToo whether two symmetric storages may become one, which all ranks must do
+   *     alike
    */
   void mergeElementwise(boolean symmetricToo) {
     for (int i = 0; i < graph.graph().ops().size(); i++) {
@@ -139,14 +148,14 @@ final class Liveness {
   private void mergeOne(Op op, int index, boolean symmetricToo) {
     var result = op.result();
     int to = aliases.id(result);
-    if (graph.arenas()[to] != Arena.LOCAL
-        && !(symmetricToo && graph.arenas()[to] == Arena.SYMMETRIC)) {
+    if (graph.arenas()[to].isExternal()) {
       return;
     }
     for (var arg : op.args()) {
       if (arg instanceof Arg.Ref(Value operand)
           && operand.isTensor()
-          && graph.arenas()[aliases.id(operand)] == graph.arenas()[to]
+          && !graph.arenas()[aliases.id(operand)].isExternal()
+          && (symmetricToo || !isSymmetric(aliases.id(operand)) || !isSymmetric(to))
           && aliases.isWhole(operand)
           && aliases.of(result).value().id() == result.id()
           && sameLayout(operand.tensor(), result.tensor())
@@ -187,7 +196,15 @@ final class Liveness {
   }
 
   private void merge(Value operand, Value result) {
-    parent[root(aliases.id(result))] = root(aliases.id(operand));
+    int from = root(aliases.id(operand));
+    int to = root(aliases.id(result));
+    parent[to] = from;
+    symmetric[from] |= symmetric[to];
+  }
+
+  /** {@return whether peers need what lies in a storage's place at the same offset} */
+  boolean isSymmetric(int storage) {
+    return symmetric[root(storage)];
   }
 
   /** {@return the storage whose place this one takes} */

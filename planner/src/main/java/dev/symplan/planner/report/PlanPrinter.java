@@ -115,12 +115,14 @@ public final class PlanPrinter {
                 plan.worldSize() == 1 ? "" : "s",
                 plan.target().name(),
                 plan.digest().substring(0, 12))
-        + "arenas   symmetric %s (bound %s)   local %s (bound %s)   external %s\n"
+        + "arenas   symmetric %s (bound %s)   local %s (bound %s)   together %s (bound %s)   external %s\n"
             .formatted(
                 Units.bytes(plan.symmetric().bytes()),
                 Units.bytes(plan.symmetric().bound()),
                 Units.bytes(local),
                 Units.bytes(localBound),
+                Units.bytes(plan.total().bytes()),
+                Units.bytes(plan.total().bound()),
                 Units.bytes(external))
         + "work     %d ops in %d steps · %s\n"
             .formatted(first.graph().ops().size(), first.steps().size(), counts(first));

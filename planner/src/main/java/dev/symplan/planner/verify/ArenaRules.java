@@ -26,7 +26,7 @@ final class ArenaRules {
         switch (buffer.arena()) {
           case SYMMETRIC -> {
             rules.checkInside(facts, buffer, plan.symmetric());
-            symmetricEnd = buffer.symmetric() ? Math.max(symmetricEnd, end(buffer)) : symmetricEnd;
+            symmetricEnd = Math.max(symmetricEnd, end(buffer));
           }
           case LOCAL -> {
             rules.checkInside(facts, buffer, facts.plan.local());

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.util.List;
 import java.util.Random;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
 class PackerTest {
@@ -105,9 +106,35 @@ class PackerTest {
 
   @Test
   void packsLargeRandomProblems() {
-    for (int seed = 0; seed < 20; seed++) {
-      packed(random(new Random(seed), 2000, 500, 50, 100));
+    for (int seed = 0; seed < 6; seed++) {
+      var problem = random(new Random(seed), 1000 * (1 + seed % 5), 500, 50, 100);
+      var packing = Packer.pack(problem, PackOptions.DEFAULT.withSearchSteps(2_000));
+      PackingChecker.check(problem, packing);
     }
+  }
+
+  @Test
+  void givesTheSameOffsetsEveryTime() {
+    var problem = random(new Random(1), 400, 300, 30, 1000);
+    var options = PackOptions.DEFAULT.withSearchSteps(5_000);
+    var all =
+        IntStream.range(0, 4)
+            .parallel()
+            .mapToObj(k -> Packer.pack(problem, options).offsets())
+            .distinct()
+            .toList();
+    assertThat(all).hasSize(1);
+  }
+
+  @Test
+  void stopsAtTheCapacity() {
+    var problem = problem(0, 2, 5, 1, 3, 5, 4, 5, 3);
+    var packing = Packer.pack(problem, PackOptions.DEFAULT.withCapacity(100));
+    PackingChecker.check(problem, packing);
+    assertThat(packing.height()).isLessThanOrEqualTo(100);
+    var impossible = Packer.pack(problem, PackOptions.DEFAULT.withCapacity(9));
+    assertThat(impossible.height()).isEqualTo(10);
+    assertThat(impossible.lowerBound()).isEqualTo(10);
   }
 
   private static Packing packed(PackingProblem problem) {

@@ -24,7 +24,7 @@ class MemoryRulesTest {
   void twoLiveTensorsInOnePlace() {
     var plan = PlanEdits.of(compile(CHAIN)).over("b", "a").restated();
     assertThat(first(plan, Rule.OVERWRITTEN).message())
-        .isEqualTo("aten::mm → b writes b at local+0x4000 over its operand a at local+0x4000");
+        .isEqualTo("aten::mm → b writes b at symm+0x4000 over its operand a at symm+0x4000");
   }
 
   @Test

@@ -155,7 +155,7 @@ class PlanVerifierTest {
     var base = edits.rank(0).placement(edits.value(0, "c"));
     var plan = edits.placement("v", new Placement(base.buffer(), 0)).restated();
     assertThat(first(plan, Rule.PLACEMENT).message())
-        .isEqualTo("v must be byte 8192 of c, which is at local+0x0, but is at local+0x0");
+        .isEqualTo("v must be byte 8192 of c, which is at symm+0x0, but is at symm+0x0");
   }
 
   @Test
@@ -178,6 +178,16 @@ class PlanVerifierTest {
   @Test
   void bufferOutsideItsArena() {
     var plan = PlanEdits.of(compile(CHAIN)).buffer("a", b -> at(b, b.offset() + 128)).plan();
+    assertThat(first(plan, Rule.PLACEMENT).message())
+        .contains("reaches outside the symmetric arena");
+    var local =
+        """
+        graph g(x: f32[64, 64]) {
+          a = aten::mm(x, x)
+          return a
+        }
+        """;
+    plan = PlanEdits.of(compile(local)).buffer("a", b -> at(b, b.offset() + 128)).plan();
     assertThat(first(plan, Rule.PLACEMENT).message()).contains("reaches outside the local arena");
   }
 
@@ -300,7 +310,7 @@ class PlanVerifierTest {
             .collective(0, c -> remade(c, "sum", c.operands(), c.verdicts(), c.args(), true))
             .plan();
     assertThat(first(plan, Rule.REALIZATION).message())
-        .endsWith("is said to be in place, but d is at symm+0x0 and r at local+0x0");
+        .endsWith("is said to be in place, but d is at symm+0x4000 and r at symm+0x0");
   }
 
   @Test
@@ -381,7 +391,7 @@ class PlanVerifierTest {
   @Test
   void ranksAtOtherOffsets() {
     var base = compile(RANKS, variants("all_reduce", Variant.ONE_SHOT));
-    var plan = PlanEdits.of(base).buffer(1, "b", b -> at(b, b.offset() + 16384)).restated();
+    var plan = PlanEdits.of(base).buffer(1, "a", b -> at(b, b.offset() + 16384)).restated();
     assertThat(first(plan, Rule.AGREEMENT).rank()).isEqualTo(1);
     assertThat(PlanVerifier.verify(plan))
         .anyMatch(

@@ -22,7 +22,7 @@ final class VerifierFixtures {
 
       """;
 
-  /** a local+0x4000, b and c local+0x0, d symm+0x0, r local+0x0; one_shot all_reduce. */
+  /** a and d symm+0x4000, b, c and r symm+0x0, only d symmetric; one_shot all_reduce. */
   static final String CHAIN =
       """
       graph chain(x: f32[64, 64], w: f32[64, 64]) {

@@ -23,6 +23,8 @@ final class AotTraining {
     var graph = samples.resolve("tp_mlp.graph").toString();
     var folder = Files.createTempDirectory("symplan-aot");
     var plan = folder.resolve("plan.json").toString();
+    var buffers = folder.resolve("buffers.csv");
+    Files.writeString(buffers, "id,lower,upper,size\na,0,2,3\nb,1,3,2\nc,2,4,3\n");
     var commands =
         List.of(
             new String[] {"version"},
@@ -36,6 +38,7 @@ final class AotTraining {
               "compile", samples.resolve("cases/plan/fsdp8_mlp_train_4l.0.fx.txt").toString()
             },
             new String[] {"run", samples.resolve("cases/tp_mlp_bf16").toString(), "--check"},
+            new String[] {"pack", buffers.toString()},
             new String[] {"ops"});
     var printed = new ByteArrayOutputStream();
     try (var out = new PrintStream(printed, false, StandardCharsets.UTF_8)) {
@@ -50,6 +53,7 @@ final class AotTraining {
       }
     } finally {
       Files.deleteIfExists(Path.of(plan));
+      Files.deleteIfExists(buffers);
       Files.deleteIfExists(folder);
     }
   }

@@ -62,9 +62,11 @@ public final class Main {
         ImmutableMap.<Class<?>, Function<Console, ?>>builder()
             .put(CompileCommand.class, CompileCommand::new)
             .put(RunCommand.class, RunCommand::new)
+            .put(ImportCommand.class, ImportCommand::new)
             .put(DumpCommand.class, DumpCommand::new)
             .put(ExplainCommand.class, ExplainCommand::new)
             .put(VerifyCommand.class, VerifyCommand::new)
+            .put(PackCommand.class, PackCommand::new)
             .put(OpsCommand.class, OpsCommand::new)
             .put(VersionCommand.class, VersionCommand::new)
             .buildOrThrow();

@@ -113,17 +113,24 @@ final class CopyOps {
         .flatMap(specs -> specs);
   }
 
+  private static OpResult reversed(OpCall call, String operand) {
+    var tensor = call.tensor(operand);
+    Shapes.mask(call.integers("dims"), tensor.rank(), "dims");
+    return OpResult.fresh(Layouts.preserved(tensor));
+  }
+
   private static Stream<OpSpec> arrangements() {
     return Stream.of(
             Table.single(
                 """
                 aten::flip(Tensor self, int[] dims) -> Tensor
                 """,
-                call -> {
-                  var self = call.tensor("self");
-                  Shapes.mask(call.integers("dims"), self.rank(), "dims");
-                  return OpResult.fresh(Layouts.preserved(self));
-                }),
+                call -> reversed(call, "self")),
+            Table.single(
+                """
+                prims::rev(Tensor a, int[] dims) -> Tensor
+                """,
+                call -> reversed(call, "a")),
             Table.single(
                 """
                 aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor

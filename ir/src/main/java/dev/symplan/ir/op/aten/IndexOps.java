@@ -307,7 +307,7 @@ final class IndexOps {
     var indices = new ArrayList<Optional<TensorType>>();
     for (Arg item : items) {
       if (item instanceof Arg.Ref(Value value) && value.type() instanceof TensorType type) {
-        if (type.dtype() == DType.BOOL || type.dtype() == DType.U8) {
+        if (isMask(type)) {
           throw new OpTypeException(
               "'%s' is a mask, and the shape would depend on its data".formatted(value.name()),
               "use aten::where.self, which keeps the shape");
@@ -356,9 +356,53 @@ final class IndexOps {
         : Shapes.join(found, Shapes.join(front, after.build()));
   }
 
+  private static boolean isMask(TensorType type) {
+    return type.dtype() == DType.BOOL || type.dtype() == DType.U8;
+  }
+
+  private static List<TensorType> masks(OpCall call) {
+    return call.arg("indices") instanceof Arg.Seq(ImmutableList<Arg> items)
+        ? items.stream()
+            .flatMap(item -> item instanceof Arg.Ref(Value value) ? Stream.of(value) : Stream.of())
+            .filter(Value::isTensor)
+            .map(Value::tensor)
+            .filter(IndexOps::isMask)
+            .toList()
+        : List.of();
+  }
+
+  /** A mask stands for as many dimensions of self as it has. */
+  private static void checkMasks(OpCall call) {
+    var self = call.tensor("self");
+    int dim = 0;
+    for (Arg item : ((Arg.Seq) call.arg("indices")).items()) {
+      var mask =
+          item instanceof Arg.Ref(Value value) && value.isTensor() && isMask(value.tensor())
+              ? value.tensor().sizes()
+              : ImmutableLongArray.of();
+      for (int i = 0; i < mask.length(); i++) {
+        if (dim + i >= self.rank() || self.size(dim + i) != mask.get(i)) {
+          throw new OpTypeException(
+              "a mask of the shape %s does not fit self %s from dimension %d on"
+                  .formatted(mask, self, dim));
+        }
+      }
+      dim += Math.max(1, mask.length());
+    }
+    if (dim > self.rank()) {
+      throw new OpTypeException(
+          "the indices are for %d dimensions, but self has %d".formatted(dim, self.rank()));
+    }
+  }
+
   private static void checkPut(OpCall call) {
     checkSameType("values", call.tensor("values"), call.tensor("self"));
-    Shapes.checkBroadcastsTo("values", call.tensor("values").sizes(), indexedSizes(call));
+    // How many values a mask takes depends on its data; what it is put into does not.
+    if (masks(call).isEmpty()) {
+      Shapes.checkBroadcastsTo("values", call.tensor("values").sizes(), indexedSizes(call));
+    } else {
+      checkMasks(call);
+    }
   }
 
   private static OpResult selected(OpCall call) {

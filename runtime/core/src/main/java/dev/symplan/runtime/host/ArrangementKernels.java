@@ -17,14 +17,8 @@ final class ArrangementKernels {
         .put("aten::tile", ArrangementKernels::repeat)
         .put("aten::repeat_interleave.self_int", ArrangementKernels::interleave)
         .put("aten::repeat_interleave.self_Tensor", ArrangementKernels::interleaveByTensor)
-        .put(
-            "aten::flip",
-            call ->
-                flip(
-                    call.tensor("self"),
-                    call.result(),
-                    named(call.integers("dims"), call.tensor("self").type().rank()),
-                    0))
+        .put("aten::flip", call -> flip(call, call.tensor("self")))
+        .put("prims::rev", call -> flip(call, call.tensor("a")))
         .put("aten::roll", ArrangementKernels::roll)
         .put("aten::constant_pad_nd", ArrangementKernels::pad)
         .put("aten::pad", ArrangementKernels::pad)
@@ -32,6 +26,10 @@ final class ArrangementKernels {
         .put("aten::triu", call -> triangle(call, false))
         .put("aten::diag_embed", ArrangementKernels::embedDiagonal)
         .buildOrThrow();
+  }
+
+  private static void flip(HostCall call, HostTensor operand) {
+    flip(operand, call.result(), named(call.integers("dims"), operand.type().rank()), 0);
   }
 
   /** Each dimension of the result is a pair: the repetition, and the place in the operand. */

@@ -1,0 +1,57 @@
+package dev.symplan.planner.io;
+
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.diag.Span;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.AtomicMoveNotSupportedException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+
+/** UTF-8 text files that are written whole or not at all. */
+public final class WholeFile {
+  private WholeFile() {}
+
+  /**
+   * Writes a file, in place of one that is there.
+   *
+   * @param what what the text is, for the message: {@code "the plan"}
+   * @throws CompileException when it cannot be written
+   */
+  public static void write(Path file, String text, String what) {
+    try {
+      if (Files.exists(file) && !Files.isRegularFile(file)) {
+        // A device or pipe, such as /dev/stdout, is written to, not replaced.
+        Files.writeString(file, text, StandardCharsets.UTF_8);
+        return;
+      }
+      var folder = file.toAbsolutePath().getParent();
+      var partial = Files.createTempFile(folder, ".symplan", ".tmp");
+      try {
+        Files.writeString(partial, text, StandardCharsets.UTF_8);
+        move(partial, file);
+      } finally {
+        Files.deleteIfExists(partial);
+      }
+    } catch (IOException e) {
+      throw new CompileException(
+          Diagnostic.error(
+              DiagnosticCode.UNREADABLE_FILE,
+              Span.ofFile(new SourceFile(file.toString(), "")),
+              what + " cannot be written here",
+              "choose a folder that exists and that you may write to"));
+    }
+  }
+
+  private static void move(Path from, Path to) throws IOException {
+    try {
+      Files.move(from, to, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
+    } catch (AtomicMoveNotSupportedException _) {
+      Files.move(from, to, StandardCopyOption.REPLACE_EXISTING);
+    }
+  }
+}

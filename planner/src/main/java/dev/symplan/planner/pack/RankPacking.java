@@ -1,0 +1,91 @@
+package dev.symplan.planner.pack;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableLongArray;
+import java.util.List;
+
+/**
+ * Offsets for a program of several ranks: in a symmetric arena, whose buffers have the same offsets
+ * on every rank, and in a local arena of each rank's own.
+ *
+ * <p>Local buffers may lie in the symmetric arena, too. It is packed first, as low as it can be,
+ * and local buffers fill its holes. Where that takes more in total than is live at one step, as a
+ * buffer cannot lie across both arenas, the rank that needs most is packed as a whole into the
+ * symmetric arena instead; what takes less in total is kept.
+ *
+ * @param symmetricOffsets for each symmetric buffer
+ * @param symmetricBytes the size of the symmetric arena
+ * @param symmetricBound the most bytes of symmetric buffers that are live at one step
+ * @param locals for each rank, where its local buffers lie: {@link Packing#inFirstArena} says which
+ *     are in the symmetric arena
+ */
+public record RankPacking(
+    ImmutableLongArray symmetricOffsets,
+    long symmetricBytes,
+    long symmetricBound,
+    ImmutableList<Packing> locals) {
+
+  /**
+   * Packs the buffers of all ranks.
+   *
+   * @param symmetric each rank's symmetric buffers: as many on all ranks, of the same sizes in the
+   *     same order, live at other steps perhaps
+   * @param local each rank's local buffers, with the same steps
+   */
+  public static RankPacking of(List<PackingProblem> symmetric, List<PackingProblem> local) {
+    if (symmetric.isEmpty() || symmetric.size() != local.size()) {
+      throw new IllegalArgumentException(
+          "%d and %d ranks".formatted(symmetric.size(), local.size()));
+    }
+    var common = PackingProblem.union(symmetric);
+    var apart = apart(common, symmetric, local);
+    int lead = 0;
+    long bound = 0;
+    for (int rank = 0; rank < local.size(); rank++) {
+      long live = symmetric.get(rank).concat(local.get(rank)).lowerBound();
+      if (live > bound) {
+        lead = rank;
+        bound = live;
+      }
+    }
+    if (common.count() == 0 || apart.totalBytes() <= bound) {
+      return apart;
+    }
+    var together = together(common, symmetric, local, lead);
+    return together.totalBytes() < apart.totalBytes() ? together : apart;
+  }
+
+  private static RankPacking apart(
+      PackingProblem common, List<PackingProblem> symmetric, List<PackingProblem> local) {
+    var packed = Packer.pack(common);
+    var locals = ImmutableList.<Packing>builder();
+    for (int rank = 0; rank < local.size(); rank++) {
+      locals.add(around(packed.offsets(), packed.height(), symmetric.get(rank), local.get(rank)));
+    }
+    return new RankPacking(packed.offsets(), packed.height(), common.lowerBound(), locals.build());
+  }
+
+  private static RankPacking together(
+      PackingProblem common, List<PackingProblem> symmetric, List<PackingProblem> local, int lead) {
+    var whole = Packer.pack(common.concat(local.get(lead)));
+    var offsets = whole.offsets().subArray(0, common.count()).trimmed();
+    var locals = ImmutableList.<Packing>builder();
+    for (int rank = 0; rank < local.size(); rank++) {
+      locals.add(
+          rank == lead
+              ? Packing.inFirstArena(whole.offsets().subArray(common.count(), whole.count()))
+              : around(offsets, whole.height(), symmetric.get(rank), local.get(rank)));
+    }
+    return new RankPacking(offsets, whole.height(), common.lowerBound(), locals.build());
+  }
+
+  private static Packing around(
+      ImmutableLongArray offsets, long arena, PackingProblem symmetric, PackingProblem local) {
+    return Packer.packInto(symmetric, offsets, arena, local, PackOptions.DEFAULT);
+  }
+
+  /** {@return the bytes of both arenas, on the rank that needs most} */
+  public long totalBytes() {
+    return symmetricBytes + locals.stream().mapToLong(Packing::height).max().orElse(0);
+  }
+}
