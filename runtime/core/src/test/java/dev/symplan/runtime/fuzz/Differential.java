@@ -199,6 +199,9 @@ final class Differential {
       }
       for (int run = 0; run < RUNS; run++) {
         if (run > 0) {
+          if (c.seed() % 3 == 1) {
+            bind(session);
+          }
           fill(c, session);
         }
         session.run();

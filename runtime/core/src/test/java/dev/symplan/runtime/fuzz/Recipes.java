@@ -319,7 +319,7 @@ final class Recipes {
 
   /** Rows one behind the other, whose memory holds nothing else. */
   private static Value rows(Call c) {
-    var there = c.sketch.uniform(TensorType::isContiguous);
+    var there = c.sketch.uniform(TensorType::isContiguous).filter(v -> !c.sketch.isAmongGaps(v));
     return c.set(
         "self",
         there.orElseGet(

@@ -61,6 +61,7 @@ final class Sketch {
   private final Map<Integer, List<Value>> twins = new HashMap<>();
   private final Map<Integer, Integer> storages = new HashMap<>();
   private final Set<Integer> fixed = new HashSet<>();
+  private final Set<Integer> gaps = new HashSet<>();
   private final Set<Integer> read = new HashSet<>();
   private final Map<String, Fill> fills = new LinkedHashMap<>();
   private int nextId;
@@ -276,6 +277,11 @@ final class Sketch {
     return List.copyOf(twins.get(value.id()));
   }
 
+  /** Whether there is memory around it that no op wrote. */
+  boolean isAmongGaps(Value value) {
+    return gaps.contains(storages.get(value.id()));
+  }
+
   /** Whether an op may write to it: no index lives there, and no element is there twice. */
   boolean isWritable(Value value) {
     return !fixed.contains(storages.get(value.id())) && hasNoOverlap(value.tensor());
@@ -374,6 +380,9 @@ final class Sketch {
       if (value.isTensor()) {
         var view = inferred.getFirst().get(i).view();
         storages.put(value.id(), view.map(of -> storages.get(of.of().id())).orElse(value.id()));
+        if (view.isEmpty() && !value.tensor().isDense()) {
+          gaps.add(value.id());
+        }
         if (keep && !fixed.contains(storages.get(value.id()))) {
           pool.add(value);
         }
