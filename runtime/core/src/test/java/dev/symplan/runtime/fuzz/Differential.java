@@ -12,7 +12,6 @@ import dev.symplan.planner.Plan;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict;
 import dev.symplan.planner.io.PlanFile;
-import dev.symplan.planner.verify.PlanVerifier;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Reference;
 import dev.symplan.runtime.Session;
@@ -77,14 +76,28 @@ final class Differential {
       return found(Optional.empty(), "compiler", e);
     }
     try {
-      var texts = checkTexts(c, plan);
-      if (texts.isPresent()) {
-        return new Outcome(Optional.of(plan), Optional.empty(), texts);
+      var text = GraphPrinter.print(c.program());
+      var parsed = GraphParser.parse(new SourceFile("fuzz.graph", text));
+      if (!GraphPrinter.print(parsed).equals(text)) {
+        return found(plan, new Finding("printed twice", text));
       }
+      if (!c.plan(parsed).digest().equals(plan.digest())) {
+        return found(plan, new Finding("digest of the parsed program", text));
+      }
+      var json = PlanFile.toJson(plan);
+      // Reading verifies, as compiling does.
+      var read = PlanFile.read(new SourceFile("fuzz.plan", json));
+      if (!PlanFile.toJson(read).equals(json)) {
+        return found(plan, new Finding("plan file", json));
+      }
+      return run(c, c.seed() % 2 == 0 ? plan : read);
     } catch (RuntimeException e) {
       return found(Optional.of(plan), "text", e);
     }
-    return run(c, plan);
+  }
+
+  private static Outcome found(Plan plan, Finding finding) {
+    return new Outcome(Optional.of(plan), Optional.empty(), Optional.of(finding));
   }
 
   /** What the compiler may say of a program that its rules accept. */
@@ -123,27 +136,6 @@ final class Differential {
                 trace.toString().lines().limit(25).reduce("", (a, b) -> a + b + "\n"))));
   }
 
-  private static Optional<Finding> checkTexts(FuzzCase c, Plan plan) {
-    var text = GraphPrinter.print(c.program());
-    var parsed = GraphParser.parse(new SourceFile("fuzz.graph", text));
-    var again = GraphPrinter.print(parsed);
-    if (!again.equals(text)) {
-      return Optional.of(new Finding("printed twice", again));
-    }
-    if (!c.plan(parsed).digest().equals(plan.digest())) {
-      return Optional.of(new Finding("digest of the parsed program", again));
-    }
-    var json = PlanFile.toJson(plan);
-    var read = PlanFile.read(new SourceFile("fuzz.plan", json));
-    if (!PlanFile.toJson(read).equals(json)) {
-      return Optional.of(new Finding("plan file", json));
-    }
-    var violations = PlanVerifier.verify(read);
-    return violations.isEmpty()
-        ? Optional.empty()
-        : Optional.of(new Finding("verifier", violations.toString()));
-  }
-
   /** Has the caller's own memory used wherever the plan leaves that to the caller. */
   private static void bind(Session session) {
     for (int rank = 0; rank < session.ranks(); rank++) {
@@ -169,12 +161,7 @@ final class Differential {
   private static Outcome run(FuzzCase c, Plan plan) {
     Session session;
     try {
-      session =
-          Session.open(
-              c.seed() % 2 == 0
-                  ? plan
-                  : PlanFile.read(new SourceFile("fuzz.plan", PlanFile.toJson(plan))),
-              Backend.HOST);
+      session = Session.open(plan, Backend.HOST);
       if (c.seed() % 3 == 0) {
         bind(session);
       }
