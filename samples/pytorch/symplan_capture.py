@@ -11,6 +11,8 @@ graph runs for the first time. Then:
     symplan run cases/mine_0_forward --check
 """
 
+import copy
+import json
 from pathlib import Path
 
 import torch
@@ -50,9 +52,10 @@ def backend(prefix, decompositions=None):
 def _capture(module, folder):
     rank = dist.get_rank()
     folder.mkdir(parents=True, exist_ok=True)
-    text = module.print_readable(print_output=False, include_stride=True, include_device=True)
+    lifted, constants = _without_constants(module)
+    text = lifted.print_readable(print_output=False, include_stride=True, include_device=True)
     (folder / f"graph.rank{rank}.fx.txt").write_text(text)
-    (folder / f"groups.rank{rank}.json").write_text(_groups(module))
+    (folder / f"groups.rank{rank}.json").write_text(json.dumps(_groups(module), indent=2))
     captured = False
 
     def run(*args):
@@ -60,14 +63,34 @@ def _capture(module, folder):
         if captured:
             return module(*args)
         captured = True
+        dims = _dims(module, args)
+        if dims:
+            (folder / "dims.json").write_text(json.dumps(dims, indent=2))
         # Before the graph runs, as it may write to its inputs.
-        inputs = _named("in", args)
+        save_file(_named("in", [*args, *constants]), folder / f"rank{rank}.inputs.safetensors")
         results = module(*args)
-        save_file(inputs, folder / f"rank{rank}.inputs.safetensors")
         save_file(_named("out", results), folder / f"rank{rank}.outputs.safetensors")
         return results
 
     return run
+
+
+def _without_constants(module):
+    """The module with its constant tensors as inputs behind the others, since a graph's text has none, and those tensors."""
+    lifted = torch.fx.GraphModule(module, copy.deepcopy(module.graph))
+    graph = lifted.graph
+    last = next(node for node in graph.nodes if node.op != "placeholder").prev
+    constants = []
+    for node in list(graph.nodes):
+        if node.op == "get_attr" and isinstance(getattr(module, node.target, None), torch.Tensor):
+            with graph.inserting_after(last):
+                last = graph.placeholder(f"constant_{len(constants)}")
+            last.meta = dict(node.meta)
+            node.replace_all_uses_with(last)
+            graph.erase_node(node)
+            constants.append(getattr(module, node.target))
+    lifted.recompile()
+    return lifted, constants
 
 
 def _named(prefix, values):
@@ -79,17 +102,26 @@ def _named(prefix, values):
     }
 
 
+def _dims(module, args):
+    """The values that symbolic sizes have in this run."""
+    inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
+    return {
+        str(node.meta["val"]): arg
+        for node, arg in zip(inputs, args)
+        if isinstance(node.meta.get("val"), torch.SymInt) and str(node.meta["val"]).isidentifier()
+    }
+
+
 def _groups(module):
-    """The ranks of every process group that the graph names, as JSON."""
-    names = sorted(
-        {
-            argument
-            for node in module.graph.nodes
-            if node.op == "call_function" and "c10d" in str(node.target)
-            for argument in node.args
-            if isinstance(argument, str)
-        }
-        & set(dist.distributed_c10d._world.pg_names.values())
-    )
-    ranks = {name: dist.get_process_group_ranks(dist.distributed_c10d._resolve_process_group(name)) for name in names}
-    return "{\n" + ",\n".join(f'  "{name}": {ranks[name]}' for name in names) + "\n}\n"
+    """The ranks of every process group that the graph names."""
+    known = set(dist.distributed_c10d._world.pg_names.values())
+    strings = {
+        argument
+        for node in module.graph.nodes
+        for argument in (*node.args, *node.kwargs.values())
+        if "c10d" in str(node.target) and isinstance(argument, str)
+    }
+    return {
+        name: dist.get_process_group_ranks(dist.distributed_c10d._resolve_process_group(name))
+        for name in sorted(strings & known)
+    }

@@ -17,9 +17,10 @@ import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Checks that the per-rank versions of a graph can run together: the same inputs and outputs, and
- * the same collectives in the same order on tensors of the same types, in groups of the same size.
- * Local code may differ, and so may the names of groups.
+ * Checks that the per-rank versions of a graph can run together: inputs and outputs of the same
+ * kinds, and the same collectives in the same order on tensors of the same types, in groups of the
+ * same size. Local code may differ, and so may the names of groups and the sizes of inputs and
+ * outputs.
  *
  * <p>What ranks send each other in an {@code all_to_all} may differ from rank to rank, but what one
  * sends the other must take. That can be wrong even where all ranks run one graph.
@@ -64,10 +65,10 @@ public final class RankAgreement {
   }
 
   private boolean agree(Graph first, Graph other, List<Op> expected, List<Op> found) {
-    if (!types(first.inputs()).equals(types(other.inputs()))) {
+    if (!kinds(first.inputs()).equals(kinds(other.inputs()))) {
       return report(other.span(), first.span(), "the ranks' inputs differ");
     }
-    if (!describe(first.outputs()).equals(describe(other.outputs()))) {
+    if (!outputKinds(first).equals(outputKinds(other))) {
       return report(other.span(), first.span(), "the ranks' outputs differ");
     }
     for (int i = 0; i < Math.min(expected.size(), found.size()); i++) {
@@ -206,8 +207,23 @@ public final class RankAgreement {
     return peer < splits.size() && splits.get(peer) instanceof Arg.Int(long rows) ? rows : -1;
   }
 
-  private static List<Type> types(List<Value> values) {
-    return values.stream().map(Value::type).toList();
+  private static List<String> kinds(List<Value> values) {
+    return values.stream().map(value -> kind(value.type())).toList();
+  }
+
+  private static List<String> outputKinds(Graph graph) {
+    return graph.outputs().stream()
+        .map(
+            output ->
+                output instanceof Arg.Ref(Value value) ? kind(value.type()) : describe(output))
+        .toList();
+  }
+
+  /** What remains of a type when its sizes may be others on each rank. */
+  private static String kind(Type type) {
+    return type instanceof TensorType tensor
+        ? "%s of rank %d @%s".formatted(tensor.dtype(), tensor.rank(), tensor.space())
+        : type.toString();
   }
 
   private static List<Op> collectives(Graph graph) {

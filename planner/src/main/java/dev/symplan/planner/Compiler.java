@@ -2,6 +2,7 @@ package dev.symplan.planner;
 
 import dev.symplan.ir.Program;
 import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.pt2.ExportArchive;
 import dev.symplan.ir.text.SourceReader;
 import dev.symplan.planner.io.PlanFile;
 import dev.symplan.planner.io.ProgramReader;
@@ -43,7 +44,7 @@ public final class Compiler {
   }
 
   /**
-   * {@return the verified plan of a graph file, FX text or case directory}
+   * {@return the verified plan of a graph file, FX text, archive or case directory}
    *
    * @throws dev.symplan.ir.diag.CompileException when the input or the options are wrong
    */
@@ -67,7 +68,7 @@ public final class Compiler {
    * @throws dev.symplan.ir.diag.CompileException when the input or the options are wrong
    */
   public Plan load(Path input) {
-    if (Files.isDirectory(input)) {
+    if (Files.isDirectory(input) || ExportArchive.isArchive(input)) {
       return compile(input);
     }
     var file = SourceReader.read(input);

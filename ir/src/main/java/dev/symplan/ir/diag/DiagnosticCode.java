@@ -52,6 +52,8 @@ public enum DiagnosticCode {
   UNSUPPORTED,
   /** A plan file that is malformed or breaks a rule. */
   BAD_PLAN,
+  /** An archive that is damaged, or holds what is not safe to read. */
+  BAD_ARCHIVE,
   /** A tensor file that is malformed or does not fit the graph. */
   BAD_TENSORS,
   /** An option that does not fit the input. */

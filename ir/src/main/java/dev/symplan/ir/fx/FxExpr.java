@@ -5,7 +5,7 @@ import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.diag.Span;
 
 /** An expression of an FX graph's Python text. */
-sealed interface FxExpr {
+public sealed interface FxExpr {
 
   /** A value's name, or a constant's path, as {@code torch.float32}. */
   record Name(String text) implements FxExpr {}

@@ -58,7 +58,7 @@ final class FxGraphReader {
   }
 
   Graph read(ImmutableIntArray ranks) {
-    builder.ranks(ranks);
+    builder.ranks(ranks).notes(function.notes(), function.endNotes());
     if (annotationsMissing()) {
       error(
           DiagnosticCode.MISSING_ANNOTATION,

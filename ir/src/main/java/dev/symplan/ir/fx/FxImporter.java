@@ -1,6 +1,7 @@
 package dev.symplan.ir.fx;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSortedMap;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Graph;
@@ -49,7 +50,7 @@ public final class FxImporter {
     var importer = new FxImporter(options);
     var listings = FxText.listings(file);
     if (listings.size() == 1) {
-      return importer.program(
+      return importer.programOf(
           List.of(new OneText(listings.getFirst().file(), ImmutableIntArray.of())), warnings);
     }
     var ranks = new LinkedHashMap<Integer, SourceFile>();
@@ -58,7 +59,7 @@ public final class FxImporter {
     for (int rank = 0; rank < world; rank++) {
       ranks.putIfAbsent(rank, listings.getFirst().file());
     }
-    return importer.program(importer.distinct(ranks), warnings);
+    return importer.programOf(importer.distinct(ranks), warnings);
   }
 
   /**
@@ -90,7 +91,23 @@ public final class FxImporter {
               .orElse(found.getFirst())
               .file());
     }
-    return importer.program(importer.distinct(texts), warnings);
+    return importer.programOf(importer.distinct(texts), warnings);
+  }
+
+  /**
+   * {@return the program of graphs that another reader found, by their names; all ranks run them}
+   *
+   * @throws CompileException as {@link #read(SourceFile, ImportOptions, Consumer)}
+   */
+  public static Program build(
+      ImmutableMap<String, FxFunction> functions,
+      ImportOptions options,
+      Consumer<? super Diagnostic> warnings) {
+    var importer = new FxImporter(options);
+    var graphs = new ArrayList<Graph>();
+    functions.forEach(
+        (name, function) -> graphs.add(importer.graph(function, name, ImmutableIntArray.of())));
+    return importer.program(graphs, warnings);
   }
 
   /** A text and the ranks that run it; none for all. */
@@ -133,7 +150,7 @@ public final class FxImporter {
     return distinct;
   }
 
-  private Program program(List<OneText> texts, Consumer<? super Diagnostic> warnings) {
+  private Program programOf(List<OneText> texts, Consumer<? super Diagnostic> warnings) {
     var functions = new ArrayList<List<FxFunction>>();
     for (var text : texts) {
       functions.add(FxReader.read(text.file(), sink));
@@ -145,10 +162,17 @@ public final class FxImporter {
     for (int i = 0; i < count; i++) {
       var name = count == 1 ? options.name() : options.name() + "_" + i;
       for (int text = 0; text < texts.size(); text++) {
-        var reader = new FxGraphReader(functions.get(text).get(i), name, targets, symbols, sink);
-        graphs.add(reader.read(texts.get(text).ranks()));
+        graphs.add(graph(functions.get(text).get(i), name, texts.get(text).ranks()));
       }
     }
+    return program(graphs, warnings);
+  }
+
+  private Graph graph(FxFunction function, String name, ImmutableIntArray ranks) {
+    return new FxGraphReader(function, name, targets, symbols, sink).read(ranks);
+  }
+
+  private Program program(List<Graph> graphs, Consumer<? super Diagnostic> warnings) {
     sink.throwIfErrors();
     targets.warn(sink);
     var groups = UsedGroups.of(graphs, options, sink);

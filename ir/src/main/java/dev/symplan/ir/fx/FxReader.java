@@ -93,7 +93,13 @@ final class FxReader {
           if (head != null && returned.isPresent()) {
             functions.add(
                 new FxFunction(
-                    params(head), body.build(), results(returned.get()), span, statements.span()));
+                    params(head),
+                    body.build(),
+                    results(returned.get()),
+                    span,
+                    statements.span(),
+                    Notes.NONE,
+                    Notes.NONE));
           }
           head = null;
         }

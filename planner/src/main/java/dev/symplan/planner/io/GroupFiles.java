@@ -1,17 +1,11 @@
 package dev.symplan.planner.io;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.json.JsonMapper;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.diag.CompileException;
-import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
-import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.diag.Span;
-import dev.symplan.ir.text.SourceReader;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
@@ -43,7 +37,8 @@ final class GroupFiles {
     Map<String, Set<ImmutableIntArray>> parts = new LinkedHashMap<>();
     Map<String, Path> files = new LinkedHashMap<>();
     for (var file : files(folder)) {
-      for (var entry : parse(file).properties()) {
+      for (var entry :
+          CaseJson.object(file, "{\"NAME\": [0, 1]}, with the ranks of each group").properties()) {
         parts
             .computeIfAbsent(entry.getKey(), _ -> new LinkedHashSet<>())
             .addAll(rankLists(file, entry.getKey(), entry.getValue()));
@@ -56,7 +51,7 @@ final class GroupFiles {
           try {
             groups.add(new ProcessGroup(name, ImmutableList.copyOf(lists)));
           } catch (IllegalArgumentException e) {
-            throw wrong(
+            throw CaseJson.wrong(
                 files.getOrDefault(name, folder),
                 DiagnosticCode.BAD_GROUP,
                 String.valueOf(e.getMessage()),
@@ -75,22 +70,6 @@ final class GroupFiles {
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
-  }
-
-  private static JsonNode parse(Path file) {
-    try {
-      var root = JsonMapper.builder().build().readTree(SourceReader.read(file).text());
-      if (root.isObject()) {
-        return root;
-      }
-    } catch (JsonProcessingException e) {
-      throw wrong(file, DiagnosticCode.SYNTAX, "this is not JSON: " + e.getOriginalMessage(), "");
-    }
-    throw wrong(
-        file,
-        DiagnosticCode.BAD_GROUP,
-        "this is no object of groups",
-        "write {\"NAME\": [0, 1]}, with the ranks of each group");
   }
 
   private static List<ImmutableIntArray> rankLists(Path file, String name, JsonNode value) {
@@ -113,16 +92,10 @@ final class GroupFiles {
   }
 
   private static CompileException noRanks(Path file, String name) {
-    return wrong(
+    return CaseJson.wrong(
         file,
         DiagnosticCode.BAD_GROUP,
         "group '%s' is no list of ranks".formatted(name),
         "write {\"%s\": [0, 1]}".formatted(name));
-  }
-
-  private static CompileException wrong(
-      Path file, DiagnosticCode code, String message, String hint) {
-    return new CompileException(
-        Diagnostic.error(code, Span.ofFile(new SourceFile(file.toString(), "")), message, hint));
   }
 }

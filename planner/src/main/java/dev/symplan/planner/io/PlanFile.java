@@ -56,7 +56,7 @@ public final class PlanFile {
    * @throws CompileException when the file cannot be written
    */
   public static void write(Plan plan, Path file) {
-    TextFile.write(file, toJson(plan), "the plan");
+    WholeFile.write(file, toJson(plan), "the plan");
   }
 
   /**

@@ -1,6 +1,7 @@
 package dev.symplan.planner.io;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSortedMap;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.Program;
@@ -8,10 +9,10 @@ import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.fx.FxImporter;
 import dev.symplan.ir.fx.ImportOptions;
 import dev.symplan.ir.op.OpRegistry;
+import dev.symplan.ir.pt2.ExportArchive;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.ir.text.SourceReader;
 import dev.symplan.planner.CompileOptions;
@@ -19,15 +20,20 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.LinkedHashMap;
 import java.util.function.Consumer;
 import java.util.regex.Pattern;
 
 /**
- * Reads every form of input into a program: {@code .graph} files, FX text, and case directories
- * ({@code graph.fx.txt} or {@code graph.graph}, {@code graph.rankN.fx.txt}, and {@code groups.json}
- * or {@code groups.rankN.json}).
+ * Reads every form of input into a program: {@code .graph} files, FX text, {@code torch.export}
+ * archives, and case directories ({@code graph.fx.txt}, {@code graph.graph} or {@code graph.pt2};
+ * {@code graph.rankN.fx.txt}, {@code groups.json} or {@code groups.rankN.json}, {@code dims.json}).
  */
 public final class ProgramReader {
+
+  /** The archive of a case directory. */
+  public static final String ARCHIVE = "graph.pt2";
+
   private static final Pattern RANK_GRAPH = Pattern.compile("graph\\.rank([0-9]{1,6})\\.fx\\.txt");
   private static final Pattern RANK_TENSORS =
       Pattern.compile("rank([0-9]{1,6})\\.(?:inputs|outputs)\\.safetensors");
@@ -50,9 +56,19 @@ public final class ProgramReader {
   public static Program read(
       Path input, CompileOptions options, Consumer<? super Diagnostic> warnings) {
     var reader = new ProgramReader(options, warnings);
-    return Files.isDirectory(input)
-        ? reader.directory(input)
+    if (Files.isDirectory(input)) {
+      return reader.directory(input);
+    }
+    return ExportArchive.isArchive(input)
+        ? reader.archive(
+            input,
+            reader.importOptions(
+                stem(input.toString()), ImmutableList.of(), options.ranks(), options.dims()))
         : reader.program(SourceReader.read(input));
+  }
+
+  private Program archive(Path file, ImportOptions imported) {
+    return ExportArchive.open(file).program(imported, warnings);
   }
 
   /** {@return the program in a text that was read already} */
@@ -66,12 +82,14 @@ public final class ProgramReader {
     return graph
         ? GraphParser.parse(file)
         : FxImporter.read(
-            file, importOptions(stem(file.name()), ImmutableList.of(), options.ranks()), warnings);
+            file,
+            importOptions(stem(file.name()), ImmutableList.of(), options.ranks(), options.dims()),
+            warnings);
   }
 
-  private ImportOptions importOptions(String name, ImmutableList<ProcessGroup> groups, int ranks) {
-    return new ImportOptions(
-        name, groups, ranks, options.dims(), options.dimMax(), OpRegistry.global());
+  private ImportOptions importOptions(
+      String name, ImmutableList<ProcessGroup> groups, int ranks, ImmutableMap<String, Long> dims) {
+    return new ImportOptions(name, groups, ranks, dims, options.dimMax(), OpRegistry.global());
   }
 
   /** The file's name up to its first dot, as a name of the graph language. */
@@ -87,15 +105,16 @@ public final class ProgramReader {
     if (Files.exists(folder.resolve("graph.graph"))) {
       return GraphParser.parse(SourceReader.read(folder.resolve("graph.graph")));
     }
+    var name = stem(String.valueOf(folder.toAbsolutePath().normalize().getFileName()));
     var common = folder.resolve("graph.fx.txt");
     var own = ImmutableSortedMap.<Integer, SourceFile>naturalOrder();
     int ranks = options.ranks();
     int found = 0;
     try (var files = Files.list(folder)) {
       for (var file : files.sorted().toList()) {
-        var name = String.valueOf(file.getFileName());
-        var graph = RANK_GRAPH.matcher(name);
-        var tensors = RANK_TENSORS.matcher(name);
+        var fileName = String.valueOf(file.getFileName());
+        var graph = RANK_GRAPH.matcher(fileName);
+        var tensors = RANK_TENSORS.matcher(fileName);
         if (graph.matches()) {
           own.put(Integer.parseInt(graph.group(1)), SourceReader.read(file));
           found = Math.max(found, Integer.parseInt(graph.group(1)) + 1);
@@ -106,31 +125,48 @@ public final class ProgramReader {
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
+    int world = ranks > 0 ? ranks : found;
+    var importOptions = importOptions(name, GroupFiles.read(folder), world, dims(folder));
+    if (Files.exists(folder.resolve(ARCHIVE))) {
+      return archive(folder.resolve(ARCHIVE), importOptions);
+    }
     var ownTexts = own.buildOrThrow();
     if (!Files.exists(common) && ownTexts.isEmpty()) {
-      throw wrong(
+      throw CaseJson.wrong(
           folder,
           DiagnosticCode.UNREADABLE_FILE,
-          "the directory is no case: it has neither graph.fx.txt nor graph.graph",
+          "the directory is no case: it has none of graph.fx.txt, graph.graph and graph.pt2",
           "a case has graph.fx.txt, groups.json where groups are smaller than the world, and"
               + " rankN.inputs.safetensors");
     }
     var first =
         Files.exists(common) ? SourceReader.read(common) : ownTexts.values().iterator().next();
-    int world = ranks > 0 ? ranks : found;
-    var importOptions =
-        importOptions(
-            stem(String.valueOf(folder.toAbsolutePath().normalize().getFileName())),
-            GroupFiles.read(folder),
-            world);
     return world == 0 || ownTexts.isEmpty()
         ? FxImporter.read(first, importOptions, warnings)
         : FxImporter.read(first, ownTexts, world, importOptions, warnings);
   }
 
-  private static CompileException wrong(
-      Path file, DiagnosticCode code, String message, String hint) {
-    return new CompileException(
-        Diagnostic.error(code, Span.ofFile(new SourceFile(file.toString(), "")), message, hint));
+  /**
+   * The sizes that a case was captured with, for the symbolic sizes that no option speaks of:
+   * {@code dims.json}.
+   */
+  private ImmutableMap<String, Long> dims(Path folder) {
+    var file = folder.resolve("dims.json");
+    var dims = new LinkedHashMap<String, Long>();
+    if (Files.exists(file)) {
+      for (var entry : CaseJson.object(file, "{\"s77\": 128}").properties()) {
+        if (!entry.getValue().isIntegralNumber() || !entry.getValue().canConvertToLong()) {
+          throw CaseJson.wrong(
+              file,
+              DiagnosticCode.DYNAMIC_SIZE,
+              "the size '%s' is no integer".formatted(entry.getKey()),
+              "write {\"%s\": 128}".formatted(entry.getKey()));
+        }
+        dims.put(entry.getKey(), entry.getValue().longValue());
+      }
+    }
+    options.dimMax().keySet().forEach(dims::remove);
+    dims.putAll(options.dims());
+    return ImmutableMap.copyOf(dims);
   }
 }

@@ -43,15 +43,12 @@ final class Allocate {
     int last = -1;
     long offset;
     boolean inSymmetricArena;
+    boolean listed;
 
     Draft(Value name, Arena arena, int position) {
       this.name = name;
       this.arena = arena;
       this.position = position;
-    }
-
-    boolean packed(Arena wanted) {
-      return arena == wanted && bytes > 0;
     }
   }
 
@@ -66,8 +63,7 @@ final class Allocate {
       ranks.add(draft(graphs.get(g), lives.get(g)));
     }
     var axes = CommonAxis.of(schedules.stream().map(Schedule::steps).toList());
-    var symmetric = ranks.stream().map(Allocate::symmetricDrafts).toList();
-    symmetric.forEach(other -> checkAgree(symmetric.getFirst(), other));
+    var symmetric = agreed(ranks.stream().map(Allocate::symmetricDrafts).toList());
     var local = ranks.stream().map(Allocate::localDrafts).toList();
     var packing = RankPacking.of(problems(symmetric, axes), problems(local, axes));
     var memories = ImmutableList.<Memory>builder();
@@ -130,10 +126,27 @@ final class Allocate {
     return problems;
   }
 
+  /**
+   * All ranks have the same symmetric buffers; where one needs more than another, all reserve as
+   * much as the one that needs most. Those that none needs are left out.
+   */
+  private static List<List<Draft>> agreed(List<List<Draft>> drafts) {
+    var own = drafts.getFirst();
+    drafts.forEach(other -> checkAgree(own, other));
+    for (int i = 0; i < own.size(); i++) {
+      int index = i;
+      long bytes = drafts.stream().mapToLong(rank -> rank.get(index).bytes).max().orElse(0);
+      drafts.forEach(rank -> rank.get(index).bytes = bytes);
+    }
+    return drafts.stream()
+        .map(rank -> rank.stream().filter(draft -> draft.bytes > 0).toList())
+        .toList();
+  }
+
   /** What collectives use agrees already; what the caller asked for may not. */
   private static void checkAgree(List<Draft> own, List<Draft> other) {
     for (int i = 0; i < Math.max(own.size(), other.size()); i++) {
-      if (i >= own.size() || i >= other.size() || own.get(i).bytes != other.get(i).bytes) {
+      if (i >= own.size() || i >= other.size()) {
         var odd = i < other.size() ? other.get(i).name : own.get(i).name;
         throw new CompileException(
             Diagnostic.error(
@@ -169,16 +182,15 @@ final class Allocate {
   private static void addSymmetric(Rank rank, Value value, List<Draft> ordered) {
     if (value.isTensor()) {
       var draft = rank.drafts().get(rank.draftOf()[rank.graph().aliases().id(value)]);
-      // inSymmetricArena doubles as "listed already".
-      if (draft.packed(Arena.SYMMETRIC) && !draft.inSymmetricArena) {
-        draft.inSymmetricArena = true;
+      if (draft.arena == Arena.SYMMETRIC && !draft.listed) {
+        draft.listed = true;
         ordered.add(draft);
       }
     }
   }
 
   private static List<Draft> localDrafts(Rank rank) {
-    return rank.drafts().stream().filter(draft -> draft.packed(Arena.LOCAL)).toList();
+    return rank.drafts().stream().filter(draft -> draft.arena == Arena.LOCAL && draft.bytes > 0).toList();
   }
 
   private static void place(List<Draft> locals, Packing packing) {

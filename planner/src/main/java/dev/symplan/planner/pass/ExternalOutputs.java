@@ -26,7 +26,7 @@ final class ExternalOutputs {
         i ->
             outputs.get(i) instanceof Arg.Ref(Value value)
                 && value.isTensor()
-                && spaces.output(value) == MemorySpace.EXTERNAL);
+                && spaces.output(i) == MemorySpace.EXTERNAL);
   }
 
   static ExternalOutputs of(Aliases aliases, IntPredicate isExternal) {

@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Graph;
 import dev.symplan.ir.Op;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
@@ -86,11 +87,14 @@ final class Normalize {
     var functional = name.name().replaceFirst("(_out|_)$", "");
     var def = functionalOf(op, new OpName("_c10d_functional", functional, ""));
     var written = written(op);
-    var made = rewriter.emit(op, def, matchArgs(op, def.schema()));
+    var args = matchArgs(op, def.schema());
+    var types = functionalTypes(op, def, args);
+    var made = rewriter.emit(op, def, args, types);
     for (int i = 0; i < written.size(); i++) {
       var target = written.get(i);
       var result = made.results().get(i);
-      if (seenByOthers(target, op.results().get(i), collective.index())) {
+      if (seenByOthers(target, op.results().get(i), collective.index())
+          || !types.get(i).strides().equals(target.tensor().strides())) {
         var waited = call(WAIT, result, result.name() + "_done");
         var back = rewriter.now(target);
         rewriter.insert(
@@ -104,6 +108,31 @@ final class Normalize {
         rewriter.replace(target, result);
       }
     }
+  }
+
+  /**
+   * The results' types: as what was written lies, unless the functional form gives another layout.
+   */
+  private static List<TensorType> functionalTypes(Op op, OpDef def, ImmutableList<Arg> args) {
+    var inferred = def.infer(args).orElseThrow();
+    var types = new ArrayList<TensorType>();
+    for (int i = 0; i < op.results().size(); i++) {
+      var old = op.results().get(i).tensor();
+      var fresh = ((TensorType) inferred.get(i).type()).withSpace(old.space());
+      types.add(
+          fresh.storageBytes() == old.storageBytes() && sameStrides(old, fresh) ? old : fresh);
+    }
+    return types;
+  }
+
+  /** Strides of dimensions of one element mean nothing. */
+  private static boolean sameStrides(TensorType a, TensorType b) {
+    for (int dim = 0; dim < a.rank(); dim++) {
+      if (a.size(dim) > 1 && a.stride(dim) != b.stride(dim)) {
+        return false;
+      }
+    }
+    return true;
   }
 
   private Value call(OpDef def, Value operand, String name) {

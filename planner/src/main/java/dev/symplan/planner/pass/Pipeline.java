@@ -28,6 +28,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.ToIntFunction;
+import java.util.stream.IntStream;
 
 /**
  * From graphs to a plan: the passes, in order.
@@ -46,13 +47,11 @@ import java.util.function.ToIntFunction;
 public final class Pipeline {
   private final Target target;
   private final CompileOptions options;
-  private final SpaceChoice spaces;
   private final CostModel costs;
 
   private Pipeline(Target target, CompileOptions options) {
     this.target = target;
     this.options = options;
-    this.spaces = new SpaceChoice(options);
     this.costs = new CostModel(target);
   }
 
@@ -85,13 +84,17 @@ public final class Pipeline {
                 .map(ProcessGroup::size)
                 .orElse(graphOfRank.size());
 
+    checkSpaceNames(distinct);
+    var spaces = distinct.stream().map(graph -> SpaceChoice.of(options, graph)).toList();
     var graphs =
-        distinct.stream()
-            .map(graph -> RankGraph.analyze(Normalize.run(graph), spaces, costs))
+        IntStream.range(0, distinct.size())
+            .mapToObj(g -> RankGraph.analyze(Normalize.run(distinct.get(g)), spaces.get(g), costs))
             .collect(ImmutableList.toImmutableList());
-    checkSpaceNames(graphs.getFirst().graph());
     var selections = Select.run(graphs, target, options, costs, groupSize);
-    var realized = graphs.stream().map(graph -> Realize.run(graph, selections, spaces)).toList();
+    var realized =
+        IntStream.range(0, graphs.size())
+            .mapToObj(g -> Realize.run(graphs.get(g), selections, spaces.get(g)))
+            .toList();
     var variants =
         selections.stream().map(Selection::variant).collect(ImmutableList.toImmutableList());
     var schedules =
@@ -182,20 +185,23 @@ public final class Pipeline {
     return values.stream().map(Value::id).collect(ImmutableList.toImmutableList());
   }
 
-  private void checkSpaceNames(Graph graph) {
+  private void checkSpaceNames(List<Graph> graphs) {
     for (var name : options.spaces().keySet()) {
-      boolean known =
-          graph.inputs().stream().anyMatch(v -> v.name().equals(name))
-              || graph.outputs().stream()
-                  .anyMatch(o -> o instanceof Arg.Ref(var value) && value.name().equals(name));
-      if (!known) {
+      if (graphs.stream().noneMatch(graph -> isInputOrOutput(graph, name))) {
         throw wrong(
             DiagnosticCode.BAD_OPTION,
-            graph.span(),
-            "'%s' is neither an input nor an output of '%s'".formatted(name, graph.name()),
+            graphs.getFirst().span(),
+            "'%s' is neither an input nor an output of '%s'"
+                .formatted(name, graphs.getFirst().name()),
             "");
       }
     }
+  }
+
+  private static boolean isInputOrOutput(Graph graph, String name) {
+    return graph.inputs().stream().anyMatch(v -> v.name().equals(name))
+        || graph.outputs().stream()
+            .anyMatch(o -> o instanceof Arg.Ref(var value) && value.name().equals(name));
   }
 
   private static CompileException wrong(

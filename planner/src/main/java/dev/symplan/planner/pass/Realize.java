@@ -230,7 +230,7 @@ final class Realize {
     for (int i = 0; i < graph.outputs().size(); i++) {
       if (source.graph().outputs().get(i) instanceof Arg.Ref(Value value)
           && value.isTensor()
-          && spaces.output(value) == MemorySpace.SYMMETRIC
+          && spaces.output(i) == MemorySpace.SYMMETRIC
           && graph.outputs().get(i) instanceof Arg.Ref(Value now)
           && !aliases.of(now).isInput()) {
         arenas[aliases.id(now)] = Arena.SYMMETRIC;

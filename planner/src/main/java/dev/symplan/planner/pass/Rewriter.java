@@ -92,6 +92,20 @@ final class Rewriter {
     return made;
   }
 
+  /** As {@link #emit}, with results of other types. */
+  Op emit(Op op, OpDef def, ImmutableList<Arg> newArgs, List<? extends Type> types) {
+    var results = ImmutableList.<Value>builder();
+    for (int i = 0; i < op.results().size(); i++) {
+      var old = op.results().get(i);
+      var value = new Value(nextId++, old.name(), types.get(i), old.span(), old.annotated());
+      mapped[old.id()] = value;
+      results.add(value);
+    }
+    var made = new Op(def, newArgs, results.build(), op.span(), op.notes());
+    ops.add(made);
+    return made;
+  }
+
   /** Puts in an op with one result. */
   Value insert(OpDef def, ImmutableList<Arg> args, String name, Type type, Span span) {
     var value = new Value(nextId++, fresh(name), type, span, true);

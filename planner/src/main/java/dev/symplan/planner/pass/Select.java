@@ -125,7 +125,8 @@ final class Select {
       return new Verdict(
           variant, rejection.get().reason(), rejection.get().detail(), Double.NaN, 0);
     }
-    double transfer = costs.transferMicros(collective.kind(), variant, collective.bytes(), ranks);
+    long bytes = graphs.stream().mapToLong(g -> g.collectives().get(k).bytes()).max().orElse(0);
+    double transfer = costs.transferMicros(collective.kind(), variant, bytes, ranks);
     double room = options.overlap() ? room(k) : 0;
     double exposed = costs.exposedMicros(variant, transfer, room) + costs.forkJoinMicros();
     return new Verdict(

@@ -85,9 +85,7 @@ final class Slots {
     var value = collective.operands().get(index);
     var storage = aliases.of(value);
     var signature =
-        storage.bytes()
-            + (storage.isInput() ? " input " + storage.value().id() : "")
-            + uses.get(storage.id());
+        (storage.isInput() ? "input " + storage.value().id() : "") + uses.get(storage.id());
     if (!movesAsItLies(collective, index)) {
       return new Slot(value, false, true, Reason.NOT_CONTIGUOUS, value.name(), signature);
     }

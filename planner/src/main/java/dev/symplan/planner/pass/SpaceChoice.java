@@ -1,19 +1,33 @@
 package dev.symplan.planner.pass;
 
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.Graph;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Value;
 import dev.symplan.planner.CompileOptions;
 
-/** Where the caller wants inputs and outputs: by name, by annotation, by default, in this order. */
-record SpaceChoice(CompileOptions options) {
+/**
+ * Where the caller wants inputs and outputs: by name, by annotation, by default, in this order.
+ *
+ * @param outputs as the source has them: normalizing may put other values in their places
+ */
+record SpaceChoice(CompileOptions options, ImmutableList<Arg> outputs) {
+
+  static SpaceChoice of(CompileOptions options, Graph source) {
+    return new SpaceChoice(options, source.outputs());
+  }
 
   MemorySpace input(Value value) {
     return choose(value, options.inputs());
   }
 
   /** {@return never {@code ANY}: {@code LOCAL} stands for "planned, in whichever arena"} */
-  MemorySpace output(Value value) {
-    var space = choose(value, options.outputs());
+  MemorySpace output(int index) {
+    var space =
+        outputs.get(index) instanceof Arg.Ref(Value value)
+            ? choose(value, options.outputs())
+            : MemorySpace.LOCAL;
     return space == MemorySpace.ANY ? MemorySpace.LOCAL : space;
   }
 

@@ -121,7 +121,8 @@ final class PlacementRules {
       wrong("the buffer %s holds nothing".formatted(buffer.name()));
       return;
     }
-    if (bytes[index] != buffer.bytes()) {
+    // What is symmetric is as large as the rank needs it that needs most.
+    if (buffer.symmetric() ? bytes[index] > buffer.bytes() : bytes[index] != buffer.bytes()) {
       wrong(
           "the buffer %s has %d bytes, but what it holds takes %d"
               .formatted(buffer.name(), buffer.bytes(), bytes[index]));

@@ -21,7 +21,10 @@ import picocli.CommandLine.Parameters;
 final class CompileCommand implements Callable<Integer> {
   private final Console console;
 
-  @Parameters(paramLabel = "INPUT", description = "A .graph file, FX text, or a case directory.")
+  @Parameters(
+      paramLabel = "INPUT",
+      description =
+          "A .graph file, FX text, an archive of torch.export (.pt2), or a case directory.")
   private Path input;
 
   @Mixin private CompileFlags flags;

@@ -62,6 +62,7 @@ public final class Main {
         ImmutableMap.<Class<?>, Function<Console, ?>>builder()
             .put(CompileCommand.class, CompileCommand::new)
             .put(RunCommand.class, RunCommand::new)
+            .put(ImportCommand.class, ImportCommand::new)
             .put(DumpCommand.class, DumpCommand::new)
             .put(ExplainCommand.class, ExplainCommand::new)
             .put(VerifyCommand.class, VerifyCommand::new)

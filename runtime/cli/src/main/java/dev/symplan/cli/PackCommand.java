@@ -2,7 +2,7 @@ package dev.symplan.cli;
 
 import com.google.common.base.Stopwatch;
 import dev.symplan.ir.text.SourceReader;
-import dev.symplan.planner.io.TextFile;
+import dev.symplan.planner.io.WholeFile;
 import dev.symplan.planner.pack.PackOptions;
 import dev.symplan.planner.pack.Packer;
 import dev.symplan.planner.pack.Packing;
@@ -64,7 +64,7 @@ final class PackCommand implements Callable<Integer> {
     var watch = Stopwatch.createStarted();
     var packing = Packer.pack(csv.problem(), options);
     var elapsed = watch.elapsed();
-    output.ifPresent(file -> TextFile.write(file, csv.write(packing), "the packing"));
+    output.ifPresent(file -> WholeFile.write(file, csv.write(packing), "the packing"));
     console.print(summary(csv, packing, elapsed));
     output.ifPresent(file -> console.progress("packing written to " + file));
     return packing.height() <= capacity.orElse(Long.MAX_VALUE) ? ExitCode.OK : ExitCode.FAILED;

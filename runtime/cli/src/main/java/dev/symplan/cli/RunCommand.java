@@ -10,6 +10,7 @@ import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Case;
 import dev.symplan.runtime.Reference;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.Weights;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.Safetensors;
 import dev.symplan.runtime.tensor.SeededInputs;
@@ -33,15 +34,18 @@ import picocli.CommandLine.Spec;
     description = {
       "Run a graph, a plan or a case on all ranks, and compare the outputs.",
       "A case is a directory with a graph, rankN.inputs.safetensors and, for --check,"
-          + " rankN.outputs.safetensors. Other inputs are made up from the seed, and the outputs"
-          + " compared with an evaluation without a plan."
+          + " rankN.outputs.safetensors. A torch.export archive brings the tensors of its"
+          + " parameters, buffers and constants. Other inputs are made up from the seed, and the"
+          + " outputs compared with an evaluation without a plan."
     })
 final class RunCommand implements Callable<Integer> {
   private final Console console;
 
   @Spec private CommandSpec spec;
 
-  @Parameters(paramLabel = "INPUT", description = "A graph, a plan, or a case directory.")
+  @Parameters(
+      paramLabel = "INPUT",
+      description = "A graph, an archive, a plan, or a case directory.")
   private Path input;
 
   @Mixin private CompileFlags flags;
@@ -61,10 +65,20 @@ final class RunCommand implements Callable<Integer> {
   private Optional<Path> caseFolder = Optional.empty();
 
   @Option(
+      names = "--weights",
+      paramLabel = "FILE",
+      description = {
+        "Take inputs from this archive or safetensors file, by their names, the same on all ranks"
+            + " (default: INPUT, if it is an archive)."
+      })
+  private Optional<Path> weightsFile = Optional.empty();
+
+  @Option(
       names = "--check",
       description = {
         "Compare with the case's outputs; exit 1 where the relative L2 error is above 1e-5 (f32,"
-            + " f64) or 1e-2 (bf16, f16), or an integer differs."
+            + " f64) or 1e-2 (bf16, f16, and f32 computed from such results), or an integer"
+            + " differs."
       })
   private boolean check;
 
@@ -102,16 +116,27 @@ final class RunCommand implements Callable<Integer> {
     }
     var data = caseFolder.or(() -> Case.isCase(input) ? Optional.of(input) : Optional.empty());
     var plan = Inputs.plan(input, flags, console);
+    var weightsFrom = weightsFile.or(() -> Weights.archiveOf(input));
+    var weights = weightsFrom.map(file -> Weights.read(file, plan.name())).orElse(Weights.NONE);
+    weights.check(plan);
     try (var session = Session.open(plan, device)) {
-      return run(plan, session, data.map(Case::new));
+      var inputs = data.isPresent() ? "the case's inputs" : "inputs from seed " + seed;
+      return run(
+          plan,
+          session,
+          data.map(Case::new),
+          weights,
+          weights.names().isEmpty()
+              ? inputs
+              : inputs + ", weights of " + weightsFrom.orElseThrow());
     }
   }
 
-  private int run(Plan plan, Session session, Optional<Case> data) {
+  private int run(Plan plan, Session session, Optional<Case> data, Weights weights, String inputs) {
     if (data.isPresent()) {
-      data.get().fillInputs(session);
+      data.get().fillInputs(session, plan, weights);
     } else {
-      makeUpInputs(session);
+      makeUpInputs(session, plan, weights);
     }
     if (check && (data.isEmpty() || !data.get().hasOutputs())) {
       throw new CompileException(
@@ -130,7 +155,7 @@ final class RunCommand implements Callable<Integer> {
                 : List.<List<Optional<HostTensor>>>of();
     session.run();
     var report = new RunReport(plan, console);
-    report.describe(backend, data.isPresent() ? "the case's inputs" : "inputs from seed " + seed);
+    report.describe(backend, inputs);
     outputs.ifPresent(folder -> write(session, folder));
     if (expected.isEmpty()) {
       report.uncompared(
@@ -143,9 +168,12 @@ final class RunCommand implements Callable<Integer> {
     return agree ? ExitCode.OK : ExitCode.FAILED;
   }
 
-  private void makeUpInputs(Session session) {
+  private void makeUpInputs(Session session, Plan plan, Weights weights) {
     for (int rank = 0; rank < session.ranks(); rank++) {
       for (int i = 0; i < session.inputNames().size(); i++) {
+        if (weights.fill(session, plan, rank, i)) {
+          continue;
+        }
         var tensor = session.input(rank, i);
         if (tensor.isPresent()) {
           SeededInputs.fill(tensor.get(), seed, rank, session.inputNames().get(i));

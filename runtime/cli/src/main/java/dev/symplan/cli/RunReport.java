@@ -2,6 +2,7 @@ package dev.symplan.cli;
 
 import com.google.common.base.Ascii;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.DType;
 import dev.symplan.ir.PythonLiterals;
 import dev.symplan.ir.Value;
 import dev.symplan.planner.Plan;
@@ -10,6 +11,7 @@ import dev.symplan.planner.report.PlanPrinter;
 import dev.symplan.planner.report.Units;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.tensor.HostTensor;
+import dev.symplan.runtime.tensor.Rounding;
 import dev.symplan.runtime.tensor.TensorDiff;
 import java.math.BigDecimal;
 import java.math.MathContext;
@@ -100,9 +102,11 @@ final class RunReport {
     int wrong = 0;
     int unspecified = 0;
     for (int rank = 0; rank < plan.worldSize(); rank++) {
+      var graph = plan.forRank(rank).graph();
+      var rounding = Rounding.of(graph);
       for (int i = 0; i < session.outputCount(); i++) {
         var actual = session.output(rank, i);
-        var leftBy = plan.forRank(rank).graph().unspecifiedBy(i);
+        var leftBy = graph.unspecifiedBy(i);
         if (leftBy.isPresent()) {
           unspecified++;
           line(
@@ -111,8 +115,9 @@ final class RunReport {
         } else if (actual.isPresent() && expected.get(rank).get(i).isPresent()) {
           var diff = TensorDiff.between(actual.get(), expected.get(rank).get(i).get());
           outputs++;
-          wrong += diff.isWithin() ? 0 : 1;
-          line(row(rank, i, actual.get(), diff));
+          var roundedTo = rounding.ofOutput(graph.outputs().get(i));
+          wrong += diff.isWithin(roundedTo) ? 0 : 1;
+          line(row(rank, i, actual.get(), diff, roundedTo));
         }
       }
     }
@@ -126,7 +131,7 @@ final class RunReport {
     return wrong == 0;
   }
 
-  private String row(int rank, int index, HostTensor actual, TensorDiff diff) {
+  private String row(int rank, int index, HostTensor actual, TensorDiff diff, DType roundedTo) {
     return "  rank %d  out%d %s  %s  max abs error %s  relative L2 %s  %s"
         .formatted(
             rank,
@@ -135,7 +140,7 @@ final class RunReport {
             actual.type(),
             number(diff.maxAbs()),
             number(diff.relativeL2()),
-            diff.isWithin() ? "ok" : "above " + number(diff.limit()));
+            diff.isWithin(roundedTo) ? "ok" : "above " + number(diff.limit(roundedTo)));
   }
 
   private static String name(RankPlan rankPlan, int index) {

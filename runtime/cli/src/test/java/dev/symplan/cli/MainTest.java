@@ -4,9 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.data.Offset.offset;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
+import dev.symplan.planner.RankPlan;
 import dev.symplan.planner.Target;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.Safetensors;
@@ -19,13 +19,12 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
-import java.util.LinkedHashSet;
 import java.util.List;
-import java.util.Locale;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class MainTest {
@@ -88,16 +87,18 @@ class MainTest {
             "ok: all 4 outputs agree");
   }
 
+  static List<String> cases() throws IOException {
+    try (var folders = Files.list(sample("cases"))) {
+      return folders
+          .map(folder -> String.valueOf(folder.getFileName()))
+          .filter(name -> !name.equals("plan"))
+          .sorted()
+          .toList();
+    }
+  }
+
   @ParameterizedTest
-  @ValueSource(
-      strings = {
-        "allreduce_relu",
-        "tp_mlp_f32",
-        "tp_mlp_bf16",
-        "sp_mlp",
-        "fsdp_mlp_train_fwd",
-        "fsdp_mlp_train_bwd"
-      })
+  @MethodSource("cases")
   void computesWhatPyTorchComputed(String name) {
     var input = sample("cases").resolve(name);
     for (var target : Target.names()) {
@@ -105,17 +106,10 @@ class MainTest {
           Compiler.forTarget(Target.ofName(target).orElseThrow())
               .with(CompileOptions.DEFAULT)
               .compile(input);
-      var forced = new LinkedHashSet<String>();
-      for (var collective : plan.rankPlans().getFirst().collectives()) {
-        for (var verdict : collective.verdicts()) {
-          if (verdict.reason().eligible()) {
-            forced.add(kind(collective.kind()) + "=" + verdict.variant().text());
-          }
-        }
-      }
-      assertThat(forced).isNotEmpty();
-      for (var variant : forced) {
-        checkCase(input, "--target", target, "--variant", variant);
+      for (var variants : variants(plan.rankPlans().getFirst())) {
+        var options = new ArrayList<Object>(List.of("--target", target));
+        variants.forEach(variant -> options.addAll(List.of("--variant", variant)));
+        checkCase(input, options.toArray());
       }
     }
     checkCase(input, "--inputs", "external", "--results", "external");
@@ -123,8 +117,46 @@ class MainTest {
     checkCase(input, "--inputs", "local", "--no-overlap");
   }
 
-  private static String kind(Kind kind) {
-    return kind.name().toLowerCase(Locale.ROOT);
+  @ParameterizedTest
+  @ValueSource(strings = {"llama_tiny", "llama_tiny_train_fwd", "llama_tiny_train_bwd"})
+  void computesWhatPyTorchComputedOfLargerModels(String name) {
+    var input = shared("cases/numeric").resolve(name);
+    assumeTrue(Files.isDirectory(input), "the shared cases are not here");
+    checkCase(input);
+    checkCase(input, "--inputs", "external", "--results", "external");
+    checkCase(input, "--inputs", "symm", "--results", "symm", "--target", "h100x8");
+  }
+
+  @Test
+  void saysWhichOutputsNoOpWrites() {
+    var input = shared("cases/numeric").resolve("llama_tiny_train_fwd");
+    assumeTrue(Files.isDirectory(input), "the shared cases are not here");
+    assertThat(run("run", input, "--check").out())
+        .contains(
+            "not compared: aten::_scaled_dot_product_efficient_attention does not write it",
+            "ok: all 332 outputs agree; 16 that no op writes are not compared");
+  }
+
+  private static Path shared(String folder) {
+    return Path.of(System.getProperty("symplan.shared", "../shared")).resolve(folder);
+  }
+
+  /** Choices of variants, in which each eligible one of each collective is. */
+  private static List<List<String>> variants(RankPlan plan) {
+    var choices = new ArrayList<List<String>>();
+    boolean more = true;
+    for (int k = 0; more; k++) {
+      var choice = new ArrayList<String>();
+      more = false;
+      for (var collective : plan.collectives()) {
+        var eligible = collective.verdicts().stream().filter(v -> v.reason().eligible()).toList();
+        var name = plan.graph().ops().get(collective.op()).results().getFirst().name();
+        choice.add(name + "=" + eligible.get(k % eligible.size()).variant().text());
+        more |= k + 1 < eligible.size();
+      }
+      choices.add(choice);
+    }
+    return choices;
   }
 
   private static void checkCase(Path input, Object... options) {
@@ -316,7 +348,7 @@ class MainTest {
 
   @Test
   void plansEverySharedGraph() throws IOException {
-    var plans = Path.of(System.getProperty("symplan.shared", "../shared")).resolve("cases/plan");
+    var plans = shared("cases/plan");
     assumeTrue(Files.isDirectory(plans), "the shared cases are not here");
     try (var files = Files.list(plans)) {
       for (var graph : files.filter(f -> f.toString().endsWith(".fx.txt")).sorted().toList()) {

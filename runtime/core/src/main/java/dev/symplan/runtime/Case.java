@@ -7,6 +7,7 @@ import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.planner.Plan;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.Safetensors;
 import java.nio.file.Files;
@@ -32,18 +33,21 @@ public final class Case {
   }
 
   /**
-   * Fills the inputs of every rank.
+   * Fills the inputs of every rank: with the case's own tensors, or else with {@code weights}.
    *
    * @throws CompileException when a file or tensor is missing or of another type
    */
-  public void fillInputs(Session session) {
+  public void fillInputs(Session session, Plan plan, Weights weights) {
     for (int rank = 0; rank < session.ranks(); rank++) {
       var file = folder.resolve("rank" + rank + ".inputs.safetensors");
       var tensors = Safetensors.read(file);
       for (int i = 0; i < session.inputNames().size(); i++) {
+        var name = "in" + i;
+        if (!tensors.containsKey(name) && weights.fill(session, plan, rank, i)) {
+          continue;
+        }
         var input = session.input(rank, i);
         if (input.isPresent()) {
-          var name = "in" + i;
           var called = "input '%s'".formatted(session.inputNames().get(i));
           input.get().copyFrom(tensor(file, tensors, name, input.get().type(), called));
         }

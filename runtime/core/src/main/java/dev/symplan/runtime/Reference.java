@@ -1,7 +1,9 @@
 package dev.symplan.runtime;
 
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.Graph;
 import dev.symplan.ir.Op;
+import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
@@ -14,6 +16,7 @@ import dev.symplan.runtime.tensor.HostTensor;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -21,12 +24,29 @@ import org.jspecify.annotations.Nullable;
  * done by definition. What planned execution is compared with.
  */
 public final class Reference {
-  private final Plan plan;
+  private final List<Graph> graphs;
+  private final List<ProcessGroup> groups;
   private final List<@Nullable HostTensor[]> values = new ArrayList<>();
 
-  private Reference(Plan plan) {
-    this.plan = plan;
+  private Reference(List<Graph> graphs, List<ProcessGroup> groups) {
+    this.graphs = graphs;
+    this.groups = groups;
   }
+
+  /** Where the inputs of an evaluation are. */
+  @FunctionalInterface
+  public interface Inputs {
+    /** {@return an input of a rank; empty for plain numbers} */
+    Optional<HostTensor> input(int rank, int index);
+  }
+
+  /**
+   * What an evaluation leaves, by rank and position.
+   *
+   * @param inputs what the program made of the inputs: the same, unless it writes into them
+   */
+  public record Result(
+      List<List<Optional<HostTensor>>> outputs, List<List<Optional<HostTensor>>> inputs) {}
 
   /**
    * {@return the outputs of each rank}
@@ -35,7 +55,20 @@ public final class Reference {
    * @throws RunException when an op has no host implementation or fails
    */
   public static List<List<Optional<HostTensor>>> evaluate(Plan plan, Session inputs) {
-    return new Reference(plan).run(inputs);
+    var graphs =
+        IntStream.range(0, plan.worldSize()).mapToObj(rank -> plan.forRank(rank).graph()).toList();
+    return evaluate(graphs, plan.groups(), inputs::input).outputs();
+  }
+
+  /**
+   * {@return what graphs give as they were written, in-place collectives included}
+   *
+   * @param graphs each rank's
+   * @param inputs are copied, not written
+   * @throws RunException when an op has no host implementation or fails
+   */
+  public static Result evaluate(List<Graph> graphs, List<ProcessGroup> groups, Inputs inputs) {
+    return new Reference(graphs, groups).run(inputs);
   }
 
   /** {@return whether every collective has a definition: custom ops have none but their code} */
@@ -45,9 +78,9 @@ public final class Reference {
         .noneMatch(collective -> collective.kind() == Kind.CUSTOM);
   }
 
-  private List<List<Optional<HostTensor>>> run(Session inputs) {
-    for (int rank = 0; rank < plan.worldSize(); rank++) {
-      var graph = plan.forRank(rank).graph();
+  private Result run(Inputs inputs) {
+    for (int rank = 0; rank < graphs.size(); rank++) {
+      var graph = graphs.get(rank);
       var own = new @Nullable HostTensor[graph.valueCount()];
       for (int i = 0; i < graph.inputs().size(); i++) {
         var input = inputs.input(rank, i);
@@ -57,22 +90,25 @@ public final class Reference {
       }
       values.add(own);
     }
-    var next = new int[plan.worldSize()];
+    var next = new int[graphs.size()];
     while (advance(next)) {
       collective(next);
     }
     var outputs = new ArrayList<List<Optional<HostTensor>>>();
-    for (int rank = 0; rank < plan.worldSize(); rank++) {
-      var own = new ArrayList<Optional<HostTensor>>();
-      for (var output : plan.forRank(rank).graph().outputs()) {
-        own.add(
-            output instanceof Arg.Ref(Value value) && value.isTensor()
-                ? Optional.of(at(rank, value))
-                : Optional.empty());
-      }
-      outputs.add(own);
+    var after = new ArrayList<List<Optional<HostTensor>>>();
+    for (int rank = 0; rank < graphs.size(); rank++) {
+      int self = rank;
+      var graph = graphs.get(rank);
+      outputs.add(graph.outputs().stream().map(output -> given(self, output)).toList());
+      after.add(graph.inputs().stream().map(input -> given(self, new Arg.Ref(input))).toList());
     }
-    return outputs;
+    return new Result(outputs, after);
+  }
+
+  private Optional<HostTensor> given(int rank, Arg arg) {
+    return arg instanceof Arg.Ref(Value value) && value.isTensor()
+        ? Optional.of(at(rank, value))
+        : Optional.empty();
   }
 
   private static HostTensor copy(HostTensor tensor) {
@@ -93,7 +129,7 @@ public final class Reference {
   private boolean advance(int[] next) {
     boolean more = false;
     for (int rank = 0; rank < next.length; rank++) {
-      var ops = plan.forRank(rank).graph().ops();
+      var ops = graphs.get(rank).ops();
       while (next[rank] < ops.size() && !isCollective(ops.get(next[rank]))) {
         local(rank, ops.get(next[rank]++));
       }
@@ -137,7 +173,7 @@ public final class Reference {
     var done = new boolean[next.length];
     for (int rank = 0; rank < next.length; rank++) {
       if (!done[rank]) {
-        var op = plan.forRank(rank).graph().ops().get(next[rank]);
+        var op = graphs.get(rank).ops().get(next[rank]);
         var spec = op.def().collective().orElseThrow();
         if (spec.kind() == Kind.CUSTOM) {
           throw new RunException(
@@ -145,7 +181,7 @@ public final class Reference {
                   .formatted(op.def().name(), op.span().shortForm()));
         }
         var name = op.arg(spec.group()) instanceof Arg.Str(String text) ? text : "";
-        var group = plan.group(name);
+        var group = groups.stream().filter(g -> g.name().equals(name)).findFirst().orElseThrow();
         var members = group.members().get(group.partOf(rank).orElseThrow());
         var calls = new ArrayList<NaiveCollectives.Call>();
         for (int member : members.asList()) {
@@ -159,14 +195,18 @@ public final class Reference {
   }
 
   private NaiveCollectives.Call call(int rank, int index) {
-    var op = plan.forRank(rank).graph().ops().get(index);
+    var op = graphs.get(rank).ops().get(index);
     var operands = new ArrayList<HostTensor>();
     var spec = op.def().collective().orElseThrow();
     op.arg(spec.operand()).forEachValue(value -> operands.add(at(rank, value)));
     var results = new ArrayList<HostTensor>();
-    for (var result : op.results()) {
-      var tensor = HostTensor.allocate(result.tensor());
-      values.get(rank)[result.id()] = tensor;
+    var inferred = op.infer();
+    for (int i = 0; i < op.results().size(); i++) {
+      var type = op.results().get(i).tensor();
+      var written = inferred.get(i).view();
+      var tensor =
+          written.isPresent() ? view(rank, written.get(), type) : HostTensor.allocate(type);
+      values.get(rank)[op.results().get(i).id()] = tensor;
       results.add(tensor);
     }
     return new NaiveCollectives.Call(op, operands, results);

@@ -113,17 +113,24 @@ final class CopyOps {
         .flatMap(specs -> specs);
   }
 
+  private static OpResult reversed(OpCall call, String operand) {
+    var tensor = call.tensor(operand);
+    Shapes.mask(call.integers("dims"), tensor.rank(), "dims");
+    return OpResult.fresh(Layouts.preserved(tensor));
+  }
+
   private static Stream<OpSpec> arrangements() {
     return Stream.of(
             Table.single(
                 """
                 aten::flip(Tensor self, int[] dims) -> Tensor
                 """,
-                call -> {
-                  var self = call.tensor("self");
-                  Shapes.mask(call.integers("dims"), self.rank(), "dims");
-                  return OpResult.fresh(Layouts.preserved(self));
-                }),
+                call -> reversed(call, "self")),
+            Table.single(
+                """
+                prims::rev(Tensor a, int[] dims) -> Tensor
+                """,
+                call -> reversed(call, "a")),
             Table.single(
                 """
                 aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor
@@ -132,9 +139,13 @@ final class CopyOps {
             Table.single(
                 """
                 aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor
+                """,
+                call -> padded(call, "pad")),
+            Table.single(
+                """
                 aten::pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor
                 """,
-                CopyOps::padded),
+                PadOps::inMode),
             Table.single(
                 """
                 aten::tril(Tensor self, SymInt diagonal=0) -> Tensor
@@ -294,6 +305,9 @@ final class CopyOps {
     var self = call.tensor("self");
     var shifts = call.integers("shifts");
     var dims = call.integers("dims");
+    if (shifts.isEmpty()) {
+      throw new OpTypeException("needs a shift");
+    }
     // Without dims, the tensor rolls as one row.
     if (!(dims.isEmpty() && shifts.length() == 1) && shifts.length() != dims.length()) {
       throw new OpTypeException("%d shifts for %d dims".formatted(shifts.length(), dims.length()));
@@ -305,9 +319,9 @@ final class CopyOps {
   }
 
   /** {@code pad} counts from the last dimension: before, after, before, after … */
-  private static OpResult padded(OpCall call) {
+  static OpResult padded(OpCall call, String param) {
     var self = call.tensor("self");
-    var pad = call.integers("pad");
+    var pad = call.integers(param);
     if (pad.length() % 2 != 0 || pad.length() / 2 > self.rank()) {
       throw new OpTypeException(
           "pad %s does not fit %d dimensions".formatted(Shapes.text(pad), self.rank()),

@@ -290,13 +290,18 @@ final class ElementwiseOps {
             table(
                 """
                 aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor
-                aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor
                 """,
                 Takes.ANY,
                 Gives.SAME,
                 "self",
                 "tensor1",
                 "tensor2"),
+            Table.ops(
+                """
+                aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor
+                """,
+                InferRule.single(ElementwiseOps::addedQuotient),
+                OpTrait.ELEMENTWISE),
             table(
                 """
                 aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor
@@ -449,6 +454,15 @@ final class ElementwiseOps {
           "there is no rounding mode '%s'".formatted(mode), "'trunc', 'floor' or None");
     }
     return computed(call, Takes.ANY, Gives.SAME, "self", "other");
+  }
+
+  private static OpResult addedQuotient(OpCall call) {
+    if (Promotion.isIntegral(call.tensor("tensor1").dtype())
+        && Promotion.isIntegral(call.tensor("tensor2").dtype())) {
+      throw new OpTypeException(
+          "does not divide integers by integers", "divide with aten::div.Tensor_mode, then add");
+    }
+    return computed(call, Takes.ANY, Gives.SAME, "self", "tensor1", "tensor2");
   }
 
   private static OpResult powered(OpCall call) {

@@ -6,6 +6,7 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
@@ -14,6 +15,7 @@ import dev.symplan.ir.op.OpTypeException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.Function;
 import java.util.stream.Stream;
 
 /** Ops that read or write the places that index tensors name. */
@@ -161,25 +163,33 @@ final class IndexOps {
                 """
                 aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor
                 """,
-                call -> replaced(call, ViewOps.strided(call, call.value("self")))),
+                IndexOps::stridedScattered),
             Table.single(
                 """
                 aten::slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> Tensor
                 """,
-                call -> {
-                  var sizes = Shapes.checked(call.integers("input_sizes"));
-                  call.dim("dim", sizes.length());
-                  return OpResult.fresh(call.tensor("grad_output").dtype(), sizes);
-                }),
+                call ->
+                    gradient(
+                        call,
+                        input ->
+                            Slices.slice(
+                                input,
+                                call.dim("dim", input.tensor().rank()),
+                                optional(call, "start"),
+                                optional(call, "end"),
+                                call.integer("step")))),
             Table.single(
                 """
                 aten::select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor
                 """,
-                call -> {
-                  var sizes = Shapes.checked(call.integers("input_sizes"));
-                  call.dim("dim", sizes.length());
-                  return OpResult.fresh(call.tensor("grad_output").dtype(), sizes);
-                }),
+                call ->
+                    gradient(
+                        call,
+                        input ->
+                            Slices.select(
+                                input,
+                                call.dim("dim", input.tensor().rank()),
+                                call.integer("index")))),
             Table.single(
                 """
                 aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor
@@ -297,7 +307,7 @@ final class IndexOps {
     var indices = new ArrayList<Optional<TensorType>>();
     for (Arg item : items) {
       if (item instanceof Arg.Ref(Value value) && value.type() instanceof TensorType type) {
-        if (type.dtype() == DType.BOOL || type.dtype() == DType.U8) {
+        if (isMask(type)) {
           throw new OpTypeException(
               "'%s' is a mask, and the shape would depend on its data".formatted(value.name()),
               "use aten::where.self, which keeps the shape");
@@ -317,7 +327,7 @@ final class IndexOps {
    * <p>NumPy's advanced indexing: the shape that the indices broadcast to stands in the place of
    * the indexed dimensions where these are neighbours, else at the front.
    */
-  private static ImmutableLongArray indexedSizes(OpCall call) {
+  static ImmutableLongArray indexedSizes(OpCall call) {
     var self = call.tensor("self");
     var indices = indices(call, self);
     var found = ImmutableLongArray.of();
@@ -346,9 +356,53 @@ final class IndexOps {
         : Shapes.join(found, Shapes.join(front, after.build()));
   }
 
-  private static void checkPut(OpCall call) {
+  private static boolean isMask(TensorType type) {
+    return type.dtype() == DType.BOOL || type.dtype() == DType.U8;
+  }
+
+  private static List<TensorType> masks(OpCall call) {
+    return call.arg("indices") instanceof Arg.Seq(ImmutableList<Arg> items)
+        ? items.stream()
+            .flatMap(item -> item instanceof Arg.Ref(Value value) ? Stream.of(value) : Stream.of())
+            .filter(Value::isTensor)
+            .map(Value::tensor)
+            .filter(IndexOps::isMask)
+            .toList()
+        : List.of();
+  }
+
+  /** A mask stands for as many dimensions of self as it has. */
+  private static void checkMasks(OpCall call) {
+    var self = call.tensor("self");
+    int dim = 0;
+    for (Arg item : ((Arg.Seq) call.arg("indices")).items()) {
+      var mask =
+          item instanceof Arg.Ref(Value value) && value.isTensor() && isMask(value.tensor())
+              ? value.tensor().sizes()
+              : ImmutableLongArray.of();
+      for (int i = 0; i < mask.length(); i++) {
+        if (dim + i >= self.rank() || self.size(dim + i) != mask.get(i)) {
+          throw new OpTypeException(
+              "a mask of the shape %s does not fit self %s from dimension %d on"
+                  .formatted(mask, self, dim));
+        }
+      }
+      dim += Math.max(1, mask.length());
+    }
+    if (dim > self.rank()) {
+      throw new OpTypeException(
+          "the indices are for %d dimensions, but self has %d".formatted(dim, self.rank()));
+    }
+  }
+
+  static void checkPut(OpCall call) {
     checkSameType("values", call.tensor("values"), call.tensor("self"));
-    Shapes.checkBroadcastsTo("values", call.tensor("values").sizes(), indexedSizes(call));
+    // How many values a mask takes depends on its data; what it is put into does not.
+    if (masks(call).isEmpty()) {
+      Shapes.checkBroadcastsTo("values", call.tensor("values").sizes(), indexedSizes(call));
+    } else {
+      checkMasks(call);
+    }
   }
 
   private static OpResult selected(OpCall call) {
@@ -445,6 +499,34 @@ final class IndexOps {
               .formatted(Shapes.text(src.sizes()), Shapes.text(sizes)));
     }
     return copyOf(call.tensor("self"));
+  }
+
+  /** Zeros of the input's shape, with the gradient in the part that was taken. */
+  private static OpResult gradient(OpCall call, Function<Value, OpResult> taken) {
+    var grad = call.tensor("grad_output");
+    var type = TensorType.contiguous(grad.dtype(), Shapes.checked(call.integers("input_sizes")));
+    var part = taken.apply(new Value(0, "input", type, Span.NONE, false));
+    var sizes = ((TensorType) part.type()).sizes();
+    if (!grad.sizes().equals(sizes)) {
+      throw new OpTypeException(
+          "grad_output has the shape %s, but its place %s"
+              .formatted(Shapes.text(grad.sizes()), Shapes.text(sizes)));
+    }
+    return OpResult.fresh(type);
+  }
+
+  private static OpResult stridedScattered(OpCall call) {
+    var part = ViewOps.strided(call, call.value("self"));
+    var result = replaced(call, part);
+    var type = (TensorType) part.type();
+    long offset = part.view().orElseThrow().offset() * type.dtype().bytes();
+    long bytes = ((TensorType) result.type()).storageBytes();
+    if (type.numel() > 0 && offset > bytes - type.storageBytes()) {
+      throw new OpTypeException(
+          "reaches outside the memory of self, which has %d bytes".formatted(bytes),
+          "takes %d bytes from byte %d on".formatted(type.storageBytes(), offset));
+    }
+    return result;
   }
 
   private static OpResult maskScattered(OpCall call) {

@@ -26,6 +26,13 @@ class RuleErrorsTest {
         "aten::linear(x, w)                    | input has 6 features, but weight takes 8",
         "aten::add.Tensor(x, y)                | shapes [4, 6] and [5, 8] do not broadcast: sizes 4"
             + " and 5 at dimension -2",
+        "aten::addcdiv(i, i, i)                | does not divide integers by integers",
+        "aten::roll(x, [])                     | needs a shift",
+        "aten::select_backward(v, [4, 5], 0, 1) | grad_output has the shape [6], but its place [5]",
+        "aten::slice_backward(x, [4, 6], 0, 0, 3, 1) | grad_output has the shape [4, 6], but its"
+            + " place [3, 6]",
+        "aten::as_strided_scatter(x, v, [6], [4], 5) | reaches outside the memory of self, which"
+            + " has 96 bytes",
         "aten::bitwise_and.Tensor(x, x)        | works on integers and bool, not on f32",
         "aten::view(x, [5, 5])                 | 24 elements do not fit the shape [5, 5]",
         "aten::view(t, [24])                   | f32[4, 6][1, 4] cannot be seen as [24] without a"

@@ -28,8 +28,10 @@ public final class HostKernels {
               ChoiceKernels::table,
               ActivationKernels::table,
               ArrangementKernels::table,
+              PadKernels::table,
               IndexKernels::table,
               ScatterKernels::table,
+              MaskKernels::table,
               SoftmaxKernels::table,
               NormKernels::table,
               AttentionKernels::table,
@@ -38,6 +40,8 @@ public final class HostKernels {
               OrderKernels::table,
               LossKernels::table,
               RandomKernels::table,
+              ForeachKernels::table,
+              OptimizerKernels::table,
               GuardKernels::table)
           .<Supplier<ImmutableMap<String, HostKernel>>>map(family -> Suppliers.memoize(family::get))
           .collect(ImmutableList.toImmutableList());

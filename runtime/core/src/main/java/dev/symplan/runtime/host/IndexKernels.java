@@ -48,18 +48,34 @@ final class IndexKernels {
   }
 
   private static void put(HostCall call, HostTensor target) {
-    var indices = call.optionalTensors("indices");
+    var indices = IndexedPlaces.withoutMasks(call.optionalTensors("indices"));
     if (call.bool("accumulate")) {
       var sum = IndexedPlaces.sumOf(target);
       var places = new IndexedPlaces(sum, indices);
-      places.add(Views.expand(call.tensor("values"), places.sizes()));
+      places.add(values(call, places));
       if (sum != target) {
         target.copyFrom(sum);
       }
     } else {
       var places = new IndexedPlaces(target, indices);
-      places.copyFrom(Views.expand(call.tensor("values"), places.sizes()));
+      places.copyFrom(values(call, places));
     }
+  }
+
+  /** How many places a mask names is known only now. */
+  private static HostTensor values(HostCall call, IndexedPlaces places) {
+    var values = call.tensor("values");
+    var sizes = places.sizes();
+    int shift = sizes.length() - values.type().rank();
+    for (int i = 0; i < values.type().rank(); i++) {
+      if (i + shift < 0
+          || (values.type().size(i) != 1 && values.type().size(i) != sizes.get(i + shift))) {
+        throw new HostKernelException(
+            "values %s do not fit the places that the indices name, of the shape %s"
+                .formatted(values.type(), sizes));
+      }
+    }
+    return Views.expand(values, sizes);
   }
 
   private static long[] indices(HostTensor tensor, long size, int dim) {
@@ -189,11 +205,17 @@ final class IndexKernels {
     forEachSlice(call, call.result(), (target, i) -> target.copyFrom(Views.select(source, dim, i)));
   }
 
+  /** Here, unlike in its relatives, negative indices count from the end. */
   private static void fillAt(HostCall call) {
     var value = CreationKernels.scalar(call, "value", call.result().dtype());
-    forEachSlice(
-        call,
-        call.result(),
-        (target, i) -> target.copyFrom(Views.expand(value, target.type().sizes())));
+    var result = Views.atLeastVector(call.result());
+    result.copyFrom(Views.atLeastVector(call.tensor("self")));
+    int dim = dim(call);
+    var index = Views.flat(call.tensor("index"));
+    for (long i = 0; i < index.type().numel(); i++) {
+      long at = IndexedPlaces.wrap(index.getLong(i), result.type().size(dim), dim);
+      var slice = Views.select(result, dim, at);
+      slice.copyFrom(Views.expand(value, slice.type().sizes()));
+    }
   }
 }

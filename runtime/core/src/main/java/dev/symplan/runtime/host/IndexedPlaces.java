@@ -2,6 +2,7 @@ package dev.symplan.runtime.host;
 
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.DType;
+import dev.symplan.ir.TensorType;
 import dev.symplan.runtime.tensor.Elements;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.Loops;
@@ -9,6 +10,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.LongStream;
 
 /**
  * The places {@code self[indices]} of NumPy's advanced indexing, next to those of a tensor of the
@@ -80,6 +82,40 @@ final class IndexedPlaces {
   private static HostKernelException outOfRange(long index, long size, int dim) {
     return new HostKernelException(
         "index %d is out of range for dimension %d of size %d".formatted(index, dim, size));
+  }
+
+  /** The indices, with a tensor for each dimension of a mask, of where the mask is true. */
+  static List<Optional<HostTensor>> withoutMasks(List<Optional<HostTensor>> indices) {
+    var all = new ArrayList<Optional<HostTensor>>();
+    for (var index : indices) {
+      if (index.isPresent() && isMask(index.get().dtype())) {
+        all.addAll(placesOf(index.get()));
+      } else {
+        all.add(index);
+      }
+    }
+    return all;
+  }
+
+  private static boolean isMask(DType dtype) {
+    return dtype == DType.BOOL || dtype == DType.U8;
+  }
+
+  private static List<Optional<HostTensor>> placesOf(HostTensor mask) {
+    var flat = Views.flat(mask);
+    var chosen =
+        LongStream.range(0, flat.type().numel()).filter(i -> flat.getLong(i) != 0).toArray();
+    var dims = new ArrayList<Optional<HostTensor>>();
+    long step = flat.type().numel();
+    for (long size : mask.type().sizes().asList()) {
+      step = size == 0 ? 0 : step / size;
+      var places = HostTensor.allocate(TensorType.contiguous(DType.I64, chosen.length));
+      for (int i = 0; i < chosen.length; i++) {
+        places.setLong(chosen[i] / step % size, i);
+      }
+      dims.add(Optional.of(places));
+    }
+    return dims;
   }
 
   /** What is done with elements at equal distances in {@code self} and in the other tensor. */

@@ -7,6 +7,7 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.op.CollectiveSpec;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
 import java.util.List;
 
 /** Collectives by definition, element by element: what the variants are tested against. */
@@ -22,6 +23,8 @@ public final class NaiveCollectives {
     for (int t = 0; t < calls.getFirst().operands().size(); t++) {
       int tensor = t;
       var operands = calls.stream().map(c -> c.operands().get(tensor).contiguous()).toList();
+      // A result may be the operand: no one is written before all are read.
+      var made = new ArrayList<HostTensor>();
       for (int self = 0; self < calls.size(); self++) {
         var result = calls.get(self).results().get(tensor);
         var flat = HostTensor.allocate(result.type().contiguous());
@@ -34,7 +37,10 @@ public final class NaiveCollectives {
           case ALL_TO_ALL -> exchange(calls, operands, flat, self);
           case CUSTOM -> throw new IllegalArgumentException("a custom op has no definition");
         }
-        result.copyFrom(flat);
+        made.add(flat);
+      }
+      for (int self = 0; self < calls.size(); self++) {
+        calls.get(self).results().get(tensor).copyFrom(made.get(self));
       }
     }
   }

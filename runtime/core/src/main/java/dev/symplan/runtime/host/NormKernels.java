@@ -6,6 +6,7 @@ import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.runtime.tensor.Elements;
 import dev.symplan.runtime.tensor.HostTensor;
+import java.util.Arrays;
 import java.util.Optional;
 
 /**
@@ -78,9 +79,17 @@ final class NormKernels {
    */
   private record Statistics(double[] mean, double[] rstd) {
     static Statistics of(double[] x, int width, double eps, boolean centred) {
-      int rows = width == 0 ? 0 : x.length / width;
+      return of(x, width == 0 ? 0 : x.length / width, width, eps, centred);
+    }
+
+    /** As PyTorch has it, rows of nothing have the mean 0 and no deviation. */
+    static Statistics of(double[] x, int rows, int width, double eps, boolean centred) {
       var mean = new double[rows];
       var rstd = new double[rows];
+      if (width == 0) {
+        Arrays.fill(rstd, Double.NaN);
+        return new Statistics(mean, rstd);
+      }
       for (int row = 0; row < rows; row++) {
         double sum = 0;
         for (int i = 0; centred && i < width; i++) {
@@ -104,13 +113,17 @@ final class NormKernels {
     var x = load(input);
     var weight = load(call.optionalTensor("weight"));
     var bias = centred ? load(call.optionalTensor("bias")) : new double[0];
-    var statistics = Statistics.of(x, width, epsilon(call, input.dtype()), centred);
+    var sizes = input.type().sizes();
+    int rows =
+        product(sizes.subArray(0, sizes.length() - call.integers("normalized_shape").length()));
+    var statistics = Statistics.of(x, rows, width, epsilon(call, input.dtype()), centred);
     for (int i = 0; i < x.length; i++) {
       int row = i / width;
       int column = i % width;
-      double value = (x[i] - statistics.mean()[row]) * statistics.rstd()[row];
+      double distance = centred ? x[i] - statistics.mean()[row] : x[i];
+      double value = distance * statistics.rstd()[row];
       value *= weight.length == 0 ? 1 : weight[column];
-      x[i] = value + (bias.length == 0 ? 0 : bias[column]);
+      x[i] = bias.length == 0 ? value : value + bias[column];
     }
     store(call, 0, x);
     if (centred) {
@@ -183,7 +196,7 @@ final class NormKernels {
       int channel = i / area % channels;
       double value = (x[i] - statistics.mean()[row]) * statistics.rstd()[row];
       value *= weight.length == 0 ? 1 : weight[channel];
-      x[i] = value + (bias.length == 0 ? 0 : bias[channel]);
+      x[i] = bias.length == 0 ? value : value + bias[channel];
     }
     store(call, 0, x);
     store(call, 1, statistics.mean());

@@ -13,7 +13,7 @@ import java.util.List;
  */
 public record TensorDiff(DType dtype, double maxAbs, double relativeL2, long unequal) {
 
-  /** What {@link #isWithin} allows of f32 and f64, as relative L2 error. */
+  /** What {@link #limit} allows of f32 and f64, as relative L2 error. */
   public static final double FLOAT_LIMIT = 1e-5;
 
   /** What it allows of bf16 and f16. */
@@ -65,8 +65,18 @@ public record TensorDiff(DType dtype, double maxAbs, double relativeL2, long une
     return Double.isNaN(difference) ? Double.POSITIVE_INFINITY : difference;
   }
 
-  /** {@return the largest relative L2 error allowed; 0 for integers and bools} */
-  public double limit() {
+  /**
+   * {@return the largest relative L2 error that rounding explains; 0 for integers and bools}
+   *
+   * @param roundedTo the shortest float type that the tensor went through, as {@link Rounding} has
+   *     it: what was once bf16 is not more exact for being kept as f32
+   */
+  public double limit(DType roundedTo) {
+    double own = limitOf(dtype);
+    return own == 0 ? 0 : Math.max(own, limitOf(roundedTo));
+  }
+
+  private static double limitOf(DType dtype) {
     return switch (dtype) {
       case F64, F32 -> FLOAT_LIMIT;
       case F16, BF16, F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU -> SHORT_FLOAT_LIMIT;
@@ -74,8 +84,9 @@ public record TensorDiff(DType dtype, double maxAbs, double relativeL2, long une
     };
   }
 
-  /** {@return whether the tensors agree as far as their element type lets one expect} */
-  public boolean isWithin() {
-    return limit() == 0 ? unequal == 0 : relativeL2 <= limit();
+  /** {@return whether the difference is within the {@link #limit}} */
+  public boolean isWithin(DType roundedTo) {
+    double limit = limit(roundedTo);
+    return limit == 0 ? unequal == 0 : relativeL2 <= limit;
   }
 }

@@ -366,8 +366,8 @@ class HostSessionTest {
             new double[] {1, 2, 3, 13});
       }
     }
-    // Results of different sizes cannot be symmetric, so peers cannot write them.
-    for (var variant : new Variant[] {Variant.NCCL, Variant.ONE_SHOT}) {
+    for (var variant :
+        new Variant[] {Variant.NCCL, Variant.ONE_SHOT, Variant.PUSH, Variant.COPY_ENGINE}) {
       var options = CompileOptions.DEFAULT.withVariants(ImmutableMap.of("r", variant));
       checkExchange(
           uneven("[3, 2], [3, 1]", 2, "[1, 2], [2, 2]", 0, 3),
@@ -379,6 +379,37 @@ class HostSessionTest {
           options,
           new double[] {10, 11, 12},
           new double[] {2, 3, 13});
+    }
+  }
+
+  @Test
+  void exchangesTensorsOfOtherSizesOnEachRank() {
+    var text =
+        """
+        group g = [0, 1]
+        graph parts(x: f32[4, 2]) ranks [0] {
+          r = _c10d_functional::all_to_all_single(x, [1, 2], [1, 3], "g")
+          o = _c10d_functional::wait_tensor(r)
+          return o
+        }
+        graph parts(x: f32[2, 2]) ranks [1] {
+          r = _c10d_functional::all_to_all_single(x, [3, 0], [2, 0], "g")
+          o = _c10d_functional::wait_tensor(r)
+          return o
+        }
+        """;
+    for (var variant :
+        new Variant[] {Variant.NCCL, Variant.ONE_SHOT, Variant.PUSH, Variant.COPY_ENGINE}) {
+      for (var space : MemorySpace.values()) {
+        checkExchange(
+            text,
+            CompileOptions.DEFAULT
+                .withInputs(space)
+                .withOutputs(space)
+                .withVariants(ImmutableMap.of("r", variant)),
+            new double[] {0, 10, 11},
+            new double[] {1, 2, 3});
+      }
     }
   }
 

@@ -12,9 +12,9 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 
-/** Writes results as UTF-8 text, whole or not at all. */
-public final class TextFile {
-  private TextFile() {}
+/** UTF-8 text files that are written whole or not at all. */
+public final class WholeFile {
+  private WholeFile() {}
 
   /**
    * Writes a file, in place of one that is there.

@@ -1,0 +1,162 @@
+package dev.symplan.cli;
+
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.io.ProgramFile;
+import dev.symplan.planner.io.ProgramReader;
+import dev.symplan.runtime.Weights;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+@Command(
+    name = "import",
+    description = {
+      "Write a graph in the graph language, whatever it comes from.",
+      "Ranks that run graphs of their own have them one below the other, each with its ranks."
+    })
+final class ImportCommand implements Callable<Integer> {
+  private final Console console;
+
+  @Spec private CommandSpec spec;
+
+  @Parameters(
+      paramLabel = "INPUT",
+      description =
+          "FX text, a log, an archive of torch.export (.pt2), a case directory, or a .graph file.")
+  private Path input;
+
+  @Option(
+      names = {"-o", "--output"},
+      paramLabel = "FILE",
+      description = "Write the graph here (default: to the standard output).")
+  private Optional<Path> output = Optional.empty();
+
+  @Option(
+      names = "--weights",
+      paramLabel = "FILE",
+      description = {
+        "Write the tensors that the archive holds to this safetensors file, by the names of the"
+            + " inputs that take them, as run --weights reads them."
+      })
+  private Optional<Path> weights = Optional.empty();
+
+  @Option(
+      names = "--graph",
+      paramLabel = "NAME",
+      description = "Whose tensors --weights writes, where the archive has several programs.",
+      defaultValue = "")
+  private String graph;
+
+  @Option(
+      names = "--ranks",
+      paramLabel = "N",
+      description = "The number of ranks (default: as the groups say).")
+  private int ranks;
+
+  @Option(
+      names = "--dim",
+      paramLabel = "SYMBOL=SIZE",
+      description = "The value of a symbolic size (s77=128). May be repeated.")
+  private Map<String, Long> dims = new LinkedHashMap<>();
+
+  @Option(
+      names = "--dim-max",
+      paramLabel = "SYMBOL=SIZE",
+      description = "The largest value of a symbolic size, to plan with. May be repeated.")
+  private Map<String, Long> dimMax = new LinkedHashMap<>();
+
+  ImportCommand(Console console) {
+    this.console = console;
+  }
+
+  @Override
+  public Integer call() {
+    if (ranks < 0) {
+      throw new ParameterException(spec.commandLine(), "--ranks must be at least 1");
+    }
+    output.ifPresent(this::checkOutput);
+    weights.ifPresent(this::checkOutput);
+    if (output.isPresent()
+        && output.map(Path::toAbsolutePath).equals(weights.map(Path::toAbsolutePath))) {
+      throw new ParameterException(
+          spec.commandLine(), "--output and --weights are the same file: " + output.get());
+    }
+    var options =
+        CompileOptions.DEFAULT
+            .withRanks(ranks)
+            .withDims(ImmutableMap.copyOf(dims), ImmutableMap.copyOf(dimMax));
+    var warnings = new ArrayList<Diagnostic>();
+    var program = ProgramReader.read(input, options, warnings::add);
+    console.warnings(warnings);
+    if (weights.isPresent()) {
+      writeWeights(weights.get());
+    }
+    if (output.isPresent()) {
+      ProgramFile.write(program, output.get());
+      console.progress("graph written to " + output.get());
+    } else {
+      console.print(ProgramFile.text(program));
+    }
+    return ExitCode.OK;
+  }
+
+  private void writeWeights(Path file) {
+    var archive =
+        Weights.archiveOf(input)
+            .orElseThrow(
+                () ->
+                    wrong(
+                        input,
+                        "--weights: only archives of torch.export hold tensors",
+                        "leave --weights out"));
+    Weights.read(archive, graph).write(file);
+    console.progress("weights written to " + file);
+  }
+
+  /** What is read must not be written: neither the file, nor into the folder of a case. */
+  private void checkOutput(Path file) {
+    var folder = file.toAbsolutePath().normalize().getParent();
+    try {
+      boolean same = Files.exists(file) && Files.exists(input) && Files.isSameFile(file, input);
+      boolean within =
+          Files.isDirectory(input)
+              && folder != null
+              && Files.exists(folder)
+              && Files.isSameFile(folder, input);
+      if (same || within) {
+        throw wrong(
+            file,
+            same ? "this is the input" : "this is in the folder that is imported",
+            "write to another place");
+      }
+    } catch (IOException e) {
+      throw wrong(file, "it cannot be compared with the input: " + e.getMessage(), "");
+    }
+  }
+
+  private static CompileException wrong(Path file, String message, String hint) {
+    return new CompileException(
+        Diagnostic.error(
+            DiagnosticCode.BAD_OPTION,
+            Span.ofFile(new SourceFile(file.toString(), "")),
+            message,
+            hint));
+  }
+}

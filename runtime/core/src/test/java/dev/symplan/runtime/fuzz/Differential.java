@@ -1,0 +1,278 @@
+package dev.symplan.runtime.fuzz;
+
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.text.GraphParser;
+import dev.symplan.ir.text.GraphPrinter;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.Variant;
+import dev.symplan.planner.Verdict;
+import dev.symplan.planner.io.PlanFile;
+import dev.symplan.planner.verify.PlanVerifier;
+import dev.symplan.runtime.Backend;
+import dev.symplan.runtime.Reference;
+import dev.symplan.runtime.Session;
+import dev.symplan.runtime.host.HostKernelException;
+import dev.symplan.runtime.tensor.HostTensor;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.SplittableRandom;
+import org.jspecify.annotations.Nullable;
+
+/** Compares planned execution of a program with its direct evaluation, bit by bit. */
+final class Differential {
+  private static final int RUNS = 2;
+
+  /** A finding: what went wrong, in a form that shrinking must keep, and its story. */
+  record Finding(String kind, String story) {}
+
+  /**
+   * What became of a case.
+   *
+   * @param plan absent where the compiler refused the program with reason
+   * @param refused why the values did not allow evaluation
+   */
+  record Outcome(Optional<Plan> plan, Optional<String> refused, Optional<Finding> finding) {}
+
+  private Differential() {}
+
+  /** {@return the case with, for each collective, a variant that is one of the eligible} */
+  static FuzzCase forceVariants(FuzzCase c) {
+    var random = new SplittableRandom(c.seed() ^ 77);
+    if (random.nextInt(3) > 0) {
+      return c;
+    }
+    var variants = ImmutableMap.<String, Variant>builder();
+    try {
+      var plan = c.plan();
+      for (var collective : plan.forRank(0).collectives()) {
+        var eligible =
+            collective.verdicts().stream()
+                .filter(v -> v.reason().eligible())
+                .map(Verdict::variant)
+                .toList();
+        var name = plan.forRank(0).graph().ops().get(collective.op()).results().getFirst().name();
+        variants.put(name, eligible.get(random.nextInt(eligible.size())));
+      }
+      return c.with(c.options().withVariants(variants.buildOrThrow()));
+    } catch (RuntimeException e) {
+      return c;
+    }
+  }
+
+  static Outcome check(FuzzCase c) {
+    Plan plan;
+    try {
+      plan = c.plan();
+    } catch (CompileException e) {
+      return isFair(e)
+          ? new Outcome(Optional.empty(), Optional.of(message(e)), Optional.empty())
+          : found(Optional.empty(), "refused", e);
+    } catch (RuntimeException | StackOverflowError e) {
+      return found(Optional.empty(), "compiler", e);
+    }
+    try {
+      var texts = checkTexts(c, plan);
+      if (texts.isPresent()) {
+        return new Outcome(Optional.of(plan), Optional.empty(), texts);
+      }
+    } catch (RuntimeException e) {
+      return found(Optional.of(plan), "text", e);
+    }
+    return run(c, plan);
+  }
+
+  /** What the compiler may say of a program that its rules accept. */
+  private static boolean isFair(CompileException e) {
+    return e.getMessage().contains("to be in symmetric memory, but not on every rank");
+  }
+
+  private static String message(Throwable e) {
+    var text = String.valueOf(e.getMessage());
+    return e.getClass().getSimpleName() + ": " + text;
+  }
+
+  private static Outcome found(Optional<Plan> plan, String kind, Throwable e) {
+    var top = e.getStackTrace().length == 0 ? "" : e.getStackTrace()[0].toString();
+    var first =
+        message(e).lines().findFirst().orElse("").replaceAll("[0-9]+|'[^']*'|\\b[vwx]#", "#");
+    var trace = new java.io.StringWriter();
+    e.printStackTrace(new java.io.PrintWriter(trace));
+    return new Outcome(
+        plan,
+        Optional.empty(),
+        Optional.of(
+            new Finding(
+                kind
+                    + " "
+                    + e.getClass().getSimpleName()
+                    + " "
+                    + top
+                    + first.substring(0, Math.min(110, first.length())),
+                trace.toString().lines().limit(25).reduce("", (a, b) -> a + b + "\n"))));
+  }
+
+  private static Optional<Finding> checkTexts(FuzzCase c, Plan plan) {
+    var text = GraphPrinter.print(c.program());
+    var parsed = GraphParser.parse(new SourceFile("fuzz.graph", text));
+    var again = GraphPrinter.print(parsed);
+    if (!again.equals(text)) {
+      return Optional.of(new Finding("printed twice", again));
+    }
+    if (!c.plan(parsed).digest().equals(plan.digest())) {
+      return Optional.of(new Finding("digest of the parsed program", again));
+    }
+    var json = PlanFile.toJson(plan);
+    var read = PlanFile.read(new SourceFile("fuzz.plan", json));
+    if (!PlanFile.toJson(read).equals(json)) {
+      return Optional.of(new Finding("plan file", json));
+    }
+    var violations = PlanVerifier.verify(read);
+    return violations.isEmpty()
+        ? Optional.empty()
+        : Optional.of(new Finding("verifier", violations.toString()));
+  }
+
+  private static Outcome run(FuzzCase c, Plan plan) {
+    Session session;
+    try {
+      session = Session.open(plan, Backend.HOST);
+    } catch (RuntimeException e) {
+      return String.valueOf(e.getMessage()).contains("the host backend has no reduction")
+          ? new Outcome(Optional.of(plan), Optional.of(message(e)), Optional.empty())
+          : found(Optional.of(plan), "session", e);
+    }
+    try (session) {
+      fill(c, session);
+      Reference.Result expected;
+      try {
+        expected =
+            Reference.evaluate(
+                java.util.stream.IntStream.range(0, plan.worldSize()).mapToObj(c::graphOf).toList(),
+                c.program().groups(),
+                session::input);
+      } catch (HostKernelException | UnsupportedOperationException e) {
+        return new Outcome(Optional.of(plan), Optional.of(message(e)), Optional.empty());
+      } catch (RuntimeException e) {
+        return found(Optional.of(plan), "reference", e);
+      }
+      for (int run = 0; run < RUNS; run++) {
+        if (run > 0) {
+          fill(c, session);
+        }
+        session.run();
+        var difference = compare(session, expected, run);
+        if (difference.isPresent()) {
+          return new Outcome(Optional.of(plan), Optional.empty(), difference);
+        }
+      }
+      return new Outcome(Optional.of(plan), Optional.empty(), Optional.empty());
+    } catch (RuntimeException e) {
+      return found(Optional.of(plan), "run", e);
+    }
+  }
+
+  private static void fill(FuzzCase c, Session session) {
+    for (int rank = 0; rank < session.ranks(); rank++) {
+      for (int i = 0; i < session.inputNames().size(); i++) {
+        var name = session.inputNames().get(i);
+        var fill = c.fills().getOrDefault(name, Fill.ANY);
+        var random = new SplittableRandom(c.seed() * 31 + rank * 1000L + name.hashCode());
+        random.nextLong();
+        session.input(rank, i).ifPresent(tensor -> fill.write(tensor, random));
+      }
+    }
+  }
+
+  private static Optional<Finding> compare(Session session, Reference.Result expected, int run) {
+    for (int rank = 0; rank < session.ranks(); rank++) {
+      for (int i = 0; i < session.outputCount(); i++) {
+        var finding =
+            compare(
+                "output",
+                "run %d, rank %d, output %d".formatted(run, rank, i),
+                session.output(rank, i),
+                expected.outputs().get(rank).get(i));
+        if (finding.isPresent()) {
+          return finding;
+        }
+      }
+      for (int i = 0; i < session.inputNames().size(); i++) {
+        var finding =
+            compare(
+                "input",
+                "run %d, rank %d, input %s after the run"
+                    .formatted(run, rank, session.inputNames().get(i)),
+                session.input(rank, i),
+                expected.inputs().get(rank).get(i));
+        if (finding.isPresent()) {
+          return finding;
+        }
+      }
+    }
+    return Optional.empty();
+  }
+
+  private static Optional<Finding> compare(
+      String kind, String what, Optional<HostTensor> found, Optional<HostTensor> wanted) {
+    if (found.isPresent() != wanted.isPresent()) {
+      return Optional.of(new Finding(kind, what + " is missing on one side"));
+    }
+    if (found.isEmpty()) {
+      return Optional.empty();
+    }
+    @Nullable String difference = difference(found.get(), wanted.orElseThrow());
+    return difference == null
+        ? Optional.empty()
+        : Optional.of(new Finding(kind, what + ": " + difference));
+  }
+
+  private static @Nullable String difference(HostTensor found, HostTensor wanted) {
+    var left = found.contiguous();
+    var right = wanted.contiguous();
+    if (left.dtype() != right.dtype() || !left.type().sizes().equals(right.type().sizes())) {
+      return "%s, not %s".formatted(left.type(), right.type());
+    }
+    long bytes = left.type().bytes();
+    long at = left.memory().asSlice(0, bytes).mismatch(right.memory().asSlice(0, bytes));
+    if (at < 0) {
+      return null;
+    }
+    var dtype = left.dtype();
+    int width = dtype.bytes();
+    for (long i = at / width; i < left.type().numel(); i++) {
+      if (left.memory().asSlice(i * width, width).mismatch(right.memory().asSlice(i * width, width))
+          >= 0) {
+        if (dtype.kind() == DType.Kind.COMPLEX) {
+          return "element %d".formatted(i);
+        }
+        double a = flat(left).get(i);
+        double b = flat(right).get(i);
+        if (!(Double.isNaN(a) && Double.isNaN(b))) {
+          return "element %d is %s, not %s".formatted(i, a, b);
+        }
+      }
+    }
+    return null;
+  }
+
+  private static HostTensor flat(HostTensor tensor) {
+    return tensor.as(TensorType.contiguous(tensor.dtype(), tensor.type().numel()));
+  }
+
+  static List<String> opsOf(FuzzCase c, Plan plan) {
+    var names = new ArrayList<String>();
+    plan.rankPlans()
+        .forEach(r -> r.graph().ops().forEach(op -> names.add(op.def().name().toString())));
+    for (var graph : c.program().graphs()) {
+      graph.ops().stream()
+          .filter(op -> op.def().collective().isPresent())
+          .forEach(op -> names.add(op.def().name().toString()));
+    }
+    return names;
+  }
+}

@@ -1,0 +1,124 @@
+package dev.symplan.runtime.fuzz;
+
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.Graph;
+import dev.symplan.ir.Program;
+import dev.symplan.ir.text.GraphPrinter;
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.Target;
+
+/**
+ * A program with what is needed to run it again.
+ *
+ * @param fills what inputs get, by name; those not named get anything
+ * @param seed of the inputs' numbers
+ */
+record FuzzCase(
+    Program program,
+    Target target,
+    CompileOptions options,
+    ImmutableMap<String, Fill> fills,
+    long seed) {
+
+  Plan plan(Program of) {
+    return Compiler.forTarget(target).with(options).compile(of);
+  }
+
+  Plan plan() {
+    return plan(program);
+  }
+
+  FuzzCase with(Program changed) {
+    return new FuzzCase(changed, target, options, fills, seed);
+  }
+
+  FuzzCase with(CompileOptions changed) {
+    return new FuzzCase(program, target, changed, fills, seed);
+  }
+
+  FuzzCase with(Target changed) {
+    return new FuzzCase(program, changed, options, fills, seed);
+  }
+
+  Graph graphOf(int rank) {
+    return program.graphs().stream().filter(g -> g.runsOn(rank)).findFirst().orElseThrow();
+  }
+
+  int ops() {
+    return program.graphs().stream().mapToInt(graph -> graph.ops().size()).sum();
+  }
+
+  /** {@return the program, and the lines of Java that run it} */
+  String text() {
+    var indented = GraphPrinter.print(program).indent(6);
+    return """
+    seed %dL, target %s
+    %s
+    inputs: %s
+
+      @Test
+      void TODO() {
+        var text =
+            \"""
+    %s        \""";
+        var options = CompileOptions.DEFAULT%s;
+        FuzzCases.check(text, Target.ofName("%s").orElseThrow(), options, %dL, %s);
+      }
+    """
+        .formatted(
+            seed,
+            target.name(),
+            options,
+            fills,
+            indented,
+            optionCalls(),
+            target.name(),
+            seed,
+            fillCalls());
+  }
+
+  private String optionCalls() {
+    var out = new StringBuilder();
+    out.append(".withRanks(").append(options.ranks()).append(')');
+    out.append(".withInputs(MemorySpace.").append(options.inputs()).append(')');
+    out.append(".withOutputs(MemorySpace.").append(options.outputs()).append(')');
+    out.append(options.overlap() ? "" : ".withOverlap(false)");
+    if (!options.spaces().isEmpty()) {
+      out.append(".withSpaces(ImmutableMap.of(");
+      out.append(
+          String.join(
+              ", ",
+              options.spaces().entrySet().stream()
+                  .map(e -> "\"%s\", MemorySpace.%s".formatted(e.getKey(), e.getValue()))
+                  .toList()));
+      out.append("))");
+    }
+    if (!options.variants().isEmpty()) {
+      out.append(".withVariants(ImmutableMap.of(");
+      out.append(
+          String.join(
+              ", ",
+              options.variants().entrySet().stream()
+                  .map(e -> "\"%s\", Variant.%s".formatted(e.getKey(), e.getValue()))
+                  .toList()));
+      out.append("))");
+    }
+    return out.toString();
+  }
+
+  private String fillCalls() {
+    return "ImmutableMap.of("
+        + String.join(
+            ", ",
+            fills.entrySet().stream()
+                .filter(e -> e.getValue().kind() != Fill.Kind.ANY)
+                .map(
+                    e ->
+                        "\"%s\", new Fill(Fill.Kind.%s, %d)"
+                            .formatted(e.getKey(), e.getValue().kind(), e.getValue().bound()))
+                .toList())
+        + ")";
+  }
+}

@@ -1,0 +1,188 @@
+package dev.symplan.runtime.fuzz;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
+import com.google.common.collect.ImmutableSortedSet;
+import dev.symplan.ir.op.InferRule;
+import dev.symplan.ir.op.OpDef;
+import dev.symplan.ir.op.OpRegistry;
+import dev.symplan.ir.op.OpResult;
+import dev.symplan.ir.op.OpSpec;
+import dev.symplan.runtime.host.HostCall;
+import dev.symplan.runtime.host.HostKernels;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.concurrent.locks.LockSupport;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+
+/**
+ * Random programs over all ops: planned execution gives the bits of direct evaluation.
+ *
+ * <p>More, or others, with {@code -Dsymplan.graphs=N -Dsymplan.seed=N}.
+ */
+class FuzzTest {
+  private static final int GRAPHS = Integer.getInteger("symplan.graphs", 5_000);
+  private static final long SEED = Long.getLong("symplan.seed", 20_261_121_000L);
+  private static final int THREADS = 2;
+  private static final int MAX_FINDINGS = Integer.getInteger("symplan.findings", 3);
+
+  /** Ops that need not occur, and why. */
+  private static final ImmutableMap<String, String> EXCEPTIONS =
+      ImmutableMap.of(
+          "aten::_assert_tensor_metadata", "its rule checks it: there is nothing left to run",
+          "aten::_scaled_mm", "the host backend computes nothing in 8-bit floats");
+
+  private static final List<OpRegistry.Registration> REGISTRATIONS = new ArrayList<>();
+
+  private final Map<String, LongAdder> ops = new ConcurrentHashMap<>();
+  private final Map<String, LongAdder> refused = new ConcurrentHashMap<>();
+  private final Map<String, FuzzCase> findings = new ConcurrentHashMap<>();
+  private final ConcurrentLinkedQueue<String> stories = new ConcurrentLinkedQueue<>();
+  private final AtomicInteger async = new AtomicInteger();
+  private final AtomicInteger inPlace = new AtomicInteger();
+
+  /** {@return the ops that have all it takes to be run here} */
+  static ImmutableList<OpDef> executable() {
+    var registry = OpRegistry.global();
+    return registry.names().stream()
+        .map(name -> registry.find(name).orElseThrow())
+        .filter(FuzzTest::isExecutable)
+        .collect(ImmutableList.toImmutableList());
+  }
+
+  static Generator generator() {
+    return new Generator(
+        executable().stream()
+            .filter(op -> op.collective().isEmpty())
+            .filter(op -> !op.name().namespace().startsWith("_c10d"))
+            .collect(ImmutableList.toImmutableList()));
+  }
+
+  private static boolean isExecutable(OpDef def) {
+    return def.rule().isPresent()
+        && (def.collective().isPresent()
+            || HostKernels.find(def.name()).isPresent()
+            || isView(def));
+  }
+
+  private static boolean isView(OpDef def) {
+    return !def.schema().mutates()
+        && def.schema().params().stream().anyMatch(p -> !p.alias().toString().isEmpty());
+  }
+
+  /** A copy that takes its time, so that ranks and streams get apart. */
+  private static void slow(HostCall call) {
+    call.result().copyFrom(call.tensor("input"));
+    LockSupport.parkNanos(ThreadLocalRandom.current().nextInt(100_000));
+    call.result().copyFrom(call.tensor("input"));
+  }
+
+  @BeforeAll
+  static void registerTheSlowOp() {
+    REGISTRATIONS.add(
+        OpRegistry.global()
+            .define(
+                OpSpec.of("test_fuzz::slow(Tensor input) -> Tensor")
+                    .rule(
+                        InferRule.single(
+                            call -> OpResult.fresh(call.tensor("input").contiguous())))));
+    REGISTRATIONS.add(HostKernels.register("test_fuzz::slow", FuzzTest::slow));
+  }
+
+  @AfterAll
+  static void takeItBack() {
+    REGISTRATIONS.forEach(OpRegistry.Registration::close);
+    REGISTRATIONS.clear();
+  }
+
+  @Test
+  void plannedExecutionGivesTheBitsOfDirectEvaluation() throws InterruptedException {
+    var all = executable();
+    var generator = generator();
+    System.out.printf("%d programs over %d ops from seed %d%n", GRAPHS, all.size(), SEED);
+    var next = new AtomicLong(SEED);
+    var threads = new ArrayList<Thread>();
+    for (int t = 0; t < THREADS; t++) {
+      threads.add(
+          Thread.ofPlatform()
+              .start(
+                  () -> {
+                    for (long seed = next.getAndIncrement();
+                        seed < SEED + GRAPHS && findings.size() < MAX_FINDINGS;
+                        seed = next.getAndIncrement()) {
+                      check(generator, seed);
+                    }
+                  }));
+    }
+    for (var thread : threads) {
+      thread.join();
+    }
+    stories.forEach(System.out::println);
+    System.out.printf("%d collectives beside compute, %d in place%n", async.get(), inPlace.get());
+    var notRun = new TreeMap<String, Long>();
+    refused.forEach((why, times) -> notRun.put(why, times.sum()));
+    System.out.println("not evaluated: " + notRun);
+    var missing =
+        all.stream()
+            .map(def -> def.name().toString())
+            .filter(name -> !ops.containsKey(name) && !EXCEPTIONS.containsKey(name))
+            .collect(ImmutableSortedSet.toImmutableSortedSet(String::compareTo));
+    System.out.println("never generated: " + missing.size() + " " + missing);
+    assertThat(findings.keySet()).as("kinds of findings").isEmpty();
+  }
+
+  private void check(Generator generator, long seed) {
+    FuzzCase made;
+    try {
+      made = Differential.forceVariants(generator.make(seed));
+    } catch (RuntimeException e) {
+      e.printStackTrace();
+      stories.add("seed " + seed + ": the generator failed: " + e);
+      return;
+    }
+    var outcome = Differential.check(made);
+    outcome
+        .refused()
+        .ifPresent(
+            why ->
+                refused
+                    .computeIfAbsent(why.replaceAll("[0-9]+|'[^']*'", "#"), _ -> new LongAdder())
+                    .increment());
+    outcome
+        .plan()
+        .filter(_ -> outcome.refused().isEmpty())
+        .ifPresent(
+            plan -> {
+              Differential.opsOf(made, plan)
+                  .forEach(name -> ops.computeIfAbsent(name, _ -> new LongAdder()).increment());
+              for (var collective : plan.forRank(0).collectives()) {
+                async.addAndGet(collective.isAsync() ? 1 : 0);
+                inPlace.addAndGet(collective.inPlace() ? 1 : 0);
+              }
+            });
+    outcome
+        .finding()
+        .ifPresent(
+            finding -> {
+              if (findings.putIfAbsent(finding.kind(), made) == null) {
+                var small = Shrinker.shrink(made, finding);
+                var story = Differential.check(small).finding().map(Differential.Finding::story);
+                stories.add(
+                    "---- %s%n%s%n%s"
+                        .formatted(finding.kind(), story.orElse("gone"), small.text()));
+              }
+            });
+  }
+}

@@ -1,0 +1,450 @@
+package dev.symplan.runtime.fuzz;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
+import com.google.common.primitives.ImmutableIntArray;
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.Graph;
+import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.Notes;
+import dev.symplan.ir.Op;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.op.OpDef;
+import dev.symplan.ir.op.OpRegistry;
+import dev.symplan.ir.op.OpResult;
+import dev.symplan.ir.op.OpTypeException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.SplittableRandom;
+import java.util.function.Predicate;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A program that grows: tensors to choose from, and ops that are added where their rules accept
+ * them.
+ *
+ * <p>It has a version for each graph that some ranks run. Callers speak of the first version's
+ * values; each has a twin in the others, made by the same op of the twins of its operands.
+ */
+final class Sketch {
+  private static final long MAX_ELEMENTS = 400;
+  private static final long MAX_BYTES = 8_192;
+
+  static final ImmutableList<DType> DTYPES =
+      ImmutableList.of(
+          DType.F32,
+          DType.F64,
+          DType.BF16,
+          DType.F16,
+          DType.I64,
+          DType.I32,
+          DType.U8,
+          DType.I8,
+          DType.BOOL);
+
+  final SplittableRandom random;
+  final int versions;
+  private final List<List<Value>> inputs = new ArrayList<>();
+  private final List<List<Op>> ops = new ArrayList<>();
+  private final List<Value> pool = new ArrayList<>();
+  private final Map<Integer, List<Value>> twins = new HashMap<>();
+  private final Map<Integer, Integer> storages = new HashMap<>();
+  private final Set<Integer> fixed = new HashSet<>();
+  private final Set<Integer> read = new HashSet<>();
+  private final Map<String, Fill> fills = new LinkedHashMap<>();
+  private int nextId;
+  private int nextName;
+
+  Sketch(SplittableRandom random, int versions) {
+    this.random = random;
+    this.versions = versions;
+    for (int v = 0; v < versions; v++) {
+      inputs.add(new ArrayList<>());
+      ops.add(new ArrayList<>());
+    }
+  }
+
+  ImmutableMap<String, Fill> fills() {
+    return ImmutableMap.copyOf(fills);
+  }
+
+  boolean chance(int percent) {
+    return random.nextInt(100) < percent;
+  }
+
+  <T> T pick(List<T> choices) {
+    return choices.get(random.nextInt(choices.size()));
+  }
+
+  @SafeVarargs
+  final <T> T pick(T... choices) {
+    return choices[random.nextInt(choices.length)];
+  }
+
+  long dim() {
+    return switch (random.nextInt(24)) {
+      case 0 -> 0;
+      case 1, 2, 3 -> 1;
+      case 4 -> 16;
+      default -> 2 + random.nextInt(7);
+    };
+  }
+
+  long[] shape(int rank) {
+    while (true) {
+      var sizes = new long[rank];
+      for (int i = 0; i < rank; i++) {
+        sizes[i] = dim();
+      }
+      if (Arrays.stream(sizes).reduce(1, (a, b) -> a * Math.max(1, b)) <= MAX_ELEMENTS) {
+        return sizes;
+      }
+    }
+  }
+
+  long[] shape() {
+    return shape(pick(0, 1, 1, 2, 2, 2, 2, 3, 3, 4));
+  }
+
+  DType dtype() {
+    return chance(45) ? DType.F32 : pick(DTYPES);
+  }
+
+  DType floatType() {
+    return chance(50) ? DType.F32 : pick(DType.F64, DType.BF16, DType.F16);
+  }
+
+  // ---- inputs
+
+  Value input(TensorType type, Fill fill) {
+    return input(java.util.Collections.nCopies(versions, type), fill);
+  }
+
+  Value input(List<TensorType> types, Fill fill) {
+    var name = "x" + inputs.getFirst().size();
+    var made = new ArrayList<Value>();
+    for (int v = 0; v < versions; v++) {
+      var value = new Value(nextId++, name, types.get(v), Span.NONE, true);
+      inputs.get(v).add(value);
+      made.add(value);
+    }
+    if (fill.kind() != Fill.Kind.ANY) {
+      fills.put(name, fill);
+      fixed.add(made.getFirst().id());
+    } else {
+      pool.add(made.getFirst());
+    }
+    made.forEach(value -> storages.put(value.id(), made.getFirst().id()));
+    twins.put(made.getFirst().id(), made);
+    return made.getFirst();
+  }
+
+  /** A new input, in rows or otherwise. */
+  Value input(DType dtype, long[] sizes, Fill fill) {
+    var type = TensorType.contiguous(dtype, sizes);
+    if (sizes.length > 1 && chance(25)) {
+      type = type.withStrides(permuted(sizes));
+    } else if (sizes.length > 0 && chance(8)) {
+      var strides = type.strides().toArray();
+      Arrays.setAll(strides, i -> strides[i] * 2);
+      type = type.withStrides(ImmutableLongArray.copyOf(strides));
+    }
+    if (chance(6)) {
+      type = type.withSpace(pick(MemorySpace.values()));
+    }
+    return input(type, fill);
+  }
+
+  private ImmutableLongArray permuted(long[] sizes) {
+    var order = order(sizes.length);
+    var strides = new long[sizes.length];
+    long next = 1;
+    for (int dim : order) {
+      strides[dim] = next;
+      next *= Math.max(1, sizes[dim]);
+    }
+    return ImmutableLongArray.copyOf(strides);
+  }
+
+  int[] order(int count) {
+    var order = new int[count];
+    Arrays.setAll(order, i -> i);
+    for (int i = count - 1; i > 0; i--) {
+      int other = random.nextInt(i + 1);
+      int dim = order[i];
+      order[i] = order[other];
+      order[other] = dim;
+    }
+    return order;
+  }
+
+  // ---- choice of tensors
+
+  /** A tensor that is there, likely a recent one. */
+  Optional<Value> find(Predicate<? super TensorType> wanted) {
+    var matching = pool.stream().filter(v -> wanted.test(v.tensor())).toList();
+    if (matching.isEmpty()) {
+      return Optional.empty();
+    }
+    int back = Math.min(random.nextInt(matching.size()), random.nextInt(matching.size()));
+    return Optional.of(matching.get(matching.size() - 1 - back));
+  }
+
+  Value any() {
+    return (chance(85) ? find(_ -> true) : Optional.<Value>empty())
+        .orElseGet(() -> input(dtype(), shape(), Fill.ANY));
+  }
+
+  /** A tensor of this type, or an input for it. */
+  Value tensor(DType dtype, long... sizes) {
+    var wanted = ImmutableLongArray.copyOf(sizes);
+    return (chance(85)
+            ? find(t -> t.dtype() == dtype && t.sizes().equals(wanted))
+            : Optional.<Value>empty())
+        .orElseGet(() -> input(dtype, sizes, Fill.ANY));
+  }
+
+  Value tensor(DType dtype, ImmutableLongArray sizes) {
+    return tensor(dtype, sizes.toArray());
+  }
+
+  Value like(Value value) {
+    return tensor(value.tensor().dtype(), value.tensor().sizes());
+  }
+
+  /** A tensor that a collective may send: of one type on all ranks. */
+  Optional<Value> uniform(Predicate<? super TensorType> wanted) {
+    for (int attempt = 0; attempt < 4; attempt++) {
+      var found = find(wanted);
+      if (found.isPresent() && isUniform(found.get())) {
+        return found;
+      }
+    }
+    return Optional.empty();
+  }
+
+  boolean isUniform(Value value) {
+    return twins.get(value.id()).stream().allMatch(v -> v.type().equals(value.type()));
+  }
+
+  List<Value> twins(Value value) {
+    return List.copyOf(twins.get(value.id()));
+  }
+
+  /** Whether an op may write to it: no index lives there, and no element is there twice. */
+  boolean isWritable(Value value) {
+    return !fixed.contains(storages.get(value.id())) && hasNoOverlap(value.tensor());
+  }
+
+  Optional<Value> writable(Predicate<? super TensorType> wanted) {
+    for (int attempt = 0; attempt < 4; attempt++) {
+      var found = find(wanted);
+      if (found.isPresent() && isWritable(found.get())) {
+        return found;
+      }
+    }
+    return Optional.empty();
+  }
+
+  static boolean hasNoOverlap(TensorType type) {
+    var dims = new ArrayList<Integer>();
+    for (int i = 0; i < type.rank(); i++) {
+      if (type.size(i) > 1) {
+        dims.add(i);
+      }
+    }
+    dims.sort((a, b) -> Long.compare(type.stride(a), type.stride(b)));
+    long reach = 0;
+    for (int dim : dims) {
+      if (type.stride(dim) <= reach) {
+        return false;
+      }
+      reach += (type.size(dim) - 1) * type.stride(dim);
+    }
+    return true;
+  }
+
+  // ---- ops
+
+  static OpDef op(String name) {
+    return OpRegistry.global().get(name);
+  }
+
+  Value must(String name, Arg... args) {
+    return apply(op(name), ImmutableList.copyOf(args), true).orElseThrow().getFirst();
+  }
+
+  Optional<ImmutableList<Value>> apply(OpDef def, ImmutableList<Arg> args, boolean keep) {
+    return apply(def, java.util.Collections.nCopies(versions, args), keep);
+  }
+
+  /**
+   * Adds an op, if its rule accepts it in all versions.
+   *
+   * @param argsOf the arguments in each version, which may differ in all but values
+   * @param keep whether the results may be used by whoever comes
+   */
+  Optional<ImmutableList<Value>> apply(OpDef def, List<ImmutableList<Arg>> argsOf, boolean keep) {
+    var inferred = new ArrayList<ImmutableList<OpResult>>();
+    var translated = new ArrayList<ImmutableList<Arg>>();
+    for (int v = 0; v < versions; v++) {
+      int version = v;
+      var args =
+          argsOf.get(v).stream()
+              .map(arg -> translate(arg, version))
+              .collect(ImmutableList.toImmutableList());
+      @Nullable ImmutableList<OpResult> results = infer(def, args);
+      if (results == null) {
+        return Optional.empty();
+      }
+      translated.add(args);
+      inferred.add(results);
+    }
+    int count = inferred.getFirst().size();
+    if (inferred.stream().anyMatch(results -> !kinds(results).equals(kinds(inferred.getFirst())))) {
+      return Optional.empty();
+    }
+    var results = new ArrayList<List<Value>>();
+    var names = new ArrayList<String>();
+    for (int i = 0; i < count; i++) {
+      boolean nothing = inferred.getFirst().get(i).type() instanceof dev.symplan.ir.NoneType;
+      names.add(nothing ? "" : "v" + nextName++);
+    }
+    for (int v = 0; v < versions; v++) {
+      var own = new ArrayList<Value>();
+      for (int i = 0; i < count; i++) {
+        own.add(new Value(nextId++, names.get(i), inferred.get(v).get(i).type(), Span.NONE, false));
+      }
+      results.add(own);
+      ops.get(v)
+          .add(new Op(def, translated.get(v), ImmutableList.copyOf(own), Span.NONE, Notes.NONE));
+    }
+    argsOf.getFirst().forEach(arg -> arg.forEachValue(value -> read.add(value.id())));
+    var made = ImmutableList.<Value>builder();
+    for (int i = 0; i < count; i++) {
+      int index = i;
+      var value = results.getFirst().get(i);
+      made.add(value);
+      twins.put(value.id(), new ArrayList<>(results.stream().map(r -> r.get(index)).toList()));
+      if (value.isTensor()) {
+        var view = inferred.getFirst().get(i).view();
+        storages.put(value.id(), view.map(of -> storages.get(of.of().id())).orElse(value.id()));
+        if (keep && !fixed.contains(storages.get(value.id()))) {
+          pool.add(value);
+        }
+      }
+    }
+    return Optional.of(made.build());
+  }
+
+  /** What the ranks' outputs have in common. */
+  private static List<String> kinds(List<OpResult> results) {
+    return results.stream()
+        .map(
+            result ->
+                result.type() instanceof TensorType type
+                    ? type.dtype() + " " + type.rank()
+                    : result.type().toString())
+        .toList();
+  }
+
+  private static @Nullable ImmutableList<OpResult> infer(OpDef def, ImmutableList<Arg> args) {
+    try {
+      var results = def.infer(args).orElseThrow();
+      for (var result : results) {
+        if (result.type() instanceof TensorType type
+            && (type.numel() > MAX_ELEMENTS || type.storageBytes() > MAX_BYTES)) {
+          return null;
+        }
+      }
+      return results;
+    } catch (OpTypeException | IllegalArgumentException | ArithmeticException e) {
+      return null;
+    }
+  }
+
+  Arg translate(Arg arg, int version) {
+    return switch (arg) {
+      case Arg.Ref(Value value) when twins.containsKey(value.id()) ->
+          new Arg.Ref(twins.get(value.id()).get(version));
+      case Arg.Seq(ImmutableList<Arg> items) ->
+          new Arg.Seq(
+              items.stream()
+                  .map(item -> translate(item, version))
+                  .collect(ImmutableList.toImmutableList()));
+      default -> arg;
+    };
+  }
+
+  /** Lets one version do something more to a value than the others. */
+  void vary() {
+    int version = random.nextInt(versions);
+    if (pool.isEmpty()) {
+      return;
+    }
+    var value = pick(pool);
+    var own = twins.get(value.id()).get(version);
+    if (value.tensor().dtype() == DType.BOOL) {
+      return;
+    }
+    var def = op(pick("aten::neg", "aten::clone", "aten::positive", "aten::alias"));
+    var args = ImmutableList.<Arg>builder().add(new Arg.Ref(own));
+    if (def.schema().params().size() > 1) {
+      args.add(Arg.None.NONE);
+    }
+    @Nullable ImmutableList<OpResult> results = infer(def, args.build());
+    if (results == null || !results.getFirst().type().equals(own.type())) {
+      return;
+    }
+    var made = new Value(nextId++, "w" + nextName++, own.type(), Span.NONE, false);
+    ops.get(version).add(new Op(def, args.build(), ImmutableList.of(made), Span.NONE, Notes.NONE));
+    twins.get(value.id()).set(version, made);
+  }
+
+  // ---- the end
+
+  /** Values that nothing reads are outputs, but for a few; so are some others. */
+  private List<Value> outputs() {
+    var outputs = new ArrayList<Value>();
+    for (var value : pool) {
+      if (chance(read.contains(value.id()) ? 12 : 92)) {
+        outputs.add(value);
+      }
+    }
+    if (outputs.isEmpty()) {
+      outputs.add(pool.isEmpty() ? input(DType.F32, shape(), Fill.ANY) : pool.getLast());
+    }
+    if (chance(5)) {
+      outputs.add(outputs.getFirst());
+    }
+    return outputs;
+  }
+
+  List<Graph> graphs(List<ImmutableIntArray> ranks) {
+    var outputs = outputs();
+    var graphs = new ArrayList<Graph>();
+    for (int v = 0; v < versions; v++) {
+      int version = v;
+      graphs.add(
+          Rebuild.graph(
+              ranks.get(v),
+              inputs.get(v),
+              ops.get(v),
+              outputs.stream()
+                  .<Arg>map(value -> new Arg.Ref(twins.get(value.id()).get(version)))
+                  .toList()));
+    }
+    return graphs;
+  }
+}
