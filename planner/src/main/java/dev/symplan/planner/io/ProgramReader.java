@@ -78,6 +78,14 @@ public final class ProgramReader {
   }
 
   private Program program(SourceFile file) {
+    if (PlanFile.isPlan(file.text())) {
+      throw new CompileException(
+          Diagnostic.error(
+              DiagnosticCode.UNSUPPORTED,
+              Span.ofFile(file),
+              "this is a plan, not a graph",
+              "run, dump, explain and verify take plans"));
+    }
     boolean graph = file.name().endsWith(".graph") || VERSION_LINE.matcher(file.text()).find();
     return graph
         ? GraphParser.parse(file)
