@@ -906,6 +906,215 @@ def optimizers():
              grad_scale=tensor(4.0), found_inf=tensor(0.0))
 
 
+def convolutions():
+    cases = (
+        # input, weight, bias, stride, padding, dilation, transposed, output padding, groups
+        ((2, 4, 6, 5), (6, 4, 3, 2), True, [1, 1], [0, 0], [1, 1], False, [0, 0], 1),
+        ((2, 4, 6, 5), (6, 2, 3, 3), False, [2, 1], [1, 2], [1, 2], False, [0, 0], 2),
+        ((1, 3, 8), (4, 3, 3), True, [2], [1], [1], False, [0], 1),
+        ((1, 2, 4, 3, 5), (2, 1, 2, 2, 2), True, [1, 2, 1], [1, 0, 1], [1, 1, 2], False, [0, 0, 0], 2),
+        ((2, 3, 4, 4), (3, 1, 1, 1), True, [1, 1], [0, 0], [1, 1], False, [0, 0], 3),
+        ((2, 4, 3, 4), (4, 3, 3, 2), True, [2, 1], [1, 0], [1, 1], True, [1, 0], 1),
+        ((1, 4, 3, 4), (4, 2, 2, 3), False, [2, 3], [0, 1], [2, 1], True, [1, 2], 2),
+    )
+    for size, kernel, biased, *rest, groups in cases:
+        transposed = rest[3]
+        for dtype in FLOATS if size == (2, 4, 6, 5) else ("f32",):
+            x, w = normal(*size, dtype=dtype), normal(*kernel, dtype=dtype)
+            channels = kernel[1] * groups if transposed else kernel[0]
+            b = normal(channels, dtype=dtype) if biased else None
+            y = torch.ops.aten.convolution(x, w, b, *rest, groups)
+            call("aten::convolution", x, w, b, *rest, groups)
+            g = normal(*y.shape, dtype=dtype)
+            mask = [True, True, biased]
+            call("aten::convolution_backward", g, x, w, [channels] if biased else None, *rest, groups, mask)
+    x = normal(2, 4, 5, 4).to(memory_format=torch.channels_last)
+    call("aten::convolution", x, normal(3, 4, 3, 3), None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1)
+    x = normal(2, 3, 6, 5)
+    call("aten::im2col", x, [2, 3], [1, 1], [1, 0], [2, 1])
+    call("aten::im2col", x[0], [2, 2], [2, 1], [0, 1], [1, 2])
+    call("aten::col2im", torch.ops.aten.im2col(x, [2, 3], [2, 1], [1, 0], [1, 1]), [6, 5], [2, 3], [2, 1], [1, 0], [1, 1])
+    call("aten::col2im", normal(8, 6), [3, 4], [2, 2], [1, 1], [0, 0], [1, 1])
+
+
+def pools():
+    x = normal(2, 3, 7, 6)
+    holes = x.clone()
+    holes[0, 0, 2, 2], holes[0, 0, 3, 3], holes[0, 1] = nan, nan, -inf
+    holes[1, 0, :4] = 1.0
+    for image in (x, holes, x[0], normal(2, 3, 7, 6, dtype="bf16"), x.to(memory_format=torch.channels_last)):
+        for kernel, stride, padding, dilation, ceil in (
+            ([2, 3], [], [0, 0], [1, 1], False), ([3, 3], [2, 2], [1, 1], [1, 1], False),
+            ([3, 2], [2, 3], [1, 1], [2, 1], True), ([2, 2], [2, 2], [1, 1], [1, 1], True),
+        ):
+            call("aten::max_pool2d_with_indices", image, kernel, stride, padding, dilation, ceil)
+            if stride:
+                call("prims::_low_memory_max_pool_with_offsets", image, kernel, stride, padding, dilation, ceil)
+    for kernel, stride, padding, dilation, ceil in (([3, 3], [2, 2], [1, 1], [1, 1], False), ([3, 2], [1, 2], [1, 1], [2, 1], True)):
+        out, indices = torch.ops.aten.max_pool2d_with_indices(x, kernel, stride, padding, dilation, ceil)
+        _, offsets = torch.ops.prims._low_memory_max_pool_with_offsets(x, kernel, stride, padding, dilation, ceil)
+        call("prims::_low_memory_max_pool_offsets_to_indices", offsets, kernel, [7, 6], stride, padding, dilation)
+        call("aten::max_pool2d_with_indices_backward", normal(*out.shape), x, kernel, stride, padding, dilation, ceil, indices)
+    for dtype in ("f32", "f64", "bf16"):
+        x = normal(2, 3, 7, 6, dtype=dtype)
+        for args in (
+            ([2, 3],), ([3, 3], [2, 2], [1, 1], False, True, None), ([3, 2], [2, 3], [1, 1], True, True, None),
+            ([3, 3], [2, 2], [1, 1], True, False, None), ([2, 2], [2, 2], [1, 1], True, True, 3),
+        ):
+            out = torch.ops.aten.avg_pool2d(x, *args)
+            call("aten::avg_pool2d", x, *args)
+            if len(args) > 1 and dtype != "bf16":
+                call("aten::avg_pool2d_backward", normal(*out.shape, dtype=dtype), x, *args)
+        for size in ([1, 1], [3, 4], [7, 6], [9, 2]):
+            call("aten::_adaptive_avg_pool2d", x, size)
+            if dtype != "bf16":
+                call("aten::_adaptive_avg_pool2d_backward", normal(2, 3, *size, dtype=dtype), x)
+    call("aten::_adaptive_avg_pool2d", x[0].float(), [2, 5])
+
+
+def batch_norms():
+    for dtype in ("f32", "f64", "bf16"):
+        kind = DTYPES[dtype]
+        x, g = normal(3, 4, 5, dtype=dtype, shift=1, scale=2), normal(3, 4, 5, dtype=dtype)
+        wide = torch.float64 if dtype == "f64" else torch.float32
+        w, b, rm = (normal(4).to(wide) for _ in range(3))
+        rv = positive(4).to(wide)
+        for weight, bias in ((w, b), (None, None)):
+            for training in (True, False):
+                args = (x.to(wide), weight, bias, rm, rv, training, 0.2, 1e-3)
+                out, mean, invstd, new_mean, new_var = torch.ops.aten._native_batch_norm_legit_functional(*args)
+                if not training:
+                    # As GPUs do, which keep these outside training too.
+                    mean, invstd = rm, (rv + 1e-3).rsqrt()
+                    write("aten::_native_batch_norm_legit_no_training", (x, *args[1:5], 0.2, 1e-3), {}, [out.to(kind), mean, invstd])
+                write("aten::_native_batch_norm_legit_functional", (x, *args[1:]), {}, [out.to(kind), mean, invstd, new_mean, new_var])
+                if training:
+                    write("aten::_batch_norm_with_update_functional", (x, *args[1:5], 0.2, 1e-3), {},
+                          [out.to(kind), mean, invstd, None, new_mean, new_var])
+                    no_stats = torch.ops.aten._native_batch_norm_legit.no_stats(x.to(wide), weight, bias, True, 0.2, 1e-3)
+                    write("aten::_native_batch_norm_legit.no_stats", (x, weight, bias, True, 0.2, 1e-3), {}, [no_stats[0].to(kind), *no_stats[1:]])
+                grads = torch.ops.aten.native_batch_norm_backward(
+                    g.to(wide), x.to(wide), weight, rm, rv, mean, invstd, training, 1e-3, [True, True, True])
+                if weight is not None:
+                    results = [grads[0].to(kind), *grads[1:]]
+                    write("aten::native_batch_norm_backward", (g, x, weight, rm, rv, mean, invstd, training, 1e-3, [True] * 3), {}, results)
+                    write("aten::batch_norm_backward", (g, x, weight, rm, rv, mean, invstd, training, 1e-3, [True] * 3, tensor([], "u8")), {}, results)
+                elif dtype != "bf16":
+                    write("aten::native_batch_norm_backward", (g, x, None, rm, rv, mean, invstd, training, 1e-3, [True, False, False]), {},
+                          [grads[0].to(kind), None, None])
+
+
+def upsamples():
+    for dtype in ("f32", "f64", "bf16"):
+        x = normal(2, 3, 4, 5, dtype=dtype)
+        for size in ([8, 10], [7, 3], [4, 5], [1, 1]):
+            call("aten::upsample_nearest2d", x, size)
+            for corners in (True, False):
+                call("aten::upsample_bilinear2d", x, size, corners)
+                if dtype != "bf16":
+                    call("aten::upsample_bilinear2d_backward", normal(2, 3, *size, dtype=dtype), size, [2, 3, 4, 5], corners)
+            if dtype != "bf16":
+                call("aten::upsample_nearest2d_backward", normal(2, 3, *size, dtype=dtype), size, [2, 3, 4, 5])
+        call("aten::upsample_nearest2d.vec", x, None, [2.0, 1.7])
+        call("aten::upsample_nearest2d.vec", x, [3, 9], None)
+        call("aten::upsample_bilinear2d.vec", x, None, False, [1.5, 2.3])
+        call("aten::upsample_bilinear2d.vec", x, [3, 9], True, None)
+    call("aten::upsample_nearest2d", x.float(), [6, 11], 1.7, 2.3)
+    call("aten::upsample_bilinear2d", x.float(), [6, 11], False, 1.7, 2.3)
+    call("aten::upsample_nearest2d", normal(1, 2, 4, 5).to(memory_format=torch.channels_last), [6, 11])
+
+
+def call_in_place(name, *args, **kwargs):
+    def copy(arg):
+        return torch.empty_strided(arg.shape, arg.stride(), dtype=arg.dtype).copy_(arg) if isinstance(arg, torch.Tensor) else arg
+
+    mine = [copy(arg) for arg in args]
+    function(name)(*mine, **kwargs)
+    write(name, args, kwargs, [mine[0]])
+
+
+def in_place():
+    for dtype in ("f32", "f64"):
+        x, y, p = normal(3, 4, dtype=dtype), normal(3, 4, dtype=dtype), positive(3, 4, dtype=dtype)
+        for name in names("abs_ neg_ relu_ floor_ sign_ exp_ sigmoid_ tanh_ silu_ gelu_ square_ zero_"):
+            call_in_place(f"aten::{name}", x)
+        for name in names("sqrt_ rsqrt_ log_ reciprocal_"):
+            call_in_place(f"aten::{name}", p)
+        for name in names("add_.Tensor sub_.Tensor mul_.Tensor div_.Tensor eq_.Tensor lt_.Tensor logical_and_"):
+            call_in_place(f"aten::{name}", x, y)
+            call_in_place(f"aten::{name}", x.t(), y[0, :3])
+        call_in_place("aten::add_.Tensor", x, y, alpha=0.5)
+        call_in_place("aten::addcmul_", x, y, p, value=0.5)
+        call_in_place("aten::addcdiv_", x, y, p, value=0.5)
+        call_in_place("aten::lerp_.Scalar", x, y, 0.3)
+        call_in_place("aten::addmm_", normal(3, 3, dtype=dtype), x, y.t(), beta=0.5)
+        call_in_place("aten::masked_fill_.Scalar", x, bools(4), -inf)
+        call_in_place("aten::clamp_", x, -0.5, 0.7)
+        call_in_place("aten::clamp_min_", x, 0.1)
+        call_in_place("aten::fill_.Scalar", x, 1.25)
+        call_in_place("aten::copy_", x, y[0])
+        call_in_place("aten::tril_", x, 1)
+        call_in_place("aten::cumsum_", x, 1)
+        call_in_place("aten::index_add_", x, 0, tensor([2, 0, 2], "i64"), y)
+        call_in_place("aten::index_copy_", x, 0, tensor([2, 0], "i64"), y[:2])
+        call_in_place("aten::index_put_", x, [tensor([2, 0, 2], "i64")], y, True)
+        call_in_place("aten::scatter_.src", x, 1, tensor([[0, 3], [1, 2], [3, 0]], "i64"), y)
+        call_in_place("aten::scatter_add_", x, 0, ints(3, 4, low=0, high=3), y)
+        call_in_place("aten::scatter_reduce_.two", x, 0, ints(3, 4, low=0, high=3), y, "amax")
+    call_in_place("aten::add_.Tensor", normal(3, dtype="bf16"), normal(3))
+    call_in_place("aten::mul_.Tensor", normal(3), normal(3, dtype="f64"))
+    call_in_place("aten::add_.Tensor", ints(3, dtype="i32"), ints(3))
+    call_in_place("aten::bitwise_or_.Tensor", ints(3), ints(3))
+    call_in_place("aten::remainder_.Scalar", normal(3), 2)
+    call_in_place("aten::div_.Tensor_mode", normal(3), normal(3), rounding_mode="floor")
+
+
+def overloads():
+    """Forms of ops whose other forms are recorded above."""
+    for dtype in FLOATS:
+        x = normal(3, 4, 5, dtype=dtype)
+        call("aten::std", x)
+        call("aten::std.correction", x, [1], correction=0, keepdim=True)
+        call("aten::std_mean", x, False)
+        call("aten::std_mean.dim", x, [0, 2])
+        call("aten::var.dim", x, [1], False)
+        call("aten::var_mean", x)
+        call("aten::var_mean.dim", x, [2], False, True)
+        call("aten::norm.ScalarOpt_dim_dtype", x, 2, [1], True, dtype=torch.float64 if dtype == "f64" else torch.float32)
+        call("aten::xlogy.Scalar_Other", x, 2.5)
+        call("aten::xlogy.Scalar_Self", 2.5, positive(4, dtype=dtype))
+        call("aten::float_power.Scalar", 2.5, x)
+        call("aten::zeros_like", x.permute(2, 0, 1))
+        call("aten::new_ones", x, [2, 3])
+        call("aten::new_zeros", x, [2], dtype=torch.int64)
+        call("aten::argsort", x, 1, True)
+        call("aten::concat", [x, x], 1)
+        call("aten::flatten.using_ints", x.transpose(0, 1), 0, 1)
+        call("aten::reshape_as", x.permute(2, 0, 1), normal(6, 10))
+        call("aten::lift_fresh_copy", x)
+    for name in names("bitwise_and bitwise_or bitwise_xor"):
+        call(f"aten::{name}.Scalar_Tensor", 6, ints(6))
+    call("aten::ones", [2, 3], dtype=torch.float64)
+    a, b, c = normal(5), normal(5), normal(5)
+    write("prims::fma", (a, b, c), {}, [(a.double() * b.double() + c.double()).float()])
+    call("aten::_grouped_mm", normal(8, 16, dtype="bf16"), normal(3, 16, 24, dtype="bf16"), tensor([2, 2, 8], "i32"))
+    call("aten::_grouped_mm", normal(3, 8, 16, dtype="bf16"), normal(3, 16, 24, dtype="bf16"))
+    # No CPU kernel: by definition.
+    for dtype in ("bf16", "f32"):
+        a, b, bias = normal(2, 8, dtype="bf16"), normal(8, 8, dtype="bf16"), normal(2, 8, dtype=dtype)
+        product = a.double() @ b.double()
+        kind = DTYPES[dtype]
+        write("aten::addmm.dtype", (bias, a, b, kind), {"beta": 0.5, "alpha": 2}, [(0.5 * bias.double() + 2 * product).to(kind)])
+        write("aten::bmm.dtype", (a.unsqueeze(0), b.unsqueeze(0), kind), {}, [product.unsqueeze(0).to(kind)])
+        write("aten::baddbmm.dtype", (bias.unsqueeze(0), a.unsqueeze(0), b.unsqueeze(0), kind), {}, [(bias.double() + product).unsqueeze(0).to(kind)])
+        x, y = normal(16, 32).to(torch.float8_e4m3fn), normal(16, 32).to(torch.float8_e4m3fn).t()
+        exact = x.double() @ y.double()
+        one, other = tensor(0.5), tensor(0.25)
+        write("aten::_scaled_mm", (x, y, one, other), {"out_dtype": kind}, [(exact * 0.125).to(kind)])
+        rows, columns = positive(16, 1), positive(1, 16)
+        write("aten::_scaled_mm", (x, y, rows, columns), {"out_dtype": kind}, [(exact * rows.double() * columns.double()).to(kind)])
+
+
 unary()
 binary()
 choices()
@@ -924,6 +1133,12 @@ losses()
 selections()
 lists()
 optimizers()
+convolutions()
+pools()
+batch_norms()
+upsamples()
+in_place()
+overloads()
 text = "\n".join([json.dumps({"pytorch": torch.__version__}), *lines, ""])
 with open("ops.jsonl.gz", "wb") as target:
     target.write(gzip.compress(text.encode(), 9, mtime=0))

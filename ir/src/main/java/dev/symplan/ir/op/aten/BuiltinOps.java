@@ -22,6 +22,8 @@ public final class BuiltinOps {
   private static Stream<OpSpec> functional() {
     return Stream.of(
             AttentionOps.all(),
+            BatchNormOps.all(),
+            ConvolutionOps.all(),
             CopyOps.all(),
             CreationOps.all(),
             ElementwiseOps.all(),
@@ -33,8 +35,10 @@ public final class BuiltinOps {
             NormOps.all(),
             OptimizerOps.all(),
             PadOps.all(),
+            PoolOps.all(),
             ReductionOps.all(),
             Slices.all(),
+            UpsampleOps.all(),
             ViewOps.all())
         .flatMap(specs -> specs);
   }

@@ -35,12 +35,17 @@ public final class HostKernels {
               SoftmaxKernels::table,
               NormKernels::table,
               AttentionKernels::table,
+              ConvolutionKernels::table,
+              PoolKernels::table,
+              BatchNormKernels::table,
+              UpsampleKernels::table,
               StatisticsKernels::table,
               ScanKernels::table,
               OrderKernels::table,
               LossKernels::table,
               RandomKernels::table,
               ForeachKernels::table,
+              InPlaceKernels::table,
               OptimizerKernels::table,
               GuardKernels::table)
           .<Supplier<ImmutableMap<String, HostKernel>>>map(family -> Suppliers.memoize(family::get))

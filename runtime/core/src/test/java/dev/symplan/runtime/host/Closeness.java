@@ -39,6 +39,7 @@ final class Closeness {
           embedding convert_element_type _to_copy clone copy cat stack repeat tile
           repeat_interleave flip roll constant_pad_nd pad tril triu diag_embed reshape full
           full_like new_full scalar_tensor zeros ones ones_like eye arange iota histc bucketize
+          max_pool2d_with_indices _low_memory_max_pool_with_offsets upsample_nearest2d im2col
           """);
 
   /** Elementwise functions of differences, near whose roots no digit is certain. */
