@@ -174,7 +174,7 @@ public final class ExportArchive {
           graph.isEmpty()
               ? "it has several programs: " + models.keySet()
               : "it has no program '%s'; it has %s".formatted(graph, models.keySet()),
-          "choose one: --graph NAME"); it has %s".formatted(graph, models.keySet()));
+          "choose one: --graph NAME");
     }
     return new WeightReader(archive, name).read(model.stored());
   }
