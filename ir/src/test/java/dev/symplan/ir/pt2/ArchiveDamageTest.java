@@ -27,7 +27,7 @@ import org.junit.jupiter.api.io.TempDir;
 @Timeout(value = 5, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class ArchiveDamageTest {
   private static final long SEED = 20261121L;
-  private static final int ROUNDS = 1500;
+  private static final int ROUNDS = 750;
 
   private static final Pattern VALUE =
       Pattern.compile("\"[^\"]*\"|-?[0-9]+|true|false|null|\\{[^{}]*}|\\[[^\\[\\]]*]");

@@ -226,6 +226,15 @@ class ImportCommandTest {
   }
 
   @Test
+  void plansAreNoGraphs() {
+    var plan = folder.resolve("plan.json");
+    assertThat(run("compile", SAMPLES.resolve("tp_mlp.graph"), "-o", plan).code()).isZero();
+    var result = run("import", plan);
+    assertThat(result.code()).isEqualTo(ExitCode.FAILED);
+    assertThat(result.err()).contains("this is a plan, not a graph");
+  }
+
+  @Test
   void weightsNeedAnArchive() {
     var result = run("import", SAMPLES.resolve("tp_mlp.graph"), "--weights", folder.resolve("w"));
     assertThat(result.code()).isEqualTo(ExitCode.FAILED);
