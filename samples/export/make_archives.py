@@ -72,6 +72,18 @@ class Counter(nn.Module):
         return x + self.total
 
 
+class Copied(nn.Module):
+    """As it is exported, without decompositions: the buffer is written in place."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("total", torch.ones(4))
+
+    def forward(self, x):
+        self.total.copy_(self.total + x.sum(0))
+        return x + self.total
+
+
 class Shared(nn.Module):
     """Tensors of one storage, with offsets and strides."""
 
@@ -142,6 +154,7 @@ def single():
         write("block", export(Block().eval(), args, dynamic_shapes=shapes), args)
         args = (torch.randn(3, 4),)
         write("counter", export(Counter(), args).run_decompositions(), args)
+        write("copy_in_place", export(Copied(), args), args)
         args = (torch.randn(3, 8),)
         write("shared", export(Shared(), args), args)
 

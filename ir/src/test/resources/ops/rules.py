@@ -65,7 +65,15 @@ def run(call, device):
         results = []
     if not isinstance(results, tuple | list):
         results = [results]
-    return "; ".join(describe(result, tensors) for result in results)
+    return "; ".join(describe(result, tensors) for result in flat(results))
+
+
+def flat(results):
+    for result in results:
+        if isinstance(result, tuple | list):
+            yield from flat(result)
+        else:
+            yield result
 
 
 # No CPU kernel, or one that wants other shapes.

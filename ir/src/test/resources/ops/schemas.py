@@ -13,8 +13,7 @@ import yaml
 packaged = pathlib.Path(torchgen.__file__).parent / "packaged/ATen/native/native_functions.yaml"
 known = {}
 for schema in torch._C._jit_get_all_schemas():
-    if schema.name.startswith("prims::"):
-        known[str(schema).split("(")[0]] = str(schema)
+    known[str(schema).split("(")[0]] = str(schema)
 for function in yaml.safe_load(packaged.read_text()):
     known["aten::" + function["func"].split("(")[0]] = "aten::" + function["func"]
 

@@ -51,9 +51,31 @@ record ResultLayout(ImmutableList<ImmutableList<Integer>> paths, boolean list) {
     if (declared.size() == 1 && !isList(declared.getFirst())) {
       return ONE;
     }
+    if (declared.stream().filter(ResultLayout::isList).count() > 1) {
+      return new ResultLayout(pathsOfLists(def, args), false);
+    }
     int count = declared.stream().anyMatch(ResultLayout::isList) ? count(def, args) : 0;
     return new ResultLayout(
         paths(declared, count), declared.size() == 1 && isList(declared.getFirst()));
+  }
+
+  /** Where an op gives several lists, {@code self_out} is as long as the list {@code self}. */
+  private static ImmutableList<ImmutableList<Integer>> pathsOfLists(
+      OpDef def, ImmutableList<Arg> args) {
+    var paths = ImmutableList.<ImmutableList<Integer>>builder();
+    var declared = def.schema().results();
+    for (int i = 0; i < declared.size(); i++) {
+      var param = declared.get(i).name().replaceFirst("_out$", "");
+      if (!isList(declared.get(i))) {
+        paths.add(ImmutableList.of(i));
+      } else if (def.schema().hasParam(param)
+          && args.get(def.schema().indexOf(param)) instanceof Arg.Seq list) {
+        for (int j = 0; j < list.items().size(); j++) {
+          paths.add(ImmutableList.of(i, j));
+        }
+      }
+    }
+    return paths.build();
   }
 
   private static boolean isList(SchemaResult result) {

@@ -32,7 +32,7 @@ final class ArchiveFile {
   private static final int MAX_ENTRIES = 1 << 17;
 
   /** The longest text entry read, in bytes. */
-  private static final long MAX_TEXT = 1L << 28;
+  private static final long MAX_TEXT = 1L << 27;
 
   /**
    * What compressed entries may unpack to, all together, in bytes. PyTorch compresses nothing: it

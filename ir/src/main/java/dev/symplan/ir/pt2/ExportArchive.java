@@ -105,7 +105,7 @@ public final class ExportArchive {
     if (archive.names().stream().noneMatch(n -> n.startsWith(MODELS) && n.endsWith(JSON))) {
       throw archive.wrong(
           "the archive has no exported program in models/",
-          "compiled packages of AOTInductor cannot be imported");
+          "was it saved to its end? Packages that AOTInductor compiled have none");
     }
   }
 
@@ -169,7 +169,12 @@ public final class ExportArchive {
     var name = models.size() == 1 ? models.firstKey() : graph;
     @Nullable Model model = models.get(name);
     if (model == null) {
-      throw archive.wrong("it has no program '%s'; it has %s".formatted(graph, models.keySet()));
+      throw archive.wrong(
+          DiagnosticCode.BAD_OPTION,
+          graph.isEmpty()
+              ? "it has several programs: " + models.keySet()
+              : "it has no program '%s'; it has %s".formatted(graph, models.keySet()),
+          "choose one: --graph NAME");
     }
     return new WeightReader(archive, name).read(model.stored());
   }

@@ -1,13 +1,17 @@
 package dev.symplan.ir.pt2;
 
+import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.core.StreamReadConstraints;
+import com.fasterxml.jackson.core.exc.StreamConstraintsException;
 import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.text.SourceReader;
 import java.io.IOException;
 import java.util.Optional;
@@ -18,8 +22,16 @@ import org.jspecify.annotations.Nullable;
  * names the archive, the entry and the place.
  */
 final class Json {
+
+  /** What an entry may hold of values, brackets and names, so that its tree fits any heap. */
+  private static final long MAX_TOKENS = 1L << 23;
+
   private static final JsonMapper MAPPER =
-      JsonMapper.builder()
+      JsonMapper.builder(
+              JsonFactory.builder()
+                  .streamReadConstraints(
+                      StreamReadConstraints.builder().maxTokenCount(MAX_TOKENS).build())
+                  .build())
           .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
           .enable(JsonParser.Feature.STRICT_DUPLICATE_DETECTION)
           .build();
@@ -53,6 +65,9 @@ final class Json {
         throw archive.wrong("entry '%s' is no JSON object".formatted(entry));
       }
       return new Json(archive, entry, "", root);
+    } catch (StreamConstraintsException e) {
+      throw archive.wrong(
+          DiagnosticCode.TOO_LARGE, "entry '%s': %s".formatted(entry, e.getOriginalMessage()), "");
     } catch (JsonProcessingException e) {
       throw archive.wrong("entry '%s' is not JSON: %s".formatted(entry, e.getOriginalMessage()));
     } catch (IOException e) {
@@ -111,6 +126,18 @@ final class Json {
       throw wrong("it is no string");
     }
     return node.textValue();
+  }
+
+  /** {@return a string of letters, digits, {@code _} and dots} */
+  String word() {
+    var text = text();
+    for (int i = 0; i < text.length(); i++) {
+      char c = text.charAt(i);
+      if (c >= 128 || !(Character.isLetterOrDigit(c) || c == '_' || c == '.')) {
+        throw wrong("it is no name");
+      }
+    }
+    return text;
   }
 
   long integer() {

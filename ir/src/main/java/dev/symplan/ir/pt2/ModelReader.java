@@ -153,12 +153,16 @@ final class ModelReader {
   }
 
   private void node(Json node) {
-    var target = node.get("target").text();
+    var target = node.get("target").word();
     if (target.startsWith(HIGHER_ORDER)) {
+      var name = target.substring(HIGHER_ORDER.length());
       unsupported(
-          "%s calls other graphs".formatted(target.substring("torch.ops.".length())),
-          "export without what makes it: control flow, torch.no_grad() inside of forward, custom"
-              + " autograd functions, activation checkpointing");
+          "node '%s' calls other graphs: higher_order.%s"
+              .formatted(node.find("name").map(Json::text).orElse("?"), name),
+          name.startsWith("wrap_with_")
+              ? "save program.run_decompositions({}) instead, which writes them out"
+              : "export without what makes it: control flow, custom autograd functions, flex"
+                  + " attention, activation checkpointing");
       return;
     }
     var args = ImmutableList.<FxExpr>builder();
@@ -169,7 +173,7 @@ final class ModelReader {
       if (positional) {
         args.add(expr);
       } else {
-        keywords.put(input.get("name").text(), expr);
+        keywords.put(input.get("name").word(), expr);
       }
     }
     var call = new FxExpr.Call(target, args.build(), keywords.buildKeepingLast(), Span.NONE);

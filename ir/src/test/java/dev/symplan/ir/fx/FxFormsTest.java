@@ -122,6 +122,26 @@ class FxFormsTest {
   }
 
   @Test
+  void severalListsOfResultsAreAsLongAsTheirArguments() {
+    var graph =
+        FxTexts.graph(
+            FxTexts.listing(
+                X,
+                """
+                op = torch.ops.aten._fused_adam.default([x, x], [x, x], [x, x], [x, x], [], [x, x], \
+                lr = 0.1, beta1 = 0.9, beta2 = 0.99, weight_decay = 0.0, eps = 1e-08, \
+                amsgrad = False, maximize = False)
+                getitem = op[0]
+                param: "f32[8, 4][4, 1]cuda:0" = getitem[1];  getitem = None
+                getitem_1 = op[3];  op = None
+                square: "f32[8, 4][4, 1]cuda:0" = getitem_1[0];  getitem_1 = None
+                return (param, square)
+                """));
+    assertThat(names(graph.ops().getFirst().results()))
+        .containsExactly("", "param", "", "", "", "", "square", "");
+  }
+
+  @Test
   void resultsOfUnknownOpsKeepTheirPlace() {
     var graph =
         opaque(

@@ -4,7 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.fx.ImportOptions;
+import dev.symplan.ir.text.GraphParser;
+import dev.symplan.ir.text.GraphPrinter;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -24,7 +27,7 @@ import org.junit.jupiter.api.io.TempDir;
 @Timeout(value = 5, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class ArchiveDamageTest {
   private static final long SEED = 20261121L;
-  private static final int ROUNDS = 1500;
+  private static final int ROUNDS = 750;
 
   private static final Pattern VALUE =
       Pattern.compile("\"[^\"]*\"|-?[0-9]+|true|false|null|\\{[^{}]*}|\\[[^\\[\\]]*]");
@@ -54,15 +57,19 @@ class ArchiveDamageTest {
     try {
       var archive = ExportArchive.open(file);
       var named = ImportOptions.named("m");
-      archive.program(
-          new ImportOptions(
-              "m",
-              named.groups(),
-              2,
-              ImmutableMap.of("s27", 4L),
-              ImmutableMap.of(),
-              named.registry()),
-          _ -> {});
+      var program =
+          archive.program(
+              new ImportOptions(
+                  "m",
+                  named.groups(),
+                  2,
+                  ImmutableMap.of("s27", 4L),
+                  ImmutableMap.of(),
+                  named.registry()),
+              _ -> {});
+      var text = GraphPrinter.print(program);
+      var parsed = GraphParser.parse(new SourceFile("m.graph", text));
+      assertThat(GraphPrinter.print(parsed)).as(what).isEqualTo(text);
       archive.models().forEach(archive::weights);
       return true;
     } catch (CompileException e) {

@@ -245,8 +245,8 @@ class ExportArchiveTest {
       delimiter = ';',
       value = {
         "\"major\": 8; \"major\": 9; version 9 of torch.export's schema",
-        "torch.ops.aten.add.Tensor; torch.ops.higher_order.cond; higher_order.cond calls other"
-            + " graphs",
+        "torch.ops.aten.add.Tensor; torch.ops.higher_order.cond; node 'add' calls other"
+            + " graphs: higher_order.cond",
         "\"buffer_mutation\"; \"token\"; an output is a token",
         "{\"buffer\": ; {\"custom_obj\": ; an input is a custom_obj",
         "\"as_tensor\": {\"name\": \"b_total\"}; \"as_graph\": {\"name\": \"b_total\"}; of kind"
@@ -258,6 +258,8 @@ class ExportArchiveTest {
         "\"tensor_values\"; \"tensors\"; graph_module.graph: it has no 'tensor_values'",
         "\"nodes\": [; \"nodes\": [7, ; nodes[0]",
         "\"target\": \"torch.ops.aten.add.Tensor\"; \"target\": \"print\"; 'print' is no operator",
+        "\"target\": \"torch.ops.aten.add.Tensor\"; \"target\": \"torch.ops.a(b).c\"; target: it is"
+            + " no name",
         "\"graph_module\"; graph_module; is not JSON",
       })
   void wrongModelsAreRefusedWithTheirPlace(String from, String to, String message)
@@ -360,6 +362,14 @@ class ExportArchiveTest {
     Files.write(file, bytes);
     assertThat(error(file))
         .contains("too-large", "entry 'graph/data/weights/weight_0' goes beyond the limit");
+  }
+
+  @Test
+  void modelsOfTooManyValuesAreRefused() throws IOException {
+    var entries = Archives.entries(Archives.sample("counter"));
+    entries.put(Archives.MODEL, bytes("{\"nodes\": [" + "0,".repeat(1 << 23) + "0]}"));
+    assertThat(error(Archives.write(folder.resolve("a.pt2"), entries, true)))
+        .contains("too-large", "entry 'models/model.json'", "8388608");
   }
 
   @Test

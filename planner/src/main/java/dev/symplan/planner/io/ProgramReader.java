@@ -9,6 +9,7 @@ import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.fx.FxImporter;
 import dev.symplan.ir.fx.ImportOptions;
 import dev.symplan.ir.op.OpRegistry;
@@ -78,6 +79,14 @@ public final class ProgramReader {
   }
 
   private Program program(SourceFile file) {
+    if (PlanFile.isPlan(file.text())) {
+      throw new CompileException(
+          Diagnostic.error(
+              DiagnosticCode.UNSUPPORTED,
+              Span.ofFile(file),
+              "this is a plan, not a graph",
+              "run, dump, explain and verify take plans"));
+    }
     boolean graph = file.name().endsWith(".graph") || VERSION_LINE.matcher(file.text()).find();
     return graph
         ? GraphParser.parse(file)

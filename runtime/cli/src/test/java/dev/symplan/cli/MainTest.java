@@ -68,7 +68,8 @@ class MainTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"compile", "run", "dump", "explain", "verify", "pack", "ops", "version"})
+  @ValueSource(
+      strings = {"compile", "run", "import", "dump", "explain", "verify", "pack", "ops", "version"})
   void everyCommandHasHelp(String command) {
     var result = run(command, "--help");
     assertThat(result.code()).isZero();

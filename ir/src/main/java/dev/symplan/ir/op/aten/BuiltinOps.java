@@ -22,14 +22,23 @@ public final class BuiltinOps {
   private static Stream<OpSpec> functional() {
     return Stream.of(
             AttentionOps.all(),
+            BatchNormOps.all(),
+            ConvolutionOps.all(),
             CopyOps.all(),
             CreationOps.all(),
             ElementwiseOps.all(),
+            ForeachOps.all(),
+            GluOps.all(),
             IndexOps.all(),
+            MaskOps.all(),
             MatrixOps.all(),
             NormOps.all(),
+            OptimizerOps.all(),
+            PadOps.all(),
+            PoolOps.all(),
             ReductionOps.all(),
             Slices.all(),
+            UpsampleOps.all(),
             ViewOps.all())
         .flatMap(specs -> specs);
   }

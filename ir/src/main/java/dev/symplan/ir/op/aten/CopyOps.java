@@ -139,9 +139,13 @@ final class CopyOps {
             Table.single(
                 """
                 aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor
+                """,
+                call -> padded(call, "pad")),
+            Table.single(
+                """
                 aten::pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor
                 """,
-                CopyOps::padded),
+                PadOps::inMode),
             Table.single(
                 """
                 aten::tril(Tensor self, SymInt diagonal=0) -> Tensor
@@ -329,9 +333,9 @@ final class CopyOps {
   }
 
   /** {@code pad} counts from the last dimension: before, after, before, after … */
-  private static OpResult padded(OpCall call) {
+  static OpResult padded(OpCall call, String param) {
     var self = call.tensor("self");
-    var pad = call.integers("pad");
+    var pad = call.integers(param);
     if (pad.length() % 2 != 0 || pad.length() / 2 > self.rank()) {
       throw new OpTypeException(
           "pad %s does not fit %d dimensions".formatted(Shapes.text(pad), self.rank()),

@@ -327,7 +327,7 @@ final class IndexOps {
    * <p>NumPy's advanced indexing: the shape that the indices broadcast to stands in the place of
    * the indexed dimensions where these are neighbours, else at the front.
    */
-  private static ImmutableLongArray indexedSizes(OpCall call) {
+  static ImmutableLongArray indexedSizes(OpCall call) {
     var self = call.tensor("self");
     var indices = indices(call, self);
     var found = ImmutableLongArray.of();
@@ -395,7 +395,7 @@ final class IndexOps {
     }
   }
 
-  private static void checkPut(OpCall call) {
+  static void checkPut(OpCall call) {
     checkSameType("values", call.tensor("values"), call.tensor("self"));
     // How many values a mask takes depends on its data; what it is put into does not.
     if (masks(call).isEmpty()) {

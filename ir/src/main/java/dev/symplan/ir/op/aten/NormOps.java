@@ -338,6 +338,11 @@ final class NormOps {
       throw new OpTypeException(
           "target %s is neither a class for each row of %s nor its shape".formatted(target, self));
     }
+    if (probabilities && !target.dtype().isFloat()) {
+      throw new OpTypeException(
+          "target has a probability for each class, so that it must be a float, not "
+              + target.dtype().shortName());
+    }
     return OpResult.fresh(
         self.dtype(),
         isReduced(call) ? ImmutableLongArray.of() : Shapes.without(self.sizes(), classes));

@@ -8,6 +8,9 @@ import java.util.function.DoubleUnaryOperator;
 
 /** Activation functions and their gradients. */
 final class ActivationKernels {
+  /** PyTorch takes the factor in f32, whatever the type is. */
+  private static final double SIXTH = 1f / 6f;
+
   private static final double SELU_ALPHA = 1.6732632423543772848170429916717;
   private static final double SELU_SCALE = 1.0507009873554804934193349852946;
 
@@ -105,7 +108,7 @@ final class ActivationKernels {
             isTanh(call)
                 ? (grad, x) -> grad * SpecialFunctions.tanhGeluGradient(x)
                 : (grad, x) -> grad * SpecialFunctions.geluGradient(x));
-    gradient("hardsigmoid_backward", "self", _ -> (grad, x) -> x > -3 && x < 3 ? grad / 6 : 0);
+    gradient("hardsigmoid_backward", "self", _ -> (grad, x) -> x > -3 && x < 3 ? grad * SIXTH : 0);
     gradient(
         "hardswish_backward",
         "self",

@@ -6,6 +6,7 @@ import dev.symplan.ir.op.OpCall;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.IntStream;
 
 /** Ops that repeat, turn, pad or cut out elements. */
 final class ArrangementKernels {
@@ -119,16 +120,23 @@ final class ArrangementKernels {
       return;
     }
     if (dims.isEmpty()) {
+      // Without dims, the tensor rolls as one row.
       var rolled = Views.flat(HostTensor.allocate(self.type().contiguous()));
       roll(Views.flat(self), rolled, shifts, List.of(0), 0);
       call.result().copyFrom(rolled.as(self.type().contiguous()));
       return;
     }
-    var order = new ArrayList<Integer>();
-    for (long dim : dims.asList()) {
-      order.add(OpCall.wrapDim(dim, self.type().rank(), "dims"));
+    var sum = new long[Math.max(1, self.type().rank())];
+    for (int i = 0; i < dims.length(); i++) {
+      sum[OpCall.wrapDim(dims.get(i), self.type().rank(), "dims")] += shifts.get(i);
     }
-    roll(Views.atLeastVector(self), Views.atLeastVector(call.result()), shifts, order, 0);
+    var each = IntStream.range(0, sum.length).boxed().toList();
+    roll(
+        Views.atLeastVector(self),
+        Views.atLeastVector(call.result()),
+        ImmutableLongArray.copyOf(sum),
+        each,
+        0);
   }
 
   private static void roll(
@@ -140,10 +148,6 @@ final class ArrangementKernels {
     int dim = dims.get(next);
     long size = from.type().size(dim);
     long shift = Math.floorMod(shifts.get(next), size);
-    if (dims.subList(0, next).contains(dim)) {
-      // The dimension was cut by an earlier shift, so that its parts no longer roll by themselves.
-      throw new HostKernelException("dims name dimension %d twice".formatted(dim));
-    }
     roll(
         Views.narrow(from, dim, 0, size - shift),
         Views.narrow(to, dim, shift, size - shift),
@@ -163,8 +167,8 @@ final class ArrangementKernels {
   /** {@code pad} counts from the last dimension: before, after, before, after … */
   private static void pad(HostCall call) {
     if (call.hasParam("mode") && !call.string("mode").equals("constant")) {
-      throw new UnsupportedOperationException(
-          "the host backend does not pad in mode '" + call.string("mode") + "'");
+      PadKernels.pad(call, "pad", PadKernels.Mode.of(call.string("mode")));
+      return;
     }
     var pad = call.integers("pad");
     var from = call.tensor("self");

@@ -1,5 +1,6 @@
 package dev.symplan.runtime.host;
 
+import dev.symplan.ir.DType;
 import dev.symplan.runtime.tensor.Elements;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.lang.foreign.MemorySegment;
@@ -26,6 +27,10 @@ final class Fibers {
 
     int size() {
       return size;
+    }
+
+    DType dtype() {
+      return tensor.dtype();
     }
 
     double[] load() {

@@ -205,11 +205,17 @@ final class IndexKernels {
     forEachSlice(call, call.result(), (target, i) -> target.copyFrom(Views.select(source, dim, i)));
   }
 
+  /** Here, unlike in its relatives, negative indices count from the end. */
   private static void fillAt(HostCall call) {
     var value = CreationKernels.scalar(call, "value", call.result().dtype());
-    forEachSlice(
-        call,
-        call.result(),
-        (target, i) -> target.copyFrom(Views.expand(value, target.type().sizes())));
+    var result = Views.atLeastVector(call.result());
+    result.copyFrom(Views.atLeastVector(call.tensor("self")));
+    int dim = dim(call);
+    var index = Views.flat(call.tensor("index"));
+    for (long i = 0; i < index.type().numel(); i++) {
+      long at = IndexedPlaces.wrap(index.getLong(i), result.type().size(dim), dim);
+      var slice = Views.select(result, dim, at);
+      slice.copyFrom(Views.expand(value, slice.type().sizes()));
+    }
   }
 }

@@ -120,6 +120,19 @@ final class LossKernels {
       return weight.map(w -> w.get(target(i))).orElse(1.0);
     }
 
+    /** Mixes the loss with the mean over all classes. */
+    void storeSmoothed(HostTensor result, double smoothing) {
+      for (int i = 0; smoothing != 0 && i < losses.length; i++) {
+        double all = 0;
+        for (int c = 0; counts(i) && c < classes; c++) {
+          double own = weight.isPresent() ? weight.get().get(c) : 1;
+          all -= flat.get(place(i, c)) * own;
+        }
+        losses[i] = (1 - smoothing) * losses[i] + smoothing / classes * all;
+      }
+      store(result);
+    }
+
     void store(HostTensor result) {
       if (reduction == NONE) {
         var values = Views.flat(HostTensor.allocate(result.type().contiguous()));
@@ -155,11 +168,6 @@ final class LossKernels {
 
   private static void crossEntropy(HostCall call) {
     var self = call.tensor("self");
-    if (self.type().sizes().equals(call.tensor("target").type().sizes())
-        || call.number("label_smoothing") != 0) {
-      throw new UnsupportedOperationException(
-          "the host backend does not compute cross_entropy_loss with probabilities or smoothing");
-    }
     var log = HostTensor.allocate(self.type().contiguous().withDType(DType.F64));
     Fibers.forEach(
         self.type().rank() == 1 ? 0 : 1,
@@ -169,6 +177,41 @@ final class LossKernels {
           SoftmaxKernels.logSoftmax(values);
           rows[1].store(values);
         });
-    new Likelihood(call, log).store(call.result());
+    if (self.type().sizes().equals(call.tensor("target").type().sizes())) {
+      probabilities(call, log);
+    } else {
+      new Likelihood(call, log).storeSmoothed(call.result(), call.number("label_smoothing"));
+    }
+  }
+
+  /** The target has a probability for each class; smoothing mixes it with the uniform one. */
+  private static void probabilities(HostCall call, HostTensor log) {
+    var type = log.type();
+    int dim = type.rank() == 1 ? 0 : 1;
+    long classes = type.size(dim);
+    double smoothing = call.number("label_smoothing");
+    var target = HostTensor.allocate(type);
+    Pointwise.apply(
+        target,
+        Pointwise.unary(p -> p * (1 - smoothing) + smoothing / classes),
+        call.tensor("target"));
+    var products = HostTensor.allocate(type);
+    Pointwise.apply(products, Pointwise.binary((x, p) -> -x * p), log, target);
+    call.optionalTensor("weight")
+        .ifPresent(
+            weight -> {
+              var shaped = weight;
+              for (int i = dim + 1; i < type.rank(); i++) {
+                shaped = Views.unsqueeze(shaped, shaped.type().rank());
+              }
+              Pointwise.apply(products, Pointwise.binary((x, w) -> x * w), products, shaped);
+            });
+    long reduction = call.integer("reduction");
+    var gone = new boolean[type.rank()];
+    Arrays.fill(gone, reduction != NONE);
+    gone[dim] = true;
+    double count = reduction == MEAN ? (double) type.numel() / classes : 1;
+    ReductionKernels.fold(
+        new Reduction(products, gone, false), call.result(), 0, Double::sum, sum -> sum / count);
   }
 }

@@ -120,9 +120,10 @@ final class NormKernels {
     for (int i = 0; i < x.length; i++) {
       int row = i / width;
       int column = i % width;
-      double value = (x[i] - statistics.mean()[row]) * statistics.rstd()[row];
+      double distance = centred ? x[i] - statistics.mean()[row] : x[i];
+      double value = distance * statistics.rstd()[row];
       value *= weight.length == 0 ? 1 : weight[column];
-      x[i] = value + (bias.length == 0 ? 0 : bias[column]);
+      x[i] = bias.length == 0 ? value : value + bias[column];
     }
     store(call, 0, x);
     if (centred) {
@@ -195,7 +196,7 @@ final class NormKernels {
       int channel = i / area % channels;
       double value = (x[i] - statistics.mean()[row]) * statistics.rstd()[row];
       value *= weight.length == 0 ? 1 : weight[channel];
-      x[i] = value + (bias.length == 0 ? 0 : bias[channel]);
+      x[i] = bias.length == 0 ? value : value + bias[channel];
     }
     store(call, 0, x);
     store(call, 1, statistics.mean());

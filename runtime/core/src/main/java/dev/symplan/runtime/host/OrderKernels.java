@@ -1,6 +1,7 @@
 package dev.symplan.runtime.host;
 
 import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.DType;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.ArrayList;
@@ -56,7 +57,8 @@ final class OrderKernels {
       comparator = Comparator.comparingDouble(i -> values[i]);
     } else {
       var values = row.loadLongs();
-      comparator = Comparator.comparingLong(i -> values[i]);
+      long flip = row.dtype() == DType.U64 ? Long.MIN_VALUE : 0;
+      comparator = Comparator.comparingLong(i -> values[i] ^ flip);
     }
     Arrays.sort(order, descending ? comparator.reversed() : comparator);
     return order;
@@ -143,7 +145,9 @@ final class OrderKernels {
           if (!sorter.isEmpty()) {
             var unsorted = sorted.clone();
             var positions = rows[3].loadLongs();
-            Arrays.setAll(sorted, i -> unsorted[(int) positions[i]]);
+            Arrays.setAll(
+                sorted,
+                i -> unsorted[(int) IndexedPlaces.check(positions[i], unsorted.length, dim)]);
           }
           var values = rows[1].load();
           var found = new long[values.length];

@@ -158,10 +158,13 @@ final class Pointwise {
             if (slots[i] >= 0) {
               int slot = slots[i];
               var tensor = tensors.get(slot);
-              Elements.load(
-                  tensor.memory(), offsets[slot], steps[slot], tensor.dtype(), in[i], count);
-              if (narrows(tensor.dtype(), dtype)) {
-                for (int j = 0; j < count; j++) {
+              if (!narrows(tensor.dtype(), dtype)) {
+                Elements.load(
+                    tensor.memory(), offsets[slot], steps[slot], tensor.dtype(), in[i], count);
+              } else {
+                Elements.loadAsFloats(
+                    tensor.memory(), offsets[slot], steps[slot], tensor.dtype(), in[i], count);
+                for (int j = 0; j < count && dtype != DType.F32; j++) {
                   in[i][j] = round(in[i][j], dtype);
                 }
               }

@@ -52,6 +52,33 @@ final class RandomKernels {
           double deviation = call.number("std");
           fill(call, (random, i) -> mean + deviation * random.normal(i));
         });
+    table.put(
+        "aten::normal_",
+        call -> {
+          double mean = call.number("mean");
+          double deviation = call.number("std");
+          overwrite(call, (random, i) -> mean + deviation * random.normal(i));
+        });
+    table.put(
+        "aten::uniform_",
+        call -> {
+          double from = call.number("from");
+          double width = call.number("to") - from;
+          overwrite(call, (random, i) -> from + width * random.uniform(i));
+        });
+    table.put(
+        "aten::exponential_",
+        call -> {
+          double rate = call.number("lambd");
+          // 1 - u is never 0.
+          overwrite(call, (random, i) -> -Math.log1p(-random.uniform(i)) / rate);
+        });
+    table.put(
+        "aten::bernoulli_.float",
+        call -> {
+          double p = call.number("p");
+          overwrite(call, (random, i) -> random.uniform(i) < p ? 1 : 0);
+        });
     table.put("aten::native_dropout", RandomKernels::nativeDropout);
     table.put("aten::dropout", RandomKernels::dropout);
     table.put("aten::multinomial", RandomKernels::samples);
@@ -73,6 +100,10 @@ final class RandomKernels {
     var tensor = HostTensor.allocate(TensorType.contiguous(DType.F64));
     tensor.set(value);
     return tensor;
+  }
+
+  private static void overwrite(HostCall call, Draw draw) {
+    fill(call.tensor("self"), random(call), draw);
   }
 
   private static void fill(HostCall call, Draw draw) {

@@ -79,16 +79,34 @@ final class Reduction {
     return gone.stream().mapToLong(self.type()::size).reduce(1, (a, b) -> a * b);
   }
 
+  /**
+   * The elements come in blocks of the same size in every layout, so that the bits are the same.
+   */
   void run(Doubles accumulator) {
-    var values = new double[Loops.CHUNK];
+    var block = new double[Loops.CHUNK];
+    long total = count();
     forEachResult(
         (start, index) -> {
           accumulator.start();
           forEachPiece(
               start,
               (offset, step, count, first) -> {
-                Elements.load(self.memory(), offset, step, self.dtype(), values, count);
-                accumulator.add(values, count, first);
+                for (int done = 0; done < count; ) {
+                  int filled = (int) ((first + done) % block.length);
+                  int fresh = Math.min(count - done, block.length - filled);
+                  Elements.load(
+                      self.memory(),
+                      offset + done * step,
+                      step,
+                      self.dtype(),
+                      block,
+                      filled,
+                      fresh);
+                  done += fresh;
+                  if (filled + fresh == block.length || first + done == total) {
+                    accumulator.add(block, filled + fresh, first + done - filled - fresh);
+                  }
+                }
               });
           accumulator.finish(index);
         });

@@ -1,6 +1,5 @@
 package dev.symplan.runtime.host;
 
-import org.apache.commons.numbers.gamma.Digamma;
 import org.apache.commons.numbers.gamma.Erf;
 import org.apache.commons.numbers.gamma.Erfc;
 import org.apache.commons.numbers.gamma.Erfcx;
@@ -59,8 +58,16 @@ final class SpecialFunctions {
     return x == 0 ? 1 : Math.sin(Math.PI * x) / (Math.PI * x);
   }
 
+  /** A zero of either sign, and NaN, give a positive zero. */
+  static double sign(double x) {
+    return x > 0 ? 1 : x < 0 ? -1 : 0;
+  }
+
   static double asinh(double x) {
     double size = Math.abs(x);
+    if (Double.isInfinite(x)) {
+      return x;
+    }
     return Math.copySign(Math.log1p(size + size * size / (1 + Math.hypot(1, size))), x);
   }
 
@@ -85,21 +92,56 @@ final class SpecialFunctions {
     return Math.log(Math.PI / Math.abs(Math.sin(Math.PI * rest))) - LogGamma.value(1 - x);
   }
 
+  /**
+   * The logarithmic derivative of Γ: reflected, shifted to 10 and up, then its asymptotic series.
+   */
   static double digamma(double x) {
     if (x == 0) {
       return Math.copySign(Double.POSITIVE_INFINITY, -x);
     }
-    return x < 0 && x == Math.rint(x) ? Double.NaN : Digamma.value(x);
+    if (x < 0) {
+      double rest = x - Math.rint(x);
+      return rest == 0 ? Double.NaN : digamma(1 - x) - Math.PI / Math.tan(Math.PI * rest);
+    }
+    double shift = 0;
+    double y = x;
+    while (y < DIGAMMA_LARGE) {
+      shift += 1 / y;
+      y += 1;
+    }
+    double square = 1 / (y * y);
+    double series = 0;
+    for (double coefficient : DIGAMMA_SERIES) {
+      series = (series + coefficient) * square;
+    }
+    return Math.log(y) - 0.5 / y - series - shift;
   }
+
+  private static final double DIGAMMA_LARGE = 10;
+
+  /** The Bernoulli numbers B(2k) over 2k, for k from 7 down to 1. */
+  private static final double[] DIGAMMA_SERIES = {
+    1.0 / 12, -691.0 / 32760, 1.0 / 132, -1.0 / 240, 1.0 / 252, -1.0 / 120, 1.0 / 12
+  };
 
   /**
    * The modified Bessel function of order 0.
    *
-   * <p>Its integral, the mean of {@code exp(x cos t)} over a period, by the trapezoidal rule, which
-   * converges exponentially for periodic functions.
+   * <p>By its power series, and for large numbers by its integral, the mean of {@code exp(x cos t)}
+   * over a period, by the trapezoidal rule, which converges exponentially for periodic functions.
    */
   static double besselI0(double x) {
     double size = Math.abs(x);
+    if (size < BESSEL_LARGE) {
+      double quarter = size * size / 4;
+      double sum = 1;
+      double term = 1;
+      for (int k = 1; sum + term != sum; k++) {
+        term *= quarter / ((double) k * k);
+        sum += term;
+      }
+      return sum;
+    }
     if (!(size <= MAX_EXPONENT)) {
       return Double.isNaN(x) ? x : Double.POSITIVE_INFINITY;
     }
@@ -111,6 +153,7 @@ final class SpecialFunctions {
     return sum / points * Math.exp(size);
   }
 
+  private static final double BESSEL_LARGE = 50;
   private static final double MAX_EXPONENT = 709;
 
   static double ndtri(double x) {

@@ -29,8 +29,8 @@ final class UnaryKernels {
     both("abs", Math::abs, Math::abs);
     both("relu", x -> x < 0 ? 0 : x, x -> Math.max(x, 0));
     both("relu6", x -> x < 0 ? 0 : x > 6 ? 6 : x, x -> Math.clamp(x, 0, 6));
-    both("sign", x -> Double.isNaN(x) ? 0 : Math.signum(x), Long::signum);
-    both("sgn", x -> Double.isNaN(x) ? 0 : Math.signum(x), Long::signum);
+    both("sign", SpecialFunctions::sign, Long::signum);
+    both("sgn", SpecialFunctions::sign, Long::signum);
     both("square", x -> x * x, x -> x * x);
     both("floor", Math::floor, x -> x);
     both("ceil", Math::ceil, x -> x);

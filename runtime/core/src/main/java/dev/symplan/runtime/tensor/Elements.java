@@ -18,6 +18,7 @@ public final class Elements {
   public static final ValueLayout.OfDouble DOUBLE =
       ValueLayout.JAVA_DOUBLE_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
 
+  private static final double TWO_TO_63 = 0x1p63;
   private static final int BF16_SHIFT = 16;
   private static final int BF16_QUIET_NAN = 0x0040;
 
@@ -45,13 +46,24 @@ public final class Elements {
       case BF16 -> fromBFloat16(memory.get(SHORT, offset));
       case I64, I32, I16, I8, U32, U16, U8, BOOL -> getLong(memory, offset, dtype);
       case U64 -> unsigned(memory.get(LONG, offset));
-      case F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU, C32, C64, C128 ->
-          throw unsupported(dtype);
+      case F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU ->
+          Float8.fromBits(dtype, memory.get(ValueLayout.JAVA_BYTE, offset));
+      case C32, C64, C128 -> throw unsupported(dtype);
     };
   }
 
+  /** The bit that is shifted out is kept as a sticky bit, so that rounding is right. */
   private static double unsigned(long value) {
-    return value >= 0 ? value : (value >>> 1) * 2.0 + (value & 1);
+    return value >= 0 ? value : ((value >>> 1) | (value & 1)) * 2.0;
+  }
+
+  private static float unsignedToFloat(long value) {
+    return value >= 0 ? value : ((value >>> 1) | (value & 1)) * 2f;
+  }
+
+  /** Towards 0; what is out of range gives the nearest. */
+  private static long toUnsigned(double value) {
+    return value < TWO_TO_63 ? (long) value : (long) (value - TWO_TO_63) ^ Long.MIN_VALUE;
   }
 
   static long getLong(MemorySegment memory, long offset, DType dtype) {
@@ -64,9 +76,9 @@ public final class Elements {
       case I8 -> memory.get(ValueLayout.JAVA_BYTE, offset);
       case U8 -> Byte.toUnsignedLong(memory.get(ValueLayout.JAVA_BYTE, offset));
       case BOOL -> memory.get(ValueLayout.JAVA_BYTE, offset) != 0 ? 1 : 0;
-      case F64, F32, F16, BF16 -> (long) getDouble(memory, offset, dtype);
-      case F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU, C32, C64, C128 ->
-          throw unsupported(dtype);
+      case F64, F32, F16, BF16, F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU ->
+          (long) getDouble(memory, offset, dtype);
+      case C32, C64, C128 -> throw unsupported(dtype);
     };
   }
 
@@ -77,9 +89,11 @@ public final class Elements {
       case F16 -> memory.set(SHORT, offset, Float.floatToFloat16((float) value));
       case BF16 -> memory.set(SHORT, offset, toBFloat16((float) value));
       case BOOL -> memory.set(ValueLayout.JAVA_BYTE, offset, (byte) (value != 0 ? 1 : 0));
-      case I64, I32, I16, I8, U64, U32, U16, U8 -> setLong(memory, offset, dtype, (long) value);
-      case F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU, C32, C64, C128 ->
-          throw unsupported(dtype);
+      case I64, I32, I16, I8, U32, U16, U8 -> setLong(memory, offset, dtype, (long) value);
+      case U64 -> setLong(memory, offset, dtype, toUnsigned(value));
+      case F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU ->
+          memory.set(ValueLayout.JAVA_BYTE, offset, Float8.toBits(dtype, (float) value));
+      case C32, C64, C128 -> throw unsupported(dtype);
     }
   }
 
@@ -90,38 +104,93 @@ public final class Elements {
       case I16, U16 -> memory.set(SHORT, offset, (short) value);
       case I8, U8 -> memory.set(ValueLayout.JAVA_BYTE, offset, (byte) value);
       case BOOL -> memory.set(ValueLayout.JAVA_BYTE, offset, (byte) (value != 0 ? 1 : 0));
-      case F64, F32, F16, BF16 -> setDouble(memory, offset, dtype, value);
-      case F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU, C32, C64, C128 ->
-          throw unsupported(dtype);
+      case F64 -> memory.set(DOUBLE, offset, value);
+      case F32, F16, BF16, F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU ->
+          setDouble(memory, offset, dtype, (float) value);
+      case C32, C64, C128 -> throw unsupported(dtype);
     }
   }
 
-  /** Loads elements at equal distances. Inside the switch, so that each loop has one type. */
   public static void load(
       MemorySegment memory, long offset, long step, DType dtype, double[] into, int count) {
+    load(memory, offset, step, dtype, into, 0, count);
+  }
+
+  /**
+   * Loads elements at equal distances into {@code into[start]} and behind.
+   *
+   * <p>The loops are inside the switch, so that each has one type.
+   */
+  public static void load(
+      MemorySegment memory,
+      long offset,
+      long step,
+      DType dtype,
+      double[] into,
+      int start,
+      int count) {
     switch (dtype) {
       case F32 -> {
         for (int i = 0; i < count; i++) {
-          into[i] = memory.get(FLOAT, offset + i * step);
+          into[start + i] = memory.get(FLOAT, offset + i * step);
         }
       }
       case BF16 -> {
         for (int i = 0; i < count; i++) {
-          into[i] = fromBFloat16(memory.get(SHORT, offset + i * step));
+          into[start + i] = fromBFloat16(memory.get(SHORT, offset + i * step));
         }
       }
       case F16 -> {
         for (int i = 0; i < count; i++) {
-          into[i] = Float.float16ToFloat(memory.get(SHORT, offset + i * step));
+          into[start + i] = Float.float16ToFloat(memory.get(SHORT, offset + i * step));
         }
       }
-      case F64, I64, I32, I16, I8, U64, U32, U16, U8, BOOL -> {
+      case F64,
+          I64,
+          I32,
+          I16,
+          I8,
+          U64,
+          U32,
+          U16,
+          U8,
+          BOOL,
+          F8E4M3FN,
+          F8E5M2,
+          F8E4M3FNUZ,
+          F8E5M2FNUZ,
+          F8E8M0FNU -> {
         for (int i = 0; i < count; i++) {
-          into[i] = getDouble(memory, offset + i * step, dtype);
+          into[start + i] = getDouble(memory, offset + i * step, dtype);
         }
       }
-      case F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU, C32, C64, C128 ->
-          throw unsupported(dtype);
+      case C32, C64, C128 -> throw unsupported(dtype);
+    }
+  }
+
+  /**
+   * Loads elements as numbers of f32: PyTorch rounds wide integers once, to the type that it
+   * computes in, and by way of a double they would be rounded twice.
+   */
+  public static void loadAsFloats(
+      MemorySegment memory, long offset, long step, DType dtype, double[] into, int count) {
+    switch (dtype) {
+      case I64 -> {
+        for (int i = 0; i < count; i++) {
+          into[i] = (float) memory.get(LONG, offset + i * step);
+        }
+      }
+      case U64 -> {
+        for (int i = 0; i < count; i++) {
+          into[i] = unsignedToFloat(memory.get(LONG, offset + i * step));
+        }
+      }
+      default -> {
+        load(memory, offset, step, dtype, into, count);
+        for (int i = 0; i < count; i++) {
+          into[i] = (float) into[i];
+        }
+      }
     }
   }
 
@@ -145,13 +214,27 @@ public final class Elements {
           memory.set(SHORT, offset + i * step, toBFloat16((float) from[i]));
         }
       }
-      case F64, F16, I64, I32, I16, I8, U64, U32, U16, U8, BOOL -> {
+      case F64,
+          F16,
+          I64,
+          I32,
+          I16,
+          I8,
+          U64,
+          U32,
+          U16,
+          U8,
+          BOOL,
+          F8E4M3FN,
+          F8E5M2,
+          F8E4M3FNUZ,
+          F8E5M2FNUZ,
+          F8E8M0FNU -> {
         for (int i = 0; i < count; i++) {
           setDouble(memory, offset + i * step, dtype, from[i]);
         }
       }
-      case F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU, C32, C64, C128 ->
-          throw unsupported(dtype);
+      case C32, C64, C128 -> throw unsupported(dtype);
     }
   }
 
@@ -162,7 +245,7 @@ public final class Elements {
     }
   }
 
-  /** {@return whether arithmetic on the type is implemented; all types can be moved} */
+  /** {@return whether sums are made in the type; 8-bit floats can be converted and moved only} */
   public static boolean computes(DType dtype) {
     return switch (dtype) {
       case F64, F32, F16, BF16, I64, I32, I16, I8, U64, U32, U16, U8, BOOL -> true;

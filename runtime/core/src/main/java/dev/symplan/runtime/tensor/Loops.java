@@ -1,5 +1,6 @@
 package dev.symplan.runtime.tensor;
 
+import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
@@ -127,11 +128,16 @@ public final class Loops {
       copyBytes(source, target, sizes, strides, to.dtype().bytes());
     } else if (from.dtype().isFloat() || to.dtype().isFloat()) {
       var values = new double[CHUNK];
+      boolean viaFloat = to.dtype().isFloat() && to.dtype() != DType.F64;
       forEach(
           sizes,
           strides,
           (offsets, steps, count) -> {
-            Elements.load(source, offsets[0], steps[0], from.dtype(), values, count);
+            if (viaFloat) {
+              Elements.loadAsFloats(source, offsets[0], steps[0], from.dtype(), values, count);
+            } else {
+              Elements.load(source, offsets[0], steps[0], from.dtype(), values, count);
+            }
             Elements.store(values, count, target, offsets[1], steps[1], to.dtype());
           });
     } else {

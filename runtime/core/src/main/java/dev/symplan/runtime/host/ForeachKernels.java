@@ -1,0 +1,66 @@
+package dev.symplan.runtime.host;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.op.OpRegistry;
+import dev.symplan.ir.op.SchemaType;
+import dev.symplan.ir.op.aten.ForeachOps;
+import dev.symplan.runtime.host.HostCall.Value;
+import java.util.Optional;
+
+/** Ops that do the same to each tensor of a list. */
+final class ForeachKernels {
+  private ForeachKernels() {}
+
+  static ImmutableMap<String, HostKernel> table() {
+    var table = ImmutableMap.<String, HostKernel>builder();
+    for (var name : OpRegistry.global().names()) {
+      if (name.name().startsWith("_foreach_")) {
+        ForeachOps.element(OpRegistry.global().get(name.toString()))
+            .ifPresent(element -> table.put(name.toString(), call -> run(call, element)));
+      }
+    }
+    return table.buildOrThrow();
+  }
+
+  private static void run(HostCall call, ForeachOps.Element element) {
+    var kernel = HostKernels.find(element.def().name()).orElseThrow();
+    for (int i = 0; i < call.resultCount(); i++) {
+      if (call.hasResult(i)) {
+        kernel.run(
+            new HostCall(
+                element.def().schema(),
+                call.name(),
+                args(call, element, i),
+                ImmutableList.of(Optional.of(call.result(i))),
+                Optional.empty()));
+      }
+    }
+  }
+
+  private static ImmutableList<Value> args(HostCall call, ForeachOps.Element element, int index) {
+    var args = ImmutableList.<Value>builder();
+    for (int i = 0; i < element.from().length(); i++) {
+      int from = element.from().get(i);
+      if (from < 0) {
+        var param = element.def().schema().params().get(i);
+        args.add(new Value.Constant(param.defaultValue().orElse(Arg.None.NONE)));
+      } else {
+        var param = call.schema().params().get(from);
+        var value = call.value(param.name());
+        args.add(param.type() instanceof SchemaType.ListOf ? item(value, index) : value);
+      }
+    }
+    return args.build();
+  }
+
+  private static Value item(Value list, int index) {
+    return switch (list) {
+      case Value.Many(ImmutableList<Value> items) -> items.get(index);
+      case Value.Constant(Arg.Seq(ImmutableList<Arg> items)) ->
+          new Value.Constant(items.get(index));
+      case Value.Constant _, Value.Tensor _ -> list;
+    };
+  }
+}

@@ -1,0 +1,101 @@
+package dev.symplan.runtime.host;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.runtime.Backend;
+import dev.symplan.runtime.Reference;
+import dev.symplan.runtime.Session;
+import dev.symplan.runtime.tensor.HostTensor;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+
+/** Ops that write in place, give lists or are asked for layouts of their own, in planned memory. */
+class SessionOpsTest {
+  private static final CompileOptions ONE_RANK = CompileOptions.DEFAULT.withRanks(1);
+
+  /** {@return the outputs, which are those of evaluation without a plan} */
+  private static List<List<Double>> run(String graph) {
+    var plan = Programs.plan(graph, ONE_RANK);
+    try (var session = Session.open(plan, Backend.HOST)) {
+      Programs.fillInputs(session, new Random(1));
+      for (int i = 0; i < session.inputNames().size(); i++) {
+        session.input(0, i).ifPresent(SessionOpsTest::count);
+      }
+      var expected = Reference.evaluate(plan, session).getFirst();
+      session.run();
+      var outputs = new ArrayList<List<Double>>();
+      for (int i = 0; i < session.outputCount(); i++) {
+        var output = session.output(0, i).orElseThrow();
+        assertThat(Programs.same(output, expected.get(i).orElseThrow())).isTrue();
+        outputs.add(elements(output));
+      }
+      return outputs;
+    }
+  }
+
+  /** Fills a tensor with 1, 2, 3 … */
+  private static void count(HostTensor tensor) {
+    var flat = Programs.flat(tensor);
+    for (long i = 0; i < flat.type().numel(); i++) {
+      flat.set(i + 1, i);
+    }
+  }
+
+  private static List<Double> elements(HostTensor tensor) {
+    var flat = Programs.flat(tensor.contiguous());
+    var elements = new ArrayList<Double>();
+    for (long i = 0; i < flat.type().numel(); i++) {
+      elements.add(flat.get(i));
+    }
+    return elements;
+  }
+
+  @Test
+  void formsInPlaceWriteTheirOperand() {
+    assertThat(
+            run(
+                """
+                graph g(x: f32[3], y: f32[3]) {
+                  c = aten::clone(x)
+                  d = aten::add_.Tensor(c, y, alpha=2)
+                  e = aten::mul_.Scalar(d, 2.0)
+                  s = aten::add.Tensor(c, x)
+                  return c, e, s
+                }
+                """))
+        .containsExactly(
+            List.of(6.0, 12.0, 18.0), List.of(6.0, 12.0, 18.0), List.of(7.0, 14.0, 21.0));
+  }
+
+  @Test
+  void listsGiveOneResultForEachTensor() {
+    assertThat(
+            run(
+                """
+                graph g(x: f32[2], y: bf16[3]) {
+                  a, b = aten::_foreach_add.Scalar([x, y], 1.5)
+                  c, d = aten::_foreach_mul.ScalarList([a, b], [2, -1])
+                  return c, d
+                }
+                """))
+        .containsExactly(List.of(5.0, 7.0), List.of(-2.5, -3.5, -4.5));
+  }
+
+  @Test
+  void resultsLieAsTheGraphSays() {
+    assertThat(
+            run(
+                """
+                graph g(x: f32[1, 1, 3, 3], w: f32[2, 1, 2, 2]) {
+                  y: f32[1, 2, 2, 2][20, 1, 8, 3] = aten::convolution(x, w, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1)
+                  p, i = aten::max_pool2d_with_indices(y, [2, 2])
+                  return y, p
+                }
+                """))
+        .containsExactly(
+            List.of(37.0, 47.0, 67.0, 77.0, 85.0, 111.0, 163.0, 189.0), List.of(77.0, 189.0));
+  }
+}
