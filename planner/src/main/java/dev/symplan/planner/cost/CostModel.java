@@ -110,6 +110,11 @@ public final class CostModel {
       // Attention: two products, over the head size and over the keys.
       return 2.0 * result.numel() * key.size(key.rank() - 2);
     }
+    if (op.def().schema().hasParam("transposed")
+        && matrix(op, "weight") instanceof TensorType weight) {
+      // A convolution: each element takes the weights of one output channel.
+      return (double) result.numel() * weight.numel() / Math.max(1, weight.size(0));
+    }
     for (var left : LEFT_FACTORS) {
       if (matrix(op, left) instanceof TensorType factor) {
         return (double) result.numel() * factor.size(factor.rank() - 1);
