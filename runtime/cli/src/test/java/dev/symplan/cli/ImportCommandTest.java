@@ -56,7 +56,7 @@ class ImportCommandTest {
   void archivesComputeWhatPyTorchComputed(String name, int ranks) {
     var input = SAMPLES.resolve("export").resolve(name);
     for (var place : List.of("auto", "external", "symm", "local")) {
-      var result = run("run", input, "--check", "--dim", "s27=4", "--inputs", place);
+      var result = run("run", input, "--check", "--inputs", place);
       assertThat(result.code()).as(result.out() + result.err()).isZero();
       assertThat(result.out())
           .contains("on %d rank".formatted(ranks), "the case's inputs, weights of " + input)
