@@ -21,10 +21,17 @@ public record OpResult(Type type, Optional<View> view, boolean unspecified) {
    * A result that has no storage of its own.
    *
    * @param of the value whose storage it shares
-   * @param offset where its first element lies behind the first element of {@code of}, in elements
-   *     of {@code of}; may be negative only through {@code as_strided}
+   * @param offset where its first element lies, in elements of {@code of}: behind the first element
+   *     of {@code of}, or of its storage
+   * @param fromStorage whether the offset counts from the start of the storage
    */
-  public record View(Value of, long offset) {}
+  public record View(Value of, long offset, boolean fromStorage) {
+
+    /** A view whose offset counts from the first element of {@code of}. */
+    public View(Value of, long offset) {
+      this(of, offset, false);
+    }
+  }
 
   /** A result in storage of its own. */
   public static OpResult fresh(Type type) {

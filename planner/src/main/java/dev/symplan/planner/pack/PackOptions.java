@@ -5,8 +5,8 @@ import java.util.OptionalLong;
 /**
  * How far the packer goes.
  *
- * @param capacity bytes that are enough: a packing within it is not improved further. Where absent,
- *     the packer aims for the lower bound
+ * @param capacity bytes that are enough: a packing within it is not improved further, and where
+ *     none can be, nothing is searched. Where absent, the packer aims for the lower bound
  * @param searchSteps how many states exact search may look at after the greedy methods, in all;
  *     some microseconds each. A count, not a time, so that the answer is the same on every machine
  */
@@ -33,6 +33,11 @@ public record PackOptions(OptionalLong capacity, long searchSteps) {
 
   public PackOptions withSearchSteps(long steps) {
     return new PackOptions(capacity, steps);
+  }
+
+  /** {@return how many states may be looked at where the height cannot be below a bound} */
+  long searchSteps(long lowerBound) {
+    return capacity.isPresent() && capacity.getAsLong() < lowerBound ? 0 : searchSteps;
   }
 
   /** {@return the height at which to stop} */

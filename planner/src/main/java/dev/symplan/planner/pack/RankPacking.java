@@ -25,6 +25,9 @@ public record RankPacking(
     long symmetricBound,
     ImmutableList<Packing> locals) {
 
+  /** A larger symmetric arena costs too little to search long for a smaller one. */
+  private static final long GLANCE_STEPS = 2_000;
+
   /**
    * Packs the buffers of all ranks.
    *
@@ -38,7 +41,10 @@ public record RankPacking(
           "%d and %d ranks".formatted(symmetric.size(), local.size()));
     }
     var common = PackingProblem.union(symmetric);
-    var apart = apart(common, symmetric, local);
+    var packed = Packer.pack(common);
+    if (common.count() == 0) {
+      return apart(common, packed, symmetric, local, PackOptions.DEFAULT);
+    }
     int lead = 0;
     long bound = 0;
     for (int rank = 0; rank < local.size(); rank++) {
@@ -48,19 +54,31 @@ public record RankPacking(
         bound = live;
       }
     }
-    if (common.count() == 0 || apart.totalBytes() <= bound) {
-      return apart;
+    long left = Math.max(0, bound - packed.height());
+    var glance = PackOptions.DEFAULT.withSearchSteps(GLANCE_STEPS).withCapacity(left);
+    var quick = apart(common, packed, symmetric, local, glance);
+    if (quick.totalBytes() <= bound) {
+      return quick;
     }
     var together = together(common, symmetric, local, lead);
+    if (together.totalBytes() <= bound) {
+      return together;
+    }
+    var apart = apart(common, packed, symmetric, local, PackOptions.DEFAULT);
     return together.totalBytes() < apart.totalBytes() ? together : apart;
   }
 
   private static RankPacking apart(
-      PackingProblem common, List<PackingProblem> symmetric, List<PackingProblem> local) {
-    var packed = Packer.pack(common);
+      PackingProblem common,
+      Packing packed,
+      List<PackingProblem> symmetric,
+      List<PackingProblem> local,
+      PackOptions options) {
     var locals = ImmutableList.<Packing>builder();
     for (int rank = 0; rank < local.size(); rank++) {
-      locals.add(around(packed.offsets(), packed.height(), symmetric.get(rank), local.get(rank)));
+      locals.add(
+          Packer.packInto(
+              symmetric.get(rank), packed.offsets(), packed.height(), local.get(rank), options));
     }
     return new RankPacking(packed.offsets(), packed.height(), common.lowerBound(), locals.build());
   }
@@ -74,14 +92,14 @@ public record RankPacking(
       locals.add(
           rank == lead
               ? Packing.inFirstArena(whole.offsets().subArray(common.count(), whole.count()))
-              : around(offsets, whole.height(), symmetric.get(rank), local.get(rank)));
+              : Packer.packInto(
+                  symmetric.get(rank),
+                  offsets,
+                  whole.height(),
+                  local.get(rank),
+                  PackOptions.DEFAULT));
     }
     return new RankPacking(offsets, whole.height(), common.lowerBound(), locals.build());
-  }
-
-  private static Packing around(
-      ImmutableLongArray offsets, long arena, PackingProblem symmetric, PackingProblem local) {
-    return Packer.packInto(symmetric, offsets, arena, local, PackOptions.DEFAULT);
   }
 
   /** {@return the bytes of both arenas, on the rank that needs most} */

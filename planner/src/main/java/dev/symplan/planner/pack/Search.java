@@ -44,7 +44,7 @@ final class Search {
   /** Stands for no pinned offset. */
   static final long FREE = -1;
 
-  private static final int MEMO_BITS = 18;
+  private static final int MAX_MEMO_BITS = 18;
 
   private final Items items;
   private final SearchState state;
@@ -52,7 +52,8 @@ final class Search {
   /** The same for items that cannot be told apart. */
   private final long[] identity;
 
-  private final long[] memo = new long[1 << MEMO_BITS];
+  private final int memoBits;
+  private final long[] memo;
   private int[] choices = new int[1024];
   private int choiceCount;
 
@@ -67,6 +68,9 @@ final class Search {
   Search(Items items, long[] pins, Gap gap, long capacity) {
     this.items = items;
     state = new SearchState(items, pins, gap, capacity);
+    memoBits =
+        Math.min(MAX_MEMO_BITS, 11 + Integer.SIZE - Integer.numberOfLeadingZeros(items.count));
+    memo = new long[1 << memoBits];
     identity = new long[items.count];
     for (int i = 0; i < items.count; i++) {
       long h = mix(items.first[i] * 0x9E3779B97F4A7C15L + items.end[i]);
@@ -144,7 +148,7 @@ final class Search {
       return false;
     }
     long key = key(from, to);
-    int slot = (int) (key >>> (64 - MEMO_BITS));
+    int slot = (int) (key >>> (Long.SIZE - memoBits));
     if (memo[slot] == key) {
       return false;
     }

@@ -20,7 +20,7 @@ final class Solver {
     this.options = options;
     offsets = new long[items.count];
     lowerBound = items.maxLive();
-    stepsLeft = options.searchSteps();
+    stepsLeft = options.searchSteps(lowerBound);
   }
 
   void solve() {
@@ -62,7 +62,7 @@ final class Solver {
       stepsLeft -= steps - repair.stepsLeft();
       best = own.height(packed);
     }
-    if (best > target && small) {
+    if (best > target && small && stepsLeft > 0) {
       best = search(own, best, target, packed);
     }
     for (int k = 0; k < component.length; k++) {

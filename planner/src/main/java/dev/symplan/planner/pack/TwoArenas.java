@@ -68,8 +68,9 @@ final class TwoArenas {
       }
       greedy(way, orders, filler);
     }
-    if (height > target) {
-      improve(target);
+    long steps = options.searchSteps(lowerBound);
+    if (height > target && steps > 0) {
+      improve(target, steps);
     }
     var offsets = inside.clone();
     var inFirst = new BitSet();
@@ -112,7 +113,7 @@ final class TwoArenas {
   }
 
   /** Improves on the greedy packing, in both arenas seen as one, the second above the first. */
-  private void improve(long target) {
+  private void improve(long target, long allSteps) {
     long alignment = 1;
     for (long a : free.alignment) {
       alignment = Math.max(alignment, a);
@@ -127,14 +128,14 @@ final class TwoArenas {
     var immovable = new BitSet();
     immovable.set(0, obstacles.count);
     boolean small = SearchPortfolio.isSmallEnough(all);
-    long steps = small ? options.searchSteps() / 2 : options.searchSteps();
+    long steps = small ? allSteps / 2 : allSteps;
     var repair = new Repair(all, offsets, immovable, gap, steps);
     repair.lower(gap.end() + target);
     split(offsets, gap);
     if (small && height > target) {
       var pins = Search.free(all.count);
       System.arraycopy(bottoms, 0, pins, 0, bottoms.length);
-      long left = options.searchSteps() - steps + repair.stepsLeft();
+      long left = allSteps - steps + repair.stepsLeft();
       var search =
           new SearchPortfolio(all, pins, gap, gap.end() + height, gap.end() + target, left);
       search.solve(options.capacity().isPresent());

@@ -89,7 +89,7 @@ final class Aliases {
     int base = storageOf[view.of().id()];
     long offset =
         LongMath.saturatedAdd(
-            offsetOf[view.of().id()],
+            view.fromStorage() ? 0 : offsetOf[view.of().id()],
             LongMath.saturatedMultiply(view.offset(), view.of().tensor().dtype().bytes()));
     if (value.tensor().storageBytes() == 0) {
       // An empty slice may begin behind the end of what has no elements.

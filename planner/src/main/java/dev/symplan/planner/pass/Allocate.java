@@ -190,7 +190,9 @@ final class Allocate {
   }
 
   private static List<Draft> localDrafts(Rank rank) {
-    return rank.drafts().stream().filter(draft -> draft.arena == Arena.LOCAL && draft.bytes > 0).toList();
+    return rank.drafts().stream()
+        .filter(draft -> draft.arena == Arena.LOCAL && draft.bytes > 0)
+        .toList();
   }
 
   private static void place(List<Draft> locals, Packing packing) {

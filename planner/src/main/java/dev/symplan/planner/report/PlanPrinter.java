@@ -230,33 +230,47 @@ public final class PlanPrinter {
 
   private String values(RankPlan rankPlan) {
     var table = new Table("value", "memory", "size", "steps", "because");
-    var decisions = new HashMap<String, ArgDecision>();
-    for (var collective : rankPlan.collectives()) {
-      for (var arg : collective.args()) {
-        decisions.putIfAbsent(arg.value(), arg);
-      }
-    }
-    for (var buffer : rankPlan.buffers()) {
+    var decisions = decisions(rankPlan);
+    for (int i = 0; i < rankPlan.buffers().size(); i++) {
+      var buffer = rankPlan.buffers().get(i);
       if (buffer.bytes() > 0) {
         table.row(
             buffer.name(),
-            address(buffer, 0) + hole(buffer),
+            address(buffer, 0) + guest(buffer),
             Units.bytes(buffer.bytes()),
             buffer.first() + ".." + buffer.last(),
-            because(rankPlan, buffer, decisions));
+            because(rankPlan, i, decisions));
       }
     }
     return table.isEmpty() ? "" : table.render();
   }
 
-  private static String hole(Buffer buffer) {
-    return buffer.arena() == Arena.SYMMETRIC && !buffer.symmetric() ? " (hole)" : "";
+  private static String guest(Buffer buffer) {
+    return buffer.arena() == Arena.SYMMETRIC && !buffer.symmetric() ? " (local)" : "";
   }
 
-  private static String because(
-      RankPlan rankPlan, Buffer buffer, Map<String, ArgDecision> decisions) {
+  /**
+   * For each buffer, why it is where it is: what a collective makes of the first value that asks.
+   */
+  private static Map<Integer, ArgDecision> decisions(RankPlan rankPlan) {
+    var decisions = new HashMap<Integer, ArgDecision>();
+    for (var collective : rankPlan.collectives()) {
+      var values = new ArrayList<>(collective.operands());
+      values.addAll(collective.results());
+      for (int i = 0; i < values.size(); i++) {
+        int buffer = rankPlan.placements().get(values.get(i)).buffer();
+        decisions.merge(
+            buffer,
+            collective.args().get(i),
+            (a, b) -> a.realization() == ArgDecision.Realization.NOT_NEEDED ? b : a);
+      }
+    }
+    return decisions;
+  }
+
+  private static String because(RankPlan rankPlan, int index, Map<Integer, ArgDecision> decisions) {
+    var buffer = rankPlan.buffers().get(index);
     var reasons = new ArrayList<String>();
-    int index = rankPlan.buffers().indexOf(buffer);
     for (var input : rankPlan.graph().inputs()) {
       if (input.isTensor() && rankPlan.placement(input).buffer() == index) {
         reasons.add(
@@ -267,7 +281,7 @@ public final class PlanPrinter {
             });
       }
     }
-    if (decisions.get(buffer.name()) instanceof ArgDecision decision) {
+    if (decisions.get(index) instanceof ArgDecision decision) {
       reasons.add(DecisionText.of(rankPlan.graph(), decision));
     }
     for (Arg output : rankPlan.graph().outputs()) {

@@ -151,7 +151,7 @@ final class RankFacts {
     // Saturated, what is beyond any storage stays there.
     offsetInStorage[value.id()] =
         LongMath.saturatedAdd(
-            offsetInStorage[base],
+            view.fromStorage() ? 0 : offsetInStorage[base],
             LongMath.saturatedMultiply(view.offset(), view.of().tensor().dtype().bytes()));
   }
 

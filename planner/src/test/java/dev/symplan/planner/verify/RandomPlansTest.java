@@ -17,10 +17,12 @@ class RandomPlansTest {
     int inPlace = 0;
     int ops = 0;
     int ranksDiffer = 0;
+    int largerThanNeedBe = 0;
     for (long seed = SEED; seed < SEED + PLANS; seed++) {
       try {
         var plan = RandomPrograms.plan(seed);
         assertThat(PlanVerifier.verify(plan)).as("seed %s", seed).isEmpty();
+        largerThanNeedBe += plan.total().bytes() > plan.total().bound() ? 1 : 0;
         ranksDiffer += plan.rankPlans().size() - 1;
         for (var rank : plan.rankPlans()) {
           ops += rank.steps().size();
@@ -38,10 +40,11 @@ class RandomPlansTest {
     }
     System.out.printf(
         "%d plans from seed %d: %d steps, %d with per-rank graphs, %d collectives beside compute,"
-            + " %d in place%n",
-        PLANS, SEED, ops, ranksDiffer, async, inPlace);
+            + " %d in place, %d with more memory than is live at once%n",
+        PLANS, SEED, ops, ranksDiffer, async, inPlace, largerThanNeedBe);
     assertThat(async).isGreaterThan(100);
     assertThat(inPlace).isGreaterThan(100);
     assertThat(ranksDiffer).isGreaterThan(100);
+    assertThat(largerThanNeedBe).isLessThanOrEqualTo(PLANS / 100);
   }
 }

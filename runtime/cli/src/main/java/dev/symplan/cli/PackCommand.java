@@ -1,16 +1,10 @@
 package dev.symplan.cli;
 
-import com.google.common.base.Stopwatch;
-import dev.symplan.ir.text.SourceReader;
-import dev.symplan.planner.io.WholeFile;
-import dev.symplan.planner.pack.PackOptions;
-import dev.symplan.planner.pack.Packer;
-import dev.symplan.planner.pack.Packing;
-import dev.symplan.planner.pack.PackingCsv;
+import dev.symplan.planner.io.PackedFile;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -59,41 +53,43 @@ final class PackCommand implements Callable<Integer> {
     if (capacity.orElse(0L) < 0) {
       throw new ParameterException(spec.commandLine(), "--capacity must not be negative");
     }
-    var csv = PackingCsv.read(SourceReader.read(input));
-    var options = capacity.map(PackOptions.THOROUGH::withCapacity).orElse(PackOptions.DEFAULT);
-    var watch = Stopwatch.createStarted();
-    var packing = Packer.pack(csv.problem(), options);
-    var elapsed = watch.elapsed();
-    output.ifPresent(file -> WholeFile.write(file, csv.write(packing), "the packing"));
-    console.print(summary(csv, packing, elapsed));
+    var packed =
+        PackedFile.pack(input, capacity.map(OptionalLong::of).orElse(OptionalLong.empty()));
+    output.ifPresent(packed::write);
+    console.print(summary(packed));
     output.ifPresent(file -> console.progress("packing written to " + file));
-    return packing.height() <= capacity.orElse(Long.MAX_VALUE) ? ExitCode.OK : ExitCode.FAILED;
+    return packed.height() <= capacity.orElse(Long.MAX_VALUE) ? ExitCode.OK : ExitCode.FAILED;
   }
 
-  private String summary(PackingCsv csv, Packing packing, Duration elapsed) {
+  private String summary(PackedFile packed) {
     var text = new StringBuilder();
-    text.append("buffers      %d\n".formatted(csv.problem().count()));
-    text.append("height       %d%s\n".formatted(packing.height(), quality(packing)));
-    text.append("lower bound  %d\n".formatted(packing.lowerBound()));
+    text.append("buffers      ").append(packed.count());
+    text.append("\nheight       ").append(packed.height()).append(quality(packed));
+    text.append("\nlower bound  ").append(packed.lowerBound());
     capacity.ifPresent(
-        bytes -> text.append("capacity     %d: %s\n".formatted(bytes, verdict(packing, bytes))));
-    text.append(String.format(Locale.ROOT, "time         %.3f s\n", elapsed.toNanos() / 1e9));
+        bytes ->
+            text.append("\ncapacity     ")
+                .append(bytes)
+                .append(": ")
+                .append(verdict(packed, bytes)));
+    text.append(
+        String.format(Locale.ROOT, "\ntime         %.3f s\n", packed.time().toNanos() / 1e9));
     return text.toString();
   }
 
-  private static String quality(Packing packing) {
-    return packing.isOptimal()
+  private static String quality(PackedFile packed) {
+    return packed.height() == packed.lowerBound()
         ? " (optimal)"
         : String.format(
             Locale.ROOT,
             " (at most %.3f%% above the lowest)",
-            100.0 * (packing.height() - packing.lowerBound()) / packing.lowerBound());
+            100.0 * (packed.height() - packed.lowerBound()) / packed.lowerBound());
   }
 
-  private static String verdict(Packing packing, long bytes) {
-    if (packing.height() <= bytes) {
+  private static String verdict(PackedFile packed, long bytes) {
+    if (packed.height() <= bytes) {
       return "fits";
     }
-    return packing.lowerBound() > bytes ? "cannot fit" : "no packing found that fits";
+    return packed.lowerBound() > bytes ? "cannot fit" : "no packing found that fits";
   }
 }

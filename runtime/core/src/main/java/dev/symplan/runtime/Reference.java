@@ -14,7 +14,10 @@ import dev.symplan.runtime.host.NaiveCollectives;
 import dev.symplan.runtime.host.NaiveOps;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
@@ -27,6 +30,9 @@ public final class Reference {
   private final List<Graph> graphs;
   private final List<ProcessGroup> groups;
   private final List<@Nullable HostTensor[]> values = new ArrayList<>();
+
+  /** For each rank and view, by their ids, the value that its memory was made for. */
+  private final List<Map<Integer, Integer>> storages = new ArrayList<>();
 
   private Reference(List<Graph> graphs, List<ProcessGroup> groups) {
     this.graphs = graphs;
@@ -89,6 +95,7 @@ public final class Reference {
         }
       }
       values.add(own);
+      storages.add(new HashMap<>());
     }
     var next = new int[graphs.size()];
     while (advance(next)) {
@@ -152,7 +159,7 @@ public final class Reference {
       if (result.type() instanceof TensorType type) {
         var view = inferred.get(i).view();
         computes |= view.isEmpty();
-        var tensor = view.isPresent() ? view(rank, view.get(), type) : HostTensor.allocate(type);
+        var tensor = view.isPresent() ? view(rank, result, view.get()) : HostTensor.allocate(type);
         values.get(rank)[result.id()] = tensor;
         fresh.set(i, Optional.of(tensor));
       }
@@ -162,8 +169,15 @@ public final class Reference {
     }
   }
 
-  private HostTensor view(int rank, OpResult.View view, TensorType type) {
-    var base = at(rank, view.of());
+  private HostTensor view(int rank, Value value, OpResult.View view) {
+    var type = value.tensor();
+    var own = storages.get(rank);
+    int storage = own.getOrDefault(view.of().id(), view.of().id());
+    own.put(value.id(), storage);
+    var base =
+        view.fromStorage()
+            ? Objects.requireNonNull(values.get(rank)[storage])
+            : at(rank, view.of());
     long offset = view.offset() * view.of().tensor().dtype().bytes();
     return new HostTensor(
         type.numel() == 0 ? base.memory().asSlice(0, 0) : base.memory().asSlice(offset), type);
@@ -205,7 +219,9 @@ public final class Reference {
       var type = op.results().get(i).tensor();
       var written = inferred.get(i).view();
       var tensor =
-          written.isPresent() ? view(rank, written.get(), type) : HostTensor.allocate(type);
+          written.isPresent()
+              ? view(rank, op.results().get(i), written.get())
+              : HostTensor.allocate(type);
       values.get(rank)[op.results().get(i).id()] = tensor;
       results.add(tensor);
     }

@@ -295,10 +295,24 @@ final class CopyOps {
     var self = call.tensor("self");
     long size = call.integer("output_size");
     if (!call.has("dim")) {
+      checkRepeats(call, self.numel());
       return OpResult.fresh(self.dtype(), ImmutableLongArray.of(size));
     }
-    return OpResult.fresh(
-        self.dtype(), Shapes.with(self.sizes(), call.dim("dim", self.rank()), size));
+    if (self.rank() == 0) {
+      throw new OpTypeException("dim is given, but self has no dimensions");
+    }
+    int dim = call.dim("dim", self.rank());
+    checkRepeats(call, self.size(dim));
+    return OpResult.fresh(self.dtype(), Shapes.with(self.sizes(), dim, size));
+  }
+
+  /** One number stands for all. */
+  private static void checkRepeats(OpCall call, long count) {
+    var repeats = call.tensor("repeats");
+    if (repeats.rank() > 1 || (repeats.numel() != 1 && repeats.numel() != count)) {
+      throw new OpTypeException(
+          "repeats is %s, but there are %d elements to repeat".formatted(repeats, count));
+    }
   }
 
   private static OpResult rolled(OpCall call) {

@@ -461,7 +461,7 @@ final class ViewOps {
     return ordered(self, order);
   }
 
-  /** A given offset counts from the start of the storage, which is taken to be that of self. */
+  /** A given offset counts from the start of the storage, wherever in it self begins. */
   static OpResult strided(OpCall call, Value self) {
     var sizes = Shapes.checked(call.integers("size"));
     var strides = call.integers("stride");
@@ -477,7 +477,9 @@ final class ViewOps {
     if (offset < 0) {
       throw new OpTypeException("storage_offset is %d, but counts from 0".formatted(offset));
     }
-    return OpResult.view(self, sizes, strides, offset);
+    var type = new TensorType(self.tensor().dtype(), sizes, strides, MemorySpace.ANY);
+    return new OpResult(
+        type, Optional.of(new OpResult.View(self, offset, call.has("storage_offset"))), false);
   }
 
   private static OpResult sliced(OpCall call, Value self) {

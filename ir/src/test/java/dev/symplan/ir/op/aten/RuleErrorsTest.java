@@ -28,6 +28,8 @@ class RuleErrorsTest {
             + " and 5 at dimension -2",
         "aten::addcdiv(i, i, i)                | does not divide integers by integers",
         "aten::roll(x, [])                     | needs a shift",
+        "aten::repeat_interleave.self_Tensor(x, i, 0, output_size=8) | but there are 4 elements to"
+            + " repeat",
         "aten::select_backward(v, [4, 5], 0, 1) | grad_output has the shape [6], but its place [5]",
         "aten::slice_backward(x, [4, 6], 0, 0, 3, 1) | grad_output has the shape [4, 6], but its"
             + " place [3, 6]",

@@ -234,6 +234,9 @@ final class Call {
       return main(name);
     }
     var type = main.tensor();
+    if (sketch.chance(25)) {
+      return sketch.sharing(main);
+    }
     var dtype =
         name.equals("mask") || name.equals("condition")
             ? DType.BOOL

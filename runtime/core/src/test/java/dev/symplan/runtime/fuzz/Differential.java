@@ -2,6 +2,7 @@ package dev.symplan.runtime.fuzz;
 
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.DType;
+import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.SourceFile;
@@ -11,7 +12,6 @@ import dev.symplan.planner.Plan;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict;
 import dev.symplan.planner.io.PlanFile;
-import dev.symplan.planner.verify.PlanVerifier;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Reference;
 import dev.symplan.runtime.Session;
@@ -69,26 +69,46 @@ final class Differential {
     try {
       plan = c.plan();
     } catch (CompileException e) {
-      return isFair(e)
+      return isFair(c, e)
           ? new Outcome(Optional.empty(), Optional.of(message(e)), Optional.empty())
           : found(Optional.empty(), "refused", e);
     } catch (RuntimeException | StackOverflowError e) {
       return found(Optional.empty(), "compiler", e);
     }
     try {
-      var texts = checkTexts(c, plan);
-      if (texts.isPresent()) {
-        return new Outcome(Optional.of(plan), Optional.empty(), texts);
+      var text = GraphPrinter.print(c.program());
+      var parsed = GraphParser.parse(new SourceFile("fuzz.graph", text));
+      if (!GraphPrinter.print(parsed).equals(text)) {
+        return found(plan, new Finding("printed twice", text));
       }
+      if (!c.plan(parsed).digest().equals(plan.digest())) {
+        return found(plan, new Finding("digest of the parsed program", text));
+      }
+      var json = PlanFile.toJson(plan);
+      // Reading verifies, as compiling does.
+      var read = PlanFile.read(new SourceFile("fuzz.plan", json));
+      if (!PlanFile.toJson(read).equals(json)) {
+        return found(plan, new Finding("plan file", json));
+      }
+      return run(c, c.seed() % 2 == 0 ? plan : read);
     } catch (RuntimeException e) {
       return found(Optional.of(plan), "text", e);
     }
-    return run(c, plan);
+  }
+
+  private static Outcome found(Plan plan, Finding finding) {
+    return new Outcome(Optional.of(plan), Optional.empty(), Optional.of(finding));
   }
 
   /** What the compiler may say of a program that its rules accept. */
-  private static boolean isFair(CompileException e) {
-    return e.getMessage().contains("to be in symmetric memory, but not on every rank");
+  private static boolean isFair(FuzzCase c, CompileException e) {
+    var options = c.options();
+    boolean wanted =
+        options.inputs() == MemorySpace.SYMMETRIC
+            || options.outputs() == MemorySpace.SYMMETRIC
+            || options.spaces().containsValue(MemorySpace.SYMMETRIC)
+            || GraphPrinter.print(c.program()).contains("@symm");
+    return wanted && e.getMessage().contains("to be in symmetric memory, but not on every rank");
   }
 
   private static String message(Throwable e) {
@@ -116,31 +136,35 @@ final class Differential {
                 trace.toString().lines().limit(25).reduce("", (a, b) -> a + b + "\n"))));
   }
 
-  private static Optional<Finding> checkTexts(FuzzCase c, Plan plan) {
-    var text = GraphPrinter.print(c.program());
-    var parsed = GraphParser.parse(new SourceFile("fuzz.graph", text));
-    var again = GraphPrinter.print(parsed);
-    if (!again.equals(text)) {
-      return Optional.of(new Finding("printed twice", again));
+  /** Has the caller's own memory used wherever the plan leaves that to the caller. */
+  private static void bind(Session session) {
+    for (int rank = 0; rank < session.ranks(); rank++) {
+      for (int i = 0; i < session.inputNames().size(); i++) {
+        if (session.isExternalInput(rank, i)) {
+          var type = session.input(rank, i).orElseThrow().type();
+          session.bindInput(rank, i, HostTensor.allocate(type));
+        }
+      }
+      for (int i = 0; i < session.outputCount(); i++) {
+        var output = session.output(rank, i);
+        if (output.isPresent()) {
+          try {
+            session.bindOutput(rank, i, HostTensor.allocate(output.get().type()));
+          } catch (IllegalArgumentException e) {
+            // It has its place.
+          }
+        }
+      }
     }
-    if (!c.plan(parsed).digest().equals(plan.digest())) {
-      return Optional.of(new Finding("digest of the parsed program", again));
-    }
-    var json = PlanFile.toJson(plan);
-    var read = PlanFile.read(new SourceFile("fuzz.plan", json));
-    if (!PlanFile.toJson(read).equals(json)) {
-      return Optional.of(new Finding("plan file", json));
-    }
-    var violations = PlanVerifier.verify(read);
-    return violations.isEmpty()
-        ? Optional.empty()
-        : Optional.of(new Finding("verifier", violations.toString()));
   }
 
   private static Outcome run(FuzzCase c, Plan plan) {
     Session session;
     try {
       session = Session.open(plan, Backend.HOST);
+      if (c.seed() % 3 == 0) {
+        bind(session);
+      }
     } catch (RuntimeException e) {
       return String.valueOf(e.getMessage()).contains("the host backend has no reduction")
           ? new Outcome(Optional.of(plan), Optional.of(message(e)), Optional.empty())
@@ -162,6 +186,9 @@ final class Differential {
       }
       for (int run = 0; run < RUNS; run++) {
         if (run > 0) {
+          if (c.seed() % 3 == 1) {
+            bind(session);
+          }
           fill(c, session);
         }
         session.run();

@@ -56,6 +56,24 @@ class FoundTest {
   }
 
   @Test
+  void anOffsetCountsFromTheStartOfTheStorage() {
+    check(
+        """
+        graph fuzz(x: f32[12]) {
+          s = aten::slice.Tensor(x, 0, 4, 12)
+          a = aten::as_strided(s, [4], [1], 0)
+          b = aten::as_strided(s, [4], [1])
+          c = aten::relu(a)
+          y = aten::relu(s)
+          t = aten::slice.Tensor(y, 0, 2, 6)
+          d = aten::as_strided(t, [3], [2], 1)
+          return a, b, c, d
+        }
+        """,
+        CompileOptions.DEFAULT);
+  }
+
+  @Test
   void normsOfNothingHaveStatistics() {
     check(
         """

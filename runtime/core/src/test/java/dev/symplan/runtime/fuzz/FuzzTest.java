@@ -50,6 +50,7 @@ class FuzzTest {
   private final Map<String, LongAdder> refused = new ConcurrentHashMap<>();
   private final Map<String, FuzzCase> findings = new ConcurrentHashMap<>();
   private final ConcurrentLinkedQueue<String> stories = new ConcurrentLinkedQueue<>();
+  private final ConcurrentLinkedQueue<String> failures = new ConcurrentLinkedQueue<>();
   private final AtomicInteger async = new AtomicInteger();
   private final AtomicInteger inPlace = new AtomicInteger();
 
@@ -139,8 +140,13 @@ class FuzzTest {
             .map(def -> def.name().toString())
             .filter(name -> !ops.containsKey(name) && !EXCEPTIONS.containsKey(name))
             .collect(ImmutableSortedSet.toImmutableSortedSet(String::compareTo));
-    System.out.println("never generated: " + missing.size() + " " + missing);
     assertThat(findings.keySet()).as("kinds of findings").isEmpty();
+    assertThat(failures).as("failures of the generator").isEmpty();
+    if (GRAPHS >= 5_000) {
+      assertThat(missing).as("ops that were never run").isEmpty();
+      assertThat(async.get()).as("collectives beside compute").isPositive();
+      assertThat(inPlace.get()).as("collectives in place").isPositive();
+    }
   }
 
   private void check(Generator generator, long seed) {
@@ -148,8 +154,7 @@ class FuzzTest {
     try {
       made = Differential.forceVariants(generator.make(seed));
     } catch (RuntimeException e) {
-      e.printStackTrace();
-      stories.add("seed " + seed + ": the generator failed: " + e);
+      failures.add("seed %d: %s at %s".formatted(seed, e, e.getStackTrace()[0]));
       return;
     }
     var outcome = Differential.check(made);

@@ -74,7 +74,7 @@ final class Generator {
     for (int i = 1 + random.nextInt(2); i > 0; i--) {
       sketch.input(sketch.dtype(), sketch.shape(), Fill.ANY);
     }
-    int steps = 2 + random.nextInt(8);
+    int steps = random.nextInt(12) == 0 ? 15 + random.nextInt(20) : 2 + random.nextInt(8);
     for (int i = 0; i < steps; i++) {
       if (random.nextInt(100) < 35) {
         exchanges.add();

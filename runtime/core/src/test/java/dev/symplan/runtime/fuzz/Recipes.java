@@ -319,7 +319,7 @@ final class Recipes {
 
   /** Rows one behind the other, whose memory holds nothing else. */
   private static Value rows(Call c) {
-    var there = c.sketch.find(TensorType::isContiguous);
+    var there = c.sketch.uniform(TensorType::isContiguous).filter(v -> !c.sketch.isAmongGaps(v));
     return c.set(
         "self",
         there.orElseGet(
@@ -531,6 +531,23 @@ final class Recipes {
         "bitwise_left_shift.Tensor_Scalar bitwise_right_shift.Tensor_Scalar",
         c -> c.set("other", c.sketch.random.nextInt(6)));
     put(table, "pow.Tensor_Scalar", c -> c.set("exponent", c.sketch.pick(0, 1, 2, 3)));
+    // The sign of what is not a number is nobody's promise.
+    put(
+        table,
+        "signbit",
+        c ->
+            c.set(
+                "self",
+                c.sketch.input(c.sketch.dtype(), c.sketch.shape(1), Fill.of(Fill.Kind.SORTED))));
+    put(
+        table,
+        "copysign.Tensor",
+        c -> {
+          var type = c.main("self").tensor();
+          c.set(
+              "other",
+              c.sketch.input(c.sketch.dtype(), type.sizes().toArray(), Fill.of(Fill.Kind.SORTED)));
+        });
     put(
         table,
         "histc",

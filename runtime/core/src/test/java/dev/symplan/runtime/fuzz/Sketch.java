@@ -61,6 +61,7 @@ final class Sketch {
   private final Map<Integer, List<Value>> twins = new HashMap<>();
   private final Map<Integer, Integer> storages = new HashMap<>();
   private final Set<Integer> fixed = new HashSet<>();
+  private final Set<Integer> gaps = new HashSet<>();
   private final Set<Integer> read = new HashSet<>();
   private final Map<String, Fill> fills = new LinkedHashMap<>();
   private int nextId;
@@ -106,6 +107,9 @@ final class Sketch {
       var sizes = new long[rank];
       for (int i = 0; i < rank; i++) {
         sizes[i] = dim();
+      }
+      if (rank == 2 && chance(40)) {
+        sizes[1] = sizes[0];
       }
       if (Arrays.stream(sizes).reduce(1, (a, b) -> a * Math.max(1, b)) <= MAX_ELEMENTS) {
         return sizes;
@@ -194,6 +198,10 @@ final class Sketch {
   /** A tensor that is there, likely a recent one. */
   Optional<Value> find(Predicate<? super TensorType> wanted) {
     var matching = pool.stream().filter(v -> wanted.test(v.tensor())).toList();
+    if (chance(60)) {
+      var computed = matching.stream().filter(v -> !inputs.getFirst().contains(v)).toList();
+      matching = computed.isEmpty() ? matching : computed;
+    }
     if (matching.isEmpty()) {
       return Optional.empty();
     }
@@ -203,7 +211,7 @@ final class Sketch {
 
   Value any() {
     return (chance(85) ? find(_ -> true) : Optional.<Value>empty())
-        .orElseGet(() -> input(dtype(), shape(), Fill.ANY));
+        .orElseGet(() -> fresh(dtype(), shape()));
   }
 
   /** A tensor of this type, or an input for it. */
@@ -212,7 +220,18 @@ final class Sketch {
     return (chance(85)
             ? find(t -> t.dtype() == dtype && t.sizes().equals(wanted))
             : Optional.<Value>empty())
-        .orElseGet(() -> input(dtype, sizes, Fill.ANY));
+        .orElseGet(() -> fresh(dtype, sizes));
+  }
+
+  /** An input, or what an op makes of one. */
+  private Value fresh(DType dtype, long... sizes) {
+    var input = input(dtype, sizes, Fill.ANY);
+    if (!chance(40) || dtype == DType.BOOL || dtype.kind() == DType.Kind.COMPLEX) {
+      return input;
+    }
+    return apply(op("aten::relu"), ImmutableList.of(new Arg.Ref(input)), true)
+        .map(ImmutableList::getFirst)
+        .orElse(input);
   }
 
   Value tensor(DType dtype, ImmutableLongArray sizes) {
@@ -221,6 +240,22 @@ final class Sketch {
 
   Value like(Value value) {
     return tensor(value.tensor().dtype(), value.tensor().sizes());
+  }
+
+  /** The same memory seen in another way, or in the same. */
+  Value sharing(Value value) {
+    var type = value.tensor();
+    if (chance(50) && type.rank() == 2 && type.size(0) == type.size(1)) {
+      return must("aten::t", new Arg.Ref(value));
+    }
+    var storage = storages.get(value.id());
+    var same =
+        pool.stream()
+            .filter(
+                v ->
+                    storages.get(v.id()).equals(storage) && v.tensor().sizes().equals(type.sizes()))
+            .toList();
+    return same.isEmpty() ? value : pick(same);
   }
 
   /** A tensor that a collective may send: of one type on all ranks. */
@@ -240,6 +275,11 @@ final class Sketch {
 
   List<Value> twins(Value value) {
     return List.copyOf(twins.get(value.id()));
+  }
+
+  /** Whether there is memory around it that no op wrote. */
+  boolean isAmongGaps(Value value) {
+    return gaps.contains(storages.get(value.id()));
   }
 
   /** Whether an op may write to it: no index lives there, and no element is there twice. */
@@ -340,6 +380,9 @@ final class Sketch {
       if (value.isTensor()) {
         var view = inferred.getFirst().get(i).view();
         storages.put(value.id(), view.map(of -> storages.get(of.of().id())).orElse(value.id()));
+        if (view.isEmpty() && !value.tensor().isDense()) {
+          gaps.add(value.id());
+        }
         if (keep && !fixed.contains(storages.get(value.id()))) {
           pool.add(value);
         }
@@ -434,16 +477,15 @@ final class Sketch {
   List<Graph> graphs(List<ImmutableIntArray> ranks) {
     var outputs = outputs();
     var graphs = new ArrayList<Graph>();
+    int nothing = chance(8) ? random.nextInt(outputs.size() + 1) : -1;
     for (int v = 0; v < versions; v++) {
       int version = v;
-      graphs.add(
-          Rebuild.graph(
-              ranks.get(v),
-              inputs.get(v),
-              ops.get(v),
-              outputs.stream()
-                  .<Arg>map(value -> new Arg.Ref(twins.get(value.id()).get(version)))
-                  .toList()));
+      var given = new ArrayList<Arg>();
+      outputs.forEach(value -> given.add(new Arg.Ref(twins.get(value.id()).get(version))));
+      if (nothing >= 0) {
+        given.add(nothing, nothing % 2 == 0 ? Arg.None.NONE : new Arg.Int(3));
+      }
+      graphs.add(Rebuild.graph(ranks.get(v), inputs.get(v), ops.get(v), given));
     }
     return graphs;
   }

@@ -414,6 +414,27 @@ class HostSessionTest {
   }
 
   @Test
+  void stridesAnewFromTheStartOfTheStorage() {
+    var text =
+        """
+        graph strided(x: f32[6, 1]) {
+          s = aten::slice.Tensor(x, 0, 3, 6)
+          a = aten::as_strided(s, [2, 1], [2, 1], 1)
+          b = aten::as_strided(s, [2, 1], [2, 1])
+          return a, b
+        }
+        """;
+    try (var session = Session.open(Programs.plan(text), Backend.HOST)) {
+      for (int row = 0; row < 6; row++) {
+        session.input(0, "x").set(row, row, 0);
+      }
+      session.run();
+      assertThat(column(session, 0)).containsExactly(1, 3);
+      assertThat(session.output(0, 1).orElseThrow().get(1, 0)).isEqualTo(5);
+    }
+  }
+
+  @Test
   void refusesPartsThatDoNotFit() {
     assertThatThrownBy(() -> Programs.plan(uneven("[1, 3], [1, 3]", 0, "[2, 2], [3, 1]", 0, 4)))
         .isInstanceOf(CompileException.class)
