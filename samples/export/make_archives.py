@@ -165,6 +165,7 @@ def single():
         args = (torch.randn(3, 4),)
         write("counter", export(Counter(), args).run_decompositions(), args)
         write("copy_in_place", export(Copied(), args), args)
+        write("batch_norm", export(nn.BatchNorm1d(4).eval(), args).run_decompositions(), args)
         args = (torch.randn(3, 8),)
         write("shared", export(Shared(), args), args)
 

@@ -146,6 +146,12 @@ class ExportArchiveTest {
   }
 
   @Test
+  void resultsThatNothingReadsHaveNeitherNamesNorTypes() {
+    assertThat(GraphPrinter.print(program("batch_norm")))
+        .contains("  getitem: f32[3, 4], _, _ = aten::_native_batch_norm_legit_no_training(");
+  }
+
+  @Test
   void sizesNeedValuesOrBounds() {
     var archive = ExportArchive.open(Archives.sample("block"));
     var e =

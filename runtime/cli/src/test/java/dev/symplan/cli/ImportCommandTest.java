@@ -52,7 +52,7 @@ class ImportCommandTest {
   }
 
   @ParameterizedTest
-  @CsvSource({"tp_mlp,2", "block,1", "counter,1", "copy_in_place,1", "shared,1"})
+  @CsvSource({"tp_mlp,2", "block,1", "counter,1", "copy_in_place,1", "batch_norm,1", "shared,1"})
   void archivesComputeWhatPyTorchComputed(String name, int ranks) {
     var input = SAMPLES.resolve("export").resolve(name);
     for (var place : List.of("auto", "external", "symm", "local")) {
