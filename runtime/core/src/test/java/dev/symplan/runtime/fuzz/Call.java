@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.Predicate;
 import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 
@@ -100,11 +101,7 @@ final class Call {
     return main(param, _ -> true, sketch.dtype(), sketch.shape());
   }
 
-  Value main(
-      String param,
-      java.util.function.Predicate<? super TensorType> wanted,
-      DType otherwise,
-      long... sizes) {
+  Value main(String param, Predicate<? super TensorType> wanted, DType otherwise, long... sizes) {
     Optional<Value> there =
         !sketch.chance(85)
             ? Optional.empty()

@@ -17,6 +17,8 @@ import dev.symplan.runtime.Reference;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.host.HostKernelException;
 import dev.symplan.runtime.tensor.HostTensor;
+import java.io.PrintWriter;
+import java.io.StringWriter;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -120,8 +122,8 @@ final class Differential {
     var top = e.getStackTrace().length == 0 ? "" : e.getStackTrace()[0].toString();
     var first =
         message(e).lines().findFirst().orElse("").replaceAll("[0-9]+|'[^']*'|\\b[vwx]#", "#");
-    var trace = new java.io.StringWriter();
-    e.printStackTrace(new java.io.PrintWriter(trace));
+    var trace = new StringWriter();
+    e.printStackTrace(new PrintWriter(trace));
     return new Outcome(
         plan,
         Optional.empty(),

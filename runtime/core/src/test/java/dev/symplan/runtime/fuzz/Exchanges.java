@@ -8,6 +8,8 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpDef;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.Optional;
 
@@ -294,10 +296,7 @@ final class Exchanges {
       var none = Call.list();
       long rows = value.tensor().size(0) / group.size();
       var equal =
-          Call.list(
-              java.util.Collections.nCopies(group.size(), rows).stream()
-                  .mapToLong(r -> r)
-                  .toArray());
+          Call.list(Collections.nCopies(group.size(), rows).stream().mapToLong(r -> r).toArray());
       call(
           namespace() + "all_to_all_single",
           group,
@@ -310,7 +309,7 @@ final class Exchanges {
     // Rows that a rank of one version sends to one of another.
     var rows = new long[sketch.versions][sketch.versions];
     for (var row : rows) {
-      java.util.Arrays.setAll(row, i -> sketch.random.nextInt(4));
+      Arrays.setAll(row, i -> sketch.random.nextInt(4));
     }
     var sent = new ArrayList<Arg>();
     var taken = new ArrayList<Arg>();
@@ -322,7 +321,7 @@ final class Exchanges {
       var sends = pattern.get().stream().mapToLong(peer -> rows[version][peer]).toArray();
       sent.add(Call.list(sends));
       taken.add(Call.list(pattern.get().stream().mapToLong(peer -> rows[peer][version]).toArray()));
-      types.add(TensorType.contiguous(dtype, java.util.Arrays.stream(sends).sum(), columns));
+      types.add(TensorType.contiguous(dtype, Arrays.stream(sends).sum(), columns));
     }
     call(
         namespace() + "all_to_all_single",

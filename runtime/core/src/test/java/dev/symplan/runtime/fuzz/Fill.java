@@ -4,6 +4,7 @@ import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.lang.foreign.ValueLayout;
+import java.util.Locale;
 import java.util.SplittableRandom;
 
 /**
@@ -99,6 +100,6 @@ record Fill(Kind kind, long bound) {
 
   @Override
   public String toString() {
-    return kind == Kind.ANY ? "any" : kind.name().toLowerCase(java.util.Locale.ROOT) + " " + bound;
+    return kind == Kind.ANY ? "any" : kind.name().toLowerCase(Locale.ROOT) + " " + bound;
   }
 }

@@ -52,7 +52,7 @@ record FuzzCase(
 
   /** {@return the program, and the lines of Java that run it} */
   String text() {
-    var indented = GraphPrinter.print(program).indent(6);
+    var indented = GraphPrinter.print(program).indent(8);
     return """
     seed %dL, target %s
     %s

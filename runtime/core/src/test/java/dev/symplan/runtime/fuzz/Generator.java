@@ -13,6 +13,7 @@ import dev.symplan.ir.op.OpDef;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Target;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.SplittableRandom;
 import java.util.stream.IntStream;
@@ -180,7 +181,7 @@ final class Generator {
             .withOutputs(random.nextInt(3) == 0 ? MemorySpace.ANY : spaces[random.nextInt(4)])
             .withOverlap(random.nextInt(4) > 0);
     if (random.nextInt(4) == 0) {
-      var named = new java.util.LinkedHashMap<String, MemorySpace>();
+      var named = new LinkedHashMap<String, MemorySpace>();
       var graph = program.graphs().getFirst();
       var values = new ArrayList<Value>(graph.inputs());
       graph.outputs().forEach(output -> output.forEachValue(values::add));

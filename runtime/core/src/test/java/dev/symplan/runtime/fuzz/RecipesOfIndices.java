@@ -5,6 +5,7 @@ import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Value;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.function.Consumer;
@@ -109,7 +110,7 @@ final class RecipesOfIndices {
         });
   }
 
-  private static dev.symplan.ir.Value sorted(Call c, long count) {
+  private static Value sorted(Call c, long count) {
     return c.sketch.input(
         TensorType.contiguous(c.sketch.pick(DType.F32, DType.I64), count),
         Fill.of(Fill.Kind.SORTED));

@@ -1,5 +1,6 @@
 package dev.symplan.runtime.fuzz;
 
+import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
@@ -247,8 +248,8 @@ final class RecipesOfProducts {
     }
   }
 
-  private static com.google.common.collect.ImmutableList<Arg> mask(Call c) {
-    return com.google.common.collect.ImmutableList.of(
+  private static ImmutableList<Arg> mask(Call c) {
+    return ImmutableList.of(
         new Arg.Bool(true),
         new Arg.Bool(true),
         new Arg.Bool(true),

@@ -2,6 +2,7 @@ package dev.symplan.runtime.fuzz;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Graph;
 import dev.symplan.ir.MemorySpace;
@@ -109,7 +110,7 @@ final class Shrinker {
                   programOf(
                       List.of(
                           Rebuild.graph(
-                              com.google.common.primitives.ImmutableIntArray.of(),
+                              ImmutableIntArray.of(),
                               graph.inputs(),
                               graph.ops(),
                               graph.outputs()))));

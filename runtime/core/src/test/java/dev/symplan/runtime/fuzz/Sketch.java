@@ -8,6 +8,7 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.Graph;
 import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.NoneType;
 import dev.symplan.ir.Notes;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.TensorType;
@@ -19,6 +20,7 @@ import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpTypeException;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -132,7 +134,7 @@ final class Sketch {
   // ---- inputs
 
   Value input(TensorType type, Fill fill) {
-    return input(java.util.Collections.nCopies(versions, type), fill);
+    return input(Collections.nCopies(versions, type), fill);
   }
 
   Value input(List<TensorType> types, Fill fill) {
@@ -326,7 +328,7 @@ final class Sketch {
   }
 
   Optional<ImmutableList<Value>> apply(OpDef def, ImmutableList<Arg> args, boolean keep) {
-    return apply(def, java.util.Collections.nCopies(versions, args), keep);
+    return apply(def, Collections.nCopies(versions, args), keep);
   }
 
   /**
@@ -358,7 +360,7 @@ final class Sketch {
     var results = new ArrayList<List<Value>>();
     var names = new ArrayList<String>();
     for (int i = 0; i < count; i++) {
-      boolean nothing = inferred.getFirst().get(i).type() instanceof dev.symplan.ir.NoneType;
+      boolean nothing = inferred.getFirst().get(i).type() instanceof NoneType;
       names.add(nothing ? "" : "v" + nextName++);
     }
     for (int v = 0; v < versions; v++) {
