@@ -5,6 +5,7 @@
 Needs PyTorch with gloo, and safetensors; made with PyTorch 2.13. The build does not run it.
 """
 
+import json
 import os
 import re
 import sys
@@ -130,6 +131,15 @@ def write(name, program, args, rank=0):
         node.meta["stack_trace"] = re.sub(r'File ".*?([^/"]+)"', r'File "\1"', trace)
     if rank == 0:
         save(program, folder / "graph.pt2")
+    dims = {
+        str(d.node.expr): d.node.hint
+        for node in program.graph.nodes
+        if node.op == "placeholder"
+        for d in getattr(node.meta.get("val"), "shape", ())
+        if isinstance(d, torch.SymInt)
+    }
+    if dims:
+        (folder / "dims.json").write_text(json.dumps(dims) + "\n")
     save_file(inputs, folder / f"rank{rank}.inputs.safetensors")
     save_file(tensors("out", 0, outputs), folder / f"rank{rank}.outputs.safetensors")
 
@@ -155,6 +165,7 @@ def single():
         args = (torch.randn(3, 4),)
         write("counter", export(Counter(), args).run_decompositions(), args)
         write("copy_in_place", export(Copied(), args), args)
+        write("batch_norm", export(nn.BatchNorm1d(4).eval(), args).run_decompositions(), args)
         args = (torch.randn(3, 8),)
         write("shared", export(Shared(), args), args)
 

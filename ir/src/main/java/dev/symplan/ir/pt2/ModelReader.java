@@ -202,7 +202,8 @@ final class ModelReader {
         default -> {}
       }
     }
-    var whole = names.free(node.find("name").map(Json::text).orElse("results"));
+    var nodeName = node.find("name").map(Json::text).orElse("results");
+    var whole = names.free(nodeName);
     listing.statement(whole, "", call, notes(node));
     var root = new FxExpr.Name(whole);
     // The one list that an op gives is the value itself.
@@ -211,7 +212,12 @@ final class ModelReader {
       var output = outputs.get(i).union();
       var at = list ? root : new FxExpr.Index(root, new FxExpr.Int(i));
       switch (output.name()) {
-        case "as_tensor" -> item(output.value(), at);
+        case "as_tensor" -> {
+          // What nothing reads has a type only of the device that it was exported on.
+          if (!output.value().get("name").text().equals(nodeName + "_unused_" + i)) {
+            item(output.value(), at);
+          }
+        }
         case "as_tensors" -> items(output.value(), at);
         case "as_optional_tensors" -> {}
         case "as_none" -> {}

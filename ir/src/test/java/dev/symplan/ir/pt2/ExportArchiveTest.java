@@ -138,10 +138,17 @@ class ExportArchiveTest {
     assertThat(text)
         .contains(
             "group \"0\" = [0, 1]",
-            "# File: make_archives.py:36 in forward, code: return fc.all_reduce(",
+            "  # File: make_archives.py:",
+            " in forward, code: return fc.all_reduce(",
             "= _c10d_functional::all_reduce(linear_1, \"sum\", \"0\")");
     assertThat(GraphPrinter.print(GraphParser.parse(new SourceFile("m.graph", text))))
         .isEqualTo(text);
+  }
+
+  @Test
+  void resultsThatNothingReadsHaveNeitherNamesNorTypes() {
+    assertThat(GraphPrinter.print(program("batch_norm")))
+        .contains("  getitem: f32[3, 4], _, _ = aten::_native_batch_norm_legit_no_training(");
   }
 
   @Test

@@ -52,11 +52,11 @@ class ImportCommandTest {
   }
 
   @ParameterizedTest
-  @CsvSource({"tp_mlp,2", "block,1", "counter,1", "copy_in_place,1", "shared,1"})
+  @CsvSource({"tp_mlp,2", "block,1", "counter,1", "copy_in_place,1", "batch_norm,1", "shared,1"})
   void archivesComputeWhatPyTorchComputed(String name, int ranks) {
     var input = SAMPLES.resolve("export").resolve(name);
     for (var place : List.of("auto", "external", "symm", "local")) {
-      var result = run("run", input, "--check", "--dim", "s27=4", "--inputs", place);
+      var result = run("run", input, "--check", "--inputs", place);
       assertThat(result.code()).as(result.out() + result.err()).isZero();
       assertThat(result.out())
           .contains("on %d rank".formatted(ranks), "the case's inputs, weights of " + input)
