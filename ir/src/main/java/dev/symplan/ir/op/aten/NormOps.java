@@ -92,14 +92,14 @@ final class NormOps {
                 gradients(
                     call ->
                         List.of(
-                            Layouts.fresh(call.tensor("input")),
+                            Layouts.fresh(checkStatistics(call)),
                             parameter(call),
                             parameter(call)))),
             Table.ops(
                 """
                 aten::_fused_rms_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor rstd, Tensor? weight, bool[2] output_mask) -> (Tensor, Tensor)
                 """,
-                gradients(call -> List.of(Layouts.fresh(call.tensor("input")), parameter(call)))))
+                gradients(call -> List.of(Layouts.fresh(checkStatistics(call)), parameter(call)))))
         .flatMap(specs -> specs);
   }
 
@@ -218,6 +218,20 @@ final class NormOps {
         throw new OpTypeException(
             "%s has the shape %s, but normalized_shape is %s"
                 .formatted(name, Shapes.text(call.tensor(name).sizes()), Shapes.text(normalized)));
+      }
+    }
+    return input;
+  }
+
+  /** Checks what a gradient is computed from: the gradient and a number for each row. */
+  private static TensorType checkStatistics(OpCall call) {
+    var input = checkNormalized(call);
+    checkSameSizes("grad_out", call.tensor("grad_out"), "input", input);
+    long rows = TensorType.contiguous(input.dtype(), leading(call)).numel();
+    for (var name : List.of("mean", "rstd")) {
+      if (call.schema().hasParam(name) && call.tensor(name).numel() != rows) {
+        throw new OpTypeException(
+            "%s is %s, but the input has %d rows".formatted(name, call.tensor(name), rows));
       }
     }
     return input;

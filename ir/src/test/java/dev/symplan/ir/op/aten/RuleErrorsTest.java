@@ -28,6 +28,8 @@ class RuleErrorsTest {
             + " and 5 at dimension -2",
         "aten::addcdiv(i, i, i)                | does not divide integers by integers",
         "aten::roll(x, [])                     | needs a shift",
+        "aten::_fused_rms_norm_backward(x, x, [6], v, None, [True, True]) | rstd is f32[6], but the"
+            + " input has 4 rows",
         "aten::repeat_interleave.self_Tensor(x, i, 0, output_size=8) | but there are 4 elements to"
             + " repeat",
         "aten::select_backward(v, [4, 5], 0, 1) | grad_output has the shape [6], but its place [5]",

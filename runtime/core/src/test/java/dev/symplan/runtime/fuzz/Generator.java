@@ -77,14 +77,12 @@ final class Generator {
     }
     int steps = random.nextInt(12) == 0 ? 15 + random.nextInt(20) : 2 + random.nextInt(8);
     for (int i = 0; i < steps; i++) {
-      if (random.nextInt(100) < 35) {
-        exchanges.add();
-      } else {
-        // All ops get their turn; some more often.
-        local(sketch, ops.get((int) Math.floorMod(seed * 3 + i, (long) ops.size())));
-      }
+      // All ops get their turn; some more often.
+      var next = ops.get((int) Math.floorMod(seed * 3 + i, (long) ops.size()));
+      attempt(random.nextInt(100) < 35 ? exchanges::add : () -> local(sketch, next));
       if (random.nextInt(100) < 45) {
-        local(sketch, frequent.get(random.nextInt(frequent.size())));
+        var other = frequent.get(random.nextInt(frequent.size()));
+        attempt(() -> local(sketch, other));
       }
       if (versions > 1 && random.nextInt(3) == 0) {
         sketch.vary();
@@ -113,6 +111,14 @@ final class Generator {
         options(random, program, ranks),
         sketch.fills(),
         seed);
+  }
+
+  private static void attempt(Runnable step) {
+    try {
+      step.run();
+    } catch (Sketch.Refused e) {
+      // Another one follows.
+    }
   }
 
   private static int[] versionOf(SplittableRandom random, int ranks, int versions) {

@@ -29,6 +29,10 @@ final class Recipes {
     }
     if (recipe != null) {
       recipe.accept(call);
+    } else if (base.startsWith("_foreach")
+        || base.startsWith("_fused_adam")
+        || base.equals("_fused_sgd")) {
+      RecipesOfImages.lists(call);
     }
     return call.finish();
   }

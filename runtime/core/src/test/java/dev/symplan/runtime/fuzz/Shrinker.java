@@ -26,7 +26,7 @@ import java.util.stream.IntStream;
 
 /** Makes a failing case smaller for as long as it fails in the same way. */
 final class Shrinker {
-  private static final Duration TIME = Duration.ofSeconds(20);
+  private static final Duration TIME = Duration.ofSeconds(5);
 
   private final Finding finding;
   private final long end = System.nanoTime() + TIME.toNanos();

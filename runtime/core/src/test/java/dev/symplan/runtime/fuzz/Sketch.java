@@ -323,8 +323,13 @@ final class Sketch {
     return OpRegistry.global().get(name);
   }
 
+  /** A step that cannot be finished; what is there of it stays. */
+  static final class Refused extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+  }
+
   Value must(String name, Arg... args) {
-    return apply(op(name), ImmutableList.copyOf(args), true).orElseThrow().getFirst();
+    return apply(op(name), ImmutableList.copyOf(args), true).orElseThrow(Refused::new).getFirst();
   }
 
   Optional<ImmutableList<Value>> apply(OpDef def, ImmutableList<Arg> args, boolean keep) {
