@@ -1095,6 +1095,7 @@ def overloads():
     for name in names("bitwise_and bitwise_or bitwise_xor"):
         call(f"aten::{name}.Scalar_Tensor", 6, ints(6))
     call("aten::ones", [2, 3], dtype=torch.float64)
+    call("prims::rev", normal(2, 3, 4), [0, 2])
     a, b, c = normal(5), normal(5), normal(5)
     write("prims::fma", (a, b, c), {}, [(a.double() * b.double() + c.double()).float()])
     call("aten::_grouped_mm", normal(8, 16, dtype="bf16"), normal(3, 16, 24, dtype="bf16"), tensor([2, 2, 8], "i32"))

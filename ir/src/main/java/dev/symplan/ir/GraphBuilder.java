@@ -216,7 +216,8 @@ public final class GraphBuilder {
             "'%s' is annotated %s, but %s gives %s"
                 .formatted(spec.name(), annotated, def.name(), inferred.type()),
             "correct the annotation or the arguments"));
-    return annotated;
+    // What follows was written for what the op gives, more often than for the annotation.
+    return inferred.type();
   }
 
   /** Strides of dimensions of size 1 or 0 mean nothing, and PyTorch is free with them. */

@@ -128,7 +128,8 @@ class FxFormsTest {
             FxTexts.listing(
                 X,
                 """
-                op = torch.ops.aten._fused_adam.default([x, x], [x, x], [x, x], [x, x], [], [x, x], \
+                step: "f32[][]cuda:0" = torch.ops.aten.full.default([], 1.0)
+                op = torch.ops.aten._fused_adam.default([x, x], [x, x], [x, x], [x, x], [], [step, step], \
                 lr = 0.1, beta1 = 0.9, beta2 = 0.99, weight_decay = 0.0, eps = 1e-08, \
                 amsgrad = False, maximize = False)
                 getitem = op[0]
@@ -137,7 +138,7 @@ class FxFormsTest {
                 square: "f32[8, 4][4, 1]cuda:0" = getitem_1[0];  getitem_1 = None
                 return (param, square)
                 """));
-    assertThat(names(graph.ops().getFirst().results()))
+    assertThat(names(graph.ops().getLast().results()))
         .containsExactly("", "param", "", "", "", "", "square", "");
   }
 

@@ -12,14 +12,19 @@ import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /** Checks that the groups of a program's collectives fit the ranks that run them. */
 final class Groups {
   private final ImmutableMap<String, ProcessGroup> byName;
   private final DiagnosticSink sink;
+
+  /** What is wrong with a group is said once, not for each collective of it. */
+  private final Set<String> wrongGroups = new HashSet<>();
 
   private Groups(ImmutableList<ProcessGroup> groups, DiagnosticSink sink) {
     this.byName = Maps.uniqueIndex(groups, ProcessGroup::name);
@@ -84,7 +89,11 @@ final class Groups {
 
   private void check(Collective collective, Graph graph, List<Graph> graphOfRank) {
     @Nullable ProcessGroup group = byName.get(collective.group());
+    if (wrongGroups.contains(collective.group())) {
+      return;
+    }
     if (group == null) {
+      wrongGroups.add(collective.group());
       report(
           collective,
           "'%s' uses group '%s', which is not declared"
@@ -94,6 +103,7 @@ final class Groups {
     }
     for (int rank = 0; rank < graphOfRank.size(); rank++) {
       if (graphOfRank.get(rank) == graph && group.partOf(rank).isEmpty()) {
+        wrongGroups.add(group.name());
         report(
             collective,
             "rank %d runs '%s' but is not in group '%s'"

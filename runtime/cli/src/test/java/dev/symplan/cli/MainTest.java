@@ -17,7 +17,6 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -326,28 +325,6 @@ class MainTest {
   }
 
   @Test
-  void refusesTensorFilesThatLie() throws IOException {
-    var input = sample("cases/allreduce_relu");
-    Files.copy(input.resolve("graph.fx.txt"), folder.resolve("graph.fx.txt"));
-    var bytes = Files.readAllBytes(input.resolve("rank0.inputs.safetensors"));
-    var inputs = folder.resolve("rank0.inputs.safetensors");
-    Files.write(inputs, Arrays.copyOf(bytes, bytes.length - 5));
-    assertError(run("run", folder), "cut off");
-    Files.write(inputs, new byte[] {1, 2, 3});
-    assertError(run("run", folder), "too few for a header");
-    var text = new String(bytes, StandardCharsets.ISO_8859_1).replace("\"in1\"", "\"in9\"");
-    Files.write(inputs, text.getBytes(StandardCharsets.ISO_8859_1));
-    assertError(run("run", folder), "no tensor 'in1'");
-    Files.write(inputs, text.replace("F32", "F99").getBytes(StandardCharsets.ISO_8859_1));
-    assertError(run("run", folder), "unknown dtype");
-  }
-
-  private static void assertError(Result result, String message) {
-    assertThat(result.err()).contains("bad-tensors", message).doesNotContain("\tat ");
-    assertThat(result.code()).isEqualTo(1);
-  }
-
-  @Test
   void plansEverySharedGraph() throws IOException {
     var plans = shared("cases/plan");
     assumeTrue(Files.isDirectory(plans), "the shared cases are not here");
@@ -356,6 +333,10 @@ class MainTest {
         var result = run("compile", graph, "--ranks", 8);
         assertThat(result.code()).as(result.err()).isZero();
         assertThat(result.out()).contains("symmetric", "bound");
+        assertThat(result.err().lines().filter(line -> line.contains("warning[")))
+            .as("warnings of %s", graph)
+            .allMatch(line -> line.contains("warning[opaque-op]"))
+            .doesNotHaveDuplicates();
       }
     }
   }

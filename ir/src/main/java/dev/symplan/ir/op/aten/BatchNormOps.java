@@ -13,6 +13,10 @@ import java.util.stream.Stream;
 
 /** Norms of the channels of a batch [batch, channels, …], in their functional forms. */
 final class BatchNormOps {
+  private static final List<String> PER_CHANNEL =
+      List.of(
+          "weight", "bias", "running_mean", "running_var", "save_mean", "save_invstd", "save_var");
+
   private BatchNormOps() {}
 
   static Stream<OpSpec> all() {
@@ -53,7 +57,7 @@ final class BatchNormOps {
     if (input.rank() < 2 || Promotion.isIntegral(input.dtype())) {
       throw new OpTypeException("input is [batch, channels, …] of floats, not " + input);
     }
-    for (var name : List.of("weight", "bias", "running_mean", "running_var")) {
+    for (var name : PER_CHANNEL) {
       if (call.schema().hasParam(name) && call.has(name)) {
         var type = call.tensor(name);
         if (!type.sizes().equals(ImmutableLongArray.of(input.size(1)))) {
@@ -94,6 +98,17 @@ final class BatchNormOps {
       throw new OpTypeException(
           "grad_out has the shape %s, but input %s"
               .formatted(Shapes.text(call.tensor("grad_out").sizes()), Shapes.text(input.sizes())));
+    }
+    boolean update = call.schema().hasParam("update");
+    boolean training = call.bool(update ? "update" : "train");
+    var needed =
+        training
+            ? List.of("save_mean", update ? "save_var" : "save_invstd")
+            : List.of("running_mean", "running_var");
+    for (var name : needed) {
+      if (!call.has(name)) {
+        throw new OpTypeException("'%s' is needed here".formatted(name));
+      }
     }
     boolean[] mask = Images.mask(call, 3);
     var dtype = call.has("weight") ? call.tensor("weight").dtype() : input.dtype();

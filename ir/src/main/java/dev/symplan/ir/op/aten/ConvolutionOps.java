@@ -66,6 +66,7 @@ final class ConvolutionOps {
               .formatted(input.dtype().shortName(), weight.dtype().shortName()),
           "convert one with prims::convert_element_type");
     }
+    Images.checkFloat(input);
     boolean transposed = call.bool("transposed");
     long channels = checkGroups(call, input, weight, transposed);
     if (call.has("bias") && !call.tensor("bias").sizes().equals(ImmutableLongArray.of(channels))) {
@@ -101,13 +102,15 @@ final class ConvolutionOps {
     long padding = Images.entry(call, "padding", dim, dims, 0);
     long dilation = Images.entry(call, "dilation", dim, dims, 1);
     long reach = Shapes.times(dilation, kernel - 1);
+    long added = Images.entry(call, "output_padding", dim, dims, 0);
+    if (transposed && added >= Math.max(stride, dilation)) {
+      throw new OpTypeException(
+          "output_padding %d is smaller neither than stride %d nor than dilation %d"
+              .formatted(added, stride, dilation));
+    }
     long size =
         transposed
-            ? Shapes.times(input - 1, stride)
-                - 2 * padding
-                + reach
-                + Images.entry(call, "output_padding", dim, dims, 0)
-                + 1
+            ? Shapes.times(input - 1, stride) - 2 * padding + reach + added + 1
             : Math.floorDiv(input + 2 * padding - reach - 1, stride) + 1;
     if (size <= 0 || kernel < 1) {
       throw new OpTypeException(

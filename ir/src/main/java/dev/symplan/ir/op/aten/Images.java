@@ -59,11 +59,21 @@ final class Images {
           "%s %s does not have %d entries".formatted(param, Shapes.text(list), dims));
     }
     long value = list.get(list.length() == 1 ? 0 : dim);
-    if (value < least) {
+    if (value < least || value > Integer.MAX_VALUE) {
       throw new OpTypeException(
-          "%s is %s, but must not be below %d".formatted(param, Shapes.text(list), least));
+          "%s is %s, but must lie in [%d, %d]"
+              .formatted(param, Shapes.text(list), least, Integer.MAX_VALUE));
     }
     return value;
+  }
+
+  /** Refuses integers, which GPUs have no kernels for. */
+  static void checkFloat(TensorType type) {
+    if (Promotion.isIntegral(type.dtype())) {
+      throw new OpTypeException(
+          "works on floats, not on " + type.dtype().shortName(),
+          "convert with prims::convert_element_type");
+    }
   }
 
   /** {@return {@code output_mask}} */

@@ -1,6 +1,8 @@
 package dev.symplan.ir.op.aten;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpResult;
@@ -35,6 +37,7 @@ final class OptimizerOps {
             .formatted(name, rate),
         call -> {
           checkLength(call, "state_steps");
+          call.values("state_steps").forEach(step -> checkNumber("state_steps", step.tensor()));
           return updated(call, ADAM, call.bool("amsgrad") ? "" : "max_exp_avg_sqs");
         });
   }
@@ -61,6 +64,16 @@ final class OptimizerOps {
    * @param unused a list that may be empty
    */
   private static List<OpResult> updated(OpCall call, List<String> lists, String unused) {
+    for (var name : List.of("lr", "grad_scale", "found_inf")) {
+      if (call.arg(name) instanceof Arg.Ref(Value value) && value.isTensor()) {
+        checkNumber(name, value.tensor());
+      } else if (name.equals("lr")) {
+        call.number(name);
+      }
+    }
+    if (call.values("self").isEmpty()) {
+      throw new OpTypeException("the list of tensors is empty");
+    }
     var results = ImmutableList.<OpResult>builder();
     for (var list : lists) {
       var tensors = call.values(list);
@@ -75,7 +88,16 @@ final class OptimizerOps {
     return results.build();
   }
 
+  private static void checkNumber(String name, TensorType type) {
+    if (type.numel() != 1) {
+      throw new OpTypeException("'%s' must be one number, not %s".formatted(name, type));
+    }
+  }
+
   private static void checkShape(String list, Value tensor, Value self) {
+    if (!tensor.tensor().dtype().isFloat()) {
+      throw new OpTypeException("works on floats, not on " + tensor.tensor().dtype().shortName());
+    }
     if (!tensor.tensor().sizes().equals(self.tensor().sizes())) {
       throw new OpTypeException(
           "'%s' of %s has the shape %s, but '%s' %s"

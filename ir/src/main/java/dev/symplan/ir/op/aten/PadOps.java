@@ -34,6 +34,7 @@ final class PadOps {
             "%s(Tensor self, SymInt[%d] padding) -> Tensor".formatted(name, 2 * dims),
             call -> {
               checkRank(call.tensor("self"), dims);
+              checkLength(call, dims);
               return padded(call, "padding", reflects);
             }),
         Table.single(
@@ -45,6 +46,7 @@ final class PadOps {
   private static OpResult gradient(OpCall call, int dims, boolean reflects) {
     var self = call.tensor("self");
     checkRank(self, dims);
+    checkLength(call, dims);
     var result = (TensorType) padded(call, "padding", reflects).type();
     if (!call.tensor("grad_output").sizes().equals(result.sizes())) {
       throw new OpTypeException(
@@ -53,6 +55,14 @@ final class PadOps {
                   Shapes.text(call.tensor("grad_output").sizes()), Shapes.text(result.sizes())));
     }
     return OpResult.fresh(self.dtype(), self.sizes());
+  }
+
+  private static void checkLength(OpCall call, int dims) {
+    var padding = call.integers("padding");
+    if (padding.length() != 2 * dims) {
+      throw new OpTypeException(
+          "padding %s is not %d numbers".formatted(Shapes.text(padding), 2 * dims));
+    }
   }
 
   static OpResult inMode(OpCall call) {
@@ -83,10 +93,12 @@ final class PadOps {
     var pad = call.integers("pad");
     for (int i = 0; i < pad.length(); i++) {
       int dim = self.rank() - 1 - i / 2;
-      if (pad.get(i) > self.size(dim)) {
+      // What is cut off at one end does not come back at the other.
+      long left = self.size(dim) + Math.min(0, Math.max(pad.get(i ^ 1), -self.size(dim)));
+      if (pad.get(i) > left) {
         throw new OpTypeException(
-            "pad %d goes round more than once: dimension %d has size %d"
-                .formatted(pad.get(i), dim, self.size(dim)));
+            "pad %d goes round more than once: dimension %d has %d elements to take"
+                .formatted(pad.get(i), dim, left));
       }
     }
   }

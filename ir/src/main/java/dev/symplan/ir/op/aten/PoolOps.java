@@ -27,12 +27,16 @@ final class PoolOps {
                 """
                 prims::_low_memory_max_pool_with_offsets(Tensor self, SymInt[] kernel_size, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool ceil_mode) -> (Tensor, Tensor)
                 """,
-                call -> largest(call, DType.I8)),
+                call -> {
+                  checkArea(call);
+                  return largest(call, DType.I8);
+                }),
             Table.single(
                 """
                 prims::_low_memory_max_pool_offsets_to_indices(Tensor self, SymInt[] kernel_size, SymInt[] input_size, SymInt[] stride, SymInt[] padding, SymInt[] dilation) -> Tensor
                 """,
                 call -> {
+                  checkOffsets(call);
                   var self = call.tensor("self");
                   return OpResult.fresh(Layouts.preserved(self).withDType(DType.I64));
                 }),
@@ -69,7 +73,12 @@ final class PoolOps {
                 """,
                 call -> {
                   var self = image(call);
+                  Images.checkFloat(self);
                   var sizes = call.integers("output_size");
+                  if (sizes.length() != DIMS) {
+                    throw new OpTypeException(
+                        "output_size %s is not two numbers".formatted(Shapes.text(sizes)));
+                  }
                   return OpResult.fresh(
                       Images.typeLike(
                           List.of(self),
@@ -82,6 +91,7 @@ final class PoolOps {
                 """,
                 call -> {
                   var self = image(call);
+                  Images.checkFloat(self);
                   var grad = call.tensor("grad_output");
                   int outer = self.rank() - DIMS;
                   if (grad.rank() != self.rank()
@@ -154,6 +164,10 @@ final class PoolOps {
           "grad_output has the shape %s, but the pooled image %s"
               .formatted(Shapes.text(grad.sizes()), Shapes.text(sizes)));
     }
+    if (call.schema().hasParam("indices") && call.tensor("indices").dtype() != DType.I64) {
+      throw new OpTypeException(
+          "indices must be i64, not " + call.tensor("indices").dtype().shortName());
+    }
     if (call.schema().hasParam("indices") && !call.tensor("indices").sizes().equals(sizes)) {
       throw new OpTypeException(
           "indices has the shape %s, but grad_output %s"
@@ -161,7 +175,33 @@ final class PoolOps {
     }
   }
 
+  /** The place in a window is kept in 8 bits. */
+  private static void checkArea(OpCall call) {
+    long area =
+        Shapes.times(
+            Images.entry(call, "kernel_size", 0, DIMS, 1),
+            Images.entry(call, "kernel_size", 1, DIMS, 1));
+    if (area > Byte.MAX_VALUE) {
+      throw new OpTypeException("a window of %d places has more than 127".formatted(area));
+    }
+  }
+
+  private static void checkOffsets(OpCall call) {
+    var self = call.tensor("self");
+    if (self.rank() < DIMS || !Promotion.isIntegral(self.dtype())) {
+      throw new OpTypeException("self is integers [batch, channels, height, width], not " + self);
+    }
+    checkArea(call);
+    for (int i = 0; i < DIMS; i++) {
+      Images.entry(call, "input_size", i, DIMS, 1);
+      Images.entry(call, "stride", i, DIMS, 1);
+      Images.entry(call, "padding", i, DIMS, 0);
+      Images.entry(call, "dilation", i, DIMS, 1);
+    }
+  }
+
   private static void checkDivisor(OpCall call) {
+    Images.checkFloat(call.tensor("self"));
     if (call.has("divisor_override") && call.integer("divisor_override") == 0) {
       throw new OpTypeException("divisor_override must not be 0");
     }

@@ -3,6 +3,7 @@ package dev.symplan.ir.op.aten;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.DType;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
@@ -64,6 +65,9 @@ final class UpsampleOps {
 
   private static OpResult resized(OpCall call, String param, ImmutableLongArray size) {
     var input = call.tensor(param);
+    if (input.dtype() != DType.U8) {
+      Images.checkFloat(input);
+    }
     if (input.rank() != DIMS + 2 || size.length() != DIMS) {
       throw new OpTypeException(
           "%s is [batch, channels, height, width] and the new size two numbers, not %s and %s"
@@ -83,6 +87,7 @@ final class UpsampleOps {
 
   private static OpResult gradient(OpCall call) {
     var grad = call.tensor("grad_output");
+    Images.checkFloat(grad);
     var input = call.integers("input_size");
     var output = call.integers("output_size");
     checkPositive(output);

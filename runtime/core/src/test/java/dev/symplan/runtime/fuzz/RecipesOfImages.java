@@ -6,223 +6,179 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
-import dev.symplan.ir.op.SchemaType;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
-import java.util.Optional;
 import java.util.function.Consumer;
 
-/** Windows over images, batch norms, and ops over lists of tensors. */
+/** Convolutions, pools, norms of batches, resized and padded images, and steps of optimizers. */
 final class RecipesOfImages {
   private RecipesOfImages() {}
 
   static void add(ImmutableMap.Builder<String, Consumer<Call>> table) {
+    Recipes.put(table, "convolution convolution_backward", RecipesOfImages::convolution);
     Recipes.put(
         table,
-        "avg_pool2d max_pool2d_with_indices _low_memory_max_pool_with_offsets",
+        "im2col",
         c -> {
-          c.set("self", image(c, 4));
-          window(c);
+          image(c, "self", c.sketch.dtype());
+          window(c, 1);
         });
     Recipes.put(
         table,
-        "avg_pool2d_backward",
-        c -> forward(c, "avg_pool2d", image(c, 4)).ifPresent(r -> gradient(c, r.getFirst())));
+        "col2im",
+        c -> {
+          c.set("self", c.sketch.tensor(c.sketch.floatType(), 2, 8, 6));
+          c.setAll("output_size", 3, 4);
+          window(c, 0);
+        });
     Recipes.put(
         table,
-        "max_pool2d_with_indices_backward",
-        c ->
-            forward(c, "max_pool2d_with_indices", image(c, 4))
-                .ifPresent(
-                    r -> {
-                      gradient(c, r.getFirst());
-                      c.set("indices", r.get(1));
-                    }));
+        "max_pool2d_with_indices avg_pool2d _low_memory_max_pool_with_offsets",
+        c -> {
+          image(c, "self", c.sketch.floatType());
+          window(c, c.sketch.random.nextInt(2));
+          c.set("divisor_override", Arg.None.NONE);
+        });
+    Recipes.put(
+        table,
+        "max_pool2d_with_indices_backward avg_pool2d_backward",
+        c -> {
+          var type = image(c, "self", c.sketch.floatType()).tensor();
+          window(c, 0);
+          long rows = type.size(2) - 1;
+          long columns = type.size(3) - 1;
+          c.set(
+              "grad_output",
+              c.sketch.tensor(type.dtype(), type.size(0), type.size(1), rows, columns));
+          c.set(
+              "indices",
+              c.sketch.input(
+                  DType.I64,
+                  new long[] {type.size(0), type.size(1), rows, columns},
+                  Fill.index(type.size(2) * type.size(3))));
+          c.set("divisor_override", Arg.None.NONE);
+        });
     Recipes.put(
         table,
         "_low_memory_max_pool_offsets_to_indices",
         c -> {
-          c.setAll("input_size", 5, 5);
-          c.setAll("kernel_size", 2, 2);
-          c.setAll("stride", 2, 2);
-          c.setAll("padding", 0, 0);
-          c.setAll("dilation", 1, 1);
-          c.set("self", c.sketch.input(DType.I8, new long[] {1, 2, 2, 2}, Fill.index(4)));
+          c.set("self", c.sketch.input(DType.I8, new long[] {1, 2, 3, 2}, Fill.index(4)));
+          window(c, 0);
+          c.setAll("input_size", 4, 3);
         });
     Recipes.put(
         table,
-        "_adaptive_avg_pool2d _adaptive_avg_pool2d_backward",
+        "_adaptive_avg_pool2d",
         c -> {
-          var self = c.set("self", image(c, 4));
-          c.setAll("output_size", 2, 3);
-          if (c.has("grad_output")) {
-            var type = self.tensor();
-            c.set("grad_output", c.sketch.tensor(type.dtype(), type.size(0), type.size(1), 2, 3));
-          }
+          image(c, "self", c.sketch.floatType());
+          c.setAll("output_size", 1 + c.sketch.random.nextInt(5), 2);
         });
     Recipes.put(
         table,
-        "convolution convolution_backward",
+        "_adaptive_avg_pool2d_backward",
         c -> {
-          var type = c.set("input", image(c, 4)).tensor();
-          long out = 1 + c.sketch.random.nextInt(3);
-          c.set("weight", c.sketch.tensor(type.dtype(), out, type.size(1), 3, 3));
-          optional(c, "bias", type.dtype(), out);
-          c.set("bias_sizes", c.sketch.chance(50) ? Arg.None.NONE : Call.list(out));
-          for (var name : List.of("stride", "padding", "dilation")) {
-            c.setAll(name, 1, 1);
-          }
-          c.setAll("output_padding", 0, 0);
-          c.set("transposed", new Arg.Bool(false));
-          c.set("groups", 1);
-          if (c.has("grad_output")) {
-            c.set(
-                "grad_output",
-                c.sketch.tensor(type.dtype(), type.size(0), out, type.size(2), type.size(3)));
-          }
+          var type = image(c, "self", c.sketch.floatType()).tensor();
+          c.set("grad_output", c.sketch.tensor(type.dtype(), type.size(0), type.size(1), 3, 2));
         });
     Recipes.put(
         table,
-        "_batch_norm_with_update_functional _native_batch_norm_legit"
-            + " _native_batch_norm_legit_functional _native_batch_norm_legit_no_training"
+        "_native_batch_norm_legit_functional _batch_norm_with_update_functional"
+            + " _native_batch_norm_legit_no_training _native_batch_norm_legit"
             + " native_batch_norm_backward batch_norm_backward",
         RecipesOfImages::batchNorm);
+    Recipes.put(
+        table,
+        "upsample_nearest2d upsample_bilinear2d",
+        c -> {
+          image(c, c.has("self") ? "self" : "input", c.sketch.floatType());
+          boolean bySize = !c.has("scale_factors") || c.sketch.chance(50);
+          c.set("output_size", bySize ? Call.list(5, 3) : Arg.None.NONE);
+          c.set("scale_factors", bySize ? Arg.None.NONE : numbers(1.5, 2));
+          noScales(c);
+        });
+    Recipes.put(
+        table,
+        "upsample_nearest2d_backward upsample_bilinear2d_backward",
+        c -> {
+          c.set("grad_output", c.sketch.tensor(c.sketch.floatType(), 2, 3, 5, 3));
+          c.setAll("output_size", 5, 3);
+          c.setAll("input_size", 2, 3, 3, 4);
+          noScales(c);
+        });
     for (int dims = 1; dims <= 3; dims++) {
-      int count = dims;
-      for (var kind : List.of("reflection_pad", "replication_pad")) {
-        var name = kind + dims + "d";
-        Recipes.put(table, name, c -> pad(c, c.set("self", image(c, count + 2))));
-        Recipes.put(
-            table,
-            name + "_backward",
-            c -> forward(c, name, image(c, count + 2)).ifPresent(r -> gradient(c, r.getFirst())));
-      }
+      int padded = dims;
+      Recipes.put(
+          table,
+          "reflection_padDd replication_padDd reflection_padDd_backward replication_padDd_backward"
+              .replace("D", Integer.toString(dims)),
+          c -> padded(c, padded));
     }
+    Recipes.put(table, "_fused_adam _fused_adamw _fused_sgd", RecipesOfImages::optimizer);
     Recipes.put(
         table,
-        "upsample_bilinear2d upsample_nearest2d upsample_bilinear2d_backward"
-            + " upsample_nearest2d_backward",
+        "bincount",
         c -> {
-          var type = image(c, 4).tensor();
-          long height = 2 * type.size(2);
-          long width = 2 * type.size(3);
-          c.set("self", c.sketch.tensor(type.dtype(), type.sizes()));
-          c.set("input", c.sketch.tensor(type.dtype(), type.sizes()));
-          c.setAll("output_size", height, width);
-          c.set("input_size", Call.list(type.sizes()));
-          for (var name : List.of("scales_h", "scales_w", "scale_factors")) {
-            c.set(name, Arg.None.NONE);
-          }
-          if (c.has("grad_output")) {
-            c.set(
-                "grad_output",
-                c.sketch.tensor(type.dtype(), type.size(0), type.size(1), height, width));
-          }
-        });
-    Recipes.put(
-        table,
-        "im2col col2im",
-        c -> {
-          var dtype = c.sketch.floatType();
-          c.set(
-              "self",
-              c.has("output_size")
-                  ? c.sketch.tensor(dtype, 1, 8, 9)
-                  : c.sketch.tensor(dtype, 1, 2, 4, 4));
-          c.setAll("output_size", 4, 4);
-          c.setAll("kernel_size", 2, 2);
-          c.setAll("stride", 1, 1);
-          c.setAll("padding", 0, 0);
-          c.setAll("dilation", 1, 1);
-        });
-    Recipes.put(
-        table,
-        "glu glu_backward",
-        c -> {
-          long half = 1 + c.sketch.random.nextInt(3);
-          var self = c.set("self", c.sketch.tensor(c.sketch.floatType(), 3, 2 * half));
-          c.set("dim", 1);
-          if (c.has("grad_output")) {
-            c.set("grad_output", c.sketch.tensor(self.tensor().dtype(), 3, half));
-          }
-        });
-    Recipes.put(
-        table,
-        "masked_scatter_backward",
-        c -> {
-          var grad = c.main("grad_output");
-          c.set("mask", c.sketch.tensor(DType.BOOL, grad.tensor().sizes()));
-          c.set("sizes", Call.list(grad.tensor().sizes()));
-        });
-    Recipes.put(
-        table,
-        "_unsafe_masked_index _unsafe_masked_index_put_accumulate",
-        c -> {
-          var type = c.mainOfRank("self", 1, 1).tensor();
-          long count = type.size(0) == 0 ? 0 : 3;
-          c.set("mask", c.sketch.tensor(DType.BOOL, count));
-          c.set(
-              "indices", new Arg.Seq(ImmutableList.of(new Arg.Ref(c.index(type.size(0), count)))));
-          c.set("fill", new Arg.Int(1));
-          c.set("values", c.sketch.tensor(type.dtype(), count));
+          c.set("self", c.sketch.input(DType.I64, new long[] {6}, Fill.index(4)));
+          c.set("weights", c.sketch.chance(50) ? Arg.None.NONE : ref(c, DType.F32, 6));
+          c.set("minlength", 4 + c.sketch.random.nextInt(3));
         });
   }
 
-  private static Value image(Call c, int rank) {
-    var sizes = new long[rank];
-    Arrays.setAll(sizes, i -> i == 0 ? 1 : i == 1 ? 2 : 3 + c.sketch.random.nextInt(2));
-    return c.sketch.tensor(c.sketch.floatType(), sizes);
+  private static Arg ref(Call c, DType dtype, long... sizes) {
+    return new Arg.Ref(c.sketch.tensor(dtype, sizes));
   }
 
-  private static void window(Call c) {
+  private static Arg numbers(double... numbers) {
+    var items = ImmutableList.<Arg>builder();
+    for (double number : numbers) {
+      items.add(new Arg.Float(number));
+    }
+    return new Arg.Seq(items.build());
+  }
+
+  private static Value image(Call c, String param, DType dtype) {
+    return c.set(
+        param,
+        c.sketch.tensor(
+            dtype, 1 + c.sketch.random.nextInt(2), 3, 2 + c.sketch.random.nextInt(4), 4));
+  }
+
+  private static void window(Call c, long padding) {
     c.setAll("kernel_size", 2, 2);
-    c.setAll("stride", 2, 2);
-    long padding = c.sketch.random.nextInt(2);
+    c.setAll("stride", 1, 1);
     c.setAll("padding", padding, padding);
     c.setAll("dilation", 1, 1);
     c.set("ceil_mode", new Arg.Bool(false));
-    c.set("divisor_override", Arg.None.NONE);
   }
 
-  private static void pad(Call c, Value of) {
-    var pads = new long[2 * (of.tensor().rank() - 2)];
-    Arrays.setAll(pads, i -> c.sketch.random.nextInt(3));
-    c.setAll("padding", pads);
+  private static void noScales(Call c) {
+    c.set("scales_h", Arg.None.NONE);
+    c.set("scales_w", Arg.None.NONE);
   }
 
-  /** Runs the op that this is the gradient of, with the same arguments. */
-  private static Optional<ImmutableList<Value>> forward(Call c, String name, Value self) {
-    var forward = new Call(c.sketch, Sketch.op("aten::" + name));
-    for (var call : List.of(forward, c)) {
-      call.set("self", self);
-    }
-    if (name.contains("pool")) {
-      window(forward);
-    } else {
-      pad(forward, self);
-    }
-    for (var param :
-        List.of("kernel_size", "stride", "padding", "dilation", "ceil_mode", "divisor_override")) {
-      c.set(param, forward.arg(param));
-    }
-    c.set("count_include_pad", new Arg.Bool(true));
-    forward.set("count_include_pad", new Arg.Bool(true));
-    return c.sketch.apply(forward.def, forward.finish(), true);
-  }
-
-  private static void gradient(Call c, Value result) {
-    c.set("grad_output", c.sketch.like(result));
-  }
-
-  private static void optional(Call c, String name, DType dtype, long... sizes) {
-    c.set(name, c.sketch.chance(60) ? new Arg.Ref(c.sketch.tensor(dtype, sizes)) : Arg.None.NONE);
+  private static void convolution(Call c) {
+    boolean transposed = c.sketch.chance(40);
+    var type = image(c, "input", c.sketch.floatType()).tensor();
+    long size = transposed ? 1 : -1;
+    c.set("weight", c.sketch.tensor(type.dtype(), 3, 3, 2, 2));
+    c.set("bias", c.sketch.chance(50) ? Arg.None.NONE : ref(c, type.dtype(), 3));
+    c.set("bias_sizes", Call.list(3));
+    c.setAll("stride", 1, 1);
+    c.setAll("padding", 0, 0);
+    c.setAll("dilation", 1, 1);
+    c.setAll("output_padding", 0, 0);
+    c.set("transposed", new Arg.Bool(transposed));
+    c.set("groups", 1);
+    c.set(
+        "grad_output",
+        c.sketch.tensor(type.dtype(), type.size(0), 3, type.size(2) + size, type.size(3) + size));
   }
 
   private static void batchNorm(Call c) {
-    var dtype = c.sketch.pick(DType.F32, DType.F64);
-    var input = c.set("input", c.sketch.tensor(dtype, 2, 3, 4));
-    boolean backward = c.has("grad_out");
+    var input = image(c, "input", c.sketch.floatType());
+    c.set("grad_out", c.sketch.like(input));
+    var type = input.tensor();
+    var wide = type.dtype().bytes() < 4 ? DType.F32 : type.dtype();
     for (var name :
         List.of(
             "weight",
@@ -232,56 +188,58 @@ final class RecipesOfImages {
             "save_mean",
             "save_invstd",
             "save_var")) {
-      c.set(name, c.sketch.tensor(dtype, 3));
-    }
-    c.set("train", new Arg.Bool(c.sketch.chance(50)));
-    c.set("training", new Arg.Bool(true));
-    c.set("momentum", new Arg.Float(0.1));
-    if (backward) {
-      c.set("grad_out", c.sketch.like(input));
-      if (c.has("reserve")) {
-        c.set("reserve", c.sketch.tensor(DType.U8, 0));
+      if (c.has(name)) {
+        c.set(name, c.sketch.tensor(wide, type.size(1)));
       }
     }
+    c.set("reserve", ref(c, DType.U8, 0));
   }
 
-  /** Lists of as many tensors as each other, each like those at its place in the others. */
-  static void lists(Call c) {
-    int count = 1 + c.sketch.random.nextInt(2);
-    var dtype = c.sketch.pick(DType.F32, DType.F64);
-    var shapes = new ArrayList<long[]>();
-    for (int i = 0; i < count; i++) {
-      shapes.add(c.sketch.shape(1));
+  private static void padded(Call c, int dims) {
+    var sizes = new long[dims + 2];
+    var wide = new long[dims + 2];
+    var padding = new long[2 * dims];
+    for (int i = 0; i < sizes.length; i++) {
+      sizes[i] = 2 + c.sketch.random.nextInt(2);
+      wide[i] = sizes[i];
     }
-    boolean fused = c.def.name().name().startsWith("_fused");
-    for (var param : c.def.schema().params()) {
-      if (param.type() instanceof SchemaType.ListOf list) {
-        var items = ImmutableList.<Arg>builder();
-        boolean none = param.name().startsWith("max_exp") || param.name().startsWith("momentum_b");
-        for (int i = 0; i < count && !none; i++) {
-          items.add(
-              list.element() == SchemaType.Base.TENSOR
-                  ? new Arg.Ref(item(c, param.name(), param.alias().write(), dtype, shapes.get(i)))
-                  : new Arg.Float(0.5));
-        }
-        c.set(param.name(), new Arg.Seq(items.build()));
-      } else if (param.type() == SchemaType.Base.TENSOR) {
-        c.set(param.name(), c.sketch.tensor(dtype));
-      } else if (fused && param.type() == SchemaType.Base.BOOL) {
-        c.set(param.name(), new Arg.Bool(false));
-      } else if (fused && param.name().equals("momentum")) {
-        c.set(param.name(), new Arg.Float(0));
-      } else if (fused && param.type() instanceof SchemaType.OptionalOf) {
-        c.set(param.name(), Arg.None.NONE);
+    for (int i = 0; i < padding.length; i++) {
+      padding[i] = c.sketch.random.nextInt(-1, 2);
+      wide[sizes.length - 1 - i / 2] += padding[i];
+    }
+    TensorType type = c.set("self", c.sketch.tensor(c.sketch.floatType(), sizes)).tensor();
+    c.setAll("padding", padding);
+    for (long size : wide) {
+      if (size < 1) {
+        return;
       }
     }
+    c.set("grad_output", c.sketch.tensor(type.dtype(), wide));
   }
 
-  private static Value item(Call c, String param, boolean writes, DType dtype, long[] shape) {
-    if (param.equals("state_steps")) {
-      return c.sketch.input(TensorType.contiguous(DType.F32), Fill.of(Fill.Kind.POSITIVE));
+  private static void optimizer(Call c) {
+    var first = c.floats("", 0, 2);
+    var self = new ArrayList<>(List.of(first, c.sketch.tensor(first.tensor().dtype(), 3)));
+    c.set("self", Call.refs(self));
+    boolean largest = c.sketch.chance(50);
+    c.set("amsgrad", new Arg.Bool(largest));
+    c.set("momentum", new Arg.Float(0.9));
+    for (var name : List.of("grads", "exp_avgs", "exp_avg_sqs", "momentum_buffer_list")) {
+      if (c.has(name)) {
+        c.set(name, Call.refs(self.stream().map(c.sketch::like).toList()));
+      }
     }
-    var value = c.sketch.tensor(dtype, shape);
-    return writes ? c.sketch.must("aten::clone", new Arg.Ref(value), Arg.None.NONE) : value;
+    c.set(
+        "max_exp_avg_sqs",
+        largest
+            ? Call.refs(self.stream().map(c.sketch::like).toList())
+            : new Arg.Seq(ImmutableList.of()));
+    if (c.has("state_steps")) {
+      c.set("state_steps", Call.refs(self.stream().map(_ -> c.sketch.tensor(DType.F32)).toList()));
+    }
+    c.set(
+        "lr", c.def.name().overload().equals("tensor_lr") ? ref(c, DType.F32) : new Arg.Float(0.1));
+    c.set("grad_scale", c.sketch.chance(50) ? Arg.None.NONE : ref(c, DType.F32));
+    c.set("found_inf", c.sketch.chance(70) ? Arg.None.NONE : ref(c, DType.F32));
   }
 }

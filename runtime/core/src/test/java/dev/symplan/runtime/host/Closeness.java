@@ -37,7 +37,7 @@ final class Closeness {
           _unsafe_index _unsafe_index_put index_copy index_fill masked_scatter slice_scatter
           select_scatter diagonal_scatter as_strided_scatter slice_backward select_backward
           embedding convert_element_type _to_copy clone copy cat stack repeat tile
-          repeat_interleave flip roll constant_pad_nd pad tril triu diag_embed reshape full
+          repeat_interleave flip rev roll constant_pad_nd pad tril triu diag_embed reshape full
           full_like new_full scalar_tensor zeros ones ones_like eye arange iota histc bucketize
           max_pool2d_with_indices _low_memory_max_pool_with_offsets upsample_nearest2d im2col
           """);

@@ -1,0 +1,154 @@
+package dev.symplan.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.TensorType;
+import dev.symplan.runtime.tensor.HostTensor;
+import dev.symplan.runtime.tensor.Safetensors;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.function.Consumer;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** A case that is wrong in one way gives one error that names what is wrong, and writes nothing. */
+class WrongCaseTest {
+  private static final Path CASE =
+      Path.of(System.getProperty("symplan.root", "../..")).resolve("samples/cases/sp_mlp");
+
+  @TempDir private Path folder;
+
+  @BeforeEach
+  void copyTheCase() throws IOException {
+    try (var files = Files.list(CASE)) {
+      for (var file : files.toList()) {
+        Files.copy(file, folder.resolve(String.valueOf(file.getFileName())));
+      }
+    }
+  }
+
+  private void change(String name, Consumer<HashMap<String, HostTensor>> change) {
+    var tensors = new HashMap<String, HostTensor>();
+    Safetensors.read(folder.resolve(name))
+        .forEach(
+            (key, tensor) -> {
+              var copy = HostTensor.allocate(tensor.type());
+              copy.copyFrom(tensor);
+              tensors.put(key, copy);
+            });
+    change.accept(tensors);
+    Safetensors.write(folder.resolve(name), ImmutableMap.copyOf(tensors));
+  }
+
+  private static HostTensor zeros(DType dtype, long... sizes) {
+    return HostTensor.allocate(TensorType.contiguous(dtype, sizes));
+  }
+
+  private void replace(String name, String from, String to) throws IOException {
+    var file = folder.resolve(name);
+    var text = Files.readString(file);
+    assertThat(text).contains(from);
+    Files.writeString(file, text.replace(from, to));
+  }
+
+  private void fails(String... messages) {
+    var outputs = folder.resolve("written");
+    var out = new ByteArrayOutputStream();
+    var err = new ByteArrayOutputStream();
+    String[] words = {"run", folder.toString(), "--check", "--outputs", outputs.toString()};
+    int code =
+        Main.run(
+            words,
+            new PrintStream(out, true, StandardCharsets.UTF_8),
+            new PrintStream(err, true, StandardCharsets.UTF_8));
+    var said = err.toString(StandardCharsets.UTF_8);
+    assertThat(said).contains(messages).doesNotContain("\tat ", "Exception");
+    assertThat(said.split("error", -1)).as(said).hasSize(2);
+    assertThat(code).isEqualTo(1);
+    assertThat(out.size()).isZero();
+    assertThat(outputs).doesNotExist();
+  }
+
+  @Test
+  void anInputIsMissing() {
+    change("rank2.inputs.safetensors", tensors -> tensors.remove("in0"));
+    fails("rank2.inputs.safetensors", "there is no tensor 'in0' for input");
+  }
+
+  @Test
+  void anInputHasAnotherShape() {
+    change("rank1.inputs.safetensors", tensors -> tensors.put("in0", zeros(DType.F32, 3, 3)));
+    fails("rank1.inputs.safetensors", "tensor 'in0' is f32[3, 3], but input");
+  }
+
+  @Test
+  void anInputHasAnotherElementType() {
+    change(
+        "rank1.inputs.safetensors",
+        tensors ->
+            tensors.computeIfPresent(
+                "in0", (_, old) -> zeros(DType.BF16, old.type().sizes().toArray())));
+    fails("rank1.inputs.safetensors", "tensor 'in0' is bf16[", "is f32[");
+  }
+
+  @Test
+  void anOutputIsMissing() {
+    change("rank3.outputs.safetensors", tensors -> tensors.remove("out0"));
+    fails("rank3.outputs.safetensors", "there is no tensor 'out0'");
+  }
+
+  @Test
+  void anOutputHasAnotherShape() {
+    change("rank0.outputs.safetensors", tensors -> tensors.put("out0", zeros(DType.F32, 1)));
+    fails("rank0.outputs.safetensors", "tensor 'out0' is f32[1]");
+  }
+
+  @Test
+  void aRankHasNoInputs() throws IOException {
+    Files.delete(folder.resolve("rank1.inputs.safetensors"));
+    fails("rank1.inputs.safetensors", "there is no such file");
+  }
+
+  @Test
+  void aFileIsCutOff() throws IOException {
+    var file = folder.resolve("rank1.inputs.safetensors");
+    var bytes = Files.readAllBytes(file);
+    Files.write(file, Arrays.copyOf(bytes, bytes.length / 2));
+    fails("rank1.inputs.safetensors", "cut off");
+  }
+
+  @Test
+  void theGraphIsCutOff() throws IOException {
+    var file = folder.resolve("graph.fx.txt");
+    var text = Files.readString(file);
+    Files.writeString(file, text.substring(0, text.indexOf("return")));
+    fails("graph.fx.txt");
+  }
+
+  @Test
+  void anAnnotationContradictsItsOp() throws IOException {
+    replace("graph.fx.txt", "reduce_scatter_tensor: \"f32[", "reduce_scatter_tensor: \"f32[7");
+    fails("graph.fx.txt", "is annotated f32[7", "annotation-mismatch");
+  }
+
+  @Test
+  void anOpGetsWhatItCannotTake() throws IOException {
+    replace("graph.fx.txt", "'sum', 4,", "'sum', 3,");
+    fails("graph.fx.txt", "reduce_scatter_tensor");
+  }
+
+  @Test
+  void theGroupsAreNoGroups() throws IOException {
+    Files.writeString(folder.resolve("groups.json"), "{\"0\": [0, 1, 2, 9]}");
+    fails("rank");
+  }
+}
