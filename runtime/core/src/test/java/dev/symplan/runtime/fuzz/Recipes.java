@@ -29,10 +29,6 @@ final class Recipes {
     }
     if (recipe != null) {
       recipe.accept(call);
-    } else if (base.startsWith("_foreach")
-        || base.startsWith("_fused_adam")
-        || base.equals("_fused_sgd")) {
-      RecipesOfImages.lists(call);
     }
     return call.finish();
   }
