@@ -9,6 +9,7 @@ import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpResult;
+import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.OpTypeException;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -203,6 +204,17 @@ public final class GraphBuilder {
       boolean sameElements =
           wanted.dtype() == given.dtype() && wanted.sizes().equals(given.sizes());
       boolean stridesFixed = inferred.view().isPresent() && spec.stridesGiven();
+      if (sameElements && spec.stridesGiven() && !isWritable(def, inferred, wanted)) {
+        sink.report(
+            Diagnostic.error(
+                DiagnosticCode.ANNOTATION_MISMATCH,
+                spec.span(),
+                "'%s' is annotated %s, but %s writes without gaps, row by row"
+                    .formatted(spec.name(), annotated, def.name()),
+                "leave the strides to the op, and change them with aten::as_strided or"
+                    + " aten::clone"));
+        return annotated;
+      }
       if (sameElements && !(stridesFixed && stridesDiffer(wanted, given))) {
         return spec.stridesGiven() ? wanted : given.withSpace(wanted.space());
       }
@@ -218,6 +230,17 @@ public final class GraphBuilder {
             "correct the annotation or the arguments"));
     // What follows was written for what the op gives, more often than for the annotation.
     return inferred.type();
+  }
+
+  /** Other ops write any layout; collectives move whole rows, or elements one by one. */
+  private static boolean isWritable(OpDef def, OpResult result, TensorType wanted) {
+    if (def.collective().isEmpty() || def.has(OpTrait.WAIT) || result.view().isPresent()) {
+      return true;
+    }
+    return switch (def.collective().get().kind()) {
+      case ALL_REDUCE, BROADCAST -> wanted.isDense();
+      case ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, CUSTOM -> wanted.isContiguous();
+    };
   }
 
   /** Strides of dimensions of size 1 or 0 mean nothing, and PyTorch is free with them. */

@@ -310,4 +310,32 @@ class FxFormsTest {
         .hasMessageContaining("'q' is not defined above")
         .satisfies(FxFormsTest::hasOneError);
   }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      quoteCharacter = '`',
+      textBlock =
+          """
+          all_gather_into_tensor.default(x, 4, '0')        | f32[32, 4][1, 32]
+          reduce_scatter_tensor.default(x, 'sum', 4, '0')  | f32[2, 4][8, 1]
+          all_to_all_single.default(x, [], [], '0')        | f32[8, 4][1, 8]
+          all_reduce.default(x, 'sum', '0')                | f32[8, 4][8, 2]
+          broadcast.default(x, 0, '0')                     | f32[8, 4][0, 1]
+          """)
+  void collectivesCannotWriteEveryLayout(String call, String type) {
+    var text =
+        FxTexts.listing(
+            X,
+            """
+            c: "%scuda:0" = torch.ops._c10d_functional.%s
+            w: "%scuda:0" = torch.ops._c10d_functional.wait_tensor.default(c)
+            return (w,)
+            """
+                .formatted(type, call, type));
+    assertThatThrownBy(() -> FxTexts.graph(text))
+        .hasMessageContaining("annotation-mismatch")
+        .hasMessageContaining("writes without gaps, row by row")
+        .satisfies(FxFormsTest::hasOneError);
+  }
 }
