@@ -7,6 +7,7 @@ import dev.symplan.ir.Graph;
 import dev.symplan.ir.GraphBuilder;
 import dev.symplan.ir.GraphBuilder.ResultSpec;
 import dev.symplan.ir.NoneType;
+import dev.symplan.ir.Notes;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Diagnostic;
@@ -23,6 +24,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /** Builds the graph of one {@link FxFunction}. */
@@ -71,7 +73,24 @@ final class FxGraphReader {
     warnOfMissingStrides();
     function.statements().forEach(this::statement);
     function.results().forEach(this::output);
+    builder.notes(withSizes(function.notes()), function.endNotes());
     return builder.build();
+  }
+
+  /** Says in the graph which sizes it is for, as nothing else in it does. */
+  private Notes withSizes(Notes head) {
+    if (symbols.used().isEmpty()) {
+      return head;
+    }
+    var sizes =
+        symbols.used().entrySet().stream()
+            .map(
+                size ->
+                    (symbols.isBound(size.getKey()) ? "%s = %d at most" : "%s = %d")
+                        .formatted(size.getKey(), size.getValue()))
+            .collect(Collectors.joining(", ", "# sizes: ", ""));
+    return new Notes(
+        ImmutableList.<String>builder().addAll(head.before()).add(sizes).build(), head.after());
   }
 
   private boolean annotationsMissing() {

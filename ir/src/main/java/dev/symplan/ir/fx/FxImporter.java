@@ -3,6 +3,7 @@ package dev.symplan.ir.fx;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSortedMap;
+import com.google.common.collect.Sets;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Graph;
 import dev.symplan.ir.Notes;
@@ -18,7 +19,12 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.SortedMap;
+import java.util.SortedSet;
+import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.function.Consumer;
+import java.util.stream.Collectors;
 
 /**
  * Imports the text of FX graphs: what {@code GraphModule.print_readable(include_stride=True,
@@ -30,12 +36,15 @@ public final class FxImporter {
   private final ImportOptions options;
   private final DiagnosticSink sink = new DiagnosticSink();
   private final OpTargets targets;
-  private final Symbols symbols;
+
+  /** The symbolic sizes of all graphs, and which of them are planned at a bound. */
+  private final SortedMap<String, Long> sizes = new TreeMap<>();
+
+  private final SortedSet<String> bounds = new TreeSet<>();
 
   private FxImporter(ImportOptions options) {
     this.options = options;
     this.targets = new OpTargets(options.registry());
-    this.symbols = new Symbols(options.dims(), options.dimMax());
   }
 
   /**
@@ -169,18 +178,49 @@ public final class FxImporter {
   }
 
   private Graph graph(FxFunction function, String name, ImmutableIntArray ranks) {
-    return new FxGraphReader(function, name, targets, symbols, sink).read(ranks);
+    var symbols = new Symbols(options.dims(), options.dimMax());
+    var graph = new FxGraphReader(function, name, targets, symbols, sink).read(ranks);
+    sizes.putAll(symbols.used());
+    symbols.used().keySet().stream().filter(symbols::isBound).forEach(bounds::add);
+    return graph;
   }
 
   private Program program(List<Graph> graphs, Consumer<? super Diagnostic> warnings) {
     sink.throwIfErrors();
     targets.warn(sink);
+    warnOfSizes(graphs.getFirst().span());
     var groups = UsedGroups.of(graphs, options, sink);
     var program = new Program(groups, ImmutableList.of(), ImmutableList.copyOf(graphs), Notes.NONE);
     RankAgreement.check(program, sink);
     sink.throwIfErrors();
     sink.diagnostics().forEach(warnings);
     return program;
+  }
+
+  private void warnOfSizes(Span at) {
+    for (var given : Sets.union(options.dims().keySet(), options.dimMax().keySet())) {
+      if (!sizes.containsKey(given)) {
+        sink.report(
+            Diagnostic.warning(
+                DiagnosticCode.DYNAMIC_SIZE,
+                at,
+                "no size is called '%s'".formatted(given),
+                sizes.isEmpty()
+                    ? "all sizes are fixed"
+                    : "sizes: " + String.join(", ", sizes.keySet())));
+      }
+    }
+    if (!bounds.isEmpty()) {
+      sink.report(
+          Diagnostic.warning(
+              DiagnosticCode.DYNAMIC_SIZE,
+              at,
+              "planned at the largest sizes: "
+                  + bounds.stream()
+                      .map(name -> name + " = " + sizes.get(name))
+                      .collect(Collectors.joining(", ")),
+              "memory and times are for these; --dim plans a size that is known"));
+    }
   }
 
   private void checkCounts(List<List<FxFunction>> functions) {

@@ -2,8 +2,11 @@ package dev.symplan.ir.fx;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
+import com.google.common.collect.ImmutableSortedMap;
 import dev.symplan.ir.Arg;
 import java.util.Optional;
+import java.util.SortedMap;
+import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -41,6 +44,7 @@ final class Symbols {
 
   private final ImmutableMap<String, Long> values;
   private final ImmutableMap<String, Long> bounds;
+  private final SortedMap<String, Long> used = new TreeMap<>();
 
   Symbols(ImmutableMap<String, Long> values, ImmutableMap<String, Long> bounds) {
     this.values = values;
@@ -154,7 +158,18 @@ final class Symbols {
     if (value == null) {
       throw new Unknown(symbol);
     }
+    used.put(symbol, value);
     return value;
+  }
+
+  /** {@return the symbols that something was computed from, with their values} */
+  ImmutableSortedMap<String, Long> used() {
+    return ImmutableSortedMap.copyOf(used);
+  }
+
+  /** {@return whether a symbol has no value, only a bound that is taken for it} */
+  boolean isBound(String symbol) {
+    return !values.containsKey(symbol) && bounds.containsKey(symbol);
   }
 
   /** Recursive descent over one expression. */

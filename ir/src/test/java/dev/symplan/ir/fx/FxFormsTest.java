@@ -12,6 +12,8 @@ import dev.symplan.ir.NoneType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpTrait;
 import java.util.ArrayList;
 import java.util.List;
@@ -337,5 +339,31 @@ class FxFormsTest {
         .hasMessageContaining("annotation-mismatch")
         .hasMessageContaining("writes without gaps, row by row")
         .satisfies(FxFormsTest::hasOneError);
+  }
+
+  @Test
+  void saysWhichSizesAreBoundsAndWhichAreNone() {
+    var text =
+        """
+        class GraphModule(torch.nn.Module):
+            def forward(self, s: "Sym(s77)", t: "Sym(s27)", x: "f32[s77, s27][s27, 1]cpu"):
+                y: "f32[s77, s27][s27, 1]cpu" = torch.ops.aten.relu.default(x)
+                return (y,)
+        """;
+    var warnings = new ArrayList<Diagnostic>();
+    var options =
+        new ImportOptions(
+            "g",
+            ImmutableList.of(),
+            4,
+            ImmutableMap.of("s27", 7L, "s9", 3L),
+            ImmutableMap.of("s77", 64L),
+            OpRegistry.global());
+    var program = FxImporter.read(new SourceFile("g.fx.txt", text), options, warnings::add);
+    assertThat(warnings.stream().map(Diagnostic::message))
+        .containsExactly("no size is called 's9'", "planned at the largest sizes: s77 = 64");
+    assertThat(program.graphs().getFirst().notes().before())
+        .containsExactly("# sizes: s27 = 7, s77 = 64 at most");
+    assertThat(program.graphs().getFirst().inputs().get(2).tensor().size(0)).isEqualTo(64);
   }
 }
