@@ -35,6 +35,27 @@ public sealed interface Instruction {
       implements Instruction {}
 
   /**
+   * Elementwise ops of one shape as one kernel: an element passes all parts, in order, before its
+   * place is used for anything else.
+   */
+  record Fused(Stream stream, ImmutableList<Part> parts) implements Instruction {
+    public Fused {
+      if (parts.size() < 2) {
+        throw new IllegalArgumentException(parts.size() + " ops are not fused");
+      }
+    }
+  }
+
+  /**
+   * One op of a fused instruction.
+   *
+   * @param args one for each parameter of the schema
+   * @param result a tensor in memory, or what is passed on
+   * @param name what messages call it: its result
+   */
+  record Part(OpDef def, ImmutableList<Operand> args, Operand result, String name, Span span) {}
+
+  /**
    * The ranks that a collective is between.
    *
    * @param index the collective's position among the program's: the same on all ranks

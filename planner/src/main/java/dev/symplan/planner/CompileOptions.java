@@ -16,6 +16,7 @@ import dev.symplan.ir.MemorySpace;
  * @param spaces for single inputs and outputs, by value name
  * @param variants forced variants, by the collective's value name or kind ({@code all_reduce})
  * @param overlap whether collectives may run beside compute
+ * @param fusion whether elementwise ops may run as one kernel
  * @param dims values of symbolic sizes
  * @param dimMax bounds of symbolic sizes that have no value
  */
@@ -27,6 +28,7 @@ public record CompileOptions(
     ImmutableMap<String, MemorySpace> spaces,
     ImmutableMap<String, Variant> variants,
     boolean overlap,
+    boolean fusion,
     ImmutableMap<String, Long> dims,
     ImmutableMap<String, Long> dimMax) {
 
@@ -39,6 +41,7 @@ public record CompileOptions(
           ImmutableMap.of(),
           ImmutableMap.of(),
           true,
+          true,
           ImmutableMap.of(),
           ImmutableMap.of());
 
@@ -50,41 +53,47 @@ public record CompileOptions(
 
   public CompileOptions withRanks(int newRanks) {
     return new CompileOptions(
-        newRanks, graph, inputs, outputs, spaces, variants, overlap, dims, dimMax);
+        newRanks, graph, inputs, outputs, spaces, variants, overlap, fusion, dims, dimMax);
   }
 
   public CompileOptions withGraph(String name) {
     return new CompileOptions(
-        ranks, name, inputs, outputs, spaces, variants, overlap, dims, dimMax);
+        ranks, name, inputs, outputs, spaces, variants, overlap, fusion, dims, dimMax);
   }
 
   public CompileOptions withInputs(MemorySpace space) {
     return new CompileOptions(
-        ranks, graph, space, outputs, spaces, variants, overlap, dims, dimMax);
+        ranks, graph, space, outputs, spaces, variants, overlap, fusion, dims, dimMax);
   }
 
   public CompileOptions withOutputs(MemorySpace space) {
-    return new CompileOptions(ranks, graph, inputs, space, spaces, variants, overlap, dims, dimMax);
+    return new CompileOptions(
+        ranks, graph, inputs, space, spaces, variants, overlap, fusion, dims, dimMax);
   }
 
   public CompileOptions withSpaces(ImmutableMap<String, MemorySpace> newSpaces) {
     return new CompileOptions(
-        ranks, graph, inputs, outputs, newSpaces, variants, overlap, dims, dimMax);
+        ranks, graph, inputs, outputs, newSpaces, variants, overlap, fusion, dims, dimMax);
   }
 
   public CompileOptions withVariants(ImmutableMap<String, Variant> newVariants) {
     return new CompileOptions(
-        ranks, graph, inputs, outputs, spaces, newVariants, overlap, dims, dimMax);
+        ranks, graph, inputs, outputs, spaces, newVariants, overlap, fusion, dims, dimMax);
   }
 
   public CompileOptions withOverlap(boolean newOverlap) {
     return new CompileOptions(
-        ranks, graph, inputs, outputs, spaces, variants, newOverlap, dims, dimMax);
+        ranks, graph, inputs, outputs, spaces, variants, newOverlap, fusion, dims, dimMax);
+  }
+
+  public CompileOptions withFusion(boolean newFusion) {
+    return new CompileOptions(
+        ranks, graph, inputs, outputs, spaces, variants, overlap, newFusion, dims, dimMax);
   }
 
   public CompileOptions withDims(
       ImmutableMap<String, Long> values, ImmutableMap<String, Long> bounds) {
     return new CompileOptions(
-        ranks, graph, inputs, outputs, spaces, variants, overlap, values, bounds);
+        ranks, graph, inputs, outputs, spaces, variants, overlap, fusion, values, bounds);
   }
 }

@@ -25,6 +25,7 @@ import java.io.StringWriter;
 import java.io.UncheckedIOException;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.stream.Collectors;
 
 /**
  * Plans as JSON files: {@code docs/plan.md} describes the fields.
@@ -146,6 +147,8 @@ public final class PlanFile {
   private static String text(Step step) {
     return switch (step) {
       case Step.Compute(int op) -> "op " + op;
+      case Step.Fused(var ops) ->
+          "fused " + ops.stream().mapToObj(Integer::toString).collect(Collectors.joining(" "));
       case Step.Start(int collective) -> "start " + collective;
       case Step.Join(int collective) -> "join " + collective;
     };

@@ -211,11 +211,15 @@ final class PlanFileReader {
 
   private Step step(Field field) {
     var words = Splitter.on(' ').splitToList(field.text());
-    if (words.size() == 2 && words.get(1).matches("[0-9]{1,9}")) {
-      int index = Integer.parseInt(words.get(1));
-      switch (words.getFirst()) {
+    var numbers = words.subList(1, words.size());
+    if (!numbers.isEmpty() && numbers.stream().allMatch(word -> word.matches("[0-9]{1,9}"))) {
+      int index = Integer.parseInt(numbers.getFirst());
+      switch (words.getFirst() + (numbers.size() > 1 ? " …" : "")) {
         case "op":
           return new Step.Compute(index);
+        case "fused …":
+          return new Step.Fused(
+              ImmutableIntArray.copyOf(numbers.stream().mapToInt(Integer::parseInt)));
         case "start":
           return new Step.Start(index);
         case "join":
@@ -224,7 +228,7 @@ final class PlanFileReader {
           break;
       }
     }
-    throw wrong(field.path, "a step is 'op N', 'start N' or 'join N'", "");
+    throw wrong(field.path, "a step is 'op N', 'fused N M …', 'start N' or 'join N'", "");
   }
 
   private CollectivePlan collective(Field field) {

@@ -85,6 +85,9 @@ final class Allocate {
     var draftOf = new int[aliases.count()];
     Arrays.fill(draftOf, -1);
     for (var storage : aliases.storages()) {
+      if (!life.hasMemory(storage.id())) {
+        continue;
+      }
       int root = life.root(storage.id());
       if (draftOf[root] < 0) {
         draftOf[root] = drafts.size();
@@ -232,7 +235,7 @@ final class Allocate {
   }
 
   private static void place(Rank rank, Value value, Aliases aliases, Placement[] placements) {
-    if (value.isTensor()) {
+    if (value.isTensor() && rank.draftOf()[aliases.id(value)] >= 0) {
       placements[value.id()] =
           new Placement(rank.draftOf()[aliases.id(value)], aliases.offset(value));
     }

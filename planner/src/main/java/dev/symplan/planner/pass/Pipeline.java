@@ -39,7 +39,8 @@ import java.util.stream.IntStream;
  *   <li>{@link Select} needs to know what could be realized ({@link Slots}) and overlapped ({@link
  *       Overlap}), as copies and hidden time decide which variant is cheapest.
  *   <li>{@link Realize} puts in the copies that the selected variants need; the graph is final.
- *   <li>{@link Schedule} orders the final graph.
+ *   <li>{@link Fusion} makes one step of elementwise ops that stand next to each other.
+ *   <li>{@link Schedule} orders the steps of the final graph.
  *   <li>{@link Liveness} and {@link Allocate} need the order.
  *   <li>{@link PlanVerifier} checks the finished plan against rules of its own.
  * </ol>
@@ -88,7 +89,10 @@ public final class Pipeline {
     var spaces = distinct.stream().map(graph -> SpaceChoice.of(options, graph)).toList();
     var graphs =
         IntStream.range(0, distinct.size())
-            .mapToObj(g -> RankGraph.analyze(Normalize.run(distinct.get(g)), spaces.get(g), costs))
+            .mapToObj(
+                g ->
+                    RankGraph.analyze(
+                        Normalize.run(distinct.get(g)), spaces.get(g), costs, options.fusion()))
             .collect(ImmutableList.toImmutableList());
     var selections = Select.run(graphs, target, options, costs, groupSize);
     var realized =
@@ -97,13 +101,13 @@ public final class Pipeline {
             .toList();
     var variants =
         selections.stream().map(Selection::variant).collect(ImmutableList.toImmutableList());
-    var schedules =
-        realized.stream()
-            .map(graph -> Schedule.of(graph, variants, costs, options.overlap(), groupSize))
-            .toList();
+    var schedules = new ArrayList<Schedule>();
     var lives = new ArrayList<Liveness>();
-    for (int g = 0; g < realized.size(); g++) {
-      lives.add(Liveness.of(realized.get(g), schedules.get(g)));
+    for (var graph : realized) {
+      var fusion = Fusion.of(graph.graph(), graph.aliases(), options.fusion());
+      var schedule = Schedule.of(graph, fusion, variants, costs, options.overlap(), groupSize);
+      schedules.add(schedule);
+      lives.add(Liveness.of(graph, fusion, schedule));
     }
     var inPlace = mergeInPlace(lives, variants);
     var memory = Allocate.run(realized, schedules, lives);

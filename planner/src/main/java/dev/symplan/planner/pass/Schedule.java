@@ -25,11 +25,12 @@ record Schedule(
 
   static Schedule of(
       Realize.Realized graph,
+      Fusion fusion,
       ImmutableList<Variant> variants,
       CostModel costs,
       boolean overlap,
       ToIntFunction<String> groupSize) {
-    var window = Overlap.of(graph.graph(), graph.aliases(), graph.collectives(), costs);
+    var window = Overlap.of(graph.graph(), graph.aliases(), graph.collectives(), fusion, costs);
     int count = variants.size();
     var streams = new Stream[count];
     var start = new int[count];
@@ -77,14 +78,14 @@ record Schedule(
     Arrays.fill(stepOfOp, -1);
     var startStep = new int[count];
     var endStep = new int[count];
-    var startsAt = byPosition(start, overlap.ops().length);
+    var startsAt = byPosition(start, overlap.units().size());
     var needed = new int[count];
     for (int k = 0; k < count; k++) {
       needed[k] = overlap.window(k).needed();
     }
-    var joinsAt = byPosition(needed, overlap.ops().length);
+    var joinsAt = byPosition(needed, overlap.units().size());
     int step = 0;
-    for (int p = 0; p <= overlap.ops().length; p++) {
+    for (int p = 0; p <= overlap.units().size(); p++) {
       for (int k : joinsAt[p]) {
         if (streams[k] != Stream.COMPUTE) {
           endStep[k] = step++;
@@ -98,9 +99,14 @@ record Schedule(
         endStep[k] = step++;
         steps.add(new Step.Start(k));
       }
-      if (p < overlap.ops().length) {
-        int op = overlap.ops()[p];
-        if (Collective.of(graph.graph().ops().get(op), op).isEmpty()) {
+      if (p < overlap.units().size()) {
+        var unit = overlap.units().get(p);
+        int op = unit.get(0);
+        if (unit.length() > 1) {
+          int here = step++;
+          unit.forEach(index -> stepOfOp[index] = here);
+          steps.add(new Step.Fused(unit));
+        } else if (Collective.of(graph.graph().ops().get(op), op).isEmpty()) {
           stepOfOp[op] = step++;
           steps.add(new Step.Compute(op));
         }

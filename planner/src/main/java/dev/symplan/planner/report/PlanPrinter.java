@@ -197,6 +197,9 @@ public final class PlanPrinter {
   /** {@return for example {@code symm+0x400}, {@code in3}} */
   static String address(RankPlan rankPlan, Value value) {
     var placement = rankPlan.placement(value);
+    if (!placement.exists()) {
+      return "no memory";
+    }
     var buffer = rankPlan.buffers().get(placement.buffer());
     return address(buffer, placement.offset());
   }
@@ -305,6 +308,14 @@ public final class PlanPrinter {
       var number = Integer.toString(i);
       switch (steps.get(i)) {
         case Step.Compute(int op) -> table.row(number, "compute", opText(rankPlan, op));
+        case Step.Fused(var ops) -> {
+          for (int part = 0; part < ops.length(); part++) {
+            table.row(
+                part == 0 ? number : "",
+                part == 0 ? "compute" : "  fused",
+                opText(rankPlan, ops.get(part)));
+          }
+        }
         case Step.Start(int k) -> {
           var collective = rankPlan.collectives().get(k);
           table.row(
@@ -325,7 +336,11 @@ public final class PlanPrinter {
     var results =
         op.results().stream()
             .filter(Value::isTensor)
-            .map(v -> v.name() + " at " + address(rankPlan, v))
+            .map(
+                v ->
+                    v.name()
+                        + (rankPlan.placement(v).exists() ? " at " : ", ")
+                        + address(rankPlan, v))
             .collect(Collectors.joining(", "));
     return op.def().name() + (results.isEmpty() ? "" : " → " + results);
   }

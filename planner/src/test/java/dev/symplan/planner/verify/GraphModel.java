@@ -175,7 +175,7 @@ final class GraphModel {
   void carryOut(int index, Memory memory, boolean backwards, IntPredicate replacesOperand) {
     Op op = graph.ops().get(index);
     if (op.def().has(OpTrait.ELEMENTWISE)) {
-      elementwise(index, memory, backwards);
+      elementwise(memory, backwards, index);
       return;
     }
     if (!op.def().schema().mutates()) {
@@ -207,18 +207,24 @@ final class GraphModel {
     }
   }
 
-  private void elementwise(int index, Memory memory, boolean backwards) {
-    var result = graph.ops().get(index).result();
-    var layout = layouts[result.id()];
-    for (int n = 0; n < layout.length; n++) {
-      int i = backwards ? layout.length - 1 - n : n;
-      long number = index;
-      for (var operand : operands.get(index)) {
-        int from = layouts[operand.id()][broadcast(result, operand, i)];
-        number = mix(number, memory.get(operand, from));
+  /** Carries out elementwise ops of one shape: each element passes all of them. */
+  void elementwise(Memory memory, boolean backwards, int... ops) {
+    int count = layouts[graph.ops().get(ops[0]).result().id()].length;
+    for (int n = 0; n < count; n++) {
+      for (int op : ops) {
+        element(op, memory, backwards ? count - 1 - n : n);
       }
-      memory.set(result, layout[i], number);
     }
+  }
+
+  private void element(int index, Memory memory, int i) {
+    var result = graph.ops().get(index).result();
+    long number = index;
+    for (var operand : operands.get(index)) {
+      int from = layouts[operand.id()][broadcast(result, operand, i)];
+      number = mix(number, memory.get(operand, from));
+    }
+    memory.set(result, layouts[result.id()][i], number);
   }
 
   private static int broadcast(Value result, Value operand, int element) {

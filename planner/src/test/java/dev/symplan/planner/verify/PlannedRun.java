@@ -1,6 +1,7 @@
 package dev.symplan.planner.verify;
 
 import dev.symplan.ir.Value;
+import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.Arena;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Plan;
@@ -30,7 +31,7 @@ final class PlannedRun implements GraphModel.Memory {
   private final RankPlan rank;
   private final GraphModel model;
   private final int mode;
-  private final long[][] spaceOf;
+  private final long @Nullable [][] spaceOf;
   private final long[] begin;
   private final long[] room;
   private final Map<Stream, Deque<Integer>> queues = new EnumMap<>(Stream.class);
@@ -108,6 +109,7 @@ final class PlannedRun implements GraphModel.Memory {
 
   private int index(Value value, int cell) {
     long inValue = (long) cell * GraphModel.CELL;
+    require(spaceOf[value.id()] != null, "no memory");
     require(inValue + GraphModel.CELL <= room[value.id()], "outside the buffer");
     long offset = begin[value.id()] + inValue;
     require(offset % GraphModel.CELL == 0, "not aligned");
@@ -134,6 +136,7 @@ final class PlannedRun implements GraphModel.Memory {
               rank.graph().ops().get(op).def().collective().isEmpty(), "nobody else takes part");
           carryOut(op, null);
         }
+        case Step.Fused(var ops) -> fused(ops.toArray());
         case Step.Start(int k) -> start(k);
         case Step.Join(int k) -> {
           require(started[k], "waits for ever");
@@ -179,6 +182,32 @@ final class PlannedRun implements GraphModel.Memory {
       int next = Objects.requireNonNull(queue.poll());
       carryOut(rank.collectives().get(next).op(), rank.collectives().get(next));
       done[next] = true;
+    }
+  }
+
+  private void fused(int[] ops) {
+    var shape = rank.graph().ops().get(ops[0]).results().getFirst().tensor().sizes();
+    for (int index : ops) {
+      var op = rank.graph().ops().get(index);
+      require(
+          op.def().has(OpTrait.ELEMENTWISE) && op.result().tensor().sizes().equals(shape),
+          "not one kernel");
+      int id = op.result().id();
+      if (!rank.placements().get(id).exists()) {
+        spaceOf[id] = garbage(op.result().tensor().storageBytes());
+        begin[id] = 0;
+        room[id] = op.result().tensor().storageBytes();
+      }
+    }
+    model.elementwise(this, mode % 2 == 1, ops);
+    for (int index : ops) {
+      require(model.findsResults(index, this), "a result is not what it must be");
+    }
+    for (int index : ops) {
+      int id = rank.graph().ops().get(index).result().id();
+      if (!rank.placements().get(id).exists()) {
+        spaceOf[id] = null;
+      }
     }
   }
 

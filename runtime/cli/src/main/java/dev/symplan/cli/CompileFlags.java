@@ -80,6 +80,11 @@ final class CompileFlags {
   private boolean noOverlap;
 
   @Option(
+      names = "--no-fusion",
+      description = "Run every elementwise op by itself; each of its results takes memory.")
+  private boolean noFusion;
+
+  @Option(
       names = "--dim",
       paramLabel = "SYMBOL=SIZE",
       description = "The value of a symbolic size (s77=128). May be repeated.")
@@ -133,6 +138,7 @@ final class CompileFlags {
         .withOutputs(space("--results", results))
         .withSpaces(spaces.buildOrThrow())
         .withOverlap(!noOverlap)
+        .withFusion(!noFusion)
         .withDims(ImmutableMap.copyOf(dims), ImmutableMap.copyOf(dimMax));
   }
 
