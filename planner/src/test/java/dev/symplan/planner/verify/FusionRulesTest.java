@@ -46,9 +46,9 @@ class FusionRulesTest {
     // One after the other, a's place is free before c is made; one kernel would hold all three.
     var text =
         """
-        graph g(x: f32[64, 64]) {
+        graph g(x: f32[64, 64], y: bf16[64, 64]) {
           a = aten::mm(x, x)
-          b = aten::mm(x, x)
+          b = aten::mm(y, y)
           a2 = prims::convert_element_type(a, torch.bfloat16)
           c = aten::exp(b)
           d = aten::mm(b, c)
