@@ -8,6 +8,7 @@ import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.Arena;
 import dev.symplan.planner.Variant;
 import java.util.Arrays;
+import java.util.HashSet;
 
 /**
  * When each storage of a rank holds data, in steps, and which storages take another's place.
@@ -104,6 +105,7 @@ final class Liveness {
     if (!variant.allowsInPlace(collective.kind())) {
       return false;
     }
+    var sources = new HashSet<Integer>();
     for (int i = 0; i < collective.operands().size(); i++) {
       var operand = collective.operands().get(i);
       var result = collective.results().get(i);
@@ -112,7 +114,7 @@ final class Liveness {
           || !aliases.isWhole(operand)
           || operand.tensor().storageBytes() != result.tensor().storageBytes()
           || graph.arenas()[from] != graph.arenas()[aliases.id(result)]
-          || collective.operands().stream().filter(v -> aliases.id(v) == from).count() > 1) {
+          || !sources.add(from)) {
         return false;
       }
     }
