@@ -16,7 +16,7 @@ import dev.symplan.ir.MemorySpace;
  * @param spaces for single inputs and outputs, by value name
  * @param variants forced variants, by the collective's value name or kind ({@code all_reduce})
  * @param overlap whether collectives may run beside compute
- * @param fusion whether elementwise ops may run as one kernel
+ * @param fusion whether ops that go by elements or rows may run as one kernel
  * @param dims values of symbolic sizes
  * @param dimMax bounds of symbolic sizes that have no value
  */
