@@ -15,13 +15,16 @@ import java.util.function.ToIntFunction;
  *
  * <p>Collectives start in the graph's order on every rank, so that no two ranks wait for each
  * other.
+ *
+ * @param micros the predicted time of all steps
  */
 record Schedule(
     ImmutableList<Step> steps,
     ImmutableList<Stream> streams,
     int[] stepOfOp,
     int[] startStep,
-    int[] endStep) {
+    int[] endStep,
+    double micros) {
 
   static Schedule of(
       Realize.Realized graph,
@@ -34,6 +37,7 @@ record Schedule(
     int count = variants.size();
     var streams = new Stream[count];
     var start = new int[count];
+    var transfers = new double[count];
     int bound = 0;
     for (int k = 0; k < count; k++) {
       var collective = graph.collectives().get(k);
@@ -44,6 +48,7 @@ record Schedule(
               variants.get(k),
               collective.bytes(),
               groupSize.applyAsInt(collective.group()));
+      transfers[k] = transfer;
       int from = hoist(window, place, Math.max(bound, place.earliest()), transfer);
       double beside = window.computeBetween(from, place.needed());
       double exposed = costs.exposedMicros(variants.get(k), transfer, beside);
@@ -58,7 +63,7 @@ record Schedule(
       start[k] = async ? from : place.given();
       bound = async ? from : place.given() + 1;
     }
-    return emit(graph, window, streams, start);
+    return emit(graph, window, variants, streams, start, new Timeline(costs, transfers));
   }
 
   /** The latest position, not after the given one, from which compute hides the whole transfer. */
@@ -71,7 +76,12 @@ record Schedule(
   }
 
   private static Schedule emit(
-      Realize.Realized graph, Overlap overlap, Stream[] streams, int[] start) {
+      Realize.Realized graph,
+      Overlap overlap,
+      ImmutableList<Variant> variants,
+      Stream[] streams,
+      int[] start,
+      Timeline timeline) {
     int count = start.length;
     var steps = ImmutableList.<Step>builder();
     var stepOfOp = new int[graph.graph().ops().size()];
@@ -90,6 +100,7 @@ record Schedule(
         if (streams[k] != Stream.COMPUTE) {
           endStep[k] = step++;
           steps.add(new Step.Join(k));
+          timeline.join(k, variants.get(k));
         }
       }
       for (int k : startsAt[p]) {
@@ -98,10 +109,12 @@ record Schedule(
         startStep[k] = step;
         endStep[k] = step++;
         steps.add(new Step.Start(k));
+        timeline.start(k, streams[k]);
       }
       if (p < overlap.units().size()) {
         var unit = overlap.units().get(p);
         int op = unit.get(0);
+        timeline.compute(overlap.computeBetween(p, p + 1));
         if (unit.length() > 1) {
           int here = step++;
           unit.forEach(index -> stepOfOp[index] = here);
@@ -112,7 +125,13 @@ record Schedule(
         }
       }
     }
-    return new Schedule(steps.build(), ImmutableList.copyOf(streams), stepOfOp, startStep, endStep);
+    return new Schedule(
+        steps.build(),
+        ImmutableList.copyOf(streams),
+        stepOfOp,
+        startStep,
+        endStep,
+        timeline.micros());
   }
 
   /** The collectives at each position, in order. */
