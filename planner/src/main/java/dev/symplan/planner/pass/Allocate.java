@@ -114,7 +114,8 @@ final class Allocate {
     var arena = life.isSymmetric(storage) ? Arena.SYMMETRIC : graph.arenas()[storage];
     int position =
         switch (arena) {
-          case EXTERNAL_INPUT -> graph.graph().inputs().indexOf(value);
+          // Inputs have the first ids.
+          case EXTERNAL_INPUT -> value.id();
           case EXTERNAL_OUTPUT -> graph.externalOutputs().outputOf(storage);
           case SYMMETRIC, LOCAL -> 0;
         };

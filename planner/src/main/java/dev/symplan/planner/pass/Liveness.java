@@ -111,6 +111,7 @@ final class Liveness {
     if (!variant.allowsInPlace(collective.kind())) {
       return false;
     }
+    var sources = new HashSet<Integer>();
     for (int i = 0; i < collective.operands().size(); i++) {
       var operand = collective.operands().get(i);
       var result = collective.results().get(i);
@@ -119,7 +120,7 @@ final class Liveness {
           || !aliases.isWhole(operand)
           || operand.tensor().storageBytes() != result.tensor().storageBytes()
           || graph.arenas()[from] != graph.arenas()[aliases.id(result)]
-          || collective.operands().stream().filter(v -> aliases.id(v) == from).count() > 1) {
+          || !sources.add(from)) {
         return false;
       }
     }

@@ -54,6 +54,8 @@ final class Overlap {
     Arrays.fill(resultOf, -1);
     var byCollective = new boolean[aliases.count()];
     int next = 0;
+    // The collectives before this one are closed: old memory was written since.
+    int open = 0;
     for (int p = 0; p < units.size(); p++) {
       int position = p;
       var unit = units.get(p);
@@ -88,7 +90,8 @@ final class Overlap {
       boolean mutates = op.def().schema().mutates();
       if (mutates) {
         op.forEachOperand(value -> mark(written, aliases.id(value), position));
-        closeAll(windows, next, position);
+        closeAll(windows, open, next, position);
+        open = collective ? next - 1 : next;
       }
       unit.forEach(
           index ->
@@ -117,8 +120,8 @@ final class Overlap {
   }
 
   /** An op that writes into old memory may write what a collective still reads. */
-  private static void closeAll(Window[] windows, int count, int position) {
-    for (int k = 0; k < count; k++) {
+  private static void closeAll(Window[] windows, int open, int count, int position) {
+    for (int k = open; k < count; k++) {
       if (windows[k].needed() > position && windows[k].given() < position) {
         windows[k] = new Window(windows[k].earliest(), windows[k].given(), position);
       }

@@ -1,10 +1,8 @@
 package dev.symplan.planner.pass;
 
 import com.google.common.collect.ImmutableList;
-import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Graph;
-import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.Program;
 import dev.symplan.ir.RankAgreement;
 import dev.symplan.ir.Value;
@@ -22,6 +20,7 @@ import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.verify.PlanVerifier;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Function;
@@ -70,19 +69,15 @@ public final class Pipeline {
 
   private Plan plan(Program program, List<Graph> graphOfRank, List<Diagnostic> warnings) {
     var sink = new DiagnosticSink();
-    var distinct = ImmutableList.copyOf(graphOfRank.stream().distinct().toList());
+    var distinct = GraphChoice.distinct(graphOfRank);
     RankAgreement.check(
         new Program(program.groups(), program.declarations(), distinct, program.endNotes()), sink);
     sink.throwIfErrors();
     Groups.check(program.groups(), graphOfRank, sink);
     sink.throwIfErrors();
-    ToIntFunction<String> groupSize =
-        name ->
-            program.groups().stream()
-                .filter(g -> g.name().equals(name))
-                .findFirst()
-                .map(ProcessGroup::size)
-                .orElse(graphOfRank.size());
+    var groupSizes = new HashMap<String, Integer>();
+    program.groups().forEach(group -> groupSizes.putIfAbsent(group.name(), group.size()));
+    ToIntFunction<String> groupSize = name -> groupSizes.getOrDefault(name, graphOfRank.size());
 
     checkSpaceNames(distinct);
     var spaces = distinct.stream().map(graph -> SpaceChoice.of(options, graph)).toList();
@@ -105,7 +100,7 @@ public final class Pipeline {
               collectives(draft, g),
               own.local()));
     }
-    var planOfRank = ImmutableIntArray.copyOf(graphOfRank.stream().mapToInt(distinct::indexOf));
+    var planOfRank = GraphChoice.indices(graphOfRank);
     var plans = rankPlans.build();
     var plan =
         new Plan(

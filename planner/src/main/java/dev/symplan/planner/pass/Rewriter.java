@@ -10,8 +10,10 @@ import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.OpDef;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
@@ -25,6 +27,7 @@ final class Rewriter {
   private final List<Value> inputs = new ArrayList<>();
   private final List<Op> ops = new ArrayList<>();
   private final Set<String> names = new HashSet<>();
+  private final Map<String, Integer> suffixes = new HashMap<>();
   private int nextId;
 
   Rewriter(Graph source) {
@@ -115,9 +118,11 @@ final class Rewriter {
 
   private String fresh(String wanted) {
     var name = wanted;
-    for (int i = 1; !names.add(name); i++) {
-      name = wanted + "_" + i;
+    int i = suffixes.getOrDefault(wanted, 0);
+    while (!names.add(name)) {
+      name = wanted + "_" + ++i;
     }
+    suffixes.put(wanted, i);
     return name;
   }
 

@@ -68,9 +68,15 @@ record Schedule(
 
   /** The latest position, not after the given one, from which compute hides the whole transfer. */
   private static int hoist(Overlap overlap, Overlap.Window window, int earliest, double transfer) {
-    int from = window.given();
-    while (from > earliest && overlap.computeBetween(from, window.needed()) < transfer) {
-      from--;
+    int from = earliest;
+    int to = window.given();
+    while (from < to) {
+      int middle = from + (to - from + 1) / 2;
+      if (overlap.computeBetween(middle, window.needed()) < transfer) {
+        to = middle - 1;
+      } else {
+        from = middle;
+      }
     }
     return from;
   }

@@ -5,6 +5,7 @@ import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.HashMap;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -57,8 +58,12 @@ final class InPlaceRules {
     int same = 0;
     int count = Math.min(collective.operands().size(), collective.results().size());
     var uses = new ArrayList<Use>();
+    var positions = new HashMap<Integer, Integer>();
+    for (int i = 0; i < collective.operands().size(); i++) {
+      positions.putIfAbsent(collective.operands().get(i), i);
+    }
     for (int operand : facts.reads(op)) {
-      int i = collective.operands().indexOf(operand);
+      int i = positions.getOrDefault(operand, -1);
       boolean inPlace = i >= 0 && i < count && samePlace(operand, collective.results().get(i));
       same += inPlace ? 1 : 0;
       if (!inPlace || !collective.inPlace()) {

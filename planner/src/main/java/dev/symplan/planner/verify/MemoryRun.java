@@ -5,6 +5,7 @@ import dev.symplan.planner.Step;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashSet;
@@ -269,10 +270,8 @@ final class MemoryRun {
     if (writers == null) {
       return;
     }
-    int expected = 0;
-    while (expected < writers.size() && writers.get(expected) < op) {
-      expected++;
-    }
+    int at = Collections.binarySearch(writers, op);
+    int expected = at < 0 ? -at - 1 : at;
     int applied = mutations.getOrDefault(storage, 0);
     if (applied != expected) {
       int culprit = writers.get(Math.min(applied, expected));
