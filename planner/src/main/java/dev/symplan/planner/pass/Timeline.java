@@ -11,6 +11,9 @@ import java.util.EnumMap;
  * the join.
  */
 final class Timeline {
+  /** A collective that ran for so many times its predicted time will be done. */
+  private static final double CERTAINTY = 2;
+
   private final CostModel costs;
   private final EnumMap<Stream, Double> free = new EnumMap<>(Stream.class);
   private final double[] begin;
@@ -35,6 +38,11 @@ final class Timeline {
     }
     begin[collective] = Math.max(now, free.getOrDefault(stream, 0.0));
     free.put(stream, begin[collective] + transfer[collective]);
+  }
+
+  /** {@return whether the collective has had time enough to be done, even if prediction erred} */
+  boolean isLongDone(int collective) {
+    return now - begin[collective] >= CERTAINTY * transfer[collective];
   }
 
   void join(int collective, Variant variant) {
