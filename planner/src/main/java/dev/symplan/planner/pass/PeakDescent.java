@@ -23,6 +23,9 @@ final class PeakDescent {
   /** Moves that are tried one at a time where all of them together do not help. */
   private static final int MOST_ALONE = 4;
 
+  /** Units that went across the peak together: ahead of it, or behind. */
+  private record Move(int[] units, boolean hoists) {}
+
   private final WorkUnits units;
   private final int[] givenReaders;
 
@@ -64,7 +67,7 @@ final class PeakDescent {
     }
     int peak = order[profile.at()];
     split(order, profile.at());
-    var moves = new ArrayList<int[]>();
+    var moves = new ArrayList<Move>();
     for (int storage : liveAt(peak)) {
       move(storage, peak).ifPresent(moves::add);
     }
@@ -77,9 +80,7 @@ final class PeakDescent {
     }
     for (var move : moves.subList(0, Math.min(MOST_ALONE, moves.size()))) {
       split(order, profile.at());
-      // By itself, a move may need more units along than after others.
-      var along = closure(Arrays.stream(move).boxed().toList(), peak, !early[move[0]]);
-      if (along.isPresent() && flipIfLess(along.get())) {
+      if (alone(move, peak)) {
         var one = apart(order, peak);
         if (MemoryProfile.of(units, one).isBelow(profile)) {
           return Optional.of(one);
@@ -126,7 +127,7 @@ final class PeakDescent {
   }
 
   /** Moves what needs the storage, or what makes it, across the peak if that leaves less there. */
-  private Optional<int[]> move(int storage, int peak) {
+  private Optional<Move> move(int storage, int peak) {
     if (!isLive(storage)) {
       return Optional.empty();
     }
@@ -137,12 +138,24 @@ final class PeakDescent {
       }
       seeds.removeIf(unit -> early[unit]);
     }
-    var hoisted = seeds.isEmpty() ? Optional.<int[]>empty() : closure(seeds, peak, true);
-    if (hoisted.isPresent() && flipIfLess(hoisted.get())) {
-      return hoisted;
+    if (!seeds.isEmpty()) {
+      var hoisted = closure(seeds, peak, true);
+      if (hoisted.isPresent() && flipIfLess(hoisted.get())) {
+        return Optional.of(new Move(hoisted.get(), true));
+      }
     }
     var sunk = closure(List.of(units.maker(storage)), peak, false);
-    return sunk.isPresent() && flipIfLess(sunk.get()) ? sunk : Optional.empty();
+    return sunk.isPresent() && flipIfLess(sunk.get())
+        ? Optional.of(new Move(sunk.get(), false))
+        : Optional.empty();
+  }
+
+  /** By itself, a move may need other units along than after other moves. */
+  private boolean alone(Move move, int peak) {
+    var seeds =
+        Arrays.stream(move.units()).filter(u -> early[u] != move.hoists()).boxed().toList();
+    var along = closure(seeds, peak, move.hoists());
+    return along.isPresent() && flipIfLess(along.get());
   }
 
   /** {@return the units that have to move with others; none if the peak, or too many, would} */
