@@ -12,6 +12,10 @@ final class IntLists {
     this.items = items;
   }
 
+  int owners() {
+    return start.length - 1;
+  }
+
   int size(int owner) {
     return start[owner + 1] - start[owner];
   }
@@ -22,13 +26,21 @@ final class IntLists {
 
   /** {@return the same pairs, by their items} */
   IntLists inverse(int owners) {
-    var inverse = new Builder();
-    for (int owner = 0; owner + 1 < start.length; owner++) {
+    var starts = new int[owners + 1];
+    for (int item : items) {
+      starts[item + 1]++;
+    }
+    for (int item = 0; item < owners; item++) {
+      starts[item + 1] += starts[item];
+    }
+    var next = starts.clone();
+    var inverse = new int[items.length];
+    for (int owner = 0; owner < owners(); owner++) {
       for (int i = start[owner]; i < start[owner + 1]; i++) {
-        inverse.add(items[i], owner);
+        inverse[next[items[i]]++] = owner;
       }
     }
-    return inverse.build(owners);
+    return new IntLists(starts, inverse);
   }
 
   /** Takes pairs in any order; an owner's items keep theirs. */

@@ -22,8 +22,10 @@ record Ordering(PlanDraft draft, Allocate.Result memory, Reordering reordering) 
   /** A change of the order must be worth it: this part of the memory. */
   private static final double LEAST_GAIN = 0.01;
 
-  /** How many orders are tried, for each freedom. */
+  /** How many orders are tried, for each freedom: of graphs of many ops, fewer. */
   private static final int MOST_TRIED = 3;
+
+  private static final int MOST_OPS_TRIED = 300_000;
 
   /** A draft, and what it takes. */
   private record Tried(PlanDraft draft, Figures figures) {}
@@ -47,7 +49,7 @@ record Ordering(PlanDraft draft, Allocate.Result memory, Reordering reordering) 
               .map(graph -> Reorder.candidates(graph, options.fusion(), freedom))
               .toList();
       int count = candidates.stream().mapToInt(ImmutableList::size).max().orElse(0);
-      for (int i = 0; i < Math.min(MOST_TRIED, count); i++) {
+      for (int i = 0; i < Math.min(mostTried(given), count); i++) {
         var tried = tried(draftOf.apply(combination(given, candidates, i)));
         if (tried.figures().peakBytes() <= mostBytes) {
           if (tried.figures().micros() <= mostMicros) {
@@ -66,10 +68,18 @@ record Ordering(PlanDraft draft, Allocate.Result memory, Reordering reordering) 
               new Reordering(Outcome.REORDERED, figures, best.get().figures()));
         }
       }
+      if (tooSlow.isEmpty()) {
+        break;
+      }
     }
     return tooSlow
         .map(tried -> keep(given, figures, Outcome.TOO_SLOW, tried.figures()))
         .orElseGet(() -> keep(given, figures, Outcome.NO_GAIN, figures));
+  }
+
+  private static int mostTried(PlanDraft given) {
+    int ops = given.graphs().stream().mapToInt(graph -> graph.graph().ops().size()).sum();
+    return Math.clamp(MOST_OPS_TRIED / Math.max(1, ops), 1, MOST_TRIED);
   }
 
   private static Ordering keep(PlanDraft given, Figures figures, Outcome outcome, Figures other) {

@@ -152,8 +152,7 @@ final class PeakDescent {
 
   /** By itself, a move may need other units along than after other moves. */
   private boolean alone(Move move, int peak) {
-    var seeds =
-        Arrays.stream(move.units()).filter(u -> early[u] != move.hoists()).boxed().toList();
+    var seeds = Arrays.stream(move.units()).filter(u -> early[u] != move.hoists()).boxed().toList();
     var along = closure(seeds, peak, move.hoists());
     return along.isPresent() && flipIfLess(along.get());
   }

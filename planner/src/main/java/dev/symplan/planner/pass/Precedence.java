@@ -49,16 +49,21 @@ final class Precedence {
 
   private void byMemory() {
     var written = new boolean[aliases.count()];
+    boolean any = false;
     for (var op : graph.ops()) {
       if (op.def().schema().mutates()) {
         op.forEachOperand(value -> mark(written, aliases.id(value)));
+        any = true;
       }
+    }
+    if (!any) {
+      return;
     }
     var writer = new int[aliases.count()];
     Arrays.fill(writer, NONE);
     var users = new ArrayList<List<Integer>>();
-    for (boolean any : written) {
-      users.add(any ? new ArrayList<>() : List.of());
+    for (boolean one : written) {
+      users.add(one ? new ArrayList<>() : List.of());
     }
     for (int i = 0; i < graph.ops().size(); i++) {
       var op = graph.ops().get(i);
@@ -97,7 +102,7 @@ final class Precedence {
     int effect = NONE;
     for (int i = 0; i < graph.ops().size(); i++) {
       var op = graph.ops().get(i);
-      if (Collective.of(op, i).isPresent()) {
+      if (op.def().collective().isPresent() && !op.def().has(OpTrait.WAIT)) {
         before(collective, i);
         collective = i;
       }

@@ -24,7 +24,7 @@ final class Reorder {
   private static final int MOST_SETS = 1 << 14;
 
   /** How many units improving an order may look at. */
-  private static final long WORK = 20_000_000;
+  private static final long WORK = 8_000_000;
 
   /** An order that needs less than the given one needs, by prediction. */
   private record Candidate(int[] order, MemoryProfile profile) {}
@@ -42,17 +42,22 @@ final class Reorder {
           case ANYWHERE -> free;
           case WITHIN_WINDOWS -> free.withinWindows();
         };
-    return orders(units).stream().map(units::inOrder).collect(ImmutableList.toImmutableList());
+    return orders(units, MOST_SETS).stream()
+        .map(units::inOrder)
+        .collect(ImmutableList.toImmutableList());
   }
 
-  static List<int[]> orders(WorkUnits units) {
+  /**
+   * @param mostSets how many sets of units {@link ExactOrder} may keep
+   */
+  static List<int[]> orders(WorkUnits units, int mostSets) {
     var given = units.given();
     var atFirst = MemoryProfile.of(units, given);
     var found = new ArrayList<Candidate>();
     // Of two that need as much, the one that comes first here is the nearer to the given order.
     var descended = PeakDescent.from(units, given, WORK);
     add(found, units, descended, atFirst);
-    ExactOrder.of(units, MOST_SETS)
+    ExactOrder.of(units, mostSets)
         .ifPresentOrElse(
             order -> add(found, units, order, atFirst),
             () -> {

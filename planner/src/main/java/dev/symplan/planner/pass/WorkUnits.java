@@ -1,14 +1,10 @@
 package dev.symplan.planner.pass;
 
-import com.google.common.collect.ImmutableList;
-import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Graph;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.Buffer;
-import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.List;
 
 /**
  * What moves as one when ops are reordered, and the memory that it takes and gives back: what runs
@@ -19,7 +15,7 @@ import java.util.List;
  */
 final class WorkUnits {
   private final Graph graph;
-  private final ImmutableList<ImmutableIntArray> ops;
+  private final IntLists ops;
   private final IntLists before;
   private final IntLists after;
   private final boolean[] elementwise;
@@ -34,13 +30,13 @@ final class WorkUnits {
   private final long[] bytes;
   private final boolean[] escapes;
 
-  private WorkUnits(RankGraph ranked, Fusion fusion, List<int[]> running) {
+  private WorkUnits(RankGraph ranked, Fusion fusion, boolean fused) {
     this.graph = ranked.graph();
     var aliases = ranked.aliases();
     var unitOf = new int[graph.ops().size()];
     var precedence = Precedence.of(graph, aliases);
-    this.ops = group(running, unitOf, precedence);
-    int count = ops.size();
+    this.ops = group(fusion, fused, unitOf, precedence);
+    int count = ops.owners();
     var edges = new IntLists.Builder();
     for (int i = 0; i < unitOf.length; i++) {
       for (int k = 0; k < precedence.size(i); k++) {
@@ -72,7 +68,8 @@ final class WorkUnits {
     Arrays.fill(lastReader, -1);
     for (int u = 0; u < count; u++) {
       int unit = u;
-      for (int index : ops.get(u).asList()) {
+      for (int i = 0; i < ops.size(u); i++) {
+        int index = ops.get(u, i);
         var op = graph.ops().get(index);
         if (!runs(aliases, op, index)) {
           continue;
@@ -106,14 +103,8 @@ final class WorkUnits {
 
   static WorkUnits of(RankGraph ranked, boolean fuse) {
     var fusion = Fusion.of(ranked.graph(), ranked.aliases(), fuse);
-    var units = fusion.units().stream().map(ImmutableIntArray::toArray).toList();
-    var fused = new WorkUnits(ranked, fusion, units);
-    return fused.isOrdered()
-        ? fused
-        : new WorkUnits(
-            ranked,
-            fusion,
-            units.stream().flatMapToInt(Arrays::stream).mapToObj(i -> new int[] {i}).toList());
+    var fused = new WorkUnits(ranked, fusion, true);
+    return fused.isOrdered() ? fused : new WorkUnits(ranked, fusion, false);
   }
 
   /** Whether the given order is one of the units; ops between those of a unit may forbid it. */
@@ -133,12 +124,11 @@ final class WorkUnits {
   }
 
   /** Views go with what they are views of, unless they need more than that. */
-  private ImmutableList<ImmutableIntArray> group(
-      List<int[]> running, int[] unitOf, IntLists precedence) {
+  private static IntLists group(Fusion fusion, boolean fused, int[] unitOf, IntLists precedence) {
     Arrays.fill(unitOf, -1);
-    for (var unit : running) {
-      for (int index : unit) {
-        unitOf[index] = unit[0];
+    for (var unit : fusion.units()) {
+      for (int i = 0; i < unit.length(); i++) {
+        unitOf[unit.get(i)] = unit.get(fused ? 0 : i);
       }
     }
     var numberOf = new int[unitOf.length];
@@ -155,17 +145,12 @@ final class WorkUnits {
         numberOf[i] = next++;
       }
     }
-    var members = new ArrayList<ImmutableIntArray.Builder>();
+    var members = new IntLists.Builder();
     for (int i = 0; i < unitOf.length; i++) {
       unitOf[i] = numberOf[unitOf[i]];
-      if (unitOf[i] == members.size()) {
-        members.add(ImmutableIntArray.builder());
-      }
-      members.get(unitOf[i]).add(i);
+      members.add(unitOf[i], i);
     }
-    return members.stream()
-        .map(ImmutableIntArray.Builder::build)
-        .collect(ImmutableList.toImmutableList());
+    return members.build(next);
   }
 
   /** Collectives, what makes their operands ready, and what reads their results first. */
@@ -227,7 +212,7 @@ final class WorkUnits {
   }
 
   int count() {
-    return ops.size();
+    return ops.owners();
   }
 
   int storages() {
@@ -289,7 +274,9 @@ final class WorkUnits {
   Graph inOrder(int[] order) {
     var rewriter = new Rewriter(graph);
     for (int unit : order) {
-      ops.get(unit).forEach(index -> rewriter.keep(graph.ops().get(index)));
+      for (int i = 0; i < ops.size(unit); i++) {
+        rewriter.keep(graph.ops().get(ops.get(unit, i)));
+      }
     }
     return rewriter.finish(rewriter.now(graph.outputs()));
   }
