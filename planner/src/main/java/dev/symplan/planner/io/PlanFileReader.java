@@ -27,6 +27,7 @@ import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Placement;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
+import dev.symplan.planner.Reordering;
 import dev.symplan.planner.Step;
 import dev.symplan.planner.Stream;
 import dev.symplan.planner.Target;
@@ -142,7 +143,20 @@ final class PlanFileReader {
         ImmutableIntArray.copyOf(planOfRank),
         size(root.at("symmetric")),
         root.at("digest").text(),
+        reordering(root.at("reordering")),
         ImmutableList.of());
+  }
+
+  private static Reordering reordering(Field field) {
+    return new Reordering(
+        field.at("outcome").constant(Reordering.Outcome.class),
+        figures(field.at("given")),
+        figures(field.at("other")));
+  }
+
+  private static Reordering.Figures figures(Field field) {
+    return new Reordering.Figures(
+        field.at("peak_bytes").integer(), field.at("predicted_us").number());
   }
 
   private RankPlan rankPlan(Field field, Graph graph) {

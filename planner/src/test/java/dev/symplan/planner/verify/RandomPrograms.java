@@ -30,13 +30,14 @@ import dev.symplan.planner.Variant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalDouble;
 import java.util.Random;
 
 /**
  * Programs of local ops, views, mutations and collectives, made from a seed; some with two graphs
  * for different ranks that agree on their collectives only.
  */
-final class RandomPrograms {
+public final class RandomPrograms {
   private static final ImmutableList<ProcessGroup> GROUPS =
       ImmutableList.of(
           ProcessGroup.world("world", 4),
@@ -89,7 +90,9 @@ final class RandomPrograms {
             .withOverlap(random.nextInt(4) > 0)
             .withVariants(variants(random));
     var target = TARGETS.get(random.nextInt(TARGETS.size()));
-    return Compiler.forTarget(target).with(options).compile(program(random));
+    var program = program(random);
+    var budget = random.nextInt(3) == 0 ? OptionalDouble.empty() : OptionalDouble.of(100);
+    return Compiler.forTarget(target).with(options.withReorderBudget(budget)).compile(program);
   }
 
   private static MemorySpace space(Random random) {
@@ -106,7 +109,8 @@ final class RandomPrograms {
     };
   }
 
-  static Program program(Random random) {
+  /** {@return a random program} */
+  public static Program program(Random random) {
     int size = 4 + random.nextInt(30);
     long seed = random.nextLong();
     boolean split = random.nextInt(4) == 0;

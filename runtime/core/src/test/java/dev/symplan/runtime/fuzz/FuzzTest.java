@@ -11,6 +11,7 @@ import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
 import dev.symplan.ir.op.OpTrait;
+import dev.symplan.planner.Reordering.Outcome;
 import dev.symplan.planner.Step;
 import dev.symplan.runtime.host.HostCall;
 import dev.symplan.runtime.host.HostKernels;
@@ -56,6 +57,7 @@ class FuzzTest {
   private final AtomicInteger inPlace = new AtomicInteger();
   private final AtomicInteger fused = new AtomicInteger();
   private final AtomicInteger fusedByRows = new AtomicInteger();
+  private final AtomicInteger reordered = new AtomicInteger();
 
   /** {@return the ops that have all it takes to be run here} */
   static ImmutableList<OpDef> executable() {
@@ -134,9 +136,9 @@ class FuzzTest {
       thread.join();
     }
     stories.forEach(System.out::println);
-    System.out.printf("%d collectives beside compute, %d in place%n", async.get(), inPlace.get());
     System.out.printf(
-        "%d fused steps, %d of them with ops that go by rows%n", fused.get(), fusedByRows.get());
+        "%d collectives beside compute, %d in place; %d programs in another order%n",
+        async.get(), inPlace.get(), reordered.get());
     var notRun = new TreeMap<String, Long>();
     refused.forEach((why, times) -> notRun.put(why, times.sum()));
     System.out.println("not evaluated: " + notRun);
@@ -152,6 +154,7 @@ class FuzzTest {
       assertThat(async.get()).as("collectives beside compute").isPositive();
       assertThat(inPlace.get()).as("collectives in place").isPositive();
       assertThat(fusedByRows.get()).as("fused steps by rows").isPositive();
+      assertThat(reordered.get()).as("programs in another order").isPositive();
     }
   }
 
@@ -178,6 +181,7 @@ class FuzzTest {
             plan -> {
               Differential.opsOf(made, plan)
                   .forEach(name -> ops.computeIfAbsent(name, _ -> new LongAdder()).increment());
+              reordered.addAndGet(plan.reordering().outcome() == Outcome.REORDERED ? 1 : 0);
               for (var collective : plan.forRank(0).collectives()) {
                 async.addAndGet(collective.isAsync() ? 1 : 0);
                 inPlace.addAndGet(collective.inPlace() ? 1 : 0);
