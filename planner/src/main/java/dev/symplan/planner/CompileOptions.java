@@ -17,6 +17,7 @@ import dev.symplan.ir.MemorySpace;
  * @param variants forced variants, by the collective's value name or kind ({@code all_reduce})
  * @param overlap whether collectives may run beside compute
  * @param fusion whether elementwise ops may run as one kernel
+ * @param rewrites which collectives may become others: merged, or in pieces
  * @param dims values of symbolic sizes
  * @param dimMax bounds of symbolic sizes that have no value
  */
@@ -29,6 +30,7 @@ public record CompileOptions(
     ImmutableMap<String, Variant> variants,
     boolean overlap,
     boolean fusion,
+    Rewrites rewrites,
     ImmutableMap<String, Long> dims,
     ImmutableMap<String, Long> dimMax) {
 
@@ -42,6 +44,7 @@ public record CompileOptions(
           ImmutableMap.of(),
           true,
           true,
+          Rewrites.AUTO,
           ImmutableMap.of(),
           ImmutableMap.of());
 
@@ -53,47 +56,85 @@ public record CompileOptions(
 
   public CompileOptions withRanks(int newRanks) {
     return new CompileOptions(
-        newRanks, graph, inputs, outputs, spaces, variants, overlap, fusion, dims, dimMax);
+        newRanks, graph, inputs, outputs, spaces, variants, overlap, fusion, rewrites, dims,
+        dimMax);
   }
 
   public CompileOptions withGraph(String name) {
     return new CompileOptions(
-        ranks, name, inputs, outputs, spaces, variants, overlap, fusion, dims, dimMax);
+        ranks, name, inputs, outputs, spaces, variants, overlap, fusion, rewrites, dims, dimMax);
   }
 
   public CompileOptions withInputs(MemorySpace space) {
     return new CompileOptions(
-        ranks, graph, space, outputs, spaces, variants, overlap, fusion, dims, dimMax);
+        ranks, graph, space, outputs, spaces, variants, overlap, fusion, rewrites, dims, dimMax);
   }
 
   public CompileOptions withOutputs(MemorySpace space) {
     return new CompileOptions(
-        ranks, graph, inputs, space, spaces, variants, overlap, fusion, dims, dimMax);
+        ranks, graph, inputs, space, spaces, variants, overlap, fusion, rewrites, dims, dimMax);
   }
 
   public CompileOptions withSpaces(ImmutableMap<String, MemorySpace> newSpaces) {
     return new CompileOptions(
-        ranks, graph, inputs, outputs, newSpaces, variants, overlap, fusion, dims, dimMax);
+        ranks, graph, inputs, outputs, newSpaces, variants, overlap, fusion, rewrites, dims,
+        dimMax);
   }
 
   public CompileOptions withVariants(ImmutableMap<String, Variant> newVariants) {
     return new CompileOptions(
-        ranks, graph, inputs, outputs, spaces, newVariants, overlap, fusion, dims, dimMax);
+        ranks,
+        graph,
+        inputs,
+        outputs,
+        spaces,
+        newVariants,
+        overlap,
+        fusion,
+        rewrites,
+        dims,
+        dimMax);
   }
 
   public CompileOptions withOverlap(boolean newOverlap) {
     return new CompileOptions(
-        ranks, graph, inputs, outputs, spaces, variants, newOverlap, fusion, dims, dimMax);
+        ranks,
+        graph,
+        inputs,
+        outputs,
+        spaces,
+        variants,
+        newOverlap,
+        fusion,
+        rewrites,
+        dims,
+        dimMax);
   }
 
   public CompileOptions withFusion(boolean newFusion) {
     return new CompileOptions(
-        ranks, graph, inputs, outputs, spaces, variants, overlap, newFusion, dims, dimMax);
+        ranks, graph, inputs, outputs, spaces, variants, overlap, newFusion, rewrites, dims,
+        dimMax);
+  }
+
+  public CompileOptions withRewrites(Rewrites newRewrites) {
+    return new CompileOptions(
+        ranks,
+        graph,
+        inputs,
+        outputs,
+        spaces,
+        variants,
+        overlap,
+        fusion,
+        newRewrites,
+        dims,
+        dimMax);
   }
 
   public CompileOptions withDims(
       ImmutableMap<String, Long> values, ImmutableMap<String, Long> bounds) {
     return new CompileOptions(
-        ranks, graph, inputs, outputs, spaces, variants, overlap, fusion, values, bounds);
+        ranks, graph, inputs, outputs, spaces, variants, overlap, fusion, rewrites, values, bounds);
   }
 }

@@ -90,6 +90,11 @@ public final class PlanFile {
     json.writeStringField("digest", plan.digest());
     writeSize(json, "symmetric", plan.symmetric());
     writeInts(json, "plan_of_rank", plan.planOfRank().asList());
+    json.writeArrayFieldStart("rewrites");
+    for (var rewrite : plan.rewrites()) {
+      RewriteJson.write(json, rewrite);
+    }
+    json.writeEndArray();
     json.writeArrayFieldStart("program");
     for (var line : programText(plan).split("\n", -1)) {
       json.writeString(line);

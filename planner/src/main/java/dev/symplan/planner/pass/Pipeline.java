@@ -35,6 +35,8 @@ import java.util.stream.IntStream;
  * <ol>
  *   <li>{@link Normalize} first, so that the others see functional graphs only.
  *   <li>{@link Aliases}: storages, and what shares them.
+ *   <li>{@link Rewriting}, which makes other collectives of some, so that the passes after it see
+ *       only those.
  *   <li>{@link Select} needs to know what could be realized ({@link Slots}) and overlapped ({@link
  *       Overlap}), as copies and hidden time decide which variant is cheapest.
  *   <li>{@link Realize} puts in the copies that the selected variants need; the graph is final.
@@ -82,13 +84,15 @@ public final class Pipeline {
 
     checkSpaceNames(distinct);
     var spaces = distinct.stream().map(graph -> SpaceChoice.of(options, graph)).toList();
-    var graphs =
-        IntStream.range(0, distinct.size())
-            .mapToObj(
-                g ->
-                    RankGraph.analyze(
-                        Normalize.run(distinct.get(g)), spaces.get(g), costs, options.fusion()))
-            .collect(ImmutableList.toImmutableList());
+    var rewritten =
+        Rewriting.run(
+            distinct.stream().map(Normalize::run).toList(),
+            spaces,
+            target,
+            options,
+            costs,
+            groupSize);
+    var graphs = rewritten.graphs();
     var selections = Select.run(graphs, target, options, costs, groupSize);
     var realized =
         IntStream.range(0, graphs.size())
@@ -131,6 +135,7 @@ public final class Pipeline {
             planOfRank,
             memory.symmetric(),
             PlanDigest.of(memory.symmetric().bytes(), program.groups(), plans, planOfRank),
+            rewritten.rewrites(),
             ImmutableList.copyOf(warnings));
     var violations = PlanVerifier.verify(plan);
     if (!violations.isEmpty()) {

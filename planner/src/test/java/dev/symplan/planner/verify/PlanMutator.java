@@ -123,6 +123,7 @@ final class PlanMutator {
         plan.planOfRank(),
         symmetric,
         plan.digest(),
+        plan.rewrites(),
         plan.warnings());
   }
 
@@ -144,6 +145,7 @@ final class PlanMutator {
         plan.planOfRank(),
         plan.symmetric(),
         digest,
+        plan.rewrites(),
         plan.warnings());
   }
 
