@@ -10,7 +10,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.ToIntFunction;
 
-/** Makes other collectives of some, on all ranks alike: {@link Bucketing}. */
+/**
+ * Makes other collectives of some, on all ranks alike: {@link Bucketing}, then {@link Chunking}.
+ */
 final class Rewriting {
 
   /** The graphs to plan, and what was decided about them. */
@@ -32,7 +34,21 @@ final class Rewriting {
       var merged = graphs.stream().map(graph -> Merging.run(graph, bucketed.buckets())).toList();
       graphs = analyze(merged, spaces, costs, options);
     }
-    return new Rewritten(graphs, bucketed.rewrites());
+    select = Select.asking(graphs, target, options, costs, groupSize);
+    var chunked = Chunking.decide(graphs, options, costs, select, groupSize);
+    if (!chunked.chunks().isEmpty()) {
+      var split = new ArrayList<Graph>();
+      for (int g = 0; g < graphs.size(); g++) {
+        split.add(Splitting.run(graphs.get(g), g, chunked.chunks()));
+      }
+      graphs = analyze(split, spaces, costs, options);
+    }
+    return new Rewritten(
+        graphs,
+        ImmutableList.<Rewrite>builder()
+            .addAll(bucketed.rewrites())
+            .addAll(chunked.rewrites())
+            .build());
   }
 
   private static ImmutableList<RankGraph> analyze(

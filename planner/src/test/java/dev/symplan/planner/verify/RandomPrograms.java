@@ -25,6 +25,7 @@ import dev.symplan.ir.op.OpSpec;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Plan;
+import dev.symplan.planner.Rewrites;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import java.util.ArrayList;
@@ -89,7 +90,10 @@ final class RandomPrograms {
             .withOverlap(random.nextInt(4) > 0)
             .withVariants(variants(random));
     var target = TARGETS.get(random.nextInt(TARGETS.size()));
-    return Compiler.forTarget(target).with(options).compile(program(random));
+    var program = program(random);
+    var modes = Rewrites.Mode.values();
+    var rewrites = new Rewrites(modes[random.nextInt(3)], modes[random.nextInt(3)]);
+    return Compiler.forTarget(target).with(options.withRewrites(rewrites)).compile(program);
   }
 
   private static MemorySpace space(Random random) {

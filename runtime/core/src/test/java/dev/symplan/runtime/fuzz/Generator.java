@@ -11,6 +11,7 @@ import dev.symplan.ir.Program;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Rewrites;
 import dev.symplan.planner.Target;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -196,6 +197,8 @@ final class Generator {
       }
       options = options.withSpaces(ImmutableMap.copyOf(named));
     }
-    return options;
+    var modes = Rewrites.Mode.values();
+    return options.withRewrites(
+        new Rewrites(modes[random.nextInt(modes.length)], modes[random.nextInt(modes.length)]));
   }
 }
