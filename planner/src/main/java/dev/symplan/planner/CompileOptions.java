@@ -2,6 +2,7 @@ package dev.symplan.planner;
 
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.MemorySpace;
+import java.util.OptionalDouble;
 
 /**
  * What the caller decides.
@@ -16,7 +17,9 @@ import dev.symplan.ir.MemorySpace;
  * @param spaces for single inputs and outputs, by value name
  * @param variants forced variants, by the collective's value name or kind ({@code all_reduce})
  * @param overlap whether collectives may run beside compute
- * @param fusion whether elementwise ops may run as one kernel
+ * @param fusion whether ops that go by elements or rows may run as one kernel
+ * @param reorderBudget by which part of its predicted time a run may get longer for an order of the
+ *     ops that needs less memory; empty to keep the given order
  * @param rewrites which collectives may become others: merged, or in pieces
  * @param dims values of symbolic sizes
  * @param dimMax bounds of symbolic sizes that have no value
@@ -30,6 +33,7 @@ public record CompileOptions(
     ImmutableMap<String, Variant> variants,
     boolean overlap,
     boolean fusion,
+    OptionalDouble reorderBudget,
     Rewrites rewrites,
     ImmutableMap<String, Long> dims,
     ImmutableMap<String, Long> dimMax) {
@@ -44,6 +48,7 @@ public record CompileOptions(
           ImmutableMap.of(),
           true,
           true,
+          OptionalDouble.of(0.01),
           Rewrites.AUTO,
           ImmutableMap.of(),
           ImmutableMap.of());
@@ -52,32 +57,88 @@ public record CompileOptions(
     if (ranks < 0) {
       throw new IllegalArgumentException("ranks is " + ranks);
     }
+    if (reorderBudget.isPresent() && !(reorderBudget.getAsDouble() >= 0)) {
+      throw new IllegalArgumentException("the budget of reordering is " + reorderBudget);
+    }
   }
 
   public CompileOptions withRanks(int newRanks) {
     return new CompileOptions(
-        newRanks, graph, inputs, outputs, spaces, variants, overlap, fusion, rewrites, dims,
+        newRanks,
+        graph,
+        inputs,
+        outputs,
+        spaces,
+        variants,
+        overlap,
+        fusion,
+        reorderBudget,
+        rewrites,
+        dims,
         dimMax);
   }
 
   public CompileOptions withGraph(String name) {
     return new CompileOptions(
-        ranks, name, inputs, outputs, spaces, variants, overlap, fusion, rewrites, dims, dimMax);
+        ranks,
+        name,
+        inputs,
+        outputs,
+        spaces,
+        variants,
+        overlap,
+        fusion,
+        reorderBudget,
+        rewrites,
+        dims,
+        dimMax);
   }
 
   public CompileOptions withInputs(MemorySpace space) {
     return new CompileOptions(
-        ranks, graph, space, outputs, spaces, variants, overlap, fusion, rewrites, dims, dimMax);
+        ranks,
+        graph,
+        space,
+        outputs,
+        spaces,
+        variants,
+        overlap,
+        fusion,
+        reorderBudget,
+        rewrites,
+        dims,
+        dimMax);
   }
 
   public CompileOptions withOutputs(MemorySpace space) {
     return new CompileOptions(
-        ranks, graph, inputs, space, spaces, variants, overlap, fusion, rewrites, dims, dimMax);
+        ranks,
+        graph,
+        inputs,
+        space,
+        spaces,
+        variants,
+        overlap,
+        fusion,
+        reorderBudget,
+        rewrites,
+        dims,
+        dimMax);
   }
 
   public CompileOptions withSpaces(ImmutableMap<String, MemorySpace> newSpaces) {
     return new CompileOptions(
-        ranks, graph, inputs, outputs, newSpaces, variants, overlap, fusion, rewrites, dims,
+        ranks,
+        graph,
+        inputs,
+        outputs,
+        newSpaces,
+        variants,
+        overlap,
+        fusion,
+        reorderBudget,
+        rewrites,
+        dims,
         dimMax);
   }
 
@@ -91,6 +152,7 @@ public record CompileOptions(
         newVariants,
         overlap,
         fusion,
+        reorderBudget,
         rewrites,
         dims,
         dimMax);
@@ -106,6 +168,7 @@ public record CompileOptions(
         variants,
         newOverlap,
         fusion,
+        reorderBudget,
         rewrites,
         dims,
         dimMax);
@@ -113,7 +176,23 @@ public record CompileOptions(
 
   public CompileOptions withFusion(boolean newFusion) {
     return new CompileOptions(
-        ranks, graph, inputs, outputs, spaces, variants, overlap, newFusion, rewrites, dims,
+        ranks,
+        graph,
+        inputs,
+        outputs,
+        spaces,
+        variants,
+        overlap,
+        newFusion,
+        reorderBudget,
+        rewrites,
+        dims,
+        dimMax);
+  }
+
+  public CompileOptions withReorderBudget(OptionalDouble budget) {
+    return new CompileOptions(
+        ranks, graph, inputs, outputs, spaces, variants, overlap, fusion, budget, rewrites, dims,
         dimMax);
   }
 
@@ -127,6 +206,7 @@ public record CompileOptions(
         variants,
         overlap,
         fusion,
+        reorderBudget,
         newRewrites,
         dims,
         dimMax);
@@ -135,6 +215,17 @@ public record CompileOptions(
   public CompileOptions withDims(
       ImmutableMap<String, Long> values, ImmutableMap<String, Long> bounds) {
     return new CompileOptions(
-        ranks, graph, inputs, outputs, spaces, variants, overlap, fusion, rewrites, values, bounds);
+        ranks,
+        graph,
+        inputs,
+        outputs,
+        spaces,
+        variants,
+        overlap,
+        fusion,
+        reorderBudget,
+        rewrites,
+        values,
+        bounds);
   }
 }

@@ -24,6 +24,11 @@ final class BucketLives {
     return profiles.getFirst().initialPeak();
   }
 
+  /** {@return the most bytes that may be live at once where {@code peak} were} */
+  static long limit(long peak) {
+    return peak + Math.max(peak / PART, BYTES);
+  }
+
   /** {@return the last position that uses a value's storage; beyond all if it escapes} */
   int lastUse(int graph, Value value) {
     return profiles.get(graph).lastUse(value);
@@ -40,9 +45,8 @@ final class BucketLives {
     long tooMany = 0;
     for (int g = 0; g < graphs.size(); g++) {
       var profile = profiles.get(g);
-      long limit = profile.initialPeak() + Math.max(profile.initialPeak() / PART, BYTES);
       shift(g, bucket, own, sinks, 1);
-      tooMany = Math.max(tooMany, profile.peak() - limit);
+      tooMany = Math.max(tooMany, profile.peak() - limit(profile.initialPeak()));
     }
     if (tooMany > 0) {
       for (int g = 0; g < graphs.size(); g++) {

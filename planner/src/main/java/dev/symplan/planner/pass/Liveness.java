@@ -1,11 +1,15 @@
 package dev.symplan.planner.pass;
 
+import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.Op;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.op.Rows;
 import dev.symplan.planner.Arena;
+import dev.symplan.planner.Buffer;
 import dev.symplan.planner.Variant;
 import java.util.Arrays;
 import java.util.HashSet;
@@ -193,6 +197,7 @@ final class Liveness {
   /** Whether the ops up to a position, and only they, read a storage, and in this layout only. */
   private boolean readOnlyAs(ImmutableIntArray unit, int position, Value operand) {
     boolean[] only = {true};
+    int rows = Rows.shared(ops(unit));
     for (int i = 0; i < unit.length(); i++) {
       boolean before = i <= position;
       var op = graph.graph().ops().get(unit.get(i));
@@ -205,6 +210,12 @@ final class Liveness {
           });
     }
     return only[0];
+  }
+
+  private ImmutableList<Op> ops(ImmutableIntArray unit) {
+    return unit.stream()
+        .mapToObj(graph.graph().ops()::get)
+        .collect(ImmutableList.toImmutableList());
   }
 
   private static boolean sameLayout(TensorType a, TensorType b) {
@@ -252,6 +263,35 @@ final class Liveness {
       storage = next;
     }
     return root;
+  }
+
+  /** {@return the most bytes of the rank's own memory that are live at one step} */
+  long peakBytes() {
+    var from = first.clone();
+    var to = last.clone();
+    var bytes = new long[first.length];
+    for (int storage = 0; storage < first.length; storage++) {
+      int root = root(storage);
+      if (!fusion.isPassing(storage)) {
+        bytes[root] = Math.max(bytes[root], Buffer.aligned(aliases.storage(storage).bytes()));
+        from[root] = Math.min(from[root], first[storage]);
+        to[root] = Math.max(to[root], last[storage]);
+      }
+    }
+    var change = new long[schedule.steps().size() + 3];
+    for (int storage = 0; storage < first.length; storage++) {
+      if (bytes[storage] > 0 && (symmetric[storage] || !graph.arenas()[storage].isExternal())) {
+        change[from[storage] + 1] += bytes[storage];
+        change[to[storage] + 2] -= bytes[storage];
+      }
+    }
+    long live = 0;
+    long peak = 0;
+    for (long delta : change) {
+      live += delta;
+      peak = Math.max(peak, live);
+    }
+    return peak;
   }
 
   /** {@return the first step that uses a storage; -1 where it holds data from the start} */

@@ -239,6 +239,7 @@ final class PlanEdits {
         symmetric,
         digest,
         plan.rewrites(),
+        plan.reordering(),
         plan.warnings());
   }
 }

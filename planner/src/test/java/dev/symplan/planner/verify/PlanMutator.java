@@ -124,6 +124,7 @@ final class PlanMutator {
         symmetric,
         plan.digest(),
         plan.rewrites(),
+        plan.reordering(),
         plan.warnings());
   }
 
@@ -146,6 +147,7 @@ final class PlanMutator {
         plan.symmetric(),
         digest,
         plan.rewrites(),
+        plan.reordering(),
         plan.warnings());
   }
 

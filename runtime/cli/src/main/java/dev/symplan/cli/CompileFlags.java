@@ -11,6 +11,7 @@ import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalDouble;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
@@ -82,7 +83,7 @@ final class CompileFlags {
 
   @Option(
       names = "--no-fusion",
-      description = "Run every elementwise op by itself; each of its results takes memory.")
+      description = "Run every op as a kernel of its own; each of its results takes memory.")
   private boolean noFusion;
 
   @Option(
@@ -104,6 +105,21 @@ final class CompileFlags {
       },
       defaultValue = "auto")
   private String chunk;
+
+  @Option(
+      names = "--no-reorder",
+      description = "Keep the order of the ops, also where another one needs less memory.")
+  private boolean noReorder;
+
+  @Option(
+      names = "--reorder-budget",
+      paramLabel = "PERCENT",
+      description = {
+        "By how much a run may get longer, as predicted, for an order of the ops that needs less"
+            + " memory (default: 1)."
+      },
+      defaultValue = "1")
+  private double reorderBudget;
 
   @Option(
       names = "--dim",
@@ -138,6 +154,9 @@ final class CompileFlags {
     if (ranks < 0) {
       throw usage("--ranks must be at least 1");
     }
+    if (!(reorderBudget >= 0)) {
+      throw usage("--reorder-budget must be at least 0");
+    }
     var forced = ImmutableMap.<String, Variant>builder();
     variants.forEach(
         (op, name) ->
@@ -161,6 +180,8 @@ final class CompileFlags {
         .withOverlap(!noOverlap)
         .withFusion(!noFusion)
         .withRewrites(new Rewrites(mode("--bucket", bucket), mode("--chunk", chunk)))
+        .withReorderBudget(
+            noReorder ? OptionalDouble.empty() : OptionalDouble.of(reorderBudget / 100))
         .withDims(ImmutableMap.copyOf(dims), ImmutableMap.copyOf(dimMax));
   }
 

@@ -16,6 +16,7 @@ import dev.symplan.planner.Target;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.OptionalDouble;
 import java.util.SplittableRandom;
 import java.util.stream.IntStream;
 
@@ -197,6 +198,12 @@ final class Generator {
       }
       options = options.withSpaces(ImmutableMap.copyOf(named));
     }
+    options =
+        switch (random.nextInt(4)) {
+          case 0 -> options.withReorderBudget(OptionalDouble.empty());
+          case 1 -> options;
+          default -> options.withReorderBudget(OptionalDouble.of(100));
+        };
     var modes = Rewrites.Mode.values();
     return options.withRewrites(
         new Rewrites(modes[random.nextInt(modes.length)], modes[random.nextInt(modes.length)]));

@@ -21,6 +21,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalDouble;
 import java.util.Set;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
@@ -89,6 +90,9 @@ final class Shrinker {
           !o.rewrites().equals(Rewrites.OFF)
               && attempt(() -> best.with(best.options().withRewrites(Rewrites.OFF)));
       better |= !o.overlap() && attempt(() -> best.with(best.options().withOverlap(true)));
+      better |=
+          o.reorderBudget().isPresent()
+              && attempt(() -> best.with(best.options().withReorderBudget(OptionalDouble.empty())));
     }
     for (var name : List.copyOf(best.options().variants().keySet())) {
       better |=
