@@ -74,8 +74,9 @@ final class VerifierFixtures {
       }
       """;
 
+  /** The plan of a graph whose collectives are left as they are written. */
   static Plan compile(String text) {
-    return compile(text, CompileOptions.DEFAULT);
+    return compile(text, CompileOptions.DEFAULT.withRewrites(Rewrites.OFF));
   }
 
   static Plan compile(String text, CompileOptions options) {
@@ -87,7 +88,9 @@ final class VerifierFixtures {
   }
 
   static CompileOptions variants(String selector, Variant variant) {
-    return CompileOptions.DEFAULT.withVariants(ImmutableMap.of(selector, variant));
+    return CompileOptions.DEFAULT
+        .withRewrites(Rewrites.OFF)
+        .withVariants(ImmutableMap.of(selector, variant));
   }
 
   static List<Rule> rules(Plan plan) {
