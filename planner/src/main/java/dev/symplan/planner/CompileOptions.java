@@ -17,7 +17,7 @@ import java.util.OptionalDouble;
  * @param spaces for single inputs and outputs, by value name
  * @param variants forced variants, by the collective's value name or kind ({@code all_reduce})
  * @param overlap whether collectives may run beside compute
- * @param fusion whether elementwise ops may run as one kernel
+ * @param fusion whether ops that go by elements or rows may run as one kernel
  * @param reorderBudget by which part of its predicted time a run may get longer for an order of the
  *     ops that needs less memory; empty to keep the given order
  * @param dims values of symbolic sizes

@@ -9,6 +9,8 @@ public enum OpTrait {
    * nothing else.
    */
   UPDATES_SELF,
+  /** Each index of the dimensions before {@code dim} is treated by itself: see {@link Rows}. */
+  ROWWISE,
   /** A matrix product: cost counts multiply-adds. */
   MATMUL,
   /** Gives the same value every time and reads nothing: may be moved and repeated freely. */

@@ -201,8 +201,28 @@ public final class RandomPrograms {
                   List.of(
                       new Arg.Seq(ImmutableList.of(new Arg.Ref(a), new Arg.Ref(like(a)))),
                       new Arg.Int(0))));
-      case 7 -> pool.add(call("aten::clone", List.of(new Arg.Ref(a))));
+      case 7 -> {
+        if (shape.nextBoolean()) {
+          normalize(a);
+        } else {
+          pool.add(call("aten::clone", List.of(new Arg.Ref(a))));
+        }
+      }
       default -> copyInto(a);
+    }
+  }
+
+  /** What goes by rows, in steps with what goes by elements. */
+  private void normalize(Value a) {
+    if (a.tensor().rank() == 0) {
+      return;
+    }
+    var dims = new Arg.Seq(ImmutableList.of(new Arg.Int(-1)));
+    var rows = call("aten::sum.dim_IntList", List.of(new Arg.Ref(a), dims, new Arg.Bool(true)));
+    var scaled = call("aten::mul.Tensor", List.of(new Arg.Ref(a), new Arg.Ref(rows)));
+    pool.add(call("aten::exp", List.of(new Arg.Ref(scaled))));
+    if (shape.nextBoolean()) {
+      pool.add(scaled);
     }
   }
 

@@ -82,7 +82,7 @@ final class CompileFlags {
 
   @Option(
       names = "--no-fusion",
-      description = "Run every elementwise op by itself; each of its results takes memory.")
+      description = "Run every op as a kernel of its own; each of its results takes memory.")
   private boolean noFusion;
 
   @Option(

@@ -10,7 +10,9 @@ import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
+import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.Reordering.Outcome;
+import dev.symplan.planner.Step;
 import dev.symplan.runtime.host.HostCall;
 import dev.symplan.runtime.host.HostKernels;
 import java.util.ArrayList;
@@ -54,6 +56,8 @@ class FuzzTest {
   private final AtomicInteger async = new AtomicInteger();
   private final AtomicInteger inPlace = new AtomicInteger();
   private final AtomicInteger reordered = new AtomicInteger();
+  private final AtomicInteger fused = new AtomicInteger();
+  private final AtomicInteger fusedByRows = new AtomicInteger();
 
   /** {@return the ops that have all it takes to be run here} */
   static ImmutableList<OpDef> executable() {
@@ -135,6 +139,8 @@ class FuzzTest {
     System.out.printf(
         "%d collectives beside compute, %d in place; %d programs in another order%n",
         async.get(), inPlace.get(), reordered.get());
+    System.out.printf(
+        "%d fused steps, %d of them with ops that go by rows%n", fused.get(), fusedByRows.get());
     var notRun = new TreeMap<String, Long>();
     refused.forEach((why, times) -> notRun.put(why, times.sum()));
     System.out.println("not evaluated: " + notRun);
@@ -150,6 +156,7 @@ class FuzzTest {
       assertThat(async.get()).as("collectives beside compute").isPositive();
       assertThat(inPlace.get()).as("collectives in place").isPositive();
       assertThat(reordered.get()).as("programs in another order").isPositive();
+      assertThat(fusedByRows.get()).as("fused steps by rows").isPositive();
     }
   }
 
@@ -180,6 +187,15 @@ class FuzzTest {
               for (var collective : plan.forRank(0).collectives()) {
                 async.addAndGet(collective.isAsync() ? 1 : 0);
                 inPlace.addAndGet(collective.inPlace() ? 1 : 0);
+              }
+              for (var step : plan.forRank(0).steps()) {
+                if (step instanceof Step.Fused(var indices)) {
+                  var all = plan.forRank(0).graph().ops();
+                  boolean byRows =
+                      indices.stream().anyMatch(i -> all.get(i).def().has(OpTrait.ROWWISE));
+                  fused.incrementAndGet();
+                  fusedByRows.addAndGet(byRows ? 1 : 0);
+                }
               }
             });
     outcome
