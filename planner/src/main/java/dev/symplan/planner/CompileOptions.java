@@ -11,7 +11,7 @@ import dev.symplan.ir.MemorySpace;
  * @param inputs where inputs live that no annotation or {@code spaces} entry places: {@code ANY}
  *     puts those in the symmetric arena that a collective can then use without a copy and leaves
  *     the others with the caller; {@code EXTERNAL} leaves all with the caller; {@code SYMMETRIC} or
- *     {@code LOCAL} plans all
+ *     {@code LOCAL} plans all; {@code DONATED} plans all, and gives their memory away
  * @param outputs the same for outputs; {@code ANY} plans them
  * @param spaces for single inputs and outputs, by value name
  * @param variants forced variants, by the collective's value name or kind ({@code all_reduce})
@@ -45,6 +45,9 @@ public record CompileOptions(
   public CompileOptions {
     if (ranks < 0) {
       throw new IllegalArgumentException("ranks is " + ranks);
+    }
+    if (outputs == MemorySpace.DONATED) {
+      throw new IllegalArgumentException("only inputs can be donated");
     }
   }
 

@@ -59,8 +59,8 @@ final class Liveness {
   private void collect() {
     int end = schedule.steps().size();
     for (int storage = 0; storage < aliases.count(); storage++) {
-      if (graph.pinned()[storage]) {
-        touch(storage, -1, -1, end);
+      if (graph.given()[storage]) {
+        touch(storage, -1, -1, graph.pinned()[storage] ? end : -1);
       }
     }
     int k = 0;

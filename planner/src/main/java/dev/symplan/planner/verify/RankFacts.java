@@ -3,6 +3,7 @@ package dev.symplan.planner.verify;
 import com.google.common.math.LongMath;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpResult;
@@ -183,6 +184,11 @@ final class RankFacts {
           });
     }
     return ids.build().toArray();
+  }
+
+  /** {@return whether the caller wants nothing of an input after the program} */
+  static boolean isDonated(Value input) {
+    return input.isTensor() && input.tensor().space() == MemorySpace.DONATED;
   }
 
   int rank() {
