@@ -26,6 +26,9 @@ final class Liveness {
   private final int[] lastByOthers;
   private final int[] parent;
 
+  /** Where a storage begins in its parent's place, in bytes. */
+  private final long[] shift;
+
   /** Whether peers need a storage, or what takes its place, at the same offset; for roots. */
   private final boolean[] symmetric;
 
@@ -39,6 +42,7 @@ final class Liveness {
     this.lastOp = new int[count];
     this.lastByOthers = new int[count];
     this.parent = new int[count];
+    this.shift = new long[count];
     this.symmetric = new boolean[count];
     Arrays.fill(first, Integer.MAX_VALUE);
     Arrays.fill(last, -1);
@@ -160,6 +164,7 @@ final class Liveness {
           && aliases.of(result).value().id() == result.id()
           && sameLayout(operand.tensor(), result.tensor())
           && diesIn(operand, index, schedule.stepOfOp()[index])
+          && (symmetricToo || !isSymmetric(aliases.id(operand)) || offset(to) == 0)
           && readsOnlyAs(op, operand)) {
         merge(operand, result);
         return;
@@ -195,11 +200,110 @@ final class Liveness {
         && last[storage] < schedule.steps().size();
   }
 
+  /**
+   * Has what a concatenation joins written where it is joined: pieces that nothing else reads later
+   * become parts of the result. All of the result is in use from its first piece on, so where that
+   * would take more memory, the pieces are copied.
+   *
+   * @param symmetricToo whether a symmetric piece may move into the result, which all ranks must do
+   *     alike
+   */
+  void mergeConcatenations(boolean symmetricToo) {
+    long before = mostLive();
+    for (int i = 0; i < graph.graph().ops().size(); i++) {
+      var op = graph.graph().ops().get(i);
+      if (schedule.stepOfOp()[i] >= 0 && op.def().has(OpTrait.CONCATENATION)) {
+        mergePieces(op, i, symmetricToo);
+      }
+    }
+    if (mostLive() > before) {
+      Arrays.setAll(parent, i -> i);
+      Arrays.fill(shift, 0);
+      for (int storage = 0; storage < parent.length; storage++) {
+        symmetric[storage] = graph.arenas()[storage] == Arena.SYMMETRIC;
+      }
+    }
+  }
+
+  /** {@return the most bytes of the rank's own memory that are in use at one step} */
+  private long mostLive() {
+    int count = parent.length;
+    var bytes = new long[count];
+    var from = first.clone();
+    var to = last.clone();
+    for (int storage = 0; storage < count; storage++) {
+      int root = root(storage);
+      bytes[root] = Math.max(bytes[root], offset(storage) + aliases.storage(storage).bytes());
+      from[root] = Math.min(from[root], first[storage]);
+      to[root] = Math.max(to[root], last[storage]);
+    }
+    var change = new long[schedule.steps().size() + 3];
+    for (int storage = 0; storage < count; storage++) {
+      if (root(storage) == storage
+          && to[storage] >= from[storage]
+          && !graph.arenas()[storage].isExternal()) {
+        change[from[storage] + 1] += bytes[storage];
+        change[to[storage] + 2] -= bytes[storage];
+      }
+    }
+    long live = 0;
+    long most = 0;
+    for (long delta : change) {
+      live += delta;
+      most = Math.max(most, live);
+    }
+    return most;
+  }
+
+  private void mergePieces(Op op, int index, boolean symmetricToo) {
+    int to = aliases.id(op.result());
+    if (graph.arenas()[to].isExternal()) {
+      return;
+    }
+    var pieces = Concatenation.of(op);
+    for (var piece : pieces) {
+      int from = aliases.id(piece.value());
+      if (piece.offset() % Slots.VECTOR == 0
+          && !graph.given()[from]
+          && !graph.arenas()[from].isExternal()
+          && (symmetricToo || !isSymmetric(from))
+          && aliases.isWhole(piece.value())
+          && diesIn(piece.value(), index, schedule.stepOfOp()[index])
+          && pieces.stream().filter(p -> aliases.id(p.value()) == from).count() == 1) {
+        join(from, to, piece.offset());
+      }
+    }
+  }
+
   private void merge(Value operand, Value result) {
-    int from = root(aliases.id(operand));
-    int to = root(aliases.id(result));
-    parent[to] = from;
-    symmetric[from] |= symmetric[to];
+    join(aliases.id(result), aliases.id(operand), 0);
+  }
+
+  /** Puts one storage into the place of another, some bytes behind its beginning. */
+  private void join(int part, int whole, long offset) {
+    int from = root(part);
+    int to = root(whole);
+    if (from == to) {
+      return;
+    }
+    long distance = offset(whole) + offset - offset(part);
+    if (distance < 0) {
+      int other = from;
+      from = to;
+      to = other;
+    }
+    parent[from] = to;
+    shift[from] = Math.abs(distance);
+    symmetric[to] |= symmetric[from];
+  }
+
+  /** {@return where a storage begins in the place of its {@link #root}, in bytes} */
+  long offset(int storage) {
+    long sum = 0;
+    for (int i = storage; parent[i] != i; i = parent[i]) {
+      sum += shift[i];
+    }
+    return sum;
   }
 
   /** {@return whether peers need what lies in a storage's place at the same offset} */
@@ -212,11 +316,6 @@ final class Liveness {
     int root = storage;
     while (parent[root] != root) {
       root = parent[root];
-    }
-    while (parent[storage] != root) {
-      int next = parent[storage];
-      parent[storage] = root;
-      storage = next;
     }
     return root;
   }

@@ -1,11 +1,17 @@
 package dev.symplan.planner.verify;
 
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.Comparator;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -42,8 +48,9 @@ final class InPlaceRules {
     var uses = new ArrayList<Use>();
     var fresh = facts.fresh(op);
     boolean elementwise = facts.op(op).def().has(OpTrait.ELEMENTWISE) && fresh.length == 1;
+    var joined = facts.op(op).def().has(OpTrait.CONCATENATION) ? inTheirParts(op) : Set.of();
     for (int operand : facts.reads(op)) {
-      if (!(elementwise && sameElements(operand, fresh[0]))) {
+      if (!(elementwise && sameElements(operand, fresh[0])) && !joined.contains(operand)) {
         uses.add(new Use(operand, false));
       }
     }
@@ -51,6 +58,38 @@ final class InPlaceRules {
       uses.add(new Use(result, true));
     }
     checkApart(op, uses);
+  }
+
+  /**
+   * The operands of a concatenation that lie where the result has them. Where the result alternates
+   * between operands, converts them or repeats one, they move.
+   */
+  private Set<Integer> inTheirParts(int op) {
+    var result = facts.op(op).result();
+    var pieces = new ArrayList<Value>();
+    facts.op(op).args().getFirst().forEachValue(pieces::add);
+    var parts = new HashSet<Integer>();
+    if (!result.tensor().isContiguous() || !isOneRow(op, result.tensor())) {
+      return parts;
+    }
+    long next = facts.begin(result.id());
+    for (var piece : pieces) {
+      if (piece.tensor().dtype() == result.tensor().dtype()
+          && piece.tensor().isContiguous()
+          && facts.space(piece.id()) == facts.space(result.id())
+          && facts.begin(piece.id()) == next
+          && Collections.frequency(pieces, piece) == 1) {
+        parts.add(piece.id());
+      }
+      next += piece.tensor().numel() * result.tensor().dtype().bytes();
+    }
+    return parts;
+  }
+
+  private boolean isOneRow(int op, TensorType result) {
+    long dim = facts.op(op).arg("dim") instanceof Arg.Int(long given) ? given : result.rank();
+    return result.sizes().asList().subList(0, (int) (dim < 0 ? dim + result.rank() : dim)).stream()
+        .allMatch(size -> size == 1);
   }
 
   private boolean sameElements(int operand, int result) {

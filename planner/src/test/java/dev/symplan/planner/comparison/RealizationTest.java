@@ -261,6 +261,72 @@ class RealizationTest {
   }
 
   @Test
+  void piecesOfAConcatenationAreWrittenWhereACollectiveReadsThem() {
+    var planned =
+        plan(
+            """
+            graph g(x: f32[64, 32], w: f32[32, 128], v: f32[32, 128]) {
+              a = aten::mm(x, w)
+              b = aten::mm(x, v)
+              e = aten::exp(b)
+              c = aten::cat([a, e])
+              r = _c10d_functional::all_reduce(c, "sum", "tp")
+              o = _c10d_functional::wait_tensor(r)
+              return o
+            }
+            """,
+            forced("all_reduce", Variant.TWO_SHOT));
+    assertThat(planned.operand(0, 0).realization()).isEqualTo(Realization.ZERO_COPY);
+    assertThat(planned.samePlace("a", "c")).isTrue();
+    assertThat(planned.samePlace("b", "e")).isTrue();
+    assertThat(planned.address("e") - planned.address("c")).isEqualTo(64 * 128 * 4);
+    assertThat(planned.bytes()).isEqualTo(2 * 64 * 128 * 4);
+  }
+
+  @Test
+  void piecesThatCannotBePartsOfAConcatenationAreCopied() {
+    for (var cat :
+        new String[] {"aten::cat([a, a])", "aten::cat([a, x])", "aten::cat([a, b], 1)"}) {
+      var planned =
+          plan(
+              """
+              graph g(x: f32[64, 32] @local, w: f32[64, 32] @local) {
+                a = aten::exp(x)
+                b = aten::exp(w)
+                c = %s
+                r = _c10d_functional::all_reduce(c, "sum", "tp")
+                o = _c10d_functional::wait_tensor(r)
+                return o, b
+              }
+              """
+                  .formatted(cat),
+              forced("all_reduce", Variant.TWO_SHOT));
+      assertThat(planned.buffer("b").bytes()).isEqualTo(64 * 32 * 4);
+      assertThat(planned.operand(0, 0).realization()).isEqualTo(Realization.ZERO_COPY);
+    }
+  }
+
+  @Test
+  void piecesAreCopiedWhereAnEarlyOneWouldHoldMemoryTooLong() {
+    var planned =
+        plan(
+            """
+            graph g(x: f32[8, 64], w: f32[64, 4096], v: f32[4096, 64]) {
+              a = aten::mm(x, w)
+              h = aten::mm(v, w)
+              k = aten::exp(h)
+              s = aten::slice.Tensor(k, 0, 0, 64)
+              b = aten::mm(x, s)
+              c = aten::cat([a, b])
+              return c
+            }
+            """
+                .replace("x: f32[8, 64]", "x: f32[64, 64]"),
+            CompileOptions.DEFAULT);
+    assertThat(planned.samePlace("a", "c")).isFalse();
+  }
+
+  @Test
   void oneTensorServesSeveralGroups() {
     var planned =
         plan(
