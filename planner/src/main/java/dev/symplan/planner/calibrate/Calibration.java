@@ -85,6 +85,7 @@ public record Calibration(
     private final Points points;
     private final Target base;
     private final String name;
+    private final CostModel costsOfBase;
     private final Map<String, String> sources = new LinkedHashMap<>();
     private final Map<Key, TreeMap<Long, Double>> measured = new TreeMap<>(Key.ORDER);
 
@@ -92,6 +93,7 @@ public record Calibration(
       this.points = points;
       this.base = base;
       this.name = name;
+      this.costsOfBase = new CostModel(base);
     }
 
     Calibration run() {
@@ -140,7 +142,7 @@ public record Calibration(
                   (gemm, micros) -> gemm.flops() / Math.max(1e-3, micros - launch) / 1e6)
               .orElse(base.matrixRate()),
           launch,
-          barrier(),
+          barrier(launch),
           0,
           contention(false, "sm_contention", base.smOverlap()),
           contention(true, "copy_engine_contention", base.copyEngineOverlap()),
@@ -175,10 +177,10 @@ public record Calibration(
     }
 
     /** One world size scales the base's barrier; two or more give a line. */
-    private Barrier barrier() {
+    private Barrier barrier(double launch) {
       var found = pointsOf(Subject.Barrier.class);
       if (found.isEmpty()) {
-        return base.barrier();
+        return boundedBarrier(launch);
       }
       sources.put("barrier", source(found));
       var bySize = new TreeMap<Integer, List<Double>>();
@@ -200,6 +202,24 @@ public record Calibration(
       var samples = ImmutableList.<Sample>builder();
       bySize.forEach((ranks, times) -> samples.add(new Sample(ranks - 2.0, median(times))));
       return CurveFit.straight(samples.build());
+    }
+
+    /** The base's barrier, made cheap enough for the fastest collective that has two of them. */
+    private Barrier boundedBarrier(double launch) {
+      double most = 1;
+      for (var entry : measured.entrySet()) {
+        double barriers =
+            2 * costsOfBase.barrierMicros(entry.getKey().variant(), entry.getKey().ranks());
+        if (barriers > 0) {
+          double fastest = entry.getValue().values().stream().mapToDouble(v -> v).min().orElse(0);
+          most = Math.min(most, Math.max(0, fastest - launch) / barriers);
+        }
+      }
+      return most == 1
+          ? base.barrier()
+          : new Barrier(
+              CurveFit.round(base.barrier().base() * most / 2),
+              CurveFit.round(base.barrier().perRank() * most / 2));
     }
 
     /**

@@ -201,12 +201,26 @@ public record Points(String name, ImmutableList<Point> list) {
       return (int) ranks;
     }
 
+    private boolean isMissing(String column) {
+      if (columns.containsKey(column)) {
+        return false;
+      }
+      error(
+          place("kind"),
+          "there is no column '%s', which %s needs".formatted(column, text("kind")),
+          "add it to the header");
+      return true;
+    }
+
     private String text(String column) {
       var index = columns.get(column);
       return index == null ? "" : fields.get(index).strip();
     }
 
     private long count(String column, long max) {
+      if (isMissing(column)) {
+        return 1;
+      }
       var value = Optional.ofNullable(Longs.tryParse(text(column)));
       if (value.isEmpty() || value.get() < 1 || value.get() > max) {
         error(
@@ -219,6 +233,9 @@ public record Points(String name, ImmutableList<Point> list) {
     }
 
     private double positive(String column) {
+      if (isMissing(column)) {
+        return 1;
+      }
       var value =
           Optional.ofNullable(Doubles.tryParse(text(column)))
               .map(OptionalDouble::of)
