@@ -160,6 +160,11 @@ final class Eligibility {
         "%s needs NCCL %s, %s has %s".formatted(what, needed, target.name(), target.ncclVersion()));
   }
 
+  /** {@return whether one launch of a variant takes several tensors} */
+  boolean takesSeveral(Variant variant) {
+    return variant != Variant.NCCL_SYMM || target.nccl() >= NCCL_SYMM_ORDERED;
+  }
+
   private static Optional<Rejection> floatsOnly(DType dtype, ImmutableSet<DType> known) {
     return known.contains(dtype)
         ? Optional.empty()

@@ -123,6 +123,8 @@ final class PlanMutator {
         plan.planOfRank(),
         symmetric,
         plan.digest(),
+        plan.rewrites(),
+        plan.reordering(),
         plan.warnings());
   }
 
@@ -144,6 +146,8 @@ final class PlanMutator {
         plan.planOfRank(),
         plan.symmetric(),
         digest,
+        plan.rewrites(),
+        plan.reordering(),
         plan.warnings());
   }
 
