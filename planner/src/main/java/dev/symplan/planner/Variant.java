@@ -88,9 +88,12 @@ public enum Variant {
     };
   }
 
-  /** {@return whether peers touch the operand, so that it must be symmetric} */
+  /**
+   * {@return whether the operand must be symmetric: because peers touch it, or because the library
+   * asks for a window}
+   */
   public boolean needsSymmetricOperand(Kind kind) {
-    return this != CUSTOM && protocol(kind).readsOf().isRemote();
+    return this == NCCL_SYMM || (this != CUSTOM && protocol(kind).readsOf().isRemote());
   }
 
   /** {@return whether peers touch the result, so that it must be symmetric} */

@@ -11,6 +11,7 @@ import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.planner.Barrier;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Plan;
@@ -41,6 +42,8 @@ import java.util.stream.IntStream;
  *   <li>{@link Fusion} makes one step of elementwise ops that stand next to each other.
  *   <li>{@link Schedule} orders the steps of the final graph.
  *   <li>{@link Liveness} and {@link Allocate} need the order.
+ *   <li>{@link BarrierElision} needs the places: what another barrier makes redundant depends on
+ *       what lies in the same memory. So it never costs memory either.
  *   <li>{@link PlanVerifier} checks the finished plan against rules of its own.
  * </ol>
  */
@@ -120,7 +123,7 @@ public final class Pipeline {
               own.local()));
     }
     var planOfRank = GraphChoice.indices(graphOfRank);
-    var plans = rankPlans.build();
+    var plans = BarrierElision.run(rankPlans.build());
     var plan =
         new Plan(
             distinct.getFirst().name(),
@@ -159,7 +162,8 @@ public final class Pipeline {
     for (int k = 0; k < selections.size(); k++) {
       var collective = graph.collectives().get(k);
       var selection = selections.get(k);
-      boolean meets = selection.variant() != Variant.LOCAL;
+      Barrier barrier =
+          selection.variant() == Variant.LOCAL ? new Barrier.None() : new Barrier.Own();
       plans.add(
           new CollectivePlan(
               collective.index(),
@@ -171,8 +175,8 @@ public final class Pipeline {
               ids(collective.results()),
               selection.variant(),
               schedule.streams().get(k),
-              meets,
-              meets,
+              barrier,
+              barrier,
               inPlace[k],
               selection.verdicts(),
               graph.args().get(k)));

@@ -407,8 +407,8 @@ final class PlanMutator {
         c.results(),
         variant,
         stream,
-        c.startBarrier(),
-        c.endBarrier(),
+        c.start(),
+        c.end(),
         (kind == Kind.IN_PLACE) != c.inPlace(),
         verdicts(c, variant),
         args(c, variant));
