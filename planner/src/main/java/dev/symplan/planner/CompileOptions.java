@@ -2,6 +2,7 @@ package dev.symplan.planner;
 
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.MemorySpace;
+import java.util.OptionalDouble;
 
 /**
  * What the caller decides.
@@ -16,6 +17,9 @@ import dev.symplan.ir.MemorySpace;
  * @param spaces for single inputs and outputs, by value name
  * @param variants forced variants, by the collective's value name or kind ({@code all_reduce})
  * @param overlap whether collectives may run beside compute
+ * @param fusion whether ops that go by elements or rows may run as one kernel
+ * @param reorderBudget by which part of its predicted time a run may get longer for an order of the
+ *     ops that needs less memory; empty to keep the given order
  * @param dims values of symbolic sizes
  * @param dimMax bounds of symbolic sizes that have no value
  */
@@ -27,6 +31,8 @@ public record CompileOptions(
     ImmutableMap<String, MemorySpace> spaces,
     ImmutableMap<String, Variant> variants,
     boolean overlap,
+    boolean fusion,
+    OptionalDouble reorderBudget,
     ImmutableMap<String, Long> dims,
     ImmutableMap<String, Long> dimMax) {
 
@@ -39,6 +45,8 @@ public record CompileOptions(
           ImmutableMap.of(),
           ImmutableMap.of(),
           true,
+          true,
+          OptionalDouble.of(0.01),
           ImmutableMap.of(),
           ImmutableMap.of());
 
@@ -46,45 +54,149 @@ public record CompileOptions(
     if (ranks < 0) {
       throw new IllegalArgumentException("ranks is " + ranks);
     }
+    if (reorderBudget.isPresent() && !(reorderBudget.getAsDouble() >= 0)) {
+      throw new IllegalArgumentException("the budget of reordering is " + reorderBudget);
+    }
   }
 
   public CompileOptions withRanks(int newRanks) {
     return new CompileOptions(
-        newRanks, graph, inputs, outputs, spaces, variants, overlap, dims, dimMax);
+        newRanks,
+        graph,
+        inputs,
+        outputs,
+        spaces,
+        variants,
+        overlap,
+        fusion,
+        reorderBudget,
+        dims,
+        dimMax);
   }
 
   public CompileOptions withGraph(String name) {
     return new CompileOptions(
-        ranks, name, inputs, outputs, spaces, variants, overlap, dims, dimMax);
+        ranks,
+        name,
+        inputs,
+        outputs,
+        spaces,
+        variants,
+        overlap,
+        fusion,
+        reorderBudget,
+        dims,
+        dimMax);
   }
 
   public CompileOptions withInputs(MemorySpace space) {
     return new CompileOptions(
-        ranks, graph, space, outputs, spaces, variants, overlap, dims, dimMax);
+        ranks,
+        graph,
+        space,
+        outputs,
+        spaces,
+        variants,
+        overlap,
+        fusion,
+        reorderBudget,
+        dims,
+        dimMax);
   }
 
   public CompileOptions withOutputs(MemorySpace space) {
-    return new CompileOptions(ranks, graph, inputs, space, spaces, variants, overlap, dims, dimMax);
+    return new CompileOptions(
+        ranks,
+        graph,
+        inputs,
+        space,
+        spaces,
+        variants,
+        overlap,
+        fusion,
+        reorderBudget,
+        dims,
+        dimMax);
   }
 
   public CompileOptions withSpaces(ImmutableMap<String, MemorySpace> newSpaces) {
     return new CompileOptions(
-        ranks, graph, inputs, outputs, newSpaces, variants, overlap, dims, dimMax);
+        ranks,
+        graph,
+        inputs,
+        outputs,
+        newSpaces,
+        variants,
+        overlap,
+        fusion,
+        reorderBudget,
+        dims,
+        dimMax);
   }
 
   public CompileOptions withVariants(ImmutableMap<String, Variant> newVariants) {
     return new CompileOptions(
-        ranks, graph, inputs, outputs, spaces, newVariants, overlap, dims, dimMax);
+        ranks,
+        graph,
+        inputs,
+        outputs,
+        spaces,
+        newVariants,
+        overlap,
+        fusion,
+        reorderBudget,
+        dims,
+        dimMax);
   }
 
   public CompileOptions withOverlap(boolean newOverlap) {
     return new CompileOptions(
-        ranks, graph, inputs, outputs, spaces, variants, newOverlap, dims, dimMax);
+        ranks,
+        graph,
+        inputs,
+        outputs,
+        spaces,
+        variants,
+        newOverlap,
+        fusion,
+        reorderBudget,
+        dims,
+        dimMax);
+  }
+
+  public CompileOptions withFusion(boolean newFusion) {
+    return new CompileOptions(
+        ranks,
+        graph,
+        inputs,
+        outputs,
+        spaces,
+        variants,
+        overlap,
+        newFusion,
+        reorderBudget,
+        dims,
+        dimMax);
+  }
+
+  public CompileOptions withReorderBudget(OptionalDouble budget) {
+    return new CompileOptions(
+        ranks, graph, inputs, outputs, spaces, variants, overlap, fusion, budget, dims, dimMax);
   }
 
   public CompileOptions withDims(
       ImmutableMap<String, Long> values, ImmutableMap<String, Long> bounds) {
     return new CompileOptions(
-        ranks, graph, inputs, outputs, spaces, variants, overlap, values, bounds);
+        ranks,
+        graph,
+        inputs,
+        outputs,
+        spaces,
+        variants,
+        overlap,
+        fusion,
+        reorderBudget,
+        values,
+        bounds);
   }
 }

@@ -4,6 +4,8 @@ package dev.symplan.ir.op;
 public enum OpTrait {
   /** Each output element depends on the input elements at the same place only. */
   ELEMENTWISE,
+  /** Each index of the dimensions before {@code dim} is treated by itself: see {@link Rows}. */
+  ROWWISE,
   /** A matrix product: cost counts multiply-adds. */
   MATMUL,
   /** Gives the same value every time and reads nothing: may be moved and repeated freely. */

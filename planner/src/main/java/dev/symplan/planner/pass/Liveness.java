@@ -1,49 +1,59 @@
 package dev.symplan.planner.pass;
 
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.op.Rows;
 import dev.symplan.planner.Arena;
+import dev.symplan.planner.Buffer;
 import dev.symplan.planner.Variant;
 import java.util.Arrays;
 import java.util.HashSet;
+import java.util.Set;
 
 /**
  * When each storage of a rank holds data, in steps, and which storages take another's place.
  *
  * <p>What an unfinished collective reads or writes is in use until its join. Peers touch a rank's
  * memory only between the barriers of a collective that the rank itself takes part in, so they need
- * no more than that.
+ * no more than that. What only passes from op to op of a fused step lives nowhere.
  */
 final class Liveness {
   private final Realize.Realized graph;
   private final Aliases aliases;
+  private final Fusion fusion;
   private final Schedule schedule;
   private final int[] first;
   private final int[] last;
-  private final int[] lastOp;
+
+  /** The start of the last step that uses a storage, and the end of the last one but it. */
+  private final int[] lastUser;
+
   private final int[] lastByOthers;
   private final int[] parent;
 
   /** Whether peers need a storage, or what takes its place, at the same offset; for roots. */
   private final boolean[] symmetric;
 
-  private Liveness(Realize.Realized graph, Schedule schedule) {
+  private Liveness(Realize.Realized graph, Fusion fusion, Schedule schedule) {
     this.graph = graph;
+    this.fusion = fusion;
     this.aliases = graph.aliases();
     this.schedule = schedule;
     int count = aliases.count();
     this.first = new int[count];
     this.last = new int[count];
-    this.lastOp = new int[count];
+    this.lastUser = new int[count];
     this.lastByOthers = new int[count];
     this.parent = new int[count];
     this.symmetric = new boolean[count];
     Arrays.fill(first, Integer.MAX_VALUE);
     Arrays.fill(last, -1);
-    Arrays.fill(lastOp, -1);
+    Arrays.fill(lastUser, -1);
     Arrays.fill(lastByOthers, -1);
     Arrays.setAll(parent, i -> i);
     for (int storage = 0; storage < count; storage++) {
@@ -51,8 +61,8 @@ final class Liveness {
     }
   }
 
-  static Liveness of(Realize.Realized graph, Schedule schedule) {
-    var liveness = new Liveness(graph, schedule);
+  static Liveness of(Realize.Realized graph, Fusion fusion, Schedule schedule) {
+    var liveness = new Liveness(graph, fusion, schedule);
     liveness.collect();
     return liveness;
   }
@@ -74,27 +84,26 @@ final class Liveness {
           k < graph.collectives().size() && graph.collectives().get(k).index() == i;
       int from = schedule.stepOfOp()[i];
       int to = collective ? schedule.endStep()[k++] : from;
-      int op = i;
-      ops.get(i).forEachOperand(value -> touch(aliases.id(value), op, from, to));
-      ops.get(i).results().forEach(value -> touch(aliases.id(value), op, from, to));
+      ops.get(i).forEachOperand(value -> touch(aliases.id(value), from, from, to));
+      ops.get(i).results().forEach(value -> touch(aliases.id(value), from, from, to));
     }
     for (Arg output : graph.graph().outputs()) {
       output.forEachValue(value -> touch(aliases.id(value), -1, end, end));
     }
   }
 
-  private void touch(int storage, int op, int from, int to) {
-    if (storage < 0) {
+  private void touch(int storage, int user, int from, int to) {
+    if (storage < 0 || fusion.isPassing(storage)) {
       return;
     }
     first[storage] = Math.min(first[storage], from);
     if (to > last[storage]) {
-      if (op != lastOp[storage]) {
+      if (user != lastUser[storage]) {
         lastByOthers[storage] = last[storage];
       }
       last[storage] = to;
-      lastOp[storage] = op;
-    } else if (op != lastOp[storage]) {
+      lastUser[storage] = user;
+    } else if (user != lastUser[storage]) {
       lastByOthers[storage] = Math.max(lastByOthers[storage], to);
     }
   }
@@ -110,7 +119,7 @@ final class Liveness {
       var operand = collective.operands().get(i);
       var result = collective.results().get(i);
       int from = aliases.id(operand);
-      if (!diesIn(operand, collective.index(), schedule.startStep()[k])
+      if (!diesIn(operand, schedule.startStep()[k])
           || !aliases.isWhole(operand)
           || operand.tensor().storageBytes() != result.tensor().storageBytes()
           || graph.arenas()[from] != graph.arenas()[aliases.id(result)]
@@ -136,49 +145,77 @@ final class Liveness {
    *     alike
    */
   void mergeElementwise(boolean symmetricToo) {
-    for (int i = 0; i < graph.graph().ops().size(); i++) {
-      var op = graph.graph().ops().get(i);
-      if (schedule.stepOfOp()[i] >= 0
-          && op.def().has(OpTrait.ELEMENTWISE)
-          && op.results().size() == 1
-          && op.results().getFirst().isTensor()) {
-        mergeOne(op, i, symmetricToo);
+    for (var unit : fusion.units()) {
+      var taken = new HashSet<Integer>();
+      for (int i = 0; i < unit.length(); i++) {
+        var op = graph.graph().ops().get(unit.get(i));
+        if (op.def().has(OpTrait.ELEMENTWISE)
+            && op.results().size() == 1
+            && op.results().getFirst().isTensor()
+            && !fusion.isPassing(aliases.id(op.result()))) {
+          mergeOne(unit, i, symmetricToo, taken);
+        }
       }
     }
   }
 
-  private void mergeOne(Op op, int index, boolean symmetricToo) {
-    var result = op.result();
-    int to = aliases.id(result);
-    if (graph.arenas()[to].isExternal()) {
+  /** Merges the result of the op at {@code position} with what it or one before it reads. */
+  private void mergeOne(
+      ImmutableIntArray unit, int position, boolean symmetricToo, Set<Integer> taken) {
+    var result = graph.graph().ops().get(unit.get(position)).result();
+    if (graph.arenas()[aliases.id(result)].isExternal()
+        || aliases.of(result).value().id() != result.id()) {
       return;
     }
-    for (var arg : op.args()) {
-      if (arg instanceof Arg.Ref(Value operand)
-          && operand.isTensor()
-          && !graph.arenas()[aliases.id(operand)].isExternal()
-          && (symmetricToo || !isSymmetric(aliases.id(operand)) || !isSymmetric(to))
-          && aliases.isWhole(operand)
-          && aliases.of(result).value().id() == result.id()
-          && sameLayout(operand.tensor(), result.tensor())
-          && diesIn(operand, index, schedule.stepOfOp()[index])
-          && readsOnlyAs(op, operand)) {
-        merge(operand, result);
-        return;
+    for (int i = position; i >= 0; i--) {
+      for (var arg : graph.graph().ops().get(unit.get(i)).args()) {
+        if (arg instanceof Arg.Ref(Value operand)
+            && operand.isTensor()
+            && !taken.contains(aliases.id(operand))
+            && canReplace(unit, position, operand, result, symmetricToo)) {
+          taken.add(aliases.id(operand));
+          merge(operand, result);
+          return;
+        }
       }
     }
   }
 
-  /** Whether the op reads the storage through this layout only, so element by element. */
-  private boolean readsOnlyAs(Op op, Value operand) {
+  private boolean canReplace(
+      ImmutableIntArray unit, int position, Value operand, Value result, boolean symmetricToo) {
+    int from = aliases.id(operand);
+    return !fusion.isPassing(from)
+        && aliases.storage(from).def() < unit.get(0)
+        && !graph.arenas()[from].isExternal()
+        && (symmetricToo || !isSymmetric(from) || !isSymmetric(aliases.id(result)))
+        && aliases.isWhole(operand)
+        && sameLayout(operand.tensor(), result.tensor())
+        && diesIn(operand, schedule.stepOfOp()[unit.get(0)])
+        && readOnlyAs(unit, position, operand);
+  }
+
+  /** Whether the ops up to a position, and only they, read a storage, and in this layout only. */
+  private boolean readOnlyAs(ImmutableIntArray unit, int position, Value operand) {
     boolean[] only = {true};
-    op.forEachOperand(
-        value -> {
-          if (aliases.id(value) == aliases.id(operand)) {
-            only[0] &= aliases.isWhole(value) && sameLayout(value.tensor(), operand.tensor());
-          }
-        });
+    int rows = Rows.shared(ops(unit));
+    for (int i = 0; i < unit.length(); i++) {
+      boolean before = i <= position;
+      var op = graph.graph().ops().get(unit.get(i));
+      op.forEachOperand(
+          value -> {
+            if (aliases.id(value) == aliases.id(operand)) {
+              only[0] &=
+                  before && aliases.isWhole(value) && sameLayout(value.tensor(), operand.tensor());
+            }
+          });
+    }
     return only[0];
+  }
+
+  private ImmutableList<Op> ops(ImmutableIntArray unit) {
+    return unit.stream()
+        .mapToObj(graph.graph().ops()::get)
+        .collect(ImmutableList.toImmutableList());
   }
 
   private static boolean sameLayout(TensorType a, TensorType b) {
@@ -188,11 +225,11 @@ final class Liveness {
         && a.isDense();
   }
 
-  /** Whether an op is the last to use a storage, which nobody else uses from {@code step} on. */
-  private boolean diesIn(Value value, int op, int step) {
+  /** Whether a step is the last to use a storage, which nobody else uses from its start on. */
+  private boolean diesIn(Value value, int step) {
     int storage = aliases.id(value);
     return !graph.pinned()[storage]
-        && lastOp[storage] == op
+        && lastUser[storage] == step
         && lastByOthers[storage] < step
         && last[storage] < schedule.steps().size();
   }
@@ -209,6 +246,11 @@ final class Liveness {
     return symmetric[root(storage)];
   }
 
+  /** {@return whether a storage lives at all: it is more than what a step passes on} */
+  boolean hasMemory(int storage) {
+    return !fusion.isPassing(storage);
+  }
+
   /** {@return the storage whose place this one takes} */
   int root(int storage) {
     int root = storage;
@@ -221,6 +263,35 @@ final class Liveness {
       storage = next;
     }
     return root;
+  }
+
+  /** {@return the most bytes of the rank's own memory that are live at one step} */
+  long peakBytes() {
+    var from = first.clone();
+    var to = last.clone();
+    var bytes = new long[first.length];
+    for (int storage = 0; storage < first.length; storage++) {
+      int root = root(storage);
+      if (!fusion.isPassing(storage)) {
+        bytes[root] = Math.max(bytes[root], Buffer.aligned(aliases.storage(storage).bytes()));
+        from[root] = Math.min(from[root], first[storage]);
+        to[root] = Math.max(to[root], last[storage]);
+      }
+    }
+    var change = new long[schedule.steps().size() + 3];
+    for (int storage = 0; storage < first.length; storage++) {
+      if (bytes[storage] > 0 && (symmetric[storage] || !graph.arenas()[storage].isExternal())) {
+        change[from[storage] + 1] += bytes[storage];
+        change[to[storage] + 2] -= bytes[storage];
+      }
+    }
+    long live = 0;
+    long peak = 0;
+    for (long delta : change) {
+      live += delta;
+      peak = Math.max(peak, live);
+    }
+    return peak;
   }
 
   /** {@return the first step that uses a storage; -1 where it holds data from the start} */

@@ -65,7 +65,10 @@ public final class PlanExplainer {
   private void memory(Value value) {
     var placement = plan.placement(value);
     if (!placement.exists()) {
-      lines.add("  it has no memory");
+      lines.add(
+          value.isTensor()
+              ? "  memory   none: a fused step passes it on, element by element"
+              : "  it has no memory");
       return;
     }
     var buffer = plan.buffers().get(placement.buffer());

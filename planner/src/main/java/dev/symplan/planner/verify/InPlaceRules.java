@@ -44,7 +44,7 @@ final class InPlaceRules {
     var fresh = facts.fresh(op);
     boolean elementwise = facts.op(op).def().has(OpTrait.ELEMENTWISE) && fresh.length == 1;
     for (int operand : facts.reads(op)) {
-      if (!(elementwise && sameElements(operand, fresh[0]))) {
+      if (!(elementwise && facts.sameElements(operand, fresh[0]))) {
         uses.add(new Use(operand, false));
       }
     }
@@ -52,17 +52,6 @@ final class InPlaceRules {
       uses.add(new Use(result, true));
     }
     checkApart(op, uses);
-  }
-
-  private boolean sameElements(int operand, int result) {
-    var from = facts.value(operand).tensor();
-    var to = facts.value(result).tensor();
-    return facts.space(operand) == facts.space(result)
-        && facts.begin(operand) == facts.begin(result)
-        && from.sizes().equals(to.sizes())
-        && from.strides().equals(to.strides())
-        && from.dtype().bytes() == to.dtype().bytes()
-        && from.isDense();
   }
 
   private void collective(int op, CollectivePlan collective) {

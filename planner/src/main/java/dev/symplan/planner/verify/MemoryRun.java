@@ -64,6 +64,10 @@ final class MemoryRun {
     for (int s = 0; s < steps.size(); s++) {
       switch (steps.get(s)) {
         case Step.Compute(int op) -> carryOut(s, op, -1);
+        case Step.Fused(var ops) -> {
+          int step = s;
+          ops.forEach(op -> carryOut(step, op, -1));
+        }
         case Step.Start(int k) -> start(s, k);
         case Step.Join(int k) -> join(k);
       }

@@ -238,6 +238,7 @@ final class PlanEdits {
         plan.planOfRank(),
         symmetric,
         digest,
+        plan.reordering(),
         plan.warnings());
   }
 }

@@ -10,6 +10,7 @@ import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalDouble;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
@@ -80,6 +81,26 @@ final class CompileFlags {
   private boolean noOverlap;
 
   @Option(
+      names = "--no-fusion",
+      description = "Run every op as a kernel of its own; each of its results takes memory.")
+  private boolean noFusion;
+
+  @Option(
+      names = "--no-reorder",
+      description = "Keep the order of the ops, also where another one needs less memory.")
+  private boolean noReorder;
+
+  @Option(
+      names = "--reorder-budget",
+      paramLabel = "PERCENT",
+      description = {
+        "By how much a run may get longer, as predicted, for an order of the ops that needs less"
+            + " memory (default: 1)."
+      },
+      defaultValue = "1")
+  private double reorderBudget;
+
+  @Option(
       names = "--dim",
       paramLabel = "SYMBOL=SIZE",
       description = "The value of a symbolic size (s77=128). May be repeated.")
@@ -112,6 +133,9 @@ final class CompileFlags {
     if (ranks < 0) {
       throw usage("--ranks must be at least 1");
     }
+    if (!(reorderBudget >= 0)) {
+      throw usage("--reorder-budget must be at least 0");
+    }
     var forced = ImmutableMap.<String, Variant>builder();
     variants.forEach(
         (op, name) ->
@@ -133,6 +157,9 @@ final class CompileFlags {
         .withOutputs(space("--results", results))
         .withSpaces(spaces.buildOrThrow())
         .withOverlap(!noOverlap)
+        .withFusion(!noFusion)
+        .withReorderBudget(
+            noReorder ? OptionalDouble.empty() : OptionalDouble.of(reorderBudget / 100))
         .withDims(ImmutableMap.copyOf(dims), ImmutableMap.copyOf(dimMax));
   }
 

@@ -15,6 +15,7 @@ import dev.symplan.planner.Target;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.OptionalDouble;
 import java.util.SplittableRandom;
 import java.util.stream.IntStream;
 
@@ -196,6 +197,10 @@ final class Generator {
       }
       options = options.withSpaces(ImmutableMap.copyOf(named));
     }
-    return options;
+    return switch (random.nextInt(4)) {
+      case 0 -> options.withReorderBudget(OptionalDouble.empty());
+      case 1 -> options;
+      default -> options.withReorderBudget(OptionalDouble.of(100));
+    };
   }
 }

@@ -20,6 +20,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalDouble;
 import java.util.Set;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
@@ -85,6 +86,9 @@ final class Shrinker {
           o.outputs() != MemorySpace.ANY
               && attempt(() -> best.with(best.options().withOutputs(MemorySpace.ANY)));
       better |= !o.overlap() && attempt(() -> best.with(best.options().withOverlap(true)));
+      better |=
+          o.reorderBudget().isPresent()
+              && attempt(() -> best.with(best.options().withReorderBudget(OptionalDouble.empty())));
     }
     for (var name : List.copyOf(best.options().variants().keySet())) {
       better |=
