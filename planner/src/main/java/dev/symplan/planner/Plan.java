@@ -21,6 +21,7 @@ import dev.symplan.ir.op.OpDef;
  * @param digest SHA-256 of what the ranks must agree on, in hexadecimal: arena size, symmetric
  *     buffers, and the order, variants, groups and offsets of the collectives
  * @param reordering what became of the order of the ops
+ * @param rewrites which collectives of the source became others, or could have, and why
  * @param warnings what the compiler noticed; not part of the plan file
  */
 public record Plan(
@@ -33,6 +34,7 @@ public record Plan(
     ArenaSize symmetric,
     String digest,
     Reordering reordering,
+    ImmutableList<Rewrite> rewrites,
     ImmutableList<Diagnostic> warnings) {
 
   public Plan {

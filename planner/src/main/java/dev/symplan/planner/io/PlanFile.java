@@ -92,6 +92,11 @@ public final class PlanFile {
     writeSize(json, "symmetric", plan.symmetric());
     writeReordering(json, plan.reordering());
     writeInts(json, "plan_of_rank", plan.planOfRank().asList());
+    json.writeArrayFieldStart("rewrites");
+    for (var rewrite : plan.rewrites()) {
+      RewriteJson.write(json, rewrite);
+    }
+    json.writeEndArray();
     json.writeArrayFieldStart("program");
     for (var line : programText(plan).split("\n", -1)) {
       json.writeString(line);

@@ -28,6 +28,7 @@ import dev.symplan.planner.Placement;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
 import dev.symplan.planner.Reordering;
+import dev.symplan.planner.Rewrite;
 import dev.symplan.planner.Step;
 import dev.symplan.planner.Stream;
 import dev.symplan.planner.Target;
@@ -144,7 +145,26 @@ final class PlanFileReader {
         size(root.at("symmetric")),
         root.at("digest").text(),
         reordering(root.at("reordering")),
+        root.at("rewrites").list((f, i) -> rewrite(f)),
         ImmutableList.of());
+  }
+
+  private static Rewrite rewrite(Field field) {
+    return new Rewrite(
+        field.at("action").constant(Rewrite.Action.class),
+        field
+            .at("parts")
+            .list(
+                (part, i) ->
+                    new Rewrite.Part(
+                        part.at("name").text(),
+                        part.at("source").text(),
+                        part.at("bytes").integer())),
+        field.at("pieces").intValue(),
+        field.at("reason").constant(Rewrite.Reason.class),
+        field.at("detail").text(),
+        field.at("before_us").number(),
+        field.at("after_us").number());
   }
 
   private static Reordering reordering(Field field) {

@@ -32,6 +32,8 @@ import java.util.function.ToIntFunction;
  * <ol>
  *   <li>{@link Normalize} first, so that the others see functional graphs only.
  *   <li>{@link Aliases}: storages, and what shares them.
+ *   <li>{@link Rewriting}, which makes other collectives of some, so that the passes after it see
+ *       only those.
  *   <li>{@link Select} needs to know what could be realized ({@link Slots}) and overlapped ({@link
  *       Overlap}), as copies and hidden time decide which variant is cheapest.
  *   <li>{@link Realize} puts in the copies that the selected variants need; the graph is final.
@@ -81,10 +83,18 @@ public final class Pipeline {
 
     checkSpaceNames(distinct);
     var spaces = distinct.stream().map(graph -> SpaceChoice.of(options, graph)).toList();
-    var normalized = distinct.stream().map(Normalize::run).toList();
+    var rewritten =
+        Rewriting.run(
+            distinct.stream().map(Normalize::run).toList(),
+            spaces,
+            target,
+            options,
+            costs,
+            groupSize);
+    var given = rewritten.graphs().stream().map(RankGraph::graph).toList();
     Function<List<Graph>, PlanDraft> draftOf =
         graphs -> PlanDraft.of(graphs, spaces, target, options, costs, groupSize);
-    var ordering = Ordering.choose(draftOf.apply(normalized), draftOf::apply, options);
+    var ordering = Ordering.choose(draftOf.apply(given), draftOf::apply, options);
     var draft = ordering.draft();
     var memory = ordering.memory();
 
@@ -113,6 +123,7 @@ public final class Pipeline {
             memory.symmetric(),
             PlanDigest.of(memory.symmetric().bytes(), program.groups(), plans, planOfRank),
             ordering.reordering(),
+            rewritten.rewrites(),
             ImmutableList.copyOf(warnings));
     var violations = PlanVerifier.verify(plan);
     if (!violations.isEmpty()) {

@@ -12,6 +12,7 @@ import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
 import dev.symplan.planner.Reordering;
+import dev.symplan.planner.Rewrite;
 import dev.symplan.planner.Step;
 import dev.symplan.planner.Verdict;
 import java.util.ArrayList;
@@ -55,7 +56,7 @@ public final class PlanPrinter {
             view ->
                 switch (view) {
                   case SUMMARY -> printer.summary();
-                  case COLLECTIVES -> printer.perRank(printer::collectives);
+                  case COLLECTIVES -> printer.perRank(printer::collectives) + printer.rewrites();
                   case VALUES -> printer.perRank(printer::values);
                   case SCHEDULE -> printer.perRank(printer::schedule);
                 })
@@ -202,6 +203,12 @@ public final class PlanPrinter {
           Units.bytes(bytes) + others(collective));
     }
     return table.isEmpty() ? "" : table.render();
+  }
+
+  /** What became of the source's collectives; {@code explain} tells of those left as they were. */
+  private String rewrites() {
+    var made = plan.rewrites().stream().filter(Rewrite::made).map(RewriteText::of).toList();
+    return made.isEmpty() ? "" : "\n" + String.join("\n", made) + "\n";
   }
 
   static String name(RankPlan rankPlan, CollectivePlan collective) {

@@ -239,6 +239,7 @@ final class PlanEdits {
         symmetric,
         digest,
         plan.reordering(),
+        plan.rewrites(),
         plan.warnings());
   }
 }

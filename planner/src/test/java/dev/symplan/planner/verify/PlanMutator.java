@@ -124,6 +124,7 @@ final class PlanMutator {
         symmetric,
         plan.digest(),
         plan.reordering(),
+        plan.rewrites(),
         plan.warnings());
   }
 
@@ -146,6 +147,7 @@ final class PlanMutator {
         plan.symmetric(),
         digest,
         plan.reordering(),
+        plan.rewrites(),
         plan.warnings());
   }
 

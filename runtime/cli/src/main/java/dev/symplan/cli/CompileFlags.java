@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
+import dev.symplan.planner.Rewrites;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import java.util.Iterator;
@@ -101,6 +102,26 @@ final class CompileFlags {
   private double reorderBudget;
 
   @Option(
+      names = "--bucket",
+      paramLabel = "WHEN",
+      description = {
+        "Make one collective of several of a kind and group: auto (where it is predicted to be"
+            + " faster; the default), on (wherever it can be) or off."
+      },
+      defaultValue = "auto")
+  private String bucket;
+
+  @Option(
+      names = "--chunk",
+      paramLabel = "WHEN",
+      description = {
+        "Split a large product and the collective of its result by rows, so that they overlap: auto"
+            + " (the default), on or off."
+      },
+      defaultValue = "auto")
+  private String chunk;
+
+  @Option(
       names = "--dim",
       paramLabel = "SYMBOL=SIZE",
       description = "The value of a symbolic size (s77=128). May be repeated.")
@@ -160,6 +181,7 @@ final class CompileFlags {
         .withFusion(!noFusion)
         .withReorderBudget(
             noReorder ? OptionalDouble.empty() : OptionalDouble.of(reorderBudget / 100))
+        .withRewrites(new Rewrites(mode("--bucket", bucket), mode("--chunk", chunk)))
         .withDims(ImmutableMap.copyOf(dims), ImmutableMap.copyOf(dimMax));
   }
 
@@ -170,6 +192,11 @@ final class CompileFlags {
     return MemorySpace.ofKeyword(text)
         .orElseThrow(
             () -> usage("%s: '%s' is none of external, symm, local".formatted(option, text)));
+  }
+
+  private Rewrites.Mode mode(String option, String text) {
+    return Rewrites.Mode.ofText(text)
+        .orElseThrow(() -> usage("%s: '%s' is none of auto, on, off".formatted(option, text)));
   }
 
   private ParameterException usage(String message) {
