@@ -333,7 +333,7 @@ final class Bucketing {
         || bucket.price.tensors() + own.price.tensors() > MAX_TENSORS) {
       return refusal(
           Reason.SIZE,
-          "one collective moves at most %d MiB of %d tensors"
+          "one collective moves at most %s MiB of %s tensors"
               .formatted(MAX_BYTES >> 20, MAX_TENSORS));
     }
     boolean sinks = true;
@@ -376,7 +376,7 @@ final class Bucketing {
     if (grows > 0) {
       return refusal(
           Reason.MEMORY,
-          "%d bytes more would be live at once than the %d that are now, and a %dnd more"
+          "%s bytes more would be live at once than the %s that are now, and a %snd more"
               .formatted(grows, profiles.getFirst().initialPeak(), MEMORY_PART));
     }
     bucket.members.add(k);
