@@ -65,6 +65,8 @@ public record Rewrite(
     SIZE,
     /** The caller forced the variant of one of them by its name. */
     FORCED_VARIANT,
+    /** The plan as a whole would be slower, or much larger. */
+    PLAN,
     /** Another group, reduction or element type than those before. */
     OTHER_KIND;
 
@@ -80,6 +82,13 @@ public record Rewrite(
     if (Double.isNaN(beforeMicros) || Double.isNaN(afterMicros)) {
       throw new IllegalArgumentException("a rewrite without times has zeros");
     }
+  }
+
+  /** {@return the decision not to make it after all} */
+  public Rewrite undone(Reason why, String facts) {
+    var left = action == Action.MERGED ? Action.APART : Action.WHOLE;
+    int whole = action == Action.MERGED ? parts.size() : 1;
+    return new Rewrite(left, parts, whole, why, facts, beforeMicros, afterMicros);
   }
 
   /** {@return whether the planned graph differs from the source by it} */

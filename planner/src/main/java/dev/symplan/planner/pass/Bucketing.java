@@ -31,15 +31,13 @@ import org.jspecify.annotations.Nullable;
  */
 final class Bucketing {
   /**
-   * What one collective moves at most, the larger of operands and results: XLA's combiners' 30 MiB.
+   * What one collective moves at most, the larger of operands and results. XLA's combiners stop at
+   * 30 MiB; beyond twice that, a meeting saved is less than a twentieth of the transfer.
    */
-  static final long MAX_BYTES = 30L << 20;
+  static final long MAX_BYTES = 64L << 20;
 
   /** Kernels take the addresses of all tensors as parameters. */
   static final int MAX_TENSORS = 64;
-
-  /** In auto, the most bytes live at once may grow by this part of them. */
-  private static final int MEMORY_PART = 32;
 
   /** Decided: the buckets of more than one, by their first members, and why there are not more. */
   record Decided(ImmutableList<Bucket> buckets, ImmutableList<Rewrite> rewrites) {}
@@ -51,41 +49,6 @@ final class Bucketing {
       String reduceOp,
       Optional<DType> dtype,
       boolean inPlace) {}
-
-  /** A bucket that may still grow; arrays by graph. */
-  private static final class Open {
-    final List<Integer> members = new ArrayList<>();
-    int anchor;
-    Price price;
-    long moved;
-    double apart;
-    double together;
-
-    /**
-     * The first position at which all operands are ready, and the first that must find them done.
-     */
-    final int[] ready;
-
-    final int[] needed;
-
-    /** The bytes of operands that live until the collective only, and of results. */
-    final long[] held;
-
-    final long[] made;
-
-    Open(int k, Price price, long moved, double micros, int graphs) {
-      members.add(k);
-      this.anchor = k;
-      this.price = price;
-      this.moved = moved;
-      this.apart = micros;
-      this.together = micros;
-      this.ready = new int[graphs];
-      this.needed = new int[graphs];
-      this.held = new long[graphs];
-      this.made = new long[graphs];
-    }
-  }
 
   /** Why a collective does not join. */
   private record Refusal(Reason reason, String detail, double before, double after) {
@@ -100,8 +63,8 @@ final class Bucketing {
   private final CostModel costs;
   private final Select select;
   private final ToIntFunction<String> groupSize;
-  private final List<LiveProfile> profiles;
-  private final List<Open> all = new ArrayList<>();
+  private final BucketLives lives;
+  private final List<OpenBucket> all = new ArrayList<>();
   private final Map<Integer, Rewrite> refused = new HashMap<>();
 
   private Bucketing(
@@ -116,7 +79,7 @@ final class Bucketing {
     this.costs = costs;
     this.select = select;
     this.groupSize = groupSize;
-    this.profiles = graphs.stream().map(LiveProfile::of).toList();
+    this.lives = new BucketLives(graphs);
   }
 
   static Decided decide(
@@ -132,14 +95,14 @@ final class Bucketing {
   }
 
   private Decided decide() {
-    var open = new HashMap<Likeness, Open>();
+    var open = new HashMap<Likeness, OpenBucket>();
     var lastOfKind = new EnumMap<Kind, Integer>(Kind.class);
     for (int k = 0; k < graphs.getFirst().collectives().size(); k++) {
       if (!hasListForm(k)) {
         continue;
       }
       var likeness = likeness(k);
-      @Nullable Open bucket = open.get(likeness);
+      @Nullable OpenBucket bucket = open.get(likeness);
       @Nullable Integer before = lastOfKind.put(likeness.kind(), k);
       if (bucket != null && isForced(k)) {
         refuse(
@@ -279,7 +242,7 @@ final class Bucketing {
   }
 
   private boolean diesIn(int g, Value operand, int k) {
-    return profiles.get(g).lastUse(operand) == graphs.get(g).overlap().window(k).given();
+    return lives.lastUse(g, operand) == graphs.get(g).overlap().window(k).given();
   }
 
   private String difference(int before, int k) {
@@ -298,12 +261,13 @@ final class Bucketing {
     return b.inPlace() ? "it can be in place" : "it cannot be in place";
   }
 
-  private Open start(int k) {
+  private OpenBucket start(int k) {
     int ranks = groupSize.applyAsInt(collective(k).group());
     var price = Price.of(graphs.getFirst(), k, ranks, bytes(k), select, options);
     var bucket =
-        new Open(
+        new OpenBucket(
             k,
+            likeness(k).inPlace(),
             price,
             moved(k),
             price.micros(
@@ -328,7 +292,7 @@ final class Bucketing {
   }
 
   /** Puts a collective into a bucket, or says why not. */
-  private Optional<Refusal> join(Open bucket, Open own, int k) {
+  private Optional<Refusal> join(OpenBucket bucket, OpenBucket own, int k) {
     if (bucket.moved + own.moved > MAX_BYTES
         || bucket.price.tensors() + own.price.tensors() > MAX_TENSORS) {
       return refusal(
@@ -368,29 +332,18 @@ final class Bucketing {
     if (Double.isInfinite(together)) {
       return refusal(Reason.NO_GAIN, "no variant takes them all");
     }
-    long grows = grow(bucket, own, k, sinks);
+    long grows = mode == Mode.AUTO ? lives.move(bucket, own, sinks) : 0;
     if (grows > 0 && sinks && fits) {
       sinks = false;
-      grows = grow(bucket, own, k, false);
+      grows = lives.move(bucket, own, false);
     }
     if (grows > 0) {
       return refusal(
           Reason.MEMORY,
-          "%s bytes more would be live at once than the %s that are now, and a %snd more"
-              .formatted(grows, profiles.getFirst().initialPeak(), MEMORY_PART));
+          "%s bytes too many would be live at once, where %s are now"
+              .formatted(grows, lives.initialPeak()));
     }
-    bucket.members.add(k);
-    bucket.anchor = sinks ? k : bucket.anchor;
-    bucket.price = price;
-    bucket.moved += own.moved;
-    bucket.apart += own.apart;
-    bucket.together = together;
-    for (int g = 0; g < graphs.size(); g++) {
-      bucket.ready[g] = Math.max(bucket.ready[g], own.ready[g]);
-      bucket.needed[g] = Math.min(bucket.needed[g], own.needed[g]);
-      bucket.held[g] += own.held[g];
-      bucket.made[g] += own.made[g];
-    }
+    bucket.take(own, sinks, price, together);
     return Optional.empty();
   }
 
@@ -403,7 +356,7 @@ final class Bucketing {
   }
 
   /** Why a collective and a bucket have no place in common. */
-  private Refusal apart(Open bucket, int k) {
+  private Refusal apart(OpenBucket bucket, int k) {
     for (int g = 0; g < graphs.size(); g++) {
       var graph = graphs.get(g);
       if (given(g, k) < bucket.needed[g]) {
@@ -419,41 +372,5 @@ final class Bucketing {
           "%s (%s) comes between".formatted(reader.def().name(), reader.span().shortForm()));
     }
     return new Refusal(Reason.NEEDED_EARLIER, "on other ranks, one is needed before the other");
-  }
-
-  /**
-   * Moves tensors' lives as joining would.
-   *
-   * @param sinks whether the bucket moves to the new member, rather than the member to the bucket
-   * @return by how many bytes too many the most that is live at once grows; if any, nothing is
-   *     moved
-   */
-  private long grow(Open bucket, Open own, int k, boolean sinks) {
-    long tooMany = 0;
-    for (int g = 0; g < graphs.size(); g++) {
-      long limit = profiles.get(g).initialPeak() / MEMORY_PART + profiles.get(g).initialPeak();
-      shift(g, bucket, own, k, sinks, 1);
-      tooMany = Math.max(tooMany, profiles.get(g).peak() - limit);
-    }
-    if (mode == Mode.AUTO && tooMany > 0) {
-      for (int g = 0; g < graphs.size(); g++) {
-        shift(g, bucket, own, k, sinks, -1);
-      }
-      return tooMany;
-    }
-    return 0;
-  }
-
-  private void shift(int g, Open bucket, Open own, int k, boolean sinks, int sign) {
-    var profile = profiles.get(g);
-    int anchor = given(g, bucket.anchor);
-    int position = given(g, k);
-    if (sinks) {
-      profile.add(anchor + 1, position + 1, sign * bucket.held[g]);
-      profile.add(anchor, position, -sign * bucket.made[g]);
-    } else {
-      profile.add(anchor + 1, position + 1, -sign * own.held[g]);
-      profile.add(anchor, position, sign * own.made[g]);
-    }
   }
 }

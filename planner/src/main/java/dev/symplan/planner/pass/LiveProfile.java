@@ -1,11 +1,14 @@
 package dev.symplan.planner.pass;
 
+import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.OpTrait;
 import java.util.Arrays;
 
 /**
- * How many bytes of the plan's own memory are live at each position of a graph, before anything is
- * scheduled or takes another's place: a measure of what it costs to let tensors live longer.
+ * How many bytes of the plan's own memory are live at each position of a graph, in its order and
+ * before anything is placed: a measure of what it costs to let tensors live longer.
  *
  * <p>A segment tree that adds to ranges and asks for their largest entry.
  */
@@ -56,11 +59,17 @@ final class LiveProfile {
               });
     }
     aliases.graph().outputs().forEach(output -> output.forEachValue(v -> use(v, positions)));
+    var replaced = replaced(overlap, first);
     var change = new long[positions + 1];
     for (var storage : aliases.storages()) {
-      if (!storage.isInput() && first[storage.id()] >= 0) {
-        change[first[storage.id()]] += storage.bytes();
-        change[Math.min(lastUse[storage.id()] + 1, positions)] -= storage.bytes();
+      int from = first[storage.id()];
+      if (!storage.isInput() && from >= 0) {
+        int to = lastUse[storage.id()] + (replaced[storage.id()] ? 0 : 1);
+        boolean passes = from + 1 == to && overlap.units().get(from).length() > 1;
+        if (!passes) {
+          change[from] += storage.bytes();
+          change[Math.min(to, positions)] -= storage.bytes();
+        }
       }
     }
     long live = 0;
@@ -71,6 +80,47 @@ final class LiveProfile {
     for (int node = size - 1; node > 0; node--) {
       most[node] = Math.max(most[2 * node], most[2 * node + 1]);
     }
+  }
+
+  /** By storage, whether a result of the op that uses it last can take its place. */
+  private boolean[] replaced(Overlap overlap, int[] first) {
+    var replaced = new boolean[aliases.count()];
+    for (int p = 0; p < overlap.units().size(); p++) {
+      int position = p;
+      var ops = aliases.graph().ops();
+      overlap
+          .units()
+          .get(p)
+          .forEach(
+              index -> {
+                var op = ops.get(index);
+                if (op.def().has(OpTrait.ELEMENTWISE) || isAllReduce(op)) {
+                  op.results().forEach(result -> replace(op, result, position, first, replaced));
+                }
+              });
+    }
+    return replaced;
+  }
+
+  private static boolean isAllReduce(Op op) {
+    return op.def().collective().filter(spec -> spec.kind() == Kind.ALL_REDUCE).isPresent();
+  }
+
+  private void replace(Op op, Value result, int position, int[] first, boolean[] replaced) {
+    boolean[] found = {!result.isTensor()};
+    op.forEachOperand(
+        operand -> {
+          int storage = aliases.id(operand);
+          if (!found[0]
+              && storage >= 0
+              && !replaced[storage]
+              && lastUse[storage] == position
+              && first[storage] < position
+              && aliases.of(operand).bytes() == aliases.of(result).bytes()) {
+            replaced[storage] = true;
+            found[0] = true;
+          }
+        });
   }
 
   private boolean use(Value value, int position) {

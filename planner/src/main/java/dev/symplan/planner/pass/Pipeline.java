@@ -83,18 +83,11 @@ public final class Pipeline {
 
     checkSpaceNames(distinct);
     var spaces = distinct.stream().map(graph -> SpaceChoice.of(options, graph)).toList();
-    var rewritten =
-        Rewriting.run(
-            distinct.stream().map(Normalize::run).toList(),
-            spaces,
-            target,
-            options,
-            costs,
-            groupSize);
-    var given = rewritten.graphs().stream().map(RankGraph::graph).toList();
     Function<List<Graph>, PlanDraft> draftOf =
         graphs -> PlanDraft.of(graphs, spaces, target, options, costs, groupSize);
-    var ordering = Ordering.choose(draftOf.apply(given), draftOf::apply, options);
+    var normalized = distinct.stream().map(Normalize::run).toList();
+    var rewritten = Rewriting.run(normalized, target, options, costs, groupSize, draftOf);
+    var ordering = Ordering.choose(rewritten.draft(), draftOf::apply, options);
     var draft = ordering.draft();
     var memory = ordering.memory();
 
@@ -122,8 +115,8 @@ public final class Pipeline {
             planOfRank,
             memory.symmetric(),
             PlanDigest.of(memory.symmetric().bytes(), program.groups(), plans, planOfRank),
-            ordering.reordering(),
             rewritten.rewrites(),
+            ordering.reordering(),
             ImmutableList.copyOf(warnings));
     var violations = PlanVerifier.verify(plan);
     if (!violations.isEmpty()) {

@@ -42,6 +42,15 @@ record Price(Kind kind, int ranks, long bytes, int tensors, double[] copies) {
     return new Price(kind, ranks, bytes + other.bytes, tensors + other.tensors, sum);
   }
 
+  /** {@return the price of one of so many equal parts, whose tensors nothing else uses} */
+  Price part(int parts) {
+    var none = new double[copies.length];
+    for (int i = 0; i < none.length; i++) {
+      none[i] = 0 * copies[i];
+    }
+    return new Price(kind, ranks, bytes / parts, tensors, none);
+  }
+
   /**
    * {@return the time of the cheapest variant, in µs; infinite where there is none}
    *
@@ -51,7 +60,7 @@ record Price(Kind kind, int ranks, long bytes, int tensors, double[] copies) {
     double best = Double.POSITIVE_INFINITY;
     for (var variant : Variant.values()) {
       double copying = copies[variant.ordinal()];
-      if (!Double.isNaN(copying)) {
+      if (!Double.isNaN(copying) && (tensors == 1 || select.takesSeveral(variant))) {
         double transfer = costs.transferMicros(kind, variant, bytes, ranks);
         best = Math.min(best, select.shownMicros(variant, transfer, room) + copying);
       }

@@ -156,6 +156,10 @@ final class Select {
         staging(k, collective, variant, differs));
   }
 
+  boolean takesSeveral(Variant variant) {
+    return eligibility.takesSeveral(variant);
+  }
+
   /** {@return what is left of a transfer where {@code room} µs of compute may run beside it} */
   double shownMicros(Variant variant, double transfer, double room) {
     double beside = options.overlap() ? room : 0;

@@ -25,6 +25,7 @@ import dev.symplan.ir.op.OpSpec;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Plan;
+import dev.symplan.planner.Rewrites;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import java.util.ArrayList;
@@ -92,7 +93,11 @@ public final class RandomPrograms {
     var target = TARGETS.get(random.nextInt(TARGETS.size()));
     var program = program(random);
     var budget = random.nextInt(3) == 0 ? OptionalDouble.empty() : OptionalDouble.of(100);
-    return Compiler.forTarget(target).with(options.withReorderBudget(budget)).compile(program);
+    var modes = Rewrites.Mode.values();
+    var rewrites = new Rewrites(modes[random.nextInt(3)], modes[random.nextInt(3)]);
+    return Compiler.forTarget(target)
+        .with(options.withReorderBudget(budget).withRewrites(rewrites))
+        .compile(program);
   }
 
   private static MemorySpace space(Random random) {

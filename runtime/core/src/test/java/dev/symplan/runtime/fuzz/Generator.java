@@ -11,6 +11,7 @@ import dev.symplan.ir.Program;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Rewrites;
 import dev.symplan.planner.Target;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -197,10 +198,14 @@ final class Generator {
       }
       options = options.withSpaces(ImmutableMap.copyOf(named));
     }
-    return switch (random.nextInt(4)) {
-      case 0 -> options.withReorderBudget(OptionalDouble.empty());
-      case 1 -> options;
-      default -> options.withReorderBudget(OptionalDouble.of(100));
-    };
+    options =
+        switch (random.nextInt(4)) {
+          case 0 -> options.withReorderBudget(OptionalDouble.empty());
+          case 1 -> options;
+          default -> options.withReorderBudget(OptionalDouble.of(100));
+        };
+    var modes = Rewrites.Mode.values();
+    return options.withRewrites(
+        new Rewrites(modes[random.nextInt(modes.length)], modes[random.nextInt(modes.length)]));
   }
 }

@@ -11,6 +11,7 @@ import dev.symplan.ir.Program;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Rewrites;
 import dev.symplan.planner.Target;
 import dev.symplan.runtime.fuzz.Differential.Finding;
 import java.time.Duration;
@@ -85,6 +86,9 @@ final class Shrinker {
       better |=
           o.outputs() != MemorySpace.ANY
               && attempt(() -> best.with(best.options().withOutputs(MemorySpace.ANY)));
+      better |=
+          !o.rewrites().equals(Rewrites.OFF)
+              && attempt(() -> best.with(best.options().withRewrites(Rewrites.OFF)));
       better |= !o.overlap() && attempt(() -> best.with(best.options().withOverlap(true)));
       better |=
           o.reorderBudget().isPresent()
