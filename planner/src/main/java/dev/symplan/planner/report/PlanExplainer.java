@@ -77,7 +77,7 @@ public final class PlanExplainer {
     }
     var buffer = plan.buffers().get(placement.buffer());
     lines.add(
-        "  memory   %s, %s of the buffer '%s' (%s), in use from step %d to %d of %d"
+        "  memory   %s, %s of the buffer '%s' (%s), in use from step %s to %s of %s"
             .formatted(
                 PlanPrinter.address(plan, value),
                 Units.bytes(value.tensor().storageBytes()),

@@ -112,7 +112,7 @@ public final class PlanPrinter {
                   .sum());
     }
     var first = plan.rankPlans().getFirst();
-    return "plan %s · %d rank%s · target %s · digest %s\n"
+    return "plan %s · %s rank%s · target %s · digest %s\n"
             .formatted(
                 plan.name(),
                 plan.worldSize(),
@@ -128,7 +128,7 @@ public final class PlanPrinter {
                 Units.bytes(plan.total().bytes()),
                 Units.bytes(plan.total().bound()),
                 Units.bytes(external))
-        + "work     %d ops in %d steps · %s\n"
+        + "work     %s ops in %s steps · %s\n"
             .formatted(first.graph().ops().size(), first.steps().size(), counts(first))
         + "order    "
         + order(plan.reordering())
@@ -209,7 +209,7 @@ public final class PlanPrinter {
             .collect(Collectors.joining(", "))
         + (copies == 0
             ? " · no copies"
-            : " · %d cop%s of %s"
+            : " · %s cop%s of %s"
                 .formatted(copies, copies == 1 ? "y" : "ies", Units.bytes(copied)));
   }
 
