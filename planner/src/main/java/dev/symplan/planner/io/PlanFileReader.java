@@ -31,7 +31,6 @@ import dev.symplan.planner.Reordering;
 import dev.symplan.planner.Rewrite;
 import dev.symplan.planner.Step;
 import dev.symplan.planner.Stream;
-import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict;
 import dev.symplan.planner.verify.PlanVerifier;
@@ -111,15 +110,7 @@ final class PlanFileReader {
     var text =
         root.at("program").list((f, i) -> f.text()).stream().collect(Collectors.joining("\n"));
     var program = GraphParser.parse(new SourceFile(file.name() + "#program", text));
-    var targetName = root.at("target").text();
-    var target =
-        Target.ofName(targetName)
-            .orElseThrow(
-                () ->
-                    wrong(
-                        "target",
-                        "there is no target '" + targetName + "'",
-                        "targets: " + Target.names()));
+    var target = TargetFile.read(new SourceFile(file.name() + "#target", root.at("target").tree()));
     var rankPlans =
         root.at("rank_plans")
             .list(
@@ -354,6 +345,14 @@ final class PlanFileReader {
 
     ImmutableList<Integer> ints() {
       return list((field, i) -> field.intValue());
+    }
+
+    /** {@return the text of an object, for a reader of its own} */
+    String tree() {
+      if (!node.isObject()) {
+        throw wrong(path, "must be an object", "compile the graph again");
+      }
+      return node.toPrettyString();
     }
 
     String text() {
