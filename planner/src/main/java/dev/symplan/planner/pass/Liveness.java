@@ -1,11 +1,13 @@
 package dev.symplan.planner.pass;
 
+import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.op.Rows;
 import dev.symplan.planner.Arena;
 import dev.symplan.planner.Buffer;
 import dev.symplan.planner.Variant;
@@ -216,6 +218,7 @@ final class Liveness {
   /** Whether the ops up to a position, and only they, read a storage, and in this layout only. */
   private boolean readOnlyAs(ImmutableIntArray unit, int position, Value operand) {
     boolean[] only = {true};
+    int rows = Rows.shared(ops(unit));
     for (int i = 0; i < unit.length(); i++) {
       boolean before = i <= position;
       var op = graph.graph().ops().get(unit.get(i));
@@ -231,6 +234,12 @@ final class Liveness {
           });
     }
     return only[0];
+  }
+
+  private ImmutableList<Op> ops(ImmutableIntArray unit) {
+    return unit.stream()
+        .mapToObj(graph.graph().ops()::get)
+        .collect(ImmutableList.toImmutableList());
   }
 
   private static boolean sameLayout(TensorType a, TensorType b) {
