@@ -3,6 +3,7 @@ package dev.symplan.planner;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.MemorySpace;
 import java.util.OptionalDouble;
+import java.util.function.Consumer;
 
 /**
  * What the caller decides.
@@ -62,170 +63,105 @@ public record CompileOptions(
     }
   }
 
-  public CompileOptions withRanks(int newRanks) {
-    return new CompileOptions(
-        newRanks,
-        graph,
-        inputs,
-        outputs,
-        spaces,
-        variants,
-        overlap,
-        fusion,
-        reorderBudget,
-        rewrites,
-        dims,
-        dimMax);
+  public CompileOptions withRanks(int value) {
+    return with(draft -> draft.ranks = value);
   }
 
-  public CompileOptions withGraph(String name) {
-    return new CompileOptions(
-        ranks,
-        name,
-        inputs,
-        outputs,
-        spaces,
-        variants,
-        overlap,
-        fusion,
-        reorderBudget,
-        rewrites,
-        dims,
-        dimMax);
+  public CompileOptions withGraph(String value) {
+    return with(draft -> draft.graph = value);
   }
 
-  public CompileOptions withInputs(MemorySpace space) {
-    return new CompileOptions(
-        ranks,
-        graph,
-        space,
-        outputs,
-        spaces,
-        variants,
-        overlap,
-        fusion,
-        reorderBudget,
-        rewrites,
-        dims,
-        dimMax);
+  public CompileOptions withInputs(MemorySpace value) {
+    return with(draft -> draft.inputs = value);
   }
 
-  public CompileOptions withOutputs(MemorySpace space) {
-    return new CompileOptions(
-        ranks,
-        graph,
-        inputs,
-        space,
-        spaces,
-        variants,
-        overlap,
-        fusion,
-        reorderBudget,
-        rewrites,
-        dims,
-        dimMax);
+  public CompileOptions withOutputs(MemorySpace value) {
+    return with(draft -> draft.outputs = value);
   }
 
-  public CompileOptions withSpaces(ImmutableMap<String, MemorySpace> newSpaces) {
-    return new CompileOptions(
-        ranks,
-        graph,
-        inputs,
-        outputs,
-        newSpaces,
-        variants,
-        overlap,
-        fusion,
-        reorderBudget,
-        rewrites,
-        dims,
-        dimMax);
+  public CompileOptions withSpaces(ImmutableMap<String, MemorySpace> value) {
+    return with(draft -> draft.spaces = value);
   }
 
-  public CompileOptions withVariants(ImmutableMap<String, Variant> newVariants) {
-    return new CompileOptions(
-        ranks,
-        graph,
-        inputs,
-        outputs,
-        spaces,
-        newVariants,
-        overlap,
-        fusion,
-        reorderBudget,
-        rewrites,
-        dims,
-        dimMax);
+  public CompileOptions withVariants(ImmutableMap<String, Variant> value) {
+    return with(draft -> draft.variants = value);
   }
 
-  public CompileOptions withOverlap(boolean newOverlap) {
-    return new CompileOptions(
-        ranks,
-        graph,
-        inputs,
-        outputs,
-        spaces,
-        variants,
-        newOverlap,
-        fusion,
-        reorderBudget,
-        rewrites,
-        dims,
-        dimMax);
+  public CompileOptions withOverlap(boolean value) {
+    return with(draft -> draft.overlap = value);
   }
 
-  public CompileOptions withFusion(boolean newFusion) {
-    return new CompileOptions(
-        ranks,
-        graph,
-        inputs,
-        outputs,
-        spaces,
-        variants,
-        overlap,
-        newFusion,
-        reorderBudget,
-        rewrites,
-        dims,
-        dimMax);
+  public CompileOptions withFusion(boolean value) {
+    return with(draft -> draft.fusion = value);
   }
 
-  public CompileOptions withReorderBudget(OptionalDouble budget) {
-    return new CompileOptions(
-        ranks, graph, inputs, outputs, spaces, variants, overlap, fusion, budget, rewrites, dims,
-        dimMax);
+  public CompileOptions withReorderBudget(OptionalDouble value) {
+    return with(draft -> draft.reorderBudget = value);
   }
 
-  public CompileOptions withRewrites(Rewrites newRewrites) {
-    return new CompileOptions(
-        ranks,
-        graph,
-        inputs,
-        outputs,
-        spaces,
-        variants,
-        overlap,
-        fusion,
-        reorderBudget,
-        newRewrites,
-        dims,
-        dimMax);
+  public CompileOptions withRewrites(Rewrites value) {
+    return with(draft -> draft.rewrites = value);
   }
 
   public CompileOptions withDims(
       ImmutableMap<String, Long> values, ImmutableMap<String, Long> bounds) {
-    return new CompileOptions(
-        ranks,
-        graph,
-        inputs,
-        outputs,
-        spaces,
-        variants,
-        overlap,
-        fusion,
-        reorderBudget,
-        rewrites,
-        values,
-        bounds);
+    return with(
+        draft -> {
+          draft.dims = values;
+          draft.dimMax = bounds;
+        });
+  }
+
+  private CompileOptions with(Consumer<Draft> change) {
+    var draft = new Draft(this);
+    change.accept(draft);
+    return draft.options();
+  }
+
+  /** Options that can be changed one at a time. */
+  private static final class Draft {
+    private int ranks;
+    private String graph;
+    private MemorySpace inputs;
+    private MemorySpace outputs;
+    private ImmutableMap<String, MemorySpace> spaces;
+    private ImmutableMap<String, Variant> variants;
+    private boolean overlap;
+    private boolean fusion;
+    private OptionalDouble reorderBudget;
+    private Rewrites rewrites;
+    private ImmutableMap<String, Long> dims;
+    private ImmutableMap<String, Long> dimMax;
+
+    Draft(CompileOptions from) {
+      this.ranks = from.ranks;
+      this.graph = from.graph;
+      this.inputs = from.inputs;
+      this.outputs = from.outputs;
+      this.spaces = from.spaces;
+      this.variants = from.variants;
+      this.overlap = from.overlap;
+      this.fusion = from.fusion;
+      this.reorderBudget = from.reorderBudget;
+      this.rewrites = from.rewrites;
+      this.dims = from.dims;
+      this.dimMax = from.dimMax;
+    }
+
+    CompileOptions options() {
+      return new CompileOptions(
+          ranks,
+          graph,
+          inputs,
+          outputs,
+          spaces,
+          variants,
+          overlap,
+          fusion,
+          reorderBudget,
+          rewrites,
+          dims,
+          dimMax);
+    }
   }
 }

@@ -144,12 +144,12 @@ final class PlanFileReader {
         ImmutableIntArray.copyOf(planOfRank),
         size(root.at("symmetric")),
         root.at("digest").text(),
-        root.at("rewrites").list((f, i) -> rewrite(f)),
         reordering(root.at("reordering")),
+        root.at("rewrites").list((f, i) -> rewrite(f)),
         ImmutableList.of());
   }
 
-  private Rewrite rewrite(Field field) {
+  private static Rewrite rewrite(Field field) {
     return new Rewrite(
         field.at("action").constant(Rewrite.Action.class),
         field

@@ -115,8 +115,8 @@ public final class Pipeline {
             planOfRank,
             memory.symmetric(),
             PlanDigest.of(memory.symmetric().bytes(), program.groups(), plans, planOfRank),
-            rewritten.rewrites(),
             ordering.reordering(),
+            rewritten.rewrites(),
             ImmutableList.copyOf(warnings));
     var violations = PlanVerifier.verify(plan);
     if (!violations.isEmpty()) {

@@ -27,6 +27,7 @@ import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.Reordering.Outcome;
+import dev.symplan.planner.Rewrites;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.verify.RandomPrograms;
@@ -74,7 +75,7 @@ class ReorderTest {
 
   private static Plan plan(String text, CompileOptions options) {
     return Compiler.forTarget(Target.H200_X4)
-        .with(options.withRanks(4))
+        .with(options.withRanks(4).withRewrites(Rewrites.OFF))
         .compile(GraphParser.parse(new SourceFile("g.graph", text)));
   }
 
