@@ -144,8 +144,8 @@ final class PlanFileReader {
         ImmutableIntArray.copyOf(planOfRank),
         size(root.at("symmetric")),
         root.at("digest").text(),
-        reordering(root.at("reordering")),
         root.at("rewrites").list((f, i) -> rewrite(f)),
+        reordering(root.at("reordering")),
         ImmutableList.of());
   }
 

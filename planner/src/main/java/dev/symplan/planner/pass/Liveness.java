@@ -11,8 +11,10 @@ import dev.symplan.ir.op.Rows;
 import dev.symplan.planner.Arena;
 import dev.symplan.planner.Buffer;
 import dev.symplan.planner.Variant;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Set;
 
 /**
@@ -138,18 +140,19 @@ final class Liveness {
   }
 
   /**
-   * Lets elementwise results take the place of an operand that nothing reads later, also where only
-   * one of the two is symmetric: then both are.
+   * Lets elementwise results take the place of an operand that nothing reads later, and updated
+   * copies that of what they are copies of, also where only one of the two is symmetric: then both
+   * are.
    *
    * @param symmetricToo whether two symmetric storages may become one, which all ranks must do
    *     alike
    */
-  void mergeElementwise(boolean symmetricToo) {
+  void mergeLocal(boolean symmetricToo) {
     for (var unit : fusion.units()) {
       var taken = new HashSet<Integer>();
       for (int i = 0; i < unit.length(); i++) {
         var op = graph.graph().ops().get(unit.get(i));
-        if (op.def().has(OpTrait.ELEMENTWISE)
+        if ((op.def().has(OpTrait.ELEMENTWISE) || op.def().has(OpTrait.UPDATES_SELF))
             && op.results().size() == 1
             && op.results().getFirst().isTensor()
             && !fusion.isPassing(aliases.id(op.result()))) {
@@ -168,7 +171,7 @@ final class Liveness {
       return;
     }
     for (int i = position; i >= 0; i--) {
-      for (var arg : graph.graph().ops().get(unit.get(i)).args()) {
+      for (var arg : replaceable(graph.graph().ops().get(unit.get(i)))) {
         if (arg instanceof Arg.Ref(Value operand)
             && operand.isTensor()
             && !taken.contains(aliases.id(operand))
@@ -179,6 +182,19 @@ final class Liveness {
         }
       }
     }
+  }
+
+  /** The arguments whose places an op's result may take. */
+  private static List<Arg> replaceable(Op op) {
+    if (!op.def().has(OpTrait.UPDATES_SELF)) {
+      return op.args();
+    }
+    var self = op.arg("self");
+    var mentions = new ArrayList<Value>();
+    op.forEachOperand(mentions::add);
+    self.forEachValue(mentions::remove);
+    boolean once = mentions.stream().noneMatch(value -> self.equals(new Arg.Ref(value)));
+    return once ? List.of(self) : List.of();
   }
 
   private boolean canReplace(

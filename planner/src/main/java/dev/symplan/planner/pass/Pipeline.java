@@ -115,8 +115,8 @@ public final class Pipeline {
             planOfRank,
             memory.symmetric(),
             PlanDigest.of(memory.symmetric().bytes(), program.groups(), plans, planOfRank),
-            ordering.reordering(),
             rewritten.rewrites(),
+            ordering.reordering(),
             ImmutableList.copyOf(warnings));
     var violations = PlanVerifier.verify(plan);
     if (!violations.isEmpty()) {

@@ -74,7 +74,7 @@ record PlanDraft(
         lives.forEach(life -> life.mergeCollective(index));
       }
     }
-    lives.forEach(life -> life.mergeElementwise(lives.size() == 1));
+    lives.forEach(life -> life.mergeLocal(lives.size() == 1));
     return inPlace;
   }
 

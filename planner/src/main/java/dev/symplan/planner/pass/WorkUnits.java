@@ -74,7 +74,9 @@ final class WorkUnits {
         if (!runs(aliases, op, index)) {
           continue;
         }
-        elementwise[u] = op.def().has(OpTrait.ELEMENTWISE) && op.results().size() == 1;
+        elementwise[u] =
+            (op.def().has(OpTrait.ELEMENTWISE) || op.def().has(OpTrait.UPDATES_SELF))
+                && op.results().size() == 1;
         op.forEachOperand(
             value -> {
               int storage = aliases.id(value);

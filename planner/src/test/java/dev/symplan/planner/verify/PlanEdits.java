@@ -238,8 +238,8 @@ final class PlanEdits {
         plan.planOfRank(),
         symmetric,
         digest,
-        plan.reordering(),
         plan.rewrites(),
+        plan.reordering(),
         plan.warnings());
   }
 }

@@ -123,8 +123,8 @@ final class PlanMutator {
         plan.planOfRank(),
         symmetric,
         plan.digest(),
-        plan.reordering(),
         plan.rewrites(),
+        plan.reordering(),
         plan.warnings());
   }
 
@@ -146,8 +146,8 @@ final class PlanMutator {
         plan.planOfRank(),
         plan.symmetric(),
         digest,
-        plan.reordering(),
         plan.rewrites(),
+        plan.reordering(),
         plan.warnings());
   }
 

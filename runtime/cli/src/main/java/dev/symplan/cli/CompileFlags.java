@@ -87,21 +87,6 @@ final class CompileFlags {
   private boolean noFusion;
 
   @Option(
-      names = "--no-reorder",
-      description = "Keep the order of the ops, also where another one needs less memory.")
-  private boolean noReorder;
-
-  @Option(
-      names = "--reorder-budget",
-      paramLabel = "PERCENT",
-      description = {
-        "By how much a run may get longer, as predicted, for an order of the ops that needs less"
-            + " memory (default: 1)."
-      },
-      defaultValue = "1")
-  private double reorderBudget;
-
-  @Option(
       names = "--bucket",
       paramLabel = "WHEN",
       description = {
@@ -120,6 +105,21 @@ final class CompileFlags {
       },
       defaultValue = "auto")
   private String chunk;
+
+  @Option(
+      names = "--no-reorder",
+      description = "Keep the order of the ops, also where another one needs less memory.")
+  private boolean noReorder;
+
+  @Option(
+      names = "--reorder-budget",
+      paramLabel = "PERCENT",
+      description = {
+        "By how much a run may get longer, as predicted, for an order of the ops that needs less"
+            + " memory (default: 1)."
+      },
+      defaultValue = "1")
+  private double reorderBudget;
 
   @Option(
       names = "--dim",
@@ -179,9 +179,9 @@ final class CompileFlags {
         .withSpaces(spaces.buildOrThrow())
         .withOverlap(!noOverlap)
         .withFusion(!noFusion)
+        .withRewrites(new Rewrites(mode("--bucket", bucket), mode("--chunk", chunk)))
         .withReorderBudget(
             noReorder ? OptionalDouble.empty() : OptionalDouble.of(reorderBudget / 100))
-        .withRewrites(new Rewrites(mode("--bucket", bucket), mode("--chunk", chunk)))
         .withDims(ImmutableMap.copyOf(dims), ImmutableMap.copyOf(dimMax));
   }
 

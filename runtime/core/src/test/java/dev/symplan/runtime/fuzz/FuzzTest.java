@@ -55,9 +55,9 @@ class FuzzTest {
   private final ConcurrentLinkedQueue<String> failures = new ConcurrentLinkedQueue<>();
   private final AtomicInteger async = new AtomicInteger();
   private final AtomicInteger inPlace = new AtomicInteger();
+  private final AtomicInteger reordered = new AtomicInteger();
   private final AtomicInteger fused = new AtomicInteger();
   private final AtomicInteger fusedByRows = new AtomicInteger();
-  private final AtomicInteger reordered = new AtomicInteger();
 
   /** {@return the ops that have all it takes to be run here} */
   static ImmutableList<OpDef> executable() {
@@ -139,6 +139,8 @@ class FuzzTest {
     System.out.printf(
         "%d collectives beside compute, %d in place; %d programs in another order%n",
         async.get(), inPlace.get(), reordered.get());
+    System.out.printf(
+        "%d fused steps, %d of them with ops that go by rows%n", fused.get(), fusedByRows.get());
     var notRun = new TreeMap<String, Long>();
     refused.forEach((why, times) -> notRun.put(why, times.sum()));
     System.out.println("not evaluated: " + notRun);
@@ -153,8 +155,8 @@ class FuzzTest {
       assertThat(missing).as("ops that were never run").isEmpty();
       assertThat(async.get()).as("collectives beside compute").isPositive();
       assertThat(inPlace.get()).as("collectives in place").isPositive();
-      assertThat(fusedByRows.get()).as("fused steps by rows").isPositive();
       assertThat(reordered.get()).as("programs in another order").isPositive();
+      assertThat(fusedByRows.get()).as("fused steps by rows").isPositive();
     }
   }
 
