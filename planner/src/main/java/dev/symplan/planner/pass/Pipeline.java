@@ -3,6 +3,7 @@ package dev.symplan.planner.pass;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Graph;
+import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Program;
 import dev.symplan.ir.RankAgreement;
 import dev.symplan.ir.Value;
@@ -167,10 +168,27 @@ public final class Pipeline {
             "");
       }
     }
+    options
+        .spaces()
+        .forEach(
+            (name, space) -> {
+              if (space == MemorySpace.DONATED
+                  && graphs.stream().noneMatch(graph -> isInput(graph, name))) {
+                throw wrong(
+                    DiagnosticCode.BAD_OPTION,
+                    graphs.getFirst().span(),
+                    "'%s' is no input of '%s'".formatted(name, graphs.getFirst().name()),
+                    "only inputs can be donated");
+              }
+            });
+  }
+
+  private static boolean isInput(Graph graph, String name) {
+    return graph.inputs().stream().anyMatch(v -> v.name().equals(name));
   }
 
   private static boolean isInputOrOutput(Graph graph, String name) {
-    return graph.inputs().stream().anyMatch(v -> v.name().equals(name))
+    return isInput(graph, name)
         || graph.outputs().stream()
             .anyMatch(o -> o instanceof Arg.Ref(var value) && value.name().equals(name));
   }

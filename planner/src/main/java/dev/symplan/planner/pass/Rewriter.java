@@ -15,6 +15,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -31,17 +32,26 @@ final class Rewriter {
   private int nextId;
 
   Rewriter(Graph source) {
+    this(source, Value::type);
+  }
+
+  /** With inputs of other types, which may differ in where they ask to live only. */
+  Rewriter(Graph source, Function<Value, Type> inputType) {
     this.source = source;
     this.mapped = new @Nullable Value[source.valueCount()];
     source.inputs().forEach(input -> names.add(input.name()));
     source.ops().forEach(op -> op.results().forEach(result -> names.add(result.name())));
     for (var input : source.inputs()) {
-      inputs.add(copy(input));
+      inputs.add(copy(input, inputType.apply(input)));
     }
   }
 
   private Value copy(Value old) {
-    var value = new Value(nextId++, old.name(), old.type(), old.span(), old.annotated());
+    return copy(old, old.type());
+  }
+
+  private Value copy(Value old, Type type) {
+    var value = new Value(nextId++, old.name(), type, old.span(), old.annotated());
     mapped[old.id()] = value;
     return value;
   }

@@ -3,6 +3,7 @@ package dev.symplan.planner.verify;
 import com.google.common.math.LongMath;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpResult;
@@ -188,6 +189,11 @@ final class RankFacts {
   /** What has no memory is passed on inside a step, which {@link StructureRules} sees to. */
   private int[] inMemory(int[] tensors) {
     return Arrays.stream(tensors).filter(id -> plan.placements().get(id).exists()).toArray();
+  }
+
+  /** {@return whether the caller wants nothing of an input after the program} */
+  static boolean isDonated(Value input) {
+    return input.isTensor() && input.tensor().space() == MemorySpace.DONATED;
   }
 
   int rank() {

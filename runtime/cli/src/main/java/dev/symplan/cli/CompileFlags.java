@@ -9,8 +9,10 @@ import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalDouble;
@@ -78,6 +80,15 @@ final class CompileFlags {
       paramLabel = "NAME=WHERE",
       description = "Where one input or output lives: external, symm or local. May be repeated.")
   private Map<String, String> places = new LinkedHashMap<>();
+
+  @Option(
+      names = "--donate",
+      paramLabel = "NAME",
+      description = {
+        "Plan this input, and let other values take its memory once it was read for the last time."
+            + " May be repeated."
+      })
+  private List<String> donated = new ArrayList<>();
 
   @Option(
       names = "--no-overlap",
@@ -179,13 +190,14 @@ final class CompileFlags {
                                     .formatted(op, name, name)))));
     var spaces = ImmutableMap.<String, MemorySpace>builder();
     places.forEach((name, where) -> spaces.put(name, space("--place " + name, where)));
+    donated.forEach(name -> spaces.put(name, MemorySpace.DONATED));
     return CompileOptions.DEFAULT
         .withRanks(ranks)
         .withGraph(graph)
         .withVariants(forced.buildOrThrow())
         .withInputs(space("--inputs", inputs))
         .withOutputs(space("--results", results))
-        .withSpaces(spaces.buildOrThrow())
+        .withSpaces(spaces.buildKeepingLast())
         .withOverlap(!noOverlap)
         .withFusion(!noFusion)
         .withRewrites(new Rewrites(mode("--bucket", bucket), mode("--chunk", chunk)))
@@ -199,6 +211,7 @@ final class CompileFlags {
       return MemorySpace.ANY;
     }
     return MemorySpace.ofKeyword(text)
+        .filter(space -> space != MemorySpace.DONATED)
         .orElseThrow(
             () -> usage("%s: '%s' is none of external, symm, local".formatted(option, text)));
   }
