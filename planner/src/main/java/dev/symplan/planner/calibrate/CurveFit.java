@@ -90,7 +90,8 @@ final class CurveFit {
     int count = samples.length;
     int step = Math.max(1, count / MAX_CUTS);
     for (int lines = 1; lines <= 2; lines++) {
-      for (int flat = 0; flat <= count - 2 * lines; flat += step) {
+      // A stretch has two sizes at least, the floor's too.
+      for (int flat = 0; flat <= count - 2 * lines; flat += flat == 0 ? 2 : step) {
         int last = lines == 1 ? flat + 2 : count - 2;
         for (int cut = flat + 2; cut <= last; cut += step) {
           var fitted = fit(flat, lines == 1 ? count : cut);

@@ -28,6 +28,8 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
 import java.util.function.Function;
 import java.util.stream.Collectors;
 
@@ -43,6 +45,8 @@ public final class TargetFile {
   private static final String FORMAT = "symplan-target";
   private static final int VERSION = 1;
   private static final int MAX_RANKS = 1 << 20;
+
+  private static final ConcurrentMap<String, Target> READ = new ConcurrentHashMap<>();
 
   private static final ImmutableSet<String> FIGURES =
       ImmutableSet.of(
@@ -64,8 +68,18 @@ public final class TargetFile {
 
   private TargetFile() {}
 
-  /** {@return a target of this package's resources} */
+  /** {@return a target of this package's resources, read once} */
   public static Target builtIn(String name) {
+    var known = READ.get(name);
+    if (known != null) {
+      return known;
+    }
+    var target = readResource(name);
+    READ.put(name, target);
+    return target;
+  }
+
+  private static Target readResource(String name) {
     var resource = name + ".json";
     try {
       var text =
