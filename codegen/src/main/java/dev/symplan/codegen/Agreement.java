@@ -67,7 +67,8 @@ public final class Agreement {
     return switch (instruction) {
       case Collective collective -> Optional.of(collective.group());
       case LocalOp op -> op.group();
-      case Instruction.RecordEvent _, Instruction.AwaitEvent _ -> Optional.empty();
+      case Instruction.Fused _, Instruction.RecordEvent _, Instruction.AwaitEvent _ ->
+          Optional.empty();
     };
   }
 
@@ -102,8 +103,8 @@ public final class Agreement {
               ImmutableLongArray.of(),
               ImmutableLongArray.of(),
               "'%s' (%s)".formatted(op.name(), op.span().shortForm()));
-      case Instruction.RecordEvent _, Instruction.AwaitEvent _ ->
-          throw new IllegalArgumentException("events are the rank's own affair");
+      case Instruction.Fused _, Instruction.RecordEvent _, Instruction.AwaitEvent _ ->
+          throw new IllegalArgumentException("local work and events are the rank's own affair");
     };
   }
 

@@ -6,6 +6,7 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.Instruction.AwaitEvent;
 import dev.symplan.codegen.Instruction.Collective;
+import dev.symplan.codegen.Instruction.Fused;
 import dev.symplan.codegen.Instruction.GroupUse;
 import dev.symplan.codegen.Instruction.LocalOp;
 import dev.symplan.codegen.Instruction.RecordEvent;
@@ -14,6 +15,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 
 /** Executables as people read them: a table of stream, result and instruction. */
 final class ExecutableText {
@@ -52,7 +54,7 @@ final class ExecutableText {
               program.inputNames().get(i),
               program.inputs().get(i).map(TensorRef::toString).orElse("a number")));
     }
-    program.instructions().forEach(instruction -> rows.add(row(instruction)));
+    program.instructions().forEach(instruction -> rows.addAll(rows(instruction)));
     for (int i = 0; i < program.outputs().size(); i++) {
       rows.add(
           new Row("out" + i, "", program.outputs().get(i).map(TensorRef::toString).orElse("None")));
@@ -75,11 +77,25 @@ final class ExecutableText {
     return out.toString();
   }
 
-  private static Row row(Instruction instruction) {
+  private static List<Row> rows(Instruction instruction) {
     var stream = instruction.stream().text();
     return switch (instruction) {
+      case Fused(var _, var _, var parts) ->
+          IntStream.range(0, parts.size())
+              .mapToObj(
+                  i ->
+                      new Row(
+                          stream,
+                          operands(parts.get(i).results()),
+                          "= fused %d/%d %s(%s)"
+                              .formatted(
+                                  i + 1,
+                                  parts.size(),
+                                  parts.get(i).def().name(),
+                                  operands(parts.get(i).args()))))
+              .toList();
       case LocalOp op ->
-          new Row(
+          row(
               stream,
               op.results().stream()
                   .map(result -> result.map(TensorRef::toString).orElse("_"))
@@ -89,10 +105,14 @@ final class ExecutableText {
                       op.def().name(),
                       operands(op.args()),
                       op.group().map(ExecutableText::group).orElse("")));
-      case Collective c -> new Row(stream, join(c.results()), collective(c));
-      case RecordEvent(var _, int event) -> new Row(stream, "", "record event " + event);
-      case AwaitEvent(var _, int event) -> new Row(stream, "", "await event " + event);
+      case Collective c -> row(stream, join(c.results()), collective(c));
+      case RecordEvent(var _, int event) -> row(stream, "", "record event " + event);
+      case AwaitEvent(var _, int event) -> row(stream, "", "await event " + event);
     };
+  }
+
+  private static List<Row> row(String stream, String result, String text) {
+    return List.of(new Row(stream, result, text));
   }
 
   private static String collective(Collective c) {
@@ -126,6 +146,7 @@ final class ExecutableText {
   private static String operand(Operand operand) {
     return switch (operand) {
       case Operand.Tensor(var ref) -> ref.toString();
+      case Operand.Passed passed -> passed.toString();
       case Operand.Many(var items) -> "[" + operands(items) + "]";
       case Operand.Constant(var value) -> constant(value);
     };

@@ -35,6 +35,35 @@ public sealed interface Instruction {
       implements Instruction {}
 
   /**
+   * Ops as one kernel: a row passes all parts, in order, before its place is used for anything
+   * else.
+   *
+   * @param rows the leading dimensions that make a row: all results have them, and each part goes
+   *     by them
+   */
+  record Fused(Stream stream, int rows, ImmutableList<Part> parts) implements Instruction {
+    public Fused {
+      if (parts.size() < 2) {
+        throw new IllegalArgumentException(parts.size() + " ops are not fused");
+      }
+    }
+  }
+
+  /**
+   * One op of a fused instruction.
+   *
+   * @param args one for each parameter of the schema
+   * @param results tensors in memory, or what is passed on
+   * @param name what messages call it: its first result
+   */
+  record Part(
+      OpDef def,
+      ImmutableList<Operand> args,
+      ImmutableList<Operand> results,
+      String name,
+      Span span) {}
+
+  /**
    * The ranks that a collective is between.
    *
    * @param index the collective's position among the program's: the same on all ranks

@@ -1,23 +1,30 @@
 package dev.symplan.codegen;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.Instruction.AwaitEvent;
 import dev.symplan.codegen.Instruction.Collective;
+import dev.symplan.codegen.Instruction.Fused;
 import dev.symplan.codegen.Instruction.GroupUse;
 import dev.symplan.codegen.Instruction.LocalOp;
+import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Instruction.RecordEvent;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.op.Rows;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
 import dev.symplan.planner.Step;
 import dev.symplan.planner.Stream;
 import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 
 /**
@@ -34,6 +41,9 @@ public final class Lowering {
   private final ImmutableList.Builder<Instruction> instructions = ImmutableList.builder();
   private final int[] doneEvents;
   private int events;
+
+  /** The numbers of what the fused step at hand passes on, by value id. */
+  private final Map<Integer, Integer> passed = new HashMap<>();
 
   private Lowering(Plan plan, int rank) {
     this.plan = plan;
@@ -56,6 +66,7 @@ public final class Lowering {
     for (var step : rankPlan.steps()) {
       switch (step) {
         case Step.Compute(int op) -> compute(rankPlan.graph().ops().get(op));
+        case Step.Fused(var ops) -> fused(ops);
         case Step.Start(int k) -> start(k);
         case Step.Join(int k) -> instructions.add(new AwaitEvent(Stream.COMPUTE, doneEvents[k]));
       }
@@ -129,6 +140,38 @@ public final class Lowering {
             op.span()));
   }
 
+  private void fused(ImmutableIntArray indices) {
+    var ops =
+        indices.stream()
+            .mapToObj(rankPlan.graph().ops()::get)
+            .collect(ImmutableList.toImmutableList());
+    passed.clear();
+    var parts = ImmutableList.<Part>builder();
+    for (var op : ops) {
+      for (var result : op.results()) {
+        if (!rankPlan.placement(result).exists()) {
+          passed.put(result.id(), passed.size());
+        }
+      }
+      parts.add(
+          new Part(
+              op.def(),
+              op.args().stream().map(this::operand).collect(ImmutableList.toImmutableList()),
+              op.results().stream()
+                  .map(this::tensorOperand)
+                  .collect(ImmutableList.toImmutableList()),
+              nameOf(op),
+              op.span()));
+    }
+    instructions.add(new Fused(Stream.COMPUTE, Rows.shared(ops), parts.build()));
+  }
+
+  private Operand tensorOperand(Value value) {
+    return rankPlan.placement(value).exists()
+        ? new Operand.Tensor(tensor(value))
+        : new Operand.Passed(Objects.requireNonNull(passed.get(value.id())), value.tensor());
+  }
+
   private static String nameOf(Op op) {
     return op.results().isEmpty() || op.results().getFirst().name().isEmpty()
         ? op.def().name().toString()
@@ -137,7 +180,7 @@ public final class Lowering {
 
   private Operand operand(Arg arg) {
     return switch (arg) {
-      case Arg.Ref(Value value) when value.isTensor() -> new Operand.Tensor(tensor(value));
+      case Arg.Ref(Value value) when value.isTensor() -> tensorOperand(value);
       case Arg.Seq(ImmutableList<Arg> items) when holdsTensors(arg) ->
           new Operand.Many(
               items.stream().map(this::operand).collect(ImmutableList.toImmutableList()));

@@ -159,6 +159,19 @@ public record TensorType(
     return true;
   }
 
+  /**
+   * {@return whether each element of {@code other} has one of this tensor's, as PyTorch pairs them}
+   */
+  public boolean broadcastsTo(TensorType other) {
+    for (int i = 1; i <= rank(); i++) {
+      long size = size(rank() - i);
+      if (size != 1 && (i > other.rank() || size != other.size(other.rank() - i))) {
+        return false;
+      }
+    }
+    return rank() <= other.rank();
+  }
+
   public TensorType withDType(DType other) {
     return new TensorType(other, sizes, strides, space);
   }

@@ -2,6 +2,8 @@ package dev.symplan.planner;
 
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.MemorySpace;
+import java.util.OptionalDouble;
+import java.util.function.Consumer;
 
 /**
  * What the caller decides.
@@ -11,11 +13,15 @@ import dev.symplan.ir.MemorySpace;
  * @param inputs where inputs live that no annotation or {@code spaces} entry places: {@code ANY}
  *     puts those in the symmetric arena that a collective can then use without a copy and leaves
  *     the others with the caller; {@code EXTERNAL} leaves all with the caller; {@code SYMMETRIC} or
- *     {@code LOCAL} plans all; {@code DONATED} plans all, and gives their memory away
+ *     {@code LOCAL} plans all
  * @param outputs the same for outputs; {@code ANY} plans them
  * @param spaces for single inputs and outputs, by value name
  * @param variants forced variants, by the collective's value name or kind ({@code all_reduce})
  * @param overlap whether collectives may run beside compute
+ * @param fusion whether ops that go by elements or rows may run as one kernel
+ * @param reorderBudget by which part of its predicted time a run may get longer for an order of the
+ *     ops that needs less memory; empty to keep the given order
+ * @param rewrites which collectives may become others: merged, or in pieces
  * @param dims values of symbolic sizes
  * @param dimMax bounds of symbolic sizes that have no value
  */
@@ -27,6 +33,9 @@ public record CompileOptions(
     ImmutableMap<String, MemorySpace> spaces,
     ImmutableMap<String, Variant> variants,
     boolean overlap,
+    boolean fusion,
+    OptionalDouble reorderBudget,
+    Rewrites rewrites,
     ImmutableMap<String, Long> dims,
     ImmutableMap<String, Long> dimMax) {
 
@@ -39,6 +48,9 @@ public record CompileOptions(
           ImmutableMap.of(),
           ImmutableMap.of(),
           true,
+          true,
+          OptionalDouble.of(0.01),
+          Rewrites.AUTO,
           ImmutableMap.of(),
           ImmutableMap.of());
 
@@ -46,48 +58,110 @@ public record CompileOptions(
     if (ranks < 0) {
       throw new IllegalArgumentException("ranks is " + ranks);
     }
-    if (outputs == MemorySpace.DONATED) {
-      throw new IllegalArgumentException("only inputs can be donated");
+    if (reorderBudget.isPresent() && !(reorderBudget.getAsDouble() >= 0)) {
+      throw new IllegalArgumentException("the budget of reordering is " + reorderBudget);
     }
   }
 
-  public CompileOptions withRanks(int newRanks) {
-    return new CompileOptions(
-        newRanks, graph, inputs, outputs, spaces, variants, overlap, dims, dimMax);
+  public CompileOptions withRanks(int value) {
+    return with(draft -> draft.ranks = value);
   }
 
-  public CompileOptions withGraph(String name) {
-    return new CompileOptions(
-        ranks, name, inputs, outputs, spaces, variants, overlap, dims, dimMax);
+  public CompileOptions withGraph(String value) {
+    return with(draft -> draft.graph = value);
   }
 
-  public CompileOptions withInputs(MemorySpace space) {
-    return new CompileOptions(
-        ranks, graph, space, outputs, spaces, variants, overlap, dims, dimMax);
+  public CompileOptions withInputs(MemorySpace value) {
+    return with(draft -> draft.inputs = value);
   }
 
-  public CompileOptions withOutputs(MemorySpace space) {
-    return new CompileOptions(ranks, graph, inputs, space, spaces, variants, overlap, dims, dimMax);
+  public CompileOptions withOutputs(MemorySpace value) {
+    return with(draft -> draft.outputs = value);
   }
 
-  public CompileOptions withSpaces(ImmutableMap<String, MemorySpace> newSpaces) {
-    return new CompileOptions(
-        ranks, graph, inputs, outputs, newSpaces, variants, overlap, dims, dimMax);
+  public CompileOptions withSpaces(ImmutableMap<String, MemorySpace> value) {
+    return with(draft -> draft.spaces = value);
   }
 
-  public CompileOptions withVariants(ImmutableMap<String, Variant> newVariants) {
-    return new CompileOptions(
-        ranks, graph, inputs, outputs, spaces, newVariants, overlap, dims, dimMax);
+  public CompileOptions withVariants(ImmutableMap<String, Variant> value) {
+    return with(draft -> draft.variants = value);
   }
 
-  public CompileOptions withOverlap(boolean newOverlap) {
-    return new CompileOptions(
-        ranks, graph, inputs, outputs, spaces, variants, newOverlap, dims, dimMax);
+  public CompileOptions withOverlap(boolean value) {
+    return with(draft -> draft.overlap = value);
+  }
+
+  public CompileOptions withFusion(boolean value) {
+    return with(draft -> draft.fusion = value);
+  }
+
+  public CompileOptions withReorderBudget(OptionalDouble value) {
+    return with(draft -> draft.reorderBudget = value);
+  }
+
+  public CompileOptions withRewrites(Rewrites value) {
+    return with(draft -> draft.rewrites = value);
   }
 
   public CompileOptions withDims(
       ImmutableMap<String, Long> values, ImmutableMap<String, Long> bounds) {
-    return new CompileOptions(
-        ranks, graph, inputs, outputs, spaces, variants, overlap, values, bounds);
+    return with(
+        draft -> {
+          draft.dims = values;
+          draft.dimMax = bounds;
+        });
+  }
+
+  private CompileOptions with(Consumer<Draft> change) {
+    var draft = new Draft(this);
+    change.accept(draft);
+    return draft.options();
+  }
+
+  /** Options that can be changed one at a time. */
+  private static final class Draft {
+    private int ranks;
+    private String graph;
+    private MemorySpace inputs;
+    private MemorySpace outputs;
+    private ImmutableMap<String, MemorySpace> spaces;
+    private ImmutableMap<String, Variant> variants;
+    private boolean overlap;
+    private boolean fusion;
+    private OptionalDouble reorderBudget;
+    private Rewrites rewrites;
+    private ImmutableMap<String, Long> dims;
+    private ImmutableMap<String, Long> dimMax;
+
+    Draft(CompileOptions from) {
+      this.ranks = from.ranks;
+      this.graph = from.graph;
+      this.inputs = from.inputs;
+      this.outputs = from.outputs;
+      this.spaces = from.spaces;
+      this.variants = from.variants;
+      this.overlap = from.overlap;
+      this.fusion = from.fusion;
+      this.reorderBudget = from.reorderBudget;
+      this.rewrites = from.rewrites;
+      this.dims = from.dims;
+      this.dimMax = from.dimMax;
+    }
+
+    CompileOptions options() {
+      return new CompileOptions(
+          ranks,
+          graph,
+          inputs,
+          outputs,
+          spaces,
+          variants,
+          overlap,
+          fusion,
+          reorderBudget,
+          rewrites,
+          dims,
+          dimMax);
+    }
   }
 }

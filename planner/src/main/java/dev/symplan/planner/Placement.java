@@ -3,11 +3,12 @@ package dev.symplan.planner;
 /**
  * Where a value's first element is.
  *
- * @param buffer an index into {@link RankPlan#buffers}; -1 for what has no memory (numbers, None)
+ * @param buffer an index into {@link RankPlan#buffers}; -1 for what has no memory: numbers, None,
+ *     and what a fused step passes from op to op
  * @param offset bytes from the start of the buffer
  */
 public record Placement(int buffer, long offset) {
-  /** For numbers and results that do not exist. */
+  /** For what has no memory. */
   public static final Placement NONE = new Placement(-1, 0);
 
   public Placement {

@@ -1,5 +1,7 @@
 package dev.symplan.planner;
 
+import com.google.common.primitives.ImmutableIntArray;
+
 /**
  * One entry of a rank's issue order.
  *
@@ -15,6 +17,21 @@ public sealed interface Step {
    * @param op its index in the graph
    */
   record Compute(int op) implements Step {}
+
+  /**
+   * Local ops that go by the same rows ({@link dev.symplan.ir.op.Rows}; elements, if all are
+   * elementwise), as one kernel on the compute stream: each row passes all ops before it is done,
+   * so that results which only these ops read need no memory.
+   *
+   * @param ops their indices in the graph, ascending
+   */
+  record Fused(ImmutableIntArray ops) implements Step {
+    public Fused {
+      if (ops.length() < 2) {
+        throw new IllegalArgumentException(ops.length() + " ops are not fused");
+      }
+    }
+  }
 
   /**
    * A collective is issued; on the compute stream it is also finished here.

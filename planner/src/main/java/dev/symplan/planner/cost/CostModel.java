@@ -88,6 +88,11 @@ public final class CostModel {
     return target.launchMicros() + 2.0 * bytes / target.memoryRate();
   }
 
+  /** {@return the time of a kernel that does nothing but read and write so many bytes} */
+  public double kernelMicros(long bytes) {
+    return target.launchMicros() + bytes / target.memoryRate();
+  }
+
   /** {@return the time of a local op: the larger of its arithmetic and its memory traffic} */
   public double computeMicros(Op op) {
     double bytes = 0;

@@ -27,6 +27,8 @@ import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Placement;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
+import dev.symplan.planner.Reordering;
+import dev.symplan.planner.Rewrite;
 import dev.symplan.planner.Step;
 import dev.symplan.planner.Stream;
 import dev.symplan.planner.Target;
@@ -142,7 +144,39 @@ final class PlanFileReader {
         ImmutableIntArray.copyOf(planOfRank),
         size(root.at("symmetric")),
         root.at("digest").text(),
+        root.at("rewrites").list((f, i) -> rewrite(f)),
+        reordering(root.at("reordering")),
         ImmutableList.of());
+  }
+
+  private static Rewrite rewrite(Field field) {
+    return new Rewrite(
+        field.at("action").constant(Rewrite.Action.class),
+        field
+            .at("parts")
+            .list(
+                (part, i) ->
+                    new Rewrite.Part(
+                        part.at("name").text(),
+                        part.at("source").text(),
+                        part.at("bytes").integer())),
+        field.at("pieces").intValue(),
+        field.at("reason").constant(Rewrite.Reason.class),
+        field.at("detail").text(),
+        field.at("before_us").number(),
+        field.at("after_us").number());
+  }
+
+  private static Reordering reordering(Field field) {
+    return new Reordering(
+        field.at("outcome").constant(Reordering.Outcome.class),
+        figures(field.at("given")),
+        figures(field.at("other")));
+  }
+
+  private static Reordering.Figures figures(Field field) {
+    return new Reordering.Figures(
+        field.at("peak_bytes").integer(), field.at("predicted_us").number());
   }
 
   private RankPlan rankPlan(Field field, Graph graph) {
@@ -211,11 +245,15 @@ final class PlanFileReader {
 
   private Step step(Field field) {
     var words = Splitter.on(' ').splitToList(field.text());
-    if (words.size() == 2 && words.get(1).matches("[0-9]{1,9}")) {
-      int index = Integer.parseInt(words.get(1));
-      switch (words.getFirst()) {
+    var numbers = words.subList(1, words.size());
+    if (!numbers.isEmpty() && numbers.stream().allMatch(word -> word.matches("[0-9]{1,9}"))) {
+      int index = Integer.parseInt(numbers.getFirst());
+      switch (words.getFirst() + (numbers.size() > 1 ? " …" : "")) {
         case "op":
           return new Step.Compute(index);
+        case "fused …":
+          return new Step.Fused(
+              ImmutableIntArray.copyOf(numbers.stream().mapToInt(Integer::parseInt)));
         case "start":
           return new Step.Start(index);
         case "join":
@@ -224,7 +262,7 @@ final class PlanFileReader {
           break;
       }
     }
-    throw wrong(field.path, "a step is 'op N', 'start N' or 'join N'", "");
+    throw wrong(field.path, "a step is 'op N', 'fused N M …', 'start N' or 'join N'", "");
   }
 
   private CollectivePlan collective(Field field) {

@@ -31,7 +31,14 @@ final class Allocate {
       ImmutableList<Placement> placements, ImmutableList<Buffer> buffers, ArenaSize local) {}
 
   /** The memory of all ranks. */
-  record Result(ArenaSize symmetric, ImmutableList<Memory> ranks) {}
+  record Result(ArenaSize symmetric, ImmutableList<Memory> ranks) {
+
+    /** {@return the size of both arenas together, on the rank that needs most} */
+    long totalBytes() {
+      return symmetric.bytes()
+          + ranks.stream().mapToLong(rank -> rank.local().bytes()).max().orElse(0);
+    }
+  }
 
   /** One buffer of one rank before it has an offset. */
   private static final class Draft {
@@ -85,6 +92,9 @@ final class Allocate {
     var draftOf = new int[aliases.count()];
     Arrays.fill(draftOf, -1);
     for (var storage : aliases.storages()) {
+      if (!life.hasMemory(storage.id())) {
+        continue;
+      }
       int root = life.root(storage.id());
       if (draftOf[root] < 0) {
         draftOf[root] = drafts.size();
@@ -107,7 +117,8 @@ final class Allocate {
     var arena = life.isSymmetric(storage) ? Arena.SYMMETRIC : graph.arenas()[storage];
     int position =
         switch (arena) {
-          case EXTERNAL_INPUT -> graph.graph().inputs().indexOf(value);
+          // Inputs have the first ids.
+          case EXTERNAL_INPUT -> value.id();
           case EXTERNAL_OUTPUT -> graph.externalOutputs().outputOf(storage);
           case SYMMETRIC, LOCAL -> 0;
         };
@@ -235,7 +246,7 @@ final class Allocate {
   }
 
   private static void place(Rank rank, Value value, Aliases aliases, Placement[] placements) {
-    if (value.isTensor()) {
+    if (value.isTensor() && rank.draftOf()[aliases.id(value)] >= 0) {
       int storage = aliases.id(value);
       placements[value.id()] =
           new Placement(

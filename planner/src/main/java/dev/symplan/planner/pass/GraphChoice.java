@@ -1,5 +1,8 @@
 package dev.symplan.planner.pass;
 
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.Sets;
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Graph;
 import dev.symplan.ir.Program;
 import dev.symplan.ir.diag.CompileException;
@@ -8,6 +11,7 @@ import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.planner.CompileOptions;
 import java.util.ArrayList;
+import java.util.IdentityHashMap;
 import java.util.List;
 
 /** Which graph of a program each rank runs. */
@@ -43,6 +47,24 @@ final class GraphChoice {
       graphOfRank.add(running.getFirst());
     }
     return graphOfRank;
+  }
+
+  /**
+   * {@return the different graphs among those of all ranks, each once, in order}
+   *
+   * <p>By identity: graphs of one program differ at least in the ranks that run them, and comparing
+   * all that they hold takes longer than planning them.
+   */
+  static ImmutableList<Graph> distinct(List<Graph> graphOfRank) {
+    var seen = Sets.<Graph>newIdentityHashSet();
+    return graphOfRank.stream().filter(seen::add).collect(ImmutableList.toImmutableList());
+  }
+
+  /** {@return for each rank, the position of its graph among the different ones} */
+  static ImmutableIntArray indices(List<Graph> graphOfRank) {
+    var positions = new IdentityHashMap<Graph, Integer>();
+    distinct(graphOfRank).forEach(graph -> positions.put(graph, positions.size()));
+    return ImmutableIntArray.copyOf(graphOfRank.stream().mapToInt(positions::get));
   }
 
   private static String onlyName(Program program) {

@@ -44,7 +44,7 @@ final class Groups {
             "give --ranks %d, or shorten the group".formatted(group.maxRank() + 1));
       }
     }
-    for (var graph : graphOfRank.stream().distinct().toList()) {
+    for (var graph : GraphChoice.distinct(graphOfRank)) {
       for (var collective : Collective.allOf(graph.ops())) {
         checker.check(collective, graph, graphOfRank);
       }
@@ -56,13 +56,12 @@ final class Groups {
 
   /** Whoever a rank meets in a collective must mean to meet it there. */
   private void checkPeers(List<Graph> graphOfRank) {
-    var distinct = graphOfRank.stream().distinct().toList();
+    var distinct = GraphChoice.distinct(graphOfRank);
     if (distinct.size() == 1) {
       return;
     }
     var ofGraph = distinct.stream().map(graph -> Collective.allOf(graph.ops())).toList();
-    var collectives =
-        graphOfRank.stream().map(graph -> ofGraph.get(distinct.indexOf(graph))).toList();
+    var collectives = GraphChoice.indices(graphOfRank).asList().stream().map(ofGraph::get).toList();
     for (int rank = 0; rank < graphOfRank.size(); rank++) {
       var own = collectives.get(rank);
       for (int k = 0; k < own.size(); k++) {

@@ -1,28 +1,40 @@
 package dev.symplan.planner.pass;
 
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.op.Rows;
 import dev.symplan.planner.Arena;
+import dev.symplan.planner.Buffer;
 import dev.symplan.planner.Variant;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
 
 /**
  * When each storage of a rank holds data, in steps, and which storages take another's place.
  *
  * <p>What an unfinished collective reads or writes is in use until its join. Peers touch a rank's
  * memory only between the barriers of a collective that the rank itself takes part in, so they need
- * no more than that.
+ * no more than that. What only passes from op to op of a fused step lives nowhere.
  */
 final class Liveness {
   private final Realize.Realized graph;
   private final Aliases aliases;
+  private final Fusion fusion;
   private final Schedule schedule;
   private final int[] first;
   private final int[] last;
-  private final int[] lastOp;
+
+  /** The start of the last step that uses a storage, and the end of the last one but it. */
+  private final int[] lastUser;
+
   private final int[] lastByOthers;
   private final int[] parent;
 
@@ -32,21 +44,22 @@ final class Liveness {
   /** Whether peers need a storage, or what takes its place, at the same offset; for roots. */
   private final boolean[] symmetric;
 
-  private Liveness(Realize.Realized graph, Schedule schedule) {
+  private Liveness(Realize.Realized graph, Fusion fusion, Schedule schedule) {
     this.graph = graph;
+    this.fusion = fusion;
     this.aliases = graph.aliases();
     this.schedule = schedule;
     int count = aliases.count();
     this.first = new int[count];
     this.last = new int[count];
-    this.lastOp = new int[count];
+    this.lastUser = new int[count];
     this.lastByOthers = new int[count];
     this.parent = new int[count];
     this.shift = new long[count];
     this.symmetric = new boolean[count];
     Arrays.fill(first, Integer.MAX_VALUE);
     Arrays.fill(last, -1);
-    Arrays.fill(lastOp, -1);
+    Arrays.fill(lastUser, -1);
     Arrays.fill(lastByOthers, -1);
     Arrays.setAll(parent, i -> i);
     for (int storage = 0; storage < count; storage++) {
@@ -54,8 +67,8 @@ final class Liveness {
     }
   }
 
-  static Liveness of(Realize.Realized graph, Schedule schedule) {
-    var liveness = new Liveness(graph, schedule);
+  static Liveness of(Realize.Realized graph, Fusion fusion, Schedule schedule) {
+    var liveness = new Liveness(graph, fusion, schedule);
     liveness.collect();
     return liveness;
   }
@@ -77,27 +90,26 @@ final class Liveness {
           k < graph.collectives().size() && graph.collectives().get(k).index() == i;
       int from = schedule.stepOfOp()[i];
       int to = collective ? schedule.endStep()[k++] : from;
-      int op = i;
-      ops.get(i).forEachOperand(value -> touch(aliases.id(value), op, from, to));
-      ops.get(i).results().forEach(value -> touch(aliases.id(value), op, from, to));
+      ops.get(i).forEachOperand(value -> touch(aliases.id(value), from, from, to));
+      ops.get(i).results().forEach(value -> touch(aliases.id(value), from, from, to));
     }
     for (Arg output : graph.graph().outputs()) {
       output.forEachValue(value -> touch(aliases.id(value), -1, end, end));
     }
   }
 
-  private void touch(int storage, int op, int from, int to) {
-    if (storage < 0) {
+  private void touch(int storage, int user, int from, int to) {
+    if (storage < 0 || fusion.isPassing(storage)) {
       return;
     }
     first[storage] = Math.min(first[storage], from);
     if (to > last[storage]) {
-      if (op != lastOp[storage]) {
+      if (user != lastUser[storage]) {
         lastByOthers[storage] = last[storage];
       }
       last[storage] = to;
-      lastOp[storage] = op;
-    } else if (op != lastOp[storage]) {
+      lastUser[storage] = user;
+    } else if (user != lastUser[storage]) {
       lastByOthers[storage] = Math.max(lastByOthers[storage], to);
     }
   }
@@ -108,15 +120,16 @@ final class Liveness {
     if (!variant.allowsInPlace(collective.kind())) {
       return false;
     }
+    var sources = new HashSet<Integer>();
     for (int i = 0; i < collective.operands().size(); i++) {
       var operand = collective.operands().get(i);
       var result = collective.results().get(i);
       int from = aliases.id(operand);
-      if (!diesIn(operand, collective.index(), schedule.startStep()[k])
+      if (!diesIn(operand, schedule.startStep()[k])
           || !aliases.isWhole(operand)
           || operand.tensor().storageBytes() != result.tensor().storageBytes()
           || graph.arenas()[from] != graph.arenas()[aliases.id(result)]
-          || collective.operands().stream().filter(v -> aliases.id(v) == from).count() > 1) {
+          || !sources.add(from)) {
         return false;
       }
     }
@@ -131,57 +144,102 @@ final class Liveness {
   }
 
   /**
-   * Lets elementwise results take the place of an operand that nothing reads later, also where only
-   * one of the two is symmetric: then both are.
+   * Lets elementwise results take the place of an operand that nothing reads later, and updated
+   * copies that of what they are copies of, also where only one of the two is symmetric: then both
+   * are.
    *
    * @param symmetricToo whether two symmetric storages may become one, which all ranks must do
    *     alike
    */
-  void mergeElementwise(boolean symmetricToo) {
-    for (int i = 0; i < graph.graph().ops().size(); i++) {
-      var op = graph.graph().ops().get(i);
-      if (schedule.stepOfOp()[i] >= 0
-          && op.def().has(OpTrait.ELEMENTWISE)
-          && op.results().size() == 1
-          && op.results().getFirst().isTensor()) {
-        mergeOne(op, i, symmetricToo);
+  void mergeLocal(boolean symmetricToo) {
+    for (var unit : fusion.units()) {
+      var taken = new HashSet<Integer>();
+      for (int i = 0; i < unit.length(); i++) {
+        var op = graph.graph().ops().get(unit.get(i));
+        if ((op.def().has(OpTrait.ELEMENTWISE) || op.def().has(OpTrait.UPDATES_SELF))
+            && op.results().size() == 1
+            && op.results().getFirst().isTensor()
+            && !fusion.isPassing(aliases.id(op.result()))) {
+          mergeOne(unit, i, symmetricToo, taken);
+        }
       }
     }
   }
 
-  private void mergeOne(Op op, int index, boolean symmetricToo) {
-    var result = op.result();
-    int to = aliases.id(result);
-    if (graph.arenas()[to].isExternal()) {
+  /** Merges the result of the op at {@code position} with what it or one before it reads. */
+  private void mergeOne(
+      ImmutableIntArray unit, int position, boolean symmetricToo, Set<Integer> taken) {
+    var result = graph.graph().ops().get(unit.get(position)).result();
+    if (graph.arenas()[aliases.id(result)].isExternal()
+        || aliases.of(result).value().id() != result.id()) {
       return;
     }
-    for (var arg : op.args()) {
-      if (arg instanceof Arg.Ref(Value operand)
-          && operand.isTensor()
-          && !graph.arenas()[aliases.id(operand)].isExternal()
-          && (symmetricToo || !isSymmetric(aliases.id(operand)) || !isSymmetric(to))
-          && aliases.isWhole(operand)
-          && aliases.of(result).value().id() == result.id()
-          && sameLayout(operand.tensor(), result.tensor())
-          && diesIn(operand, index, schedule.stepOfOp()[index])
-          && (symmetricToo || !isSymmetric(aliases.id(operand)) || offset(to) == 0)
-          && readsOnlyAs(op, operand)) {
-        merge(operand, result);
-        return;
+    for (int i = position; i >= 0; i--) {
+      for (var arg : replaceable(graph.graph().ops().get(unit.get(i)))) {
+        if (arg instanceof Arg.Ref(Value operand)
+            && operand.isTensor()
+            && !taken.contains(aliases.id(operand))
+            && canReplace(unit, position, operand, result, symmetricToo)) {
+          taken.add(aliases.id(operand));
+          merge(operand, result);
+          return;
+        }
       }
     }
   }
 
-  /** Whether the op reads the storage through this layout only, so element by element. */
-  private boolean readsOnlyAs(Op op, Value operand) {
+  /** The arguments whose places an op's result may take. */
+  private static List<Arg> replaceable(Op op) {
+    if (!op.def().has(OpTrait.UPDATES_SELF)) {
+      return op.args();
+    }
+    var self = op.arg("self");
+    var mentions = new ArrayList<Value>();
+    op.forEachOperand(mentions::add);
+    self.forEachValue(mentions::remove);
+    boolean once = mentions.stream().noneMatch(value -> self.equals(new Arg.Ref(value)));
+    return once ? List.of(self) : List.of();
+  }
+
+  private boolean canReplace(
+      ImmutableIntArray unit, int position, Value operand, Value result, boolean symmetricToo) {
+    int from = aliases.id(operand);
+    return !fusion.isPassing(from)
+        && aliases.storage(from).def() < unit.get(0)
+        && !graph.arenas()[from].isExternal()
+        && (symmetricToo || !isSymmetric(from) || !isSymmetric(aliases.id(result)))
+        && (symmetricToo || !isSymmetric(from) || offset(aliases.id(result)) == 0)
+        && aliases.isWhole(operand)
+        && sameLayout(operand.tensor(), result.tensor())
+        && diesIn(operand, schedule.stepOfOp()[unit.get(0)])
+        && readOnlyAs(unit, position, operand);
+  }
+
+  /** Whether the ops up to a position, and only they, read a storage, and in this layout only. */
+  private boolean readOnlyAs(ImmutableIntArray unit, int position, Value operand) {
     boolean[] only = {true};
-    op.forEachOperand(
-        value -> {
-          if (aliases.id(value) == aliases.id(operand)) {
-            only[0] &= aliases.isWhole(value) && sameLayout(value.tensor(), operand.tensor());
-          }
-        });
+    int rows = Rows.shared(ops(unit));
+    for (int i = 0; i < unit.length(); i++) {
+      boolean before = i <= position;
+      var op = graph.graph().ops().get(unit.get(i));
+      op.forEachOperand(
+          value -> {
+            if (aliases.id(value) == aliases.id(operand)) {
+              only[0] &=
+                  before
+                      && aliases.isWhole(value)
+                      && Rows.carries(op, value, rows)
+                      && sameLayout(value.tensor(), operand.tensor());
+            }
+          });
+    }
     return only[0];
+  }
+
+  private ImmutableList<Op> ops(ImmutableIntArray unit) {
+    return unit.stream()
+        .mapToObj(graph.graph().ops()::get)
+        .collect(ImmutableList.toImmutableList());
   }
 
   private static boolean sameLayout(TensorType a, TensorType b) {
@@ -191,11 +249,11 @@ final class Liveness {
         && a.isDense();
   }
 
-  /** Whether an op is the last to use a storage, which nobody else uses from {@code step} on. */
-  private boolean diesIn(Value value, int op, int step) {
+  /** Whether a step is the last to use a storage, which nobody else uses from its start on. */
+  private boolean diesIn(Value value, int step) {
     int storage = aliases.id(value);
     return !graph.pinned()[storage]
-        && lastOp[storage] == op
+        && lastUser[storage] == step
         && lastByOthers[storage] < step
         && last[storage] < schedule.steps().size();
   }
@@ -209,50 +267,20 @@ final class Liveness {
    *     alike
    */
   void mergeConcatenations(boolean symmetricToo) {
-    long before = mostLive();
+    long before = peakBytes();
     for (int i = 0; i < graph.graph().ops().size(); i++) {
       var op = graph.graph().ops().get(i);
       if (schedule.stepOfOp()[i] >= 0 && op.def().has(OpTrait.CONCATENATION)) {
         mergePieces(op, i, symmetricToo);
       }
     }
-    if (mostLive() > before) {
+    if (peakBytes() > before) {
       Arrays.setAll(parent, i -> i);
       Arrays.fill(shift, 0);
       for (int storage = 0; storage < parent.length; storage++) {
         symmetric[storage] = graph.arenas()[storage] == Arena.SYMMETRIC;
       }
     }
-  }
-
-  /** {@return the most bytes of the rank's own memory that are in use at one step} */
-  private long mostLive() {
-    int count = parent.length;
-    var bytes = new long[count];
-    var from = first.clone();
-    var to = last.clone();
-    for (int storage = 0; storage < count; storage++) {
-      int root = root(storage);
-      bytes[root] = Math.max(bytes[root], offset(storage) + aliases.storage(storage).bytes());
-      from[root] = Math.min(from[root], first[storage]);
-      to[root] = Math.max(to[root], last[storage]);
-    }
-    var change = new long[schedule.steps().size() + 3];
-    for (int storage = 0; storage < count; storage++) {
-      if (root(storage) == storage
-          && to[storage] >= from[storage]
-          && !graph.arenas()[storage].isExternal()) {
-        change[from[storage] + 1] += bytes[storage];
-        change[to[storage] + 2] -= bytes[storage];
-      }
-    }
-    long live = 0;
-    long most = 0;
-    for (long delta : change) {
-      live += delta;
-      most = Math.max(most, live);
-    }
-    return most;
   }
 
   private void mergePieces(Op op, int index, boolean symmetricToo) {
@@ -268,7 +296,7 @@ final class Liveness {
           && !graph.arenas()[from].isExternal()
           && (symmetricToo || !isSymmetric(from))
           && aliases.isWhole(piece.value())
-          && diesIn(piece.value(), index, schedule.stepOfOp()[index])
+          && diesIn(piece.value(), schedule.stepOfOp()[index])
           && pieces.stream().filter(p -> aliases.id(p.value()) == from).count() == 1) {
         join(from, to, piece.offset());
       }
@@ -299,11 +327,7 @@ final class Liveness {
 
   /** {@return where a storage begins in the place of its {@link #root}, in bytes} */
   long offset(int storage) {
-    long sum = 0;
-    for (int i = storage; parent[i] != i; i = parent[i]) {
-      sum += shift[i];
-    }
-    return sum;
+    return root(storage) == storage ? 0 : shift[storage];
   }
 
   /** {@return whether peers need what lies in a storage's place at the same offset} */
@@ -311,13 +335,58 @@ final class Liveness {
     return symmetric[root(storage)];
   }
 
+  /** {@return whether a storage lives at all: it is more than what a step passes on} */
+  boolean hasMemory(int storage) {
+    return !fusion.isPassing(storage);
+  }
+
   /** {@return the storage whose place this one takes} */
   int root(int storage) {
     int root = storage;
+    long distance = 0;
     while (parent[root] != root) {
+      distance += shift[root];
       root = parent[root];
     }
+    for (int i = storage; i != root && parent[i] != root; ) {
+      int next = parent[i];
+      long own = shift[i];
+      parent[i] = root;
+      shift[i] = distance;
+      distance -= own;
+      i = next;
+    }
     return root;
+  }
+
+  /** {@return the most bytes of the rank's own memory that are live at one step} */
+  long peakBytes() {
+    var from = first.clone();
+    var to = last.clone();
+    var bytes = new long[first.length];
+    for (int storage = 0; storage < first.length; storage++) {
+      int root = root(storage);
+      if (!fusion.isPassing(storage)) {
+        long end = offset(storage) + aliases.storage(storage).bytes();
+        bytes[root] = Math.max(bytes[root], Buffer.aligned(end));
+        from[root] = Math.min(from[root], first[storage]);
+        to[root] = Math.max(to[root], last[storage]);
+      }
+    }
+    var change = new long[schedule.steps().size() + 3];
+    for (int storage = 0; storage < first.length; storage++) {
+      if (bytes[storage] > 0 && (symmetric[storage] || !graph.arenas()[storage].isExternal())) {
+        change[from[storage] + 1] += bytes[storage];
+        change[to[storage] + 2] -= bytes[storage];
+      }
+    }
+    long live = 0;
+    long peak = 0;
+    for (long delta : change) {
+      live += delta;
+      peak = Math.max(peak, live);
+    }
+    return peak;
   }
 
   /** {@return the first step that uses a storage; -1 where it holds data from the start} */

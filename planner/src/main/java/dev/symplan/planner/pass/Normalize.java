@@ -1,6 +1,8 @@
 package dev.symplan.planner.pass;
 
+import com.google.common.base.Suppliers;
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableListMultimap;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Graph;
 import dev.symplan.ir.Op;
@@ -17,6 +19,7 @@ import dev.symplan.ir.op.OpSchema;
 import dev.symplan.ir.op.OpTrait;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Supplier;
 
 /**
  * Takes importer quirks away: in-place, {@code _out} and {@code _autograd} collectives become the
@@ -35,11 +38,15 @@ final class Normalize {
   private final Rewriter rewriter;
   private final int[] lastUse;
 
+  /** The results in each storage, known when the first is asked for. */
+  private final Supplier<ImmutableListMultimap<Integer, Value>> valuesOf;
+
   private Normalize(Graph graph) {
     this.graph = graph;
     this.aliases = Aliases.of(graph);
     this.rewriter = new Rewriter(graph);
     this.lastUse = lastUses(graph);
+    this.valuesOf = Suppliers.memoize(this::valuesByStorage);
   }
 
   static Graph run(Graph graph) {
@@ -48,6 +55,14 @@ final class Normalize {
 
   private static OpDef builtin(String name) {
     return OpRegistry.global().get(name);
+  }
+
+  private ImmutableListMultimap<Integer, Value> valuesByStorage() {
+    var byStorage = ImmutableListMultimap.<Integer, Value>builder();
+    for (var op : graph.ops()) {
+      op.results().forEach(value -> byStorage.put(aliases.id(value), value));
+    }
+    return byStorage.build();
   }
 
   private static int[] lastUses(Graph graph) {
@@ -182,15 +197,12 @@ final class Normalize {
     if (aliases.storage(storage).isInput()) {
       return true;
     }
-    for (var op : graph.ops()) {
-      for (var value : op.results()) {
-        if (aliases.id(value) == storage
-            && value.id() != target.id()
-            // What is defined from here on reads the target or the result, and so the new value.
-            && value.id() < result.id()
-            && lastUse[value.id()] > at) {
-          return true;
-        }
+    for (var value : valuesOf.get().get(storage)) {
+      if (value.id() != target.id()
+          // What is defined from here on reads the target or the result, and so the new value.
+          && value.id() < result.id()
+          && lastUse[value.id()] > at) {
+        return true;
       }
     }
     return !aliases.isWhole(target);

@@ -1,18 +1,18 @@
 package dev.symplan.planner.pass;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Graph;
-import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.Value;
 import dev.symplan.planner.cost.CostModel;
-import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.List;
+import java.util.HashSet;
 
 /**
  * Between which ops a collective may run: from where its operands are ready to where its results
  * are first read, and how much compute lies there.
  *
- * <p>Positions count the ops that do something at run time, in the graph's order.
+ * <p>Positions count what runs as one step ({@link Fusion#units}), in the graph's order.
  */
 final class Overlap {
 
@@ -21,24 +21,32 @@ final class Overlap {
    *
    * @param earliest the first position at which it may start
    * @param given its position in the graph's order
-   * @param needed the position of the first op that reads a result; the number of ops if none does
+   * @param needed the position of the first op that reads a result; the number of positions if none
+   *     does
    */
   record Window(int earliest, int given, int needed) {}
 
-  private final int[] ops;
+  private final ImmutableList<ImmutableIntArray> units;
   private final double[] computeBefore;
   private final ImmutableList<Window> windows;
 
-  private Overlap(int[] ops, double[] computeBefore, ImmutableList<Window> windows) {
-    this.ops = ops;
+  private Overlap(
+      ImmutableList<ImmutableIntArray> units,
+      double[] computeBefore,
+      ImmutableList<Window> windows) {
+    this.units = units;
     this.computeBefore = computeBefore;
     this.windows = windows;
   }
 
   static Overlap of(
-      Graph graph, Aliases aliases, ImmutableList<Collective> collectives, CostModel costs) {
-    int[] ops = runningOps(graph, aliases);
-    var computeBefore = new double[ops.length + 1];
+      Graph graph,
+      Aliases aliases,
+      ImmutableList<Collective> collectives,
+      Fusion fusion,
+      CostModel costs) {
+    var units = fusion.units();
+    var computeBefore = new double[units.size() + 1];
     var written = new int[aliases.count()];
     Arrays.fill(written, -1);
     var windows = new Window[collectives.size()];
@@ -46,12 +54,22 @@ final class Overlap {
     Arrays.fill(resultOf, -1);
     var byCollective = new boolean[aliases.count()];
     int next = 0;
-    for (int p = 0; p < ops.length; p++) {
+    // The collectives before this one are closed: old memory was written since.
+    int open = 0;
+    for (int p = 0; p < units.size(); p++) {
       int position = p;
-      var op = graph.ops().get(ops[p]);
-      op.forEachOperand(value -> close(windows, resultOf, aliases.id(value), position));
-      boolean collective = next < collectives.size() && collectives.get(next).index() == ops[p];
-      computeBefore[p + 1] = computeBefore[p] + (collective ? 0 : costs.computeMicros(op));
+      var unit = units.get(p);
+      var op = graph.ops().get(unit.get(0));
+      unit.forEach(
+          index ->
+              graph
+                  .ops()
+                  .get(index)
+                  .forEachOperand(v -> close(windows, resultOf, aliases.id(v), position)));
+      boolean collective =
+          next < collectives.size() && collectives.get(next).index() == unit.get(0);
+      computeBefore[p + 1] =
+          computeBefore[p] + (collective ? 0 : micros(graph, aliases, fusion, unit, costs));
       if (collective) {
         int ready = 0;
         for (var operand : collectives.get(next).operands()) {
@@ -60,7 +78,7 @@ final class Overlap {
               Math.max(
                   ready, byCollective[aliases.id(operand)] ? p : written[aliases.id(operand)] + 1);
         }
-        windows[next] = new Window(ready, p, ops.length);
+        windows[next] = new Window(ready, p, units.size());
         for (var result : op.results()) {
           if (aliases.id(result) >= 0) {
             resultOf[aliases.id(result)] = next;
@@ -72,11 +90,18 @@ final class Overlap {
       boolean mutates = op.def().schema().mutates();
       if (mutates) {
         op.forEachOperand(value -> mark(written, aliases.id(value), position));
-        closeAll(windows, next, position);
+        closeAll(windows, open, next, position);
+        open = collective ? next - 1 : next;
       }
-      op.results().forEach(value -> mark(written, aliases.id(value), position));
+      unit.forEach(
+          index ->
+              graph
+                  .ops()
+                  .get(index)
+                  .results()
+                  .forEach(value -> mark(written, aliases.id(value), position)));
     }
-    return new Overlap(ops, computeBefore, ImmutableList.copyOf(windows));
+    return new Overlap(units, computeBefore, ImmutableList.copyOf(windows));
   }
 
   private static void mark(int[] written, int storage, int position) {
@@ -95,27 +120,35 @@ final class Overlap {
   }
 
   /** An op that writes into old memory may write what a collective still reads. */
-  private static void closeAll(Window[] windows, int count, int position) {
-    for (int k = 0; k < count; k++) {
+  private static void closeAll(Window[] windows, int open, int count, int position) {
+    for (int k = open; k < count; k++) {
       if (windows[k].needed() > position && windows[k].given() < position) {
         windows[k] = new Window(windows[k].earliest(), windows[k].given(), position);
       }
     }
   }
 
-  private static int[] runningOps(Graph graph, Aliases aliases) {
-    List<Integer> running = new ArrayList<>();
-    for (int i = 0; i < graph.ops().size(); i++) {
-      if (!aliases.isView(i) && !graph.ops().get(i).def().has(OpTrait.WAIT)) {
-        running.add(i);
-      }
+  private static double micros(
+      Graph graph, Aliases aliases, Fusion fusion, ImmutableIntArray unit, CostModel costs) {
+    if (unit.length() == 1) {
+      return costs.computeMicros(graph.ops().get(unit.get(0)));
     }
-    return running.stream().mapToInt(i -> i).toArray();
+    var moved = new HashSet<Value>();
+    unit.forEach(
+        index -> {
+          graph.ops().get(index).forEachOperand(moved::add);
+          moved.addAll(graph.ops().get(index).results());
+        });
+    return costs.kernelMicros(
+        moved.stream()
+            .filter(value -> aliases.id(value) >= 0 && !fusion.isPassing(aliases.id(value)))
+            .mapToLong(value -> value.tensor().bytes())
+            .sum());
   }
 
-  /** {@return the graph's ops that do something at run time, by position} */
-  int[] ops() {
-    return ops;
+  /** {@return the ops that run as one step, by position} */
+  ImmutableList<ImmutableIntArray> units() {
+    return units;
   }
 
   Window window(int collective) {

@@ -1,11 +1,9 @@
 package dev.symplan.planner.pass;
 
 import com.google.common.collect.ImmutableList;
-import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Graph;
 import dev.symplan.ir.MemorySpace;
-import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.Program;
 import dev.symplan.ir.RankAgreement;
 import dev.symplan.ir.Value;
@@ -22,14 +20,12 @@ import dev.symplan.planner.RankPlan;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.cost.CostModel;
-import dev.symplan.planner.pass.Realize.Realized;
-import dev.symplan.planner.pass.Select.Selection;
 import dev.symplan.planner.verify.PlanVerifier;
-import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.Function;
 import java.util.function.ToIntFunction;
-import java.util.stream.IntStream;
 
 /**
  * From graphs to a plan: the passes, in order.
@@ -37,11 +33,16 @@ import java.util.stream.IntStream;
  * <ol>
  *   <li>{@link Normalize} first, so that the others see functional graphs only.
  *   <li>{@link Aliases}: storages, and what shares them.
+ *   <li>{@link Rewriting}, which makes other collectives of some, so that the passes after it see
+ *       only those.
  *   <li>{@link Select} needs to know what could be realized ({@link Slots}) and overlapped ({@link
  *       Overlap}), as copies and hidden time decide which variant is cheapest.
  *   <li>{@link Realize} puts in the copies that the selected variants need; the graph is final.
- *   <li>{@link Schedule} orders the final graph.
+ *   <li>{@link Fusion} makes one step of elementwise ops that stand next to each other.
+ *   <li>{@link Schedule} orders the steps of the final graph.
  *   <li>{@link Liveness} and {@link Allocate} need the order.
+ *   <li>{@link Reorder} proposes other orders of what {@link Normalize} gave; each goes through the
+ *       passes above, and {@link Ordering} chooses by what they make of it.
  *   <li>{@link PlanVerifier} checks the finished plan against rules of its own.
  * </ol>
  */
@@ -71,57 +72,39 @@ public final class Pipeline {
 
   private Plan plan(Program program, List<Graph> graphOfRank, List<Diagnostic> warnings) {
     var sink = new DiagnosticSink();
-    var distinct = ImmutableList.copyOf(graphOfRank.stream().distinct().toList());
+    var distinct = GraphChoice.distinct(graphOfRank);
     RankAgreement.check(
         new Program(program.groups(), program.declarations(), distinct, program.endNotes()), sink);
     sink.throwIfErrors();
     Groups.check(program.groups(), graphOfRank, sink);
     sink.throwIfErrors();
-    ToIntFunction<String> groupSize =
-        name ->
-            program.groups().stream()
-                .filter(g -> g.name().equals(name))
-                .findFirst()
-                .map(ProcessGroup::size)
-                .orElse(graphOfRank.size());
+    var groupSizes = new HashMap<String, Integer>();
+    program.groups().forEach(group -> groupSizes.putIfAbsent(group.name(), group.size()));
+    ToIntFunction<String> groupSize = name -> groupSizes.getOrDefault(name, graphOfRank.size());
 
     checkSpaceNames(distinct);
     var spaces = distinct.stream().map(graph -> SpaceChoice.of(options, graph)).toList();
-    var graphs =
-        IntStream.range(0, distinct.size())
-            .mapToObj(g -> RankGraph.analyze(Normalize.run(distinct.get(g)), spaces.get(g), costs))
-            .collect(ImmutableList.toImmutableList());
-    var selections = Select.run(graphs, target, options, costs, groupSize);
-    var realized =
-        IntStream.range(0, graphs.size())
-            .mapToObj(g -> Realize.run(graphs.get(g), selections, spaces.get(g)))
-            .toList();
-    var variants =
-        selections.stream().map(Selection::variant).collect(ImmutableList.toImmutableList());
-    var schedules =
-        realized.stream()
-            .map(graph -> Schedule.of(graph, variants, costs, options.overlap(), groupSize))
-            .toList();
-    var lives = new ArrayList<Liveness>();
-    for (int g = 0; g < realized.size(); g++) {
-      lives.add(Liveness.of(realized.get(g), schedules.get(g)));
-    }
-    var inPlace = mergeInPlace(lives, variants);
-    var memory = Allocate.run(realized, schedules, lives);
+    Function<List<Graph>, PlanDraft> draftOf =
+        graphs -> PlanDraft.of(graphs, spaces, target, options, costs, groupSize);
+    var normalized = distinct.stream().map(Normalize::run).toList();
+    var rewritten = Rewriting.run(normalized, target, options, costs, groupSize, draftOf);
+    var ordering = Ordering.choose(rewritten.draft(), draftOf::apply, options);
+    var draft = ordering.draft();
+    var memory = ordering.memory();
 
     var rankPlans = ImmutableList.<RankPlan>builder();
-    for (int g = 0; g < realized.size(); g++) {
+    for (int g = 0; g < memory.ranks().size(); g++) {
       var own = memory.ranks().get(g);
       rankPlans.add(
           new RankPlan(
-              realized.get(g).graph(),
+              draft.realized().get(g).graph(),
               own.placements(),
               own.buffers(),
-              schedules.get(g).steps(),
-              collectives(realized.get(g), schedules.get(g), selections, inPlace),
+              draft.schedules().get(g).steps(),
+              collectives(draft, g),
               own.local()));
     }
-    var planOfRank = ImmutableIntArray.copyOf(graphOfRank.stream().mapToInt(distinct::indexOf));
+    var planOfRank = GraphChoice.indices(graphOfRank);
     var plans = rankPlans.build();
     var plan =
         new Plan(
@@ -133,6 +116,8 @@ public final class Pipeline {
             planOfRank,
             memory.symmetric(),
             PlanDigest.of(memory.symmetric().bytes(), program.groups(), plans, planOfRank),
+            rewritten.rewrites(),
+            ordering.reordering(),
             ImmutableList.copyOf(warnings));
     var violations = PlanVerifier.verify(plan);
     if (!violations.isEmpty()) {
@@ -141,27 +126,12 @@ public final class Pipeline {
     return plan;
   }
 
-  /** All ranks do in place what all ranks can. */
-  private static boolean[] mergeInPlace(List<Liveness> lives, ImmutableList<Variant> variants) {
-    lives.forEach(life -> life.mergeConcatenations(lives.size() == 1));
-    var inPlace = new boolean[variants.size()];
-    for (int k = 0; k < inPlace.length; k++) {
-      int index = k;
-      inPlace[k] = lives.stream().allMatch(life -> life.canBeInPlace(index, variants.get(index)));
-      if (inPlace[k]) {
-        lives.forEach(life -> life.mergeCollective(index));
-      }
-    }
-    lives.forEach(life -> life.mergeElementwise(lives.size() == 1));
-    return inPlace;
-  }
-
-  private static ImmutableList<CollectivePlan> collectives(
-      Realized graph, Schedule schedule, ImmutableList<Selection> selections, boolean[] inPlace) {
+  private static ImmutableList<CollectivePlan> collectives(PlanDraft draft, int rankGraph) {
+    var graph = draft.realized().get(rankGraph);
     var plans = ImmutableList.<CollectivePlan>builder();
-    for (int k = 0; k < selections.size(); k++) {
+    for (int k = 0; k < draft.selections().size(); k++) {
       var collective = graph.collectives().get(k);
-      var selection = selections.get(k);
+      var selection = draft.selections().get(k);
       boolean meets = selection.variant() != Variant.LOCAL;
       plans.add(
           new CollectivePlan(
@@ -173,10 +143,10 @@ public final class Pipeline {
               ids(collective.operands()),
               ids(collective.results()),
               selection.variant(),
-              schedule.streams().get(k),
+              draft.schedules().get(rankGraph).streams().get(k),
               meets,
               meets,
-              inPlace[k],
+              draft.inPlace()[k],
               selection.verdicts(),
               graph.args().get(k)));
     }

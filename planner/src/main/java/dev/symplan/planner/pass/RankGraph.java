@@ -13,7 +13,7 @@ record RankGraph(
     ExternalOutputs externalOutputs,
     Slots slots) {
 
-  static RankGraph analyze(Graph graph, SpaceChoice spaces, CostModel costs) {
+  static RankGraph analyze(Graph graph, SpaceChoice spaces, CostModel costs, boolean fuse) {
     var aliases = Aliases.of(graph);
     var collectives = Collective.allOf(graph.ops());
     var outputs = ExternalOutputs.of(aliases, spaces);
@@ -21,7 +21,7 @@ record RankGraph(
         graph,
         aliases,
         collectives,
-        Overlap.of(graph, aliases, collectives, costs),
+        Overlap.of(graph, aliases, collectives, Fusion.of(graph, aliases, fuse), costs),
         outputs,
         Slots.of(aliases, collectives, spaces, outputs));
   }

@@ -12,8 +12,10 @@ import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.OpDef;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
@@ -28,6 +30,7 @@ final class Rewriter {
   private final List<Value> inputs = new ArrayList<>();
   private final List<Op> ops = new ArrayList<>();
   private final Set<String> names = new HashSet<>();
+  private final Map<String, Integer> suffixes = new HashMap<>();
   private int nextId;
 
   Rewriter(Graph source) {
@@ -98,8 +101,13 @@ final class Rewriter {
 
   /** Copies an op with another definition and arguments; its results stand for the old ones. */
   Op emit(Op op, OpDef def, ImmutableList<Arg> newArgs) {
-    var results = op.results().stream().map(this::copy).collect(ImmutableList.toImmutableList());
-    var made = new Op(def, newArgs, results, op.span(), op.notes());
+    return emit(op.results(), def, newArgs, op);
+  }
+
+  /** Makes an op whose results stand for those of several; {@code at} is where people find it. */
+  Op emit(List<Value> old, OpDef def, ImmutableList<Arg> newArgs, Op at) {
+    var results = old.stream().map(this::copy).collect(ImmutableList.toImmutableList());
+    var made = new Op(def, newArgs, results, at.span(), at.notes());
     ops.add(made);
     return made;
   }
@@ -134,9 +142,11 @@ final class Rewriter {
 
   private String fresh(String wanted) {
     var name = wanted;
-    for (int i = 1; !names.add(name); i++) {
-      name = wanted + "_" + i;
+    int i = suffixes.getOrDefault(wanted, 0);
+    while (!names.add(name)) {
+      name = wanted + "_" + ++i;
     }
+    suffixes.put(wanted, i);
     return name;
   }
 

@@ -1,38 +1,47 @@
 package dev.symplan.planner.pass;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.Ints;
 import dev.symplan.planner.Step;
 import dev.symplan.planner.Stream;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.cost.CostModel;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.function.ToIntFunction;
 
 /**
  * Orders a rank's work: local ops stay in the graph's order; a collective that compute can hide
  * starts just early enough for that, on a stream of its own, and is waited for where its result is
- * first read. Starting earlier still would only hold memory longer.
+ * first read. Starting earlier still would only hold memory longer; so would waiting later, where
+ * nothing else needs what it sent: then it is waited for when it should long be done.
  *
  * <p>Collectives start in the graph's order on every rank, so that no two ranks wait for each
  * other.
+ *
+ * @param micros the predicted time of all steps
  */
 record Schedule(
     ImmutableList<Step> steps,
     ImmutableList<Stream> streams,
     int[] stepOfOp,
     int[] startStep,
-    int[] endStep) {
+    int[] endStep,
+    double micros) {
 
   static Schedule of(
       Realize.Realized graph,
+      Fusion fusion,
       ImmutableList<Variant> variants,
       CostModel costs,
       boolean overlap,
       ToIntFunction<String> groupSize) {
-    var window = Overlap.of(graph.graph(), graph.aliases(), graph.collectives(), costs);
+    var window = Overlap.of(graph.graph(), graph.aliases(), graph.collectives(), fusion, costs);
     int count = variants.size();
     var streams = new Stream[count];
     var start = new int[count];
+    var transfers = new double[count];
     int bound = 0;
     for (int k = 0; k < count; k++) {
       var collective = graph.collectives().get(k);
@@ -43,6 +52,7 @@ record Schedule(
               variants.get(k),
               collective.bytes(),
               groupSize.applyAsInt(collective.group()));
+      transfers[k] = transfer;
       int from = hoist(window, place, Math.max(bound, place.earliest()), transfer);
       double beside = window.computeBetween(from, place.needed());
       double exposed = costs.exposedMicros(variants.get(k), transfer, beside);
@@ -57,38 +67,60 @@ record Schedule(
       start[k] = async ? from : place.given();
       bound = async ? from : place.given() + 1;
     }
-    return emit(graph, window, streams, start);
+    return emit(graph, window, variants, streams, start, new Timeline(costs, transfers));
   }
 
   /** The latest position, not after the given one, from which compute hides the whole transfer. */
   private static int hoist(Overlap overlap, Overlap.Window window, int earliest, double transfer) {
-    int from = window.given();
-    while (from > earliest && overlap.computeBetween(from, window.needed()) < transfer) {
-      from--;
+    int from = earliest;
+    int to = window.given();
+    while (from < to) {
+      int middle = from + (to - from + 1) / 2;
+      if (overlap.computeBetween(middle, window.needed()) < transfer) {
+        to = middle - 1;
+      } else {
+        from = middle;
+      }
     }
     return from;
   }
 
   private static Schedule emit(
-      Realize.Realized graph, Overlap overlap, Stream[] streams, int[] start) {
+      Realize.Realized graph,
+      Overlap overlap,
+      ImmutableList<Variant> variants,
+      Stream[] streams,
+      int[] start,
+      Timeline timeline) {
     int count = start.length;
     var steps = ImmutableList.<Step>builder();
     var stepOfOp = new int[graph.graph().ops().size()];
     Arrays.fill(stepOfOp, -1);
     var startStep = new int[count];
     var endStep = new int[count];
-    var startsAt = byPosition(start, overlap.ops().length);
+    var startsAt = byPosition(start, overlap.units().size());
     var needed = new int[count];
     for (int k = 0; k < count; k++) {
       needed[k] = overlap.window(k).needed();
     }
-    var joinsAt = byPosition(needed, overlap.ops().length);
+    var joinsAt = byPosition(needed, overlap.units().size());
+    var frees = freeing(graph, variants);
+    var inFlight = new ArrayDeque<Integer>();
+    var joined = new boolean[count];
     int step = 0;
-    for (int p = 0; p <= overlap.ops().length; p++) {
-      for (int k : joinsAt[p]) {
-        if (streams[k] != Stream.COMPUTE) {
+    for (int p = 0; p <= overlap.units().size(); p++) {
+      var joins = new ArrayList<Integer>();
+      while (!inFlight.isEmpty()
+          && (joined[inFlight.peek()] || timeline.isLongDone(inFlight.peek()))) {
+        joins.add(inFlight.remove());
+      }
+      joins.addAll(Ints.asList(joinsAt[p]));
+      for (int k : joins) {
+        if (streams[k] != Stream.COMPUTE && !joined[k]) {
+          joined[k] = true;
           endStep[k] = step++;
           steps.add(new Step.Join(k));
+          timeline.join(k, variants.get(k));
         }
       }
       for (int k : startsAt[p]) {
@@ -97,16 +129,65 @@ record Schedule(
         startStep[k] = step;
         endStep[k] = step++;
         steps.add(new Step.Start(k));
+        timeline.start(k, streams[k]);
+        if (streams[k] != Stream.COMPUTE && frees[k]) {
+          inFlight.add(k);
+        }
       }
-      if (p < overlap.ops().length) {
-        int op = overlap.ops()[p];
-        if (Collective.of(graph.graph().ops().get(op), op).isEmpty()) {
+      if (p < overlap.units().size()) {
+        var unit = overlap.units().get(p);
+        int op = unit.get(0);
+        timeline.compute(overlap.computeBetween(p, p + 1));
+        if (unit.length() > 1) {
+          int here = step++;
+          unit.forEach(index -> stepOfOp[index] = here);
+          steps.add(new Step.Fused(unit));
+        } else if (Collective.of(graph.graph().ops().get(op), op).isEmpty()) {
           stepOfOp[op] = step++;
           steps.add(new Step.Compute(op));
         }
       }
     }
-    return new Schedule(steps.build(), ImmutableList.copyOf(streams), stepOfOp, startStep, endStep);
+    return new Schedule(
+        steps.build(),
+        ImmutableList.copyOf(streams),
+        stepOfOp,
+        startStep,
+        endStep,
+        timeline.micros());
+  }
+
+  /** For each collective, whether memory that it reads is free when it is done. */
+  private static boolean[] freeing(Realize.Realized graph, ImmutableList<Variant> variants) {
+    var aliases = graph.aliases();
+    var lastUse = new int[aliases.count()];
+    for (int i = 0; i < graph.graph().ops().size(); i++) {
+      int index = i;
+      graph
+          .graph()
+          .ops()
+          .get(i)
+          .forEachOperand(
+              value -> {
+                if (aliases.id(value) >= 0) {
+                  lastUse[aliases.id(value)] = index;
+                }
+              });
+    }
+    var escapes = aliases.escaping();
+    var frees = new boolean[variants.size()];
+    for (int k = 0; k < frees.length; k++) {
+      var collective = graph.collectives().get(k);
+      for (var operand : collective.operands()) {
+        int storage = aliases.id(operand);
+        frees[k] |=
+            lastUse[storage] == collective.index()
+                && !escapes[storage]
+                && !graph.pinned()[storage]
+                && !variants.get(k).allowsInPlace(collective.kind());
+      }
+    }
+    return frees;
   }
 
   /** The collectives at each position, in order. */

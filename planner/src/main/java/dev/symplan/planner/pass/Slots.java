@@ -37,6 +37,7 @@ final class Slots {
   private final SpaceChoice spaces;
   private final ExternalOutputs outputs;
   private final List<List<String>> uses;
+  private final List<String> signatures = new ArrayList<>();
 
   private Slots(
       Aliases aliases,
@@ -54,6 +55,10 @@ final class Slots {
     for (int k = 0; k < collectives.size(); k++) {
       note(collectives.get(k).operands(), "o" + k);
       note(collectives.get(k).results(), "r" + k);
+    }
+    for (var storage : aliases.storages()) {
+      signatures.add(
+          (storage.isInput() ? "input " + storage.value().id() : "") + uses.get(storage.id()));
     }
   }
 
@@ -84,8 +89,7 @@ final class Slots {
   private Slot operand(Collective collective, int index) {
     var value = collective.operands().get(index);
     var storage = aliases.of(value);
-    var signature =
-        (storage.isInput() ? "input " + storage.value().id() : "") + uses.get(storage.id());
+    var signature = signatures.get(storage.id());
     if (!movesAsItLies(collective, index)) {
       return new Slot(value, false, true, Reason.NOT_CONTIGUOUS, value.name(), signature);
     }

@@ -11,6 +11,8 @@ import dev.symplan.planner.Buffer;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
+import dev.symplan.planner.Reordering;
+import dev.symplan.planner.Rewrite;
 import dev.symplan.planner.Step;
 import dev.symplan.planner.Verdict;
 import java.util.ArrayList;
@@ -54,7 +56,7 @@ public final class PlanPrinter {
             view ->
                 switch (view) {
                   case SUMMARY -> printer.summary();
-                  case COLLECTIVES -> printer.perRank(printer::collectives);
+                  case COLLECTIVES -> printer.perRank(printer::collectives) + printer.rewrites();
                   case VALUES -> printer.perRank(printer::values);
                   case SCHEDULE -> printer.perRank(printer::schedule);
                 })
@@ -125,7 +127,33 @@ public final class PlanPrinter {
                 Units.bytes(plan.total().bound()),
                 Units.bytes(external))
         + "work     %d ops in %d steps · %s\n"
-            .formatted(first.graph().ops().size(), first.steps().size(), counts(first));
+            .formatted(first.graph().ops().size(), first.steps().size(), counts(first))
+        + "order    "
+        + order(plan.reordering())
+        + "\n";
+  }
+
+  private static String order(Reordering reordering) {
+    var given = reordering.given();
+    var other = reordering.other();
+    return switch (reordering.outcome()) {
+      case OFF -> "as given";
+      case NO_GAIN -> "as given: no other order was found that needs less";
+      case TOO_SLOW ->
+          "as given: another needs %s at the peak, not %s, but %s, not %s"
+              .formatted(
+                  Units.bytes(other.peakBytes()),
+                  Units.bytes(given.peakBytes()),
+                  Units.micros(other.micros()),
+                  Units.micros(given.micros()));
+      case REORDERED ->
+          "changed: %s at the peak, not %s · predicted %s, not %s"
+              .formatted(
+                  Units.bytes(other.peakBytes()),
+                  Units.bytes(given.peakBytes()),
+                  Units.micros(other.micros()),
+                  Units.micros(given.micros()));
+    };
   }
 
   private static String counts(RankPlan rankPlan) {
@@ -177,6 +205,12 @@ public final class PlanPrinter {
     return table.isEmpty() ? "" : table.render();
   }
 
+  /** What became of the source's collectives; {@code explain} tells of those left as they were. */
+  private String rewrites() {
+    var made = plan.rewrites().stream().filter(Rewrite::made).map(RewriteText::of).toList();
+    return made.isEmpty() ? "" : "\n" + String.join("\n", made) + "\n";
+  }
+
   static String name(RankPlan rankPlan, CollectivePlan collective) {
     var op = rankPlan.graph().ops().get(collective.op());
     return op.results().isEmpty() ? op.def().name().name() : op.results().getFirst().name();
@@ -197,6 +231,9 @@ public final class PlanPrinter {
   /** {@return for example {@code symm+0x400}, {@code in3}} */
   static String address(RankPlan rankPlan, Value value) {
     var placement = rankPlan.placement(value);
+    if (!placement.exists()) {
+      return "no memory";
+    }
     var buffer = rankPlan.buffers().get(placement.buffer());
     return address(buffer, placement.offset());
   }
@@ -305,6 +342,14 @@ public final class PlanPrinter {
       var number = Integer.toString(i);
       switch (steps.get(i)) {
         case Step.Compute(int op) -> table.row(number, "compute", opText(rankPlan, op));
+        case Step.Fused(var ops) -> {
+          for (int part = 0; part < ops.length(); part++) {
+            table.row(
+                part == 0 ? number : "",
+                part == 0 ? "compute" : "  fused",
+                opText(rankPlan, ops.get(part)));
+          }
+        }
         case Step.Start(int k) -> {
           var collective = rankPlan.collectives().get(k);
           table.row(
@@ -325,7 +370,11 @@ public final class PlanPrinter {
     var results =
         op.results().stream()
             .filter(Value::isTensor)
-            .map(v -> v.name() + " at " + address(rankPlan, v))
+            .map(
+                v ->
+                    v.name()
+                        + (rankPlan.placement(v).exists() ? " at " : ", ")
+                        + address(rankPlan, v))
             .collect(Collectors.joining(", "));
     return op.def().name() + (results.isEmpty() ? "" : " → " + results);
   }

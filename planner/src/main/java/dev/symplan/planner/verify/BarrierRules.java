@@ -74,7 +74,7 @@ final class BarrierRules {
     var steps = facts.plan.steps();
     for (int s = 0; s < steps.size(); s++) {
       switch (steps.get(s)) {
-        case Step.Compute _ -> {}
+        case Step.Compute _, Step.Fused _ -> {}
         case Step.Start(int k) -> {
           start[k] = s;
           finish[k] = s;
@@ -137,26 +137,34 @@ final class BarrierRules {
       return;
     }
     for (int s = from + 1; s < to; s++) {
-      int op =
-          switch (facts.plan.steps().get(s)) {
-            case Step.Compute(int index) -> index;
-            case Step.Start(int other) -> collectives.get(other).op();
-            case Step.Join(int other) -> collectives.get(other).op();
-          };
-      if (op == collectives.get(witness).op()) {
-        continue;
+      switch (facts.plan.steps().get(s)) {
+        case Step.Compute(int op) -> checkUse(k, op, from, s, to, text, witness);
+        case Step.Fused(var ops) -> {
+          int step = s;
+          ops.forEach(op -> checkUse(k, op, from, step, to, text, witness));
+        }
+        case Step.Start(int other) ->
+            checkUse(k, collectives.get(other).op(), from, s, to, text, witness);
+        case Step.Join(int other) ->
+            checkUse(k, collectives.get(other).op(), from, s, to, text, witness);
       }
-      int touched = touched(k, op);
-      if (touched >= 0) {
-        race(
-            s,
-            text.formatted(facts.value(touched).name(), facts.stepText(start[witness]))
-                + ", but %s uses its memory at %s"
-                    .formatted(facts.stepText(s), facts.place(touched)),
-            from,
-            s,
-            to);
-      }
+    }
+  }
+
+  private void checkUse(int k, int op, int from, int step, int to, String text, int witness) {
+    if (op == collectives.get(witness).op()) {
+      return;
+    }
+    int touched = touched(k, op);
+    if (touched >= 0) {
+      race(
+          step,
+          text.formatted(facts.value(touched).name(), facts.stepText(start[witness]))
+              + ", but %s uses its memory at %s"
+                  .formatted(facts.stepText(step), facts.place(touched)),
+          from,
+          step,
+          to);
     }
   }
 

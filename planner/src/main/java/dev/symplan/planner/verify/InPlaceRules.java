@@ -9,6 +9,7 @@ import dev.symplan.planner.verify.Violation.Rule;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Comparator;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -48,9 +49,11 @@ final class InPlaceRules {
     var uses = new ArrayList<Use>();
     var fresh = facts.fresh(op);
     boolean elementwise = facts.op(op).def().has(OpTrait.ELEMENTWISE) && fresh.length == 1;
+    boolean updates = facts.op(op).def().has(OpTrait.UPDATES_SELF) && fresh.length == 1;
     var joined = facts.op(op).def().has(OpTrait.CONCATENATION) ? inTheirParts(op) : Set.of();
     for (int operand : facts.reads(op)) {
-      if (!(elementwise && sameElements(operand, fresh[0])) && !joined.contains(operand)) {
+      boolean mayBeReplaced = elementwise || (updates && isOnlySelf(op, operand));
+      if (!(mayBeReplaced && facts.sameElements(operand, fresh[0])) && !joined.contains(operand)) {
         uses.add(new Use(operand, false));
       }
     }
@@ -58,6 +61,14 @@ final class InPlaceRules {
       uses.add(new Use(result, true));
     }
     checkApart(op, uses);
+  }
+
+  /** Whether an op takes a value as {@code self}, and as nothing else. */
+  private boolean isOnlySelf(int op, int operand) {
+    var self = new Arg.Ref(facts.value(operand));
+    int[] mentions = {0};
+    facts.op(op).forEachOperand(value -> mentions[0] += value.id() == operand ? 1 : 0);
+    return facts.op(op).arg("self").equals(self) && mentions[0] == 1;
   }
 
   /**
@@ -92,23 +103,16 @@ final class InPlaceRules {
         .allMatch(size -> size == 1);
   }
 
-  private boolean sameElements(int operand, int result) {
-    var from = facts.value(operand).tensor();
-    var to = facts.value(result).tensor();
-    return facts.space(operand) == facts.space(result)
-        && facts.begin(operand) == facts.begin(result)
-        && from.sizes().equals(to.sizes())
-        && from.strides().equals(to.strides())
-        && from.dtype().bytes() == to.dtype().bytes()
-        && from.isDense();
-  }
-
   private void collective(int op, CollectivePlan collective) {
     int same = 0;
     int count = Math.min(collective.operands().size(), collective.results().size());
     var uses = new ArrayList<Use>();
+    var positions = new HashMap<Integer, Integer>();
+    for (int i = 0; i < collective.operands().size(); i++) {
+      positions.putIfAbsent(collective.operands().get(i), i);
+    }
     for (int operand : facts.reads(op)) {
-      int i = collective.operands().indexOf(operand);
+      int i = positions.getOrDefault(operand, -1);
       boolean inPlace = i >= 0 && i < count && samePlace(operand, collective.results().get(i));
       same += inPlace ? 1 : 0;
       if (!inPlace || !collective.inPlace()) {

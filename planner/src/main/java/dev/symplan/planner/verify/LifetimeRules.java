@@ -39,6 +39,10 @@ final class LifetimeRules {
     for (int s = 0; s < end; s++) {
       switch (steps.get(s)) {
         case Step.Compute(int op) -> touchAll(op, s);
+        case Step.Fused(var ops) -> {
+          int step = s;
+          ops.forEach(op -> touchAll(op, step));
+        }
         case Step.Start(int k) -> touchAll(facts.plan.collectives().get(k).op(), s);
         case Step.Join(int k) -> touchAll(facts.plan.collectives().get(k).op(), s);
       }

@@ -5,6 +5,7 @@ import dev.symplan.planner.Step;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashSet;
@@ -63,6 +64,10 @@ final class MemoryRun {
     for (int s = 0; s < steps.size(); s++) {
       switch (steps.get(s)) {
         case Step.Compute(int op) -> carryOut(s, op, -1);
+        case Step.Fused(var ops) -> {
+          int step = s;
+          ops.forEach(op -> carryOut(step, op, -1));
+        }
         case Step.Start(int k) -> start(s, k);
         case Step.Join(int k) -> join(k);
       }
@@ -272,10 +277,8 @@ final class MemoryRun {
     if (writers == null) {
       return;
     }
-    int expected = 0;
-    while (expected < writers.size() && writers.get(expected) < op) {
-      expected++;
-    }
+    int at = Collections.binarySearch(writers, op);
+    int expected = at < 0 ? -at - 1 : at;
     int applied = mutations.getOrDefault(storage, 0);
     if (applied != expected) {
       int culprit = writers.get(Math.min(applied, expected));

@@ -45,6 +45,10 @@ final class OrderRules {
     for (int s = 0; s < steps.size(); s++) {
       switch (steps.get(s)) {
         case Step.Compute(int op) -> compute(s, op);
+        case Step.Fused(var ops) -> {
+          int step = s;
+          ops.forEach(op -> compute(step, op));
+        }
         case Step.Start(int k) -> start(s, k);
         case Step.Join(int k) -> join(s, k);
       }

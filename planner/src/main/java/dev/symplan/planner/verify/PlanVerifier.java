@@ -48,6 +48,7 @@ public final class PlanVerifier {
     PlacementRules.check(facts, findings);
     CollectiveRules.check(plan, facts, findings);
     InPlaceRules.check(facts, findings);
+    FusionRules.check(facts, findings);
     int before = findings.count();
     OrderRules.check(facts, findings);
     // Out of order, everything later would be found overwritten or unwritten too.

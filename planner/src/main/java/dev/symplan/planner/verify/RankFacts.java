@@ -101,7 +101,7 @@ final class RankFacts {
   }
 
   private void visit(int index, Op op) {
-    reads[index] = tensors(op.args());
+    reads[index] = inMemory(tensors(op.args()));
     mutated[index] = mutated(op);
     List<OpResult> inferred;
     try {
@@ -133,7 +133,7 @@ final class RankFacts {
         }
       }
     }
-    fresh[index] = Arrays.copyOf(made, count);
+    fresh[index] = inMemory(Arrays.copyOf(made, count));
     boolean writes = count > 0 || mutated[index].length > 0;
     boolean acts = writes || op.def().has(OpTrait.SIDE_EFFECT) || op.results().isEmpty();
     boolean waits = op.def().has(OpTrait.WAIT);
@@ -186,6 +186,11 @@ final class RankFacts {
     return ids.build().toArray();
   }
 
+  /** What has no memory is passed on inside a step, which {@link StructureRules} sees to. */
+  private int[] inMemory(int[] tensors) {
+    return Arrays.stream(tensors).filter(id -> plan.placements().get(id).exists()).toArray();
+  }
+
   /** {@return whether the caller wants nothing of an input after the program} */
   static boolean isDonated(Value input) {
     return input.isTensor() && input.tensor().space() == MemorySpace.DONATED;
@@ -207,12 +212,12 @@ final class RankFacts {
     return value;
   }
 
-  /** {@return the tensors that the op has as arguments, each once} */
+  /** {@return the tensors in memory that the op has as arguments, each once} */
   int[] reads(int op) {
     return reads[op];
   }
 
-  /** {@return the op's results in storage of their own} */
+  /** {@return the op's results in storage and memory of their own} */
   int[] fresh(int op) {
     return fresh[op];
   }
@@ -289,8 +294,21 @@ final class RankFacts {
     return begin(value) + value(value).tensor().storageBytes();
   }
 
+  /** {@return whether two tensors with memory share a byte} */
   boolean overlap(int a, int b) {
     return space(a) == space(b) && begin(a) < end(b) && begin(b) < end(a);
+  }
+
+  /** {@return whether two tensors are the same elements in the same places} */
+  boolean sameElements(int a, int b) {
+    var from = value(a).tensor();
+    var to = value(b).tensor();
+    return space(a) == space(b)
+        && begin(a) == begin(b)
+        && from.sizes().equals(to.sizes())
+        && from.strides().equals(to.strides())
+        && from.dtype().bytes() == to.dtype().bytes()
+        && from.isDense();
   }
 
   /** {@return a place for people, as {@code symm+0x400}} */
@@ -329,6 +347,8 @@ final class RankFacts {
             step,
             switch (plan.steps().get(step)) {
               case Step.Compute(int op) -> text(op);
+              case Step.Fused(var ops) ->
+                  "%d fused ops … %s".formatted(ops.length(), text(ops.get(ops.length() - 1)));
               case Step.Start(int k) ->
                   (plan.collectives().get(k).isAsync() ? "start " : "")
                       + text(plan.collectives().get(k).op());

@@ -74,7 +74,7 @@ final class Rendezvous {
   /** Issues a step; false when the rank waits before it. */
   private boolean issue(Player player, Step step) {
     return switch (step) {
-      case Step.Compute _ -> true;
+      case Step.Compute _, Step.Fused _ -> true;
       case Step.Join(int k) -> done.get(k);
       case Step.Start(int k) -> {
         var stream = player.facts.plan.collectives().get(k).stream();

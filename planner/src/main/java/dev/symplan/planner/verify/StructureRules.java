@@ -9,6 +9,7 @@ import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
 import dev.symplan.planner.Step;
 import dev.symplan.planner.verify.Violation.Rule;
+import java.util.Arrays;
 import java.util.BitSet;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -113,15 +114,60 @@ final class StructureRules {
   }
 
   private void checkUse(Value value, @Nullable Op user) {
-    boolean known = value.id() >= 0 && value.id() < defined.length;
-    if (!known || !value.equals(defined[value.id()])) {
+    if (!isDefined(value) || !value.equals(defined[value.id()])) {
       wrong(
           "%s reads %s, which nothing defines before"
               .formatted(user == null ? "an output" : user.def().name(), value));
     }
   }
 
+  /** The values that ops of one fused step alone make and read: these need no memory. */
+  private BitSet passing() {
+    int opCount = rankPlan.graph().ops().size();
+    var stepOf = new int[opCount];
+    Arrays.fill(stepOf, -1);
+    for (int s = 0; s < rankPlan.steps().size(); s++) {
+      if (rankPlan.steps().get(s) instanceof Step.Fused(var ops)) {
+        int step = s;
+        ops.stream().filter(op -> op >= 0 && op < opCount).forEach(op -> stepOf[op] = step);
+      }
+    }
+    var madeIn = new int[defined.length];
+    Arrays.fill(madeIn, -1);
+    var passing = new BitSet();
+    for (int i = 0; i < opCount; i++) {
+      int step = stepOf[i];
+      var op = rankPlan.graph().ops().get(i);
+      op.forEachOperand(
+          value -> {
+            if (isDefined(value) && madeIn[value.id()] != step) {
+              passing.clear(value.id());
+            }
+          });
+      for (var result : op.results()) {
+        if (step >= 0 && isDefined(result)) {
+          madeIn[result.id()] = step;
+          passing.set(result.id());
+        }
+      }
+    }
+    for (var output : rankPlan.graph().outputs()) {
+      output.forEachValue(
+          value -> {
+            if (isDefined(value)) {
+              passing.clear(value.id());
+            }
+          });
+    }
+    return passing;
+  }
+
+  private boolean isDefined(Value value) {
+    return value.id() >= 0 && value.id() < defined.length;
+  }
+
   private void checkPlacements() {
+    var passing = passing();
     for (int id = 0; id < defined.length; id++) {
       var placement = rankPlan.placements().get(id);
       @Nullable Value value = defined[id];
@@ -131,7 +177,7 @@ final class StructureRules {
         wrong("%s is in buffer %d, which is not there".formatted(name, placement.buffer()));
       } else if (placement.offset() > LIMIT) {
         wrong("%s is beyond any memory".formatted(name));
-      } else if (tensor && !placement.exists()) {
+      } else if (tensor && !placement.exists() && !passing.get(id)) {
         wrong("%s has no memory".formatted(name));
       } else if (!tensor && !placement.equals(Placement.NONE)) {
         wrong("%s is no tensor, but has memory".formatted(name));
@@ -142,6 +188,8 @@ final class StructureRules {
   private void checkStep(Step step) {
     switch (step) {
       case Step.Compute(int op) -> inRange(op, rankPlan.graph().ops().size(), "op");
+      case Step.Fused(var ops) ->
+          ops.forEach(op -> inRange(op, rankPlan.graph().ops().size(), "op"));
       case Step.Start(int k) -> inRange(k, rankPlan.collectives().size(), "collective");
       case Step.Join(int k) -> inRange(k, rankPlan.collectives().size(), "collective");
     }
@@ -183,8 +231,8 @@ final class StructureRules {
     for (int id : ids) {
       if (inRange(id, defined.length, "value")) {
         @Nullable Value value = defined[id];
-        if (value == null || !value.isTensor()) {
-          wrong("collective %d moves value %d, which is no tensor".formatted(k, id));
+        if (value == null || !value.isTensor() || !rankPlan.placements().get(id).exists()) {
+          wrong("collective %d moves value %d, which is no tensor in memory".formatted(k, id));
         }
       }
     }

@@ -1,6 +1,7 @@
 package dev.symplan.planner.verify;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.planner.Arena;
 import dev.symplan.planner.ArenaSize;
 import dev.symplan.planner.ArgDecision;
@@ -36,6 +37,9 @@ final class PlanMutator {
     DROP_STEP,
     MOVE_JOIN,
     DROP_JOIN,
+    FUSE,
+    UNFUSE,
+    NO_MEMORY,
     STREAM,
     VARIANT,
     IN_PLACE,
@@ -91,6 +95,9 @@ final class PlanMutator {
           case DROP_STEP -> steps(list -> list.remove(random.nextInt(list.size())));
           case MOVE_JOIN -> steps(this::moveJoin);
           case DROP_JOIN -> steps(list -> list.remove(join(list)));
+          case FUSE -> steps(this::fuse);
+          case UNFUSE -> steps(this::unfuse);
+          case NO_MEMORY -> noMemory();
           case STREAM, VARIANT, IN_PLACE, GROUP, ROOT, REDUCTION, OPERANDS -> collective(kind);
           case LIFETIME -> buffer(this::relived);
           case ARENA_SIZE -> Optional.of(resizeArena());
@@ -116,6 +123,8 @@ final class PlanMutator {
         plan.planOfRank(),
         symmetric,
         plan.digest(),
+        plan.rewrites(),
+        plan.reordering(),
         plan.warnings());
   }
 
@@ -137,6 +146,8 @@ final class PlanMutator {
         plan.planOfRank(),
         plan.symmetric(),
         digest,
+        plan.rewrites(),
+        plan.reordering(),
         plan.warnings());
   }
 
@@ -271,6 +282,59 @@ final class PlanMutator {
     int i = random.nextInt(steps.size());
     int j = random.nextBoolean() ? random.nextInt(steps.size()) : Math.min(i + 1, steps.size() - 1);
     Collections.swap(steps, i, j);
+  }
+
+  /** Makes one step of two that stand next to each other. */
+  private void fuse(List<Step> steps) {
+    int i = random.nextInt(Math.max(1, steps.size() - 1));
+    var ops = ops(steps.remove(i));
+    ops.addAll(ops(steps.remove(i)));
+    steps.add(i, new Step.Fused(ImmutableIntArray.copyOf(ops)));
+  }
+
+  private static List<Integer> ops(Step step) {
+    return switch (step) {
+      case Step.Compute(int op) -> new ArrayList<>(List.of(op));
+      case Step.Fused(var ops) -> new ArrayList<>(ops.asList());
+      case Step.Start _, Step.Join _ -> throw new IllegalArgumentException("no local ops");
+    };
+  }
+
+  /** Takes an op out of a fused step, or changes their order, or ends the fusion. */
+  private void unfuse(List<Step> steps) {
+    var fused = steps.stream().filter(Step.Fused.class::isInstance).toList();
+    if (fused.isEmpty()) {
+      throw new IllegalArgumentException("nothing is fused");
+    }
+    var step = fused.get(random.nextInt(fused.size()));
+    int at = steps.indexOf(step);
+    var ops = ops(step);
+    switch (random.nextInt(3)) {
+      case 0 -> {
+        Collections.swap(ops, 0, 1 + random.nextInt(ops.size() - 1));
+        steps.set(at, new Step.Fused(ImmutableIntArray.copyOf(ops)));
+      }
+      case 1 -> {
+        boolean first = random.nextBoolean();
+        int op = ops.remove(first ? 0 : ops.size() - 1);
+        steps.set(
+            at,
+            ops.size() > 1
+                ? new Step.Fused(ImmutableIntArray.copyOf(ops))
+                : new Step.Compute(ops.getFirst()));
+        steps.add(at + (first ? 0 : 1), new Step.Compute(op));
+      }
+      default -> {
+        steps.remove(at);
+        steps.addAll(at, ops.stream().map(Step.Compute::new).toList());
+      }
+    }
+  }
+
+  private Optional<Plan> noMemory() {
+    var placements = new ArrayList<>(rank.placements());
+    placements.set(random.nextInt(placements.size()), Placement.NONE);
+    return Optional.of(with(placed(placements)));
   }
 
   private int join(List<Step> steps) {

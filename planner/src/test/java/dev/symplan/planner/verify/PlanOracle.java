@@ -11,11 +11,11 @@ import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
 import dev.symplan.planner.Step;
-import dev.symplan.planner.Stream;
 import dev.symplan.planner.Variant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.Stream;
 
 /**
  * Says whether a plan is unsafe by carrying it out, with the work of side streams done as early, or
@@ -40,7 +40,7 @@ final class PlanOracle {
       checkCollectives(plan);
       for (int i = 0; i < plan.rankPlans().size(); i++) {
         var rank = plan.rankPlans().get(i);
-        boolean beside = rank.collectives().stream().anyMatch(c -> c.stream() != Stream.COMPUTE);
+        boolean beside = rank.collectives().stream().anyMatch(c -> c.isAsync());
         // Without side streams only the direction of elementwise ops differs.
         for (int mode = 0; mode < (beside ? PlannedRun.MODES : 2); mode++) {
           new PlannedRun(plan, rank, models.get(i), mode).run();
@@ -117,6 +117,10 @@ final class PlanOracle {
             && own.operands().equals(known.operands())
             && own.results().equals(known.results()),
         "another collective than the graph's");
+    require(
+        Stream.concat(own.operands().stream(), own.results().stream())
+            .allMatch(id -> rank.placements().get(id).exists()),
+        "moves what has no memory");
     int size = plan.group(own.group()).size();
     require(
         own.variant() == Variant.CUSTOM || (size == 1) == (own.variant() == Variant.LOCAL),

@@ -391,7 +391,7 @@ class PlanVerifierTest {
   @Test
   void ranksAtOtherOffsets() {
     var base = compile(RANKS, variants("all_reduce", Variant.ONE_SHOT));
-    var plan = PlanEdits.of(base).buffer(1, "a", b -> at(b, b.offset() + 16384)).restated();
+    var plan = PlanEdits.of(base).buffer(1, "b", b -> at(b, b.offset() + 16384)).restated();
     assertThat(first(plan, Rule.AGREEMENT).rank()).isEqualTo(1);
     assertThat(PlanVerifier.verify(plan))
         .anyMatch(

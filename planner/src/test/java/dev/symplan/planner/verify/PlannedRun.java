@@ -3,6 +3,7 @@ package dev.symplan.planner.verify;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.op.Rows;
 import dev.symplan.planner.Arena;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Plan;
@@ -13,6 +14,7 @@ import java.util.ArrayDeque;
 import java.util.Arrays;
 import java.util.Deque;
 import java.util.EnumMap;
+import java.util.HashSet;
 import java.util.Map;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
@@ -32,7 +34,7 @@ final class PlannedRun implements GraphModel.Memory {
   private final RankPlan rank;
   private final GraphModel model;
   private final int mode;
-  private final long[][] spaceOf;
+  private final long @Nullable [][] spaceOf;
   private final long[] begin;
   private final long[] room;
   private final Map<Stream, Deque<Integer>> queues = new EnumMap<>(Stream.class);
@@ -110,6 +112,7 @@ final class PlannedRun implements GraphModel.Memory {
 
   private int index(Value value, int cell) {
     long inValue = (long) cell * GraphModel.CELL;
+    require(spaceOf[value.id()] != null, "no memory");
     require(inValue + GraphModel.CELL <= room[value.id()], "outside the buffer");
     long offset = begin[value.id()] + inValue;
     require(offset % GraphModel.CELL == 0, "not aligned");
@@ -136,6 +139,7 @@ final class PlannedRun implements GraphModel.Memory {
               rank.graph().ops().get(op).def().collective().isEmpty(), "nobody else takes part");
           carryOut(op, null);
         }
+        case Step.Fused(var ops) -> fused(ops.toArray());
         case Step.Start(int k) -> start(k);
         case Step.Join(int k) -> {
           require(started[k], "waits for ever");
@@ -181,6 +185,38 @@ final class PlannedRun implements GraphModel.Memory {
       int next = Objects.requireNonNull(queue.poll());
       carryOut(rank.collectives().get(next).op(), rank.collectives().get(next));
       done[next] = true;
+    }
+  }
+
+  private void fused(int[] indices) {
+    var ops = Arrays.stream(indices).mapToObj(rank.graph().ops()::get).toList();
+    require(
+        ops.stream().allMatch(op -> op.results().stream().allMatch(Value::isTensor)),
+        "not a kernel");
+    int rows = Rows.shared(ops);
+    var made = new HashSet<Value>();
+    for (var op : ops) {
+      boolean byRows = rows > 0 || op.results().getFirst().tensor().rank() == 0;
+      require(byRows && Rows.of(op) >= rows && !op.def().schema().mutates(), "not one kernel");
+      op.forEachOperand(
+          v -> require(!made.contains(v) || Rows.carries(op, v, rows), "reads other rows"));
+      made.addAll(op.results());
+    }
+    for (var value : made) {
+      if (!rank.placements().get(value.id()).exists()) {
+        spaceOf[value.id()] = garbage(value.tensor().storageBytes());
+        begin[value.id()] = 0;
+        room[value.id()] = value.tensor().storageBytes();
+      }
+    }
+    model.byRows(this, mode % 2 == 1, rows, indices);
+    for (int index : indices) {
+      require(model.findsResults(index, this), "a result is not what it must be");
+    }
+    for (var value : made) {
+      if (!rank.placements().get(value.id()).exists()) {
+        spaceOf[value.id()] = null;
+      }
     }
   }
 

@@ -1,7 +1,7 @@
 package dev.symplan.planner.verify;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.Op;
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.planner.Arena;
 import dev.symplan.planner.ArenaSize;
 import dev.symplan.planner.Buffer;
@@ -28,17 +28,19 @@ final class Restate {
     rank.graph().inputs().forEach(v -> touch(rank, first, last, v.id(), end));
     for (int s = 0; s < end; s++) {
       int step = s;
-      Op op =
-          rank.graph()
-              .ops()
-              .get(
-                  switch (rank.steps().get(s)) {
-                    case Step.Compute(int index) -> index;
-                    case Step.Start(int k) -> rank.collectives().get(k).op();
-                    case Step.Join(int k) -> rank.collectives().get(k).op();
-                  });
-      op.forEachOperand(v -> touch(rank, first, last, v.id(), step));
-      op.results().forEach(v -> touch(rank, first, last, v.id(), step));
+      var ops =
+          switch (rank.steps().get(s)) {
+            case Step.Compute(int index) -> ImmutableIntArray.of(index);
+            case Step.Fused(var indices) -> indices;
+            case Step.Start(int k) -> ImmutableIntArray.of(rank.collectives().get(k).op());
+            case Step.Join(int k) -> ImmutableIntArray.of(rank.collectives().get(k).op());
+          };
+      ops.forEach(
+          index -> {
+            var op = rank.graph().ops().get(index);
+            op.forEachOperand(v -> touch(rank, first, last, v.id(), step));
+            op.results().forEach(v -> touch(rank, first, last, v.id(), step));
+          });
     }
     rank.graph().outputs().forEach(o -> o.forEachValue(v -> touch(rank, first, last, v.id(), end)));
     var buffers = ImmutableList.<Buffer>builder();

@@ -5,12 +5,16 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Instruction;
 import dev.symplan.codegen.Instruction.AwaitEvent;
 import dev.symplan.codegen.Instruction.Collective;
+import dev.symplan.codegen.Instruction.Fused;
 import dev.symplan.codegen.Instruction.GroupUse;
 import dev.symplan.codegen.Instruction.LocalOp;
+import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Instruction.RecordEvent;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.op.OpDef;
 import dev.symplan.planner.Stream;
 import dev.symplan.planner.Variant;
 import dev.symplan.runtime.RunException;
@@ -67,7 +71,8 @@ final class RankRunner {
   void checkOps() {
     for (var instruction : program.instructions()) {
       switch (instruction) {
-        case LocalOp op -> kernel(op);
+        case LocalOp op -> kernel(op.def(), op.name(), op.span());
+        case Fused fused -> fused.parts().forEach(RankRunner::kernel);
         case Collective collective -> checkReduction(collective);
         case RecordEvent _, AwaitEvent _ -> {}
       }
@@ -123,6 +128,7 @@ final class RankRunner {
     try {
       return switch (instruction) {
         case LocalOp op -> prepare(op);
+        case Fused fused -> new FusedKernel(fused, ranks.get(rank), RankRunner::kernel);
         case Collective collective -> collectives.prepare(collective, rank);
         case RecordEvent(var _, int event) -> () -> rendezvous.record(rank, event);
         case AwaitEvent(var _, int event) -> () -> rendezvous.await(rank, event);
@@ -135,7 +141,7 @@ final class RankRunner {
   }
 
   private Runnable prepare(LocalOp op) {
-    var kernel = kernel(op);
+    var kernel = kernel(op.def(), op.name(), op.span());
     var call = call(op);
     if (op.group().isEmpty()) {
       return () -> kernel.run(call);
@@ -148,13 +154,17 @@ final class RankRunner {
     };
   }
 
-  private static HostKernel kernel(LocalOp op) {
-    return HostKernels.find(op.def().name())
+  private static HostKernel kernel(Part part) {
+    return kernel(part.def(), part.name(), part.span());
+  }
+
+  private static HostKernel kernel(OpDef def, String name, Span span) {
+    return HostKernels.find(def.name())
         .orElseThrow(
             () ->
                 new RunException(
                     "%s has no host implementation: '%s' (%s) can be planned, but not run here"
-                        .formatted(op.def().name(), op.name(), op.span().shortForm())));
+                        .formatted(def.name(), name, span.shortForm())));
   }
 
   /** Runs one stream; the first failure ends all ranks. */
@@ -189,6 +199,13 @@ final class RankRunner {
     return switch (instruction) {
       case LocalOp op ->
           "%s '%s' (%s)".formatted(op.def().name(), op.name(), op.span().shortForm());
+      case Fused(var _, var _, var parts) ->
+          "%d fused ops up to %s '%s' (%s)"
+              .formatted(
+                  parts.size(),
+                  parts.getLast().def().name(),
+                  parts.getLast().name(),
+                  parts.getLast().span().shortForm());
       case Collective c ->
           "%s %s '%s' (%s)"
               .formatted(
@@ -217,11 +234,16 @@ final class RankRunner {
   List<String> computing() {
     return lanes.stream()
         .filter(
-            lane ->
-                lane.at < lane.instructions.size()
-                    && lane.instructions.get(lane.at) instanceof LocalOp)
+            lane -> lane.at < lane.instructions.size() && isLocal(lane.instructions.get(lane.at)))
         .map(lane -> describe(lane.instructions.get(lane.at)))
         .toList();
+  }
+
+  private static boolean isLocal(Instruction instruction) {
+    return switch (instruction) {
+      case LocalOp _, Fused _ -> true;
+      case Collective _, RecordEvent _, AwaitEvent _ -> false;
+    };
   }
 
   private HostCall call(LocalOp op) {
@@ -245,6 +267,8 @@ final class RankRunner {
                   .map(item -> value(item, memory))
                   .collect(ImmutableList.toImmutableList()));
       case Operand.Constant(var arg) -> new HostCall.Value.Constant(arg);
+      case Operand.Passed passed ->
+          throw new IllegalStateException(passed + " is of a fused instruction");
     };
   }
 
