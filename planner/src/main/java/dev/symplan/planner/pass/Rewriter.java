@@ -3,8 +3,10 @@ package dev.symplan.planner.pass;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Graph;
+import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Notes;
 import dev.symplan.ir.Op;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Type;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Span;
@@ -136,9 +138,16 @@ final class Rewriter {
 
   /** Puts in an op with one result. */
   Value insert(OpDef def, ImmutableList<Arg> args, String name, Type type, Span span) {
-    var value = new Value(nextId++, fresh(name), type, span, true);
+    var value = new Value(nextId++, fresh(name), notDonated(type), span, true);
     ops.add(new Op(def, args, ImmutableList.of(value), span, Notes.NONE));
     return value;
+  }
+
+  /** What an op gives may lie as an input does, but only inputs can be given away. */
+  private static Type notDonated(Type type) {
+    return type instanceof TensorType tensor && tensor.space() == MemorySpace.DONATED
+        ? tensor.withSpace(MemorySpace.ANY)
+        : type;
   }
 
   private String fresh(String wanted) {
