@@ -92,6 +92,7 @@ public final class GraphBuilder {
       OpDef def, ImmutableList<Arg> args, List<ResultSpec> results, Span at, Notes opNotes) {
     var types = resultTypes(def, args, results, at);
     var made = ImmutableList.<Value>builderWithExpectedSize(types.size());
+    results.forEach(this::refuseDonation);
     for (int i = 0; i < types.size(); i++) {
       var spec =
           i < results.size() ? results.get(i) : new ResultSpec("", Optional.empty(), false, at);
@@ -119,6 +120,18 @@ public final class GraphBuilder {
         span,
         notes,
         endNotes);
+  }
+
+  private void refuseDonation(ResultSpec spec) {
+    if (spec.annotation().orElse(NoneType.NONE) instanceof TensorType tensor
+        && tensor.space() == MemorySpace.DONATED) {
+      sink.report(
+          Diagnostic.error(
+              DiagnosticCode.ANNOTATION_MISMATCH,
+              spec.span(),
+              "'%s' is annotated @donated, but is no input of the graph".formatted(spec.name()),
+              "the memory of other values is the plan's already; leave @donated out"));
+    }
   }
 
   private Value newValue(String valueName, Type type, Span at, boolean annotated) {
