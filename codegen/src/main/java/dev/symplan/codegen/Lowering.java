@@ -14,6 +14,7 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.Rows;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
@@ -110,18 +111,30 @@ public final class Lowering {
             op.span()));
   }
 
-  private void fused(ImmutableIntArray ops) {
+  private void fused(ImmutableIntArray indices) {
+    var ops =
+        indices.stream()
+            .mapToObj(rankPlan.graph().ops()::get)
+            .collect(ImmutableList.toImmutableList());
     passed.clear();
     var parts = ImmutableList.<Part>builder();
-    for (int i = 0; i < ops.length(); i++) {
-      var op = rankPlan.graph().ops().get(ops.get(i));
-      var args = op.args().stream().map(this::operand).collect(ImmutableList.toImmutableList());
-      if (!rankPlan.placement(op.result()).exists()) {
-        passed.put(op.result().id(), passed.size());
+    for (var op : ops) {
+      for (var result : op.results()) {
+        if (!rankPlan.placement(result).exists()) {
+          passed.put(result.id(), passed.size());
+        }
       }
-      parts.add(new Part(op.def(), args, tensorOperand(op.result()), nameOf(op), op.span()));
+      parts.add(
+          new Part(
+              op.def(),
+              op.args().stream().map(this::operand).collect(ImmutableList.toImmutableList()),
+              op.results().stream()
+                  .map(this::tensorOperand)
+                  .collect(ImmutableList.toImmutableList()),
+              nameOf(op),
+              op.span()));
     }
-    instructions.add(new Fused(Stream.COMPUTE, parts.build()));
+    instructions.add(new Fused(Stream.COMPUTE, Rows.shared(ops), parts.build()));
   }
 
   private Operand tensorOperand(Value value) {

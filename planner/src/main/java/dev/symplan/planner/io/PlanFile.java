@@ -18,6 +18,7 @@ import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Placement;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
+import dev.symplan.planner.Reordering;
 import dev.symplan.planner.Step;
 import dev.symplan.planner.Verdict;
 import java.io.IOException;
@@ -89,7 +90,13 @@ public final class PlanFile {
     json.writeStringField("target", plan.target().name());
     json.writeStringField("digest", plan.digest());
     writeSize(json, "symmetric", plan.symmetric());
+    writeReordering(json, plan.reordering());
     writeInts(json, "plan_of_rank", plan.planOfRank().asList());
+    json.writeArrayFieldStart("rewrites");
+    for (var rewrite : plan.rewrites()) {
+      RewriteJson.write(json, rewrite);
+    }
+    json.writeEndArray();
     json.writeArrayFieldStart("program");
     for (var line : programText(plan).split("\n", -1)) {
       json.writeString(line);
@@ -214,6 +221,23 @@ public final class PlanFile {
     json.writeObjectFieldStart(name);
     json.writeNumberField("bytes", size.bytes());
     json.writeNumberField("bound", size.bound());
+    json.writeEndObject();
+  }
+
+  private static void writeReordering(JsonGenerator json, Reordering reordering)
+      throws IOException {
+    json.writeObjectFieldStart("reordering");
+    json.writeStringField("outcome", Ascii.toLowerCase(reordering.outcome().name()));
+    writeFigures(json, "given", reordering.given());
+    writeFigures(json, "other", reordering.other());
+    json.writeEndObject();
+  }
+
+  private static void writeFigures(JsonGenerator json, String name, Reordering.Figures figures)
+      throws IOException {
+    json.writeObjectFieldStart(name);
+    json.writeNumberField("peak_bytes", figures.peakBytes());
+    json.writeNumberField("predicted_us", figures.micros());
     json.writeEndObject();
   }
 

@@ -28,6 +28,8 @@ import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Placement;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
+import dev.symplan.planner.Reordering;
+import dev.symplan.planner.Rewrite;
 import dev.symplan.planner.Step;
 import dev.symplan.planner.Stream;
 import dev.symplan.planner.Target;
@@ -35,6 +37,7 @@ import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict;
 import dev.symplan.planner.verify.PlanVerifier;
 import java.util.Arrays;
+import java.util.List;
 import java.util.function.BiFunction;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
@@ -77,9 +80,16 @@ final class PlanFileReader {
               Span.ofFile(file),
               "the plan is unsafe: " + violations.getFirst(),
               "compile the graph again",
-              violations.getFirst().trace()));
+              numbered(violations.getFirst().trace())));
     }
     return plan;
+  }
+
+  /** The events of a counterexample, in their order. */
+  private static ImmutableList<String> numbered(List<String> trace) {
+    return IntStream.range(0, trace.size())
+        .mapToObj(i -> "%d. %s".formatted(i + 1, trace.get(i)))
+        .collect(ImmutableList.toImmutableList());
   }
 
   private JsonNode parse() {
@@ -143,7 +153,39 @@ final class PlanFileReader {
         ImmutableIntArray.copyOf(planOfRank),
         size(root.at("symmetric")),
         root.at("digest").text(),
+        root.at("rewrites").list((f, i) -> rewrite(f)),
+        reordering(root.at("reordering")),
         ImmutableList.of());
+  }
+
+  private static Rewrite rewrite(Field field) {
+    return new Rewrite(
+        field.at("action").constant(Rewrite.Action.class),
+        field
+            .at("parts")
+            .list(
+                (part, i) ->
+                    new Rewrite.Part(
+                        part.at("name").text(),
+                        part.at("source").text(),
+                        part.at("bytes").integer())),
+        field.at("pieces").intValue(),
+        field.at("reason").constant(Rewrite.Reason.class),
+        field.at("detail").text(),
+        field.at("before_us").number(),
+        field.at("after_us").number());
+  }
+
+  private static Reordering reordering(Field field) {
+    return new Reordering(
+        field.at("outcome").constant(Reordering.Outcome.class),
+        figures(field.at("given")),
+        figures(field.at("other")));
+  }
+
+  private static Reordering.Figures figures(Field field) {
+    return new Reordering.Figures(
+        field.at("peak_bytes").integer(), field.at("predicted_us").number());
   }
 
   private RankPlan rankPlan(Field field, Graph graph) {

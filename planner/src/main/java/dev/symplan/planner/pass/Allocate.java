@@ -31,7 +31,14 @@ final class Allocate {
       ImmutableList<Placement> placements, ImmutableList<Buffer> buffers, ArenaSize local) {}
 
   /** The memory of all ranks. */
-  record Result(ArenaSize symmetric, ImmutableList<Memory> ranks) {}
+  record Result(ArenaSize symmetric, ImmutableList<Memory> ranks) {
+
+    /** {@return the size of both arenas together, on the rank that needs most} */
+    long totalBytes() {
+      return symmetric.bytes()
+          + ranks.stream().mapToLong(rank -> rank.local().bytes()).max().orElse(0);
+    }
+  }
 
   /** One buffer of one rank before it has an offset. */
   private static final class Draft {

@@ -37,6 +37,9 @@ final class Eligibility {
 
   private static final int NCCL_SYMM_AVG = 23000;
 
+  /** From here on, one symmetric kernel carries out all calls of a group. */
+  private static final int NCCL_SYMM_GROUP = 22800;
+
   /** A rejection, with the facts for people. */
   record Rejection(Reason reason, String detail) {}
 
@@ -89,6 +92,9 @@ final class Eligibility {
         if (target.nccl() < NCCL_WINDOWS) {
           yield rejected(Reason.LIBRARY, "windows need NCCL 2.27");
         }
+        if (collective.operands().size() > 1 && !takesSeveral(variant)) {
+          yield rejected(Reason.LIBRARY, "several tensors in symmetric kernels need NCCL 2.28");
+        }
         if (reduces && op.equals("avg") && target.nccl() < NCCL_SYMM_AVG) {
           yield rejected(Reason.LIBRARY, "avg in symmetric kernels needs NCCL 2.30");
         }
@@ -106,6 +112,11 @@ final class Eligibility {
             : Optional.empty();
       }
     };
+  }
+
+  /** {@return whether one launch of a variant takes several tensors} */
+  boolean takesSeveral(Variant variant) {
+    return variant != Variant.NCCL_SYMM || target.nccl() >= NCCL_SYMM_GROUP;
   }
 
   private static Optional<Rejection> floatsOnly(DType dtype, ImmutableSet<DType> known) {

@@ -1,14 +1,20 @@
 package dev.symplan.planner.pass;
 
+import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.Op;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.op.Rows;
 import dev.symplan.planner.Arena;
+import dev.symplan.planner.Buffer;
 import dev.symplan.planner.Variant;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Set;
 
 /**
@@ -134,18 +140,19 @@ final class Liveness {
   }
 
   /**
-   * Lets elementwise results take the place of an operand that nothing reads later, also where only
-   * one of the two is symmetric: then both are.
+   * Lets elementwise results take the place of an operand that nothing reads later, and updated
+   * copies that of what they are copies of, also where only one of the two is symmetric: then both
+   * are.
    *
    * @param symmetricToo whether two symmetric storages may become one, which all ranks must do
    *     alike
    */
-  void mergeElementwise(boolean symmetricToo) {
+  void mergeLocal(boolean symmetricToo) {
     for (var unit : fusion.units()) {
       var taken = new HashSet<Integer>();
       for (int i = 0; i < unit.length(); i++) {
         var op = graph.graph().ops().get(unit.get(i));
-        if (op.def().has(OpTrait.ELEMENTWISE)
+        if ((op.def().has(OpTrait.ELEMENTWISE) || op.def().has(OpTrait.UPDATES_SELF))
             && op.results().size() == 1
             && op.results().getFirst().isTensor()
             && !fusion.isPassing(aliases.id(op.result()))) {
@@ -164,7 +171,7 @@ final class Liveness {
       return;
     }
     for (int i = position; i >= 0; i--) {
-      for (var arg : graph.graph().ops().get(unit.get(i)).args()) {
+      for (var arg : replaceable(graph.graph().ops().get(unit.get(i)))) {
         if (arg instanceof Arg.Ref(Value operand)
             && operand.isTensor()
             && !taken.contains(aliases.id(operand))
@@ -175,6 +182,19 @@ final class Liveness {
         }
       }
     }
+  }
+
+  /** The arguments whose places an op's result may take. */
+  private static List<Arg> replaceable(Op op) {
+    if (!op.def().has(OpTrait.UPDATES_SELF)) {
+      return op.args();
+    }
+    var self = op.arg("self");
+    var mentions = new ArrayList<Value>();
+    op.forEachOperand(mentions::add);
+    self.forEachValue(mentions::remove);
+    boolean once = mentions.stream().noneMatch(value -> self.equals(new Arg.Ref(value)));
+    return once ? List.of(self) : List.of();
   }
 
   private boolean canReplace(
@@ -193,6 +213,7 @@ final class Liveness {
   /** Whether the ops up to a position, and only they, read a storage, and in this layout only. */
   private boolean readOnlyAs(ImmutableIntArray unit, int position, Value operand) {
     boolean[] only = {true};
+    int rows = Rows.shared(ops(unit));
     for (int i = 0; i < unit.length(); i++) {
       boolean before = i <= position;
       var op = graph.graph().ops().get(unit.get(i));
@@ -205,6 +226,12 @@ final class Liveness {
           });
     }
     return only[0];
+  }
+
+  private ImmutableList<Op> ops(ImmutableIntArray unit) {
+    return unit.stream()
+        .mapToObj(graph.graph().ops()::get)
+        .collect(ImmutableList.toImmutableList());
   }
 
   private static boolean sameLayout(TensorType a, TensorType b) {
@@ -252,6 +279,35 @@ final class Liveness {
       storage = next;
     }
     return root;
+  }
+
+  /** {@return the most bytes of the rank's own memory that are live at one step} */
+  long peakBytes() {
+    var from = first.clone();
+    var to = last.clone();
+    var bytes = new long[first.length];
+    for (int storage = 0; storage < first.length; storage++) {
+      int root = root(storage);
+      if (!fusion.isPassing(storage)) {
+        bytes[root] = Math.max(bytes[root], Buffer.aligned(aliases.storage(storage).bytes()));
+        from[root] = Math.min(from[root], first[storage]);
+        to[root] = Math.max(to[root], last[storage]);
+      }
+    }
+    var change = new long[schedule.steps().size() + 3];
+    for (int storage = 0; storage < first.length; storage++) {
+      if (bytes[storage] > 0 && (symmetric[storage] || !graph.arenas()[storage].isExternal())) {
+        change[from[storage] + 1] += bytes[storage];
+        change[to[storage] + 2] -= bytes[storage];
+      }
+    }
+    long live = 0;
+    long peak = 0;
+    for (long delta : change) {
+      live += delta;
+      peak = Math.max(peak, live);
+    }
+    return peak;
   }
 
   /** {@return the first step that uses a storage; -1 where it holds data from the start} */

@@ -89,8 +89,13 @@ final class Rewriter {
 
   /** Copies an op with another definition and arguments; its results stand for the old ones. */
   Op emit(Op op, OpDef def, ImmutableList<Arg> newArgs) {
-    var results = op.results().stream().map(this::copy).collect(ImmutableList.toImmutableList());
-    var made = new Op(def, newArgs, results, op.span(), op.notes());
+    return emit(op.results(), def, newArgs, op);
+  }
+
+  /** Makes an op whose results stand for those of several; {@code at} is where people find it. */
+  Op emit(List<Value> old, OpDef def, ImmutableList<Arg> newArgs, Op at) {
+    var results = old.stream().map(this::copy).collect(ImmutableList.toImmutableList());
+    var made = new Op(def, newArgs, results, at.span(), at.notes());
     ops.add(made);
     return made;
   }

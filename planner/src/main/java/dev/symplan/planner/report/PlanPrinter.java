@@ -12,6 +12,8 @@ import dev.symplan.planner.Buffer;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
+import dev.symplan.planner.Reordering;
+import dev.symplan.planner.Rewrite;
 import dev.symplan.planner.Step;
 import dev.symplan.planner.Verdict;
 import java.util.ArrayList;
@@ -56,7 +58,7 @@ public final class PlanPrinter {
             view ->
                 switch (view) {
                   case SUMMARY -> printer.summary();
-                  case COLLECTIVES -> printer.perRank(printer::collectives);
+                  case COLLECTIVES -> printer.perRank(printer::collectives) + printer.rewrites();
                   case VALUES -> printer.perRank(printer::values);
                   case SCHEDULE -> printer.perRank(printer::schedule);
                 })
@@ -128,7 +130,33 @@ public final class PlanPrinter {
                 Units.bytes(external))
         + "work     %d ops in %d steps · %s\n"
             .formatted(first.graph().ops().size(), first.steps().size(), counts(first))
+        + "order    "
+        + order(plan.reordering())
+        + "\n"
         + barriers(first);
+  }
+
+  private static String order(Reordering reordering) {
+    var given = reordering.given();
+    var other = reordering.other();
+    return switch (reordering.outcome()) {
+      case OFF -> "as given";
+      case NO_GAIN -> "as given: no other order was found that needs less";
+      case TOO_SLOW ->
+          "as given: another needs %s at the peak, not %s, but %s, not %s"
+              .formatted(
+                  Units.bytes(other.peakBytes()),
+                  Units.bytes(given.peakBytes()),
+                  Units.micros(other.micros()),
+                  Units.micros(given.micros()));
+      case REORDERED ->
+          "changed: %s at the peak, not %s · predicted %s, not %s"
+              .formatted(
+                  Units.bytes(other.peakBytes()),
+                  Units.bytes(given.peakBytes()),
+                  Units.micros(other.micros()),
+                  Units.micros(given.micros()));
+    };
   }
 
   private static String barriers(RankPlan rankPlan) {
@@ -207,6 +235,12 @@ public final class PlanPrinter {
           Units.bytes(bytes) + others(collective));
     }
     return table.isEmpty() ? "" : table.render();
+  }
+
+  /** What became of the source's collectives; {@code explain} tells of those left as they were. */
+  private String rewrites() {
+    var made = plan.rewrites().stream().filter(Rewrite::made).map(RewriteText::of).toList();
+    return made.isEmpty() ? "" : "\n" + String.join("\n", made) + "\n";
   }
 
   static String name(RankPlan rankPlan, CollectivePlan collective) {

@@ -1,5 +1,6 @@
 package dev.symplan.planner.verify;
 
+import dev.symplan.ir.Arg;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.verify.Violation.Rule;
@@ -43,8 +44,10 @@ final class InPlaceRules {
     var uses = new ArrayList<Use>();
     var fresh = facts.fresh(op);
     boolean elementwise = facts.op(op).def().has(OpTrait.ELEMENTWISE) && fresh.length == 1;
+    boolean updates = facts.op(op).def().has(OpTrait.UPDATES_SELF) && fresh.length == 1;
     for (int operand : facts.reads(op)) {
-      if (!(elementwise && facts.sameElements(operand, fresh[0]))) {
+      boolean mayBeReplaced = elementwise || (updates && isOnlySelf(op, operand));
+      if (!(mayBeReplaced && facts.sameElements(operand, fresh[0]))) {
         uses.add(new Use(operand, false));
       }
     }
@@ -52,6 +55,14 @@ final class InPlaceRules {
       uses.add(new Use(result, true));
     }
     checkApart(op, uses);
+  }
+
+  /** Whether an op takes a value as {@code self}, and as nothing else. */
+  private boolean isOnlySelf(int op, int operand) {
+    var self = new Arg.Ref(facts.value(operand));
+    int[] mentions = {0};
+    facts.op(op).forEachOperand(value -> mentions[0] += value.id() == operand ? 1 : 0);
+    return facts.op(op).arg("self").equals(self) && mentions[0] == 1;
   }
 
   private void collective(int op, CollectivePlan collective) {

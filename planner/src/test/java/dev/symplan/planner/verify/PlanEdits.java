@@ -245,6 +245,8 @@ final class PlanEdits {
         plan.planOfRank(),
         symmetric,
         digest,
+        plan.rewrites(),
+        plan.reordering(),
         plan.warnings());
   }
 }

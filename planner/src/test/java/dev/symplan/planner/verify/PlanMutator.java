@@ -126,6 +126,8 @@ final class PlanMutator {
         plan.planOfRank(),
         symmetric,
         plan.digest(),
+        plan.rewrites(),
+        plan.reordering(),
         plan.warnings());
   }
 
@@ -147,6 +149,8 @@ final class PlanMutator {
         plan.planOfRank(),
         plan.symmetric(),
         digest,
+        plan.rewrites(),
+        plan.reordering(),
         plan.warnings());
   }
 

@@ -4,12 +4,14 @@ import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
+import dev.symplan.planner.Rewrites;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalDouble;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
@@ -81,8 +83,43 @@ final class CompileFlags {
 
   @Option(
       names = "--no-fusion",
-      description = "Run every elementwise op by itself; each of its results takes memory.")
+      description = "Run every op as a kernel of its own; each of its results takes memory.")
   private boolean noFusion;
+
+  @Option(
+      names = "--bucket",
+      paramLabel = "WHEN",
+      description = {
+        "Make one collective of several of a kind and group: auto (where it is predicted to be"
+            + " faster; the default), on (wherever it can be) or off."
+      },
+      defaultValue = "auto")
+  private String bucket;
+
+  @Option(
+      names = "--chunk",
+      paramLabel = "WHEN",
+      description = {
+        "Split a large product and the collective of its result by rows, so that they overlap: auto"
+            + " (the default), on or off."
+      },
+      defaultValue = "auto")
+  private String chunk;
+
+  @Option(
+      names = "--no-reorder",
+      description = "Keep the order of the ops, also where another one needs less memory.")
+  private boolean noReorder;
+
+  @Option(
+      names = "--reorder-budget",
+      paramLabel = "PERCENT",
+      description = {
+        "By how much a run may get longer, as predicted, for an order of the ops that needs less"
+            + " memory (default: 1)."
+      },
+      defaultValue = "1")
+  private double reorderBudget;
 
   @Option(
       names = "--dim",
@@ -117,6 +154,9 @@ final class CompileFlags {
     if (ranks < 0) {
       throw usage("--ranks must be at least 1");
     }
+    if (!(reorderBudget >= 0)) {
+      throw usage("--reorder-budget must be at least 0");
+    }
     var forced = ImmutableMap.<String, Variant>builder();
     variants.forEach(
         (op, name) ->
@@ -139,6 +179,9 @@ final class CompileFlags {
         .withSpaces(spaces.buildOrThrow())
         .withOverlap(!noOverlap)
         .withFusion(!noFusion)
+        .withRewrites(new Rewrites(mode("--bucket", bucket), mode("--chunk", chunk)))
+        .withReorderBudget(
+            noReorder ? OptionalDouble.empty() : OptionalDouble.of(reorderBudget / 100))
         .withDims(ImmutableMap.copyOf(dims), ImmutableMap.copyOf(dimMax));
   }
 
@@ -149,6 +192,11 @@ final class CompileFlags {
     return MemorySpace.ofKeyword(text)
         .orElseThrow(
             () -> usage("%s: '%s' is none of external, symm, local".formatted(option, text)));
+  }
+
+  private Rewrites.Mode mode(String option, String text) {
+    return Rewrites.Mode.ofText(text)
+        .orElseThrow(() -> usage("%s: '%s' is none of auto, on, off".formatted(option, text)));
   }
 
   private ParameterException usage(String message) {
