@@ -36,6 +36,7 @@ import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict;
 import dev.symplan.planner.verify.PlanVerifier;
 import java.util.Arrays;
+import java.util.List;
 import java.util.function.BiFunction;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
@@ -78,9 +79,16 @@ final class PlanFileReader {
               Span.ofFile(file),
               "the plan is unsafe: " + violations.getFirst(),
               "compile the graph again",
-              violations.getFirst().trace()));
+              numbered(violations.getFirst().trace())));
     }
     return plan;
+  }
+
+  /** The events of a counterexample, in their order. */
+  private static ImmutableList<String> numbered(List<String> trace) {
+    return IntStream.range(0, trace.size())
+        .mapToObj(i -> "%d. %s".formatted(i + 1, trace.get(i)))
+        .collect(ImmutableList.toImmutableList());
   }
 
   private JsonNode parse() {

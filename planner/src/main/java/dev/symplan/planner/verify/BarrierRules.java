@@ -174,8 +174,8 @@ final class BarrierRules {
     var name = facts.value(touched).name();
     var use =
         reads(op, touched) && !writes(op, touched)
-            ? "reads its memory"
-            : "writes " + used(op, touched);
+            ? "reads " + used(facts.reads(op), touched)
+            : "writes " + used(facts.fresh(op), touched);
     findings.add(
         Rule.RACE,
         facts.rank(),
@@ -214,12 +214,14 @@ final class BarrierRules {
     if (edge == Edge.START) {
       events.add("ranks %d and %d meet in %s".formatted(rank, peer, facts.event(start[witness])));
       events.add(
-          "rank %d goes on to %s, which waits for nobody".formatted(peer, facts.event(start[k])));
+          "rank %d goes on to %s, which waits for nobody before"
+              .formatted(peer, facts.event(start[k])));
       events.add(remote);
       events.add(local + ": " + (written ? "too late, the peer's data is" : "too late to be seen"));
     } else {
       events.add(
-          "rank %d is done with %s, which waits for nobody".formatted(rank, facts.event(start[k])));
+          "rank %d is done with %s, which waits for nobody after"
+              .formatted(rank, facts.event(start[k])));
       events.add(local);
       events.add(remote + (written ? ", after that" : ", where it is no more"));
       events.add(
@@ -259,14 +261,15 @@ final class BarrierRules {
                 facts.place(tensors.getFirst()));
     return edge == Edge.START
         ? List.of(
-            "rank %d comes to %s, which waits for nobody".formatted(peer(k), facts.event(start[k])),
+            "rank %d comes to %s, which waits for nobody before"
+                .formatted(peer(k), facts.event(start[k])),
             remote,
             "rank %d comes there later, and %s"
                 .formatted(
                     facts.rank(),
                     reads ? "has not yet written it" : "may still use what was there"))
         : List.of(
-            "rank %d is done with %s, which waits for nobody"
+            "rank %d is done with %s, which waits for nobody after"
                 .formatted(facts.rank(), facts.event(start[k])),
             "rank %d goes on, and uses %s".formatted(facts.rank(), touched),
             remote + ", later");
@@ -297,9 +300,10 @@ final class BarrierRules {
     return meets(value, facts.reads(op));
   }
 
-  private String used(int op, int value) {
-    return Arrays.stream(facts.fresh(op))
-        .filter(other -> facts.overlap(value, other))
+  /** The first of some values that lies where another one does. */
+  private String used(int[] values, int at) {
+    return Arrays.stream(values)
+        .filter(other -> facts.overlap(at, other))
         .mapToObj(other -> facts.value(other).name())
         .findFirst()
         .orElse("its memory");

@@ -343,6 +343,15 @@ final class RankFacts {
     return "%s, %s)".formatted(text.substring(0, text.length() - 1), span(step));
   }
 
+  /** {@return a step of this rank for a trace, as {@code rank 1, in step 12 (…, a.graph:9),}} */
+  String rankEvent(int step) {
+    return step < 0
+        ? stepText(step)
+        : step >= plan.steps().size()
+            ? "the caller of rank %d, behind the last step,".formatted(rank)
+            : "rank %d, in %s,".formatted(rank, event(step));
+  }
+
   private String span(int step) {
     return switch (plan.steps().get(step)) {
       case Step.Compute(int op) -> op(op).span().shortForm();

@@ -1,6 +1,7 @@
 package dev.symplan.planner.model;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -9,7 +10,9 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
+import java.util.function.IntFunction;
 import java.util.regex.Pattern;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Assumptions;
 
 /** Runs spin, where it and a C compiler are installed. */
@@ -38,6 +41,17 @@ final class Spin {
         PRESENT,
         "the models of the barrier protocols are not checked: spin and a C compiler are needed, as"
             + " with apt-get install spin gcc");
+  }
+
+  /** Checks the models of 2, 3 and 4 ranks, in which nothing may go wrong. */
+  static void assertSafe(IntFunction<String> model) {
+    var errors =
+        IntStream.rangeClosed(2, 4)
+            .parallel()
+            .mapToObj(ranks -> check(model.apply(ranks)).map(e -> ranks + " ranks: " + e))
+            .flatMap(Optional::stream)
+            .toList();
+    assertThat(errors).isEmpty();
   }
 
   /**

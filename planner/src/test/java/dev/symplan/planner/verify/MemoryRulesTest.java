@@ -52,9 +52,11 @@ class MemoryRulesTest {
                 + ", but step 2 (aten::mm → c) wrote c there");
     assertThat(violation.trace())
         .containsExactly(
-            "step 0 (aten::relu → a) writes a at " + place,
-            "step 2 (aten::mm → c) writes c",
-            "step 3 (aten::mm → d) reads a");
+            "rank 0, in step 0 (aten::relu → a, test.graph:7), writes a at " + place,
+            "rank 0, in step 2 (aten::mm → c, test.graph:9), writes c at " + place,
+            "rank 0, in step 3 (aten::mm → d, test.graph:10), reads a at "
+                + place
+                + ", and finds c");
   }
 
   @Test
@@ -132,7 +134,7 @@ class MemoryRulesTest {
             "race (rank 0, step 2): step 2 (aten::mm → a) writes a at symm+0x0, which step 1 (start"
                 + " _c10d_functional::all_reduce → r) still writes until step 5");
     assertThat(race.trace()).hasSize(3);
-    assertThat(race.trace().getFirst()).startsWith("step 1 (start");
+    assertThat(race.trace().getFirst()).startsWith("rank 0, in step 1 (start");
   }
 
   @Test
