@@ -42,7 +42,11 @@ final class Rewriter {
     this.source = source;
     this.mapped = new @Nullable Value[source.valueCount()];
     source.inputs().forEach(input -> names.add(input.name()));
-    source.ops().forEach(op -> op.results().forEach(result -> names.add(result.name())));
+    for (var op : source.ops()) {
+      for (var result : op.results()) {
+        names.add(result.name());
+      }
+    }
     for (var input : source.inputs()) {
       inputs.add(copy(input, inputType.apply(input)));
     }
@@ -76,8 +80,7 @@ final class Rewriter {
   Arg now(Arg arg) {
     return switch (arg) {
       case Arg.Ref(Value value) -> new Arg.Ref(now(value));
-      case Arg.Seq(ImmutableList<Arg> items) ->
-          new Arg.Seq(items.stream().map(this::now).collect(ImmutableList.toImmutableList()));
+      case Arg.Seq(ImmutableList<Arg> items) -> new Arg.Seq(now(items));
       case Arg.Int _,
           Arg.Float _,
           Arg.Bool _,
@@ -91,7 +94,11 @@ final class Rewriter {
   }
 
   ImmutableList<Arg> now(ImmutableList<Arg> args) {
-    return args.stream().map(this::now).collect(ImmutableList.toImmutableList());
+    var now = ImmutableList.<Arg>builderWithExpectedSize(args.size());
+    for (var arg : args) {
+      now.add(now(arg));
+    }
+    return now.build();
   }
 
   /** Copies an op as it is, its operands as they stand now. */
@@ -106,8 +113,11 @@ final class Rewriter {
 
   /** Makes an op whose results stand for those of several; {@code at} is where people find it. */
   Op emit(List<Value> old, OpDef def, ImmutableList<Arg> newArgs, Op at) {
-    var results = old.stream().map(this::copy).collect(ImmutableList.toImmutableList());
-    var made = new Op(def, newArgs, results, at.span(), at.notes());
+    var results = ImmutableList.<Value>builderWithExpectedSize(old.size());
+    for (var value : old) {
+      results.add(copy(value));
+    }
+    var made = new Op(def, newArgs, results.build(), at.span(), at.notes());
     ops.add(made);
     return made;
   }

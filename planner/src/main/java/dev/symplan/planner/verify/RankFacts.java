@@ -334,6 +334,24 @@ final class RankFacts {
     return op(op).results().isEmpty() ? name : name + " → " + op(op).results().getFirst().name();
   }
 
+  /** {@return a step for people, with its line, as {@code step 12 (aten::mul → m, a.graph:9)}} */
+  String event(int step) {
+    if (step < 0 || step >= plan.steps().size()) {
+      return stepText(step);
+    }
+    var text = stepText(step);
+    return "%s, %s)".formatted(text.substring(0, text.length() - 1), span(step));
+  }
+
+  private String span(int step) {
+    return switch (plan.steps().get(step)) {
+      case Step.Compute(int op) -> op(op).span().shortForm();
+      case Step.Fused(var ops) -> op(ops.get(0)).span().shortForm();
+      case Step.Start(int k) -> op(plan.collectives().get(k).op()).span().shortForm();
+      case Step.Join(int k) -> op(plan.collectives().get(k).op()).span().shortForm();
+    };
+  }
+
   /** {@return a step for people, as {@code step 12 (aten::mul → mul_3)}} */
   String stepText(int step) {
     if (step < 0) {

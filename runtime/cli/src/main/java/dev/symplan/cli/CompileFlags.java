@@ -7,6 +7,8 @@ import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Rewrites;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
@@ -26,9 +28,10 @@ final class CompileFlags {
 
   @Option(
       names = "--target",
-      paramLabel = "NAME",
+      paramLabel = "NAME|FILE",
       description =
-          "The machine to plan for: ${COMPLETION-CANDIDATES} (default: as many H200s as ranks).",
+          "The machine to plan for: ${COMPLETION-CANDIDATES}, or a target file, as calibrate writes"
+              + " it (default: as many H200s as ranks).",
       completionCandidates = TargetNames.class)
   private Optional<String> target = Optional.empty();
 
@@ -147,18 +150,24 @@ final class CompileFlags {
   /** {@return a compiler as the options say} */
   Compiler compiler() {
     return target
-        .map(name -> Compiler.forTarget(target(name)))
+        .map(name -> Compiler.forTarget(target(name, "--target", spec)))
         .orElseGet(Compiler::forDefaultTarget)
         .with(options());
   }
 
-  private Target target(String name) {
-    return Target.ofName(name)
-        .orElseThrow(
-            () ->
-                usage(
-                    "--target: there is no target '%s'; there are %s"
-                        .formatted(name, String.join(", ", Target.names()))));
+  /** {@return the built-in target called so, or the one in the file} */
+  static Target target(String name, String option, CommandSpec spec) {
+    var builtIn = Target.ofName(name);
+    if (builtIn.isPresent()) {
+      return builtIn.get();
+    }
+    if (!Files.exists(Path.of(name))) {
+      throw new ParameterException(
+          spec.commandLine(),
+          "%s: there is no target '%s', nor a file; there are %s"
+              .formatted(option, name, String.join(", ", Target.names())));
+    }
+    return Target.read(Path.of(name));
   }
 
   private CompileOptions options() {
