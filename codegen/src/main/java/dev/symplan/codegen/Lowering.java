@@ -14,12 +14,14 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.Rows;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
 import dev.symplan.planner.Step;
 import dev.symplan.planner.Stream;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Objects;
@@ -63,7 +65,7 @@ public final class Lowering {
   private RankProgram program() {
     for (var step : rankPlan.steps()) {
       switch (step) {
-        case Step.Compute(int op) -> localOp(rankPlan.graph().ops().get(op), Optional.empty());
+        case Step.Compute(int op) -> compute(rankPlan.graph().ops().get(op));
         case Step.Fused(var ops) -> fused(ops);
         case Step.Start(int k) -> start(k);
         case Step.Join(int k) -> instructions.add(new AwaitEvent(Stream.COMPUTE, doneEvents[k]));
@@ -97,6 +99,33 @@ public final class Lowering {
         ? new TensorRef(
             buffer.arena(), Math.toIntExact(buffer.offset()), placement.offset(), value.tensor())
         : new TensorRef(buffer.arena(), 0, buffer.offset() + placement.offset(), value.tensor());
+  }
+
+  private void compute(Op op) {
+    if (!op.def().has(OpTrait.CONCATENATION) || !isJoined(op)) {
+      localOp(op, Optional.empty());
+    }
+  }
+
+  /** Whether what a concatenation joins was written one behind the other where its result lies. */
+  private boolean isJoined(Op op) {
+    var result = tensor(op.result());
+    var pieces = new ArrayList<TensorRef>();
+    op.args().getFirst().forEachValue(value -> pieces.add(tensor(value)));
+    long next = result.offset();
+    for (var piece : pieces) {
+      boolean there =
+          piece.arena() == result.arena()
+              && piece.index() == result.index()
+              && piece.offset() == next
+              && piece.type().dtype() == result.type().dtype()
+              && piece.type().isContiguous();
+      if (piece.type().numel() > 0 && !there) {
+        return false;
+      }
+      next += piece.type().bytes();
+    }
+    return result.type().isContiguous();
   }
 
   private void localOp(Op op, Optional<GroupUse> group) {

@@ -17,6 +17,8 @@ public enum OpTrait {
   CREATION,
   /** Must not be removed though nothing reads its results, nor run twice. */
   SIDE_EFFECT,
+  /** Its result is the tensors of its first argument, side by side along {@code dim}. */
+  CONCATENATION,
   /** {@code wait_tensor}: its result is its argument, finished. */
   WAIT,
   /** Imported from a type annotation only: plannable, not executable. */

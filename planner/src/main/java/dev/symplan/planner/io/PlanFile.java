@@ -76,7 +76,7 @@ public final class PlanFile {
     return head.startsWith("{") && head.contains(FORMAT);
   }
 
-  private static DefaultPrettyPrinter printer() {
+  static DefaultPrettyPrinter printer() {
     var printer = new DefaultPrettyPrinter();
     printer.indentObjectsWith(new DefaultIndenter(" ", "\n"));
     return printer;
@@ -87,7 +87,8 @@ public final class PlanFile {
     json.writeStringField("format", FORMAT);
     json.writeNumberField("version", VERSION);
     json.writeStringField("name", plan.name());
-    json.writeStringField("target", plan.target().name());
+    json.writeFieldName("target");
+    TargetFile.write(plan.target(), json);
     json.writeStringField("digest", plan.digest());
     writeSize(json, "symmetric", plan.symmetric());
     writeReordering(json, plan.reordering());
@@ -184,8 +185,8 @@ public final class PlanFile {
     writeInts(json, "results", plan.results());
     json.writeStringField("variant", plan.variant().text());
     json.writeStringField("stream", plan.stream().text());
-    json.writeBooleanField("start_barrier", plan.startBarrier());
-    json.writeBooleanField("end_barrier", plan.endBarrier());
+    json.writeStringField("start_barrier", plan.start().text());
+    json.writeStringField("end_barrier", plan.end().text());
     json.writeBooleanField("in_place", plan.inPlace());
     json.writeArrayFieldStart("verdicts");
     for (Verdict verdict : plan.verdicts()) {

@@ -22,6 +22,7 @@ import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Arena;
 import dev.symplan.planner.ArenaSize;
 import dev.symplan.planner.ArgDecision;
+import dev.symplan.planner.Barrier;
 import dev.symplan.planner.Buffer;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Placement;
@@ -31,7 +32,6 @@ import dev.symplan.planner.Reordering;
 import dev.symplan.planner.Rewrite;
 import dev.symplan.planner.Step;
 import dev.symplan.planner.Stream;
-import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict;
 import dev.symplan.planner.verify.PlanVerifier;
@@ -111,15 +111,7 @@ final class PlanFileReader {
     var text =
         root.at("program").list((f, i) -> f.text()).stream().collect(Collectors.joining("\n"));
     var program = GraphParser.parse(new SourceFile(file.name() + "#program", text));
-    var targetName = root.at("target").text();
-    var target =
-        Target.ofName(targetName)
-            .orElseThrow(
-                () ->
-                    wrong(
-                        "target",
-                        "there is no target '" + targetName + "'",
-                        "targets: " + Target.names()));
+    var target = TargetFile.read(new SourceFile(file.name() + "#target", root.at("target").tree()));
     var rankPlans =
         root.at("rank_plans")
             .list(
@@ -276,11 +268,21 @@ final class PlanFileReader {
         field.at("results").ints(),
         field.at("variant").constant(Variant.class),
         field.at("stream").constant(Stream.class),
-        field.at("start_barrier").bool(),
-        field.at("end_barrier").bool(),
+        barrier(field.at("start_barrier")),
+        barrier(field.at("end_barrier")),
         field.at("in_place").bool(),
         field.at("verdicts").list((f, i) -> verdict(f)),
         field.at("args").list((f, i) -> arg(f)));
+  }
+
+  private Barrier barrier(Field field) {
+    return Barrier.ofText(field.text())
+        .orElseThrow(
+            () ->
+                wrong(
+                    field.path,
+                    "a barrier is 'own', 'none', 'start of N' or 'end of N'",
+                    "N is the index of a collective"));
   }
 
   private Verdict verdict(Field field) {
@@ -354,6 +356,14 @@ final class PlanFileReader {
 
     ImmutableList<Integer> ints() {
       return list((field, i) -> field.intValue());
+    }
+
+    /** {@return the text of an object, for a reader of its own} */
+    String tree() {
+      if (!node.isObject()) {
+        throw wrong(path, "must be an object", "compile the graph again");
+      }
+      return node.toPrettyString();
     }
 
     String text() {

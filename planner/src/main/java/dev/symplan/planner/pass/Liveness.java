@@ -38,6 +38,9 @@ final class Liveness {
   private final int[] lastByOthers;
   private final int[] parent;
 
+  /** Where a storage begins in its parent's place, in bytes. */
+  private final long[] shift;
+
   /** Whether peers need a storage, or what takes its place, at the same offset; for roots. */
   private final boolean[] symmetric;
 
@@ -52,6 +55,7 @@ final class Liveness {
     this.lastUser = new int[count];
     this.lastByOthers = new int[count];
     this.parent = new int[count];
+    this.shift = new long[count];
     this.symmetric = new boolean[count];
     Arrays.fill(first, Integer.MAX_VALUE);
     Arrays.fill(last, -1);
@@ -72,8 +76,8 @@ final class Liveness {
   private void collect() {
     int end = schedule.steps().size();
     for (int storage = 0; storage < aliases.count(); storage++) {
-      if (graph.pinned()[storage]) {
-        touch(storage, -1, -1, end);
+      if (graph.given()[storage]) {
+        touch(storage, -1, -1, graph.pinned()[storage] ? end : -1);
       }
     }
     int k = 0;
@@ -204,6 +208,7 @@ final class Liveness {
         && aliases.storage(from).def() < unit.get(0)
         && !graph.arenas()[from].isExternal()
         && (symmetricToo || !isSymmetric(from) || !isSymmetric(aliases.id(result)))
+        && (symmetricToo || !isSymmetric(from) || offset(aliases.id(result)) == 0)
         && aliases.isWhole(operand)
         && sameLayout(operand.tensor(), result.tensor())
         && diesIn(operand, schedule.stepOfOp()[unit.get(0)])
@@ -221,7 +226,10 @@ final class Liveness {
           value -> {
             if (aliases.id(value) == aliases.id(operand)) {
               only[0] &=
-                  before && aliases.isWhole(value) && sameLayout(value.tensor(), operand.tensor());
+                  before
+                      && aliases.isWhole(value)
+                      && Rows.carries(op, value, rows)
+                      && sameLayout(value.tensor(), operand.tensor());
             }
           });
     }
@@ -250,11 +258,76 @@ final class Liveness {
         && last[storage] < schedule.steps().size();
   }
 
+  /**
+   * Has what a concatenation joins written where it is joined: pieces that nothing else reads later
+   * become parts of the result. All of the result is in use from its first piece on, so where that
+   * would take more memory, the pieces are copied.
+   *
+   * @param symmetricToo whether a symmetric piece may move into the result, which all ranks must do
+   *     alike
+   */
+  void mergeConcatenations(boolean symmetricToo) {
+    long before = peakBytes();
+    for (int i = 0; i < graph.graph().ops().size(); i++) {
+      var op = graph.graph().ops().get(i);
+      if (schedule.stepOfOp()[i] >= 0 && op.def().has(OpTrait.CONCATENATION)) {
+        mergePieces(op, i, symmetricToo);
+      }
+    }
+    if (peakBytes() > before) {
+      Arrays.setAll(parent, i -> i);
+      Arrays.fill(shift, 0);
+      for (int storage = 0; storage < parent.length; storage++) {
+        symmetric[storage] = graph.arenas()[storage] == Arena.SYMMETRIC;
+      }
+    }
+  }
+
+  private void mergePieces(Op op, int index, boolean symmetricToo) {
+    int to = aliases.id(op.result());
+    if (graph.arenas()[to].isExternal()) {
+      return;
+    }
+    var pieces = Concatenation.of(op);
+    for (var piece : pieces) {
+      int from = aliases.id(piece.value());
+      if (piece.offset() % Slots.VECTOR == 0
+          && !graph.given()[from]
+          && !graph.arenas()[from].isExternal()
+          && (symmetricToo || !isSymmetric(from))
+          && aliases.isWhole(piece.value())
+          && diesIn(piece.value(), schedule.stepOfOp()[index])
+          && pieces.stream().filter(p -> aliases.id(p.value()) == from).count() == 1) {
+        join(from, to, piece.offset());
+      }
+    }
+  }
+
   private void merge(Value operand, Value result) {
-    int from = root(aliases.id(operand));
-    int to = root(aliases.id(result));
-    parent[to] = from;
-    symmetric[from] |= symmetric[to];
+    join(aliases.id(result), aliases.id(operand), 0);
+  }
+
+  /** Puts one storage into the place of another, some bytes behind its beginning. */
+  private void join(int part, int whole, long offset) {
+    int from = root(part);
+    int to = root(whole);
+    if (from == to) {
+      return;
+    }
+    long distance = offset(whole) + offset - offset(part);
+    if (distance < 0) {
+      int other = from;
+      from = to;
+      to = other;
+    }
+    parent[from] = to;
+    shift[from] = Math.abs(distance);
+    symmetric[to] |= symmetric[from];
+  }
+
+  /** {@return where a storage begins in the place of its {@link #root}, in bytes} */
+  long offset(int storage) {
+    return root(storage) == storage ? 0 : shift[storage];
   }
 
   /** {@return whether peers need what lies in a storage's place at the same offset} */
@@ -270,13 +343,18 @@ final class Liveness {
   /** {@return the storage whose place this one takes} */
   int root(int storage) {
     int root = storage;
+    long distance = 0;
     while (parent[root] != root) {
+      distance += shift[root];
       root = parent[root];
     }
-    while (parent[storage] != root) {
-      int next = parent[storage];
-      parent[storage] = root;
-      storage = next;
+    for (int i = storage; i != root && parent[i] != root; ) {
+      int next = parent[i];
+      long own = shift[i];
+      parent[i] = root;
+      shift[i] = distance;
+      distance -= own;
+      i = next;
     }
     return root;
   }
@@ -289,7 +367,8 @@ final class Liveness {
     for (int storage = 0; storage < first.length; storage++) {
       int root = root(storage);
       if (!fusion.isPassing(storage)) {
-        bytes[root] = Math.max(bytes[root], Buffer.aligned(aliases.storage(storage).bytes()));
+        long end = offset(storage) + aliases.storage(storage).bytes();
+        bytes[root] = Math.max(bytes[root], Buffer.aligned(end));
         from[root] = Math.min(from[root], first[storage]);
         to[root] = Math.max(to[root], last[storage]);
       }

@@ -66,6 +66,7 @@ record PlanDraft(
 
   /** All ranks do in place what all ranks can. */
   private static boolean[] mergeInPlace(List<Liveness> lives, ImmutableList<Variant> variants) {
+    lives.forEach(life -> life.mergeConcatenations(lives.size() == 1));
     var inPlace = new boolean[variants.size()];
     for (int k = 0; k < inPlace.length; k++) {
       int index = k;

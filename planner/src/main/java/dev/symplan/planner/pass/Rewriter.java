@@ -3,8 +3,10 @@ package dev.symplan.planner.pass;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Graph;
+import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Notes;
 import dev.symplan.ir.Op;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Type;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Span;
@@ -15,6 +17,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -31,6 +34,11 @@ final class Rewriter {
   private int nextId;
 
   Rewriter(Graph source) {
+    this(source, Value::type);
+  }
+
+  /** With inputs of other types, which may differ in where they ask to live only. */
+  Rewriter(Graph source, Function<Value, Type> inputType) {
     this.source = source;
     this.mapped = new @Nullable Value[source.valueCount()];
     source.inputs().forEach(input -> names.add(input.name()));
@@ -40,12 +48,16 @@ final class Rewriter {
       }
     }
     for (var input : source.inputs()) {
-      inputs.add(copy(input));
+      inputs.add(copy(input, inputType.apply(input)));
     }
   }
 
   private Value copy(Value old) {
-    var value = new Value(nextId++, old.name(), old.type(), old.span(), old.annotated());
+    return copy(old, old.type());
+  }
+
+  private Value copy(Value old, Type type) {
+    var value = new Value(nextId++, old.name(), type, old.span(), old.annotated());
     mapped[old.id()] = value;
     return value;
   }
@@ -126,9 +138,16 @@ final class Rewriter {
 
   /** Puts in an op with one result. */
   Value insert(OpDef def, ImmutableList<Arg> args, String name, Type type, Span span) {
-    var value = new Value(nextId++, fresh(name), type, span, true);
+    var value = new Value(nextId++, fresh(name), notDonated(type), span, true);
     ops.add(new Op(def, args, ImmutableList.of(value), span, Notes.NONE));
     return value;
+  }
+
+  /** What an op gives may lie as an input does, but only inputs can be given away. */
+  private static Type notDonated(Type type) {
+    return type instanceof TensorType tensor && tensor.space() == MemorySpace.DONATED
+        ? tensor.withSpace(MemorySpace.ANY)
+        : type;
   }
 
   private String fresh(String wanted) {

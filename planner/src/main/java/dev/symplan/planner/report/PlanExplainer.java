@@ -106,6 +106,13 @@ public final class PlanExplainer {
                   arg.value(),
                   DecisionText.of(plan.graph(), arg)));
     }
+    if (collective.variant().hasPlannedBarriers()) {
+      lines.add(
+          "  barriers before: %s, after: %s"
+              .formatted(
+                  PlanPrinter.text(plan, collective.start()),
+                  PlanPrinter.text(plan, collective.end())));
+    }
     lines.add(
         collective.isAsync()
             ? "  beside compute, on the %s stream".formatted(collective.stream().text())

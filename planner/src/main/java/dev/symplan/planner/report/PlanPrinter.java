@@ -7,6 +7,7 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.Arena;
 import dev.symplan.planner.ArgDecision;
 import dev.symplan.planner.ArgDecision.Realization;
+import dev.symplan.planner.Barrier;
 import dev.symplan.planner.Buffer;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Plan;
@@ -21,6 +22,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /** A plan as text: what lives where, which variant each collective runs, and why. */
 public final class PlanPrinter {
@@ -130,7 +132,8 @@ public final class PlanPrinter {
             .formatted(first.graph().ops().size(), first.steps().size(), counts(first))
         + "order    "
         + order(plan.reordering())
-        + "\n";
+        + "\n"
+        + barriers(first);
   }
 
   private static String order(Reordering reordering) {
@@ -154,6 +157,35 @@ public final class PlanPrinter {
                   Units.micros(other.micros()),
                   Units.micros(given.micros()));
     };
+  }
+
+  private static String barriers(RankPlan rankPlan) {
+    var barriers =
+        rankPlan.collectives().stream()
+            .filter(collective -> collective.variant().hasPlannedBarriers())
+            .flatMap(collective -> Stream.of(collective.start(), collective.end()))
+            .toList();
+    long redundant = barriers.stream().filter(Barrier.StandIn.class::isInstance).count();
+    return redundant == 0
+        ? ""
+        : "barriers %d of %d: others stand in for the rest\n"
+            .formatted(barriers.size() - redundant, barriers.size());
+  }
+
+  /** {@return what stands in for a barrier, for example {@code the end of r}} */
+  static String text(RankPlan rankPlan, Barrier barrier) {
+    return switch (barrier) {
+      case Barrier.None _ -> "none";
+      case Barrier.Own _ -> "own";
+      case Barrier.StandIn(int k, var edge) ->
+          "the %s of %s".formatted(edge.text(), name(rankPlan, rankPlan.collectives().get(k)));
+    };
+  }
+
+  private static String standIn(RankPlan rankPlan, String edge, Barrier barrier) {
+    return barrier instanceof Barrier.StandIn
+        ? ", %s barrier: %s".formatted(edge, text(rankPlan, barrier))
+        : "";
   }
 
   private static String counts(RankPlan rankPlan) {
@@ -355,7 +387,11 @@ public final class PlanPrinter {
           table.row(
               number,
               collective.stream().text(),
-              opText(rankPlan, collective.op()) + " as " + collective.variant().text());
+              opText(rankPlan, collective.op())
+                  + " as "
+                  + collective.variant().text()
+                  + standIn(rankPlan, "start", collective.start())
+                  + standIn(rankPlan, "end", collective.end()));
         }
         case Step.Join(int k) ->
             table.row(

@@ -148,12 +148,19 @@ final class MemoryRun {
     }
   }
 
-  /** Outputs are what the graph made them, inputs what the caller and the graph made them. */
+  /**
+   * Outputs are what the graph made them, inputs what the caller and the graph made them, unless
+   * the caller gave them away.
+   */
   private void finish() {
     int end = facts.plan.steps().size();
     var kept = new LinkedHashSet<Integer>();
     facts.plan.graph().outputs().forEach(out -> out.forEachValue(v -> kept.add(v.id())));
-    facts.plan.graph().inputs().forEach(input -> kept.add(input.id()));
+    for (var input : facts.plan.graph().inputs()) {
+      if (!RankFacts.isDonated(input)) {
+        kept.add(input.id());
+      }
+    }
     for (int value : kept) {
       if (facts.value(value).isTensor()) {
         read(value, end, -1, "finds");

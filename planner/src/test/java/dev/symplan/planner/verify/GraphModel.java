@@ -1,6 +1,7 @@
 package dev.symplan.planner.verify;
 
 import dev.symplan.ir.Graph;
+import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpTrait;
@@ -39,6 +40,7 @@ final class GraphModel {
     this.found = new long[graph.ops().size()][];
     this.made = new long[graph.ops().size()][];
     this.kept = new ArrayList<>(graph.inputs());
+    kept.removeIf(input -> input.tensor().space() == MemorySpace.DONATED);
     graph.outputs().forEach(output -> output.forEachValue(kept::add));
     graph.inputs().forEach(this::describe);
     for (int i = 0; i < isView.length; i++) {

@@ -1,6 +1,8 @@
 package dev.symplan.planner.verify;
 
+import dev.symplan.ir.Arg;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.Rows;
 import dev.symplan.planner.Arena;
 import dev.symplan.planner.CollectivePlan;
@@ -223,14 +225,39 @@ final class PlannedRun implements GraphModel.Memory {
       return;
     }
     require(model.findsOperands(op, this), "an operand is not what it must be");
+    boolean joins = rank.graph().ops().get(op).def().has(OpTrait.CONCATENATION) && leavesPieces(op);
     model.carryOut(
         op,
         this,
         mode % 2 == 1,
         r ->
-            collective != null
-                && collective.inPlace()
-                && samePlace(rank, collective.operands().get(r), collective.results().get(r)));
+            joins
+                || collective != null
+                    && collective.inPlace()
+                    && samePlace(rank, collective.operands().get(r), collective.results().get(r)));
     require(model.findsResults(op, this), "a result is not what it must be");
+  }
+
+  /** Whether a concatenation writes nothing over an operand, but for the same bytes in place. */
+  private boolean leavesPieces(int index) {
+    var op = rank.graph().ops().get(index);
+    var result = op.result();
+    int[] next = {0};
+    boolean[] apart = {true};
+    op.args()
+        .getFirst()
+        .forEachValue(
+            piece -> {
+              boolean sameSpace = spaceOf[piece.id()] == spaceOf[result.id()];
+              long from = begin[piece.id()];
+              long at = begin[result.id()] + next[0];
+              long end = begin[result.id()] + result.tensor().storageBytes();
+              boolean inPlace = from == at && op.arg("dim").equals(new Arg.Int(0));
+              boolean overlaps =
+                  from < end && from + piece.tensor().storageBytes() > begin[result.id()];
+              apart[0] &= !sameSpace || inPlace || !overlaps;
+              next[0] += Math.toIntExact(piece.tensor().storageBytes());
+            });
+    return apart[0];
   }
 }

@@ -80,14 +80,18 @@ public final class RandomPrograms {
     this.builder = new GraphBuilder("random", Span.NONE, sink);
   }
 
+  private static final ImmutableList<MemorySpace> PLACES =
+      ImmutableList.of(
+          MemorySpace.ANY, MemorySpace.SYMMETRIC, MemorySpace.LOCAL, MemorySpace.EXTERNAL);
+
   /** {@return the compiler's plan of a random program under random options} */
   static Plan plan(long seed) {
     var random = new Random(seed);
     var options =
         CompileOptions.DEFAULT
             .withRanks(4)
-            .withInputs(space(random))
-            .withOutputs(space(random))
+            .withInputs(MemorySpace.values()[random.nextInt(MemorySpace.values().length)])
+            .withOutputs(PLACES.get(random.nextInt(PLACES.size())))
             .withOverlap(random.nextInt(4) > 0)
             .withVariants(variants(random));
     var target = TARGETS.get(random.nextInt(TARGETS.size()));
@@ -98,10 +102,6 @@ public final class RandomPrograms {
     return Compiler.forTarget(target)
         .with(options.withReorderBudget(budget).withRewrites(rewrites))
         .compile(program);
-  }
-
-  private static MemorySpace space(Random random) {
-    return MemorySpace.values()[random.nextInt(MemorySpace.values().length)];
   }
 
   private static ImmutableMap<String, Variant> variants(Random random) {

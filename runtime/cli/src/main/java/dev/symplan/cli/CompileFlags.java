@@ -7,8 +7,12 @@ import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Rewrites;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalDouble;
@@ -24,9 +28,10 @@ final class CompileFlags {
 
   @Option(
       names = "--target",
-      paramLabel = "NAME",
+      paramLabel = "NAME|FILE",
       description =
-          "The machine to plan for: ${COMPLETION-CANDIDATES} (default: as many H200s as ranks).",
+          "The machine to plan for: ${COMPLETION-CANDIDATES}, or a target file, as calibrate writes"
+              + " it (default: as many H200s as ranks).",
       completionCandidates = TargetNames.class)
   private Optional<String> target = Optional.empty();
 
@@ -75,6 +80,15 @@ final class CompileFlags {
       paramLabel = "NAME=WHERE",
       description = "Where one input or output lives: external, symm or local. May be repeated.")
   private Map<String, String> places = new LinkedHashMap<>();
+
+  @Option(
+      names = "--donate",
+      paramLabel = "NAME",
+      description = {
+        "Plan this input, and let other values take its memory once it was read for the last time."
+            + " May be repeated."
+      })
+  private List<String> donated = new ArrayList<>();
 
   @Option(
       names = "--no-overlap",
@@ -136,18 +150,24 @@ final class CompileFlags {
   /** {@return a compiler as the options say} */
   Compiler compiler() {
     return target
-        .map(name -> Compiler.forTarget(target(name)))
+        .map(name -> Compiler.forTarget(target(name, "--target", spec)))
         .orElseGet(Compiler::forDefaultTarget)
         .with(options());
   }
 
-  private Target target(String name) {
-    return Target.ofName(name)
-        .orElseThrow(
-            () ->
-                usage(
-                    "--target: there is no target '%s'; there are %s"
-                        .formatted(name, String.join(", ", Target.names()))));
+  /** {@return the built-in target called so, or the one in the file} */
+  static Target target(String name, String option, CommandSpec spec) {
+    var builtIn = Target.ofName(name);
+    if (builtIn.isPresent()) {
+      return builtIn.get();
+    }
+    if (!Files.exists(Path.of(name))) {
+      throw new ParameterException(
+          spec.commandLine(),
+          "%s: there is no target '%s', nor a file; there are %s"
+              .formatted(option, name, String.join(", ", Target.names())));
+    }
+    return Target.read(Path.of(name));
   }
 
   private CompileOptions options() {
@@ -170,13 +190,14 @@ final class CompileFlags {
                                     .formatted(op, name, name)))));
     var spaces = ImmutableMap.<String, MemorySpace>builder();
     places.forEach((name, where) -> spaces.put(name, space("--place " + name, where)));
+    donated.forEach(name -> spaces.put(name, MemorySpace.DONATED));
     return CompileOptions.DEFAULT
         .withRanks(ranks)
         .withGraph(graph)
         .withVariants(forced.buildOrThrow())
         .withInputs(space("--inputs", inputs))
         .withOutputs(space("--results", results))
-        .withSpaces(spaces.buildOrThrow())
+        .withSpaces(spaces.buildKeepingLast())
         .withOverlap(!noOverlap)
         .withFusion(!noFusion)
         .withRewrites(new Rewrites(mode("--bucket", bucket), mode("--chunk", chunk)))
@@ -190,6 +211,7 @@ final class CompileFlags {
       return MemorySpace.ANY;
     }
     return MemorySpace.ofKeyword(text)
+        .filter(space -> space != MemorySpace.DONATED)
         .orElseThrow(
             () -> usage("%s: '%s' is none of external, symm, local".formatted(option, text)));
   }

@@ -70,6 +70,7 @@ public final class Main {
             .put(ExplainCommand.class, ExplainCommand::new)
             .put(VerifyCommand.class, VerifyCommand::new)
             .put(PackCommand.class, PackCommand::new)
+            .put(CalibrateCommand.class, CalibrateCommand::new)
             .put(OpsCommand.class, OpsCommand::new)
             .put(VersionCommand.class, VersionCommand::new)
             .buildOrThrow();

@@ -13,6 +13,7 @@ import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Plan;
+import dev.symplan.planner.Rewrites;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict;
@@ -144,7 +145,9 @@ class CollectiveVariantsTest {
 
   private static List<Case> eligible(List<Case> cases, int ranks, Shape shape, Target target) {
     var collectives =
-        plan(cases, ranks, shape, target, CompileOptions.DEFAULT).forRank(0).collectives();
+        plan(cases, ranks, shape, target, CompileOptions.DEFAULT.withRewrites(Rewrites.OFF))
+            .forRank(0)
+            .collectives();
     var all = new ArrayList<Case>();
     for (int i = 0; i < cases.size(); i++) {
       for (Verdict verdict : collectives.get(i).verdicts()) {
