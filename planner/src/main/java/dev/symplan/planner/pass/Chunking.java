@@ -124,7 +124,7 @@ final class Chunking {
           Action.WHOLE,
           1,
           Reason.SIZE,
-          "its %d rows do not divide into large pieces".formatted(all.getFirst().rows()),
+          "its %s rows do not divide into large pieces".formatted(all.getFirst().rows()),
           0,
           0);
     } else if (mode == Mode.AUTO && bestMicros >= whole) {
