@@ -87,7 +87,7 @@ final class ExecutableText {
                       new Row(
                           stream,
                           operands(parts.get(i).results()),
-                          "= fused %d/%d %s(%s)"
+                          "= fused %s/%s %s(%s)"
                               .formatted(
                                   i + 1,
                                   parts.size(),

@@ -183,13 +183,20 @@ public final class GraphBuilder {
     var types = new ArrayList<Type>();
     for (int i = 0; i < results.size(); i++) {
       types.add(
-          i < specs.size() ? merge(def, results.get(i), specs.get(i)) : results.get(i).type());
+          i < specs.size() ? merge(def, results.get(i), specs.get(i)) : given(results.get(i)));
     }
     return types;
   }
 
   private static List<Type> annotatedTypes(List<ResultSpec> specs) {
     return specs.stream().map(s -> s.annotation().orElse(NoneType.NONE)).toList();
+  }
+
+  /** A rule may give the type of an operand; where that asks to live is its own affair. */
+  private static Type given(OpResult inferred) {
+    return inferred.type() instanceof TensorType tensor
+        ? tensor.withSpace(MemorySpace.ANY)
+        : inferred.type();
   }
 
   private void reportMissingAnnotations(OpDef def, List<ResultSpec> specs) {
@@ -207,7 +214,7 @@ public final class GraphBuilder {
 
   private Type merge(OpDef def, OpResult inferred, ResultSpec spec) {
     if (spec.annotation().isEmpty()) {
-      return inferred.type();
+      return given(inferred);
     }
     var annotated = spec.annotation().get();
     if (inferred.type() instanceof NoneType) {

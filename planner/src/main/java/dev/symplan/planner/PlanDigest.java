@@ -43,8 +43,8 @@ public final class PlanDigest {
         .append(" group ")
         .append(collective.group());
     out.append(" op ").append(collective.reduceOp()).append(" root ").append(collective.root());
-    out.append(collective.startBarrier() ? " start" : "")
-        .append(collective.endBarrier() ? " end" : "");
+    out.append(" start ").append(collective.start().text());
+    out.append(" end ").append(collective.end().text());
     for (int id : collective.operands()) {
       append(out, plan, id, collective.variant().needsSymmetricOperand(collective.kind()));
     }

@@ -284,6 +284,15 @@ class RewritesTest {
   }
 
   @Test
+  void piecesAreWrittenWhereTheyAreJoined() {
+    var whole = plan(PRODUCT, Rewrites.OFF);
+    var split = plan(PRODUCT, CHUNK);
+    assertThat(only(split).reason()).isEqualTo(Reason.FASTER);
+    assertThat(split.total()).isEqualTo(whole.total());
+    assertThat(split.reordering().given().micros()).isLessThan(whole.reordering().given().micros());
+  }
+
+  @Test
   void aSmallProductStaysWhole() {
     var plan = plan(PRODUCT.replace("8192", "256"), CHUNK);
     assertThat(collectives(plan)).containsExactly("r");

@@ -185,8 +185,8 @@ public final class PlanFile {
     writeInts(json, "results", plan.results());
     json.writeStringField("variant", plan.variant().text());
     json.writeStringField("stream", plan.stream().text());
-    json.writeBooleanField("start_barrier", plan.startBarrier());
-    json.writeBooleanField("end_barrier", plan.endBarrier());
+    json.writeStringField("start_barrier", plan.start().text());
+    json.writeStringField("end_barrier", plan.end().text());
     json.writeBooleanField("in_place", plan.inPlace());
     json.writeArrayFieldStart("verdicts");
     for (Verdict verdict : plan.verdicts()) {

@@ -22,6 +22,7 @@ import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Arena;
 import dev.symplan.planner.ArenaSize;
 import dev.symplan.planner.ArgDecision;
+import dev.symplan.planner.Barrier;
 import dev.symplan.planner.Buffer;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Placement;
@@ -35,6 +36,7 @@ import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict;
 import dev.symplan.planner.verify.PlanVerifier;
 import java.util.Arrays;
+import java.util.List;
 import java.util.function.BiFunction;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
@@ -77,9 +79,16 @@ final class PlanFileReader {
               Span.ofFile(file),
               "the plan is unsafe: " + violations.getFirst(),
               "compile the graph again",
-              violations.getFirst().trace()));
+              numbered(violations.getFirst().trace())));
     }
     return plan;
+  }
+
+  /** The events of a counterexample, in their order. */
+  private static ImmutableList<String> numbered(List<String> trace) {
+    return IntStream.range(0, trace.size())
+        .mapToObj(i -> "%d. %s".formatted(i + 1, trace.get(i)))
+        .collect(ImmutableList.toImmutableList());
   }
 
   private JsonNode parse() {
@@ -267,11 +276,21 @@ final class PlanFileReader {
         field.at("results").ints(),
         field.at("variant").constant(Variant.class),
         field.at("stream").constant(Stream.class),
-        field.at("start_barrier").bool(),
-        field.at("end_barrier").bool(),
+        barrier(field.at("start_barrier")),
+        barrier(field.at("end_barrier")),
         field.at("in_place").bool(),
         field.at("verdicts").list((f, i) -> verdict(f)),
         field.at("args").list((f, i) -> arg(f)));
+  }
+
+  private Barrier barrier(Field field) {
+    return Barrier.ofText(field.text())
+        .orElseThrow(
+            () ->
+                wrong(
+                    field.path,
+                    "a barrier is 'own', 'none', 'start of N' or 'end of N'",
+                    "N is the index of a collective"));
   }
 
   private Verdict verdict(Field field) {

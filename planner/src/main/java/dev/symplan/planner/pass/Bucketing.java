@@ -297,7 +297,7 @@ final class Bucketing {
         || bucket.price.tensors() + own.price.tensors() > MAX_TENSORS) {
       return refusal(
           Reason.SIZE,
-          "one collective moves at most %d MiB of %d tensors"
+          "one collective moves at most %s MiB of %s tensors"
               .formatted(MAX_BYTES >> 20, MAX_TENSORS));
     }
     boolean sinks = true;
@@ -340,7 +340,7 @@ final class Bucketing {
     if (grows > 0) {
       return refusal(
           Reason.MEMORY,
-          "%d bytes too many would be live at once, where %d are now"
+          "%s bytes too many would be live at once, where %s are now"
               .formatted(grows, lives.initialPeak()));
     }
     bucket.take(own, sinks, price, together);

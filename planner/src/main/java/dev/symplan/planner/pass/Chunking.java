@@ -124,7 +124,7 @@ final class Chunking {
           Action.WHOLE,
           1,
           Reason.SIZE,
-          "its %d rows do not divide into large pieces".formatted(all.getFirst().rows()),
+          "its %s rows do not divide into large pieces".formatted(all.getFirst().rows()),
           0,
           0);
     } else if (mode == Mode.AUTO && bestMicros >= whole) {
@@ -145,7 +145,9 @@ final class Chunking {
     double beside = piece.micros(product, costs, select);
     double last = piece.micros(room(k), costs, select);
     long bytes = piece.bytes() * pieces;
-    return pieces * product + (pieces - 1) * beside + last + costs.copyMicros(bytes);
+    // Where ranks run graphs of their own, symmetric pieces are not written where they are joined.
+    double joining = graphs.size() == 1 ? 0 : costs.copyMicros(bytes);
+    return pieces * product + (pieces - 1) * beside + last + joining;
   }
 
   private double longest(ImmutableList<Product> all, int pieces) {

@@ -4,7 +4,9 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.op.OpTrait;
 import java.util.ArrayList;
+import java.util.HashSet;
 
 /** The parts of a concatenation's result that its operands can be written into. */
 final class Concatenation {
@@ -38,6 +40,29 @@ final class Concatenation {
       offset += value.tensor().bytes();
     }
     return result.isContiguous() && isInOneStretch(op) ? pieces.build() : ImmutableList.of();
+  }
+
+  /**
+   * {@return whether an op joins only what can be written where it is joined, and nothing else uses
+   * later: then it takes no time}
+   *
+   * @param lastUse by storage, the position that uses it last
+   * @param position of the op
+   */
+  static boolean needsNoCopy(Op op, Aliases aliases, int[] lastUse, int position) {
+    if (!op.def().has(OpTrait.CONCATENATION)) {
+      return false;
+    }
+    var pieces = of(op);
+    var storages = new HashSet<Integer>();
+    return !pieces.isEmpty()
+        && pieces.stream()
+            .allMatch(
+                piece ->
+                    piece.offset() % Slots.VECTOR == 0
+                        && aliases.isWhole(piece.value())
+                        && lastUse[aliases.id(piece.value())] == position
+                        && storages.add(aliases.id(piece.value())));
   }
 
   /** Whether all dimensions in front of the joined one have a single element. */

@@ -61,12 +61,12 @@ final class Eligibility {
     if ((ranks == 1) != (variant == Variant.LOCAL)) {
       return rejected(
           Reason.GROUP_SIZE,
-          ranks == 1 ? "the group has one rank" : "the group has %d ranks".formatted(ranks));
+          ranks == 1 ? "the group has one rank" : "the group has %s ranks".formatted(ranks));
     }
     if (variant != Variant.NCCL && variant != Variant.LOCAL && ranks > target.gpus()) {
       return rejected(
           Reason.NO_PEER_ACCESS,
-          "%d ranks, but %s has %d GPUs that reach each other"
+          "%s ranks, but %s has %s GPUs that reach each other"
               .formatted(ranks, target.name(), target.gpus()));
     }
     boolean reduces =

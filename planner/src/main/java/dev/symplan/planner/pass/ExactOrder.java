@@ -3,6 +3,7 @@ package dev.symplan.planner.pass;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 
 /**
@@ -60,9 +61,9 @@ final class ExactOrder {
     var order = new int[count];
     long set = (1L << count) - 1;
     for (int size = count; size > 0; size--) {
-      int last = layers.get(size).get(set).last();
-      order[size - 1] = last;
-      set &= ~(1L << last);
+      var reached = Objects.requireNonNull(layers.get(size).get(set));
+      order[size - 1] = reached.last();
+      set &= ~(1L << reached.last());
     }
     return Optional.of(order);
   }

@@ -12,6 +12,7 @@ import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.planner.Barrier;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Plan;
@@ -43,6 +44,8 @@ import java.util.function.ToIntFunction;
  *   <li>{@link Liveness} and {@link Allocate} need the order.
  *   <li>{@link Reorder} proposes other orders of what {@link Normalize} gave; each goes through the
  *       passes above, and {@link Ordering} chooses by what they make of it.
+ *   <li>{@link BarrierElision} needs the places: what another barrier makes redundant depends on
+ *       what lies in the same memory. So it never costs memory either.
  *   <li>{@link PlanVerifier} checks the finished plan against rules of its own.
  * </ol>
  */
@@ -105,7 +108,7 @@ public final class Pipeline {
               own.local()));
     }
     var planOfRank = GraphChoice.indices(graphOfRank);
-    var plans = rankPlans.build();
+    var plans = BarrierElision.run(rankPlans.build());
     var plan =
         new Plan(
             distinct.getFirst().name(),
@@ -132,7 +135,8 @@ public final class Pipeline {
     for (int k = 0; k < draft.selections().size(); k++) {
       var collective = graph.collectives().get(k);
       var selection = draft.selections().get(k);
-      boolean meets = selection.variant() != Variant.LOCAL;
+      Barrier barrier =
+          selection.variant() == Variant.LOCAL ? new Barrier.None() : new Barrier.Own();
       plans.add(
           new CollectivePlan(
               collective.index(),
@@ -144,8 +148,8 @@ public final class Pipeline {
               ids(collective.results()),
               selection.variant(),
               draft.schedules().get(rankGraph).streams().get(k),
-              meets,
-              meets,
+              barrier,
+              barrier,
               draft.inPlace()[k],
               selection.verdicts(),
               graph.args().get(k)));

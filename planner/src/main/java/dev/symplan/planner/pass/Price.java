@@ -61,10 +61,20 @@ record Price(Kind kind, int ranks, long bytes, int tensors, double[] copies) {
     for (var variant : Variant.values()) {
       double copying = copies[variant.ordinal()];
       if (!Double.isNaN(copying) && (tensors == 1 || select.takesSeveral(variant))) {
-        double transfer = costs.transferMicros(kind, variant, bytes, ranks);
+        double transfer =
+            costs.transferMicros(kind, variant, bytes, ranks)
+                + launches(variant) * costs.kernelMicros(0);
         best = Math.min(best, select.shownMicros(variant, transfer, room) + copying);
       }
     }
     return best;
+  }
+
+  /** Behind the first barrier: a library's kernel takes all tensors, the own take one each. */
+  private int launches(Variant variant) {
+    return switch (variant) {
+      case NCCL, NCCL_SYMM -> 0;
+      case LOCAL, ONE_SHOT, TWO_SHOT, PUSH, MULTIMEM, COPY_ENGINE, CUSTOM -> tensors - 1;
+    };
   }
 }

@@ -3,8 +3,10 @@ package dev.symplan.planner.pass;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Graph;
+import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Notes;
 import dev.symplan.ir.Op;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Type;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Span;
@@ -40,7 +42,11 @@ final class Rewriter {
     this.source = source;
     this.mapped = new @Nullable Value[source.valueCount()];
     source.inputs().forEach(input -> names.add(input.name()));
-    source.ops().forEach(op -> op.results().forEach(result -> names.add(result.name())));
+    for (var op : source.ops()) {
+      for (var result : op.results()) {
+        names.add(result.name());
+      }
+    }
     for (var input : source.inputs()) {
       inputs.add(copy(input, inputType.apply(input)));
     }
@@ -74,8 +80,7 @@ final class Rewriter {
   Arg now(Arg arg) {
     return switch (arg) {
       case Arg.Ref(Value value) -> new Arg.Ref(now(value));
-      case Arg.Seq(ImmutableList<Arg> items) ->
-          new Arg.Seq(items.stream().map(this::now).collect(ImmutableList.toImmutableList()));
+      case Arg.Seq(ImmutableList<Arg> items) -> new Arg.Seq(now(items));
       case Arg.Int _,
           Arg.Float _,
           Arg.Bool _,
@@ -89,7 +94,11 @@ final class Rewriter {
   }
 
   ImmutableList<Arg> now(ImmutableList<Arg> args) {
-    return args.stream().map(this::now).collect(ImmutableList.toImmutableList());
+    var now = ImmutableList.<Arg>builderWithExpectedSize(args.size());
+    for (var arg : args) {
+      now.add(now(arg));
+    }
+    return now.build();
   }
 
   /** Copies an op as it is, its operands as they stand now. */
@@ -104,8 +113,11 @@ final class Rewriter {
 
   /** Makes an op whose results stand for those of several; {@code at} is where people find it. */
   Op emit(List<Value> old, OpDef def, ImmutableList<Arg> newArgs, Op at) {
-    var results = old.stream().map(this::copy).collect(ImmutableList.toImmutableList());
-    var made = new Op(def, newArgs, results, at.span(), at.notes());
+    var results = ImmutableList.<Value>builderWithExpectedSize(old.size());
+    for (var value : old) {
+      results.add(copy(value));
+    }
+    var made = new Op(def, newArgs, results.build(), at.span(), at.notes());
     ops.add(made);
     return made;
   }
@@ -126,9 +138,16 @@ final class Rewriter {
 
   /** Puts in an op with one result. */
   Value insert(OpDef def, ImmutableList<Arg> args, String name, Type type, Span span) {
-    var value = new Value(nextId++, fresh(name), type, span, true);
+    var value = new Value(nextId++, fresh(name), notDonated(type), span, true);
     ops.add(new Op(def, args, ImmutableList.of(value), span, Notes.NONE));
     return value;
+  }
+
+  /** What an op gives may lie as an input does, but only inputs can be given away. */
+  private static Type notDonated(Type type) {
+    return type instanceof TensorType tensor && tensor.space() == MemorySpace.DONATED
+        ? tensor.withSpace(MemorySpace.ANY)
+        : type;
   }
 
   private String fresh(String wanted) {

@@ -77,7 +77,7 @@ public final class PlanExplainer {
     }
     var buffer = plan.buffers().get(placement.buffer());
     lines.add(
-        "  memory   %s, %s of the buffer '%s' (%s), in use from step %d to %d of %d"
+        "  memory   %s, %s of the buffer '%s' (%s), in use from step %s to %s of %s"
             .formatted(
                 PlanPrinter.address(plan, value),
                 Units.bytes(value.tensor().storageBytes()),
@@ -105,6 +105,13 @@ public final class PlanExplainer {
                   arg.result() ? "result " : "operand",
                   arg.value(),
                   DecisionText.of(plan.graph(), arg)));
+    }
+    if (collective.variant().hasPlannedBarriers()) {
+      lines.add(
+          "  barriers before: %s, after: %s"
+              .formatted(
+                  PlanPrinter.text(plan, collective.start()),
+                  PlanPrinter.text(plan, collective.end())));
     }
     lines.add(
         collective.isAsync()

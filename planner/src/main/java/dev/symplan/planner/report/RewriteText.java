@@ -21,7 +21,7 @@ final class RewriteText {
                 .formatted(place(first), place(last), rewrite.detail());
           }
           case CHUNKED ->
-              "split %s in %d, by rows: %s"
+              "split %s in %s, by rows: %s"
                   .formatted(parts(rewrite), rewrite.pieces(), rewrite.detail());
           case WHOLE -> "not split: %s: %s".formatted(parts(rewrite), rewrite.detail());
         };
@@ -42,7 +42,7 @@ final class RewriteText {
             .map(RewriteText::place)
             .collect(Collectors.joining(", "));
     int more = rewrite.parts().size() - NAMED;
-    return more > 0 ? "%s and %d more".formatted(named, more) : named;
+    return more > 0 ? "%s and %s more".formatted(named, more) : named;
   }
 
   private static String place(Rewrite.Part part) {
