@@ -84,6 +84,14 @@ public final class CostModel {
             .orElseGet(() -> linkMicros(kind, variant, bytes, ranks));
   }
 
+  /** {@return whether the time of a collective was measured on the target in that world size} */
+  public boolean isMeasured(Kind kind, Variant variant, int ranks) {
+    return target
+        .curve(kind, variant, ranks)
+        .map(curve -> curve.measured() && curve.ranks() == ranks)
+        .orElse(false);
+  }
+
   /** What the link alone would take, for variants of which nothing else is known. */
   private double linkMicros(Kind kind, Variant variant, long bytes, int ranks) {
     var link = target.link();

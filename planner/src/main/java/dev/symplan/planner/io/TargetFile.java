@@ -100,12 +100,6 @@ public final class TargetFile {
     return new Reader(PlacedJson.parse(file, DiagnosticCode.BAD_TARGET)).target();
   }
 
-  /** {@return whether a text looks like a target file} */
-  public static boolean isTarget(String text) {
-    var head = text.substring(0, Math.min(200, text.length())).stripLeading();
-    return head.startsWith("{") && head.contains(FORMAT);
-  }
-
   /** {@return the target as JSON; the same bytes for the same target, everywhere} */
   public static String toJson(Target target) {
     var out = new StringWriter();

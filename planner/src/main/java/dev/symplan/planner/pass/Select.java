@@ -151,9 +151,20 @@ final class Select {
     return new Verdict(
         variant,
         Reason.SLOWER,
-        shown < transfer ? "beside compute" : "",
+        eligibleDetail(shown < transfer, costs.isMeasured(collective.kind(), variant, ranks)),
         shown,
         staging(k, collective, variant, differs));
+  }
+
+  private static String eligibleDetail(boolean beside, boolean measured) {
+    var words = ImmutableList.<String>builder();
+    if (beside) {
+      words.add("beside compute");
+    }
+    if (!measured) {
+      words.add("estimated");
+    }
+    return String.join(", ", words.build());
   }
 
   boolean takesSeveral(Variant variant) {

@@ -53,6 +53,10 @@ class CollectiveVariantsTest {
     }
   }
 
+  /** No collective is made part of another, so that each can be told its variant. */
+  private static final CompileOptions EACH_ALONE =
+      CompileOptions.DEFAULT.withRewrites(Rewrites.OFF);
+
   private static final List<Shape> SHAPES =
       List.of(
           new Shape(0, 3),
@@ -144,10 +148,7 @@ class CollectiveVariantsTest {
   }
 
   private static List<Case> eligible(List<Case> cases, int ranks, Shape shape, Target target) {
-    var collectives =
-        plan(cases, ranks, shape, target, CompileOptions.DEFAULT.withRewrites(Rewrites.OFF))
-            .forRank(0)
-            .collectives();
+    var collectives = plan(cases, ranks, shape, target, EACH_ALONE).forRank(0).collectives();
     var all = new ArrayList<Case>();
     for (int i = 0; i < cases.size(); i++) {
       for (Verdict verdict : collectives.get(i).verdicts()) {
@@ -171,7 +172,7 @@ class CollectiveVariantsTest {
         var found = eligible(cases(kind), ranks, shape, Target.H200_X8);
         found.forEach(c -> variants.add(c.variant()));
         var options =
-            CompileOptions.DEFAULT.withVariants(
+            EACH_ALONE.withVariants(
                 IntStream.range(0, found.size())
                     .boxed()
                     .collect(
