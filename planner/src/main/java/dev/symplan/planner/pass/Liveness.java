@@ -11,7 +11,6 @@ import dev.symplan.ir.op.Rows;
 import dev.symplan.planner.Arena;
 import dev.symplan.planner.Buffer;
 import dev.symplan.planner.Variant;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
@@ -189,16 +188,17 @@ final class Liveness {
   }
 
   /** The arguments whose places an op's result may take. */
-  private static List<Arg> replaceable(Op op) {
+  private List<Arg> replaceable(Op op) {
     if (!op.def().has(OpTrait.UPDATES_SELF)) {
       return op.args();
     }
-    var self = op.arg("self");
-    var mentions = new ArrayList<Value>();
-    op.forEachOperand(mentions::add);
-    self.forEachValue(mentions::remove);
-    boolean once = mentions.stream().noneMatch(value -> self.equals(new Arg.Ref(value)));
-    return once ? List.of(self) : List.of();
+    if (!(op.arg("self") instanceof Arg.Ref(Value self))) {
+      return List.of();
+    }
+    // What else the op reads of that memory, through a view, it reads when self is updated already.
+    int[] mentions = {0};
+    op.forEachOperand(value -> mentions[0] += aliases.id(value) == aliases.id(self) ? 1 : 0);
+    return mentions[0] == 1 ? List.of(op.arg("self")) : List.of();
   }
 
   private boolean canReplace(
