@@ -11,7 +11,6 @@ import dev.symplan.ir.op.Rows;
 import dev.symplan.planner.Arena;
 import dev.symplan.planner.Buffer;
 import dev.symplan.planner.Variant;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
@@ -189,16 +188,18 @@ final class Liveness {
   }
 
   /** The arguments whose places an op's result may take. */
-  private static List<Arg> replaceable(Op op) {
+  private List<Arg> replaceable(Op op) {
     if (!op.def().has(OpTrait.UPDATES_SELF)) {
       return op.args();
     }
+    // Read as another argument, too, it would be read while it is written.
+    int[] reads = {0};
     var self = op.arg("self");
-    var mentions = new ArrayList<Value>();
-    op.forEachOperand(mentions::add);
-    self.forEachValue(mentions::remove);
-    boolean once = mentions.stream().noneMatch(value -> self.equals(new Arg.Ref(value)));
-    return once ? List.of(self) : List.of();
+    self.forEachValue(
+        updated ->
+            op.forEachOperand(
+                value -> reads[0] += aliases.id(value) == aliases.id(updated) ? 1 : 0));
+    return reads[0] == 1 ? List.of(self) : List.of();
   }
 
   private boolean canReplace(

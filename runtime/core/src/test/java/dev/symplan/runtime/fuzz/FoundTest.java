@@ -85,4 +85,27 @@ class FoundTest {
         """,
         CompileOptions.DEFAULT);
   }
+
+  @Test
+  void whatIsUpdatedFromAViewOfItselfIsNotUpdatedInPlace() {
+    var text =
+        """
+        graph version 1
+
+        group world = [0, 1]
+
+        graph fuzz(x4: f32[1, 1], x8: i64[1, 1]) {
+          v4 = aten::clone(x4)
+          v7 = aten::permute(v4, [0, 1])
+          v13 = aten::scatter_reduce.two(v4, 0, x8, v7, "amax")
+          return v13
+        }
+        """;
+    FuzzCases.check(
+        text,
+        Target.H200_X4,
+        CompileOptions.DEFAULT.withRanks(2),
+        7,
+        ImmutableMap.of("x8", new Fill(Fill.Kind.INDEX, 1)));
+  }
 }
