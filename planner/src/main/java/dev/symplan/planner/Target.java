@@ -115,7 +115,7 @@ public record Target(
 
   /** {@return NCCL's version as NCCL writes it, for example {@code 2.28.9}} */
   public String ncclVersion() {
-    return "%d.%d.%d".formatted(nccl / 10_000, nccl / 100 % 100, nccl % 100);
+    return "%s.%s.%s".formatted(nccl / 10_000, nccl / 100 % 100, nccl % 100);
   }
 
   /** {@return how long a variant takes in the nearest world size of which that is known} */

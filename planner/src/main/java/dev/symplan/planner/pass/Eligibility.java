@@ -142,13 +142,13 @@ final class Eligibility {
     if (grouped > 1 && target.nccl() < NCCL_SYMM_GROUPS) {
       return rejected(
           Reason.LIBRARY_GROUP,
-          "%d collectives in one group; NCCL %s takes one, 2.28 more"
+          "%s collectives in one group; NCCL %s takes one, 2.28 more"
               .formatted(grouped, target.ncclVersion()));
     }
     if (grouped > 1 && target.nccl() < NCCL_SYMM_ORDERED) {
       return rejected(
           Reason.LIBRARY_RACE,
-          "%d collectives in one captured group race in NCCL %s; 2.30.7 orders them"
+          "%s collectives in one captured group race in NCCL %s; 2.30.7 orders them"
               .formatted(grouped, target.ncclVersion()));
     }
     return Optional.empty();

@@ -47,7 +47,7 @@ public final class CalibrationPrinter {
       out.append(missed.render()).append('\n');
     }
     out.append(
-        "the fastest variant is predicted in %d of %d sizes measured in several; largest regret %s\n"
+        "the fastest variant is predicted in %s of %s sizes measured in several; largest regret %s\n"
             .formatted(
                 agreed(calibration.sizes()),
                 calibration.sizes().size(),

@@ -168,7 +168,7 @@ public final class PlanPrinter {
     long redundant = barriers.stream().filter(Barrier.StandIn.class::isInstance).count();
     return redundant == 0
         ? ""
-        : "barriers %d of %d: others stand in for the rest\n"
+        : "barriers %s of %s: others stand in for the rest\n"
             .formatted(barriers.size() - redundant, barriers.size());
   }
 
