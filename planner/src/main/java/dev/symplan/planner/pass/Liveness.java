@@ -13,6 +13,7 @@ import dev.symplan.planner.Buffer;
 import dev.symplan.planner.Variant;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -189,15 +190,17 @@ final class Liveness {
   }
 
   /** The arguments whose places an op's result may take. */
-  private static List<Arg> replaceable(Op op) {
+  private List<Arg> replaceable(Op op) {
     if (!op.def().has(OpTrait.UPDATES_SELF)) {
       return op.args();
     }
     var self = op.arg("self");
-    var mentions = new ArrayList<Value>();
-    op.forEachOperand(mentions::add);
-    self.forEachValue(mentions::remove);
-    boolean once = mentions.stream().noneMatch(value -> self.equals(new Arg.Ref(value)));
+    var storages = new ArrayList<Integer>();
+    op.forEachOperand(value -> storages.add(aliases.id(value)));
+    // What is written over must not be read as something else, not even as another view.
+    boolean once =
+        self instanceof Arg.Ref(Value value)
+            && Collections.frequency(storages, aliases.id(value)) == 1;
     return once ? List.of(self) : List.of();
   }
 
