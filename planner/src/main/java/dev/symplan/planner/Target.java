@@ -75,9 +75,12 @@ public record Target(
     positive("matrix rate", matrixRate);
     notNegative("launch", launchMicros);
     notNegative("copy engine start", copyEngineMicros);
-    for (var cell : curves.cellSet()) {
-      if (!cell.getColumnKey().implementsKind(cell.getRowKey()) || cell.getValue().isEmpty()) {
-        throw new IllegalArgumentException("no curve can be " + cell);
+    for (var row : curves.rowMap().entrySet()) {
+      for (var cell : row.getValue().entrySet()) {
+        if (!cell.getKey().implementsKind(row.getKey()) || cell.getValue().isEmpty()) {
+          throw new IllegalArgumentException(
+              "no curve can be that of %s for %s".formatted(cell.getKey(), row.getKey()));
+        }
       }
     }
   }
