@@ -281,7 +281,7 @@ final class CollectiveLowering {
               THREADS,
               sources.size(),
               targets.size(),
-              sources.size() > 4 ? 1 : 2,
+              unrolled(sources.size()),
               type,
               reduceOp,
               start,
@@ -304,6 +304,11 @@ final class CollectiveLowering {
               THREADS,
               words.build(),
               collective.name()));
+    }
+
+    /** Vectors in flight in each thread: as many as fit into registers. */
+    private static int unrolled(int sources) {
+      return sources <= 4 ? 4 : sources <= 8 ? 2 : 1;
     }
 
     /** Enough blocks for a vector in each thread, up to the most that may meet. */

@@ -282,7 +282,7 @@ class MainTest {
           2 | compile                                            | Missing required parameter
           2 | compile GRAPH --target none                        | there is no target 'none'
           2 | compile GRAPH --variant all_reduce=none            | there is no variant 'none'
-          2 | run GRAPH --backend cuda                           | there is no backend 'cuda'
+          2 | run GRAPH --backend gpu                            | there is no backend 'gpu'
           1 | compile NOWHERE                                    | unreadable-file
           1 | compile GRAPH --variant all_reduce=multimem        | target has no multicast
           1 | compile GRAPH --variant all_gather=push            | no collective is called 'all_gather'

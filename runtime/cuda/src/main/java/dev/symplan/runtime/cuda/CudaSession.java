@@ -14,6 +14,7 @@ import dev.symplan.runtime.Session;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.ExecutionException;
@@ -36,6 +37,9 @@ final class CudaSession implements Session {
 
   /** How much longer the host waits than kernels do, which can say what they wait for. */
   private static final Duration GRACE = Duration.ofSeconds(10);
+
+  /** As many as it takes for the median to be steady; one more warms up. */
+  private static final int MEASUREMENTS = 7;
 
   private final Executable executable;
   private final Duration patience;
@@ -251,44 +255,49 @@ final class CudaSession implements Session {
     requireOpen();
     guarded(
         () -> {
-          forAll(rank -> copies.get(rank).upload());
+          // A GPU that still gets its inputs, or whose graph is not built, would let its peers'
+          // kernels spin, and the driver may have to wait for those.
+          if (copies.stream().anyMatch(HostCopies::hasUploads)) {
+            forAll(rank -> copies.get(rank).upload());
+          }
           if (!captured) {
             forAll(rank -> gpus.get(rank).capture(1));
             captured = true;
           }
-          // All launch only when all are ready: a kernel that waits for its peers must not have to
-          // wait for what only the host can do.
           forAll(
               rank -> {
                 gpus.get(rank).launch(0);
                 gpus.get(rank).await(patience.plus(GRACE));
+                copies.get(rank).ran();
               });
-          forAll(rank -> copies.get(rank).ran());
         });
   }
 
   /**
-   * {@return how long a run takes in the steady state, in microseconds on the slowest GPU's clock}
+   * {@return how long a run takes in the steady state, in microseconds on the slowest GPU's clock:
+   * the median of several measurements}
    *
    * @param times how often the program is in one graph
-   * @param launches of the graph
+   * @param launches of the graph in one measurement
    */
   double time(int times, int launches) {
     requireOpen();
-    var slowest = new double[1];
+    var measured = new double[MEASUREMENTS];
     guarded(
         () -> {
           var graphs = onAll(rank -> gpus.get(rank).capture(times));
-          for (int warm = 0; warm < 2; warm++) {
-            slowest[0] =
+          for (int i = -1; i < MEASUREMENTS; i++) {
+            double slowest =
                 onAll(rank -> gpus.get(rank).time(graphs.get(rank), launches, patience.plus(GRACE)))
                     .stream()
                     .mapToDouble(micros -> micros)
                     .max()
                     .orElseThrow();
+            measured[Math.max(0, i)] = slowest;
           }
         });
-    return slowest[0] / times / launches;
+    Arrays.sort(measured);
+    return measured[MEASUREMENTS / 2] / times / launches;
   }
 
   private void guarded(Runnable run) {

@@ -47,6 +47,10 @@ final class HostCopies {
     bound.add(ref);
   }
 
+  boolean hasUploads() {
+    return !toUpload.isEmpty();
+  }
+
   void upload() {
     for (var ref : toUpload) {
       long bytes = ref.type().storageBytes();
