@@ -8,6 +8,7 @@ import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.RankPlan;
 import dev.symplan.planner.Target;
+import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.Safetensors;
 import java.io.ByteArrayOutputStream;
@@ -322,6 +323,15 @@ class MainTest {
     assertThat(result.err()).contains(message).doesNotContain("\tat ", "Exception");
     assertThat(result.code()).isEqualTo(code);
     assertThat(result.out()).isEmpty();
+  }
+
+  @Test
+  void saysWhyThereIsNoGpu() {
+    var reason = Backend.ofName("cuda").flatMap(Backend::unavailable);
+    assumeTrue(reason.isPresent(), "there are GPUs");
+    var result = run("run", sample("tp_mlp.graph"), "--backend", "cuda");
+    assertThat(result.err()).isEqualTo("error: backend cuda: " + reason.get() + "\n");
+    assertThat(result.code()).isEqualTo(3);
   }
 
   @Test

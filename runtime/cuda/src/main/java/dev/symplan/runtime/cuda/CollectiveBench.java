@@ -3,6 +3,7 @@ package dev.symplan.runtime.cuda;
 import com.google.common.base.Ascii;
 import com.google.common.base.Splitter;
 import com.google.common.collect.ImmutableMap;
+import com.google.common.primitives.Bytes;
 import dev.symplan.codegen.Lowering;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.diag.SourceFile;
@@ -17,6 +18,7 @@ import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.tensor.SeededInputs;
 import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.time.LocalDate;
 import java.time.ZoneOffset;
@@ -25,7 +27,6 @@ import java.util.Locale;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.bytedeco.cuda.global.cudart;
-import org.bytedeco.javacpp.BytePointer;
 
 /**
  * Times collectives, alone and beside compute, as a plan runs them: with their barriers, and the
@@ -95,10 +96,9 @@ public final class CollectiveBench {
   }
 
   private static String gpuName() {
-    try (var name = new BytePointer(256)) {
-      new Check(0).driver(cudart.cuDeviceGetName(name, 256, 0), "cuDeviceGetName");
-      return name.getString();
-    }
+    var name = new byte[256];
+    new Check(0).driver(cudart.cuDeviceGetName(name, name.length, 0), "cuDeviceGetName");
+    return new String(name, 0, Bytes.indexOf(name, (byte) 0), StandardCharsets.US_ASCII);
   }
 
   /**

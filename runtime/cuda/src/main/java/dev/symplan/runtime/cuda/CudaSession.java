@@ -134,21 +134,19 @@ final class CudaSession implements Session {
       futures.add(threads.get(rank).submit(() -> task.apply(self)));
     }
     var results = new ArrayList<T>();
-    @Nullable Throwable first = null;
+    @Nullable RunException first = null;
     for (var future : futures) {
       try {
         results.add(future.get());
       } catch (ExecutionException e) {
-        first = first == null ? e.getCause() : first;
+        first = first == null ? failed(e) : first;
       } catch (InterruptedException e) {
         Thread.currentThread().interrupt();
         throw new RunException("the run was interrupted", e);
       }
     }
     if (first != null) {
-      throw first instanceof RunException e
-          ? e
-          : new RunException("a GPU's thread failed: " + first, first);
+      throw first;
     }
     return results;
   }
@@ -166,13 +164,17 @@ final class CudaSession implements Session {
     try {
       threads.get(rank).submit(task).get();
     } catch (ExecutionException e) {
-      throw e.getCause() instanceof RunException run
-          ? run
-          : new RunException("a GPU's thread failed: " + e.getCause(), e.getCause());
+      throw failed(e);
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw new RunException("the run was interrupted", e);
     }
+  }
+
+  private static RunException failed(ExecutionException e) {
+    return e.getCause() instanceof RunException run
+        ? run
+        : new RunException("a GPU's thread failed: " + e.getMessage(), e);
   }
 
   @Override

@@ -3,6 +3,7 @@ package dev.symplan.runtime.cuda;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.DeviceProgram;
+import dev.symplan.planner.Arena;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -51,12 +52,12 @@ final class GpuMemory {
     var mapped = new BytePointer();
     check.runtime(cudart.cudaHostGetDevicePointer(mapped, failure, 0), "cudaHostGetDevicePointer");
     this.failureOnDevice = mapped.address();
-    this.inputs = program.inputs().stream().map(ref -> external(ref, program.rank())).toList();
-    this.outputs = program.outputs().stream().map(ref -> external(ref, program.rank())).toList();
+    this.inputs = program.inputs().stream().map(ref -> external(ref)).toList();
+    this.outputs = program.outputs().stream().map(ref -> external(ref)).toList();
     check.runtime(cudart.cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   }
 
-  private Optional<Pointer> external(Optional<TensorRef> ref, int rank) {
+  private Optional<Pointer> external(Optional<TensorRef> ref) {
     return ref.filter(r -> r.arena().isExternal())
         .map(r -> allocate(r.offset() + r.type().storageBytes(), POISON));
   }
@@ -109,7 +110,7 @@ final class GpuMemory {
     return address(ref.arena(), ref.index(), ref.offset());
   }
 
-  long address(dev.symplan.planner.Arena arena, int index, long offset) {
+  long address(Arena arena, int index, long offset) {
     var base =
         switch (arena) {
           case SYMMETRIC -> symmetric;
