@@ -80,14 +80,14 @@ final class ExecutableText {
   private static List<Row> rows(Instruction instruction) {
     var stream = instruction.stream().text();
     return switch (instruction) {
-      case Fused(var _, var parts) ->
+      case Fused(var _, var _, var parts) ->
           IntStream.range(0, parts.size())
               .mapToObj(
                   i ->
                       new Row(
                           stream,
-                          operand(parts.get(i).result()),
-                          "= fused %d/%d %s(%s)"
+                          operands(parts.get(i).results()),
+                          "= fused %s/%s %s(%s)"
                               .formatted(
                                   i + 1,
                                   parts.size(),

@@ -35,10 +35,13 @@ public sealed interface Instruction {
       implements Instruction {}
 
   /**
-   * Elementwise ops of one shape as one kernel: an element passes all parts, in order, before its
-   * place is used for anything else.
+   * Ops as one kernel: a row passes all parts, in order, before its place is used for anything
+   * else.
+   *
+   * @param rows the leading dimensions that make a row: all results have them, and each part goes
+   *     by them
    */
-  record Fused(Stream stream, ImmutableList<Part> parts) implements Instruction {
+  record Fused(Stream stream, int rows, ImmutableList<Part> parts) implements Instruction {
     public Fused {
       if (parts.size() < 2) {
         throw new IllegalArgumentException(parts.size() + " ops are not fused");
@@ -50,10 +53,15 @@ public sealed interface Instruction {
    * One op of a fused instruction.
    *
    * @param args one for each parameter of the schema
-   * @param result a tensor in memory, or what is passed on
-   * @param name what messages call it: its result
+   * @param results tensors in memory, or what is passed on
+   * @param name what messages call it: its first result
    */
-  record Part(OpDef def, ImmutableList<Operand> args, Operand result, String name, Span span) {}
+  record Part(
+      OpDef def,
+      ImmutableList<Operand> args,
+      ImmutableList<Operand> results,
+      String name,
+      Span span) {}
 
   /**
    * The ranks that a collective is between.

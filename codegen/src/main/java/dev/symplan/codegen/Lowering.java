@@ -14,11 +14,14 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.op.Rows;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
 import dev.symplan.planner.Step;
 import dev.symplan.planner.Stream;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Objects;
@@ -62,7 +65,7 @@ public final class Lowering {
   private RankProgram program() {
     for (var step : rankPlan.steps()) {
       switch (step) {
-        case Step.Compute(int op) -> localOp(rankPlan.graph().ops().get(op), Optional.empty());
+        case Step.Compute(int op) -> compute(rankPlan.graph().ops().get(op));
         case Step.Fused(var ops) -> fused(ops);
         case Step.Start(int k) -> start(k);
         case Step.Join(int k) -> instructions.add(new AwaitEvent(Stream.COMPUTE, doneEvents[k]));
@@ -98,6 +101,33 @@ public final class Lowering {
         : new TensorRef(buffer.arena(), 0, buffer.offset() + placement.offset(), value.tensor());
   }
 
+  private void compute(Op op) {
+    if (!op.def().has(OpTrait.CONCATENATION) || !isJoined(op)) {
+      localOp(op, Optional.empty());
+    }
+  }
+
+  /** Whether what a concatenation joins was written one behind the other where its result lies. */
+  private boolean isJoined(Op op) {
+    var result = tensor(op.result());
+    var pieces = new ArrayList<TensorRef>();
+    op.args().getFirst().forEachValue(value -> pieces.add(tensor(value)));
+    long next = result.offset();
+    for (var piece : pieces) {
+      boolean there =
+          piece.arena() == result.arena()
+              && piece.index() == result.index()
+              && piece.offset() == next
+              && piece.type().dtype() == result.type().dtype()
+              && piece.type().isContiguous();
+      if (piece.type().numel() > 0 && !there) {
+        return false;
+      }
+      next += piece.type().bytes();
+    }
+    return result.type().isContiguous();
+  }
+
   private void localOp(Op op, Optional<GroupUse> group) {
     instructions.add(
         new LocalOp(
@@ -110,18 +140,30 @@ public final class Lowering {
             op.span()));
   }
 
-  private void fused(ImmutableIntArray ops) {
+  private void fused(ImmutableIntArray indices) {
+    var ops =
+        indices.stream()
+            .mapToObj(rankPlan.graph().ops()::get)
+            .collect(ImmutableList.toImmutableList());
     passed.clear();
     var parts = ImmutableList.<Part>builder();
-    for (int i = 0; i < ops.length(); i++) {
-      var op = rankPlan.graph().ops().get(ops.get(i));
-      var args = op.args().stream().map(this::operand).collect(ImmutableList.toImmutableList());
-      if (!rankPlan.placement(op.result()).exists()) {
-        passed.put(op.result().id(), passed.size());
+    for (var op : ops) {
+      for (var result : op.results()) {
+        if (!rankPlan.placement(result).exists()) {
+          passed.put(result.id(), passed.size());
+        }
       }
-      parts.add(new Part(op.def(), args, tensorOperand(op.result()), nameOf(op), op.span()));
+      parts.add(
+          new Part(
+              op.def(),
+              op.args().stream().map(this::operand).collect(ImmutableList.toImmutableList()),
+              op.results().stream()
+                  .map(this::tensorOperand)
+                  .collect(ImmutableList.toImmutableList()),
+              nameOf(op),
+              op.span()));
     }
-    instructions.add(new Fused(Stream.COMPUTE, parts.build()));
+    instructions.add(new Fused(Stream.COMPUTE, Rows.shared(ops), parts.build()));
   }
 
   private Operand tensorOperand(Value value) {

@@ -92,6 +92,7 @@ public final class GraphBuilder {
       OpDef def, ImmutableList<Arg> args, List<ResultSpec> results, Span at, Notes opNotes) {
     var types = resultTypes(def, args, results, at);
     var made = ImmutableList.<Value>builderWithExpectedSize(types.size());
+    results.forEach(this::refuseDonation);
     for (int i = 0; i < types.size(); i++) {
       var spec =
           i < results.size() ? results.get(i) : new ResultSpec("", Optional.empty(), false, at);
@@ -119,6 +120,18 @@ public final class GraphBuilder {
         span,
         notes,
         endNotes);
+  }
+
+  private void refuseDonation(ResultSpec spec) {
+    if (spec.annotation().orElse(NoneType.NONE) instanceof TensorType tensor
+        && tensor.space() == MemorySpace.DONATED) {
+      sink.report(
+          Diagnostic.error(
+              DiagnosticCode.ANNOTATION_MISMATCH,
+              spec.span(),
+              "'%s' is annotated @donated, but is no input of the graph".formatted(spec.name()),
+              "the memory of other values is the plan's already; leave @donated out"));
+    }
   }
 
   private Value newValue(String valueName, Type type, Span at, boolean annotated) {
@@ -170,13 +183,20 @@ public final class GraphBuilder {
     var types = new ArrayList<Type>();
     for (int i = 0; i < results.size(); i++) {
       types.add(
-          i < specs.size() ? merge(def, results.get(i), specs.get(i)) : results.get(i).type());
+          i < specs.size() ? merge(def, results.get(i), specs.get(i)) : given(results.get(i)));
     }
     return types;
   }
 
   private static List<Type> annotatedTypes(List<ResultSpec> specs) {
     return specs.stream().map(s -> s.annotation().orElse(NoneType.NONE)).toList();
+  }
+
+  /** A rule may give the type of an operand; where that asks to live is its own affair. */
+  private static Type given(OpResult inferred) {
+    return inferred.type() instanceof TensorType tensor
+        ? tensor.withSpace(MemorySpace.ANY)
+        : inferred.type();
   }
 
   private void reportMissingAnnotations(OpDef def, List<ResultSpec> specs) {
@@ -194,7 +214,7 @@ public final class GraphBuilder {
 
   private Type merge(OpDef def, OpResult inferred, ResultSpec spec) {
     if (spec.annotation().isEmpty()) {
-      return inferred.type();
+      return given(inferred);
     }
     var annotated = spec.annotation().get();
     if (inferred.type() instanceof NoneType) {

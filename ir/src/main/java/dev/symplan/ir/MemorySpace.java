@@ -12,7 +12,12 @@ public enum MemorySpace {
   /** The rank's local arena: ordinary device memory that the plan owns. */
   LOCAL("local"),
   /** Memory that the caller owns. */
-  EXTERNAL("external");
+  EXTERNAL("external"),
+  /**
+   * For graph inputs: an arena, which one the planner decides. Other values may take the memory
+   * once the input was read for the last time, so it holds nothing of use after a run.
+   */
+  DONATED("donated");
 
   private final String keyword;
 

@@ -110,12 +110,13 @@ public record TensorType(
 
   /** {@return the bytes from the first element to behind the last one, gaps included} */
   public long storageBytes() {
-    if (numel() == 0) {
-      return 0;
-    }
     long last = 0;
     for (int i = 0; i < sizes.length(); i++) {
-      last += (sizes.get(i) - 1) * strides.get(i);
+      long size = sizes.get(i);
+      if (size == 0) {
+        return 0;
+      }
+      last += (size - 1) * strides.get(i);
     }
     return (last + 1) * dtype.bytes();
   }
@@ -141,7 +142,7 @@ public record TensorType(
 
   /** {@return whether the elements fill their storage exactly, in some order of the dimensions} */
   public boolean isDense() {
-    if (numel() < 2) {
+    if (isContiguous() || numel() < 2) {
       return true;
     }
     var order = new Integer[rank()];

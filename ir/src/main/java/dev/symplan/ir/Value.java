@@ -23,6 +23,12 @@ public record Value(int id, String name, Type type, Span span, boolean annotated
     return type instanceof TensorType;
   }
 
+  /** By the id alone: names, types and spans of many values would take long. */
+  @Override
+  public int hashCode() {
+    return id;
+  }
+
   @Override
   public String toString() {
     return name + ": " + type;

@@ -35,6 +35,11 @@ public record Buffer(
 
   /** {@return the bytes that it occupies: its size rounded up to {@link #ALIGNMENT}} */
   public long alignedBytes() {
+    return aligned(bytes);
+  }
+
+  /** {@return a size rounded up to {@link #ALIGNMENT}} */
+  public static long aligned(long bytes) {
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   }
 

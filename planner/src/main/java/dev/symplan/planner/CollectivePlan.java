@@ -14,8 +14,8 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
  *     all_reduce and broadcast, dense with the result's strides
  * @param results value ids, one for each operand
  * @param stream where it runs
- * @param startBarrier whether the ranks of the group meet before peers' memory is touched
- * @param endBarrier whether they meet after
+ * @param start how the ranks know, before they touch peers' memory, that they may
+ * @param end how they know, after it, that peers no longer touch theirs
  * @param inPlace whether each result lies where its operand does
  * @param verdicts one for each variant of the kind, the chosen one among them
  * @param args how each operand and result is realized
@@ -30,8 +30,8 @@ public record CollectivePlan(
     ImmutableList<Integer> results,
     Variant variant,
     Stream stream,
-    boolean startBarrier,
-    boolean endBarrier,
+    Barrier start,
+    Barrier end,
     boolean inPlace,
     ImmutableList<Verdict> verdicts,
     ImmutableList<ArgDecision> args) {
@@ -45,6 +45,23 @@ public record CollectivePlan(
   /** {@return the verdict on the chosen variant} */
   public Verdict verdict() {
     return verdicts.stream().filter(Verdict::chosen).findFirst().orElseThrow();
+  }
+
+  /** {@return whether the ranks of the group meet before peers' memory is touched} */
+  public boolean startBarrier() {
+    return start instanceof Barrier.Own;
+  }
+
+  /** {@return whether they meet after} */
+  public boolean endBarrier() {
+    return end instanceof Barrier.Own;
+  }
+
+  /** {@return the same with other barriers} */
+  public CollectivePlan withBarriers(Barrier before, Barrier after) {
+    return new CollectivePlan(
+        op, kind, group, reduceOp, root, operands, results, variant, stream, before, after, inPlace,
+        verdicts, args);
   }
 
   /** {@return whether compute may run between its start and its join} */

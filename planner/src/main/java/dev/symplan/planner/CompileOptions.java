@@ -2,6 +2,8 @@ package dev.symplan.planner;
 
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.MemorySpace;
+import java.util.OptionalDouble;
+import java.util.function.Consumer;
 
 /**
  * What the caller decides.
@@ -16,7 +18,10 @@ import dev.symplan.ir.MemorySpace;
  * @param spaces for single inputs and outputs, by value name
  * @param variants forced variants, by the collective's value name or kind ({@code all_reduce})
  * @param overlap whether collectives may run beside compute
- * @param fusion whether elementwise ops may run as one kernel
+ * @param fusion whether ops that go by elements or rows may run as one kernel
+ * @param reorderBudget by which part of its predicted time a run may get longer for an order of the
+ *     ops that needs less memory; empty to keep the given order
+ * @param rewrites which collectives may become others: merged, or in pieces
  * @param dims values of symbolic sizes
  * @param dimMax bounds of symbolic sizes that have no value
  */
@@ -29,6 +34,8 @@ public record CompileOptions(
     ImmutableMap<String, Variant> variants,
     boolean overlap,
     boolean fusion,
+    OptionalDouble reorderBudget,
+    Rewrites rewrites,
     ImmutableMap<String, Long> dims,
     ImmutableMap<String, Long> dimMax) {
 
@@ -42,6 +49,8 @@ public record CompileOptions(
           ImmutableMap.of(),
           true,
           true,
+          OptionalDouble.of(0.01),
+          Rewrites.AUTO,
           ImmutableMap.of(),
           ImmutableMap.of());
 
@@ -49,51 +58,110 @@ public record CompileOptions(
     if (ranks < 0) {
       throw new IllegalArgumentException("ranks is " + ranks);
     }
+    if (reorderBudget.isPresent() && !(reorderBudget.getAsDouble() >= 0)) {
+      throw new IllegalArgumentException("the budget of reordering is " + reorderBudget);
+    }
   }
 
-  public CompileOptions withRanks(int newRanks) {
-    return new CompileOptions(
-        newRanks, graph, inputs, outputs, spaces, variants, overlap, fusion, dims, dimMax);
+  public CompileOptions withRanks(int value) {
+    return with(draft -> draft.ranks = value);
   }
 
-  public CompileOptions withGraph(String name) {
-    return new CompileOptions(
-        ranks, name, inputs, outputs, spaces, variants, overlap, fusion, dims, dimMax);
+  public CompileOptions withGraph(String value) {
+    return with(draft -> draft.graph = value);
   }
 
-  public CompileOptions withInputs(MemorySpace space) {
-    return new CompileOptions(
-        ranks, graph, space, outputs, spaces, variants, overlap, fusion, dims, dimMax);
+  public CompileOptions withInputs(MemorySpace value) {
+    return with(draft -> draft.inputs = value);
   }
 
-  public CompileOptions withOutputs(MemorySpace space) {
-    return new CompileOptions(
-        ranks, graph, inputs, space, spaces, variants, overlap, fusion, dims, dimMax);
+  public CompileOptions withOutputs(MemorySpace value) {
+    return with(draft -> draft.outputs = value);
   }
 
-  public CompileOptions withSpaces(ImmutableMap<String, MemorySpace> newSpaces) {
-    return new CompileOptions(
-        ranks, graph, inputs, outputs, newSpaces, variants, overlap, fusion, dims, dimMax);
+  public CompileOptions withSpaces(ImmutableMap<String, MemorySpace> value) {
+    return with(draft -> draft.spaces = value);
   }
 
-  public CompileOptions withVariants(ImmutableMap<String, Variant> newVariants) {
-    return new CompileOptions(
-        ranks, graph, inputs, outputs, spaces, newVariants, overlap, fusion, dims, dimMax);
+  public CompileOptions withVariants(ImmutableMap<String, Variant> value) {
+    return with(draft -> draft.variants = value);
   }
 
-  public CompileOptions withOverlap(boolean newOverlap) {
-    return new CompileOptions(
-        ranks, graph, inputs, outputs, spaces, variants, newOverlap, fusion, dims, dimMax);
+  public CompileOptions withOverlap(boolean value) {
+    return with(draft -> draft.overlap = value);
   }
 
-  public CompileOptions withFusion(boolean newFusion) {
-    return new CompileOptions(
-        ranks, graph, inputs, outputs, spaces, variants, overlap, newFusion, dims, dimMax);
+  public CompileOptions withFusion(boolean value) {
+    return with(draft -> draft.fusion = value);
+  }
+
+  public CompileOptions withReorderBudget(OptionalDouble value) {
+    return with(draft -> draft.reorderBudget = value);
+  }
+
+  public CompileOptions withRewrites(Rewrites value) {
+    return with(draft -> draft.rewrites = value);
   }
 
   public CompileOptions withDims(
       ImmutableMap<String, Long> values, ImmutableMap<String, Long> bounds) {
-    return new CompileOptions(
-        ranks, graph, inputs, outputs, spaces, variants, overlap, fusion, values, bounds);
+    return with(
+        draft -> {
+          draft.dims = values;
+          draft.dimMax = bounds;
+        });
+  }
+
+  private CompileOptions with(Consumer<Draft> change) {
+    var draft = new Draft(this);
+    change.accept(draft);
+    return draft.options();
+  }
+
+  /** Options that can be changed one at a time. */
+  private static final class Draft {
+    private int ranks;
+    private String graph;
+    private MemorySpace inputs;
+    private MemorySpace outputs;
+    private ImmutableMap<String, MemorySpace> spaces;
+    private ImmutableMap<String, Variant> variants;
+    private boolean overlap;
+    private boolean fusion;
+    private OptionalDouble reorderBudget;
+    private Rewrites rewrites;
+    private ImmutableMap<String, Long> dims;
+    private ImmutableMap<String, Long> dimMax;
+
+    Draft(CompileOptions from) {
+      this.ranks = from.ranks;
+      this.graph = from.graph;
+      this.inputs = from.inputs;
+      this.outputs = from.outputs;
+      this.spaces = from.spaces;
+      this.variants = from.variants;
+      this.overlap = from.overlap;
+      this.fusion = from.fusion;
+      this.reorderBudget = from.reorderBudget;
+      this.rewrites = from.rewrites;
+      this.dims = from.dims;
+      this.dimMax = from.dimMax;
+    }
+
+    CompileOptions options() {
+      return new CompileOptions(
+          ranks,
+          graph,
+          inputs,
+          outputs,
+          spaces,
+          variants,
+          overlap,
+          fusion,
+          reorderBudget,
+          rewrites,
+          dims,
+          dimMax);
+    }
   }
 }

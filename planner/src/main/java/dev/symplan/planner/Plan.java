@@ -20,6 +20,8 @@ import dev.symplan.ir.op.OpDef;
  *     the same offset, though local values may lie in it, too
  * @param digest SHA-256 of what the ranks must agree on, in hexadecimal: arena size, symmetric
  *     buffers, and the order, variants, groups and offsets of the collectives
+ * @param rewrites which collectives of the source became others, or could have, and why
+ * @param reordering what became of the order of the ops
  * @param warnings what the compiler noticed; not part of the plan file
  */
 public record Plan(
@@ -31,6 +33,8 @@ public record Plan(
     ImmutableIntArray planOfRank,
     ArenaSize symmetric,
     String digest,
+    ImmutableList<Rewrite> rewrites,
+    Reordering reordering,
     ImmutableList<Diagnostic> warnings) {
 
   public Plan {

@@ -43,8 +43,7 @@ public final class PlanDigest {
         .append(" group ")
         .append(collective.group());
     out.append(" op ").append(collective.reduceOp()).append(" root ").append(collective.root());
-    out.append(collective.startBarrier() ? " start" : "")
-        .append(collective.endBarrier() ? " end" : "");
+    out.append(text(" start", collective.start())).append(text(" end", collective.end()));
     for (int id : collective.operands()) {
       append(out, plan, id, collective.variant().needsSymmetricOperand(collective.kind()));
     }
@@ -53,6 +52,14 @@ public final class PlanDigest {
       append(out, plan, id, collective.variant().needsSymmetricResult(collective.kind()));
     }
     return out.toString();
+  }
+
+  private static String text(String edge, Barrier barrier) {
+    return switch (barrier) {
+      case Barrier.None _ -> "";
+      case Barrier.Own _ -> edge;
+      case Barrier.StandIn _ -> edge + " by " + barrier.text();
+    };
   }
 
   private static void append(StringBuilder out, RankPlan plan, int id, boolean symmetric) {

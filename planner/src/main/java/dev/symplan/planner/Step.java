@@ -19,8 +19,9 @@ public sealed interface Step {
   record Compute(int op) implements Step {}
 
   /**
-   * Elementwise local ops of one shape, as one kernel on the compute stream: each element passes
-   * all ops before it is done, so that results which only these ops read need no memory.
+   * Local ops that go by the same rows ({@link dev.symplan.ir.op.Rows}; elements, if all are
+   * elementwise), as one kernel on the compute stream: each row passes all ops before it is done,
+   * so that results which only these ops read need no memory.
    *
    * @param ops their indices in the graph, ascending
    */

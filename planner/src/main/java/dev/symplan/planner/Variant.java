@@ -72,23 +72,33 @@ public enum Variant {
     };
   }
 
-  /** {@return whether peers touch the operand, so that it must be symmetric} */
-  public boolean needsSymmetricOperand(Kind kind) {
+  /** {@return who touches what of whom, for a kind that it implements} */
+  public Protocol protocol(Kind kind) {
+    return Protocol.of(this, kind);
+  }
+
+  /**
+   * {@return whether its barriers are the plan's, so that they can be left out, and stand in for
+   * others; NCCL and custom ops meet in ways of their own, which promise nothing to others}
+   */
+  public boolean hasPlannedBarriers() {
     return switch (this) {
-      case LOCAL, NCCL, PUSH, COPY_ENGINE, CUSTOM -> false;
-      case ONE_SHOT, TWO_SHOT, NCCL_SYMM -> true;
-      case MULTIMEM -> kind == Kind.ALL_REDUCE || kind == Kind.REDUCE_SCATTER;
+      case ONE_SHOT, TWO_SHOT, PUSH, MULTIMEM, COPY_ENGINE -> true;
+      case LOCAL, NCCL_SYMM, NCCL, CUSTOM -> false;
     };
+  }
+
+  /**
+   * {@return whether the operand must be symmetric: because peers touch it, or because the library
+   * asks for a window}
+   */
+  public boolean needsSymmetricOperand(Kind kind) {
+    return this == NCCL_SYMM || (this != CUSTOM && protocol(kind).readsOf().isRemote());
   }
 
   /** {@return whether peers touch the result, so that it must be symmetric} */
   public boolean needsSymmetricResult(Kind kind) {
-    return switch (this) {
-      case LOCAL, NCCL, ONE_SHOT, CUSTOM -> false;
-      case TWO_SHOT, PUSH, COPY_ENGINE -> true;
-      case MULTIMEM -> kind != Kind.REDUCE_SCATTER;
-      case NCCL_SYMM -> kind != Kind.REDUCE_SCATTER;
-    };
+    return this != CUSTOM && protocol(kind).writesOf().isRemote();
   }
 
   /** {@return whether operand and result may be one buffer: each element is read before written} */

@@ -32,12 +32,14 @@ public record Verdict(
     REDUCTION(false),
     /** The variant does not know this element type. */
     DTYPE(false),
-    /** Sizes do not divide into what the variant moves at once. */
-    ALIGNMENT(false),
-    /** The library of the target is too old. */
+    /** The collective moves more bytes than the variant's kernel can count. */
+    SIZE(false),
+    /** The library of the target is too old to have it at all. */
     LIBRARY(false),
-    /** The library needs more windows, or operand and result, than the plan may give. */
-    MEMORY(false);
+    /** The library of the target takes fewer collectives in one group. */
+    LIBRARY_GROUP(false),
+    /** The library of the target is known to race there, without an error. */
+    LIBRARY_RACE(false);
 
     private final boolean eligible;
 

@@ -58,6 +58,25 @@ class CompilerTest {
   }
 
   @Test
+  void updatedCopiesTakeThePlaceOfWhatNothingElseReads() {
+    var text =
+        """
+        graph version 1
+
+        graph g(x: f32[64, 64], i: i64[64, 64], y: f32[64, 64]) {
+          a = aten::mm(x, x)
+          v = aten::permute(a, [0, 1])
+          b = aten::scatter_add(a, 0, i, %s)
+          return b
+        }
+        """;
+    var options = CompileOptions.DEFAULT.withRanks(4);
+    assertThat(compile(text.formatted("y"), options).total().bytes()).isEqualTo(64 * 64 * 4);
+    assertThat(compile(text.formatted("v"), options).total().bytes()).isEqualTo(2 * 64 * 64 * 4);
+    assertThat(compile(text.formatted("a"), options).total().bytes()).isEqualTo(2 * 64 * 64 * 4);
+  }
+
+  @Test
   void elementwiseResultsTakeThePlacesOfSymmetricOperands() {
     var text =
         """

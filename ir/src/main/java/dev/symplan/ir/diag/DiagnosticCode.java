@@ -52,6 +52,10 @@ public enum DiagnosticCode {
   UNSUPPORTED,
   /** A plan file that is malformed or breaks a rule. */
   BAD_PLAN,
+  /** A target file that is malformed. */
+  BAD_TARGET,
+  /** A file of measured points that is malformed. */
+  BAD_POINTS,
   /** An archive that is damaged, or holds what is not safe to read. */
   BAD_ARCHIVE,
   /** A tensor file that is malformed or does not fit the graph. */

@@ -17,6 +17,7 @@ public final class OpSchema {
   private final ImmutableList<SchemaResult> results;
   private final boolean parenthesizedResult;
   private final ImmutableMap<String, Integer> index;
+  private final boolean mutates;
 
   /**
    * @param parenthesizedResult whether a single result is written in parentheses, as it must be
@@ -37,6 +38,7 @@ public final class OpSchema {
       builder.put(params.get(i).name(), i);
     }
     this.index = builder.buildOrThrow();
+    this.mutates = params.stream().anyMatch(param -> param.alias().write());
   }
 
   public OpName name() {
@@ -71,7 +73,7 @@ public final class OpSchema {
 
   /** {@return whether the op writes one of its arguments} */
   public boolean mutates() {
-    return params.stream().anyMatch(p -> p.alias().write());
+    return mutates;
   }
 
   /** {@return the schema as PyTorch writes it; parsing it gives an equal schema} */

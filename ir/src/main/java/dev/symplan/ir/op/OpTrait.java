@@ -4,12 +4,21 @@ package dev.symplan.ir.op;
 public enum OpTrait {
   /** Each output element depends on the input elements at the same place only. */
   ELEMENTWISE,
+  /**
+   * The only result is {@code self} with some elements written over; the op reads {@code self} for
+   * nothing else.
+   */
+  UPDATES_SELF,
+  /** Each index of the dimensions before {@code dim} is treated by itself: see {@link Rows}. */
+  ROWWISE,
   /** A matrix product: cost counts multiply-adds. */
   MATMUL,
   /** Gives the same value every time and reads nothing: may be moved and repeated freely. */
   CREATION,
   /** Must not be removed though nothing reads its results, nor run twice. */
   SIDE_EFFECT,
+  /** Its result is the tensors of its first argument, side by side along {@code dim}. */
+  CONCATENATION,
   /** {@code wait_tensor}: its result is its argument, finished. */
   WAIT,
   /** Imported from a type annotation only: plannable, not executable. */

@@ -183,7 +183,7 @@ final class ValueReader {
           DiagnosticCode.UNKNOWN_NAME,
           token,
           "no memory space '%s'".formatted(token.getText()),
-          "there are @symm, @local and @external");
+          "there are @symm, @local, @external and @donated");
     }
     return space;
   }

@@ -14,12 +14,6 @@ import org.jspecify.annotations.Nullable;
 /** Predicted times on a target, in microseconds. */
 public final class CostModel {
 
-  /** SM collectives and compute slow each other down: this much of their time is not hidden. */
-  private static final double SM_OVERLAP = 0.75;
-
-  /** Copy engines take only link and memory bandwidth from compute beside them. */
-  private static final double COPY_ENGINE_OVERLAP = 0.15;
-
   /** What the left factor of a product is called; addmm's self is the summand. */
   private static final ImmutableList<String> LEFT_FACTORS =
       ImmutableList.of("mat1", "batch1", "input", "self");
@@ -31,51 +25,108 @@ public final class CostModel {
   }
 
   /**
-   * {@return the bytes that pass the busiest link direction of one rank}
+   * {@return the bytes that pass the busier link direction of the busiest rank}
    *
    * @param bytes of one rank's operand
    */
   public static double wireBytes(Kind kind, Variant variant, long bytes, int ranks) {
+    return Math.max(
+        sentBytes(kind, variant, bytes, ranks), receivedBytes(kind, variant, bytes, ranks));
+  }
+
+  /** {@return the bytes that leave the GPU which sends most, be they stored or read by peers} */
+  static double sentBytes(Kind kind, Variant variant, long bytes, int ranks) {
     double others = ranks - 1.0;
+    boolean multicast = variant == Variant.MULTIMEM;
     return switch (kind) {
       case ALL_REDUCE ->
           switch (variant) {
             case ONE_SHOT -> others * bytes;
-            // The switch adds: each rank loads its slice once and stores it once.
+            // The switch reads all that it adds, and takes each sum once.
             case MULTIMEM -> bytes + (double) bytes / ranks;
             case LOCAL, TWO_SHOT, PUSH, COPY_ENGINE, NCCL_SYMM, NCCL, CUSTOM ->
                 2 * others / ranks * bytes;
           };
-      case ALL_GATHER -> others * bytes;
-      case REDUCE_SCATTER ->
-          variant == Variant.MULTIMEM ? (double) bytes / ranks : others / ranks * bytes;
+      case ALL_GATHER -> multicast ? bytes : others * bytes;
+      case REDUCE_SCATTER -> multicast ? bytes : others / ranks * bytes;
       case ALL_TO_ALL -> others / ranks * bytes;
       // The root's link carries every copy, unless the switch or a ring replicates them.
-      case BROADCAST ->
-          variant == Variant.NCCL || variant == Variant.MULTIMEM ? bytes : others * bytes;
+      case BROADCAST -> variant == Variant.NCCL || multicast ? bytes : others * bytes;
       case CUSTOM -> bytes;
     };
   }
 
-  /** {@return the time of a collective by itself; infinite where the target has no such variant} */
-  public double transferMicros(Kind kind, Variant variant, long bytes, int ranks) {
-    return target
-        .curve(kind, variant)
-        .map(
-            curve ->
-                variant == Variant.LOCAL
-                    ? curve.micros(2.0 * bytes, 4)
-                    : curve.micros(wireBytes(kind, variant, bytes, ranks), ranks))
-        .orElse(Double.POSITIVE_INFINITY);
+  /** {@return the bytes that reach the GPU which receives most} */
+  static double receivedBytes(Kind kind, Variant variant, long bytes, int ranks) {
+    boolean multicast = variant == Variant.MULTIMEM;
+    return switch (kind) {
+      case ALL_GATHER -> (ranks - 1.0) * bytes;
+      case REDUCE_SCATTER ->
+          multicast ? (double) bytes / ranks : sentBytes(kind, variant, bytes, ranks);
+      case BROADCAST -> bytes;
+      case ALL_REDUCE, ALL_TO_ALL, CUSTOM -> sentBytes(kind, variant, bytes, ranks);
+    };
   }
 
   /**
-   * {@return what is left of a collective's time when {@code beside} µs of compute run beside it}
+   * {@return the time of a collective by itself, launch and both barriers included}
+   *
+   * @param bytes of one rank's operands
+   */
+  public double transferMicros(Kind kind, Variant variant, long bytes, int ranks) {
+    if (variant == Variant.LOCAL) {
+      return copyMicros(bytes);
+    }
+    return fixedMicros(variant, ranks)
+        + target
+            .curve(kind, variant, ranks)
+            .map(curve -> curve.micros(wireBytes(kind, variant, bytes, ranks), ranks))
+            .orElseGet(() -> linkMicros(kind, variant, bytes, ranks));
+  }
+
+  /** {@return whether the time of a collective was measured on the target in that world size} */
+  public boolean isMeasured(Kind kind, Variant variant, int ranks) {
+    return target
+        .curve(kind, variant, ranks)
+        .map(curve -> curve.measured() && curve.ranks() == ranks)
+        .orElse(false);
+  }
+
+  /** What the link alone would take, for variants of which nothing else is known. */
+  private double linkMicros(Kind kind, Variant variant, long bytes, int ranks) {
+    var link = target.link();
+    return link.latencyMicros() * (ranks - 1)
+        + Math.max(
+            sentBytes(kind, variant, bytes, ranks) / (1e3 * link.sendRate()),
+            receivedBytes(kind, variant, bytes, ranks) / (1e3 * link.receiveRate()));
+  }
+
+  /** {@return the part of a collective's time that no curve describes} */
+  public double fixedMicros(Variant variant, int ranks) {
+    return target.launchMicros()
+        + 2 * barrierMicros(variant, ranks)
+        + (variant == Variant.COPY_ENGINE ? target.copyEngineMicros() : 0);
+  }
+
+  /**
+   * {@return what the plan's barrier before or after a collective costs; nothing where a library
+   * synchronizes inside its kernel}
+   */
+  public double barrierMicros(Variant variant, int ranks) {
+    return switch (variant) {
+      case ONE_SHOT, TWO_SHOT, PUSH, MULTIMEM, COPY_ENGINE -> target.barrier().micros(ranks);
+      case LOCAL, NCCL_SYMM, NCCL, CUSTOM -> 0;
+    };
+  }
+
+  /**
+   * {@return what is left of a collective's time when {@code beside} µs of compute run beside it:
+   * the time of both less that of compute alone, so that what compute loses counts}
    */
   public double exposedMicros(Variant variant, double transfer, double beside) {
-    double kept = variant == Variant.COPY_ENGINE ? COPY_ENGINE_OVERLAP : SM_OVERLAP;
-    double hidden = Math.min(transfer, beside);
-    return transfer - hidden + kept * hidden;
+    var contention =
+        variant == Variant.COPY_ENGINE ? target.copyEngineOverlap() : target.smOverlap();
+    return contention.exposed(transfer, beside);
   }
 
   /** {@return what it costs to hand work to another stream and wait for it: two events} */
@@ -85,12 +136,12 @@ public final class CostModel {
 
   /** {@return the time of a copy within one rank's memory} */
   public double copyMicros(long bytes) {
-    return target.launchMicros() + 2.0 * bytes / target.memoryRate();
+    return target.launchMicros() + 2.0 * bytes / (1e3 * target.memoryRate());
   }
 
   /** {@return the time of a kernel that does nothing but read and write so many bytes} */
   public double kernelMicros(long bytes) {
-    return target.launchMicros() + bytes / target.memoryRate();
+    return target.launchMicros() + bytes / (1e3 * target.memoryRate());
   }
 
   /** {@return the time of a local op: the larger of its arithmetic and its memory traffic} */
@@ -102,8 +153,9 @@ public final class CostModel {
     for (var result : op.results()) {
       bytes += bytesOf(result);
     }
-    double arithmetic = op.def().has(OpTrait.MATMUL) ? multiplyAdds(op) / target.matrixRate() : 0;
-    return target.launchMicros() + Math.max(arithmetic, bytes / target.memoryRate());
+    double arithmetic =
+        op.def().has(OpTrait.MATMUL) ? multiplyAdds(op) / (0.5e6 * target.matrixRate()) : 0;
+    return target.launchMicros() + Math.max(arithmetic, bytes / (1e3 * target.memoryRate()));
   }
 
   /** Every element of a product takes as many multiply-adds as the left factor's rows are long. */

@@ -18,6 +18,7 @@ import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Placement;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
+import dev.symplan.planner.Reordering;
 import dev.symplan.planner.Step;
 import dev.symplan.planner.Verdict;
 import java.io.IOException;
@@ -75,7 +76,7 @@ public final class PlanFile {
     return head.startsWith("{") && head.contains(FORMAT);
   }
 
-  private static DefaultPrettyPrinter printer() {
+  static DefaultPrettyPrinter printer() {
     var printer = new DefaultPrettyPrinter();
     printer.indentObjectsWith(new DefaultIndenter(" ", "\n"));
     return printer;
@@ -86,10 +87,17 @@ public final class PlanFile {
     json.writeStringField("format", FORMAT);
     json.writeNumberField("version", VERSION);
     json.writeStringField("name", plan.name());
-    json.writeStringField("target", plan.target().name());
+    json.writeFieldName("target");
+    TargetFile.write(plan.target(), json);
     json.writeStringField("digest", plan.digest());
     writeSize(json, "symmetric", plan.symmetric());
+    writeReordering(json, plan.reordering());
     writeInts(json, "plan_of_rank", plan.planOfRank().asList());
+    json.writeArrayFieldStart("rewrites");
+    for (var rewrite : plan.rewrites()) {
+      RewriteJson.write(json, rewrite);
+    }
+    json.writeEndArray();
     json.writeArrayFieldStart("program");
     for (var line : programText(plan).split("\n", -1)) {
       json.writeString(line);
@@ -177,8 +185,8 @@ public final class PlanFile {
     writeInts(json, "results", plan.results());
     json.writeStringField("variant", plan.variant().text());
     json.writeStringField("stream", plan.stream().text());
-    json.writeBooleanField("start_barrier", plan.startBarrier());
-    json.writeBooleanField("end_barrier", plan.endBarrier());
+    json.writeStringField("start_barrier", plan.start().text());
+    json.writeStringField("end_barrier", plan.end().text());
     json.writeBooleanField("in_place", plan.inPlace());
     json.writeArrayFieldStart("verdicts");
     for (Verdict verdict : plan.verdicts()) {
@@ -214,6 +222,23 @@ public final class PlanFile {
     json.writeObjectFieldStart(name);
     json.writeNumberField("bytes", size.bytes());
     json.writeNumberField("bound", size.bound());
+    json.writeEndObject();
+  }
+
+  private static void writeReordering(JsonGenerator json, Reordering reordering)
+      throws IOException {
+    json.writeObjectFieldStart("reordering");
+    json.writeStringField("outcome", Ascii.toLowerCase(reordering.outcome().name()));
+    writeFigures(json, "given", reordering.given());
+    writeFigures(json, "other", reordering.other());
+    json.writeEndObject();
+  }
+
+  private static void writeFigures(JsonGenerator json, String name, Reordering.Figures figures)
+      throws IOException {
+    json.writeObjectFieldStart(name);
+    json.writeNumberField("peak_bytes", figures.peakBytes());
+    json.writeNumberField("predicted_us", figures.micros());
     json.writeEndObject();
   }
 

@@ -22,18 +22,21 @@ import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Arena;
 import dev.symplan.planner.ArenaSize;
 import dev.symplan.planner.ArgDecision;
+import dev.symplan.planner.Barrier;
 import dev.symplan.planner.Buffer;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Placement;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
+import dev.symplan.planner.Reordering;
+import dev.symplan.planner.Rewrite;
 import dev.symplan.planner.Step;
 import dev.symplan.planner.Stream;
-import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict;
 import dev.symplan.planner.verify.PlanVerifier;
 import java.util.Arrays;
+import java.util.List;
 import java.util.function.BiFunction;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
@@ -76,9 +79,16 @@ final class PlanFileReader {
               Span.ofFile(file),
               "the plan is unsafe: " + violations.getFirst(),
               "compile the graph again",
-              violations.getFirst().trace()));
+              numbered(violations.getFirst().trace())));
     }
     return plan;
+  }
+
+  /** The events of a counterexample, in their order. */
+  private static ImmutableList<String> numbered(List<String> trace) {
+    return IntStream.range(0, trace.size())
+        .mapToObj(i -> "%d. %s".formatted(i + 1, trace.get(i)))
+        .collect(ImmutableList.toImmutableList());
   }
 
   private JsonNode parse() {
@@ -109,15 +119,7 @@ final class PlanFileReader {
     var text =
         root.at("program").list((f, i) -> f.text()).stream().collect(Collectors.joining("\n"));
     var program = GraphParser.parse(new SourceFile(file.name() + "#program", text));
-    var targetName = root.at("target").text();
-    var target =
-        Target.ofName(targetName)
-            .orElseThrow(
-                () ->
-                    wrong(
-                        "target",
-                        "there is no target '" + targetName + "'",
-                        "targets: " + Target.names()));
+    var target = TargetFile.read(new SourceFile(file.name() + "#target", root.at("target").tree()));
     var rankPlans =
         root.at("rank_plans")
             .list(
@@ -142,7 +144,39 @@ final class PlanFileReader {
         ImmutableIntArray.copyOf(planOfRank),
         size(root.at("symmetric")),
         root.at("digest").text(),
+        root.at("rewrites").list((f, i) -> rewrite(f)),
+        reordering(root.at("reordering")),
         ImmutableList.of());
+  }
+
+  private static Rewrite rewrite(Field field) {
+    return new Rewrite(
+        field.at("action").constant(Rewrite.Action.class),
+        field
+            .at("parts")
+            .list(
+                (part, i) ->
+                    new Rewrite.Part(
+                        part.at("name").text(),
+                        part.at("source").text(),
+                        part.at("bytes").integer())),
+        field.at("pieces").intValue(),
+        field.at("reason").constant(Rewrite.Reason.class),
+        field.at("detail").text(),
+        field.at("before_us").number(),
+        field.at("after_us").number());
+  }
+
+  private static Reordering reordering(Field field) {
+    return new Reordering(
+        field.at("outcome").constant(Reordering.Outcome.class),
+        figures(field.at("given")),
+        figures(field.at("other")));
+  }
+
+  private static Reordering.Figures figures(Field field) {
+    return new Reordering.Figures(
+        field.at("peak_bytes").integer(), field.at("predicted_us").number());
   }
 
   private RankPlan rankPlan(Field field, Graph graph) {
@@ -242,11 +276,21 @@ final class PlanFileReader {
         field.at("results").ints(),
         field.at("variant").constant(Variant.class),
         field.at("stream").constant(Stream.class),
-        field.at("start_barrier").bool(),
-        field.at("end_barrier").bool(),
+        barrier(field.at("start_barrier")),
+        barrier(field.at("end_barrier")),
         field.at("in_place").bool(),
         field.at("verdicts").list((f, i) -> verdict(f)),
         field.at("args").list((f, i) -> arg(f)));
+  }
+
+  private Barrier barrier(Field field) {
+    return Barrier.ofText(field.text())
+        .orElseThrow(
+            () ->
+                wrong(
+                    field.path,
+                    "a barrier is 'own', 'none', 'start of N' or 'end of N'",
+                    "N is the index of a collective"));
   }
 
   private Verdict verdict(Field field) {
@@ -320,6 +364,14 @@ final class PlanFileReader {
 
     ImmutableList<Integer> ints() {
       return list((field, i) -> field.intValue());
+    }
+
+    /** {@return the text of an object, for a reader of its own} */
+    String tree() {
+      if (!node.isObject()) {
+        throw wrong(path, "must be an object", "compile the graph again");
+      }
+      return node.toPrettyString();
     }
 
     String text() {

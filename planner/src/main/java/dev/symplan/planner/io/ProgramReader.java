@@ -38,8 +38,7 @@ public final class ProgramReader {
   private static final Pattern RANK_GRAPH = Pattern.compile("graph\\.rank([0-9]{1,6})\\.fx\\.txt");
   private static final Pattern RANK_TENSORS =
       Pattern.compile("rank([0-9]{1,6})\\.(?:inputs|outputs)\\.safetensors");
-  private static final Pattern VERSION_LINE =
-      Pattern.compile("\\A(?:\\s*(?:#[^\\n]*)?\\n)*\\s*graph\\s+version\\b");
+  private static final Pattern VERSION = Pattern.compile("graph\\s+version\\b");
 
   private final CompileOptions options;
   private final Consumer<? super Diagnostic> warnings;
@@ -87,13 +86,29 @@ public final class ProgramReader {
               "this is a plan, not a graph",
               "run, dump, explain and verify take plans"));
     }
-    boolean graph = file.name().endsWith(".graph") || VERSION_LINE.matcher(file.text()).find();
+    boolean graph = file.name().endsWith(".graph") || startsWithVersion(file.text());
     return graph
         ? GraphParser.parse(file)
         : FxImporter.read(
             file,
             importOptions(stem(file.name()), ImmutableList.of(), options.ranks(), options.dims()),
             warnings);
+  }
+
+  /** Whether a text, behind comments, says which version of the graph language it is in. */
+  private static boolean startsWithVersion(String text) {
+    int at = 0;
+    while (at < text.length()) {
+      if (text.charAt(at) == '#') {
+        int end = text.indexOf('\n', at);
+        at = end < 0 ? text.length() : end;
+      } else if (Character.isWhitespace(text.charAt(at))) {
+        at++;
+      } else {
+        return VERSION.matcher(text).region(at, text.length()).lookingAt();
+      }
+    }
+    return false;
   }
 
   private ImportOptions importOptions(

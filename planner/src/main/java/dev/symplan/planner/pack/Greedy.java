@@ -40,12 +40,6 @@ record Greedy(int order, int layerBits) {
           new Greedy(4, 2),
           new Greedy(5, 2));
 
-  /**
-   * After so many items have been packed greedily, counted as often as they were, no further way is
-   * tried: what a large graph gains by one is little, and takes long.
-   */
-  static final long MAX_ITEMS = 500_000;
-
   boolean isLayered() {
     return layerBits != LayeredSkyline.ONE_LAYER;
   }

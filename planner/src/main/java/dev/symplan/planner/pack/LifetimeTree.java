@@ -22,6 +22,10 @@ final class LifetimeTree {
   private final int[] order;
 
   private final int leaves;
+
+  /** Where in the order each leaf begins, and behind the last where that ends. */
+  private final int[] leafBegin;
+
   private final int[] minFirst;
   private final int[] maxFirst;
   private final int[] minEnd;
@@ -44,6 +48,8 @@ final class LifetimeTree {
     }
     int wanted = Math.max(1, (n + LEAF - 1) / LEAF);
     leaves = wanted == 1 ? 1 : Integer.highestOneBit(wanted - 1) << 1;
+    leafBegin = new int[leaves + 1];
+    leafBegin[leaves] = n;
     minFirst = new int[2 * leaves];
     maxFirst = new int[2 * leaves];
     minEnd = new int[2 * leaves];
@@ -56,6 +62,7 @@ final class LifetimeTree {
 
   private void build(int node, int from, int to) {
     if (node >= leaves) {
+      leafBegin[node - leaves] = from;
       int minF = Integer.MAX_VALUE;
       int maxF = Integer.MIN_VALUE;
       int minE = Integer.MAX_VALUE;
@@ -91,7 +98,7 @@ final class LifetimeTree {
     maxEnd[node] = maxE;
   }
 
-  /** Halves alternately by first and by end; the leaves' bounds follow from the node's number. */
+  /** Halves alternately by first and by end. */
   private int split(int node, int from, int to) {
     int middle = from + (to - from) / 2;
     if (from < to) {
@@ -165,7 +172,7 @@ final class LifetimeTree {
       return;
     }
     int least = NONE;
-    for (int k = leafBegin(node), to = leafBegin(node + 1); k < to; k++) {
+    for (int k = leafBegin[node - leaves], to = leafBegin[node + 1 - leaves]; k < to; k++) {
       least = Math.min(least, rankOf[order[k]]);
     }
     best[node] = least;
@@ -177,25 +184,6 @@ final class LifetimeTree {
       }
       best[node] = least;
     }
-  }
-
-  /** The halving of {@link #split}, followed from the root. */
-  private int leafBegin(int leaf) {
-    int n = order.length;
-    if (leaf == 2 * leaves) {
-      return n;
-    }
-    int from = 0;
-    int to = n;
-    for (int bit = leaves >> 1; bit > 0; bit >>= 1) {
-      int middle = from + (to - from) / 2;
-      if ((leaf & bit) == 0) {
-        to = middle;
-      } else {
-        from = middle;
-      }
-    }
-    return from;
   }
 
   /** {@return the least rank of an item inside {@code [from, to)}, or {@link #NONE}} */
@@ -211,7 +199,7 @@ final class LifetimeTree {
       if (minFirst[node] >= from && maxEnd[node] <= to) {
         found = best[node];
       } else if (node >= leaves) {
-        for (int k = leafBegin(node), stop = leafBegin(node + 1); k < stop; k++) {
+        for (int k = leafBegin[node - leaves], stop = leafBegin[node + 1 - leaves]; k < stop; k++) {
           int i = order[k];
           if (rankOf[i] < found && first[i] >= from && end[i] <= to) {
             found = rankOf[i];
@@ -238,7 +226,7 @@ final class LifetimeTree {
         depth = pushChildren(node, depth);
         continue;
       }
-      for (int k = leafBegin(node), stop = leafBegin(node + 1); k < stop; k++) {
+      for (int k = leafBegin[node - leaves], stop = leafBegin[node + 1 - leaves]; k < stop; k++) {
         int i = order[k];
         if (rankOf[i] < found && first[i] >= from && end[i] <= to && passes.test(rankOf[i])) {
           found = rankOf[i];
@@ -261,7 +249,7 @@ final class LifetimeTree {
       if (maxFirst[node] < to && minEnd[node] > from) {
         found = best[node];
       } else if (node >= leaves) {
-        for (int k = leafBegin(node), stop = leafBegin(node + 1); k < stop; k++) {
+        for (int k = leafBegin[node - leaves], stop = leafBegin[node + 1 - leaves]; k < stop; k++) {
           int i = order[k];
           if (rankOf[i] < found && first[i] < to && end[i] > from) {
             found = rankOf[i];
@@ -293,7 +281,7 @@ final class LifetimeTree {
         stack[depth++] = 2 * node + 1;
         continue;
       }
-      for (int k = leafBegin(node), stop = leafBegin(node + 1); k < stop; k++) {
+      for (int k = leafBegin[node - leaves], stop = leafBegin[node + 1 - leaves]; k < stop; k++) {
         int i = order[k];
         if (first[i] < to && end[i] > from) {
           if (count == found.length) {

@@ -9,11 +9,13 @@ import java.util.OptionalLong;
  *     none can be, nothing is searched. Where absent, the packer aims for the lower bound
  * @param searchSteps how many states exact search may look at after the greedy methods, in all;
  *     some microseconds each. A count, not a time, so that the answer is the same on every machine
+ * @param greedyItems after so many items have been packed greedily, counted as often as they were,
+ *     no further greedy method is tried: what a large graph gains by one is little, and takes long
  */
-public record PackOptions(OptionalLong capacity, long searchSteps) {
+public record PackOptions(OptionalLong capacity, long searchSteps, long greedyItems) {
 
   /** For plans: the greedy methods, and a search of well under a second. */
-  public static final PackOptions DEFAULT = new PackOptions(OptionalLong.empty(), 100_000);
+  public static final PackOptions DEFAULT = new PackOptions(OptionalLong.empty(), 100_000, 500_000);
 
   /** For benchmarks: a search of some minutes, where it finds nothing. */
   public static final PackOptions THOROUGH = DEFAULT.withSearchSteps(50_000_000);
@@ -25,14 +27,21 @@ public record PackOptions(OptionalLong capacity, long searchSteps) {
     if (searchSteps < 0) {
       throw new IllegalArgumentException(searchSteps + " search steps");
     }
+    if (greedyItems < 0) {
+      throw new IllegalArgumentException(greedyItems + " items");
+    }
   }
 
   public PackOptions withCapacity(long bytes) {
-    return new PackOptions(OptionalLong.of(bytes), searchSteps);
+    return new PackOptions(OptionalLong.of(bytes), searchSteps, greedyItems);
   }
 
   public PackOptions withSearchSteps(long steps) {
-    return new PackOptions(capacity, steps);
+    return new PackOptions(capacity, steps, greedyItems);
+  }
+
+  public PackOptions withGreedyItems(long items) {
+    return new PackOptions(capacity, searchSteps, items);
   }
 
   /** {@return how many states may be looked at where the height cannot be below a bound} */

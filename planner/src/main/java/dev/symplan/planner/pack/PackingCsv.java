@@ -15,6 +15,7 @@ import java.util.EnumMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalLong;
 import java.util.Set;
 
 /**
@@ -178,34 +179,34 @@ public record PackingCsv(ImmutableList<String> ids, PackingProblem problem) {
             "a second buffer '" + id + "'",
             "give each buffer its own id");
       }
-      long lower = number(fields, Column.LOWER, Integer.MIN_VALUE, Integer.MAX_VALUE - 1L);
-      long upper = number(fields, Column.UPPER, Integer.MIN_VALUE, Integer.MAX_VALUE - 1L);
-      long size = number(fields, Column.SIZE, 1, Buffer.MAX_SIZE);
-      long alignment =
+      var lower = number(fields, Column.LOWER, Integer.MIN_VALUE, Integer.MAX_VALUE - 1L);
+      var upper = number(fields, Column.UPPER, Integer.MIN_VALUE, Integer.MAX_VALUE - 1L);
+      var size = number(fields, Column.SIZE, 1, Buffer.MAX_SIZE);
+      var alignment =
           columns.containsKey(Column.ALIGNMENT)
               ? number(fields, Column.ALIGNMENT, 1, Buffer.MAX_SIZE)
-              : 1;
-      if (sink.hasErrors()) {
-        return;
-      }
-      long end = upperIsLast ? upper + 1 : upper;
-      if (end <= lower) {
+              : OptionalLong.of(1);
+      long begin = lower.orElse(Integer.MIN_VALUE);
+      long end = upper.orElse(Integer.MAX_VALUE) + (upperIsLast ? 1 : 0);
+      if (lower.isPresent() && upper.isPresent() && end <= begin) {
         error(
             DiagnosticCode.SYNTAX,
             fields,
             Column.UPPER,
-            "the buffer ends at " + upper + ", but begins at " + lower,
+            "the buffer ends at %d, but begins at %d".formatted(upper.getAsLong(), begin),
             "a buffer lives for at least one step");
-      } else if (Long.bitCount(alignment) != 1) {
+      }
+      if (Long.bitCount(alignment.orElse(1)) != 1) {
         error(
             DiagnosticCode.SYNTAX,
             fields,
             Column.ALIGNMENT,
-            "the alignment " + alignment + " is not a power of two",
+            "the alignment " + alignment.getAsLong() + " is not a power of two",
             "expected 1, 2, 4, 8 …");
-      } else {
+      }
+      if (!sink.hasErrors()) {
         ids.add(id);
-        problem.add((int) lower, (int) end, size, alignment);
+        problem.add((int) begin, (int) end, size.getAsLong(), alignment.getAsLong());
       }
     }
 
@@ -213,11 +214,12 @@ public record PackingCsv(ImmutableList<String> ids, PackingProblem problem) {
       return fields.get(columns.getOrDefault(column, 0));
     }
 
-    private long number(List<String> fields, Column column, long min, long max) {
+    /** {@return the number in a field; empty where it is wrong, which is said} */
+    private OptionalLong number(List<String> fields, Column column, long min, long max) {
       var text = field(fields, column).strip();
       var value = Longs.tryParse(text);
       if (value != null && value >= min && value <= max) {
-        return value;
+        return OptionalLong.of(value);
       }
       error(
           DiagnosticCode.SYNTAX,
@@ -225,7 +227,7 @@ public record PackingCsv(ImmutableList<String> ids, PackingProblem problem) {
           column,
           "'" + text + "' is not a valid " + column.word,
           "expected a whole number from " + min + " to " + max);
-      return min;
+      return OptionalLong.empty();
     }
 
     private void error(

@@ -28,6 +28,14 @@ public record RankPacking(
   /** A larger symmetric arena costs too little to search long for a smaller one. */
   private static final long GLANCE_STEPS = 2_000;
 
+  private static final long GLANCE_ITEMS = 60_000;
+
+  /**
+   * What one part in so many above the bound is good enough for more buffers than exact search can
+   * take: greedy methods alone rarely come closer.
+   */
+  private static final long CLOSE = 100_000;
+
   /**
    * Packs the buffers of all ranks.
    *
@@ -54,14 +62,19 @@ public record RankPacking(
         bound = live;
       }
     }
-    long left = Math.max(0, bound - packed.height());
-    var glance = PackOptions.DEFAULT.withSearchSteps(GLANCE_STEPS).withCapacity(left);
+    int count = common.count() + local.get(lead).count();
+    long enough = count > SearchPortfolio.MAX_ITEMS ? bound + bound / CLOSE : bound;
+    var glance =
+        PackOptions.DEFAULT
+            .withSearchSteps(GLANCE_STEPS)
+            .withGreedyItems(GLANCE_ITEMS)
+            .withCapacity(Math.max(0, enough - packed.height()));
     var quick = apart(common, packed, symmetric, local, glance);
-    if (quick.totalBytes() <= bound) {
+    if (quick.totalBytes() <= enough) {
       return quick;
     }
-    var together = together(common, symmetric, local, lead);
-    if (together.totalBytes() <= bound) {
+    var together = together(common, symmetric, local, lead, enough);
+    if (together.totalBytes() <= enough) {
       return together;
     }
     var apart = apart(common, packed, symmetric, local, PackOptions.DEFAULT);
@@ -84,8 +97,13 @@ public record RankPacking(
   }
 
   private static RankPacking together(
-      PackingProblem common, List<PackingProblem> symmetric, List<PackingProblem> local, int lead) {
-    var whole = Packer.pack(common.concat(local.get(lead)));
+      PackingProblem common,
+      List<PackingProblem> symmetric,
+      List<PackingProblem> local,
+      int lead,
+      long enough) {
+    var options = PackOptions.DEFAULT.withCapacity(enough);
+    var whole = Packer.pack(common.concat(local.get(lead)), options);
     var offsets = whole.offsets().subArray(0, common.count()).trimmed();
     var locals = ImmutableList.<Packing>builder();
     for (int rank = 0; rank < local.size(); rank++) {

@@ -114,6 +114,10 @@ final class Search {
     return stepsLeft < 0 ? Outcome.UNKNOWN : Outcome.IMPOSSIBLE;
   }
 
+  long capacity() {
+    return state.capacity;
+  }
+
   /** {@return how many of its steps the last run did not need} */
   long stepsLeft() {
     return Math.max(0, stepsLeft);
@@ -236,7 +240,8 @@ final class Search {
     if (choices.length < begin + members.length) {
       choices = Arrays.copyOf(choices, 2 * choices.length + members.length);
     }
-    for (int i : members) {
+    for (int k = 0; k < state.openCount[section]; k++) {
+      int i = members[k];
       if (state.least[i] != height) {
         continue;
       }

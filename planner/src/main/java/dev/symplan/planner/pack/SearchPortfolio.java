@@ -4,15 +4,16 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /**
- * Runs {@link Search} with several branching rules and orders, each for a few steps, then for more:
- * search times vary by orders of magnitude with the order, and one of several short runs nearly
- * always ends soon.
+ * Runs {@link Search} with several branching rules and orders, each for a few steps, then again and
+ * again with {@link ShakenOrders}: search times vary by orders of magnitude with the order, and one
+ * of several short runs nearly always ends soon.
  */
 final class SearchPortfolio {
   static final int MAX_ITEMS = 2000;
   private static final long MAX_MEMBERS = 400_000;
-  private static final long FIRST_STEPS = 500;
-  private static final int GROWTH = 4;
+
+  /** The length of the shortest runs. */
+  private static final long UNIT = 500;
 
   /** A step takes longer where items live longer; so many sections of items count as one. */
   private static final int MEMBERS_PER_STEP = 5_000;
@@ -22,6 +23,9 @@ final class SearchPortfolio {
           Search.Branching.FEWEST_CHOICES,
           Search.Branching.LOWEST,
           Search.Branching.FEWEST_CHOICES_BY_FAILURES);
+
+  private static final List<Search.Branching> RESTARTED =
+      List.of(Search.Branching.FEWEST_CHOICES, Search.Branching.FEWEST_CHOICES_BY_FAILURES);
 
   private final Items items;
   private final long[] pins;
@@ -108,36 +112,57 @@ final class SearchPortfolio {
 
   private Search.Outcome search(long capacity, long allowed) {
     var search = new Search(items, pins, gap, capacity);
-    long weight = weight(items);
-    long left = allowed;
-    for (long steps = FIRST_STEPS; left > 0; steps *= GROWTH) {
-      for (var branching : BRANCHINGS) {
-        for (var order : orders) {
-          long run = Math.min(steps, Math.max(1, left / weight));
-          var outcome = search.run(order, branching, run);
-          long used = (run - search.stepsLeft()) * weight;
-          left -= used;
-          stepsLeft -= used;
-          switch (outcome) {
-            case FOUND -> {
-              offsets = search.offsets();
-              best = items.height(offsets);
-              return outcome;
-            }
-            case IMPOSSIBLE -> {
-              lowerBound = Math.max(lowerBound, capacity + unit);
-              return outcome;
-            }
-            case UNKNOWN -> {
-              if (left <= 0) {
-                return outcome;
-              }
-            }
-          }
+    long limit = Math.max(0, stepsLeft - allowed);
+    for (var branching : BRANCHINGS) {
+      for (var order : orders) {
+        var outcome = run(search, order, branching, UNIT, limit);
+        if (outcome != Search.Outcome.UNKNOWN || stepsLeft <= limit) {
+          return outcome;
         }
       }
     }
-    return Search.Outcome.UNKNOWN;
+    var shaken = new ShakenOrders(items);
+    for (long k = 1; ; k++) {
+      // Each order with both branchings that choose where there is least choice.
+      var order = shaken.next();
+      for (var branching : RESTARTED) {
+        var outcome = run(search, order, branching, UNIT * luby(k), limit);
+        if (outcome != Search.Outcome.UNKNOWN || stepsLeft <= limit) {
+          return outcome;
+        }
+      }
+    }
+  }
+
+  private Search.Outcome run(
+      Search search, int[] order, Search.Branching branching, long steps, long limit) {
+    long weight = weight(items);
+    long run = Math.min(steps, Math.max(1, (stepsLeft - limit) / weight));
+    var outcome = search.run(order, branching, run);
+    stepsLeft -= Math.max(1, run - search.stepsLeft()) * weight;
+    switch (outcome) {
+      case FOUND -> {
+        offsets = search.offsets();
+        best = items.height(offsets);
+      }
+      case IMPOSSIBLE -> lowerBound = Math.max(lowerBound, search.capacity() + unit);
+      case UNKNOWN -> {}
+    }
+    return outcome;
+  }
+
+  /**
+   * {@return 1, 1, 2, 1, 1, 2, 4, …: lengths of runs that waste least where nothing is known of how
+   * long a run must be (Luby, Sinclair and Zuckerman, 1993)}
+   *
+   * @param k from 1 on
+   */
+  static long luby(long k) {
+    long rest = k;
+    while (Long.bitCount(rest + 1) != 1) {
+      rest -= Long.highestOneBit(rest) - 1;
+    }
+    return (rest + 1) / 2;
   }
 
   long stepsLeft() {

@@ -21,8 +21,11 @@ final class SearchState {
   final Gap gap;
   final long capacity;
 
-  /** The items of each section. */
+  /** The items of each section, the open ones first. */
   final int[][] members;
+
+  /** By item and section, from the item's first, where the item is in the section's members. */
+  private final int[][] places;
 
   /** The items that overlap each item in time. */
   private final int[][] overlaps;
@@ -59,6 +62,7 @@ final class SearchState {
     this.capacity = capacity;
     members = membersOf(items);
     overlaps = overlapsOf(items, members);
+    places = placesOf(items, members);
     least = new long[items.count];
     support = new long[items.count];
     offsets = new long[items.count];
@@ -88,6 +92,20 @@ final class SearchState {
       }
     }
     return members;
+  }
+
+  private static int[][] placesOf(Items items, int[][] members) {
+    var places = new int[items.count][];
+    for (int i = 0; i < items.count; i++) {
+      places[i] = new int[items.end[i] - items.first[i]];
+    }
+    for (int s = 0; s < items.sections; s++) {
+      for (int k = 0; k < members[s].length; k++) {
+        int i = members[s][k];
+        places[i][s - items.first[i]] = k;
+      }
+    }
+    return places;
   }
 
   private static int[][] overlapsOf(Items items, int[][] members) {
@@ -141,7 +159,7 @@ final class SearchState {
     offsets[item] = offset;
     trail.push(item, offset, support[item]);
     least[item] = CLOSED;
-    count(item, -1);
+    close(item);
     for (int j : overlaps[item]) {
       if (least[j] == CLOSED) {
         continue;
@@ -187,7 +205,8 @@ final class SearchState {
     var onIt = new int[onFloor[section]];
     var raised = new long[onIt.length];
     int count = 0;
-    for (int i : members[section]) {
+    for (int k = 0; k < openCount[section]; k++) {
+      int i = members[section][k];
       if (least[i] == height) {
         if (pins[i] != Search.FREE) {
           return false;
@@ -245,13 +264,15 @@ final class SearchState {
       long lowest = CLOSED;
       int count = 0;
       long above = 0;
-      for (int i : members[s]) {
+      var here = members[s];
+      for (int k = openCount[s] - 1; k >= 0; k--) {
+        int i = here[k];
         long offset = least[i];
         if (offset <= lowest) {
           count = offset == lowest ? count + 1 : 1;
           lowest = offset;
         }
-        if (offset >= height && offset != CLOSED) {
+        if (offset >= height) {
           above += items.size[i];
         }
       }
@@ -266,6 +287,25 @@ final class SearchState {
       }
     }
     return true;
+  }
+
+  /**
+   * Moves an item behind the open ones. What is closed last comes first behind them, so that it is
+   * open again as soon as it is counted again.
+   */
+  private void close(int item) {
+    count(item, -1);
+    int from = items.first[item];
+    for (int s = from; s < items.end[item]; s++) {
+      var here = members[s];
+      int place = places[item][s - from];
+      int last = openCount[s];
+      int other = here[last];
+      here[place] = other;
+      here[last] = item;
+      places[other][s - items.first[other]] = place;
+      places[item][s - from] = last;
+    }
   }
 
   private void count(int item, int sign) {

@@ -71,7 +71,7 @@ final class Solver {
     return best;
   }
 
-  private static long greedy(Items own, long reached, long target, long[] packed) {
+  private long greedy(Items own, long reached, long target, long[] packed) {
     var orders = new Orders(own, own.live());
     var skyline = new Skyline(own);
     var layered = new LayeredSkyline(own);
@@ -80,7 +80,7 @@ final class Solver {
     long work = 0;
     for (var way : Greedy.OTHERS) {
       work += own.count;
-      if (best <= target || work > Greedy.MAX_ITEMS) {
+      if (best <= target || work > options.greedyItems()) {
         break;
       }
       var order = orders.get(way.order());

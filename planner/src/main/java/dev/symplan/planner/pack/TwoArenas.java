@@ -63,7 +63,7 @@ final class TwoArenas {
     long work = 0;
     for (var way : Greedy.OTHERS) {
       work += obstacles.count + free.count;
-      if (height <= target || work > Greedy.MAX_ITEMS) {
+      if (height <= target || work > options.greedyItems()) {
         break;
       }
       greedy(way, orders, filler);

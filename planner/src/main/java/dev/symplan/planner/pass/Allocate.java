@@ -31,11 +31,18 @@ final class Allocate {
       ImmutableList<Placement> placements, ImmutableList<Buffer> buffers, ArenaSize local) {}
 
   /** The memory of all ranks. */
-  record Result(ArenaSize symmetric, ImmutableList<Memory> ranks) {}
+  record Result(ArenaSize symmetric, ImmutableList<Memory> ranks) {
+
+    /** {@return the size of both arenas together, on the rank that needs most} */
+    long totalBytes() {
+      return symmetric.bytes()
+          + ranks.stream().mapToLong(rank -> rank.local().bytes()).max().orElse(0);
+    }
+  }
 
   /** One buffer of one rank before it has an offset. */
   private static final class Draft {
-    final Value name;
+    Value name;
     final Arena arena;
     final int position;
     long bytes;
@@ -53,7 +60,7 @@ final class Allocate {
   }
 
   /** The buffers of one rank, and which one each storage is in. */
-  private record Rank(Realize.Realized graph, List<Draft> drafts, int[] draftOf) {}
+  private record Rank(Realize.Realized graph, Liveness life, List<Draft> drafts, int[] draftOf) {}
 
   private Allocate() {}
 
@@ -95,11 +102,14 @@ final class Allocate {
       }
       draftOf[storage.id()] = draftOf[root];
       var draft = drafts.get(draftOf[root]);
-      draft.bytes = Math.max(draft.bytes, storage.bytes());
-      draft.first = Math.min(draft.first, life.first(storage.id()));
+      draft.bytes = Math.max(draft.bytes, life.offset(storage.id()) + storage.bytes());
+      if (life.first(storage.id()) < draft.first) {
+        draft.first = life.first(storage.id());
+        draft.name = storage.value();
+      }
       draft.last = Math.max(draft.last, life.last(storage.id()));
     }
-    return new Rank(graph, drafts, draftOf);
+    return new Rank(graph, life, drafts, draftOf);
   }
 
   private static Draft newDraft(Realize.Realized graph, Liveness life, int storage) {
@@ -237,8 +247,10 @@ final class Allocate {
 
   private static void place(Rank rank, Value value, Aliases aliases, Placement[] placements) {
     if (value.isTensor() && rank.draftOf()[aliases.id(value)] >= 0) {
+      int storage = aliases.id(value);
       placements[value.id()] =
-          new Placement(rank.draftOf()[aliases.id(value)], aliases.offset(value));
+          new Placement(
+              rank.draftOf()[storage], rank.life().offset(storage) + aliases.offset(value));
     }
   }
 }

@@ -6,6 +6,7 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict.Reason;
+import dev.symplan.planner.report.Units;
 import java.util.Optional;
 
 /**
@@ -17,8 +18,8 @@ import java.util.Optional;
 final class Eligibility {
   private static final ImmutableSet<DType> SHORT_FLOATS =
       ImmutableSet.of(DType.F32, DType.BF16, DType.F16);
-  private static final ImmutableSet<DType> NCCL_SYMM_TYPES =
-      ImmutableSet.of(DType.F32, DType.BF16, DType.F16, DType.F8E4M3FN, DType.F8E5M2);
+  private static final ImmutableSet<DType> SHORT_FP8 =
+      ImmutableSet.of(DType.F8E4M3FN, DType.F8E5M2);
   private static final ImmutableSet<DType> NCCL_UNREDUCED =
       ImmutableSet.of(
           DType.I16,
@@ -32,10 +33,16 @@ final class Eligibility {
   private static final ImmutableSet<String> NCCL_REDUCTIONS =
       ImmutableSet.of("sum", "avg", "product", "min", "max");
 
-  /** Windows came with 2.27; AVG in symmetric kernels with 2.30. */
+  private static final int NCCL_FP8 = 22400;
   private static final int NCCL_WINDOWS = 22700;
-
+  private static final int NCCL_SYMM_GROUPS = 22800;
   private static final int NCCL_SYMM_AVG = 23000;
+
+  /** Up to here, symmetric kernels do not wait for the kernel before them in a captured graph. */
+  private static final int NCCL_SYMM_ORDERED = 23007;
+
+  /** What NCCL's symmetric kernels count: the bytes that all ranks hold together. */
+  private static final double NCCL_SYMM_BYTES = 64.0 * (1L << 30);
 
   /** A rejection, with the facts for people. */
   record Rejection(Reason reason, String detail) {}
@@ -54,12 +61,12 @@ final class Eligibility {
     if ((ranks == 1) != (variant == Variant.LOCAL)) {
       return rejected(
           Reason.GROUP_SIZE,
-          ranks == 1 ? "the group has one rank" : "the group has %d ranks".formatted(ranks));
+          ranks == 1 ? "the group has one rank" : "the group has %s ranks".formatted(ranks));
     }
     if (variant != Variant.NCCL && variant != Variant.LOCAL && ranks > target.gpus()) {
       return rejected(
           Reason.NO_PEER_ACCESS,
-          "%d ranks, but %s has %d GPUs that reach each other"
+          "%s ranks, but %s has %s GPUs that reach each other"
               .formatted(ranks, target.name(), target.gpus()));
     }
     boolean reduces =
@@ -85,27 +92,77 @@ final class Eligibility {
           target.copyEngines()
               ? Optional.empty()
               : rejected(Reason.NO_COPY_ENGINE, "target has no copy engine that reaches peers");
-      case NCCL_SYMM -> {
-        if (target.nccl() < NCCL_WINDOWS) {
-          yield rejected(Reason.LIBRARY, "windows need NCCL 2.27");
-        }
-        if (reduces && op.equals("avg") && target.nccl() < NCCL_SYMM_AVG) {
-          yield rejected(Reason.LIBRARY, "avg in symmetric kernels needs NCCL 2.30");
-        }
-        if (reduces && !op.equals("sum") && !op.equals("avg")) {
-          yield rejected(Reason.REDUCTION, "NCCL's symmetric kernels add, they do not " + op);
-        }
-        yield reduces ? floatsOnly(dtype, NCCL_SYMM_TYPES) : Optional.empty();
-      }
+      case NCCL_SYMM -> rejectSymmetric(collective, reduces, ranks);
       case NCCL -> {
         if (reduces && !NCCL_REDUCTIONS.contains(op)) {
           yield rejected(Reason.REDUCTION, "NCCL has no " + op);
+        }
+        if (reduces && SHORT_FP8.contains(dtype) && target.nccl() < NCCL_FP8) {
+          yield tooOld(dtype.shortName() + " in reductions", "2.24");
         }
         yield reduces && NCCL_UNREDUCED.contains(dtype)
             ? rejected(Reason.DTYPE, "NCCL does not reduce " + dtype.shortName())
             : Optional.empty();
       }
     };
+  }
+
+  /**
+   * NCCL falls back to other kernels without a word where these do not apply, so what it takes is
+   * told beforehand. Windows begin at multiples of 4096 bytes and have the same size and the same
+   * offsets on all ranks, because the whole symmetric arena is one.
+   */
+  private Optional<Rejection> rejectSymmetric(Collective collective, boolean reduces, int ranks) {
+    var op = collective.reduceOp();
+    if (target.nccl() < NCCL_WINDOWS) {
+      return tooOld("a symmetric kernel", "2.27");
+    }
+    if (reduces && op.equals("avg") && target.nccl() < NCCL_SYMM_AVG) {
+      return tooOld("avg in symmetric kernels", "2.30");
+    }
+    if (reduces && !op.equals("sum") && !op.equals("avg")) {
+      return rejected(Reason.REDUCTION, "NCCL's symmetric kernels add, they do not " + op);
+    }
+    if (reduces
+        && !SHORT_FLOATS.contains(collective.dtype())
+        && !SHORT_FP8.contains(collective.dtype())) {
+      return rejected(
+          Reason.DTYPE,
+          "NCCL's symmetric kernels add floats of at most 32 bits, not "
+              + collective.dtype().shortName());
+    }
+    double all = (double) collective.bytes() * ranks;
+    if (all >= NCCL_SYMM_BYTES) {
+      return rejected(
+          Reason.SIZE,
+          "%s of all ranks; NCCL's symmetric kernels count to 64 GiB"
+              .formatted(Units.bytes((long) all)));
+    }
+    int grouped = collective.operands().size();
+    if (grouped > 1 && target.nccl() < NCCL_SYMM_GROUPS) {
+      return rejected(
+          Reason.LIBRARY_GROUP,
+          "%s collectives in one group; NCCL %s takes one, 2.28 more"
+              .formatted(grouped, target.ncclVersion()));
+    }
+    if (grouped > 1 && target.nccl() < NCCL_SYMM_ORDERED) {
+      return rejected(
+          Reason.LIBRARY_RACE,
+          "%s collectives in one captured group race in NCCL %s; 2.30.7 orders them"
+              .formatted(grouped, target.ncclVersion()));
+    }
+    return Optional.empty();
+  }
+
+  private Optional<Rejection> tooOld(String what, String needed) {
+    return rejected(
+        Reason.LIBRARY,
+        "%s needs NCCL %s, %s has %s".formatted(what, needed, target.name(), target.ncclVersion()));
+  }
+
+  /** {@return whether one launch of a variant takes several tensors} */
+  boolean takesSeveral(Variant variant) {
+    return variant != Variant.NCCL_SYMM || target.nccl() >= NCCL_SYMM_ORDERED;
   }
 
   private static Optional<Rejection> floatsOnly(DType dtype, ImmutableSet<DType> known) {

@@ -7,22 +7,30 @@ import dev.symplan.ir.Op;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.op.Rows;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.stream.IntStream;
 
 /**
- * What runs as one kernel: runs of elementwise ops of one shape that stand next to each other. What
- * they only pass on among themselves needs no memory.
+ * What runs as one kernel: ops that go element by element, or row by row ({@link Rows}), and stand
+ * next to each other. What they only pass on among themselves needs no memory.
  *
- * <p>An element's way through the ops reads all operands that the run ends the life of, and holds
- * all results that it leaves, at once. A run that would so take more memory than op by op is cut.
+ * <p>A row's way through the ops reads all operands that the run ends the life of, and holds all
+ * results that it leaves, at once. A run that would so take more memory than op by op is cut.
  */
 final class Fusion {
   /** Longer runs save little more, and kernels have to hold what passes through them. */
   private static final int LONGEST = 32;
+
+  /** So many rows keep a GPU busy, each in a thread block of its own; */
+  private static final long MANY_ROWS = 16;
+
+  /** so few elements need not. */
+  private static final long FEW_ELEMENTS = 1 << 16;
 
   private final Graph graph;
   private final Aliases aliases;
@@ -92,7 +100,7 @@ final class Fusion {
         op.forEachOperand(value -> mark(viewed, value));
       }
       for (var result : op.results()) {
-        if (aliases.id(result) >= 0 && aliases.of(result).value().id() != result.id()) {
+        if (aliases.id(result) >= 0 && !isDefinition(result)) {
           mark(viewed, result);
         }
       }
@@ -104,6 +112,10 @@ final class Fusion {
     }
     graph.outputs().forEach(output -> output.forEachValue(v -> use(v, Integer.MAX_VALUE)));
     graph.inputs().forEach(input -> use(input, Integer.MAX_VALUE));
+  }
+
+  private boolean isDefinition(Value value) {
+    return aliases.of(value).value().id() == value.id();
   }
 
   private void use(Value value, int position) {
@@ -120,52 +132,115 @@ final class Fusion {
   private void cutUnits() {
     int from = 0;
     while (from < running.length) {
-      int to = from + 1;
-      if (enabled && isElementwise(op(from))) {
-        while (to < running.length && to - from < LONGEST && joins(from, to)) {
-          to++;
-        }
-      }
+      int to = enabled && goesByRows(op(from)) ? endOfRun(from) : from + 1;
       cut(from, to);
       from = to;
     }
   }
 
-  private boolean isElementwise(Op op) {
-    if (!op.def().has(OpTrait.ELEMENTWISE)
-        || op.results().size() != 1
-        || !(op.results().getFirst().type() instanceof TensorType type)
-        || type.numel() == 0
-        || aliases.of(op.result()).value().id() != op.result().id()) {
+  private boolean goesByRows(Op op) {
+    boolean elementwise = op.def().has(OpTrait.ELEMENTWISE);
+    if (!elementwise && Rows.of(op) == 0
+        || op.def().schema().mutates()
+        || op.results().isEmpty()
+        || !op.results().stream().allMatch(this::isMade)) {
       return false;
     }
-    boolean[] fits = {true};
-    op.forEachOperand(value -> fits[0] &= !value.isTensor() || value.tensor().broadcastsTo(type));
-    return fits[0];
+    boolean[] pairs = {true};
+    var shape = op.results().getFirst().tensor();
+    op.forEachOperand(
+        value ->
+            pairs[0] &= !elementwise || !value.isTensor() || value.tensor().broadcastsTo(shape));
+    return pairs[0];
   }
 
-  /** Whether the op at {@code to} can follow those from {@code from} on. */
-  private boolean joins(int from, int to) {
+  /** Whether a result is a tensor in storage of its own. */
+  private boolean isMade(Value result) {
+    return result.type() instanceof TensorType type && type.numel() > 0 && isDefinition(result);
+  }
+
+  /** {@return the position behind the longest run that begins at {@code from}} */
+  private int endOfRun(int from) {
+    var ops = new ArrayList<Op>(List.of(op(from)));
+    var shapes = new HashSet<Object>();
+    int to = from + 1;
+    shapes.add(shape(op(from)));
+    while (to < running.length && to - from < LONGEST && joins(from, to, ops, shapes)) {
+      ops.add(op(to));
+      shapes.add(shape(op(to)));
+      to++;
+    }
+    return to;
+  }
+
+  private static Object shape(Op op) {
+    return op.results().getFirst().tensor().sizes();
+  }
+
+  /**
+   * Whether the op at {@code to} can follow those from {@code from} on.
+   *
+   * @param shapes what the ops before it make
+   */
+  private boolean joins(int from, int to, List<Op> before, HashSet<Object> shapes) {
     var op = op(to);
-    if (!isElementwise(op) || !sizes(op).equals(sizes(op(from)))) {
+    if (!goesByRows(op)) {
       return false;
     }
     boolean[] fits = {true};
+    boolean[] related = {shapes.contains(shape(op))};
     op.forEachOperand(
         value -> {
           int storage = aliases.id(value);
           if (storage >= 0) {
+            boolean inside = aliases.storage(storage).def() >= running[from];
+            related[0] |= inside;
             // Waiting for a collective must not hold up the ops before.
             fits[0] &= !byCollective[storage];
-            // Another view of what is just being made would be read at other elements.
-            fits[0] &= !viewed[storage] || aliases.storage(storage).def() < running[from];
+            // Another view of what is just being made would be read in other rows.
+            fits[0] &= !inside || !viewed[storage];
           }
         });
-    return fits[0];
+    if (!fits[0] || !related[0]) {
+      return false;
+    }
+    var all = new ArrayList<>(before);
+    all.add(op);
+    int rows = Rows.shared(all);
+    return isWorthwhile(all, rows)
+        && all.stream().allMatch(member -> readsOwnRows(member, running[from], rows));
   }
 
-  private static Object sizes(Op op) {
-    return op.result().tensor().sizes();
+  /** Whether an op reads what the run makes row by row. */
+  private boolean readsOwnRows(Op op, int firstOp, int rows) {
+    boolean[] own = {true};
+    op.forEachOperand(
+        value -> {
+          int storage = aliases.id(value);
+          own[0] &=
+              storage < 0
+                  || aliases.storage(storage).def() < firstOp
+                  || Rows.carries(op, value, rows);
+        });
+    return own[0];
+  }
+
+  /** Whether a kernel that goes by so many leading dimensions has work for the whole machine. */
+  private static boolean isWorthwhile(List<Op> ops, int rows) {
+    long count = 1;
+    long elements = 1;
+    boolean byElements = true;
+    for (var op : ops) {
+      for (var result : op.results()) {
+        byElements &= result.tensor().rank() == rows;
+        elements = Math.max(elements, result.tensor().numel());
+      }
+    }
+    var first = ops.getFirst().results().getFirst().tensor();
+    for (int dim = 0; dim < rows; dim++) {
+      count *= first.size(dim);
+    }
+    return byElements || rows > 0 && (count >= MANY_ROWS || elements <= FEW_ELEMENTS);
   }
 
   /** Makes a unit of the ops in a range, or of each half of it. */
@@ -177,8 +252,8 @@ final class Fusion {
     if (bytesFused(from, to) <= bytesOneByOne(from, to)) {
       units.add(ImmutableIntArray.copyOf(Arrays.copyOfRange(running, from, to)));
       for (int p = from; p < to; p++) {
-        if (passes(p, from, to)) {
-          passing[aliases.id(op(p).result())] = true;
+        for (var result : op(p).results()) {
+          passing[aliases.id(result)] = passes(result, to);
         }
       }
       return;
@@ -188,9 +263,8 @@ final class Fusion {
     cut(middle, to);
   }
 
-  /** Whether nothing outside a range uses what the op at {@code position} makes. */
-  private boolean passes(int position, int from, int to) {
-    var result = op(position).result();
+  /** Whether nothing behind a range uses what one of its ops makes. */
+  private boolean passes(Value result, int to) {
     int storage = aliases.id(result);
     return !viewed[storage] && lastUse[storage] < to;
   }
@@ -200,12 +274,14 @@ final class Fusion {
     var dying = dying(from, to);
     long bytes = dying.stream().mapToLong(this::bytes).sum();
     for (int p = from; p < to; p++) {
-      if (!passes(p, from, to)) {
-        int storage = aliases.id(op(p).result());
-        long place = bytes(storage);
-        int last = p;
-        if (!dying.removeIf(old -> bytes(old) == place && lastUse[old] <= last)) {
-          bytes += place;
+      int last = p;
+      for (var result : op(p).results()) {
+        if (!passes(result, to)) {
+          long place = bytes(aliases.id(result));
+          boolean inPlace =
+              op(p).def().has(OpTrait.ELEMENTWISE)
+                  && dying.removeIf(old -> bytes(old) == place && lastUse[old] <= last);
+          bytes += inPlace ? 0 : place;
         }
       }
     }
@@ -227,10 +303,12 @@ final class Fusion {
                   ending.add(storage);
                 }
               });
-      long place = bytes(aliases.id(op(p).result()));
-      long inPlace = ending.stream().anyMatch(old -> bytes(old) == place) ? place : 0;
-      live += place;
-      most = Math.max(most, live - inPlace);
+      long made = op(p).results().stream().mapToLong(v -> bytes(aliases.id(v))).sum();
+      boolean inPlace =
+          op(p).def().has(OpTrait.ELEMENTWISE)
+              && ending.stream().anyMatch(old -> bytes(old) == made);
+      live += made;
+      most = Math.max(most, live - (inPlace ? made : 0));
       live -= ending.stream().mapToLong(this::bytes).sum();
     }
     return most;

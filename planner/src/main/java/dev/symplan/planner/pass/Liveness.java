@@ -1,14 +1,19 @@
 package dev.symplan.planner.pass;
 
+import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.Op;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.op.Rows;
 import dev.symplan.planner.Arena;
+import dev.symplan.planner.Buffer;
 import dev.symplan.planner.Variant;
 import java.util.Arrays;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Set;
 
 /**
@@ -32,6 +37,9 @@ final class Liveness {
   private final int[] lastByOthers;
   private final int[] parent;
 
+  /** Where a storage begins in its parent's place, in bytes. */
+  private final long[] shift;
+
   /** Whether peers need a storage, or what takes its place, at the same offset; for roots. */
   private final boolean[] symmetric;
 
@@ -46,6 +54,7 @@ final class Liveness {
     this.lastUser = new int[count];
     this.lastByOthers = new int[count];
     this.parent = new int[count];
+    this.shift = new long[count];
     this.symmetric = new boolean[count];
     Arrays.fill(first, Integer.MAX_VALUE);
     Arrays.fill(last, -1);
@@ -66,8 +75,8 @@ final class Liveness {
   private void collect() {
     int end = schedule.steps().size();
     for (int storage = 0; storage < aliases.count(); storage++) {
-      if (graph.pinned()[storage]) {
-        touch(storage, -1, -1, end);
+      if (graph.given()[storage]) {
+        touch(storage, -1, -1, graph.pinned()[storage] ? end : -1);
       }
     }
     int k = 0;
@@ -134,18 +143,19 @@ final class Liveness {
   }
 
   /**
-   * Lets elementwise results take the place of an operand that nothing reads later, also where only
-   * one of the two is symmetric: then both are.
+   * Lets elementwise results take the place of an operand that nothing reads later, and updated
+   * copies that of what they are copies of, also where only one of the two is symmetric: then both
+   * are.
    *
    * @param symmetricToo whether two symmetric storages may become one, which all ranks must do
    *     alike
    */
-  void mergeElementwise(boolean symmetricToo) {
+  void mergeLocal(boolean symmetricToo) {
     for (var unit : fusion.units()) {
       var taken = new HashSet<Integer>();
       for (int i = 0; i < unit.length(); i++) {
         var op = graph.graph().ops().get(unit.get(i));
-        if (op.def().has(OpTrait.ELEMENTWISE)
+        if ((op.def().has(OpTrait.ELEMENTWISE) || op.def().has(OpTrait.UPDATES_SELF))
             && op.results().size() == 1
             && op.results().getFirst().isTensor()
             && !fusion.isPassing(aliases.id(op.result()))) {
@@ -164,7 +174,7 @@ final class Liveness {
       return;
     }
     for (int i = position; i >= 0; i--) {
-      for (var arg : graph.graph().ops().get(unit.get(i)).args()) {
+      for (var arg : replaceable(graph.graph().ops().get(unit.get(i)))) {
         if (arg instanceof Arg.Ref(Value operand)
             && operand.isTensor()
             && !taken.contains(aliases.id(operand))
@@ -177,6 +187,20 @@ final class Liveness {
     }
   }
 
+  /** The arguments whose places an op's result may take. */
+  private List<Arg> replaceable(Op op) {
+    if (!op.def().has(OpTrait.UPDATES_SELF)) {
+      return op.args();
+    }
+    if (!(op.arg("self") instanceof Arg.Ref(Value self))) {
+      return List.of();
+    }
+    // What else the op reads of that memory, through a view, it reads when self is updated already.
+    int[] mentions = {0};
+    op.forEachOperand(value -> mentions[0] += aliases.id(value) == aliases.id(self) ? 1 : 0);
+    return mentions[0] == 1 ? List.of(op.arg("self")) : List.of();
+  }
+
   private boolean canReplace(
       ImmutableIntArray unit, int position, Value operand, Value result, boolean symmetricToo) {
     int from = aliases.id(operand);
@@ -184,6 +208,7 @@ final class Liveness {
         && aliases.storage(from).def() < unit.get(0)
         && !graph.arenas()[from].isExternal()
         && (symmetricToo || !isSymmetric(from) || !isSymmetric(aliases.id(result)))
+        && (symmetricToo || !isSymmetric(from) || offset(aliases.id(result)) == 0)
         && aliases.isWhole(operand)
         && sameLayout(operand.tensor(), result.tensor())
         && diesIn(operand, schedule.stepOfOp()[unit.get(0)])
@@ -193,6 +218,7 @@ final class Liveness {
   /** Whether the ops up to a position, and only they, read a storage, and in this layout only. */
   private boolean readOnlyAs(ImmutableIntArray unit, int position, Value operand) {
     boolean[] only = {true};
+    int rows = Rows.shared(ops(unit));
     for (int i = 0; i < unit.length(); i++) {
       boolean before = i <= position;
       var op = graph.graph().ops().get(unit.get(i));
@@ -200,11 +226,20 @@ final class Liveness {
           value -> {
             if (aliases.id(value) == aliases.id(operand)) {
               only[0] &=
-                  before && aliases.isWhole(value) && sameLayout(value.tensor(), operand.tensor());
+                  before
+                      && aliases.isWhole(value)
+                      && Rows.carries(op, value, rows)
+                      && sameLayout(value.tensor(), operand.tensor());
             }
           });
     }
     return only[0];
+  }
+
+  private ImmutableList<Op> ops(ImmutableIntArray unit) {
+    return unit.stream()
+        .mapToObj(graph.graph().ops()::get)
+        .collect(ImmutableList.toImmutableList());
   }
 
   private static boolean sameLayout(TensorType a, TensorType b) {
@@ -223,11 +258,76 @@ final class Liveness {
         && last[storage] < schedule.steps().size();
   }
 
+  /**
+   * Has what a concatenation joins written where it is joined: pieces that nothing else reads later
+   * become parts of the result. All of the result is in use from its first piece on, so where that
+   * would take more memory, the pieces are copied.
+   *
+   * @param symmetricToo whether a symmetric piece may move into the result, which all ranks must do
+   *     alike
+   */
+  void mergeConcatenations(boolean symmetricToo) {
+    long before = peakBytes();
+    for (int i = 0; i < graph.graph().ops().size(); i++) {
+      var op = graph.graph().ops().get(i);
+      if (schedule.stepOfOp()[i] >= 0 && op.def().has(OpTrait.CONCATENATION)) {
+        mergePieces(op, i, symmetricToo);
+      }
+    }
+    if (peakBytes() > before) {
+      Arrays.setAll(parent, i -> i);
+      Arrays.fill(shift, 0);
+      for (int storage = 0; storage < parent.length; storage++) {
+        symmetric[storage] = graph.arenas()[storage] == Arena.SYMMETRIC;
+      }
+    }
+  }
+
+  private void mergePieces(Op op, int index, boolean symmetricToo) {
+    int to = aliases.id(op.result());
+    if (graph.arenas()[to].isExternal()) {
+      return;
+    }
+    var pieces = Concatenation.of(op);
+    for (var piece : pieces) {
+      int from = aliases.id(piece.value());
+      if (piece.offset() % Slots.VECTOR == 0
+          && !graph.given()[from]
+          && !graph.arenas()[from].isExternal()
+          && (symmetricToo || !isSymmetric(from))
+          && aliases.isWhole(piece.value())
+          && diesIn(piece.value(), schedule.stepOfOp()[index])
+          && pieces.stream().filter(p -> aliases.id(p.value()) == from).count() == 1) {
+        join(from, to, piece.offset());
+      }
+    }
+  }
+
   private void merge(Value operand, Value result) {
-    int from = root(aliases.id(operand));
-    int to = root(aliases.id(result));
-    parent[to] = from;
-    symmetric[from] |= symmetric[to];
+    join(aliases.id(result), aliases.id(operand), 0);
+  }
+
+  /** Puts one storage into the place of another, some bytes behind its beginning. */
+  private void join(int part, int whole, long offset) {
+    int from = root(part);
+    int to = root(whole);
+    if (from == to) {
+      return;
+    }
+    long distance = offset(whole) + offset - offset(part);
+    if (distance < 0) {
+      int other = from;
+      from = to;
+      to = other;
+    }
+    parent[from] = to;
+    shift[from] = Math.abs(distance);
+    symmetric[to] |= symmetric[from];
+  }
+
+  /** {@return where a storage begins in the place of its {@link #root}, in bytes} */
+  long offset(int storage) {
+    return root(storage) == storage ? 0 : shift[storage];
   }
 
   /** {@return whether peers need what lies in a storage's place at the same offset} */
@@ -243,15 +343,50 @@ final class Liveness {
   /** {@return the storage whose place this one takes} */
   int root(int storage) {
     int root = storage;
+    long distance = 0;
     while (parent[root] != root) {
+      distance += shift[root];
       root = parent[root];
     }
-    while (parent[storage] != root) {
-      int next = parent[storage];
-      parent[storage] = root;
-      storage = next;
+    for (int i = storage; i != root && parent[i] != root; ) {
+      int next = parent[i];
+      long own = shift[i];
+      parent[i] = root;
+      shift[i] = distance;
+      distance -= own;
+      i = next;
     }
     return root;
+  }
+
+  /** {@return the most bytes of the rank's own memory that are live at one step} */
+  long peakBytes() {
+    var from = first.clone();
+    var to = last.clone();
+    var bytes = new long[first.length];
+    for (int storage = 0; storage < first.length; storage++) {
+      int root = root(storage);
+      if (!fusion.isPassing(storage)) {
+        long end = offset(storage) + aliases.storage(storage).bytes();
+        bytes[root] = Math.max(bytes[root], Buffer.aligned(end));
+        from[root] = Math.min(from[root], first[storage]);
+        to[root] = Math.max(to[root], last[storage]);
+      }
+    }
+    var change = new long[schedule.steps().size() + 3];
+    for (int storage = 0; storage < first.length; storage++) {
+      if (bytes[storage] > 0 && (symmetric[storage] || !graph.arenas()[storage].isExternal())) {
+        change[from[storage] + 1] += bytes[storage];
+        change[to[storage] + 2] -= bytes[storage];
+      }
+    }
+    long live = 0;
+    long peak = 0;
+    for (long delta : change) {
+      live += delta;
+      peak = Math.max(peak, live);
+    }
+    return peak;
   }
 
   /** {@return the first step that uses a storage; -1 where it holds data from the start} */

@@ -47,6 +47,7 @@ final class Overlap {
       CostModel costs) {
     var units = fusion.units();
     var computeBefore = new double[units.size() + 1];
+    var lastUse = lastUses(graph, aliases, units);
     var written = new int[aliases.count()];
     Arrays.fill(written, -1);
     var windows = new Window[collectives.size()];
@@ -69,7 +70,10 @@ final class Overlap {
       boolean collective =
           next < collectives.size() && collectives.get(next).index() == unit.get(0);
       computeBefore[p + 1] =
-          computeBefore[p] + (collective ? 0 : micros(graph, aliases, fusion, unit, costs));
+          computeBefore[p]
+              + (collective || Concatenation.needsNoCopy(op, aliases, lastUse, p)
+                  ? 0
+                  : micros(graph, aliases, fusion, unit, costs));
       if (collective) {
         int ready = 0;
         for (var operand : collectives.get(next).operands()) {
@@ -126,6 +130,28 @@ final class Overlap {
         windows[k] = new Window(windows[k].earliest(), windows[k].given(), position);
       }
     }
+  }
+
+  /** By storage, the position that uses it last; beyond all for inputs and outputs. */
+  private static int[] lastUses(
+      Graph graph, Aliases aliases, ImmutableList<ImmutableIntArray> units) {
+    var last = new int[aliases.count()];
+    for (int p = 0; p < units.size(); p++) {
+      int position = p;
+      units
+          .get(p)
+          .forEach(
+              index ->
+                  graph
+                      .ops()
+                      .get(index)
+                      .forEachOperand(value -> mark(last, aliases.id(value), position)));
+    }
+    graph
+        .outputs()
+        .forEach(output -> output.forEachValue(v -> mark(last, aliases.id(v), Integer.MAX_VALUE)));
+    graph.inputs().forEach(input -> mark(last, aliases.id(input), Integer.MAX_VALUE));
+    return last;
   }
 
   private static double micros(

@@ -3,6 +3,7 @@ package dev.symplan.planner.pass;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Graph;
+import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Program;
 import dev.symplan.ir.RankAgreement;
 import dev.symplan.ir.Value;
@@ -11,6 +12,7 @@ import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.planner.Barrier;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Plan;
@@ -19,15 +21,12 @@ import dev.symplan.planner.RankPlan;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.cost.CostModel;
-import dev.symplan.planner.pass.Realize.Realized;
-import dev.symplan.planner.pass.Select.Selection;
 import dev.symplan.planner.verify.PlanVerifier;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.Function;
 import java.util.function.ToIntFunction;
-import java.util.stream.IntStream;
 
 /**
  * From graphs to a plan: the passes, in order.
@@ -35,12 +34,18 @@ import java.util.stream.IntStream;
  * <ol>
  *   <li>{@link Normalize} first, so that the others see functional graphs only.
  *   <li>{@link Aliases}: storages, and what shares them.
+ *   <li>{@link Rewriting}, which makes other collectives of some, so that the passes after it see
+ *       only those.
  *   <li>{@link Select} needs to know what could be realized ({@link Slots}) and overlapped ({@link
  *       Overlap}), as copies and hidden time decide which variant is cheapest.
  *   <li>{@link Realize} puts in the copies that the selected variants need; the graph is final.
  *   <li>{@link Fusion} makes one step of elementwise ops that stand next to each other.
  *   <li>{@link Schedule} orders the steps of the final graph.
  *   <li>{@link Liveness} and {@link Allocate} need the order.
+ *   <li>{@link Reorder} proposes other orders of what {@link Normalize} gave; each goes through the
+ *       passes above, and {@link Ordering} chooses by what they make of it.
+ *   <li>{@link BarrierElision} needs the places: what another barrier makes redundant depends on
+ *       what lies in the same memory. So it never costs memory either.
  *   <li>{@link PlanVerifier} checks the finished plan against rules of its own.
  * </ol>
  */
@@ -82,45 +87,28 @@ public final class Pipeline {
 
     checkSpaceNames(distinct);
     var spaces = distinct.stream().map(graph -> SpaceChoice.of(options, graph)).toList();
-    var graphs =
-        IntStream.range(0, distinct.size())
-            .mapToObj(
-                g ->
-                    RankGraph.analyze(
-                        Normalize.run(distinct.get(g)), spaces.get(g), costs, options.fusion()))
-            .collect(ImmutableList.toImmutableList());
-    var selections = Select.run(graphs, target, options, costs, groupSize);
-    var realized =
-        IntStream.range(0, graphs.size())
-            .mapToObj(g -> Realize.run(graphs.get(g), selections, spaces.get(g)))
-            .toList();
-    var variants =
-        selections.stream().map(Selection::variant).collect(ImmutableList.toImmutableList());
-    var schedules = new ArrayList<Schedule>();
-    var lives = new ArrayList<Liveness>();
-    for (var graph : realized) {
-      var fusion = Fusion.of(graph.graph(), graph.aliases(), options.fusion());
-      var schedule = Schedule.of(graph, fusion, variants, costs, options.overlap(), groupSize);
-      schedules.add(schedule);
-      lives.add(Liveness.of(graph, fusion, schedule));
-    }
-    var inPlace = mergeInPlace(lives, variants);
-    var memory = Allocate.run(realized, schedules, lives);
+    Function<List<Graph>, PlanDraft> draftOf =
+        graphs -> PlanDraft.of(graphs, spaces, target, options, costs, groupSize);
+    var normalized = distinct.stream().map(Normalize::run).toList();
+    var rewritten = Rewriting.run(normalized, target, options, costs, groupSize, draftOf);
+    var ordering = Ordering.choose(rewritten.draft(), draftOf::apply, options);
+    var draft = ordering.draft();
+    var memory = ordering.memory();
 
     var rankPlans = ImmutableList.<RankPlan>builder();
-    for (int g = 0; g < realized.size(); g++) {
+    for (int g = 0; g < memory.ranks().size(); g++) {
       var own = memory.ranks().get(g);
       rankPlans.add(
           new RankPlan(
-              realized.get(g).graph(),
+              draft.realized().get(g).graph(),
               own.placements(),
               own.buffers(),
-              schedules.get(g).steps(),
-              collectives(realized.get(g), schedules.get(g), selections, inPlace),
+              draft.schedules().get(g).steps(),
+              collectives(draft, g),
               own.local()));
     }
     var planOfRank = GraphChoice.indices(graphOfRank);
-    var plans = rankPlans.build();
+    var plans = BarrierElision.run(rankPlans.build());
     var plan =
         new Plan(
             distinct.getFirst().name(),
@@ -131,6 +119,8 @@ public final class Pipeline {
             planOfRank,
             memory.symmetric(),
             PlanDigest.of(memory.symmetric().bytes(), program.groups(), plans, planOfRank),
+            rewritten.rewrites(),
+            ordering.reordering(),
             ImmutableList.copyOf(warnings));
     var violations = PlanVerifier.verify(plan);
     if (!violations.isEmpty()) {
@@ -139,27 +129,14 @@ public final class Pipeline {
     return plan;
   }
 
-  /** All ranks do in place what all ranks can. */
-  private static boolean[] mergeInPlace(List<Liveness> lives, ImmutableList<Variant> variants) {
-    var inPlace = new boolean[variants.size()];
-    for (int k = 0; k < inPlace.length; k++) {
-      int index = k;
-      inPlace[k] = lives.stream().allMatch(life -> life.canBeInPlace(index, variants.get(index)));
-      if (inPlace[k]) {
-        lives.forEach(life -> life.mergeCollective(index));
-      }
-    }
-    lives.forEach(life -> life.mergeElementwise(lives.size() == 1));
-    return inPlace;
-  }
-
-  private static ImmutableList<CollectivePlan> collectives(
-      Realized graph, Schedule schedule, ImmutableList<Selection> selections, boolean[] inPlace) {
+  private static ImmutableList<CollectivePlan> collectives(PlanDraft draft, int rankGraph) {
+    var graph = draft.realized().get(rankGraph);
     var plans = ImmutableList.<CollectivePlan>builder();
-    for (int k = 0; k < selections.size(); k++) {
+    for (int k = 0; k < draft.selections().size(); k++) {
       var collective = graph.collectives().get(k);
-      var selection = selections.get(k);
-      boolean meets = selection.variant() != Variant.LOCAL;
+      var selection = draft.selections().get(k);
+      Barrier barrier =
+          selection.variant() == Variant.LOCAL ? new Barrier.None() : new Barrier.Own();
       plans.add(
           new CollectivePlan(
               collective.index(),
@@ -170,10 +147,10 @@ public final class Pipeline {
               ids(collective.operands()),
               ids(collective.results()),
               selection.variant(),
-              schedule.streams().get(k),
-              meets,
-              meets,
-              inPlace[k],
+              draft.schedules().get(rankGraph).streams().get(k),
+              barrier,
+              barrier,
+              draft.inPlace()[k],
               selection.verdicts(),
               graph.args().get(k)));
     }
@@ -195,10 +172,27 @@ public final class Pipeline {
             "");
       }
     }
+    options
+        .spaces()
+        .forEach(
+            (name, space) -> {
+              if (space == MemorySpace.DONATED
+                  && graphs.stream().noneMatch(graph -> isInput(graph, name))) {
+                throw wrong(
+                    DiagnosticCode.BAD_OPTION,
+                    graphs.getFirst().span(),
+                    "'%s' is no input of '%s'".formatted(name, graphs.getFirst().name()),
+                    "only inputs can be donated");
+              }
+            });
+  }
+
+  private static boolean isInput(Graph graph, String name) {
+    return graph.inputs().stream().anyMatch(v -> v.name().equals(name));
   }
 
   private static boolean isInputOrOutput(Graph graph, String name) {
-    return graph.inputs().stream().anyMatch(v -> v.name().equals(name))
+    return isInput(graph, name)
         || graph.outputs().stream()
             .anyMatch(o -> o instanceof Arg.Ref(var value) && value.name().equals(name));
   }

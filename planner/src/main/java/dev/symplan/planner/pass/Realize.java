@@ -31,7 +31,8 @@ final class Realize {
    *
    * @param arenas by storage; symmetric and external ones are final, {@code LOCAL} ones may still
    *     fill holes of the symmetric arena
-   * @param pinned by storage, whether it holds the caller's data before the program
+   * @param given by storage, whether it holds the caller's data before the program
+   * @param pinned by storage, whether it must hold them after the program, too
    * @param args for each collective, how each operand, then each result, is realized
    */
   record Realized(
@@ -39,6 +40,7 @@ final class Realize {
       Aliases aliases,
       ImmutableList<Collective> collectives,
       Arena[] arenas,
+      boolean[] given,
       boolean[] pinned,
       ExternalOutputs externalOutputs,
       ImmutableList<ImmutableList<ArgDecision>> args) {}
@@ -53,7 +55,7 @@ final class Realize {
     this.source = source;
     this.selections = selections;
     this.spaces = spaces;
-    this.rewriter = new Rewriter(source.graph());
+    this.rewriter = new Rewriter(source.graph(), spaces::inputType);
   }
 
   static Realized run(RankGraph source, ImmutableList<Selection> selections, SpaceChoice spaces) {
@@ -189,6 +191,7 @@ final class Realize {
     var aliases = Aliases.of(graph);
     var collectives = Collective.allOf(graph.ops());
     var arenas = new Arena[aliases.count()];
+    var given = new boolean[aliases.count()];
     var pinned = new boolean[aliases.count()];
     Arrays.fill(arenas, Arena.LOCAL);
     var placed = placeOutputs(graph, aliases, arenas);
@@ -205,11 +208,13 @@ final class Realize {
     for (var input : graph.inputs()) {
       if (input.isTensor()) {
         int storage = aliases.id(input);
-        pinned[storage] = true;
+        given[storage] = true;
+        pinned[storage] = spaces.input(input) != MemorySpace.DONATED;
         arenas[storage] =
             switch (spaces.input(input)) {
               case SYMMETRIC -> Arena.SYMMETRIC;
               case LOCAL -> Arena.LOCAL;
+              case DONATED -> arenas[storage] == Arena.SYMMETRIC ? Arena.SYMMETRIC : Arena.LOCAL;
               case EXTERNAL -> Arena.EXTERNAL_INPUT;
               case ANY ->
                   arenas[storage] == Arena.SYMMETRIC ? Arena.SYMMETRIC : Arena.EXTERNAL_INPUT;
@@ -217,7 +222,14 @@ final class Realize {
       }
     }
     return new Realized(
-        graph, aliases, collectives, arenas, pinned, placed, ImmutableList.copyOf(decisions));
+        graph,
+        aliases,
+        collectives,
+        arenas,
+        given,
+        pinned,
+        placed,
+        ImmutableList.copyOf(decisions));
   }
 
   private ExternalOutputs placeOutputs(Graph graph, Aliases aliases, Arena[] arenas) {

@@ -3,8 +3,10 @@ package dev.symplan.planner.pass;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Graph;
+import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Notes;
 import dev.symplan.ir.Op;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Type;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Span;
@@ -15,6 +17,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -31,17 +34,30 @@ final class Rewriter {
   private int nextId;
 
   Rewriter(Graph source) {
+    this(source, Value::type);
+  }
+
+  /** With inputs of other types, which may differ in where they ask to live only. */
+  Rewriter(Graph source, Function<Value, Type> inputType) {
     this.source = source;
     this.mapped = new @Nullable Value[source.valueCount()];
     source.inputs().forEach(input -> names.add(input.name()));
-    source.ops().forEach(op -> op.results().forEach(result -> names.add(result.name())));
+    for (var op : source.ops()) {
+      for (var result : op.results()) {
+        names.add(result.name());
+      }
+    }
     for (var input : source.inputs()) {
-      inputs.add(copy(input));
+      inputs.add(copy(input, inputType.apply(input)));
     }
   }
 
   private Value copy(Value old) {
-    var value = new Value(nextId++, old.name(), old.type(), old.span(), old.annotated());
+    return copy(old, old.type());
+  }
+
+  private Value copy(Value old, Type type) {
+    var value = new Value(nextId++, old.name(), type, old.span(), old.annotated());
     mapped[old.id()] = value;
     return value;
   }
@@ -64,8 +80,7 @@ final class Rewriter {
   Arg now(Arg arg) {
     return switch (arg) {
       case Arg.Ref(Value value) -> new Arg.Ref(now(value));
-      case Arg.Seq(ImmutableList<Arg> items) ->
-          new Arg.Seq(items.stream().map(this::now).collect(ImmutableList.toImmutableList()));
+      case Arg.Seq(ImmutableList<Arg> items) -> new Arg.Seq(now(items));
       case Arg.Int _,
           Arg.Float _,
           Arg.Bool _,
@@ -79,7 +94,11 @@ final class Rewriter {
   }
 
   ImmutableList<Arg> now(ImmutableList<Arg> args) {
-    return args.stream().map(this::now).collect(ImmutableList.toImmutableList());
+    var now = ImmutableList.<Arg>builderWithExpectedSize(args.size());
+    for (var arg : args) {
+      now.add(now(arg));
+    }
+    return now.build();
   }
 
   /** Copies an op as it is, its operands as they stand now. */
@@ -89,8 +108,16 @@ final class Rewriter {
 
   /** Copies an op with another definition and arguments; its results stand for the old ones. */
   Op emit(Op op, OpDef def, ImmutableList<Arg> newArgs) {
-    var results = op.results().stream().map(this::copy).collect(ImmutableList.toImmutableList());
-    var made = new Op(def, newArgs, results, op.span(), op.notes());
+    return emit(op.results(), def, newArgs, op);
+  }
+
+  /** Makes an op whose results stand for those of several; {@code at} is where people find it. */
+  Op emit(List<Value> old, OpDef def, ImmutableList<Arg> newArgs, Op at) {
+    var results = ImmutableList.<Value>builderWithExpectedSize(old.size());
+    for (var value : old) {
+      results.add(copy(value));
+    }
+    var made = new Op(def, newArgs, results.build(), at.span(), at.notes());
     ops.add(made);
     return made;
   }
@@ -111,9 +138,16 @@ final class Rewriter {
 
   /** Puts in an op with one result. */
   Value insert(OpDef def, ImmutableList<Arg> args, String name, Type type, Span span) {
-    var value = new Value(nextId++, fresh(name), type, span, true);
+    var value = new Value(nextId++, fresh(name), notDonated(type), span, true);
     ops.add(new Op(def, args, ImmutableList.of(value), span, Notes.NONE));
     return value;
+  }
+
+  /** What an op gives may lie as an input does, but only inputs can be given away. */
+  private static Type notDonated(Type type) {
+    return type instanceof TensorType tensor && tensor.space() == MemorySpace.DONATED
+        ? tensor.withSpace(MemorySpace.ANY)
+        : type;
   }
 
   private String fresh(String wanted) {

@@ -1,27 +1,34 @@
 package dev.symplan.planner.pass;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.Ints;
 import dev.symplan.planner.Step;
 import dev.symplan.planner.Stream;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.cost.CostModel;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.function.ToIntFunction;
 
 /**
  * Orders a rank's work: local ops stay in the graph's order; a collective that compute can hide
  * starts just early enough for that, on a stream of its own, and is waited for where its result is
- * first read. Starting earlier still would only hold memory longer.
+ * first read. Starting earlier still would only hold memory longer; so would waiting later, where
+ * nothing else needs what it sent: then it is waited for when it should long be done.
  *
  * <p>Collectives start in the graph's order on every rank, so that no two ranks wait for each
  * other.
+ *
+ * @param micros the predicted time of all steps
  */
 record Schedule(
     ImmutableList<Step> steps,
     ImmutableList<Stream> streams,
     int[] stepOfOp,
     int[] startStep,
-    int[] endStep) {
+    int[] endStep,
+    double micros) {
 
   static Schedule of(
       Realize.Realized graph,
@@ -34,6 +41,7 @@ record Schedule(
     int count = variants.size();
     var streams = new Stream[count];
     var start = new int[count];
+    var transfers = new double[count];
     int bound = 0;
     for (int k = 0; k < count; k++) {
       var collective = graph.collectives().get(k);
@@ -44,6 +52,7 @@ record Schedule(
               variants.get(k),
               collective.bytes(),
               groupSize.applyAsInt(collective.group()));
+      transfers[k] = transfer;
       int from = hoist(window, place, Math.max(bound, place.earliest()), transfer);
       double beside = window.computeBetween(from, place.needed());
       double exposed = costs.exposedMicros(variants.get(k), transfer, beside);
@@ -58,7 +67,7 @@ record Schedule(
       start[k] = async ? from : place.given();
       bound = async ? from : place.given() + 1;
     }
-    return emit(graph, window, streams, start);
+    return emit(graph, window, variants, streams, start, new Timeline(costs, transfers));
   }
 
   /** The latest position, not after the given one, from which compute hides the whole transfer. */
@@ -77,7 +86,12 @@ record Schedule(
   }
 
   private static Schedule emit(
-      Realize.Realized graph, Overlap overlap, Stream[] streams, int[] start) {
+      Realize.Realized graph,
+      Overlap overlap,
+      ImmutableList<Variant> variants,
+      Stream[] streams,
+      int[] start,
+      Timeline timeline) {
     int count = start.length;
     var steps = ImmutableList.<Step>builder();
     var stepOfOp = new int[graph.graph().ops().size()];
@@ -90,12 +104,23 @@ record Schedule(
       needed[k] = overlap.window(k).needed();
     }
     var joinsAt = byPosition(needed, overlap.units().size());
+    var frees = freeing(graph, variants);
+    var inFlight = new ArrayDeque<Integer>();
+    var joined = new boolean[count];
     int step = 0;
     for (int p = 0; p <= overlap.units().size(); p++) {
-      for (int k : joinsAt[p]) {
-        if (streams[k] != Stream.COMPUTE) {
+      var joins = new ArrayList<Integer>();
+      while (!inFlight.isEmpty()
+          && (joined[inFlight.peek()] || timeline.isLongDone(inFlight.peek()))) {
+        joins.add(inFlight.remove());
+      }
+      joins.addAll(Ints.asList(joinsAt[p]));
+      for (int k : joins) {
+        if (streams[k] != Stream.COMPUTE && !joined[k]) {
+          joined[k] = true;
           endStep[k] = step++;
           steps.add(new Step.Join(k));
+          timeline.join(k, variants.get(k));
         }
       }
       for (int k : startsAt[p]) {
@@ -104,10 +129,15 @@ record Schedule(
         startStep[k] = step;
         endStep[k] = step++;
         steps.add(new Step.Start(k));
+        timeline.start(k, streams[k]);
+        if (streams[k] != Stream.COMPUTE && frees[k]) {
+          inFlight.add(k);
+        }
       }
       if (p < overlap.units().size()) {
         var unit = overlap.units().get(p);
         int op = unit.get(0);
+        timeline.compute(overlap.computeBetween(p, p + 1));
         if (unit.length() > 1) {
           int here = step++;
           unit.forEach(index -> stepOfOp[index] = here);
@@ -118,7 +148,46 @@ record Schedule(
         }
       }
     }
-    return new Schedule(steps.build(), ImmutableList.copyOf(streams), stepOfOp, startStep, endStep);
+    return new Schedule(
+        steps.build(),
+        ImmutableList.copyOf(streams),
+        stepOfOp,
+        startStep,
+        endStep,
+        timeline.micros());
+  }
+
+  /** For each collective, whether memory that it reads is free when it is done. */
+  private static boolean[] freeing(Realize.Realized graph, ImmutableList<Variant> variants) {
+    var aliases = graph.aliases();
+    var lastUse = new int[aliases.count()];
+    for (int i = 0; i < graph.graph().ops().size(); i++) {
+      int index = i;
+      graph
+          .graph()
+          .ops()
+          .get(i)
+          .forEachOperand(
+              value -> {
+                if (aliases.id(value) >= 0) {
+                  lastUse[aliases.id(value)] = index;
+                }
+              });
+    }
+    var escapes = aliases.escaping();
+    var frees = new boolean[variants.size()];
+    for (int k = 0; k < frees.length; k++) {
+      var collective = graph.collectives().get(k);
+      for (var operand : collective.operands()) {
+        int storage = aliases.id(operand);
+        frees[k] |=
+            lastUse[storage] == collective.index()
+                && !escapes[storage]
+                && !graph.pinned()[storage]
+                && !variants.get(k).allowsInPlace(collective.kind());
+      }
+    }
+    return frees;
   }
 
   /** The collectives at each position, in order. */

@@ -14,7 +14,6 @@ import dev.symplan.planner.Verdict;
 import dev.symplan.planner.Verdict.Reason;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.pass.Slots.Slot;
-import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
@@ -59,13 +58,23 @@ final class Select {
     this.groupSize = groupSize;
   }
 
+  /** One that only says what collectives would cost. */
+  static Select asking(
+      ImmutableList<RankGraph> graphs,
+      Target target,
+      CompileOptions options,
+      CostModel costs,
+      ToIntFunction<String> groupSize) {
+    return new Select(graphs, target, options, costs, groupSize);
+  }
+
   static ImmutableList<Selection> run(
       ImmutableList<RankGraph> graphs,
       Target target,
       CompileOptions options,
       CostModel costs,
       ToIntFunction<String> groupSize) {
-    var select = new Select(graphs, target, options, costs, groupSize);
+    var select = asking(graphs, target, options, costs, groupSize);
     var selections = ImmutableList.<Selection>builder();
     for (int k = 0; k < graphs.getFirst().collectives().size(); k++) {
       selections.add(select.choose(k));
@@ -74,16 +83,27 @@ final class Select {
     return selections.build();
   }
 
-  private Selection choose(int k) {
+  /** {@return what each variant of its kind would cost a collective; none is chosen yet} */
+  ImmutableList<Verdict> candidates(int k) {
+    return candidates(k, differences(k));
+  }
+
+  private ImmutableList<Verdict> candidates(int k, ImmutableList<Boolean> differs) {
     var collective = graphs.getFirst().collectives().get(k);
     int ranks = groupSize.applyAsInt(collective.group());
-    var differs = differences(k);
-    var candidates = new ArrayList<Verdict>();
+    var candidates = ImmutableList.<Verdict>builder();
     for (var variant : Variant.values()) {
       if (variant.implementsKind(collective.kind())) {
         candidates.add(judge(k, collective, variant, ranks, differs));
       }
     }
+    return candidates.build();
+  }
+
+  private Selection choose(int k) {
+    var collective = graphs.getFirst().collectives().get(k);
+    var differs = differences(k);
+    var candidates = candidates(k, differs);
     var forced = forced(collective, candidates);
     var best =
         forced.orElseGet(
@@ -127,14 +147,35 @@ final class Select {
     }
     long bytes = graphs.stream().mapToLong(g -> g.collectives().get(k).bytes()).max().orElse(0);
     double transfer = costs.transferMicros(collective.kind(), variant, bytes, ranks);
-    double room = options.overlap() ? room(k) : 0;
-    double exposed = costs.exposedMicros(variant, transfer, room) + costs.forkJoinMicros();
+    double shown = shownMicros(variant, transfer, room(k));
     return new Verdict(
         variant,
         Reason.SLOWER,
-        exposed < transfer ? "beside compute" : "",
-        Math.min(transfer, exposed),
+        eligibleDetail(shown < transfer, costs.isMeasured(collective.kind(), variant, ranks)),
+        shown,
         staging(k, collective, variant, differs));
+  }
+
+  private static String eligibleDetail(boolean beside, boolean measured) {
+    var words = ImmutableList.<String>builder();
+    if (beside) {
+      words.add("beside compute");
+    }
+    if (!measured) {
+      words.add("estimated");
+    }
+    return String.join(", ", words.build());
+  }
+
+  boolean takesSeveral(Variant variant) {
+    return eligibility.takesSeveral(variant);
+  }
+
+  /** {@return what is left of a transfer where {@code room} µs of compute may run beside it} */
+  double shownMicros(Variant variant, double transfer, double room) {
+    double beside = options.overlap() ? room : 0;
+    return Math.min(
+        transfer, costs.exposedMicros(variant, transfer, beside) + costs.forkJoinMicros());
   }
 
   /** The compute beside the collective that every rank has. */

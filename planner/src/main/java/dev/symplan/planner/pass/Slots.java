@@ -98,7 +98,10 @@ final class Slots {
     }
     if (storage.isInput()) {
       var space = spaces.input(storage.value());
-      boolean planned = space == MemorySpace.ANY || space == MemorySpace.SYMMETRIC;
+      boolean planned =
+          space == MemorySpace.ANY
+              || space == MemorySpace.SYMMETRIC
+              || space == MemorySpace.DONATED;
       return new Slot(
           value,
           planned,

@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Graph;
 import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.Type;
 import dev.symplan.ir.Value;
 import dev.symplan.planner.CompileOptions;
 
@@ -28,7 +29,19 @@ record SpaceChoice(CompileOptions options, ImmutableList<Arg> outputs) {
         outputs.get(index) instanceof Arg.Ref(Value value)
             ? choose(value, options.outputs())
             : MemorySpace.LOCAL;
-    return space == MemorySpace.ANY ? MemorySpace.LOCAL : space;
+    return space == MemorySpace.ANY || space == MemorySpace.DONATED ? MemorySpace.LOCAL : space;
+  }
+
+  /** {@return the type of an input that says whether it is donated, whoever decided that} */
+  Type inputType(Value value) {
+    if (!value.isTensor()) {
+      return value.type();
+    }
+    boolean donated = input(value) == MemorySpace.DONATED;
+    var tensor = value.tensor();
+    return donated == (tensor.space() == MemorySpace.DONATED)
+        ? tensor
+        : tensor.withSpace(donated ? MemorySpace.DONATED : MemorySpace.ANY);
   }
 
   private MemorySpace choose(Value value, MemorySpace otherwise) {

@@ -7,6 +7,7 @@ import dev.symplan.ir.Value;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
+import dev.symplan.planner.Rewrite;
 import dev.symplan.planner.Verdict;
 import java.util.ArrayList;
 import java.util.List;
@@ -16,16 +17,18 @@ import java.util.stream.Collectors;
 /** The story of one value or collective: what the plan decided about it, and why. */
 public final class PlanExplainer {
   private final RankPlan plan;
+  private final List<Rewrite> rewrites;
   private final List<String> lines = new ArrayList<>();
 
-  private PlanExplainer(RankPlan plan) {
+  private PlanExplainer(RankPlan plan, List<Rewrite> rewrites) {
     this.plan = plan;
+    this.rewrites = rewrites;
   }
 
   /** {@return the story, lines ended by line feeds; empty if no rank has a value of this name} */
   public static Optional<String> explain(Plan plan, String name) {
     for (var rankPlan : plan.rankPlans()) {
-      var story = new PlanExplainer(rankPlan).explain(name);
+      var story = new PlanExplainer(rankPlan, plan.rewrites()).explain(name);
       if (story.isPresent()) {
         return story;
       }
@@ -49,6 +52,7 @@ public final class PlanExplainer {
           lines.add(
               "%s is what %s gives (%s)".formatted(value, op.def().name(), op.span().shortForm()));
           memory(value);
+          rewrite(name);
           collectiveOf(i).ifPresent(this::choice);
           uses(value);
           return finish();
@@ -73,7 +77,7 @@ public final class PlanExplainer {
     }
     var buffer = plan.buffers().get(placement.buffer());
     lines.add(
-        "  memory   %s, %s of the buffer '%s' (%s), in use from step %d to %d of %d"
+        "  memory   %s, %s of the buffer '%s' (%s), in use from step %s to %s of %s"
             .formatted(
                 PlanPrinter.address(plan, value),
                 Units.bytes(value.tensor().storageBytes()),
@@ -102,10 +106,26 @@ public final class PlanExplainer {
                   arg.value(),
                   DecisionText.of(plan.graph(), arg)));
     }
+    if (collective.variant().hasPlannedBarriers()) {
+      lines.add(
+          "  barriers before: %s, after: %s"
+              .formatted(
+                  PlanPrinter.text(plan, collective.start()),
+                  PlanPrinter.text(plan, collective.end())));
+    }
     lines.add(
         collective.isAsync()
             ? "  beside compute, on the %s stream".formatted(collective.stream().text())
             : "  on the compute stream: nothing to run beside it");
+  }
+
+  /** What became of the collective of the source that gives this value, or gave it. */
+  private void rewrite(String name) {
+    for (var rewrite : rewrites) {
+      if (rewrite.parts().stream().anyMatch(part -> part.name().equals(name))) {
+        lines.add("  " + RewriteText.of(rewrite));
+      }
+    }
   }
 
   private static String text(Verdict verdict) {

@@ -7,10 +7,13 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.Arena;
 import dev.symplan.planner.ArgDecision;
 import dev.symplan.planner.ArgDecision.Realization;
+import dev.symplan.planner.Barrier;
 import dev.symplan.planner.Buffer;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
+import dev.symplan.planner.Reordering;
+import dev.symplan.planner.Rewrite;
 import dev.symplan.planner.Step;
 import dev.symplan.planner.Verdict;
 import java.util.ArrayList;
@@ -19,6 +22,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /** A plan as text: what lives where, which variant each collective runs, and why. */
 public final class PlanPrinter {
@@ -54,7 +58,7 @@ public final class PlanPrinter {
             view ->
                 switch (view) {
                   case SUMMARY -> printer.summary();
-                  case COLLECTIVES -> printer.perRank(printer::collectives);
+                  case COLLECTIVES -> printer.perRank(printer::collectives) + printer.rewrites();
                   case VALUES -> printer.perRank(printer::values);
                   case SCHEDULE -> printer.perRank(printer::schedule);
                 })
@@ -108,7 +112,7 @@ public final class PlanPrinter {
                   .sum());
     }
     var first = plan.rankPlans().getFirst();
-    return "plan %s · %d rank%s · target %s · digest %s\n"
+    return "plan %s · %s rank%s · target %s · digest %s\n"
             .formatted(
                 plan.name(),
                 plan.worldSize(),
@@ -124,8 +128,64 @@ public final class PlanPrinter {
                 Units.bytes(plan.total().bytes()),
                 Units.bytes(plan.total().bound()),
                 Units.bytes(external))
-        + "work     %d ops in %d steps · %s\n"
-            .formatted(first.graph().ops().size(), first.steps().size(), counts(first));
+        + "work     %s ops in %s steps · %s\n"
+            .formatted(first.graph().ops().size(), first.steps().size(), counts(first))
+        + "order    "
+        + order(plan.reordering())
+        + "\n"
+        + barriers(first);
+  }
+
+  private static String order(Reordering reordering) {
+    var given = reordering.given();
+    var other = reordering.other();
+    return switch (reordering.outcome()) {
+      case OFF -> "as given";
+      case NO_GAIN -> "as given: no other order was found that needs less";
+      case TOO_SLOW ->
+          "as given: another needs %s at the peak, not %s, but %s, not %s"
+              .formatted(
+                  Units.bytes(other.peakBytes()),
+                  Units.bytes(given.peakBytes()),
+                  Units.micros(other.micros()),
+                  Units.micros(given.micros()));
+      case REORDERED ->
+          "changed: %s at the peak, not %s · predicted %s, not %s"
+              .formatted(
+                  Units.bytes(other.peakBytes()),
+                  Units.bytes(given.peakBytes()),
+                  Units.micros(other.micros()),
+                  Units.micros(given.micros()));
+    };
+  }
+
+  private static String barriers(RankPlan rankPlan) {
+    var barriers =
+        rankPlan.collectives().stream()
+            .filter(collective -> collective.variant().hasPlannedBarriers())
+            .flatMap(collective -> Stream.of(collective.start(), collective.end()))
+            .toList();
+    long redundant = barriers.stream().filter(Barrier.StandIn.class::isInstance).count();
+    return redundant == 0
+        ? ""
+        : "barriers %s of %s: others stand in for the rest\n"
+            .formatted(barriers.size() - redundant, barriers.size());
+  }
+
+  /** {@return what stands in for a barrier, for example {@code the end of r}} */
+  static String text(RankPlan rankPlan, Barrier barrier) {
+    return switch (barrier) {
+      case Barrier.None _ -> "none";
+      case Barrier.Own _ -> "own";
+      case Barrier.StandIn(int k, var edge) ->
+          "the %s of %s".formatted(edge.text(), name(rankPlan, rankPlan.collectives().get(k)));
+    };
+  }
+
+  private static String standIn(RankPlan rankPlan, String edge, Barrier barrier) {
+    return barrier instanceof Barrier.StandIn
+        ? ", %s barrier: %s".formatted(edge, text(rankPlan, barrier))
+        : "";
   }
 
   private static String counts(RankPlan rankPlan) {
@@ -149,7 +209,7 @@ public final class PlanPrinter {
             .collect(Collectors.joining(", "))
         + (copies == 0
             ? " · no copies"
-            : " · %d cop%s of %s"
+            : " · %s cop%s of %s"
                 .formatted(copies, copies == 1 ? "y" : "ies", Units.bytes(copied)));
   }
 
@@ -175,6 +235,12 @@ public final class PlanPrinter {
           Units.bytes(bytes) + others(collective));
     }
     return table.isEmpty() ? "" : table.render();
+  }
+
+  /** What became of the source's collectives; {@code explain} tells of those left as they were. */
+  private String rewrites() {
+    var made = plan.rewrites().stream().filter(Rewrite::made).map(RewriteText::of).toList();
+    return made.isEmpty() ? "" : "\n" + String.join("\n", made) + "\n";
   }
 
   static String name(RankPlan rankPlan, CollectivePlan collective) {
@@ -321,7 +387,11 @@ public final class PlanPrinter {
           table.row(
               number,
               collective.stream().text(),
-              opText(rankPlan, collective.op()) + " as " + collective.variant().text());
+              opText(rankPlan, collective.op())
+                  + " as "
+                  + collective.variant().text()
+                  + standIn(rankPlan, "start", collective.start())
+                  + standIn(rankPlan, "end", collective.end()));
         }
         case Step.Join(int k) ->
             table.row(

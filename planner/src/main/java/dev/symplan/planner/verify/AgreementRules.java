@@ -107,8 +107,8 @@ final class AgreementRules {
     same(k, other, "group size", groupSize(a), groupSize(b));
     same(k, other, "reduction", a.reduceOp(), b.reduceOp());
     same(k, other, "root", a.root(), b.root());
-    same(k, other, "barrier before", a.startBarrier(), b.startBarrier());
-    same(k, other, "barrier after", a.endBarrier(), b.endBarrier());
+    same(k, other, "barrier before", a.start().text(), b.start().text());
+    same(k, other, "barrier after", a.end().text(), b.end().text());
     same(k, other, "in place", a.inPlace(), b.inPlace());
     compareTensors(k, first, a.operands(), other, b.operands(), false);
     compareTensors(k, first, a.results(), other, b.results(), true);

@@ -1,61 +1,117 @@
 package dev.symplan.planner.verify;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.planner.Barrier;
+import dev.symplan.planner.Barrier.Edge;
 import dev.symplan.planner.CollectivePlan;
+import dev.symplan.planner.Plan;
 import dev.symplan.planner.Step;
+import dev.symplan.planner.Stream;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.verify.Violation.Rule;
+import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
-import org.jspecify.annotations.Nullable;
+import java.util.Optional;
 
 /**
  * {@link Rule#RACE} with peers. Between the two barriers of a collective, peers touch this rank's
- * operand or result, and {@link MemoryRun} sees to it that this rank does not. A collective without
- * a barrier of its own relies on one of another collective of its group: from that one's end
- * barrier on, peers may already be at it; until that one's start barrier, they may still be.
+ * operand or result, and {@link MemoryRun} sees to it that this rank does not. Where a collective
+ * has no barrier of its own, the plan names another one of its group that stands in: from that one
+ * on, peers may already be at this rank's memory; until that one, they may still be. So nothing may
+ * touch that memory between the two.
+ *
+ * <p>Nor may a collective of another group lie between: if both groups have barriers that stand in,
+ * a peer of the one may pass its barrier while a peer of the other has not come to its own.
  *
  * <p>Every rank has the same collectives in the same order, so what one rank may rely on all may.
  */
 final class BarrierRules {
-  /**
-   * How many steps between barriers are looked at; who leaves out more than that proves nothing.
-   */
-  private static final long BUDGET = 1_000_000;
+  /** How many steps may lie between a collective and what stands in for its barrier. */
+  private static final int LONGEST = 256;
 
+  private final Plan plan;
   private final RankFacts facts;
   private final Findings findings;
   private final ImmutableList<CollectivePlan> collectives;
   private final int[] start;
-  private final int[] finish;
-  private long budget;
 
-  private BarrierRules(RankFacts facts, Findings findings) {
+  private BarrierRules(Plan plan, RankFacts facts, Findings findings) {
+    this.plan = plan;
     this.facts = facts;
     this.findings = findings;
     this.collectives = facts.plan.collectives();
     this.start = new int[collectives.size()];
-    this.finish = new int[start.length];
-    this.budget = BUDGET + 20L * facts.plan.steps().size();
   }
 
-  static void check(RankFacts facts, Findings findings) {
-    var rules = new BarrierRules(facts, findings);
-    for (int k = 0; k < rules.start.length; k++) {
-      if (rules.lacks(k, true) || rules.lacks(k, false)) {
-        rules.check();
-        return;
+  static void check(Plan plan, RankFacts facts, Findings findings) {
+    new BarrierRules(plan, facts, findings).check();
+  }
+
+  private void check() {
+    var steps = facts.plan.steps();
+    for (int s = 0; s < steps.size(); s++) {
+      if (steps.get(s) instanceof Step.Start(int k)) {
+        start[k] = s;
+      }
+    }
+    for (int k = 0; k < start.length; k++) {
+      check(k, Edge.START, collectives.get(k).start());
+      check(k, Edge.END, collectives.get(k).end());
+    }
+  }
+
+  private void check(int k, Edge edge, Barrier barrier) {
+    switch (barrier) {
+      case Barrier.Own _ -> {}
+      case Barrier.None _ -> {
+        if (!remote(k, false).isEmpty() || !remote(k, true).isEmpty()) {
+          race(k, edge, "", lacking(k, edge));
+        }
+      }
+      case Barrier.StandIn(int witness, var of) -> {
+        var wrong = wrong(k, edge, witness, of);
+        if (wrong.isPresent()) {
+          race(k, edge, ", and " + wrong.get(), lacking(k, edge));
+        } else {
+          checkWindow(k, edge, witness, of);
+        }
       }
     }
   }
 
-  /** Whether peers touch this rank's memory without a barrier before, or after. */
-  private boolean lacks(int k, boolean before) {
-    var collective = collectives.get(k);
-    boolean remote = !remote(k, false).isEmpty() || !remote(k, true).isEmpty();
-    return remote && !(before ? collective.startBarrier() : collective.endBarrier());
+  /** {@return why a barrier is none that could stand in, whatever lies between, if so} */
+  private Optional<String> wrong(int k, Edge edge, int witness, Edge of) {
+    if (witness < 0 || witness >= start.length) {
+      return Optional.of("there is no collective " + witness + " to stand in for it");
+    }
+    var own = collectives.get(k);
+    var other = collectives.get(witness);
+    var name = "the %s of %s".formatted(of.text(), facts.text(other.op()));
+    if (edge == Edge.START ? witness >= k : witness <= k) {
+      return Optional.of(name + " does not come " + (edge == Edge.START ? "before" : "after"));
+    }
+    if (!own.group().equals(other.group())) {
+      return Optional.of(
+          "%s is one of group %s, not %s".formatted(name, other.group(), own.group()));
+    }
+    if (!isPlanned(own) || !isPlanned(other)) {
+      return Optional.of(
+          "%s is %s on the %s stream: only barriers of the plan's own on the compute stream may"
+                  .formatted(
+                      isPlanned(own) ? facts.text(other.op()) : "it",
+                      (isPlanned(own) ? other : own).variant().text(),
+                      (isPlanned(own) ? other : own).stream().text())
+              + " stand in for each other");
+    }
+    return (of == Edge.START ? other.startBarrier() : other.endBarrier())
+        ? Optional.empty()
+        : Optional.of(name + " is no barrier of its own");
+  }
+
+  private static boolean isPlanned(CollectivePlan collective) {
+    return collective.stream() == Stream.COMPUTE && collective.variant().hasPlannedBarriers();
   }
 
   /**
@@ -70,102 +126,153 @@ final class BarrierRules {
     return results ? collective.results() : collective.operands();
   }
 
-  private void check() {
-    var steps = facts.plan.steps();
-    for (int s = 0; s < steps.size(); s++) {
-      switch (steps.get(s)) {
-        case Step.Compute _, Step.Fused _ -> {}
-        case Step.Start(int k) -> {
-          start[k] = s;
-          finish[k] = s;
-        }
-        case Step.Join(int k) -> finish[k] = s;
-      }
-    }
-    Map<String, Integer> barriers = new HashMap<>();
-    for (int k = 0; k < start.length; k++) {
-      if (lacks(k, true)) {
-        checkBefore(k, barriers.get(collectives.get(k).group()));
-      }
-      if (meets(k, collectives.get(k).endBarrier())) {
-        barriers.put(collectives.get(k).group(), k);
-      }
-    }
-    barriers.clear();
-    for (int k = start.length - 1; k >= 0; k--) {
-      if (lacks(k, false)) {
-        checkAfter(k, barriers.get(collectives.get(k).group()));
-      }
-      if (meets(k, collectives.get(k).startBarrier())) {
-        barriers.put(collectives.get(k).group(), k);
-      }
-    }
-  }
-
-  private boolean meets(int k, boolean barrier) {
-    return barrier && collectives.get(k).variant() != Variant.LOCAL;
-  }
-
-  private void checkBefore(int k, @Nullable Integer witness) {
-    var text = "%s begins without a barrier".formatted(facts.text(collectives.get(k).op()));
-    if (witness == null
-        || finish[witness] > start[k]
-        || collectives.get(k).variant() == Variant.CUSTOM) {
-      race(start[k], text + ", and no other one keeps peers from its memory until then", start[k]);
+  /** Looks at all steps between a collective and what stands in for one of its barriers. */
+  private void checkWindow(int k, Edge edge, int witness, Edge of) {
+    boolean before = edge == Edge.START;
+    // What the other collective does itself comes before its end, and after its start.
+    boolean inside = before == (of == Edge.START);
+    int from = before ? start[witness] + (inside ? 0 : 1) : start[k] + 1;
+    int to = before ? start[k] : start[witness] + (inside ? 1 : 0);
+    if (to - from > LONGEST) {
+      race(k, edge, ", and what is to stand in for it is too far away to look at", List.of());
       return;
     }
-    // On a side stream, the end barrier may be passed at any time after the start.
-    checkWindow(k, start[witness], start[k], text + ", so peers may be at %s from %s on", witness);
-  }
-
-  private void checkAfter(int k, @Nullable Integer witness) {
-    var text = "%s ends without a barrier".formatted(facts.text(collectives.get(k).op()));
-    if (witness == null
-        || start[witness] < finish[k]
-        || collectives.get(k).variant() == Variant.CUSTOM) {
-      race(finish[k], text + ", and no other one says when peers are done", finish[k]);
-      return;
-    }
-    checkWindow(k, finish[k], finish[witness], text + ", so peers may be at %s until %s", witness);
-  }
-
-  /** Reports the steps between two that use what peers may be reading or writing. */
-  private void checkWindow(int k, int from, int to, String text, int witness) {
-    budget -= to - from;
-    if (budget < 0) {
-      race(start[k], "too much lies between barriers to look at", start[k]);
-      return;
-    }
-    for (int s = from + 1; s < to; s++) {
+    for (int s = from; s < to; s++) {
       switch (facts.plan.steps().get(s)) {
-        case Step.Compute(int op) -> checkUse(k, op, from, s, to, text, witness);
+        case Step.Compute(int op) -> checkUse(k, edge, witness, s, op);
         case Step.Fused(var ops) -> {
           int step = s;
-          ops.forEach(op -> checkUse(k, op, from, step, to, text, witness));
+          ops.forEach(op -> checkUse(k, edge, witness, step, op));
         }
-        case Step.Start(int other) ->
-            checkUse(k, collectives.get(other).op(), from, s, to, text, witness);
-        case Step.Join(int other) ->
-            checkUse(k, collectives.get(other).op(), from, s, to, text, witness);
+        case Step.Start(int other) -> {
+          checkGroup(k, edge, other);
+          checkUse(k, edge, witness, s, collectives.get(other).op());
+        }
+        case Step.Join(int other) -> checkUse(k, edge, witness, s, collectives.get(other).op());
       }
     }
   }
 
-  private void checkUse(int k, int op, int from, int step, int to, String text, int witness) {
-    if (op == collectives.get(witness).op()) {
+  private void checkGroup(int k, Edge edge, int other) {
+    if (isPlanned(collectives.get(other))
+        && !collectives.get(other).group().equals(collectives.get(k).group())) {
+      race(
+          k,
+          edge,
+          ", and between it and what is to stand in for it, group %s meets in %s"
+              .formatted(collectives.get(other).group(), facts.text(collectives.get(other).op())),
+          List.of());
+    }
+  }
+
+  private void checkUse(int k, Edge edge, int witness, int step, int op) {
+    int touched = touched(k, op);
+    if (touched < 0) {
       return;
     }
-    int touched = touched(k, op);
-    if (touched >= 0) {
-      race(
-          step,
-          text.formatted(facts.value(touched).name(), facts.stepText(start[witness]))
-              + ", but %s uses its memory at %s"
-                  .formatted(facts.stepText(step), facts.place(touched)),
-          from,
-          step,
-          to);
+    boolean written = !remote(k, false).contains(touched);
+    var name = facts.value(touched).name();
+    var use =
+        reads(op, touched) && !writes(op, touched)
+            ? "reads " + used(facts.reads(op), touched)
+            : "writes " + used(facts.fresh(op), touched);
+    findings.add(
+        Rule.RACE,
+        facts.rank(),
+        step,
+        "%s %s without a barrier of its own, so peers may be at %s %s %s, but %s uses its memory at"
+                .formatted(
+                    facts.text(collectives.get(k).op()),
+                    edge == Edge.START ? "begins" : "ends",
+                    name,
+                    edge == Edge.START ? "from" : "until",
+                    facts.stepText(start[witness]),
+                    facts.stepText(step))
+            + " "
+            + facts.place(touched),
+        trace(k, edge, witness, step, name, facts.place(touched), use, written));
+  }
+
+  /** An order of events that the barriers allow, and that goes wrong. */
+  private List<String> trace(
+      int k,
+      Edge edge,
+      int witness,
+      int step,
+      String name,
+      String place,
+      String use,
+      boolean written) {
+    int rank = facts.rank();
+    int peer = peer(k);
+    var remote =
+        "rank %d, in %s, %s %s of rank %d at %s"
+            .formatted(
+                peer, facts.event(start[k]), written ? "writes" : "reads", name, rank, place);
+    var local = "rank %d, in %s, %s there".formatted(rank, facts.event(step), use);
+    var events = new ArrayList<String>();
+    if (edge == Edge.START) {
+      events.add("ranks %d and %d meet in %s".formatted(rank, peer, facts.event(start[witness])));
+      events.add(
+          "rank %d goes on to %s, which waits for nobody before"
+              .formatted(peer, facts.event(start[k])));
+      events.add(remote);
+      events.add(local + ": " + (written ? "too late, the peer's data is" : "too late to be seen"));
+    } else {
+      events.add(
+          "rank %d is done with %s, which waits for nobody after"
+              .formatted(rank, facts.event(start[k])));
+      events.add(local);
+      events.add(remote + (written ? ", after that" : ", where it is no more"));
+      events.add(
+          "only in %s would rank %d wait for rank %d"
+              .formatted(facts.event(start[witness]), rank, peer));
     }
+    return events;
+  }
+
+  /** {@return another rank of the group} */
+  private int peer(int k) {
+    var members = members(k);
+    return members.get((members.indexOf(facts.rank()) + 1) % members.length());
+  }
+
+  private ImmutableIntArray members(int k) {
+    var group = plan.group(collectives.get(k).group());
+    return group.members().get(group.partOf(facts.rank()).orElseThrow());
+  }
+
+  /** What can happen where nothing at all keeps peers apart. */
+  private List<String> lacking(int k, Edge edge) {
+    boolean reads = !remote(k, false).isEmpty();
+    var tensors = remote(k, !reads);
+    if (tensors.isEmpty()) {
+      return List.of();
+    }
+    var touched = facts.value(tensors.getFirst()).name();
+    var remote =
+        "rank %d, in %s, %s %s of rank %d at %s"
+            .formatted(
+                peer(k),
+                facts.event(start[k]),
+                reads ? "reads" : "writes",
+                touched,
+                facts.rank(),
+                facts.place(tensors.getFirst()));
+    return edge == Edge.START
+        ? List.of(
+            "rank %d comes to %s, which waits for nobody before"
+                .formatted(peer(k), facts.event(start[k])),
+            remote,
+            "rank %d comes there later, and %s"
+                .formatted(
+                    facts.rank(),
+                    reads ? "has not yet written it" : "may still use what was there"))
+        : List.of(
+            "rank %d is done with %s, which waits for nobody after"
+                .formatted(facts.rank(), facts.event(start[k])),
+            "rank %d goes on, and uses %s".formatted(facts.rank(), touched),
+            remote + ", later");
   }
 
   /**
@@ -173,28 +280,53 @@ final class BarrierRules {
    */
   private int touched(int k, int op) {
     for (int operand : remote(k, false)) {
-      if (meets(operand, facts.fresh(op)) || meets(operand, facts.mutated(op))) {
+      if (writes(op, operand)) {
         return operand;
       }
     }
     for (int result : remote(k, true)) {
-      if (meets(result, facts.fresh(op)) || meets(result, facts.reads(op))) {
+      if (writes(op, result) || reads(op, result)) {
         return result;
       }
     }
     return -1;
   }
 
+  private boolean writes(int op, int value) {
+    return meets(value, facts.fresh(op)) || meets(value, facts.mutated(op));
+  }
+
+  private boolean reads(int op, int value) {
+    return meets(value, facts.reads(op));
+  }
+
+  /** The first of some values that lies where another one does. */
+  private String used(int[] values, int at) {
+    return Arrays.stream(values)
+        .filter(other -> facts.overlap(at, other))
+        .mapToObj(other -> facts.value(other).name())
+        .findFirst()
+        .orElse("its memory");
+  }
+
   private boolean meets(int value, int[] others) {
     return Arrays.stream(others).anyMatch(other -> facts.overlap(value, other));
   }
 
-  private void race(int step, String message, int... trace) {
+  private void race(int k, Edge edge, String why, List<String> trace) {
     findings.add(
         Rule.RACE,
         facts.rank(),
-        step,
-        message,
-        Arrays.stream(trace).mapToObj(facts::stepText).toList());
+        start[k],
+        "%s %s without a barrier%s"
+            .formatted(
+                facts.text(collectives.get(k).op()),
+                edge == Edge.START ? "begins" : "ends",
+                why.isEmpty()
+                    ? edge == Edge.START
+                        ? ", and no other one keeps peers from its memory until then"
+                        : ", and no other one says when peers are done"
+                    : why),
+        trace);
   }
 }

@@ -32,6 +32,9 @@ final class CollectiveRules {
 
   private static final int NCCL_WINDOWS = 22700;
 
+  /** Before it, symmetric kernels of one captured group do not wait for each other. */
+  private static final int NCCL_ORDERED_GROUPS = 23007;
+
   private final Plan plan;
   private final RankFacts facts;
   private final Findings findings;
@@ -215,6 +218,14 @@ final class CollectiveRules {
     }
     if (variant == Variant.NCCL_SYMM && target.nccl() < NCCL_WINDOWS) {
       wrong(k, "is nccl_symm, but the NCCL of %s has no windows".formatted(target.name()));
+    }
+    if (variant == Variant.NCCL_SYMM
+        && collective.operands().size() > 1
+        && target.nccl() < NCCL_ORDERED_GROUPS) {
+      wrong(
+          k,
+          "is nccl_symm of %d tensors, which race in NCCL %s"
+              .formatted(collective.operands().size(), target.ncclVersion()));
     }
     if (collective.isAsync()
         && (collective.stream() == Stream.COPY) != (variant == Variant.COPY_ENGINE)) {

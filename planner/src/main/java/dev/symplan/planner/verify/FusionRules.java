@@ -3,16 +3,18 @@ package dev.symplan.planner.verify;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Op;
-import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.op.Rows;
 import dev.symplan.planner.Step;
 import dev.symplan.planner.verify.Violation.Rule;
+import java.util.HashSet;
 
 /**
- * Steps that are several ops: each is elementwise and of one shape, so that they can pass each
- * element on. As an element goes through all ops before the next one does, what one op writes must
- * lie apart from all that any of them reads from memory, but for the same elements of what no later
- * op reads.
+ * Steps that are several ops: each goes by the rows that all have in common ({@link Rows}), so that
+ * they can pass each row on. As a row goes through all ops before the next one does, what one op
+ * writes must lie apart from all that any of them reads from memory, but for the same rows of what
+ * no later op reads.
  */
 final class FusionRules {
   private final RankFacts facts;
@@ -27,42 +29,64 @@ final class FusionRules {
     var rules = new FusionRules(facts, findings);
     var steps = facts.plan.steps();
     for (int s = 0; s < steps.size(); s++) {
-      if (steps.get(s) instanceof Step.Fused(var ops) && rules.areElementwise(s, ops)) {
+      if (steps.get(s) instanceof Step.Fused(var ops) && rules.goByRows(s, ops)) {
         rules.checkPlaces(s, ops);
       }
     }
   }
 
-  private boolean areElementwise(int step, ImmutableIntArray ops) {
+  private boolean goByRows(int step, ImmutableIntArray ops) {
     for (int i = 0; i < ops.length(); i++) {
-      if (!fits(facts.op(ops.get(i)), facts.op(ops.get(0)))) {
-        wrong(
-            Rule.STRUCTURE,
-            step,
-            "%s cannot be one kernel with %s"
-                .formatted(facts.text(ops.get(i)), facts.text(ops.get(0))));
-        return false;
+      if (!isPure(facts.op(ops.get(i)))) {
+        return cannot(step, ops, i);
       }
+    }
+    var all = ops(ops);
+    int rows = Rows.shared(all);
+    var made = new HashSet<Value>();
+    for (int i = 0; i < ops.length(); i++) {
+      var op = all.get(i);
+      boolean[] fits = {rows > 0 || op.results().getFirst().tensor().rank() == 0};
+      op.forEachOperand(
+          value -> {
+            // What has rows in the step must be read by rows; what an op pairs must be pairs.
+            fits[0] &= !made.contains(value) || rows == 0 || Rows.carries(op, value, rows);
+            fits[0] &=
+                !op.def().has(OpTrait.ELEMENTWISE)
+                    || !value.isTensor()
+                    || value.tensor().broadcastsTo(op.result().tensor());
+          });
+      if (!fits[0]) {
+        return cannot(step, ops, i);
+      }
+      made.addAll(op.results());
     }
     return true;
   }
 
-  /** Whether an op goes by elements, of the same shape as the first op's. */
-  private static boolean fits(Op op, Op first) {
-    if (!op.def().has(OpTrait.ELEMENTWISE)
-        || op.def().schema().mutates()
-        || op.results().size() != 1
-        || !(op.result().type() instanceof TensorType type)
-        || !(first.results().getFirst().type() instanceof TensorType shape)
-        || !type.sizes().equals(shape.sizes())) {
-      return false;
-    }
-    boolean[] pairs = {true};
-    op.forEachOperand(value -> pairs[0] &= !value.isTensor() || value.tensor().broadcastsTo(type));
-    return pairs[0];
+  private boolean cannot(int step, ImmutableIntArray ops, int index) {
+    wrong(
+        Rule.STRUCTURE,
+        step,
+        "%s cannot be one kernel with %s"
+            .formatted(facts.text(ops.get(index)), facts.text(ops.get(index == 0 ? 1 : 0))));
+    return false;
+  }
+
+  private ImmutableList<Op> ops(ImmutableIntArray ops) {
+    return ops.stream().mapToObj(facts::op).collect(ImmutableList.toImmutableList());
+  }
+
+  private static boolean isPure(Op op) {
+    return (op.def().has(OpTrait.ELEMENTWISE) && op.results().size() == 1
+            || op.def().has(OpTrait.ROWWISE))
+        && !op.def().schema().mutates()
+        && !op.results().isEmpty()
+        && op.results().stream().allMatch(Value::isTensor);
   }
 
   private void checkPlaces(int step, ImmutableIntArray ops) {
+    int rows = Rows.shared(ops(ops));
     for (int writer = 0; writer < ops.length(); writer++) {
       for (int result : facts.fresh(ops.get(writer))) {
         for (int other = 0; other < ops.length(); other++) {
@@ -71,7 +95,9 @@ final class FusionRules {
             boolean own = facts.storageOf(operand) == facts.storageOf(result);
             if (!own
                 && facts.overlap(operand, result)
-                && !(other <= writer && facts.sameElements(operand, result))) {
+                && !(other <= writer
+                    && Rows.carries(facts.op(ops.get(other)), facts.value(operand), rows)
+                    && facts.sameElements(operand, result))) {
               clash(step, ops.get(writer), result, "operand", operand);
             }
           }

@@ -1,12 +1,18 @@
 package dev.symplan.planner.verify;
 
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.Comparator;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -43,8 +49,11 @@ final class InPlaceRules {
     var uses = new ArrayList<Use>();
     var fresh = facts.fresh(op);
     boolean elementwise = facts.op(op).def().has(OpTrait.ELEMENTWISE) && fresh.length == 1;
+    boolean updates = facts.op(op).def().has(OpTrait.UPDATES_SELF) && fresh.length == 1;
+    var joined = facts.op(op).def().has(OpTrait.CONCATENATION) ? inTheirParts(op) : Set.of();
     for (int operand : facts.reads(op)) {
-      if (!(elementwise && facts.sameElements(operand, fresh[0]))) {
+      boolean mayBeReplaced = elementwise || (updates && isOnlySelf(op, operand));
+      if (!(mayBeReplaced && facts.sameElements(operand, fresh[0])) && !joined.contains(operand)) {
         uses.add(new Use(operand, false));
       }
     }
@@ -52,6 +61,46 @@ final class InPlaceRules {
       uses.add(new Use(result, true));
     }
     checkApart(op, uses);
+  }
+
+  /** Whether an op takes a value as {@code self}, and as nothing else. */
+  private boolean isOnlySelf(int op, int operand) {
+    var self = new Arg.Ref(facts.value(operand));
+    int[] mentions = {0};
+    facts.op(op).forEachOperand(value -> mentions[0] += value.id() == operand ? 1 : 0);
+    return facts.op(op).arg("self").equals(self) && mentions[0] == 1;
+  }
+
+  /**
+   * The operands of a concatenation that lie where the result has them. Where the result alternates
+   * between operands, converts them or repeats one, they move.
+   */
+  private Set<Integer> inTheirParts(int op) {
+    var result = facts.op(op).result();
+    var pieces = new ArrayList<Value>();
+    facts.op(op).args().getFirst().forEachValue(pieces::add);
+    var parts = new HashSet<Integer>();
+    if (!result.tensor().isContiguous() || !isOneRow(op, result.tensor())) {
+      return parts;
+    }
+    long next = facts.begin(result.id());
+    for (var piece : pieces) {
+      if (piece.tensor().dtype() == result.tensor().dtype()
+          && piece.tensor().isContiguous()
+          && facts.space(piece.id()) == facts.space(result.id())
+          && facts.begin(piece.id()) == next
+          && Collections.frequency(pieces, piece) == 1) {
+        parts.add(piece.id());
+      }
+      next += piece.tensor().numel() * result.tensor().dtype().bytes();
+    }
+    return parts;
+  }
+
+  private boolean isOneRow(int op, TensorType result) {
+    long dim = facts.op(op).arg("dim") instanceof Arg.Int(long given) ? given : result.rank();
+    return result.sizes().asList().subList(0, (int) (dim < 0 ? dim + result.rank() : dim)).stream()
+        .allMatch(size -> size == 1);
   }
 
   private void collective(int op, CollectivePlan collective) {

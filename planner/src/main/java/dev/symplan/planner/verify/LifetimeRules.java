@@ -33,7 +33,7 @@ final class LifetimeRules {
     int end = steps.size();
     for (var input : facts.plan.graph().inputs()) {
       if (input.isTensor()) {
-        touch(input.id(), -1, end);
+        touch(input.id(), -1, RankFacts.isDonated(input) ? -1 : end);
       }
     }
     for (int s = 0; s < end; s++) {

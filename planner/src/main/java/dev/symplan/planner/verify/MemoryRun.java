@@ -148,12 +148,19 @@ final class MemoryRun {
     }
   }
 
-  /** Outputs are what the graph made them, inputs what the caller and the graph made them. */
+  /**
+   * Outputs are what the graph made them, inputs what the caller and the graph made them, unless
+   * the caller gave them away.
+   */
   private void finish() {
     int end = facts.plan.steps().size();
     var kept = new LinkedHashSet<Integer>();
     facts.plan.graph().outputs().forEach(out -> out.forEachValue(v -> kept.add(v.id())));
-    facts.plan.graph().inputs().forEach(input -> kept.add(input.id()));
+    for (var input : facts.plan.graph().inputs()) {
+      if (!RankFacts.isDonated(input)) {
+        kept.add(input.id());
+      }
+    }
     for (int value : kept) {
       if (facts.value(value).isTensor()) {
         read(value, end, -1, "finds");
@@ -208,8 +215,13 @@ final class MemoryRun {
                 facts.stepText(segment.writer()),
                 found),
         definition(facts.storageOf(value)),
-        facts.stepText(segment.writer()) + " writes " + found,
-        facts.stepText(step) + " " + verb + " " + wanted);
+        "%s writes %s at %s"
+            .formatted(
+                facts.rankEvent(segment.writer()),
+                found,
+                facts.place(facts.storage(segment.storage()).id())),
+        "%s %s %s at %s, and finds %s"
+            .formatted(facts.rankEvent(step), verb, wanted, facts.place(value), found));
   }
 
   private String definition(int storage) {
@@ -217,7 +229,7 @@ final class MemoryRun {
     int op = facts.definedBy(storage);
     return "%s writes %s at %s"
         .formatted(
-            facts.stepText(op < 0 ? -1 : stepOfOp[op]), value.name(), facts.place(value.id()));
+            facts.rankEvent(op < 0 ? -1 : stepOfOp[op]), value.name(), facts.place(value.id()));
   }
 
   private void write(int value, int step, int self) {
@@ -258,9 +270,10 @@ final class MemoryRun {
                 facts.stepText(start),
                 others,
                 joinOf[k]),
-        facts.stepText(start) + " " + others + " there",
-        facts.stepText(step) + " " + verb + " " + name,
-        facts.stepText(joinOf[k]) + " would be the first to know that it is finished");
+        "%s begins: until it is done, it %s at %s"
+            .formatted(facts.rankEvent(start), others, facts.place(value)),
+        "%s runs beside it, and %s %s there".formatted(facts.rankEvent(step), verb, name),
+        facts.rankEvent(joinOf[k]) + " would be the first to wait for it");
   }
 
   /** The graph's order decides what a reader of memory that several ops write must find. */
@@ -286,7 +299,7 @@ final class MemoryRun {
                   applied > expected ? "later" : "before",
                   applied > expected ? "before" : "later"),
           definition(storage),
-          facts.stepText(step) + " reads " + facts.value(value).name());
+          facts.rankEvent(step) + " reads " + facts.value(value).name());
     }
   }
 

@@ -54,7 +54,7 @@ public final class PlanVerifier {
     // Out of order, everything later would be found overwritten or unwritten too.
     if (findings.count() == before) {
       MemoryRun.check(facts, findings);
-      BarrierRules.check(facts, findings);
+      BarrierRules.check(plan, facts, findings);
       LifetimeRules.check(facts, findings);
     }
   }

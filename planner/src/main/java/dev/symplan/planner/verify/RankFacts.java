@@ -3,6 +3,7 @@ package dev.symplan.planner.verify;
 import com.google.common.math.LongMath;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpResult;
@@ -190,6 +191,11 @@ final class RankFacts {
     return Arrays.stream(tensors).filter(id -> plan.placements().get(id).exists()).toArray();
   }
 
+  /** {@return whether the caller wants nothing of an input after the program} */
+  static boolean isDonated(Value input) {
+    return input.isTensor() && input.tensor().space() == MemorySpace.DONATED;
+  }
+
   int rank() {
     return rank;
   }
@@ -326,6 +332,33 @@ final class RankFacts {
   String text(int op) {
     var name = op(op).def().name().toString();
     return op(op).results().isEmpty() ? name : name + " → " + op(op).results().getFirst().name();
+  }
+
+  /** {@return a step for people, with its line, as {@code step 12 (aten::mul → m, a.graph:9)}} */
+  String event(int step) {
+    if (step < 0 || step >= plan.steps().size()) {
+      return stepText(step);
+    }
+    var text = stepText(step);
+    return "%s, %s)".formatted(text.substring(0, text.length() - 1), span(step));
+  }
+
+  /** {@return a step of this rank for a trace, as {@code rank 1, in step 12 (…, a.graph:9),}} */
+  String rankEvent(int step) {
+    return step < 0
+        ? stepText(step)
+        : step >= plan.steps().size()
+            ? "the caller of rank %d, behind the last step,".formatted(rank)
+            : "rank %d, in %s,".formatted(rank, event(step));
+  }
+
+  private String span(int step) {
+    return switch (plan.steps().get(step)) {
+      case Step.Compute(int op) -> op(op).span().shortForm();
+      case Step.Fused(var ops) -> op(ops.get(0)).span().shortForm();
+      case Step.Start(int k) -> op(plan.collectives().get(k).op()).span().shortForm();
+      case Step.Join(int k) -> op(plan.collectives().get(k).op()).span().shortForm();
+    };
   }
 
   /** {@return a step for people, as {@code step 12 (aten::mul → mul_3)}} */

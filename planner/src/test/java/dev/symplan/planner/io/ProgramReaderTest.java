@@ -9,10 +9,12 @@ import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.Program;
 import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.planner.CompileOptions;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -54,6 +56,25 @@ class ProgramReaderTest {
   private static ProcessGroup pairs(String name) {
     return new ProcessGroup(
         name, ImmutableList.of(ImmutableIntArray.of(0, 1), ImmutableIntArray.of(3, 2)));
+  }
+
+  @Test
+  void tellsTheLanguagesApartBehindLongHeads() {
+    for (var head : List.of("# a comment\n".repeat(20_000), "\n".repeat(20_000), "# x\n \n#\n")) {
+      assertThat(named(head + GRAPH.formatted("0"))).as("FX text").isEqualTo("text");
+      assertThat(named(head + "graph version 1\ngraph mlp(x: f32[2]) {\n  return x\n}\n"))
+          .as("a graph file")
+          .isEqualTo("mlp");
+    }
+  }
+
+  private static String named(String text) {
+    var options =
+        CompileOptions.DEFAULT.withRanks(2).withDims(ImmutableMap.of("s77", 3L), ImmutableMap.of());
+    return ProgramReader.read(new SourceFile("text", text), options, _ -> {})
+        .graphs()
+        .getFirst()
+        .name();
   }
 
   @Test

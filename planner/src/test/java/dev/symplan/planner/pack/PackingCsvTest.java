@@ -74,6 +74,21 @@ class PackingCsvTest {
     assertThat(error.diagnostics()).hasSize(3);
   }
 
+  @Test
+  void reportsEveryWrongFieldOfTheFile() {
+    var text =
+        """
+        id,lower,upper,size,alignment
+        a,x,2,0,3
+        b,5,5,1,6
+        a,1,y,z,1
+        """;
+    var error = catchThrowableOfType(CompileException.class, () -> read(text));
+    assertThat(error.diagnostics())
+        .extracting(d -> d.span().line() + ":" + d.span().column())
+        .containsExactly("2:3", "2:7", "2:9", "3:5", "3:9", "4:1", "4:5", "4:7");
+  }
+
   private static void assertError(String text, String expected) {
     var error = catchThrowableOfType(CompileException.class, () -> read(text));
     assertThat(error).as(text).isNotNull();

@@ -42,6 +42,71 @@ class FusionRulesTest {
   }
 
   @Test
+  void normIsOneStepWithoutMemoryInside() {
+    var text =
+        """
+        graph rms(x: bf16[64, 64], w: bf16[64]) {
+          y = aten::mm(x, x)
+          f = prims::convert_element_type(y, torch.float32)
+          q = aten::pow.Tensor_Scalar(f, 2)
+          m = aten::mean.dim(q, [-1], True)
+          e = aten::add.Scalar(m, 1e-6)
+          r = aten::rsqrt(e)
+          n = aten::mul.Tensor(f, r)
+          b = prims::convert_element_type(n, torch.bfloat16)
+          o = aten::mul.Tensor(b, w)
+          z = aten::mm(o, x)
+          return z
+        }
+        """;
+    var plan = compile(text).rankPlans().getFirst();
+    assertThat(plan.steps())
+        .containsExactly(new Step.Compute(0), fused(1, 2, 3, 4, 5, 6, 7, 8), new Step.Compute(9));
+    assertThat(plan.buffers()).extracting(b -> b.name()).containsExactly("x", "w", "y", "z");
+  }
+
+  @Test
+  void fewLongRowsAreNoKernel() {
+    var text =
+        """
+        graph g(x: f32[2, 100000]) {
+          s = aten::sum.dim_IntList(x, [1], True)
+          y = aten::mul.Tensor(x, s)
+          z = aten::neg(y)
+          return z
+        }
+        """;
+    assertThat(compile(text).rankPlans().getFirst().steps())
+        .containsExactly(new Step.Compute(0), fused(1, 2));
+  }
+
+  @Test
+  void sumOverAllRowsInsideARun() {
+    var text =
+        """
+        graph g(x: f32[64, 64]) {
+          a = aten::mm(x, x)
+          b = aten::exp(a)
+          s = aten::sum.dim_IntList(b, [0], True)
+          c = aten::mul.Tensor(b, s)
+          d = aten::mm(c, c)
+          return d
+        }
+        """;
+    var plan =
+        PlanEdits.of(compile(text))
+            .steps(
+                steps -> {
+                  steps.set(1, fused(1, 2, 3));
+                  steps.remove(2);
+                  steps.remove(2);
+                })
+            .restated();
+    assertThat(first(plan, Rule.STRUCTURE).message())
+        .isEqualTo("aten::exp → b cannot be one kernel with aten::sum.dim_IntList → s");
+  }
+
+  @Test
   void runThatWouldHoldMoreIsCut() {
     // One after the other, a's place is free before c is made; one kernel would hold all three.
     var text =

@@ -1,9 +1,11 @@
 package dev.symplan.planner.verify;
 
 import dev.symplan.ir.Graph;
+import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.op.Rows;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.IntPredicate;
@@ -38,6 +40,7 @@ final class GraphModel {
     this.found = new long[graph.ops().size()][];
     this.made = new long[graph.ops().size()][];
     this.kept = new ArrayList<>(graph.inputs());
+    kept.removeIf(input -> input.tensor().space() == MemorySpace.DONATED);
     graph.outputs().forEach(output -> output.forEachValue(kept::add));
     graph.inputs().forEach(this::describe);
     for (int i = 0; i < isView.length; i++) {
@@ -169,13 +172,13 @@ final class GraphModel {
   }
 
   /**
-   * Carries out an op. One that may not write over its operands spoils its results first, an
-   * elementwise one goes element by element, forwards or backwards.
+   * Carries out an op. One that may not write over its operands spoils its results first; one that
+   * goes by elements or rows takes them forwards or backwards.
    */
   void carryOut(int index, Memory memory, boolean backwards, IntPredicate replacesOperand) {
     Op op = graph.ops().get(index);
-    if (op.def().has(OpTrait.ELEMENTWISE)) {
-      elementwise(memory, backwards, index);
+    if (Rows.of(op) > 0 || op.def().has(OpTrait.ELEMENTWISE)) {
+      byRows(memory, backwards, Rows.of(op), index);
       return;
     }
     if (!op.def().schema().mutates()) {
@@ -207,12 +210,63 @@ final class GraphModel {
     }
   }
 
-  /** Carries out elementwise ops of one shape: each element passes all of them. */
-  void elementwise(Memory memory, boolean backwards, int... ops) {
-    int count = layouts[graph.ops().get(ops[0]).result().id()].length;
+  /** Carries out ops row by row: each row passes all of them. */
+  void byRows(Memory memory, boolean backwards, int rows, int... ops) {
+    var first = graph.ops().get(ops[0]).results().getFirst();
+    int count = rowCount(first, rows);
     for (int n = 0; n < count; n++) {
-      for (int op : ops) {
-        element(op, memory, backwards ? count - 1 - n : n);
+      int row = backwards ? count - 1 - n : n;
+      for (int index : ops) {
+        var op = graph.ops().get(index);
+        boolean elementwise = op.def().has(OpTrait.ELEMENTWISE);
+        var result = op.results().getFirst();
+        int parts =
+            (elementwise ? layouts[result.id()].length : rowCount(result, Rows.of(op))) / count;
+        for (int m = 0; m < parts; m++) {
+          int part = row * parts + (backwards ? parts - 1 - m : m);
+          if (elementwise) {
+            element(index, memory, part);
+          } else {
+            row(index, memory, part);
+          }
+        }
+      }
+    }
+  }
+
+  private static int rowCount(Value value, int rows) {
+    int count = 1;
+    for (int dim = 0; dim < rows; dim++) {
+      count *= (int) value.tensor().size(dim);
+    }
+    return count;
+  }
+
+  /** One row of a row-wise op, which may not write over its own operands. */
+  private void row(int index, Memory memory, int row) {
+    var op = graph.ops().get(index);
+    int own = Rows.of(op);
+    int count = rowCount(op.results().getFirst(), own);
+    for (var result : op.results()) {
+      int length = layouts[result.id()].length / count;
+      for (int i = row * length; i < (row + 1) * length; i++) {
+        memory.set(result, layouts[result.id()][i], -1 - i);
+      }
+    }
+    long digest = index;
+    for (var operand : operands.get(index)) {
+      boolean carries = Rows.carries(op, operand, own);
+      int length = carries ? layouts[operand.id()].length / count : layouts[operand.id()].length;
+      int from = carries ? row * length : 0;
+      for (int i = from; i < from + length; i++) {
+        digest = mix(digest, memory.get(operand, layouts[operand.id()][i]));
+      }
+    }
+    for (int r = 0; r < op.results().size(); r++) {
+      var result = op.results().get(r);
+      int length = layouts[result.id()].length / count;
+      for (int i = row * length; i < (row + 1) * length; i++) {
+        memory.set(result, layouts[result.id()][i], mix(mix(digest, r), i));
       }
     }
   }

@@ -5,17 +5,20 @@ import static dev.symplan.planner.verify.VerifierFixtures.ASYNC;
 import static dev.symplan.planner.verify.VerifierFixtures.CHAIN;
 import static dev.symplan.planner.verify.VerifierFixtures.compile;
 import static dev.symplan.planner.verify.VerifierFixtures.first;
-import static dev.symplan.planner.verify.VerifierFixtures.rules;
 import static dev.symplan.planner.verify.VerifierFixtures.variants;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.symplan.ir.MemorySpace;
+import dev.symplan.planner.Barrier;
+import dev.symplan.planner.Barrier.Edge;
+import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Step;
 import dev.symplan.planner.Stream;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.Collections;
+import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Test;
 
 /** What is overwritten, within a rank, between its streams, and by its peers. */
@@ -49,9 +52,11 @@ class MemoryRulesTest {
                 + ", but step 2 (aten::mm → c) wrote c there");
     assertThat(violation.trace())
         .containsExactly(
-            "step 0 (aten::relu → a) writes a at " + place,
-            "step 2 (aten::mm → c) writes c",
-            "step 3 (aten::mm → d) reads a");
+            "rank 0, in step 0 (aten::relu → a, test.graph:7), writes a at " + place,
+            "rank 0, in step 2 (aten::mm → c, test.graph:9), writes c at " + place,
+            "rank 0, in step 3 (aten::mm → d, test.graph:10), reads a at "
+                + place
+                + ", and finds c");
   }
 
   @Test
@@ -129,7 +134,7 @@ class MemoryRulesTest {
             "race (rank 0, step 2): step 2 (aten::mm → a) writes a at symm+0x0, which step 1 (start"
                 + " _c10d_functional::all_reduce → r) still writes until step 5");
     assertThat(race.trace()).hasSize(3);
-    assertThat(race.trace().getFirst()).startsWith("step 1 (start");
+    assertThat(race.trace().getFirst()).startsWith("rank 0, in step 1 (start");
   }
 
   @Test
@@ -183,32 +188,42 @@ class MemoryRulesTest {
 
   @Test
   void barrierOfTheCollectiveBeforeIsEnough() {
-    var base = compile(BORROWED, variants("all_reduce", Variant.ONE_SHOT));
-    var plan = PlanEdits.of(base).collective(1, c -> barriers(c, false, true)).plan();
+    var base =
+        PlanEdits.of(compile(BORROWED, variants("all_reduce", Variant.ONE_SHOT)))
+            .ownBarriers()
+            .plan();
+    UnaryOperator<CollectivePlan> byTheEndBefore =
+        c -> c.withBarriers(new Barrier.StandIn(0, Edge.END), c.end());
+    UnaryOperator<CollectivePlan> byTheNextStart =
+        c -> c.withBarriers(c.start(), new Barrier.StandIn(1, Edge.START));
+    var plan = PlanEdits.of(base).collective(1, byTheEndBefore).plan();
     assertThat(PlanVerifier.verify(plan)).isEmpty();
-    plan = PlanEdits.of(base).collective(0, c -> barriers(c, true, false)).plan();
+    plan = PlanEdits.of(base).collective(0, byTheNextStart).plan();
     assertThat(PlanVerifier.verify(plan)).isEmpty();
     // Each relies on the other.
-    plan =
-        PlanEdits.of(base)
-            .collective(0, c -> barriers(c, true, false))
-            .collective(1, c -> barriers(c, false, true))
-            .plan();
-    assertThat(rules(plan)).contains(Rule.RACE);
+    plan = PlanEdits.of(base).collective(0, byTheNextStart).collective(1, byTheEndBefore).plan();
+    assertThat(first(plan, Rule.RACE).message())
+        .isEqualTo(
+            "_c10d_functional::all_reduce → q ends without a barrier, and the start of"
+                + " _c10d_functional::all_reduce → r is no barrier of its own");
   }
 
   @Test
   void barrierBeforeTheOperandIsWrittenIsTooEarly() {
-    var edits = PlanEdits.of(compile(BORROWED, variants("all_reduce", Variant.ONE_SHOT)));
+    var edits =
+        PlanEdits.of(compile(BORROWED, variants("all_reduce", Variant.ONE_SHOT))).ownBarriers();
     // a, q, b, r
     edits.steps(s -> Collections.swap(s, 1, 2));
     assertThat(PlanVerifier.verify(edits.restated())).isEmpty();
-    var plan = edits.collective(1, c -> barriers(c, false, true)).restated();
+    var plan =
+        edits
+            .collective(1, c -> c.withBarriers(new Barrier.StandIn(0, Edge.END), c.end()))
+            .restated();
     assertThat(first(plan, Rule.RACE).message())
         .isEqualTo(
-            "_c10d_functional::all_reduce → r begins without a barrier, so peers may be at b from"
-                + " step 1 (_c10d_functional::all_reduce → q) on, but step 2 (aten::mm → b) uses"
-                + " its memory at symm+0x"
+            "_c10d_functional::all_reduce → r begins without a barrier of its own, so peers may be"
+                + " at b from step 1 (_c10d_functional::all_reduce → q), but step 2 (aten::mm → b)"
+                + " uses its memory at symm+0x"
                 + Long.toHexString(edits.rank(0).buffers().get(edits.buffer(0, "b")).offset()));
   }
 }

@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Value;
 import dev.symplan.planner.Arena;
 import dev.symplan.planner.ArenaSize;
+import dev.symplan.planner.Barrier;
 import dev.symplan.planner.Buffer;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Placement;
@@ -158,29 +159,35 @@ final class PlanEdits {
     return this;
   }
 
+  /** Takes barriers away without putting others in their place. */
   static CollectivePlan barriers(CollectivePlan c, boolean before, boolean after) {
-    return with(c, c.group(), c.variant(), c.stream(), before, after);
+    return c.withBarriers(
+        before ? new Barrier.Own() : new Barrier.None(),
+        after ? new Barrier.Own() : new Barrier.None());
+  }
+
+  /** Gives every collective barriers of its own. */
+  PlanEdits ownBarriers() {
+    for (int k = 0; k < ranks.getFirst().collectives().size(); k++) {
+      collective(k, c -> barriers(c, true, true));
+    }
+    return this;
   }
 
   static CollectivePlan variant(CollectivePlan c, Variant variant) {
-    return with(c, c.group(), variant, c.stream(), c.startBarrier(), c.endBarrier());
+    return with(c, c.group(), variant, c.stream());
   }
 
   static CollectivePlan stream(CollectivePlan c, Stream stream) {
-    return with(c, c.group(), c.variant(), stream, c.startBarrier(), c.endBarrier());
+    return with(c, c.group(), c.variant(), stream);
   }
 
   static CollectivePlan group(CollectivePlan c, String group) {
-    return with(c, group, c.variant(), c.stream(), c.startBarrier(), c.endBarrier());
+    return with(c, group, c.variant(), c.stream());
   }
 
   private static CollectivePlan with(
-      CollectivePlan c,
-      String group,
-      Variant variant,
-      Stream stream,
-      boolean before,
-      boolean after) {
+      CollectivePlan c, String group, Variant variant, Stream stream) {
     return new CollectivePlan(
         c.op(),
         c.kind(),
@@ -191,8 +198,8 @@ final class PlanEdits {
         c.results(),
         variant,
         stream,
-        before,
-        after,
+        c.start(),
+        c.end(),
         c.inPlace(),
         c.verdicts(),
         c.args());
@@ -238,6 +245,8 @@ final class PlanEdits {
         plan.planOfRank(),
         symmetric,
         digest,
+        plan.rewrites(),
+        plan.reordering(),
         plan.warnings());
   }
 }

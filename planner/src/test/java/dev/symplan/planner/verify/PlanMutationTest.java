@@ -90,6 +90,7 @@ class PlanMutationTest {
                 "%-16s  %6d  %6d  %8d  %8d\n"
                     .formatted(kind, c.unsafe, c.missed, c.equivalent, c.equivalentAccepted)));
     table.append("%d of %d unsafe ones rejected".formatted(unsafe - missed.size(), unsafe));
+    missed.forEach(one -> table.append("\nmissed: ").append(one));
     System.out.println(table);
   }
 }

@@ -6,6 +6,7 @@ import dev.symplan.planner.Arena;
 import dev.symplan.planner.ArenaSize;
 import dev.symplan.planner.ArgDecision;
 import dev.symplan.planner.ArgDecision.Realization;
+import dev.symplan.planner.Barrier;
 import dev.symplan.planner.Buffer;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Placement;
@@ -47,6 +48,7 @@ final class PlanMutator {
     ROOT,
     REDUCTION,
     OPERANDS,
+    BARRIER,
     LIFETIME,
     ARENA_SIZE,
     BOUND;
@@ -98,7 +100,8 @@ final class PlanMutator {
           case FUSE -> steps(this::fuse);
           case UNFUSE -> steps(this::unfuse);
           case NO_MEMORY -> noMemory();
-          case STREAM, VARIANT, IN_PLACE, GROUP, ROOT, REDUCTION, OPERANDS -> collective(kind);
+          case STREAM, VARIANT, IN_PLACE, GROUP, ROOT, REDUCTION, OPERANDS, BARRIER ->
+              collective(kind);
           case LIFETIME -> buffer(this::relived);
           case ARENA_SIZE -> Optional.of(resizeArena());
           case BOUND -> Optional.of(rebound());
@@ -123,6 +126,8 @@ final class PlanMutator {
         plan.planOfRank(),
         symmetric,
         plan.digest(),
+        plan.rewrites(),
+        plan.reordering(),
         plan.warnings());
   }
 
@@ -144,6 +149,8 @@ final class PlanMutator {
         plan.planOfRank(),
         plan.symmetric(),
         digest,
+        plan.rewrites(),
+        plan.reordering(),
         plan.warnings());
   }
 
@@ -387,6 +394,7 @@ final class PlanMutator {
             : c.variant();
     var stream =
         kind == Kind.STREAM ? Stream.values()[choice.nextInt(Stream.values().length)] : c.stream();
+    int mode = choice.nextInt(3);
     var operands = c.operands();
     if (kind == Kind.OPERANDS) {
       operands =
@@ -407,11 +415,22 @@ final class PlanMutator {
         c.results(),
         variant,
         stream,
-        c.startBarrier(),
-        c.endBarrier(),
+        kind == Kind.BARRIER && mode != 1 ? barrier(choice) : c.start(),
+        kind == Kind.BARRIER && mode != 0 ? barrier(choice) : c.end(),
         (kind == Kind.IN_PLACE) != c.inPlace(),
         verdicts(c, variant),
         args(c, variant));
+  }
+
+  private Barrier barrier(Random choice) {
+    return switch (choice.nextInt(6)) {
+      case 0 -> new Barrier.None();
+      case 1 -> new Barrier.Own();
+      default ->
+          new Barrier.StandIn(
+              choice.nextInt(rank.collectives().size()),
+              choice.nextBoolean() ? Barrier.Edge.START : Barrier.Edge.END);
+    };
   }
 
   /** As a compiler would write that chose this variant. */

@@ -20,7 +20,8 @@ import java.util.stream.Stream;
 /**
  * Says whether a plan is unsafe by carrying it out, with the work of side streams done as early, or
  * as late, as the steps allow. What an op finds must be what it finds when every tensor has memory
- * of its own; and the ranks must run the same collectives on memory that peers can reach.
+ * of its own; and the ranks must run the same collectives on memory that peers can reach, and touch
+ * it at the right time only ({@link PeerOracle}).
  */
 final class PlanOracle {
   private final Plan reference;
@@ -46,7 +47,7 @@ final class PlanOracle {
           new PlannedRun(plan, rank, models.get(i), mode).run();
         }
       }
-      return Optional.empty();
+      return PeerOracle.unsafe(plan);
     } catch (PlannedRun.Unsafe e) {
       return Optional.of(e.getMessage());
     }

@@ -374,8 +374,8 @@ class PlanVerifierTest {
         c.results(),
         c.variant(),
         c.stream(),
-        c.startBarrier(),
-        c.endBarrier(),
+        c.start(),
+        c.end(),
         inPlace,
         verdicts,
         args);
@@ -406,7 +406,7 @@ class PlanVerifierTest {
     var base = compile(RANKS, variants("all_reduce", Variant.NCCL));
     var plan = PlanEdits.of(base).collective(1, 0, c -> PlanEdits.barriers(c, false, true)).plan();
     assertThat(first(plan, Rule.AGREEMENT).message())
-        .endsWith("has barrier before false, but true on rank 0");
+        .endsWith("has barrier before none, but own on rank 0");
   }
 
   @Test

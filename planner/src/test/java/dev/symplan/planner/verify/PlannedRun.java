@@ -1,7 +1,9 @@
 package dev.symplan.planner.verify;
 
+import dev.symplan.ir.Arg;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.op.Rows;
 import dev.symplan.planner.Arena;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Plan;
@@ -12,6 +14,7 @@ import java.util.ArrayDeque;
 import java.util.Arrays;
 import java.util.Deque;
 import java.util.EnumMap;
+import java.util.HashSet;
 import java.util.Map;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
@@ -185,28 +188,34 @@ final class PlannedRun implements GraphModel.Memory {
     }
   }
 
-  private void fused(int[] ops) {
-    var shape = rank.graph().ops().get(ops[0]).results().getFirst().tensor().sizes();
-    for (int index : ops) {
-      var op = rank.graph().ops().get(index);
-      require(
-          op.def().has(OpTrait.ELEMENTWISE) && op.result().tensor().sizes().equals(shape),
-          "not one kernel");
-      int id = op.result().id();
-      if (!rank.placements().get(id).exists()) {
-        spaceOf[id] = garbage(op.result().tensor().storageBytes());
-        begin[id] = 0;
-        room[id] = op.result().tensor().storageBytes();
+  private void fused(int[] indices) {
+    var ops = Arrays.stream(indices).mapToObj(rank.graph().ops()::get).toList();
+    require(
+        ops.stream().allMatch(op -> op.results().stream().allMatch(Value::isTensor)),
+        "not a kernel");
+    int rows = Rows.shared(ops);
+    var made = new HashSet<Value>();
+    for (var op : ops) {
+      boolean byRows = rows > 0 || op.results().getFirst().tensor().rank() == 0;
+      require(byRows && Rows.of(op) >= rows && !op.def().schema().mutates(), "not one kernel");
+      op.forEachOperand(
+          v -> require(!made.contains(v) || Rows.carries(op, v, rows), "reads other rows"));
+      made.addAll(op.results());
+    }
+    for (var value : made) {
+      if (!rank.placements().get(value.id()).exists()) {
+        spaceOf[value.id()] = garbage(value.tensor().storageBytes());
+        begin[value.id()] = 0;
+        room[value.id()] = value.tensor().storageBytes();
       }
     }
-    model.elementwise(this, mode % 2 == 1, ops);
-    for (int index : ops) {
+    model.byRows(this, mode % 2 == 1, rows, indices);
+    for (int index : indices) {
       require(model.findsResults(index, this), "a result is not what it must be");
     }
-    for (int index : ops) {
-      int id = rank.graph().ops().get(index).result().id();
-      if (!rank.placements().get(id).exists()) {
-        spaceOf[id] = null;
+    for (var value : made) {
+      if (!rank.placements().get(value.id()).exists()) {
+        spaceOf[value.id()] = null;
       }
     }
   }
@@ -216,14 +225,39 @@ final class PlannedRun implements GraphModel.Memory {
       return;
     }
     require(model.findsOperands(op, this), "an operand is not what it must be");
+    boolean joins = rank.graph().ops().get(op).def().has(OpTrait.CONCATENATION) && leavesPieces(op);
     model.carryOut(
         op,
         this,
         mode % 2 == 1,
         r ->
-            collective != null
-                && collective.inPlace()
-                && samePlace(rank, collective.operands().get(r), collective.results().get(r)));
+            joins
+                || collective != null
+                    && collective.inPlace()
+                    && samePlace(rank, collective.operands().get(r), collective.results().get(r)));
     require(model.findsResults(op, this), "a result is not what it must be");
+  }
+
+  /** Whether a concatenation writes nothing over an operand, but for the same bytes in place. */
+  private boolean leavesPieces(int index) {
+    var op = rank.graph().ops().get(index);
+    var result = op.result();
+    int[] next = {0};
+    boolean[] apart = {true};
+    op.args()
+        .getFirst()
+        .forEachValue(
+            piece -> {
+              boolean sameSpace = spaceOf[piece.id()] == spaceOf[result.id()];
+              long from = begin[piece.id()];
+              long at = begin[result.id()] + next[0];
+              long end = begin[result.id()] + result.tensor().storageBytes();
+              boolean inPlace = from == at && op.arg("dim").equals(new Arg.Int(0));
+              boolean overlaps =
+                  from < end && from + piece.tensor().storageBytes() > begin[result.id()];
+              apart[0] &= !sameSpace || inPlace || !overlaps;
+              next[0] += Math.toIntExact(piece.tensor().storageBytes());
+            });
+    return apart[0];
   }
 }

@@ -25,18 +25,20 @@ import dev.symplan.ir.op.OpSpec;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Plan;
+import dev.symplan.planner.Rewrites;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalDouble;
 import java.util.Random;
 
 /**
  * Programs of local ops, views, mutations and collectives, made from a seed; some with two graphs
  * for different ranks that agree on their collectives only.
  */
-final class RandomPrograms {
+public final class RandomPrograms {
   private static final ImmutableList<ProcessGroup> GROUPS =
       ImmutableList.of(
           ProcessGroup.world("world", 4),
@@ -78,22 +80,28 @@ final class RandomPrograms {
     this.builder = new GraphBuilder("random", Span.NONE, sink);
   }
 
+  private static final ImmutableList<MemorySpace> PLACES =
+      ImmutableList.of(
+          MemorySpace.ANY, MemorySpace.SYMMETRIC, MemorySpace.LOCAL, MemorySpace.EXTERNAL);
+
   /** {@return the compiler's plan of a random program under random options} */
   static Plan plan(long seed) {
     var random = new Random(seed);
     var options =
         CompileOptions.DEFAULT
             .withRanks(4)
-            .withInputs(space(random))
-            .withOutputs(space(random))
+            .withInputs(MemorySpace.values()[random.nextInt(MemorySpace.values().length)])
+            .withOutputs(PLACES.get(random.nextInt(PLACES.size())))
             .withOverlap(random.nextInt(4) > 0)
             .withVariants(variants(random));
     var target = TARGETS.get(random.nextInt(TARGETS.size()));
-    return Compiler.forTarget(target).with(options).compile(program(random));
-  }
-
-  private static MemorySpace space(Random random) {
-    return MemorySpace.values()[random.nextInt(MemorySpace.values().length)];
+    var program = program(random);
+    var budget = random.nextInt(3) == 0 ? OptionalDouble.empty() : OptionalDouble.of(100);
+    var modes = Rewrites.Mode.values();
+    var rewrites = new Rewrites(modes[random.nextInt(3)], modes[random.nextInt(3)]);
+    return Compiler.forTarget(target)
+        .with(options.withReorderBudget(budget).withRewrites(rewrites))
+        .compile(program);
   }
 
   private static ImmutableMap<String, Variant> variants(Random random) {
@@ -106,7 +114,8 @@ final class RandomPrograms {
     };
   }
 
-  static Program program(Random random) {
+  /** {@return a random program} */
+  public static Program program(Random random) {
     int size = 4 + random.nextInt(30);
     long seed = random.nextLong();
     boolean split = random.nextInt(4) == 0;
@@ -197,8 +206,28 @@ final class RandomPrograms {
                   List.of(
                       new Arg.Seq(ImmutableList.of(new Arg.Ref(a), new Arg.Ref(like(a)))),
                       new Arg.Int(0))));
-      case 7 -> pool.add(call("aten::clone", List.of(new Arg.Ref(a))));
+      case 7 -> {
+        if (shape.nextBoolean()) {
+          normalize(a);
+        } else {
+          pool.add(call("aten::clone", List.of(new Arg.Ref(a))));
+        }
+      }
       default -> copyInto(a);
+    }
+  }
+
+  /** What goes by rows, in steps with what goes by elements. */
+  private void normalize(Value a) {
+    if (a.tensor().rank() == 0) {
+      return;
+    }
+    var dims = new Arg.Seq(ImmutableList.of(new Arg.Int(-1)));
+    var rows = call("aten::sum.dim_IntList", List.of(new Arg.Ref(a), dims, new Arg.Bool(true)));
+    var scaled = call("aten::mul.Tensor", List.of(new Arg.Ref(a), new Arg.Ref(rows)));
+    pool.add(call("aten::exp", List.of(new Arg.Ref(scaled))));
+    if (shape.nextBoolean()) {
+      pool.add(scaled);
     }
   }
 

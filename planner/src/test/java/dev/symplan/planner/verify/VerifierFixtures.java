@@ -6,6 +6,7 @@ import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Plan;
+import dev.symplan.planner.Rewrites;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.verify.Violation.Rule;
@@ -73,17 +74,23 @@ final class VerifierFixtures {
       }
       """;
 
+  /** The plan of a graph whose collectives are left as they are written. */
   static Plan compile(String text) {
-    return compile(text, CompileOptions.DEFAULT);
+    return compile(text, CompileOptions.DEFAULT.withRewrites(Rewrites.OFF));
   }
 
   static Plan compile(String text, CompileOptions options) {
     var program = GraphParser.parse(new SourceFile("test.graph", HEAD + text));
-    return Compiler.forTarget(Target.H200_X4).with(options).compile(program);
+    // Collectives as they are written: tests find them by their names and order.
+    return Compiler.forTarget(Target.H200_X4)
+        .with(options.withRewrites(Rewrites.OFF))
+        .compile(program);
   }
 
   static CompileOptions variants(String selector, Variant variant) {
-    return CompileOptions.DEFAULT.withVariants(ImmutableMap.of(selector, variant));
+    return CompileOptions.DEFAULT
+        .withRewrites(Rewrites.OFF)
+        .withVariants(ImmutableMap.of(selector, variant));
   }
 
   static List<Rule> rules(Plan plan) {

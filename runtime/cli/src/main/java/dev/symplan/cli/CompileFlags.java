@@ -4,12 +4,18 @@ import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
+import dev.symplan.planner.Rewrites;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalDouble;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
@@ -22,9 +28,10 @@ final class CompileFlags {
 
   @Option(
       names = "--target",
-      paramLabel = "NAME",
+      paramLabel = "NAME|FILE",
       description =
-          "The machine to plan for: ${COMPLETION-CANDIDATES} (default: as many H200s as ranks).",
+          "The machine to plan for: ${COMPLETION-CANDIDATES}, or a target file, as calibrate writes"
+              + " it (default: as many H200s as ranks).",
       completionCandidates = TargetNames.class)
   private Optional<String> target = Optional.empty();
 
@@ -75,14 +82,58 @@ final class CompileFlags {
   private Map<String, String> places = new LinkedHashMap<>();
 
   @Option(
+      names = "--donate",
+      paramLabel = "NAME",
+      description = {
+        "Plan this input, and let other values take its memory once it was read for the last time."
+            + " May be repeated."
+      })
+  private List<String> donated = new ArrayList<>();
+
+  @Option(
       names = "--no-overlap",
       description = "Run every collective by itself, never beside compute.")
   private boolean noOverlap;
 
   @Option(
       names = "--no-fusion",
-      description = "Run every elementwise op by itself; each of its results takes memory.")
+      description = "Run every op as a kernel of its own; each of its results takes memory.")
   private boolean noFusion;
+
+  @Option(
+      names = "--bucket",
+      paramLabel = "WHEN",
+      description = {
+        "Make one collective of several of a kind and group: auto (where it is predicted to be"
+            + " faster; the default), on (wherever it can be) or off."
+      },
+      defaultValue = "auto")
+  private String bucket;
+
+  @Option(
+      names = "--chunk",
+      paramLabel = "WHEN",
+      description = {
+        "Split a large product and the collective of its result by rows, so that they overlap: auto"
+            + " (the default), on or off."
+      },
+      defaultValue = "auto")
+  private String chunk;
+
+  @Option(
+      names = "--no-reorder",
+      description = "Keep the order of the ops, also where another one needs less memory.")
+  private boolean noReorder;
+
+  @Option(
+      names = "--reorder-budget",
+      paramLabel = "PERCENT",
+      description = {
+        "By how much a run may get longer, as predicted, for an order of the ops that needs less"
+            + " memory (default: 1)."
+      },
+      defaultValue = "1")
+  private double reorderBudget;
 
   @Option(
       names = "--dim",
@@ -99,23 +150,32 @@ final class CompileFlags {
   /** {@return a compiler as the options say} */
   Compiler compiler() {
     return target
-        .map(name -> Compiler.forTarget(target(name)))
+        .map(name -> Compiler.forTarget(target(name, "--target", spec)))
         .orElseGet(Compiler::forDefaultTarget)
         .with(options());
   }
 
-  private Target target(String name) {
-    return Target.ofName(name)
-        .orElseThrow(
-            () ->
-                usage(
-                    "--target: there is no target '%s'; there are %s"
-                        .formatted(name, String.join(", ", Target.names()))));
+  /** {@return the built-in target called so, or the one in the file} */
+  static Target target(String name, String option, CommandSpec spec) {
+    var builtIn = Target.ofName(name);
+    if (builtIn.isPresent()) {
+      return builtIn.get();
+    }
+    if (!Files.exists(Path.of(name))) {
+      throw new ParameterException(
+          spec.commandLine(),
+          "%s: there is no target '%s', nor a file; there are %s"
+              .formatted(option, name, String.join(", ", Target.names())));
+    }
+    return Target.read(Path.of(name));
   }
 
   private CompileOptions options() {
     if (ranks < 0) {
       throw usage("--ranks must be at least 1");
+    }
+    if (!(reorderBudget >= 0)) {
+      throw usage("--reorder-budget must be at least 0");
     }
     var forced = ImmutableMap.<String, Variant>builder();
     variants.forEach(
@@ -130,15 +190,19 @@ final class CompileFlags {
                                     .formatted(op, name, name)))));
     var spaces = ImmutableMap.<String, MemorySpace>builder();
     places.forEach((name, where) -> spaces.put(name, space("--place " + name, where)));
+    donated.forEach(name -> spaces.put(name, MemorySpace.DONATED));
     return CompileOptions.DEFAULT
         .withRanks(ranks)
         .withGraph(graph)
         .withVariants(forced.buildOrThrow())
         .withInputs(space("--inputs", inputs))
         .withOutputs(space("--results", results))
-        .withSpaces(spaces.buildOrThrow())
+        .withSpaces(spaces.buildKeepingLast())
         .withOverlap(!noOverlap)
         .withFusion(!noFusion)
+        .withRewrites(new Rewrites(mode("--bucket", bucket), mode("--chunk", chunk)))
+        .withReorderBudget(
+            noReorder ? OptionalDouble.empty() : OptionalDouble.of(reorderBudget / 100))
         .withDims(ImmutableMap.copyOf(dims), ImmutableMap.copyOf(dimMax));
   }
 
@@ -147,8 +211,14 @@ final class CompileFlags {
       return MemorySpace.ANY;
     }
     return MemorySpace.ofKeyword(text)
+        .filter(space -> space != MemorySpace.DONATED)
         .orElseThrow(
             () -> usage("%s: '%s' is none of external, symm, local".formatted(option, text)));
+  }
+
+  private Rewrites.Mode mode(String option, String text) {
+    return Rewrites.Mode.ofText(text)
+        .orElseThrow(() -> usage("%s: '%s' is none of auto, on, off".formatted(option, text)));
   }
 
   private ParameterException usage(String message) {

@@ -9,6 +9,7 @@ import java.io.FileOutputStream;
 import java.io.PrintStream;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
+import java.util.Locale;
 import java.util.function.Function;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
@@ -40,6 +41,8 @@ public final class Main {
 
   /** Runs one command and exits. */
   public static void main(String[] args) {
+    // Some locales write numbers in digits of their own, which no program reads.
+    Locale.setDefault(Locale.Category.FORMAT, Locale.ROOT);
     var out = stream(FileDescriptor.out);
     var err = stream(FileDescriptor.err);
     int code = run(args, out, err);
@@ -67,6 +70,7 @@ public final class Main {
             .put(ExplainCommand.class, ExplainCommand::new)
             .put(VerifyCommand.class, VerifyCommand::new)
             .put(PackCommand.class, PackCommand::new)
+            .put(CalibrateCommand.class, CalibrateCommand::new)
             .put(OpsCommand.class, OpsCommand::new)
             .put(VersionCommand.class, VersionCommand::new)
             .buildOrThrow();

@@ -69,7 +69,18 @@ class MainTest {
 
   @ParameterizedTest
   @ValueSource(
-      strings = {"compile", "run", "import", "dump", "explain", "verify", "pack", "ops", "version"})
+      strings = {
+        "compile",
+        "run",
+        "import",
+        "dump",
+        "explain",
+        "verify",
+        "pack",
+        "calibrate",
+        "ops",
+        "version"
+      })
   void everyCommandHasHelp(String command) {
     var result = run(command, "--help");
     assertThat(result.code()).isZero();

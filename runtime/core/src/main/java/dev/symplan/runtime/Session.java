@@ -10,7 +10,8 @@ import java.util.Optional;
  * A plan that is ready to run, with its memory.
  *
  * <p>Fill the inputs of every rank, {@link #run}, read the outputs, as often as wanted: inputs keep
- * what is in them, outputs are good until the next run. Not thread-safe.
+ * what is in them, but for donated ones, which must be filled again before each run; outputs are
+ * good until the next run. Not thread-safe.
  */
 public interface Session extends AutoCloseable {
 

@@ -75,12 +75,14 @@ final class CopyOps {
                 aten::cat(Tensor[] tensors, int dim=0) -> Tensor
                 aten::concat(Tensor[] tensors, int dim=0) -> Tensor
                 """,
-                CopyOps::joined),
+                CopyOps::joined,
+                OpTrait.CONCATENATION),
             Table.single(
                 """
                 aten::stack(Tensor[] tensors, int dim=0) -> Tensor
                 """,
-                CopyOps::stacked))
+                CopyOps::stacked,
+                OpTrait.CONCATENATION))
         .flatMap(specs -> specs);
   }
 

@@ -63,7 +63,8 @@ final class IndexOps {
                 call -> {
                   checkPut(call);
                   return copyOf(call.tensor("self"));
-                }),
+                },
+                OpTrait.UPDATES_SELF),
             Table.single(
                 """
                 prims::_unsafe_index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!)
@@ -122,7 +123,8 @@ final class IndexOps {
                 aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor
                 aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor
                 """,
-                IndexOps::scattered))
+                IndexOps::scattered,
+                OpTrait.UPDATES_SELF))
         .flatMap(specs -> specs);
   }
 
@@ -142,7 +144,8 @@ final class IndexOps {
                           optional(call, "start"),
                           optional(call, "end"),
                           call.integer("step")));
-                }),
+                },
+                OpTrait.UPDATES_SELF),
             Table.single(
                 """
                 aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor
@@ -153,17 +156,20 @@ final class IndexOps {
                       call,
                       Slices.select(
                           self, call.dim("dim", self.tensor().rank()), call.integer("index")));
-                }),
+                },
+                OpTrait.UPDATES_SELF),
             Table.single(
                 """
                 aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor
                 """,
-                call -> replaced(call, ViewOps.diagonal(call, call.value("self")))),
+                call -> replaced(call, ViewOps.diagonal(call, call.value("self"))),
+                OpTrait.UPDATES_SELF),
             Table.single(
                 """
                 aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor
                 """,
-                IndexOps::stridedScattered),
+                IndexOps::stridedScattered,
+                OpTrait.UPDATES_SELF),
             Table.single(
                 """
                 aten::slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> Tensor

@@ -8,6 +8,7 @@ import dev.symplan.ir.op.InferRule;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
+import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.OpTypeException;
 import java.util.List;
 import java.util.stream.IntStream;
@@ -18,7 +19,12 @@ final class NormOps {
   private NormOps() {}
 
   static Stream<OpSpec> all() {
-    return Stream.of(softmax(), layerNorms(), groupNorms(), losses()).flatMap(specs -> specs);
+    return Stream.of(
+            softmax().map(spec -> spec.traits(OpTrait.ROWWISE)),
+            layerNorms(),
+            groupNorms(),
+            losses())
+        .flatMap(specs -> specs);
   }
 
   private static Stream<OpSpec> softmax() {

@@ -6,6 +6,7 @@ import dev.symplan.ir.op.InferRule;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
+import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.OpTypeException;
 import java.util.Arrays;
 import java.util.List;
@@ -30,7 +31,9 @@ final class ReductionOps {
   private ReductionOps() {}
 
   static Stream<OpSpec> all() {
-    return Stream.of(sums(), extremes(), statistics(), scans(), orders()).flatMap(specs -> specs);
+    return Stream.of(sums(), extremes(), statistics(), scans(), orders())
+        .flatMap(specs -> specs)
+        .map(spec -> spec.traits(OpTrait.ROWWISE));
   }
 
   private static Stream<OpSpec> sums() {

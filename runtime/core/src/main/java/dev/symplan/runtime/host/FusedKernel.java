@@ -6,6 +6,7 @@ import dev.symplan.codegen.Instruction.Fused;
 import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Operand;
 import dev.symplan.ir.TensorType;
+import dev.symplan.ir.op.OpTrait;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.HashMap;
 import java.util.Map;
@@ -13,8 +14,8 @@ import java.util.Optional;
 import java.util.function.Function;
 
 /**
- * Elementwise ops as one: all of them on a slice of the elements, then on the next one. What they
- * pass on is only ever there for one slice.
+ * Ops that go by rows as one: all of them on some of the rows, then on the next ones. What they
+ * pass on is only ever there for these.
  */
 final class FusedKernel implements Runnable {
   /** Elements of a slice: what is passed on stays in the processor's cache. */
@@ -29,30 +30,25 @@ final class FusedKernel implements Runnable {
    * @param kernels finds an op's implementation
    */
   FusedKernel(Fused fused, HostMemory memory, Function<Part, HostKernel> kernels) {
-    var shape = typeOf(fused.parts().getFirst().result());
+    var shape = typeOf(fused.parts().getFirst().results().getFirst());
     int axis = 0;
-    while (axis < shape.rank() - 1 && shape.size(axis) == 1) {
+    while (axis < fused.rows() - 1 && shape.size(axis) == 1) {
       axis++;
     }
-    long rows = shape.rank() == 0 ? 1 : shape.size(axis);
-    long step = Math.clamp(SLICE * rows / Math.max(1, shape.numel()), 1, Math.max(1, rows));
+    long length = fused.rows() == 0 ? 1 : shape.size(axis);
+    long elements =
+        fused.parts().stream()
+            .mapToLong(p -> typeOf(p.results().getFirst()).numel())
+            .max()
+            .orElse(1);
+    long step = Math.clamp(SLICE * length / Math.max(1, elements), 1, length);
     var built = ImmutableList.<Step>builder();
     Map<Integer, HostTensor> passed = new HashMap<>();
-    for (long from = 0; from < rows; from += step) {
-      var slice = new Slice(shape.rank(), axis, from, Math.min(step, rows - from));
+    for (long from = 0; from < length; from += step) {
+      var slice = new Slice(axis, from, Math.min(step, length - from));
       for (var part : fused.parts()) {
-        var args =
-            part.args().stream()
-                .map(arg -> value(arg, memory, slice, passed))
-                .collect(ImmutableList.toImmutableList());
-        var call =
-            new HostCall(
-                part.def().schema(),
-                part.name(),
-                args,
-                ImmutableList.of(Optional.of(tensor(part.result(), memory, slice, passed))),
-                Optional.empty());
-        built.add(new Step(kernels.apply(part), call));
+        var cut = new Cut(part, slice, memory, passed);
+        built.add(new Step(kernels.apply(part), cut.call()));
       }
     }
     this.steps = built.build();
@@ -73,58 +69,67 @@ final class FusedKernel implements Runnable {
     };
   }
 
-  private static HostCall.Value value(
-      Operand operand, HostMemory memory, Slice slice, Map<Integer, HostTensor> passed) {
-    return switch (operand) {
-      case Operand.Tensor _, Operand.Passed _ ->
-          new HostCall.Value.Tensor(tensor(operand, memory, slice, passed));
-      case Operand.Constant(var arg) -> new HostCall.Value.Constant(arg);
-      case Operand.Many _ -> throw new IllegalStateException("an elementwise op takes no lists");
-    };
-  }
-
-  private static HostTensor tensor(
-      Operand operand, HostMemory memory, Slice slice, Map<Integer, HostTensor> passed) {
-    if (operand instanceof Operand.Passed(int index, TensorType type)) {
-      // The first slice is the largest: all of them fit into its memory.
-      var rows = slice.of(type).contiguous();
-      return passed.computeIfAbsent(index, _ -> HostTensor.allocate(rows)).as(rows);
-    }
-    return slice.of(memory.tensor(((Operand.Tensor) operand).ref()));
-  }
-
   /**
-   * Some rows of a shape.
+   * Some of the indices of one dimension.
    *
-   * @param rank of the shape
+   * @param axis the dimension, among those that make a row
    */
-  private record Slice(int rank, int axis, long from, long rows) {
+  private record Slice(int axis, long from, long count) {}
 
-    /** {@return the same rows of what broadcasts to the shape} */
-    HostTensor of(HostTensor tensor) {
-      int own = ownAxis(tensor.type());
-      if (own < 0) {
-        return tensor;
-      }
-      long skipped = from * tensor.type().stride(own) * tensor.dtype().bytes();
-      return new HostTensor(tensor.memory().asSlice(skipped), of(tensor.type()));
+  /** One part's call on a slice. */
+  private record Cut(Part part, Slice slice, HostMemory memory, Map<Integer, HostTensor> passed) {
+
+    HostCall call() {
+      return new HostCall(
+          part.def().schema(),
+          part.name(),
+          part.args().stream().map(this::value).collect(ImmutableList.toImmutableList()),
+          part.results().stream()
+              .map(result -> Optional.of(tensor(result, slice.axis())))
+              .collect(ImmutableList.toImmutableList()),
+          Optional.empty());
     }
 
-    TensorType of(TensorType type) {
-      int own = ownAxis(type);
-      if (own < 0) {
+    private HostCall.Value value(Operand operand) {
+      return switch (operand) {
+        case Operand.Tensor _, Operand.Passed _ ->
+            new HostCall.Value.Tensor(tensor(operand, ownAxis(typeOf(operand))));
+        case Operand.Constant(var arg) -> new HostCall.Value.Constant(arg);
+        case Operand.Many _ -> throw new IllegalStateException("no fused op takes lists");
+      };
+    }
+
+    /** The dimension of an operand that the slice is along, or -1 where all of it is read. */
+    private int ownAxis(TensorType type) {
+      if (part.def().has(OpTrait.ELEMENTWISE)) {
+        int own = slice.axis() - (typeOf(part.results().getFirst()).rank() - type.rank());
+        return own < 0 || own >= type.rank() || type.size(own) == 1 ? -1 : own;
+      }
+      return type.rank() == typeOf(part.args().getFirst()).rank() ? slice.axis() : -1;
+    }
+
+    private HostTensor tensor(Operand operand, int axis) {
+      if (operand instanceof Operand.Passed(int index, TensorType type)) {
+        // The first slice is the largest: all of them fit into its memory.
+        var rows = cut(type, axis).contiguous();
+        return passed.computeIfAbsent(index, _ -> HostTensor.allocate(rows)).as(rows);
+      }
+      var whole = memory.tensor(((Operand.Tensor) operand).ref());
+      if (axis < 0 || whole.type().rank() == 0) {
+        return whole;
+      }
+      long skipped = slice.from() * whole.type().stride(axis) * whole.dtype().bytes();
+      return new HostTensor(whole.memory().asSlice(skipped), cut(whole.type(), axis));
+    }
+
+    private TensorType cut(TensorType type, int axis) {
+      if (axis < 0 || type.rank() == 0) {
         return type;
       }
       var sizes = type.sizes().toArray();
-      sizes[own] = rows;
+      sizes[axis] = slice.count();
       return new TensorType(
           type.dtype(), ImmutableLongArray.copyOf(sizes), type.strides(), type.space());
-    }
-
-    /** The axis of a tensor that its rows are along, or -1 where all rows are the same. */
-    private int ownAxis(TensorType type) {
-      int own = axis - (rank - type.rank());
-      return own < 0 || own >= type.rank() || type.size(own) == 1 ? -1 : own;
     }
   }
 }

@@ -199,7 +199,7 @@ final class RankRunner {
     return switch (instruction) {
       case LocalOp op ->
           "%s '%s' (%s)".formatted(op.def().name(), op.name(), op.span().shortForm());
-      case Fused(var _, var parts) ->
+      case Fused(var _, var _, var parts) ->
           "%d fused ops up to %s '%s' (%s)"
               .formatted(
                   parts.size(),

@@ -9,7 +9,11 @@ import org.junit.jupiter.api.Test;
 /** What {@link FuzzTest} found, one test for each mistake. */
 class FoundTest {
   private static void check(String text, CompileOptions options) {
-    FuzzCases.check("graph version 1\n" + text, Target.H200_X4, options, 1, ImmutableMap.of());
+    check(text, options, ImmutableMap.of());
+  }
+
+  private static void check(String text, CompileOptions options, ImmutableMap<String, Fill> fills) {
+    FuzzCases.check("graph version 1\n" + text, Target.H200_X4, options, 1, fills);
   }
 
   @Test
@@ -84,5 +88,20 @@ class FoundTest {
         }
         """,
         CompileOptions.DEFAULT);
+  }
+
+  @Test
+  void updatesThatReadTheirOwnMemoryThroughAViewAreCopies() {
+    check(
+        """
+        graph fuzz(x: f32[1, 1], index: i64[1, 1]) {
+          a = aten::clone(x)
+          b = aten::permute(a, [0, 1])
+          c = aten::scatter_reduce.two(a, 0, index, b, "amax")
+          return c
+        }
+        """,
+        CompileOptions.DEFAULT,
+        ImmutableMap.of("index", new Fill(Fill.Kind.INDEX, 1)));
   }
 }

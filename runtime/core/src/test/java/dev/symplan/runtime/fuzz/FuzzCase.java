@@ -85,6 +85,14 @@ record FuzzCase(
     out.append(".withInputs(MemorySpace.").append(options.inputs()).append(')');
     out.append(".withOutputs(MemorySpace.").append(options.outputs()).append(')');
     out.append(options.overlap() ? "" : ".withOverlap(false)");
+    out.append(
+        ".withRewrites(new Rewrites(Rewrites.Mode.%s, Rewrites.Mode.%s))"
+            .formatted(options.rewrites().bucket(), options.rewrites().chunk()));
+    out.append(".withReorderBudget(OptionalDouble.");
+    out.append(
+        options.reorderBudget().isEmpty()
+            ? "empty())"
+            : "of(%s))".formatted(options.reorderBudget().getAsDouble()));
     if (!options.spaces().isEmpty()) {
       out.append(".withSpaces(ImmutableMap.of(");
       out.append(

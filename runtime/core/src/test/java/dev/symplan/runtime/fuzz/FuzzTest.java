@@ -10,6 +10,9 @@ import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
+import dev.symplan.ir.op.OpTrait;
+import dev.symplan.planner.Reordering.Outcome;
+import dev.symplan.planner.Step;
 import dev.symplan.runtime.host.HostCall;
 import dev.symplan.runtime.host.HostKernels;
 import java.util.ArrayList;
@@ -52,6 +55,9 @@ class FuzzTest {
   private final ConcurrentLinkedQueue<String> failures = new ConcurrentLinkedQueue<>();
   private final AtomicInteger async = new AtomicInteger();
   private final AtomicInteger inPlace = new AtomicInteger();
+  private final AtomicInteger reordered = new AtomicInteger();
+  private final AtomicInteger fused = new AtomicInteger();
+  private final AtomicInteger fusedByRows = new AtomicInteger();
 
   /** {@return the ops that have all it takes to be run here} */
   static ImmutableList<OpDef> executable() {
@@ -130,7 +136,11 @@ class FuzzTest {
       thread.join();
     }
     stories.forEach(System.out::println);
-    System.out.printf("%d collectives beside compute, %d in place%n", async.get(), inPlace.get());
+    System.out.printf(
+        "%d collectives beside compute, %d in place; %d programs in another order%n",
+        async.get(), inPlace.get(), reordered.get());
+    System.out.printf(
+        "%d fused steps, %d of them with ops that go by rows%n", fused.get(), fusedByRows.get());
     var notRun = new TreeMap<String, Long>();
     refused.forEach((why, times) -> notRun.put(why, times.sum()));
     System.out.println("not evaluated: " + notRun);
@@ -145,6 +155,8 @@ class FuzzTest {
       assertThat(missing).as("ops that were never run").isEmpty();
       assertThat(async.get()).as("collectives beside compute").isPositive();
       assertThat(inPlace.get()).as("collectives in place").isPositive();
+      assertThat(reordered.get()).as("programs in another order").isPositive();
+      assertThat(fusedByRows.get()).as("fused steps by rows").isPositive();
     }
   }
 
@@ -171,9 +183,19 @@ class FuzzTest {
             plan -> {
               Differential.opsOf(made, plan)
                   .forEach(name -> ops.computeIfAbsent(name, _ -> new LongAdder()).increment());
+              reordered.addAndGet(plan.reordering().outcome() == Outcome.REORDERED ? 1 : 0);
               for (var collective : plan.forRank(0).collectives()) {
                 async.addAndGet(collective.isAsync() ? 1 : 0);
                 inPlace.addAndGet(collective.inPlace() ? 1 : 0);
+              }
+              for (var step : plan.forRank(0).steps()) {
+                if (step instanceof Step.Fused(var indices)) {
+                  var all = plan.forRank(0).graph().ops();
+                  boolean byRows =
+                      indices.stream().anyMatch(i -> all.get(i).def().has(OpTrait.ROWWISE));
+                  fused.incrementAndGet();
+                  fusedByRows.addAndGet(byRows ? 1 : 0);
+                }
               }
             });
     outcome

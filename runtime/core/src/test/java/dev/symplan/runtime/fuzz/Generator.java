@@ -11,10 +11,12 @@ import dev.symplan.ir.Program;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Rewrites;
 import dev.symplan.planner.Target;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.OptionalDouble;
 import java.util.SplittableRandom;
 import java.util.stream.IntStream;
 
@@ -196,6 +198,14 @@ final class Generator {
       }
       options = options.withSpaces(ImmutableMap.copyOf(named));
     }
-    return options;
+    options =
+        switch (random.nextInt(4)) {
+          case 0 -> options.withReorderBudget(OptionalDouble.empty());
+          case 1 -> options;
+          default -> options.withReorderBudget(OptionalDouble.of(100));
+        };
+    var modes = Rewrites.Mode.values();
+    return options.withRewrites(
+        new Rewrites(modes[random.nextInt(modes.length)], modes[random.nextInt(modes.length)]));
   }
 }

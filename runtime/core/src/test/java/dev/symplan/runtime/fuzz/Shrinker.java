@@ -11,6 +11,7 @@ import dev.symplan.ir.Program;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Rewrites;
 import dev.symplan.planner.Target;
 import dev.symplan.runtime.fuzz.Differential.Finding;
 import java.time.Duration;
@@ -20,6 +21,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalDouble;
 import java.util.Set;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
@@ -84,7 +86,13 @@ final class Shrinker {
       better |=
           o.outputs() != MemorySpace.ANY
               && attempt(() -> best.with(best.options().withOutputs(MemorySpace.ANY)));
+      better |=
+          !o.rewrites().equals(Rewrites.OFF)
+              && attempt(() -> best.with(best.options().withRewrites(Rewrites.OFF)));
       better |= !o.overlap() && attempt(() -> best.with(best.options().withOverlap(true)));
+      better |=
+          o.reorderBudget().isPresent()
+              && attempt(() -> best.with(best.options().withReorderBudget(OptionalDouble.empty())));
     }
     for (var name : List.copyOf(best.options().variants().keySet())) {
       better |=

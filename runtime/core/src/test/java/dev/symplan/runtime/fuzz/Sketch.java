@@ -168,6 +168,8 @@ final class Sketch {
     }
     if (chance(6)) {
       type = type.withSpace(pick(MemorySpace.values()));
+    } else if (chance(10)) {
+      type = type.withSpace(MemorySpace.DONATED);
     }
     return input(type, fill);
   }

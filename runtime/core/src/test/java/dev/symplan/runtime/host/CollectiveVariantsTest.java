@@ -13,6 +13,7 @@ import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Plan;
+import dev.symplan.planner.Rewrites;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict;
@@ -51,6 +52,10 @@ class CollectiveVariantsTest {
       return (long) perRank * ranks;
     }
   }
+
+  /** No collective is made part of another, so that each can be told its variant. */
+  private static final CompileOptions EACH_ALONE =
+      CompileOptions.DEFAULT.withRewrites(Rewrites.OFF);
 
   private static final List<Shape> SHAPES =
       List.of(
@@ -143,8 +148,7 @@ class CollectiveVariantsTest {
   }
 
   private static List<Case> eligible(List<Case> cases, int ranks, Shape shape, Target target) {
-    var collectives =
-        plan(cases, ranks, shape, target, CompileOptions.DEFAULT).forRank(0).collectives();
+    var collectives = plan(cases, ranks, shape, target, EACH_ALONE).forRank(0).collectives();
     var all = new ArrayList<Case>();
     for (int i = 0; i < cases.size(); i++) {
       for (Verdict verdict : collectives.get(i).verdicts()) {
@@ -168,7 +172,7 @@ class CollectiveVariantsTest {
         var found = eligible(cases(kind), ranks, shape, Target.H200_X8);
         found.forEach(c -> variants.add(c.variant()));
         var options =
-            CompileOptions.DEFAULT.withVariants(
+            EACH_ALONE.withVariants(
                 IntStream.range(0, found.size())
                     .boxed()
                     .collect(

@@ -1,0 +1,248 @@
+package dev.symplan.planner.calibrate;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
+import com.google.common.collect.ImmutableTable;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.planner.Target;
+import dev.symplan.planner.Target.Curve;
+import dev.symplan.planner.Target.Protocol;
+import dev.symplan.planner.Variant;
+import dev.symplan.planner.calibrate.CurveFit.Sample;
+import dev.symplan.planner.calibrate.Measurements.Key;
+import dev.symplan.planner.cost.CostModel;
+import dev.symplan.planner.report.Units;
+import java.util.EnumMap;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Optional;
+import java.util.SortedMap;
+import java.util.TreeMap;
+
+/**
+ * A target fitted to measured points: what they do not tell is the base's.
+ *
+ * @param target what was found
+ * @param fits how well each curve fits
+ * @param sizes what was measured in several variants
+ */
+public record Calibration(
+    Target target, ImmutableList<Fit> fits, ImmutableList<MeasuredSize> sizes) {
+
+  /**
+   * How well a curve fits its points.
+   *
+   * @param medianError relative
+   * @param maxError relative
+   */
+  public record Fit(
+      Kind kind, Variant variant, int ranks, int points, double medianError, double maxError) {}
+
+  /**
+   * A collective of one size that was measured in several variants.
+   *
+   * @param fastest the variant that was measured fastest
+   * @param predicted the variant that the target predicts to be, of those measured
+   * @param regret how much longer the predicted one was measured to take, relative
+   */
+  public record MeasuredSize(
+      Kind kind, int ranks, long bytes, Variant fastest, Variant predicted, double regret) {}
+
+  /** {@return the share of the sizes in which the variant measured fastest is predicted so} */
+  public double agreement() {
+    long same = sizes.stream().filter(size -> size.fastest() == size.predicted()).count();
+    return sizes.isEmpty() ? 1 : (double) same / sizes.size();
+  }
+
+  /**
+   * {@return the target that fits the points; the same for the same points in any order}
+   *
+   * @param base gives what the points do not
+   * @param name the new target's
+   */
+  public static Calibration of(Points points, Target base, String name) {
+    var measured = new Measurements(points);
+    var machine = MachineFit.fit(measured, base, name);
+    var curves = curves(measured, base, machine);
+    var target = withCurves(machine, base, curves, points.name());
+    return new Calibration(target, fits(measured, target), sizes(measured, target));
+  }
+
+  private static SortedMap<Key, Curve> curves(Measurements measured, Target base, Target machine) {
+    var costs = new CostModel(machine);
+    double rate = Math.min(base.link().sendRate(), base.link().receiveRate());
+    var curves = new TreeMap<Key, Curve>(Key.ORDER);
+    measured
+        .collectives()
+        .forEach(
+            (key, bySize) -> {
+              var samples = ImmutableList.<Sample>builder();
+              bySize.forEach((bytes, micros) -> samples.add(new Sample(wire(key, bytes), micros)));
+              var fitted =
+                  CurveFit.fit(
+                      samples.build(), costs.fixedMicros(key.variant(), key.ranks()), rate);
+              curves.put(
+                  key,
+                  new Curve(
+                      key.ranks(),
+                      fitted.floor(),
+                      base.curve(key.kind(), key.variant(), key.ranks())
+                          .map(Curve::perRank)
+                          .orElse(base.link().latencyMicros()),
+                      fitted.protocols(),
+                      true,
+                      "%s, %s to %s"
+                          .formatted(
+                              measured.sourceOf(key),
+                              Units.bytes(bySize.firstKey()),
+                              Units.bytes(bySize.lastKey()))));
+            });
+    return curves;
+  }
+
+  private static double wire(Key key, long bytes) {
+    return CostModel.wireBytes(key.kind(), key.variant(), bytes, key.ranks());
+  }
+
+  private static Target withCurves(
+      Target machine, Target base, SortedMap<Key, Curve> fitted, String points) {
+    boolean same = base.name().equals(machine.name());
+    var table = ImmutableTable.<Kind, Variant, ImmutableList<Curve>>builder();
+    // What copy engines need to start is in all of their curves, if it was not measured by itself.
+    boolean startKnown = machine.copyEngineMicros() > 0;
+    var engines =
+        fitted.entrySet().stream()
+            .filter(entry -> entry.getKey().variant() == Variant.COPY_ENGINE)
+            .map(Map.Entry::getValue)
+            .toList();
+    double common =
+        startKnown
+            ? 0
+            : engines.stream()
+                .mapToDouble(Calibration::start)
+                .min()
+                .orElse(base.copyEngineMicros());
+    for (var kind : Kind.values()) {
+      for (var variant : Variant.values()) {
+        var byRanks = new TreeMap<Integer, Curve>();
+        for (var curve :
+            Optional.ofNullable(base.curves().get(kind, variant)).orElse(ImmutableList.of())) {
+          byRanks.put(curve.ranks(), same ? curve : curve.carriedOver(base.name()));
+        }
+        fitted.forEach(
+            (key, curve) -> {
+              if (key.kind() == kind && key.variant() == variant) {
+                byRanks.put(
+                    key.ranks(), variant == Variant.COPY_ENGINE ? less(curve, common) : curve);
+              }
+            });
+        if (!byRanks.isEmpty()) {
+          table.put(kind, variant, ImmutableList.copyOf(byRanks.values()));
+        }
+      }
+    }
+    var sources = new LinkedHashMap<>(machine.sources());
+    if (!startKnown && !engines.isEmpty()) {
+      sources.put("copy_engine_us", points + ": the least latency of the copy_engine curves");
+    }
+    return new Target(
+        machine.name(),
+        machine.gpus(),
+        machine.link(),
+        machine.memoryRate(),
+        machine.matrixRate(),
+        machine.launchMicros(),
+        machine.barrier(),
+        startKnown ? machine.copyEngineMicros() : common,
+        machine.smOverlap(),
+        machine.copyEngineOverlap(),
+        machine.multicast(),
+        machine.copyEngines(),
+        machine.nccl(),
+        ImmutableMap.copyOf(sources),
+        table.buildOrThrow());
+  }
+
+  private static double start(Curve curve) {
+    return Math.max(curve.floor(), curve.protocols().getFirst().latency());
+  }
+
+  private static Curve less(Curve curve, double start) {
+    return new Curve(
+        curve.ranks(),
+        CurveFit.round(Math.max(0, curve.floor() - start)),
+        curve.perRank(),
+        curve.protocols().stream()
+            .map(p -> new Protocol(CurveFit.round(Math.max(0, p.latency() - start)), p.rate()))
+            .collect(ImmutableList.toImmutableList()),
+        curve.measured(),
+        curve.source());
+  }
+
+  private static ImmutableList<Fit> fits(Measurements measured, Target target) {
+    var costs = new CostModel(target);
+    var fits = ImmutableList.<Fit>builder();
+    measured
+        .collectives()
+        .forEach(
+            (key, bySize) -> {
+              var errors =
+                  bySize.entrySet().stream()
+                      .map(e -> Math.abs(predicted(costs, key, e.getKey()) / e.getValue() - 1))
+                      .toList();
+              fits.add(
+                  new Fit(
+                      key.kind(),
+                      key.variant(),
+                      key.ranks(),
+                      errors.size(),
+                      Measurements.median(errors),
+                      errors.stream().mapToDouble(error -> error).max().orElse(0)));
+            });
+    return fits.build();
+  }
+
+  private static double predicted(CostModel costs, Key key, long bytes) {
+    return costs.transferMicros(key.kind(), key.variant(), bytes, key.ranks());
+  }
+
+  private static ImmutableList<MeasuredSize> sizes(Measurements measured, Target target) {
+    record Size(Kind kind, int ranks, long bytes) {}
+    var times = new LinkedHashMap<Size, EnumMap<Variant, Double>>();
+    measured
+        .collectives()
+        .forEach(
+            (key, bySize) ->
+                bySize.forEach(
+                    (bytes, micros) ->
+                        times
+                            .computeIfAbsent(
+                                new Size(key.kind(), key.ranks(), bytes),
+                                size -> new EnumMap<>(Variant.class))
+                            .put(key.variant(), micros)));
+    var costs = new CostModel(target);
+    var sizes = ImmutableList.<MeasuredSize>builder();
+    times.forEach(
+        (size, byVariant) -> {
+          if (byVariant.size() > 1) {
+            var predictions = new EnumMap<Variant, Double>(Variant.class);
+            for (var variant : byVariant.keySet()) {
+              var key = new Key(size.kind(), variant, size.ranks());
+              predictions.put(variant, predicted(costs, key, size.bytes()));
+            }
+            var fastest = least(byVariant);
+            var predicted = least(predictions);
+            double regret =
+                byVariant.getOrDefault(predicted, 0.0) / byVariant.getOrDefault(fastest, 1.0) - 1;
+            sizes.add(
+                new MeasuredSize(
+                    size.kind(), size.ranks(), size.bytes(), fastest, predicted, regret));
+          }
+        });
+    return sizes.build();
+  }
+
+  private static Variant least(Map<Variant, Double> times) {
+    return times.entrySet().stream().min(Map.Entry.comparingByValue()).orElseThrow().getKey();
+  }
+}

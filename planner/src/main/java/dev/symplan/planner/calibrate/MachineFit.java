@@ -1,0 +1,161 @@
+package dev.symplan.planner.calibrate;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
+import com.google.common.collect.ImmutableTable;
+import dev.symplan.planner.Target;
+import dev.symplan.planner.Target.Barrier;
+import dev.symplan.planner.Target.Contention;
+import dev.symplan.planner.calibrate.CurveFit.Sample;
+import dev.symplan.planner.calibrate.Point.Subject;
+import dev.symplan.planner.cost.CostModel;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.OptionalDouble;
+import java.util.function.Predicate;
+import java.util.function.ToDoubleFunction;
+
+/** Fits the figures of a target that are no curves. */
+final class MachineFit {
+
+  /** A slowdown beyond that would mean that nothing is gained by running side by side. */
+  private static final double MOST_KEPT = 0.99;
+
+  private final Measurements points;
+  private final Target base;
+  private final Map<String, String> sources = new LinkedHashMap<>();
+
+  private MachineFit(Measurements points, Target base) {
+    this.points = points;
+    this.base = base;
+  }
+
+  /**
+   * {@return the base with the figures that the points give, and without curves}
+   *
+   * <p>Copy engines start at once, if the points do not say when.
+   */
+  static Target fit(Measurements points, Target base, String name) {
+    return new MachineFit(points, base).target(name);
+  }
+
+  private Target target(String name) {
+    if (base.name().equals(name)) {
+      sources.putAll(base.sources());
+    }
+    double launch =
+        figure("launch_us", Subject.Launch.class::isInstance, Point::micros)
+            .orElse(base.launchMicros());
+    var memory =
+        figure(
+            "memory_gbps",
+            Subject.Copy.class::isInstance,
+            p -> p.subject() instanceof Subject.Copy(long b) ? 2e-3 * b / after(launch, p) : 0);
+    var matrix =
+        figure(
+            "matrix_tflops",
+            Subject.Gemm.class::isInstance,
+            p -> p.subject() instanceof Subject.Gemm(double f) ? 1e-6 * f / after(launch, p) : 0);
+    var barrier = barrier(launch);
+    var start = figure("copy_engine_us", Subject.CopyEngineStart.class::isInstance, Point::micros);
+    var onSms = contention("sm_contention", false, base.smOverlap());
+    var onEngines = contention("copy_engine_contention", true, base.copyEngineOverlap());
+    return new Target(
+        name,
+        base.gpus(),
+        base.link(),
+        memory.orElse(base.memoryRate()),
+        matrix.orElse(base.matrixRate()),
+        launch,
+        barrier,
+        start.orElse(0),
+        onSms,
+        onEngines,
+        base.multicast(),
+        base.copyEngines(),
+        base.nccl(),
+        ImmutableMap.copyOf(sources),
+        ImmutableTable.of());
+  }
+
+  private static double after(double launch, Point point) {
+    return Math.max(1e-3, point.micros() - launch);
+  }
+
+  /** The median over the points, if there are any. */
+  private OptionalDouble figure(
+      String field, Predicate<Subject> wanted, ToDoubleFunction<Point> figure) {
+    var found = points.of(wanted);
+    if (found.isEmpty()) {
+      return OptionalDouble.empty();
+    }
+    sources.put(field, points.source(found));
+    var values = found.stream().map(point -> figure.applyAsDouble(point)).toList();
+    return OptionalDouble.of(CurveFit.round(Measurements.median(values)));
+  }
+
+  /** One world size scales the base's barrier; two or more give a line. */
+  private Barrier barrier(double launch) {
+    var measured = points.barriers();
+    if (measured.isEmpty()) {
+      return boundedBarrier(launch);
+    }
+    sources.put("barrier", points.source(points.of(Subject.Barrier.class::isInstance)));
+    if (measured.size() > 1) {
+      var samples = ImmutableList.<Sample>builder();
+      measured.forEach((ranks, micros) -> samples.add(new Sample(ranks - 2.0, micros)));
+      return CurveFit.straight(samples.build());
+    }
+    double known = base.barrier().micros(measured.firstKey());
+    double micros = measured.values().iterator().next();
+    return known > 0 ? scaled(micros / known) : new Barrier(CurveFit.round(micros), 0);
+  }
+
+  /** The base's barrier, at most half of the fastest collective that has two of them. */
+  private Barrier boundedBarrier(double launch) {
+    var costs = new CostModel(base);
+    double most = 1;
+    for (var entry : points.collectives().entrySet()) {
+      var key = entry.getKey();
+      double both = 2 * costs.barrierMicros(key.variant(), key.ranks());
+      double fastest = entry.getValue().values().stream().mapToDouble(v -> v).min().orElse(0);
+      if (both > fastest - launch) {
+        most = Math.min(most, Math.max(0, fastest - launch) / both / 2);
+      }
+    }
+    return scaled(most);
+  }
+
+  private Barrier scaled(double factor) {
+    return new Barrier(
+        CurveFit.round(base.barrier().base() * factor),
+        CurveFit.round(base.barrier().perRank() * factor));
+  }
+
+  /**
+   * Compute does not slow copy engines; of collectives on SMs the total says only what both lose
+   * together, so each is given the same share.
+   */
+  private Contention contention(String field, boolean copyEngine, Contention known) {
+    var kept =
+        figure(
+            field,
+            subject -> subject instanceof Subject.Together t && t.copyEngine() == copyEngine,
+            MachineFit::share);
+    if (kept.isEmpty()) {
+      return known;
+    }
+    double share = Math.clamp(kept.getAsDouble(), 0, MOST_KEPT);
+    return copyEngine
+        ? new Contention(CurveFit.round(share / (1 - share)), 0)
+        : new Contention(share, share);
+  }
+
+  /** How much of the shorter of both is not hidden. */
+  private static double share(Point point) {
+    return point.subject() instanceof Subject.Together together
+        ? (point.micros() - Math.max(together.computeMicros(), together.transferMicros()))
+            / Math.min(together.computeMicros(), together.transferMicros())
+        : 0;
+  }
+}

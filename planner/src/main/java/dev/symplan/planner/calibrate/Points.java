@@ -1,0 +1,270 @@
+package dev.symplan.planner.calibrate;
+
+import com.google.common.base.Ascii;
+import com.google.common.base.CharMatcher;
+import com.google.common.base.Joiner;
+import com.google.common.base.Splitter;
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.Doubles;
+import com.google.common.primitives.Longs;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.DiagnosticSink;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.planner.Variant;
+import dev.symplan.planner.calibrate.Point.Subject;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalDouble;
+
+/**
+ * Measured points as CSV: {@code docs/targets.md} describes the columns.
+ *
+ * @param name the file's, without folders
+ */
+public record Points(String name, ImmutableList<Point> list) {
+
+  private static final ImmutableList<String> COLUMNS =
+      ImmutableList.of(
+          "kind",
+          "variant",
+          "dtype",
+          "bytes",
+          "ranks",
+          "micros",
+          "flops",
+          "compute_us",
+          "transfer_us",
+          "gpu",
+          "date");
+
+  private static final ImmutableList<String> REQUIRED = ImmutableList.of("kind", "micros");
+
+  private static final ImmutableList<String> MACHINE_KINDS =
+      ImmutableList.of("copy", "gemm", "barrier", "launch", "copy_engine", "overlap");
+
+  private static final long MAX_RANKS = 1 << 20;
+
+  /**
+   * {@return the points of a file}
+   *
+   * @throws CompileException with a diagnostic for each field that is wrong
+   */
+  public static Points read(SourceFile file) {
+    var sink = new DiagnosticSink();
+    var list = new Reader(file, sink).read();
+    sink.throwIfErrors();
+    return new Points(Span.ofFile(file).shortForm(), list);
+  }
+
+  /** Reads one text, line by line. */
+  private static final class Reader {
+    private final SourceFile file;
+    private final DiagnosticSink sink;
+    private final Map<String, Integer> columns = new HashMap<>();
+    private List<String> fields = List.of();
+    private int line;
+    private boolean wrong;
+
+    Reader(SourceFile file, DiagnosticSink sink) {
+      this.file = file;
+      this.sink = sink;
+    }
+
+    ImmutableList<Point> read() {
+      var points = ImmutableList.<Point>builder();
+      for (var text : Splitter.on('\n').split(file.text())) {
+        line++;
+        var trimmed = CharMatcher.whitespace().trimTrailingFrom(text);
+        if (trimmed.isEmpty() || trimmed.startsWith("#")) {
+          continue;
+        }
+        fields = Splitter.on(',').splitToList(trimmed);
+        if (columns.isEmpty()) {
+          readHeader();
+          sink.throwIfErrors();
+        } else if (fields.size() != columns.size()) {
+          error(
+              new Span(file, line, 1, trimmed.length()),
+              "%d fields, but the header names %d".formatted(fields.size(), columns.size()),
+              "write one field for each column of the header");
+        } else {
+          wrong = false;
+          point().ifPresent(points::add);
+        }
+      }
+      var built = points.build();
+      if (built.isEmpty() && !sink.hasErrors()) {
+        error(Span.ofFile(file), "the file has no points", "expected the header " + header());
+      }
+      return built;
+    }
+
+    private static String header() {
+      return "'kind,variant,dtype,bytes,ranks,micros'";
+    }
+
+    private void readHeader() {
+      for (int i = 0; i < fields.size(); i++) {
+        var name = fields.get(i).strip();
+        if (!COLUMNS.contains(name)) {
+          error(
+              place(i),
+              "there is no column '%s'".formatted(name),
+              "known: " + Joiner.on(", ").join(COLUMNS));
+        } else if (columns.putIfAbsent(name, i) != null) {
+          error(place(i), "a second column '%s'".formatted(name), "leave one of them out");
+        }
+      }
+      for (var name : REQUIRED) {
+        if (!columns.containsKey(name)) {
+          error(place(0), "there is no column '%s'".formatted(name), "expected " + header());
+        }
+      }
+    }
+
+    private Optional<Point> point() {
+      var subject = subject();
+      double micros = positive("micros");
+      return wrong
+          ? Optional.empty()
+          : subject.map(s -> new Point(s, micros, text("gpu"), text("date")));
+    }
+
+    private Optional<Subject> subject() {
+      var word = text("kind");
+      return switch (word) {
+        case "copy" -> Optional.of(new Subject.Copy(count("bytes", Long.MAX_VALUE)));
+        case "gemm" -> Optional.of(new Subject.Gemm(positive("flops")));
+        case "barrier" -> Optional.of(new Subject.Barrier(ranks()));
+        case "launch" -> Optional.of(new Subject.Launch());
+        case "copy_engine" -> Optional.of(new Subject.CopyEngineStart());
+        case "overlap" ->
+            Optional.of(
+                new Subject.Together(
+                    text("variant").equals(Variant.COPY_ENGINE.text()),
+                    positive("compute_us"),
+                    positive("transfer_us")));
+        default -> collective(word);
+      };
+    }
+
+    private Optional<Subject> collective(String word) {
+      var kind =
+          Arrays.stream(Kind.values())
+              .filter(k -> Ascii.toLowerCase(k.name()).equals(word))
+              .findFirst();
+      if (kind.isEmpty()) {
+        error(
+            place("kind"),
+            "there is no kind '%s'".formatted(word),
+            "known: "
+                + Joiner.on(", ")
+                    .join(
+                        Arrays.stream(Kind.values()).map(k -> Ascii.toLowerCase(k.name())).toList())
+                + ", "
+                + Joiner.on(", ").join(MACHINE_KINDS));
+        return Optional.empty();
+      }
+      var variant =
+          Variant.ofText(text("variant"))
+              .filter(v -> v != Variant.LOCAL && v.implementsKind(kind.get()));
+      if (variant.isEmpty()) {
+        error(
+            place("variant"),
+            "there is no variant '%s' of %s".formatted(text("variant"), word),
+            "known: "
+                + Joiner.on(", ")
+                    .join(
+                        Arrays.stream(Variant.values())
+                            .filter(v -> v != Variant.LOCAL && v.implementsKind(kind.get()))
+                            .map(Variant::text)
+                            .toList()));
+        return Optional.empty();
+      }
+      return Optional.of(
+          new Subject.Collective(
+              kind.get(), variant.get(), count("bytes", Long.MAX_VALUE / MAX_RANKS), ranks()));
+    }
+
+    private int ranks() {
+      long ranks = count("ranks", MAX_RANKS);
+      if (ranks == 1 && !wrong) {
+        error(place("ranks"), "one rank has nobody to talk to", "expected at least 2");
+      }
+      return (int) ranks;
+    }
+
+    private boolean isMissing(String column) {
+      if (columns.containsKey(column)) {
+        return false;
+      }
+      error(
+          place("kind"),
+          "there is no column '%s', which %s needs".formatted(column, text("kind")),
+          "add it to the header");
+      return true;
+    }
+
+    private String text(String column) {
+      var index = columns.get(column);
+      return index == null ? "" : fields.get(index).strip();
+    }
+
+    private long count(String column, long max) {
+      if (isMissing(column)) {
+        return 1;
+      }
+      var value = Optional.ofNullable(Longs.tryParse(text(column)));
+      if (value.isEmpty() || value.get() < 1 || value.get() > max) {
+        error(
+            place(column),
+            "'%s' is no number of %s".formatted(text(column), column),
+            "expected a whole number from 1");
+        return 1;
+      }
+      return value.get();
+    }
+
+    private double positive(String column) {
+      if (isMissing(column)) {
+        return 1;
+      }
+      var value =
+          Optional.ofNullable(Doubles.tryParse(text(column)))
+              .map(OptionalDouble::of)
+              .orElse(OptionalDouble.empty());
+      if (value.isEmpty() || !(value.getAsDouble() > 0) || Double.isInfinite(value.getAsDouble())) {
+        error(
+            place(column),
+            "'%s' is no %s".formatted(text(column), column),
+            "expected a number above 0");
+        return 1;
+      }
+      return value.getAsDouble();
+    }
+
+    private Span place(String column) {
+      return place(columns.getOrDefault(column, 0));
+    }
+
+    private Span place(int index) {
+      int at = 1;
+      for (int i = 0; i < index; i++) {
+        at += fields.get(i).length() + 1;
+      }
+      return new Span(file, line, at, Math.max(1, fields.get(index).length()));
+    }
+
+    private void error(Span span, String message, String hint) {
+      wrong = true;
+      sink.report(Diagnostic.error(DiagnosticCode.BAD_POINTS, span, message, hint));
+    }
+  }
+}

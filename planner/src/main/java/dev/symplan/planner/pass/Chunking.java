@@ -1,0 +1,169 @@
+package dev.symplan.planner.pass;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Rewrite;
+import dev.symplan.planner.Rewrite.Action;
+import dev.symplan.planner.Rewrite.Reason;
+import dev.symplan.planner.Rewrites.Mode;
+import dev.symplan.planner.cost.CostModel;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.function.ToIntFunction;
+
+/**
+ * Decides which matrix products are split by rows, together with the all_reduce of their result:
+ * while one piece is reduced, the next is computed. Rows of a product do not depend on each other,
+ * and neither do those of an all_reduce, so that the numbers stay.
+ *
+ * <p>A reduce_scatter is left alone: its pieces would need rows from all over the product.
+ */
+final class Chunking {
+  private static final int[] PIECES = {2, 4, 8};
+
+  /** In auto, no piece has fewer rows: a tile of the GPU's matrix products. */
+  private static final int TILE_ROWS = 128;
+
+  /**
+   * A collective that is split.
+   *
+   * @param products for each graph, what it is split with
+   */
+  record Chunk(int collective, int pieces, ImmutableList<Product> products) {}
+
+  /** Decided: what is split, in order, and why not more. */
+  record Decided(ImmutableList<Chunk> chunks, ImmutableList<Rewrite> rewrites) {}
+
+  private final ImmutableList<RankGraph> graphs;
+  private final CompileOptions options;
+  private final Mode mode;
+  private final CostModel costs;
+  private final Select select;
+  private final ToIntFunction<String> groupSize;
+  private final ImmutableList<Products> products;
+  private final List<Chunk> chunks = new ArrayList<>();
+  private final List<Rewrite> rewrites = new ArrayList<>();
+
+  private Chunking(
+      ImmutableList<RankGraph> graphs,
+      CompileOptions options,
+      CostModel costs,
+      Select select,
+      ToIntFunction<String> groupSize) {
+    this.graphs = graphs;
+    this.options = options;
+    this.mode = options.rewrites().chunk();
+    this.costs = costs;
+    this.select = select;
+    this.groupSize = groupSize;
+    this.products = graphs.stream().map(Products::new).collect(ImmutableList.toImmutableList());
+  }
+
+  static Decided decide(
+      ImmutableList<RankGraph> graphs,
+      CompileOptions options,
+      CostModel costs,
+      Select select,
+      ToIntFunction<String> groupSize) {
+    // Without a second stream there is nothing to win.
+    if (options.rewrites().chunk() == Mode.OFF
+        || !options.overlap()
+        || graphs.getFirst().collectives().isEmpty()) {
+      return new Decided(ImmutableList.of(), ImmutableList.of());
+    }
+    return new Chunking(graphs, options, costs, select, groupSize).decide();
+  }
+
+  private Decided decide() {
+    for (int k = 0; k < graphs.getFirst().collectives().size(); k++) {
+      var collective = graphs.getFirst().collectives().get(k);
+      if (collective.kind() == Kind.ALL_REDUCE
+          && collective.op().def().name().toString().equals("_c10d_functional::all_reduce")
+          && groupSize.applyAsInt(collective.group()) > 1) {
+        consider(k, collective);
+      }
+    }
+    return new Decided(ImmutableList.copyOf(chunks), ImmutableList.copyOf(rewrites));
+  }
+
+  private void consider(int k, Collective collective) {
+    var found = ImmutableList.<Product>builder();
+    for (int g = 0; g < graphs.size(); g++) {
+      var product = products.get(g).before(k);
+      if (product.isEmpty()) {
+        return;
+      }
+      found.add(product.get());
+    }
+    var all = found.build();
+    if (graphs.stream()
+        .anyMatch(g -> options.variants().containsKey(g.collectives().get(k).name()))) {
+      note(k, Action.WHOLE, 1, Reason.FORCED_VARIANT, "its variant is forced by its name", 0, 0);
+      return;
+    }
+    int ranks = groupSize.applyAsInt(collective.group());
+    var price = Price.of(graphs.getFirst(), k, ranks, collective.bytes(), select, options);
+    double whole = price.micros(room(k), costs, select) + longest(all, 1);
+    int best = 0;
+    double bestMicros = Double.POSITIVE_INFINITY;
+    for (int pieces : PIECES) {
+      long rows = all.getFirst().rows() / pieces;
+      if (all.getFirst().rows() % pieces == 0 && rows >= (mode == Mode.AUTO ? TILE_ROWS : 1)) {
+        double micros = split(k, price.part(pieces), all, pieces);
+        if (micros < bestMicros) {
+          best = pieces;
+          bestMicros = micros;
+        }
+      }
+    }
+    if (best == 0) {
+      note(
+          k,
+          Action.WHOLE,
+          1,
+          Reason.SIZE,
+          "its %s rows do not divide into large pieces".formatted(all.getFirst().rows()),
+          0,
+          0);
+    } else if (mode == Mode.AUTO && bestMicros >= whole) {
+      var detail =
+          String.format(Locale.ROOT, "%.1f µs in %d pieces, %.1f in one", bestMicros, best, whole);
+      note(k, Action.WHOLE, 1, Reason.NO_GAIN, detail, whole, bestMicros);
+    } else {
+      chunks.add(new Chunk(k, best, all));
+      var reason = bestMicros < whole ? Reason.FASTER : Reason.WANTED;
+      var detail = "with " + all.getFirst().op().def().name();
+      note(k, Action.CHUNKED, best, reason, detail, whole, bestMicros);
+    }
+  }
+
+  /** Each piece but the last runs beside the product of the next. */
+  private double split(int k, Price piece, ImmutableList<Product> all, int pieces) {
+    double product = longest(all, pieces);
+    double beside = piece.micros(product, costs, select);
+    double last = piece.micros(room(k), costs, select);
+    long bytes = piece.bytes() * pieces;
+    // Where ranks run graphs of their own, symmetric pieces are not written where they are joined.
+    double joining = graphs.size() == 1 ? 0 : costs.copyMicros(bytes);
+    return pieces * product + (pieces - 1) * beside + last + joining;
+  }
+
+  private double longest(ImmutableList<Product> all, int pieces) {
+    return all.stream().mapToDouble(p -> costs.computeMicros(p.piece(pieces))).max().orElse(0);
+  }
+
+  private double room(int k) {
+    return graphs.stream().mapToDouble(g -> g.overlap().room(k)).min().orElse(0);
+  }
+
+  private void note(
+      int k, Action action, int pieces, Reason reason, String detail, double before, double after) {
+    var collective = graphs.getFirst().collectives().get(k);
+    var part =
+        new Rewrite.Part(collective.name(), collective.op().span().toString(), collective.bytes());
+    rewrites.add(
+        new Rewrite(action, ImmutableList.of(part), pieces, reason, detail, before, after));
+  }
+}

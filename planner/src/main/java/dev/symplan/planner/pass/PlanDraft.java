@@ -1,0 +1,92 @@
+package dev.symplan.planner.pass;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Graph;
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Reordering.Figures;
+import dev.symplan.planner.Target;
+import dev.symplan.planner.Variant;
+import dev.symplan.planner.cost.CostModel;
+import dev.symplan.planner.pass.Realize.Realized;
+import dev.symplan.planner.pass.Select.Selection;
+import java.util.List;
+import java.util.function.ToIntFunction;
+import java.util.stream.IntStream;
+
+/**
+ * All of a plan but the places in the arenas: what some order of the ops comes to.
+ *
+ * @param graphs the normalized graphs that it is made of
+ * @param inPlace for each collective, whether its results take the places of its operands
+ */
+record PlanDraft(
+    ImmutableList<RankGraph> graphs,
+    ImmutableList<Selection> selections,
+    ImmutableList<Realized> realized,
+    ImmutableList<Schedule> schedules,
+    ImmutableList<Liveness> lives,
+    boolean[] inPlace) {
+
+  static PlanDraft of(
+      List<Graph> normalized,
+      List<SpaceChoice> spaces,
+      Target target,
+      CompileOptions options,
+      CostModel costs,
+      ToIntFunction<String> groupSize) {
+    var graphs =
+        IntStream.range(0, normalized.size())
+            .mapToObj(
+                g -> RankGraph.analyze(normalized.get(g), spaces.get(g), costs, options.fusion()))
+            .collect(ImmutableList.toImmutableList());
+    var selections = Select.run(graphs, target, options, costs, groupSize);
+    var realized =
+        IntStream.range(0, graphs.size())
+            .mapToObj(g -> Realize.run(graphs.get(g), selections, spaces.get(g)))
+            .collect(ImmutableList.toImmutableList());
+    var variants =
+        selections.stream().map(Selection::variant).collect(ImmutableList.toImmutableList());
+    var schedules = ImmutableList.<Schedule>builder();
+    var lives = ImmutableList.<Liveness>builder();
+    for (var graph : realized) {
+      var fusion = Fusion.of(graph.graph(), graph.aliases(), options.fusion());
+      var schedule = Schedule.of(graph, fusion, variants, costs, options.overlap(), groupSize);
+      schedules.add(schedule);
+      lives.add(Liveness.of(graph, fusion, schedule));
+    }
+    var allLives = lives.build();
+    return new PlanDraft(
+        graphs,
+        selections,
+        realized,
+        schedules.build(),
+        allLives,
+        mergeInPlace(allLives, variants));
+  }
+
+  /** All ranks do in place what all ranks can. */
+  private static boolean[] mergeInPlace(List<Liveness> lives, ImmutableList<Variant> variants) {
+    lives.forEach(life -> life.mergeConcatenations(lives.size() == 1));
+    var inPlace = new boolean[variants.size()];
+    for (int k = 0; k < inPlace.length; k++) {
+      int index = k;
+      inPlace[k] = lives.stream().allMatch(life -> life.canBeInPlace(index, variants.get(index)));
+      if (inPlace[k]) {
+        lives.forEach(life -> life.mergeCollective(index));
+      }
+    }
+    lives.forEach(life -> life.mergeLocal(lives.size() == 1));
+    return inPlace;
+  }
+
+  /** {@return what the draft takes on the rank that needs most} */
+  Figures figures() {
+    return new Figures(
+        lives.stream().mapToLong(Liveness::peakBytes).max().orElse(0),
+        schedules.stream().mapToDouble(Schedule::micros).max().orElse(0));
+  }
+
+  Allocate.Result allocate() {
+    return Allocate.run(realized, schedules, lives);
+  }
+}

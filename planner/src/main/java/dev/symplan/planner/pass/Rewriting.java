@@ -1,0 +1,104 @@
+package dev.symplan.planner.pass;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Graph;
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Reordering.Figures;
+import dev.symplan.planner.Rewrite;
+import dev.symplan.planner.Rewrite.Reason;
+import dev.symplan.planner.Rewrites.Mode;
+import dev.symplan.planner.Target;
+import dev.symplan.planner.cost.CostModel;
+import dev.symplan.planner.report.Units;
+import java.util.List;
+import java.util.function.Function;
+import java.util.function.ToIntFunction;
+
+/**
+ * Makes other collectives of some, on all ranks alike: {@link Bucketing}, then {@link Chunking}.
+ *
+ * <p>Each decides by the collectives that it looks at. What it does to the plan as a whole is seen
+ * from a draft: in auto, all is taken back that makes the plan slower, or much larger.
+ */
+final class Rewriting {
+
+  /** A draft of the rewritten graphs, and what was decided about them. */
+  record Rewritten(PlanDraft draft, ImmutableList<Rewrite> rewrites) {}
+
+  private final CompileOptions options;
+  private final Function<List<Graph>, PlanDraft> draftOf;
+  private final ImmutableList.Builder<Rewrite> rewrites = ImmutableList.builder();
+  private PlanDraft draft;
+
+  private Rewriting(
+      List<Graph> normalized, CompileOptions options, Function<List<Graph>, PlanDraft> draftOf) {
+    this.options = options;
+    this.draftOf = draftOf;
+    this.draft = draftOf.apply(normalized);
+  }
+
+  static Rewritten run(
+      List<Graph> normalized,
+      Target target,
+      CompileOptions options,
+      CostModel costs,
+      ToIntFunction<String> groupSize,
+      Function<List<Graph>, PlanDraft> draftOf) {
+    var rewriting = new Rewriting(normalized, options, draftOf);
+    rewriting.bucket(target, costs, groupSize);
+    rewriting.chunk(target, costs, groupSize);
+    return new Rewritten(rewriting.draft, rewriting.rewrites.build());
+  }
+
+  private void bucket(Target target, CostModel costs, ToIntFunction<String> groupSize) {
+    var graphs = draft.graphs();
+    var select = Select.asking(graphs, target, options, costs, groupSize);
+    var decided = Bucketing.decide(graphs, options, costs, select, groupSize);
+    if (decided.buckets().isEmpty()) {
+      rewrites.addAll(decided.rewrites());
+      return;
+    }
+    var merged = graphs.stream().map(graph -> Merging.run(graph, decided.buckets())).toList();
+    judge(merged, decided.rewrites(), options.rewrites().bucket());
+  }
+
+  private void chunk(Target target, CostModel costs, ToIntFunction<String> groupSize) {
+    var graphs = draft.graphs();
+    var select = Select.asking(graphs, target, options, costs, groupSize);
+    var decided = Chunking.decide(graphs, options, costs, select, groupSize);
+    if (decided.chunks().isEmpty()) {
+      rewrites.addAll(decided.rewrites());
+      return;
+    }
+    var split = ImmutableList.<Graph>builder();
+    for (int g = 0; g < graphs.size(); g++) {
+      split.add(Splitting.run(graphs.get(g), g, decided.chunks()));
+    }
+    judge(split.build(), decided.rewrites(), options.rewrites().chunk());
+  }
+
+  private void judge(List<Graph> graphs, List<Rewrite> decided, Mode mode) {
+    var other = draftOf.apply(graphs);
+    var before = draft.figures();
+    var after = other.figures();
+    if (mode == Mode.ON || isBetter(before, after)) {
+      draft = other;
+      rewrites.addAll(decided);
+      return;
+    }
+    var detail =
+        "with all that were so predicted, the plan takes %s and %s, not %s and %s"
+            .formatted(
+                Units.micros(after.micros()),
+                Units.bytes(after.peakBytes()),
+                Units.micros(before.micros()),
+                Units.bytes(before.peakBytes()));
+    decided.forEach(
+        rewrite -> rewrites.add(rewrite.made() ? rewrite.undone(Reason.PLAN, detail) : rewrite));
+  }
+
+  private static boolean isBetter(Figures before, Figures after) {
+    return after.micros() < before.micros()
+        && after.peakBytes() <= BucketLives.limit(before.peakBytes());
+  }
+}

@@ -1,0 +1,60 @@
+package dev.symplan.planner.pass;
+
+import dev.symplan.planner.Stream;
+import dev.symplan.planner.Variant;
+import dev.symplan.planner.cost.CostModel;
+import java.util.EnumMap;
+
+/**
+ * The predicted time of a schedule, as its steps are issued: compute runs step by step; a side
+ * stream runs one collective at a time, and what compute beside it did not hide is waited for at
+ * the join.
+ */
+final class Timeline {
+  /** A collective that ran for so many times its predicted time will be done. */
+  private static final double CERTAINTY = 2;
+
+  private final CostModel costs;
+  private final EnumMap<Stream, Double> free = new EnumMap<>(Stream.class);
+  private final double[] begin;
+  private final double[] transfer;
+  private double now;
+
+  Timeline(CostModel costs, double[] transfer) {
+    this.costs = costs;
+    this.transfer = transfer;
+    this.begin = new double[transfer.length];
+  }
+
+  /** Takes in local work of so many µs. */
+  void compute(double micros) {
+    now += micros;
+  }
+
+  void start(int collective, Stream stream) {
+    if (stream == Stream.COMPUTE) {
+      now += transfer[collective];
+      return;
+    }
+    begin[collective] = Math.max(now, free.getOrDefault(stream, 0.0));
+    free.put(stream, begin[collective] + transfer[collective]);
+  }
+
+  /** {@return whether the collective has had time enough to be done, even if prediction erred} */
+  boolean isLongDone(int collective) {
+    return now - begin[collective] >= CERTAINTY * transfer[collective];
+  }
+
+  void join(int collective, Variant variant) {
+    double beside = Math.max(0, now - begin[collective]);
+    now =
+        Math.max(now, begin[collective])
+            + costs.exposedMicros(variant, transfer[collective], beside)
+            + costs.forkJoinMicros();
+  }
+
+  /** {@return the time of all that was issued, in µs} */
+  double micros() {
+    return now;
+  }
+}

@@ -1,0 +1,82 @@
+package dev.symplan.planner.report;
+
+import com.google.common.base.Ascii;
+import com.google.common.collect.ImmutableList;
+import dev.symplan.planner.calibrate.Calibration;
+import dev.symplan.planner.calibrate.Calibration.Fit;
+import dev.symplan.planner.calibrate.Calibration.MeasuredSize;
+import java.util.List;
+import java.util.Locale;
+
+/** How well a calibrated target fits its points, as text. */
+public final class CalibrationPrinter {
+  private CalibrationPrinter() {}
+
+  /** {@return a table of the curves, then of the sizes whose fastest variant is not predicted} */
+  public static String print(Calibration calibration) {
+    var out = new StringBuilder();
+    var fits =
+        new Table("curve", "variant", "ranks", "points", "median error", "largest error", "sizes");
+    for (var fit : calibration.fits()) {
+      fits.row(
+          Ascii.toLowerCase(fit.kind().name()),
+          fit.variant().text(),
+          Integer.toString(fit.ranks()),
+          Integer.toString(fit.points()),
+          percent(fit.medianError()),
+          percent(fit.maxError()),
+          sizes(calibration.sizes(), fit));
+    }
+    if (!fits.isEmpty()) {
+      out.append(fits.render()).append('\n');
+    }
+    var missed =
+        new Table("not predicted", "ranks", "size", "measured fastest", "predicted", "regret");
+    for (var size : calibration.sizes()) {
+      if (size.fastest() != size.predicted()) {
+        missed.row(
+            Ascii.toLowerCase(size.kind().name()),
+            Integer.toString(size.ranks()),
+            Units.bytes(size.bytes()),
+            size.fastest().text(),
+            size.predicted().text(),
+            percent(size.regret()));
+      }
+    }
+    if (!missed.isEmpty()) {
+      out.append(missed.render()).append('\n');
+    }
+    out.append(
+        "the fastest variant is predicted in %s of %s sizes measured in several; largest regret %s\n"
+            .formatted(
+                agreed(calibration.sizes()),
+                calibration.sizes().size(),
+                percent(
+                    calibration.sizes().stream()
+                        .mapToDouble(MeasuredSize::regret)
+                        .max()
+                        .orElse(0))));
+    return out.toString();
+  }
+
+  /** In how many of the sizes where it was measured the curve's variant is picked. */
+  private static String sizes(ImmutableList<MeasuredSize> all, Fit fit) {
+    long picked =
+        all.stream()
+            .filter(
+                size ->
+                    size.kind() == fit.kind()
+                        && size.ranks() == fit.ranks()
+                        && size.predicted() == fit.variant())
+            .count();
+    return picked == 0 ? "" : "fastest in " + picked;
+  }
+
+  private static long agreed(List<MeasuredSize> sizes) {
+    return sizes.stream().filter(size -> size.fastest() == size.predicted()).count();
+  }
+
+  private static String percent(double share) {
+    return String.format(Locale.ROOT, "%.1f%%", 100 * share);
+  }
+}

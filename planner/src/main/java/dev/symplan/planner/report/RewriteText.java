@@ -1,0 +1,54 @@
+package dev.symplan.planner.report;
+
+import dev.symplan.planner.Rewrite;
+import java.util.stream.Collectors;
+
+/** What became of some collectives of the source, as a sentence. */
+final class RewriteText {
+  /** More parts than these are only counted. */
+  private static final int NAMED = 8;
+
+  private RewriteText() {}
+
+  static String of(Rewrite rewrite) {
+    var text =
+        switch (rewrite.action()) {
+          case MERGED -> "merged " + parts(rewrite) + " " + rewrite.detail();
+          case APART -> {
+            var first = rewrite.parts().getFirst();
+            var last = rewrite.parts().getLast();
+            yield "not merged with %s: %s: %s"
+                .formatted(place(first), place(last), rewrite.detail());
+          }
+          case CHUNKED ->
+              "split %s in %s, by rows: %s"
+                  .formatted(parts(rewrite), rewrite.pieces(), rewrite.detail());
+          case WHOLE -> "not split: %s: %s".formatted(parts(rewrite), rewrite.detail());
+        };
+    return rewrite.made()
+        ? "%s: %s before, %s now (%s)"
+            .formatted(
+                text,
+                Units.micros(rewrite.beforeMicros()),
+                Units.micros(rewrite.afterMicros()),
+                rewrite.reason().text())
+        : "%s (%s)".formatted(text, rewrite.reason().text());
+  }
+
+  private static String parts(Rewrite rewrite) {
+    var named =
+        rewrite.parts().stream()
+            .limit(NAMED)
+            .map(RewriteText::place)
+            .collect(Collectors.joining(", "));
+    int more = rewrite.parts().size() - NAMED;
+    return more > 0 ? "%s and %s more".formatted(named, more) : named;
+  }
+
+  private static String place(Rewrite.Part part) {
+    var source = part.source().replace('\\', '/');
+    return "%s (%s, %s)"
+        .formatted(
+            part.name(), Units.bytes(part.bytes()), source.substring(source.lastIndexOf('/') + 1));
+  }
+}

@@ -1,0 +1,217 @@
+package dev.symplan.planner.calibrate;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+import static org.assertj.core.api.Assertions.within;
+
+import com.google.common.collect.ImmutableTable;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.text.SourceReader;
+import dev.symplan.planner.Target;
+import dev.symplan.planner.Variant;
+import dev.symplan.planner.calibrate.Calibration.MeasuredSize;
+import dev.symplan.planner.cost.CostModel;
+import dev.symplan.planner.io.TargetFile;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Locale;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class CalibrateTest {
+  private static final Path MEASURED =
+      Path.of(System.getProperty("symplan.root", "..")).resolve("docs/h200x4.csv");
+
+  private static final String HEADER = "kind,variant,dtype,bytes,ranks,micros\n";
+
+  private static Points points(String text) {
+    return Points.read(new SourceFile("lab/points.csv", text));
+  }
+
+  private static Calibration fit(String text, Target base) {
+    return Calibration.of(points(text), base, "lab");
+  }
+
+  @Test
+  void theBuiltInTargetIsWhatItsPointsGive() {
+    var calibration =
+        Calibration.of(Points.read(SourceReader.read(MEASURED)), Target.H200_X4, "h200x4");
+    assertThat(TargetFile.toJson(calibration.target()))
+        .as("symplan calibrate docs/h200x4.csv --base h200x4 gives the built-in target again")
+        .isEqualTo(TargetFile.toJson(Target.H200_X4));
+  }
+
+  @Test
+  void predictsTheVariantThatWasMeasuredFastest() {
+    var calibration = Calibration.of(Points.read(SourceReader.read(MEASURED)), Target.HOST, "lab");
+    assertThat(calibration.sizes()).hasSize(18);
+    assertThat(calibration.agreement()).isGreaterThanOrEqualTo(0.95);
+    assertThat(calibration.sizes()).extracting(MeasuredSize::regret).allMatch(r -> r < 0.03);
+  }
+
+  /** Thresholds of the table in docs/performance.md's machine, from the built-in target. */
+  @ParameterizedTest
+  @CsvSource({
+    "65536, ONE_SHOT",
+    "524288, TWO_SHOT",
+    "1048576, TWO_SHOT",
+    "16777216, TWO_SHOT",
+    "67108864, NCCL"
+  })
+  void theBuiltInTargetPicksWhatIsFastest(long bytes, Variant fastest) {
+    var costs = new CostModel(Target.H200_X4);
+    assertThat(
+            List.of(Variant.ONE_SHOT, Variant.TWO_SHOT, Variant.NCCL_SYMM, Variant.NCCL).stream()
+                .min(
+                    (a, b) ->
+                        Double.compare(
+                            costs.transferMicros(Kind.ALL_REDUCE, a, bytes, 4),
+                            costs.transferMicros(Kind.ALL_REDUCE, b, bytes, 4))))
+        .contains(fastest);
+  }
+
+  @ParameterizedTest
+  @ValueSource(longs = {1, 2, 3, 4, 5})
+  void recoversAKnownTarget(long seed) {
+    var random = new Random(seed);
+    var truth = new CostModel(Target.B200_X8);
+    var text = new StringBuilder(HEADER);
+    for (var kind : List.of(Kind.ALL_REDUCE, Kind.ALL_GATHER)) {
+      for (var variant : List.of(Variant.ONE_SHOT, Variant.MULTIMEM, Variant.NCCL)) {
+        for (int ranks : new int[] {4, 8}) {
+          for (long bytes = 1 << 13; bytes <= 1 << 28; bytes *= 2) {
+            for (int repeat = 0; repeat < 3; repeat++) {
+              double noise = 1 + 0.02 * random.nextGaussian();
+              // Now and then something else runs on the machine.
+              double outlier = random.nextInt(25) == 0 ? 1.7 : 1;
+              text.append(kind.name().toLowerCase(Locale.ROOT)).append(',');
+              text.append(variant.text()).append(",bf16,").append(bytes).append(',');
+              text.append(ranks).append(',');
+              text.append(truth.transferMicros(kind, variant, bytes, ranks) * noise * outlier);
+              text.append('\n');
+            }
+          }
+        }
+      }
+    }
+    var bare = Target.B200_X8.with("bare", ImmutableTable.of());
+    var calibration = fit(text.toString(), bare);
+    var found = new CostModel(calibration.target());
+    for (var fit : calibration.fits()) {
+      for (long bytes = 1 << 13; bytes <= 1 << 28; bytes *= 2) {
+        double expected = truth.transferMicros(fit.kind(), fit.variant(), bytes, fit.ranks());
+        assertThat(found.transferMicros(fit.kind(), fit.variant(), bytes, fit.ranks()))
+            .as("seed %d, %s of %d bytes", seed, fit, bytes)
+            .isCloseTo(expected, within(0.05 * expected));
+      }
+    }
+    assertThat(calibration.sizes()).extracting(MeasuredSize::regret).allMatch(r -> r < 0.05);
+  }
+
+  @Test
+  void onePointOutOfLineDoesNotPull() {
+    var clean = new StringBuilder(HEADER);
+    for (long bytes = 1 << 16; bytes <= 1 << 26; bytes *= 2) {
+      clean.append("all_gather,push,,%d,4,%s\n".formatted(bytes, 10 + 3 * bytes / 300e3));
+    }
+    var spoilt = clean.toString().replaceFirst(",1048576,4,[0-9.]+\n", ",1048576,4,60\n");
+    assertThat(spoilt).isNotEqualTo(clean.toString());
+    for (long bytes = 1 << 16; bytes <= 1 << 26; bytes *= 2) {
+      double expected = 10 + 3 * bytes / 300e3;
+      assertThat(
+              new CostModel(fit(spoilt, Target.H200_X4).target())
+                  .transferMicros(Kind.ALL_GATHER, Variant.PUSH, bytes, 4))
+          .as("%d bytes", bytes)
+          .isCloseTo(expected, within(0.03 * expected));
+    }
+  }
+
+  @Test
+  void fitsTheFiguresOfTheMachine() {
+    var target =
+        fit(
+                """
+                kind,variant,bytes,ranks,micros,flops,compute_us,transfer_us,gpu,date
+                launch,,,,1.5,,,,X1,2026-01-02
+                launch,,,,1.7,,,,X1,2026-01-02
+                launch,,,,9.9,,,,X1,2026-01-03
+                copy,,1000000,,6.7,,,,X1,
+                gemm,,,,101.7,1e11,,,X1,
+                barrier,,,2,1,,,,X1,
+                barrier,,,4,2,,,,X1,
+                barrier,,,8,4,,,,X1,
+                copy_engine,,,,25,,,,X1,
+                overlap,nccl,,,1300,,1000,500,X1,
+                overlap,copy_engine,,,1100,,1000,500,X1,
+                """,
+                Target.H200_X4)
+            .target();
+    assertThat(target.launchMicros()).isEqualTo(1.7);
+    assertThat(target.memoryRate()).isEqualTo(400);
+    assertThat(target.matrixRate()).isEqualTo(1000);
+    assertThat(target.barrier()).isEqualTo(new Target.Barrier(1, 0.5));
+    assertThat(target.copyEngineMicros()).isEqualTo(25);
+    // Told the times of each alone, the model gives the times together.
+    assertThat(target.smOverlap().exposed(500, 1000)).isCloseTo(300, within(1.0));
+    assertThat(target.copyEngineOverlap().exposed(500, 1000)).isCloseTo(100, within(1.0));
+    assertThat(target.sources())
+        .containsEntry("launch_us", "points.csv: 3 points on X1, 2026-01-02, 2026-01-03")
+        .containsEntry("barrier", "points.csv: 3 points on X1");
+  }
+
+  @Test
+  void writesTheSameFileInAnyOrderOfThePoints() {
+    var lines = SourceReader.read(MEASURED).text().lines().filter(l -> !l.startsWith("#")).toList();
+    var rows = new ArrayList<>(lines.subList(1, lines.size()));
+    var expected = TargetFile.toJson(fit(String.join("\n", lines), Target.H200_X4).target());
+    Collections.reverse(rows);
+    var reversed = lines.getFirst() + "\n" + String.join("\n", rows);
+    assertThat(TargetFile.toJson(fit(reversed, Target.H200_X4).target())).isEqualTo(expected);
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          all_reduce,one_shot,bf16,0,4,9 | 2:26 | '0' is no number of bytes
+          all_reduce,one_shot,bf16,many,4,9 | 2:26 | 'many' is no number of bytes
+          all_reduce,one_shot,bf16,8,1,9 | 2:28 | one rank has nobody to talk to
+          all_reduce,one_shot,bf16,8,4,-9 | 2:30 | '-9' is no micros
+          all_reduce,one_shot,bf16,8,4,NaN | 2:30 | 'NaN' is no micros
+          all_reduce,one_shot,bf16,8,4 | 2:1 | 5 fields, but the header names 6
+          all_reduce,push,bf16,8,4,9 | 2:12 | there is no variant 'push' of all_reduce
+          reduce_all,one_shot,bf16,8,4,9 | 2:1 | known: all_reduce, all_gather
+          gemm,,bf16,,,9 | 2:1 | there is no column 'flops'
+          """)
+  void pointsAtWhatIsWrong(String line, String place, String message) {
+    var thrown = catchThrowableOfType(CompileException.class, () -> points(HEADER + line));
+    assertThat(thrown.diagnostics()).hasSize(1);
+    assertThat(thrown.diagnostics().getFirst().render())
+        .startsWith("lab/points.csv:" + place + ": error[bad-points]")
+        .contains(message);
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          '' | the file has no points
+          kind,micros | the file has no points
+          kind,size,micros | there is no column 'size'
+          kind,variant | there is no column 'micros'
+          kind,kind,micros | a second column 'kind'
+          """)
+  void wantsAHeader(String text, String message) {
+    var thrown = catchThrowableOfType(CompileException.class, () -> points(text));
+    assertThat(thrown.diagnostics().getFirst().render()).contains(message);
+  }
+}

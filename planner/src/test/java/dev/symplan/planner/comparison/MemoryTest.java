@@ -1,0 +1,182 @@
+package dev.symplan.planner.comparison;
+
+import static dev.symplan.planner.comparison.Planned.forced;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.planner.Arena;
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Step;
+import dev.symplan.planner.Variant;
+import org.junit.jupiter.api.Test;
+
+/** What symmetric memory costs. */
+class MemoryTest {
+
+  /** Three reductions of smaller and smaller tensors, one after the other. */
+  private static final String DESCENDING =
+      """
+      graph version 1
+
+      group tp = [0, 1, 2, 3]
+
+      graph g(x: f32[64, 64]) {
+        a = aten::mm(x, x)
+        ra = _c10d_functional::all_reduce(a, "sum", "tp")
+        oa = _c10d_functional::wait_tensor(ra)
+        b = aten::sum.dim_IntList(oa, [0])
+        rb = _c10d_functional::all_reduce(b, "sum", "tp")
+        ob = _c10d_functional::wait_tensor(rb)
+        c = aten::sum(ob)
+        rc = _c10d_functional::all_reduce(c, "sum", "tp")
+        oc = _c10d_functional::wait_tensor(rc)
+        return oc
+      }
+      """;
+
+  @Test
+  void tensorsOfOtherSizesShareSymmetricMemory() {
+    var planned = Planned.of(DESCENDING, forced("all_reduce", Variant.TWO_SHOT));
+    // The largest and the next are in use together; the third takes memory of the first.
+    assertThat(planned.plan().symmetric().bytes()).isEqualTo(64 * 64 * 4 + 64 * 4);
+    assertThat(planned.plan().symmetric().bytes()).isEqualTo(planned.plan().symmetric().bound());
+  }
+
+  @Test
+  void tensorsOfOtherTypesShareSymmetricMemory() {
+    var planned =
+        Planned.of(
+            """
+            graph version 1
+
+            group tp = [0, 1, 2, 3]
+
+            graph g(x: f32[64, 64] @external) {
+              a = aten::mm(x, x)
+              ra = _c10d_functional::all_reduce(a, "sum", "tp")
+              oa = _c10d_functional::wait_tensor(ra)
+              s = aten::sum(oa)
+              h = aten::_to_copy(x, dtype=torch.bfloat16)
+              b = aten::mm(h, h)
+              rb = _c10d_functional::all_reduce(b, "sum", "tp")
+              ob = _c10d_functional::wait_tensor(rb)
+              return s, ob
+            }
+            """,
+            forced("all_reduce", Variant.TWO_SHOT));
+    var a = planned.buffer("a");
+    var b = planned.buffer("b");
+    assertThat(b.offset()).isBetween(a.offset(), a.end() - b.bytes());
+    assertThat(planned.plan().symmetric().bytes()).isLessThan(64 * 64 * 6);
+  }
+
+  @Test
+  void localTensorsLieInIdleSymmetricMemory() {
+    var planned =
+        Planned.of(
+            """
+            graph version 1
+
+            group tp = [0, 1, 2, 3]
+
+            graph g(x: f32[64, 64] @external) {
+              a = aten::mm(x, x)
+              ra = _c10d_functional::all_reduce(a, "sum", "tp")
+              oa = _c10d_functional::wait_tensor(ra)
+              s = aten::sum(oa)
+              b = aten::mul.Tensor(x, s)
+              c = aten::mm(b, x)
+              return c
+            }
+            """,
+            forced("all_reduce", Variant.TWO_SHOT));
+    assertThat(planned.buffer("b").symmetric() && planned.buffer("c").symmetric()).isFalse();
+    assertThat(planned.rank().buffers())
+        .anySatisfy(
+            buffer -> {
+              assertThat(buffer.symmetric()).isFalse();
+              assertThat(buffer.arena()).isEqualTo(Arena.SYMMETRIC);
+            });
+    assertThat(planned.bytes()).isEqualTo(planned.plan().total().bound());
+  }
+
+  @Test
+  void collectivesNeedNoScratchMemory() {
+    // A one-shot kernel that stages has two copies of its operand besides.
+    var planned =
+        Planned.of(
+            """
+            graph version 1
+
+            group tp = [0, 1, 2, 3]
+
+            graph g(x: f32[64, 64] @external) {
+              a = aten::mm(x, x)
+              r = _c10d_functional::all_reduce(a, "sum", "tp")
+              o = _c10d_functional::wait_tensor(r)
+              return o
+            }
+            """,
+            forced("all_reduce", Variant.ONE_SHOT));
+    assertThat(planned.bytes()).isEqualTo(2 * 64 * 64 * 4);
+  }
+
+  @Test
+  void groupsShareOneArena() {
+    var planned =
+        Planned.of(
+            """
+            graph version 1
+
+            group tp = [0, 1, 2, 3]
+            group row = [0, 1], [2, 3]
+            group col = [0, 2], [1, 3]
+
+            graph g(x: f32[64, 64] @external) {
+              a = aten::mm(x, x)
+              ra = _c10d_functional::all_reduce(a, "sum", "tp")
+              oa = _c10d_functional::wait_tensor(ra)
+              b = aten::mm(oa, x)
+              rb = _c10d_functional::all_reduce(b, "sum", "row")
+              ob = _c10d_functional::wait_tensor(rb)
+              c = aten::mm(ob, x)
+              rc = _c10d_functional::all_reduce(c, "sum", "col")
+              oc = _c10d_functional::wait_tensor(rc)
+              return oc
+            }
+            """,
+            forced("all_reduce", Variant.TWO_SHOT));
+    assertThat(planned.buffer("a").symmetric()).isTrue();
+    assertThat(planned.samePlace("a", "c")).isTrue();
+    assertThat(planned.plan().symmetric().bytes()).isEqualTo(2 * 64 * 64 * 4);
+  }
+
+  @Test
+  void memoryOfAnUnfinishedCollectiveIsKeptUntilItsJoin() {
+    var planned =
+        Planned.of(
+            """
+            graph version 1
+
+            group tp = [0, 1, 2, 3]
+
+            graph g(x: bf16[4096, 4096] @external) {
+              a = aten::mm(x, x)
+              ra = _c10d_functional::all_gather_into_tensor(a, 4, "tp")
+              b = aten::mm(x, x)
+              c = aten::mm(b, x)
+              oa = _c10d_functional::wait_tensor(ra)
+              s = aten::sum(oa)
+              return c, s
+            }
+            """,
+            CompileOptions.DEFAULT.withVariants(ImmutableMap.of("ra", Variant.COPY_ENGINE)));
+    assertThat(planned.collective(0).isAsync()).isTrue();
+    int join = planned.rank().steps().indexOf(new Step.Join(0));
+    assertThat(join).isGreaterThan(planned.buffer("a").first() + 1);
+    assertThat(planned.buffer("a").last()).isEqualTo(join);
+    for (var name : new String[] {"b", "c"}) {
+      assertThat(planned.samePlace(name, "a")).isFalse();
+    }
+  }
+}

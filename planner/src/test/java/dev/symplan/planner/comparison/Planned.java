@@ -1,0 +1,104 @@
+package dev.symplan.planner.comparison;
+
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.text.GraphParser;
+import dev.symplan.planner.ArgDecision;
+import dev.symplan.planner.Buffer;
+import dev.symplan.planner.CollectivePlan;
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.RankPlan;
+import dev.symplan.planner.Rewrites;
+import dev.symplan.planner.Target;
+import dev.symplan.planner.Variant;
+import dev.symplan.planner.Verdict;
+import java.util.List;
+
+/** A plan, and what comparisons ask of it: by the names of the graph, on rank 0. */
+record Planned(Plan plan) {
+
+  static Planned of(String text) {
+    return of(text, CompileOptions.DEFAULT);
+  }
+
+  static Planned of(String text, CompileOptions options) {
+    return of(Target.H200_X4, text, options);
+  }
+
+  static Planned of(Target target, String text, CompileOptions options) {
+    return new Planned(
+        Compiler.forTarget(target)
+            .with(options.withRewrites(Rewrites.OFF))
+            .compile(GraphParser.parse(new SourceFile("comparison.graph", text))));
+  }
+
+  static CompileOptions forced(String selector, Variant variant) {
+    return CompileOptions.DEFAULT.withVariants(ImmutableMap.of(selector, variant));
+  }
+
+  RankPlan rank() {
+    return plan.rankPlans().getFirst();
+  }
+
+  Value value(String name) {
+    return rank().graph().values().stream()
+        .filter(value -> value.name().equals(name))
+        .findFirst()
+        .orElseThrow();
+  }
+
+  Buffer buffer(String value) {
+    return rank().buffer(value(value));
+  }
+
+  /** {@return where a value begins in its arena} */
+  long address(String value) {
+    return buffer(value).offset() + rank().placement(value(value)).offset();
+  }
+
+  /** {@return whether two values have the same first byte} */
+  boolean samePlace(String a, String b) {
+    return buffer(a).arena() == buffer(b).arena() && address(a) == address(b);
+  }
+
+  CollectivePlan collective(int k) {
+    return rank().collectives().get(k);
+  }
+
+  Verdict verdict(int k, Variant variant) {
+    return collective(k).verdicts().stream()
+        .filter(verdict -> verdict.variant() == variant)
+        .findFirst()
+        .orElseThrow();
+  }
+
+  /** {@return all decisions on tensors of collectives} */
+  List<ArgDecision> args() {
+    return rank().collectives().stream().flatMap(c -> c.args().stream()).toList();
+  }
+
+  /** {@return the decision on an operand} */
+  ArgDecision operand(int k, int index) {
+    return collective(k).args().get(index);
+  }
+
+  /** {@return the decision on the first result} */
+  ArgDecision result(int k) {
+    return collective(k).args().stream().filter(ArgDecision::result).findFirst().orElseThrow();
+  }
+
+  /** {@return the copies that were put in} */
+  long copies() {
+    return rank().graph().ops().stream()
+        .filter(op -> op.def().name().namespace().equals("symplan"))
+        .count();
+  }
+
+  /** {@return the bytes of both arenas} */
+  long bytes() {
+    return plan.total().bytes();
+  }
+}

@@ -1,0 +1,81 @@
+package dev.symplan.planner.comparison;
+
+import static dev.symplan.planner.comparison.Planned.forced;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Step;
+import dev.symplan.planner.Variant;
+import dev.symplan.planner.io.PlanFile;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+/** What the ranks of a program agree on by construction. */
+class RanksTest {
+  private static final String DIFFERENT =
+      """
+      graph version 1
+
+      group tp = [0, 1]
+
+      graph g(x: f32[64, 64]) ranks [0] {
+        a = aten::mm(x, x)
+        r = _c10d_functional::all_reduce(a, "sum", "tp")
+        o = _c10d_functional::wait_tensor(r)
+        c = aten::mm(o, o)
+        q = _c10d_functional::all_reduce(c, "sum", "tp")
+        p = _c10d_functional::wait_tensor(q)
+        return p
+      }
+
+      graph g(x: f32[64, 64]) ranks [1] {
+        n = aten::mm(x, x)
+        m = aten::mm(n, x)
+        a = aten::mm(m, n)
+        r = _c10d_functional::all_reduce(a, "sum", "tp")
+        o = _c10d_functional::wait_tensor(r)
+        k = aten::mm(o, n)
+        c = aten::mm(k, o)
+        q = _c10d_functional::all_reduce(c, "sum", "tp")
+        p = _c10d_functional::wait_tensor(q)
+        return p
+      }
+      """;
+
+  @Test
+  void ranksOfDifferentCodeHaveTheSameSymmetricOffsets() {
+    var plan = Planned.of(DIFFERENT, forced("all_reduce", Variant.TWO_SHOT)).plan();
+    assertThat(plan.rankPlans()).hasSize(2);
+    var places = new ArrayList<List<Long>>();
+    for (var rank : plan.rankPlans()) {
+      var own = new ArrayList<Long>();
+      for (var collective : rank.collectives()) {
+        for (int id : collective.operands()) {
+          var placement = rank.placements().get(id);
+          own.add(rank.buffers().get(placement.buffer()).offset() + placement.offset());
+        }
+      }
+      places.add(own);
+    }
+    assertThat(places.get(0)).hasSize(2).isEqualTo(places.get(1));
+  }
+
+  @Test
+  void collectivesStartInOneOrderOnEveryRank() {
+    var plan = Planned.of(DIFFERENT, CompileOptions.DEFAULT).plan();
+    for (var rank : plan.rankPlans()) {
+      assertThat(rank.steps().stream().filter(step -> step instanceof Step.Start).toList())
+          .containsExactly(new Step.Start(0), new Step.Start(1));
+    }
+  }
+
+  @Test
+  void samePlanEveryTime() {
+    var first = Planned.of(DIFFERENT).plan();
+    var again = Planned.of(DIFFERENT).plan();
+    assertThat(PlanFile.toJson(again)).isEqualTo(PlanFile.toJson(first));
+    assertThat(Planned.of(DIFFERENT.replace("64, 64", "128, 128")).plan().digest())
+        .isNotEqualTo(first.digest());
+  }
+}

@@ -1,0 +1,579 @@
+package dev.symplan.planner.comparison;
+
+import static dev.symplan.planner.comparison.Planned.forced;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArgDecision.Realization;
+import dev.symplan.planner.ArgDecision.Reason;
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.Variant;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** What is symmetric without a copy, argument by argument. */
+class RealizationTest {
+  private static final String HEAD =
+      """
+      graph version 1
+
+      group tp = [0, 1, 2, 3]
+      group row = [0, 1], [2, 3]
+
+      """;
+
+  /** The case of XLA's {@code CollectiveMemorySpaceTest.DirectUsage}, which takes two copies. */
+  private static final String DIRECT =
+      HEAD
+          + """
+          graph g(p: f32[64, 128]) {
+            r = _c10d_functional::all_reduce(p, "sum", "tp")
+            o = _c10d_functional::wait_tensor(r)
+            return o
+          }
+          """;
+
+  private static Planned plan(String body, CompileOptions options) {
+    return Planned.of(HEAD + body, options);
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = Variant.class,
+      names = {"ONE_SHOT", "TWO_SHOT", "NCCL_SYMM", "NCCL"})
+  void aParameterIsReducedAndReturnedWithoutACopy(Variant variant) {
+    var planned = Planned.of(DIRECT, forced("all_reduce", variant));
+    assertThat(planned.copies()).isZero();
+    assertThat(planned.args())
+        .extracting(arg -> arg.realization())
+        .doesNotContain(Realization.STAGED);
+  }
+
+  @Test
+  void aParameterIsReducedAgainAndAgainWithoutACopy() {
+    // XLA's LoopUsage, three turns of it.
+    var planned =
+        plan(
+            """
+            graph g(p: f32[64, 128]) {
+              r1 = _c10d_functional::all_reduce(p, "sum", "tp")
+              o1 = _c10d_functional::wait_tensor(r1)
+              r2 = _c10d_functional::all_reduce(o1, "sum", "tp")
+              o2 = _c10d_functional::wait_tensor(r2)
+              r3 = _c10d_functional::all_reduce(o2, "sum", "tp")
+              o3 = _c10d_functional::wait_tensor(r3)
+              return o3
+            }
+            """,
+            forced("all_reduce", Variant.TWO_SHOT));
+    assertThat(planned.copies()).isZero();
+    assertThat(planned.args())
+        .extracting(arg -> arg.realization())
+        .containsOnly(Realization.ZERO_COPY);
+    assertThat(planned.samePlace("r1", "r3")).isTrue();
+    assertThat(planned.bytes()).isEqualTo(2 * 64 * 128 * 4);
+  }
+
+  @Test
+  void aDonatedInputIsReducedInPlace() {
+    var options = forced("all_reduce", Variant.TWO_SHOT);
+    var kept = Planned.of(DIRECT, options);
+    assertThat(kept.samePlace("p", "o")).isFalse();
+    assertThat(kept.bytes()).isEqualTo(2 * 64 * 128 * 4);
+
+    var named = Planned.of(DIRECT, options.withSpaces(ImmutableMap.of("p", MemorySpace.DONATED)));
+    var annotated = Planned.of(DIRECT.replace("128])", "128] @donated)"), options);
+    for (var donated : new Planned[] {named, annotated}) {
+      assertThat(donated.collective(0).inPlace()).isTrue();
+      assertThat(donated.samePlace("p", "o")).isTrue();
+      assertThat(donated.copies()).isZero();
+      assertThat(donated.bytes()).isEqualTo(64 * 128 * 4);
+      assertThat(donated.plan().digest()).isEqualTo(annotated.plan().digest());
+    }
+  }
+
+  @Test
+  void memoryOfADonatedInputIsUsedAgainAndThatOfOthersIsNot() {
+    var body =
+        """
+        graph g(x: f32[64, 64], w: f32[64, 64]) {
+          h = aten::mm(x, w)
+          y = aten::mm(h, h)
+          z = aten::mm(y, y)
+          return z
+        }
+        """;
+    var all = CompileOptions.DEFAULT.withInputs(MemorySpace.LOCAL);
+    assertThat(plan(body, all).bytes()).isEqualTo(4 * 64 * 64 * 4);
+    var donated = plan(body, all.withSpaces(ImmutableMap.of("x", MemorySpace.DONATED)));
+    assertThat(donated.bytes()).isEqualTo(3 * 64 * 64 * 4);
+    assertThat(donated.samePlace("w", "z")).isFalse();
+  }
+
+  @Test
+  void onlyInputsCanBeDonated() {
+    var named =
+        forced("all_reduce", Variant.TWO_SHOT)
+            .withSpaces(ImmutableMap.of("o", MemorySpace.DONATED));
+    assertThatThrownBy(() -> Planned.of(DIRECT, named))
+        .isInstanceOf(CompileException.class)
+        .hasMessageContaining("'o' is no input of 'g'")
+        .hasMessageContaining("only inputs can be donated");
+    var annotated = DIRECT.replace("  r = ", "  r: f32[64, 128] @donated = ");
+    assertThatThrownBy(() -> Planned.of(annotated))
+        .isInstanceOf(CompileException.class)
+        .hasMessageContaining("'r' is annotated @donated, but is no input of the graph");
+  }
+
+  @Test
+  void theCallerDecidesForEachInputAndOutput() {
+    var body =
+        """
+        graph g(a: f32[64, 128], b: f32[64, 128]) {
+          ra = _c10d_functional::all_reduce(a, "sum", "tp")
+          oa = _c10d_functional::wait_tensor(ra)
+          rb = _c10d_functional::all_reduce(b, "sum", "tp")
+          ob = _c10d_functional::wait_tensor(rb)
+          return oa, ob
+        }
+        """;
+    var options =
+        forced("all_reduce", Variant.TWO_SHOT)
+            .withSpaces(ImmutableMap.of("b", MemorySpace.EXTERNAL, "oa", MemorySpace.EXTERNAL));
+    var planned = plan(body, options);
+    assertThat(planned.operand(0, 0).reason()).isEqualTo(Reason.PLANNED_INPUT);
+    assertThat(planned.result(0).reason()).isEqualTo(Reason.EXTERNAL_OUTPUT);
+    assertThat(planned.operand(1, 0).reason()).isEqualTo(Reason.EXTERNAL_INPUT);
+    assertThat(planned.result(1).realization()).isEqualTo(Realization.ZERO_COPY);
+    assertThat(planned.copies()).isEqualTo(2);
+    assertThat(planned.buffer("b").arena()).isEqualTo(Arena.EXTERNAL_INPUT);
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = Variant.class,
+      names = {"PUSH", "COPY_ENGINE", "NCCL_SYMM"})
+  void resultsOfCollectivesAreSymmetric(Variant variant) {
+    var planned =
+        plan(
+            """
+            graph g(w: f32[32, 64], x: f32[16, 128]) {
+              a = aten::relu(w)
+              r = _c10d_functional::all_gather_into_tensor(a, 4, "tp")
+              f = _c10d_functional::wait_tensor(r)
+              o = aten::mm(x, f)
+              return o
+            }
+            """,
+            forced("all_gather", variant));
+    assertThat(planned.result(0).realization()).isEqualTo(Realization.ZERO_COPY);
+    assertThat(planned.buffer("r").symmetric()).isTrue();
+    assertThat(planned.copies()).isZero();
+  }
+
+  @Test
+  void viewsAndReshapesLeadToTheOpThatWrites() {
+    var planned =
+        plan(
+            """
+            graph g(x: f32[64, 32], w: f32[32, 128]) {
+              y = aten::mm(x, w)
+              v = aten::view(y, [4, 16, 128])
+              u = aten::unsqueeze(v, 0)
+              s = aten::squeeze.dim(u, 0)
+              r = _c10d_functional::all_gather_into_tensor(s, 4, "tp")
+              o = _c10d_functional::wait_tensor(r)
+              return o
+            }
+            """,
+            forced("all_gather", Variant.ONE_SHOT));
+    assertThat(planned.operand(0, 0).realization()).isEqualTo(Realization.ZERO_COPY);
+    assertThat(planned.operand(0, 0).reason()).isEqualTo(Reason.PRODUCER_WRITES);
+    assertThat(planned.operand(0, 0).cause()).isEqualTo("aten::mm");
+    assertThat(planned.copies()).isZero();
+  }
+
+  @Test
+  void sliceOfALargerTensorIsSentWhereItLies() {
+    var planned =
+        plan(
+            """
+            graph g(x: f32[64, 32], w: f32[32, 128]) {
+              y = aten::mm(x, w)
+              s = aten::slice.Tensor(y, 0, 16, 48)
+              r = _c10d_functional::all_reduce(s, "sum", "tp")
+              o = _c10d_functional::wait_tensor(r)
+              return o, y
+            }
+            """,
+            forced("all_reduce", Variant.ONE_SHOT));
+    assertThat(planned.operand(0, 0).realization()).isEqualTo(Realization.ZERO_COPY);
+    assertThat(planned.buffer("y").symmetric()).isTrue();
+    assertThat(planned.address("s") - planned.address("y")).isEqualTo(16 * 128 * 4);
+    assertThat(planned.copies()).isZero();
+  }
+
+  @Test
+  void sliceOffTheVectorGridIsCopiedAndSaysSo() {
+    var planned =
+        plan(
+            """
+            graph g(x: f32[64]) {
+              y = aten::relu(x)
+              s = aten::slice.Tensor(y, 0, 1, 33)
+              r = _c10d_functional::all_reduce(s, "sum", "tp")
+              o = _c10d_functional::wait_tensor(r)
+              return o
+            }
+            """,
+            forced("all_reduce", Variant.ONE_SHOT));
+    assertThat(planned.operand(0, 0).realization()).isEqualTo(Realization.STAGED);
+    assertThat(planned.operand(0, 0).reason()).isEqualTo(Reason.NOT_ALIGNED);
+    assertThat(planned.copies()).isOne();
+  }
+
+  @Test
+  void piecesOfASplitAreSentWhereTheyLie() {
+    var planned =
+        plan(
+            """
+            graph g(x: f32[64, 32], w: f32[32, 128]) {
+              y = aten::mm(x, w)
+              a, b = aten::split.Tensor(y, 32)
+              ra = _c10d_functional::all_reduce(a, "sum", "tp")
+              oa = _c10d_functional::wait_tensor(ra)
+              rb = _c10d_functional::reduce_scatter_tensor(b, "sum", 4, "tp")
+              ob = _c10d_functional::wait_tensor(rb)
+              return oa, ob
+            }
+            """,
+            CompileOptions.DEFAULT.withVariants(
+                ImmutableMap.of("ra", Variant.ONE_SHOT, "rb", Variant.ONE_SHOT)));
+    assertThat(planned.operand(0, 0).realization()).isEqualTo(Realization.ZERO_COPY);
+    assertThat(planned.operand(1, 0).realization()).isEqualTo(Realization.ZERO_COPY);
+    assertThat(planned.copies()).isZero();
+  }
+
+  @Test
+  void piecesOfAConcatenationAreWrittenWhereACollectiveReadsThem() {
+    var planned =
+        plan(
+            """
+            graph g(x: f32[64, 32], w: f32[32, 128], v: f32[32, 128]) {
+              a = aten::mm(x, w)
+              b = aten::mm(x, v)
+              e = aten::exp(b)
+              c = aten::cat([a, e])
+              r = _c10d_functional::all_reduce(c, "sum", "tp")
+              o = _c10d_functional::wait_tensor(r)
+              return o
+            }
+            """,
+            forced("all_reduce", Variant.TWO_SHOT));
+    assertThat(planned.operand(0, 0).realization()).isEqualTo(Realization.ZERO_COPY);
+    assertThat(planned.samePlace("a", "c")).isTrue();
+    assertThat(planned.samePlace("b", "e")).isTrue();
+    assertThat(planned.address("e") - planned.address("c")).isEqualTo(64 * 128 * 4);
+    assertThat(planned.bytes()).isEqualTo(2 * 64 * 128 * 4);
+  }
+
+  @Test
+  void piecesThatCannotBePartsOfAConcatenationAreCopied() {
+    for (var cat :
+        new String[] {"aten::cat([a, a])", "aten::cat([a, x])", "aten::cat([a, b], 1)"}) {
+      var planned =
+          plan(
+              """
+              graph g(x: f32[64, 32] @local, w: f32[64, 32] @local) {
+                a = aten::exp(x)
+                b = aten::exp(w)
+                c = %s
+                r = _c10d_functional::all_reduce(c, "sum", "tp")
+                o = _c10d_functional::wait_tensor(r)
+                return o, b
+              }
+              """
+                  .formatted(cat),
+              forced("all_reduce", Variant.TWO_SHOT));
+      assertThat(planned.buffer("b").bytes()).isEqualTo(64 * 32 * 4);
+      assertThat(planned.operand(0, 0).realization()).isEqualTo(Realization.ZERO_COPY);
+    }
+  }
+
+  @Test
+  void piecesAreCopiedWhereAnEarlyOneWouldHoldMemoryTooLong() {
+    var planned =
+        plan(
+            """
+            graph g(x: f32[8, 64], w: f32[64, 4096], v: f32[4096, 64]) {
+              a = aten::mm(x, w)
+              h = aten::mm(v, w)
+              k = aten::exp(h)
+              s = aten::slice.Tensor(k, 0, 0, 64)
+              b = aten::mm(x, s)
+              c = aten::cat([a, b])
+              return c
+            }
+            """
+                .replace("x: f32[8, 64]", "x: f32[64, 64]"),
+            CompileOptions.DEFAULT);
+    assertThat(planned.samePlace("a", "c")).isFalse();
+  }
+
+  @Test
+  void oneTensorServesSeveralGroups() {
+    var planned =
+        plan(
+            """
+            graph g(x: f32[64, 32], w: f32[32, 128]) {
+              y = aten::mm(x, w)
+              a = _c10d_functional::all_reduce(y, "sum", "tp")
+              oa = _c10d_functional::wait_tensor(a)
+              b = _c10d_functional::all_reduce(y, "max", "row")
+              ob = _c10d_functional::wait_tensor(b)
+              return oa, ob
+            }
+            """,
+            forced("all_reduce", Variant.ONE_SHOT));
+    assertThat(planned.operand(0, 0).realization()).isEqualTo(Realization.ZERO_COPY);
+    assertThat(planned.operand(1, 0).realization()).isEqualTo(Realization.ZERO_COPY);
+    assertThat(planned.collective(0).group()).isEqualTo("tp");
+    assertThat(planned.collective(1).group()).isEqualTo("row");
+    assertThat(planned.collective(0).operands()).isEqualTo(planned.collective(1).operands());
+    assertThat(planned.copies()).isZero();
+  }
+
+  @Test
+  void transposedTensorIsReducedAsItLies() {
+    var planned =
+        plan(
+            """
+            graph g(x: f32[64, 32], w: f32[32, 128]) {
+              y = aten::mm(x, w)
+              t = aten::t(y)
+              r: f32[128, 64][1, 128] = _c10d_functional::all_reduce(t, "sum", "tp")
+              o = _c10d_functional::wait_tensor(r)
+              return o
+            }
+            """,
+            forced("all_reduce", Variant.TWO_SHOT));
+    assertThat(planned.operand(0, 0).realization()).isEqualTo(Realization.ZERO_COPY);
+    assertThat(planned.copies()).isZero();
+  }
+
+  @Test
+  void rowsThatDoNotLieOneBehindTheOtherAreCopiedAndSaySo() {
+    var planned =
+        plan(
+            """
+            graph g(x: f32[64, 32], w: f32[32, 128]) {
+              y = aten::mm(x, w)
+              t = aten::t(y)
+              r = _c10d_functional::all_gather_into_tensor(t, 4, "tp")
+              o = _c10d_functional::wait_tensor(r)
+              return o
+            }
+            """,
+            forced("all_gather", Variant.ONE_SHOT));
+    assertThat(planned.operand(0, 0).realization()).isEqualTo(Realization.STAGED);
+    assertThat(planned.operand(0, 0).reason()).isEqualTo(Reason.NOT_CONTIGUOUS);
+    assertThat(planned.copies()).isOne();
+  }
+
+  @Test
+  void operandThatIsReturnedIsKept() {
+    var planned =
+        plan(
+            """
+            graph g(x: f32[64, 32], w: f32[32, 128]) {
+              y = aten::mm(x, w)
+              r = _c10d_functional::all_reduce(y, "sum", "tp")
+              o = _c10d_functional::wait_tensor(r)
+              return o, y
+            }
+            """,
+            forced("all_reduce", Variant.TWO_SHOT));
+    assertThat(planned.operand(0, 0).realization()).isEqualTo(Realization.ZERO_COPY);
+    assertThat(planned.collective(0).inPlace()).isFalse();
+    assertThat(planned.samePlace("y", "o")).isFalse();
+    assertThat(planned.buffer("y").last()).isEqualTo(planned.rank().steps().size());
+    assertThat(planned.copies()).isZero();
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = Variant.class,
+      names = {"ONE_SHOT", "TWO_SHOT", "NCCL_SYMM", "NCCL"})
+  void reductionIsInPlaceWhereItsVariantReadsBeforeItWrites(Variant variant) {
+    var planned =
+        plan(
+            """
+            graph g(x: f32[64, 32], w: f32[32, 128]) {
+              y = aten::mm(x, w)
+              r = _c10d_functional::all_reduce(y, "sum", "tp")
+              o = _c10d_functional::wait_tensor(r)
+              return o
+            }
+            """,
+            forced("all_reduce", variant));
+    // Peers read a one-shot operand while the result is written.
+    boolean legal = variant != Variant.ONE_SHOT;
+    assertThat(planned.collective(0).inPlace()).isEqualTo(legal);
+    assertThat(planned.samePlace("y", "r")).isEqualTo(legal);
+    assertThat(planned.bytes()).isEqualTo((legal ? 1 : 2) * 64 * 128 * 4);
+  }
+
+  @Test
+  void resultOfACollectiveIsTheOperandOfTheNext() {
+    // The chain of the 70B model in XLA's benchmarks: all-reduce, slice, all-reduce.
+    var planned =
+        plan(
+            """
+            graph g(x: f32[64, 32], w: f32[32, 128]) {
+              y = aten::mm(x, w)
+              a = _c10d_functional::all_reduce(y, "sum", "tp")
+              oa = _c10d_functional::wait_tensor(a)
+              s = aten::slice.Tensor(oa, 0, 16, 32)
+              b = _c10d_functional::all_reduce(s, "sum", "row")
+              ob = _c10d_functional::wait_tensor(b)
+              return ob
+            }
+            """,
+            forced("all_reduce", Variant.TWO_SHOT));
+    assertThat(planned.args())
+        .extracting(arg -> arg.realization())
+        .containsOnly(Realization.ZERO_COPY);
+    assertThat(planned.operand(1, 0).reason()).isEqualTo(Reason.COLLECTIVE_RESULT);
+    assertThat(planned.copies()).isZero();
+  }
+
+  @Test
+  void demandsThatContradictAreSettledByACopy() {
+    var planned =
+        plan(
+            """
+            graph g(x: f32[64, 128] @local) {
+              r = _c10d_functional::all_reduce(x, "sum", "tp")
+              o = _c10d_functional::wait_tensor(r)
+              return o
+            }
+            """,
+            forced("all_reduce", Variant.TWO_SHOT));
+    assertThat(planned.operand(0, 0).realization()).isEqualTo(Realization.STAGED);
+    assertThat(planned.copies()).isOne();
+    assertThat(planned.buffer("x").symmetric()).isFalse();
+  }
+
+  @Test
+  void aCopyIsPutInOnlyWhereItPays() {
+    var body =
+        """
+        graph g(x: f32[%d]) {
+          r = _c10d_functional::all_reduce(x, "sum", "tp")
+          o = _c10d_functional::wait_tensor(r)
+          return o
+        }
+        """;
+    for (long elements : new long[] {1 << 10, 1 << 16, 1 << 20, 1 << 24}) {
+      var planned =
+          plan(body.formatted(elements), CompileOptions.DEFAULT.withInputs(MemorySpace.EXTERNAL));
+      var chosen = planned.collective(0).verdict();
+      for (var verdict : planned.collective(0).verdicts()) {
+        if (verdict.reason().eligible()) {
+          boolean copies = verdict.variant().needsSymmetricOperand(planned.collective(0).kind());
+          assertThat(verdict.stagingMicros() > 0).as("%s", verdict).isEqualTo(copies);
+          assertThat(chosen.totalMicros()).isLessThanOrEqualTo(verdict.totalMicros());
+        }
+      }
+      assertThat(planned.copies() > 0).isEqualTo(chosen.stagingMicros() > 0);
+    }
+  }
+
+  @Test
+  void aCopyIsWeighedAgainstThePlainLibrary() {
+    // 1 GiB: a copy in and the better variant, or none and plain NCCL; whichever is less.
+    var body =
+        """
+        graph g(x: f32[268435456]) {
+          r = _c10d_functional::all_reduce(x, "sum", "tp")
+          o = _c10d_functional::wait_tensor(r)
+          return o
+        }
+        """;
+    var planned = plan(body, CompileOptions.DEFAULT.withInputs(MemorySpace.EXTERNAL));
+    var staged = planned.verdict(0, Variant.TWO_SHOT);
+    var plain = planned.verdict(0, Variant.NCCL);
+    assertThat(staged.transferMicros()).isPositive();
+    assertThat(staged.totalMicros()).isEqualTo(staged.transferMicros() + staged.stagingMicros());
+    assertThat(plain.stagingMicros()).isZero();
+    assertThat(planned.collective(0).variant() == Variant.NCCL).isEqualTo(planned.copies() == 0);
+  }
+
+  @Test
+  void customOpsGetOperandsAndResultsInSymmetricMemory() {
+    var planned =
+        Planned.of(
+            """
+            graph version 1
+
+            group ep = [0, 1, 2, 3]
+
+            op cmp::exchange(Tensor input, str pg) -> Tensor  symm_mem(input)
+            op cmp::route(Tensor x, str mode, str where) -> (Tensor out, Tensor)  \
+            symm_mem(x) symm_mem_results(out) group(where)
+
+            graph g(x: f32[16, 64] @external) {
+              y: f32[16, 64] = cmp::exchange(x, "ep")
+              z: f32[16, 64], n: i64[4] = cmp::route(y, "fast", "ep")
+              return z, n
+            }
+            """
+                .replace("\\\n", ""),
+            CompileOptions.DEFAULT);
+    // A graph input that the caller keeps is copied, rather than warned of.
+    assertThat(planned.operand(0, 0).reason()).isEqualTo(Reason.EXTERNAL_INPUT);
+    assertThat(planned.copies()).isOne();
+    // The result of one custom op is the operand of another.
+    assertThat(planned.operand(1, 0).realization()).isEqualTo(Realization.ZERO_COPY);
+    assertThat(planned.buffer("y").symmetric()).isTrue();
+    // A result can be declared.
+    assertThat(planned.result(1).realization()).isEqualTo(Realization.ZERO_COPY);
+    assertThat(planned.buffer("z").symmetric()).isTrue();
+    assertThat(planned.buffer("n").symmetric()).isFalse();
+  }
+
+  @ParameterizedTest
+  @MethodSource("largeGraphs")
+  void everyTensorOfACollectiveHasAReason(Path file) {
+    var plan = Compiler.forDefaultTarget().with(CompileOptions.DEFAULT.withRanks(8)).compile(file);
+    var planned = new Planned(plan);
+    assertThat(planned.args()).isNotEmpty();
+    for (var arg : planned.args()) {
+      assertThat(arg.cause()).isNotEmpty();
+      boolean needed = arg.reason() != Reason.VARIANT_READS_ANYWHERE;
+      assertThat(arg.realization() != Realization.NOT_NEEDED).as("%s", arg).isEqualTo(needed);
+    }
+  }
+
+  static Stream<Path> largeGraphs() throws IOException {
+    var folder = Path.of(System.getProperty("symplan.shared", "")).resolve("cases/plan");
+    assumeTrue(Files.isDirectory(folder), () -> "not here: " + folder);
+    try (var files = Files.list(folder)) {
+      var llama =
+          files.filter(file -> file.toString().contains("llama")).sorted().limit(3).toList();
+      return llama.stream();
+    }
+  }
+}

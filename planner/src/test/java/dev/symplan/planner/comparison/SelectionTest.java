@@ -1,0 +1,198 @@
+package dev.symplan.planner.comparison;
+
+import static dev.symplan.planner.comparison.Planned.forced;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Target;
+import dev.symplan.planner.Variant;
+import dev.symplan.planner.Verdict;
+import java.util.Arrays;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Which algorithm a collective may be, which it is, and what the plan says of the others. */
+class SelectionTest {
+  private static final String ALL_REDUCE =
+      """
+      graph version 1
+
+      group tp = [0, 1, 2, 3]
+
+      graph g(x: %s) {
+        h = aten::neg(x)
+        r = _c10d_functional::all_reduce(h, "%s", "tp")
+        o = _c10d_functional::wait_tensor(r)
+        return o
+      }
+      """;
+
+  private static Planned reduce(String type, String op) {
+    return Planned.of(ALL_REDUCE.formatted(type, op));
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "all_reduce(h, 'sum', 'tp')",
+        "all_gather_into_tensor(h, 4, 'tp')",
+        "reduce_scatter_tensor(h, 'sum', 4, 'tp')",
+        "all_to_all_single(h, [4, 4, 4, 4], [4, 4, 4, 4], 'tp')",
+        "broadcast(h, 1, 'tp')",
+      })
+  void everyKindOfCollectiveHasSymmetricVariants(String call) {
+    everyVariantIsJudged(
+        Planned.of(
+            """
+            graph version 1
+
+            group tp = [0, 1, 2, 3]
+
+            graph g(x: f32[16, 64]) {
+              h = aten::neg(x)
+              r = _c10d_functional::%s
+              o = _c10d_functional::wait_tensor(r)
+              return o
+            }
+            """
+                .formatted(call)));
+  }
+
+  private static void everyVariantIsJudged(Planned planned) {
+    var collective = planned.collective(0);
+    assertThat(collective.verdicts().stream().map(Verdict::variant))
+        .containsExactlyInAnyOrderElementsOf(
+            Arrays.stream(Variant.values())
+                .filter(variant -> variant.implementsKind(collective.kind()))
+                .toList());
+    assertThat(collective.verdicts())
+        .filteredOn(v -> v.reason().eligible() && v.variant() != Variant.NCCL)
+        .isNotEmpty();
+    assertThat(collective.verdicts())
+        .filteredOn(v -> !v.reason().eligible())
+        .allSatisfy(v -> assertThat(v.detail()).isNotEmpty());
+    assertThat(collective.verdicts()).filteredOn(Verdict::chosen).hasSize(1);
+  }
+
+  @Test
+  void coalescedCollectivesAreRealizedTensorByTensor() {
+    var planned =
+        Planned.of(
+            """
+            graph version 1
+
+            group tp = [0, 1, 2, 3]
+
+            graph g(x: f32[16, 64], y: f32[8]) {
+              a = aten::neg(x)
+              b = aten::neg(y)
+              ra, rb = _c10d_functional::all_reduce_coalesced([a, b], "sum", "tp")
+              oa = _c10d_functional::wait_tensor(ra)
+              ob = _c10d_functional::wait_tensor(rb)
+              return oa, ob
+            }
+            """,
+            forced("all_reduce", Variant.TWO_SHOT));
+    assertThat(planned.copies()).isZero();
+    assertThat(planned.buffer("a").symmetric()).isTrue();
+    assertThat(planned.buffer("b").symmetric()).isTrue();
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"sum", "avg", "min", "max"})
+  void reductionsOtherThanSumsAreSymmetricToo(String op) {
+    var planned = reduce("f32[64, 64]", op);
+    everyVariantIsJudged(planned);
+    assertThat(planned.verdict(0, Variant.TWO_SHOT).reason().eligible()).isTrue();
+    assertThat(planned.verdict(0, Variant.ONE_SHOT).reason().eligible()).isTrue();
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "f32, ''",
+    "bf16, ''",
+    "f16, ''",
+    "i32, no kernel reduces i32",
+    "f64, no kernel reduces f64"
+  })
+  void elementTypesAreCheckedBeforeARun(String type, String rejection) {
+    var verdict = reduce(type + "[64, 64]", "sum").verdict(0, Variant.TWO_SHOT);
+    assertThat(verdict.detail().startsWith("no kernel") ? verdict.detail() : "")
+        .isEqualTo(rejection);
+    assertThat(verdict.reason().eligible()).isEqualTo(rejection.isEmpty());
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"bf16[3]", "f16[1]", "f32[7, 11]", "f32[0, 8]", "f32[]"})
+  void anySizeIsReducedInSymmetricMemory(String type) {
+    var planned =
+        Planned.of(ALL_REDUCE.formatted(type, "sum"), forced("all_reduce", Variant.TWO_SHOT));
+    assertThat(planned.copies()).isZero();
+    assertThat(planned.buffer("h").symmetric() || planned.buffer("h").bytes() == 0).isTrue();
+  }
+
+  @Test
+  void withoutMulticastOtherVariantsAreTaken() {
+    var without = reduce("f32[64, 64]", "sum");
+    assertThat(without.verdict(0, Variant.MULTIMEM).reason())
+        .isEqualTo(Verdict.Reason.NO_MULTICAST);
+    assertThat(without.collective(0).variant()).isNotEqualTo(Variant.NCCL);
+    var with =
+        Planned.of(
+            Target.H100_X8, ALL_REDUCE.formatted("f32[64, 64]", "sum"), CompileOptions.DEFAULT);
+    assertThat(with.verdict(0, Variant.MULTIMEM).reason().eligible()).isTrue();
+  }
+
+  @Test
+  void whatTheLibraryWouldSilentlyNotDoIsKnownInAdvance() {
+    var planned = reduce("f32[64, 64]", "avg");
+    assertThat(planned.verdict(0, Variant.NCCL_SYMM).reason()).isEqualTo(Verdict.Reason.LIBRARY);
+    assertThat(planned.verdict(0, Variant.NCCL_SYMM).detail()).contains("NCCL 2.30");
+    assertThat(reduce("f32[64, 64]", "max").verdict(0, Variant.NCCL_SYMM).reason())
+        .isEqualTo(Verdict.Reason.REDUCTION);
+    assertThat(reduce("f64[64, 64]", "sum").verdict(0, Variant.NCCL_SYMM).reason())
+        .isEqualTo(Verdict.Reason.DTYPE);
+  }
+
+  @Test
+  void groupsThatReachBeyondTheMachineStayWithTheLibrary() {
+    var text =
+        ALL_REDUCE
+            .formatted("f32[64, 64]", "sum")
+            .replace("[0, 1, 2, 3]", "[0, 1, 2, 3, 4, 5, 6, 7]");
+    var planned = Planned.of(Target.H200_X4, text, CompileOptions.DEFAULT);
+    assertThat(planned.collective(0).variant()).isEqualTo(Variant.NCCL);
+    assertThat(planned.verdict(0, Variant.ONE_SHOT).reason())
+        .isEqualTo(Verdict.Reason.NO_PEER_ACCESS);
+  }
+
+  @Test
+  void groupsNeedNotBePowersOfTwo() {
+    var text = ALL_REDUCE.formatted("f32[64, 64]", "sum").replace("[0, 1, 2, 3]", "[0, 1, 2]");
+    var planned = Planned.of(text, forced("all_reduce", Variant.TWO_SHOT));
+    assertThat(planned.copies()).isZero();
+    assertThat(planned.plan().worldSize()).isEqualTo(3);
+  }
+
+  @Test
+  void variantDependsOnTheSize() {
+    var small = reduce("bf16[1024]", "sum");
+    var large = reduce("bf16[33554432]", "sum");
+    assertThat(small.collective(0).variant()).isNotEqualTo(large.collective(0).variant());
+  }
+
+  @Test
+  void variantThatCannotBeIsRefusedWithAReason() {
+    assertThatThrownBy(
+            () ->
+                Planned.of(
+                    ALL_REDUCE.formatted("f32[64]", "sum"), forced("all_reduce", Variant.MULTIMEM)))
+        .isInstanceOf(CompileException.class)
+        .hasMessageContaining("'r' cannot run as multimem: target has no multicast")
+        .hasMessageContaining("eligible:");
+  }
+}

@@ -1,0 +1,137 @@
+package dev.symplan.planner.model;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.google.common.base.Ascii;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.testkit.Golden;
+import dev.symplan.planner.Protocol;
+import dev.symplan.planner.Variant;
+import dev.symplan.planner.model.Sequence.Collective;
+import dev.symplan.planner.model.Sequence.Read;
+import dev.symplan.planner.model.Sequence.Write;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/**
+ * Every variant that reaches peers, on buffers that are used again and again: with its two barriers
+ * it is safe and ends, and without one of them it is not. Variants that touch the same memory in
+ * the same way are one model.
+ */
+class VariantModelTest {
+
+  /** What some variants of a kind have in common. */
+  private record Case(Kind kind, Protocol protocol, List<Variant> variants) {
+    @Override
+    public String toString() {
+      return Ascii.toLowerCase(kind.name())
+          + " "
+          + variants.stream().map(Variant::text).collect(Collectors.joining(", "));
+    }
+
+    String file() {
+      return Ascii.toLowerCase(kind.name()) + "-" + variants.getFirst().text();
+    }
+
+    Sequence sequence(int ranks) {
+      return Sequence.of(
+          this.toString(),
+          ranks,
+          new Write("x"),
+          new Collective(kind, protocol, "x", "y"),
+          new Read("y"));
+    }
+
+    Sequence inPlace(int ranks) {
+      return Sequence.of(
+          this + " in place",
+          ranks,
+          new Write("x"),
+          new Collective(kind, protocol, "x", "x"),
+          new Read("x"));
+    }
+  }
+
+  static List<Case> cases() {
+    var cases = new ArrayList<Case>();
+    for (var kind : Kind.values()) {
+      Map<Protocol, List<Variant>> variants = new LinkedHashMap<>();
+      for (var variant : Variant.values()) {
+        if (variant.implementsKind(kind)
+            && (variant.needsSymmetricOperand(kind) || variant.needsSymmetricResult(kind))) {
+          variants.computeIfAbsent(variant.protocol(kind), key -> new ArrayList<>()).add(variant);
+        }
+      }
+      variants.forEach((protocol, same) -> cases.add(new Case(kind, protocol, same)));
+    }
+    return cases;
+  }
+
+  static Stream<Case> inPlaceCases() {
+    return cases().stream().filter(c -> c.kind() == Kind.ALL_REDUCE);
+  }
+
+  @Test
+  void everyVariantThatReachesPeersHasModels() {
+    long models = cases().stream().mapToLong(c -> c.variants().size()).sum();
+    long variants =
+        Arrays.stream(Kind.values())
+            .flatMap(kind -> Arrays.stream(Variant.values()).filter(v -> v.implementsKind(kind)))
+            .filter(v -> v != Variant.LOCAL && v != Variant.NCCL && v != Variant.CUSTOM)
+            .count();
+    assertThat(models).isEqualTo(variants);
+  }
+
+  @ParameterizedTest
+  @MethodSource("cases")
+  void modelsAreReadable(Case variant) {
+    Golden.check("models/" + variant.file() + ".pml", Promela.of(variant.sequence(3)));
+  }
+
+  @ParameterizedTest
+  @MethodSource("cases")
+  void safeWithBothBarriers(Case variant) {
+    Spin.assumePresent();
+    Spin.assertSafe(ranks -> Promela.of(variant.sequence(ranks)));
+  }
+
+  @ParameterizedTest
+  @MethodSource("cases")
+  void unsafeWithoutOneOfThem(Case variant) {
+    Spin.assumePresent();
+    var whole = variant.sequence(2);
+    assertThat(Spin.check(Promela.of(whole.with(change(whole, true)))))
+        .hasValueSatisfying(error -> assertThat(error).startsWith("assertion violated"));
+    assertThat(Spin.check(Promela.of(whole.with(change(whole, false)))))
+        .hasValueSatisfying(error -> assertThat(error).startsWith("assertion violated"));
+  }
+
+  private static List<Sequence.Step> change(Sequence sequence, boolean start) {
+    return sequence.steps().stream()
+        .map(step -> step instanceof Collective c ? start ? c.noStart() : c.noEnd() : step)
+        .toList();
+  }
+
+  @ParameterizedTest
+  @MethodSource("inPlaceCases")
+  void inPlaceWhereTheVariantAllowsIt(Case variant) {
+    Spin.assumePresent();
+    boolean allowed = variant.variants().getFirst().allowsInPlace(variant.kind());
+    assertThat(variant.variants())
+        .allSatisfy(v -> assertThat(v.allowsInPlace(variant.kind())).isEqualTo(allowed));
+    for (int ranks : IntStream.rangeClosed(2, allowed ? 4 : 2).toArray()) {
+      assertThat(Spin.check(Promela.of(variant.inPlace(ranks))).isEmpty())
+          .as("%s ranks", ranks)
+          .isEqualTo(allowed);
+    }
+  }
+}

@@ -1,0 +1,229 @@
+package dev.symplan.planner.verify;
+
+import static dev.symplan.planner.verify.VerifierFixtures.compile;
+import static dev.symplan.planner.verify.VerifierFixtures.variants;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.testkit.Golden;
+import dev.symplan.planner.Barrier;
+import dev.symplan.planner.Barrier.Edge;
+import dev.symplan.planner.CollectivePlan;
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.Step;
+import dev.symplan.planner.Variant;
+import dev.symplan.planner.io.PlanFile;
+import dev.symplan.planner.report.PlanExplainer;
+import dev.symplan.planner.report.PlanPrinter;
+import dev.symplan.planner.report.PlanPrinter.View;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.function.UnaryOperator;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Which barriers plans do without, and what is said of those that they may not. */
+class BarrierRulesTest {
+
+  /** Three pulls of what the caller brings. */
+  private static final String INPUTS =
+      """
+      graph pulls(x: f32[64, 64], y: f32[64, 64], z: f32[64, 64]) {
+        a = _c10d_functional::all_reduce(x, "sum", "tp")
+        b = _c10d_functional::all_reduce(y, "sum", "tp")
+        c = _c10d_functional::all_reduce(z, "sum", "tp")
+        return a, b, c
+      }
+      """;
+
+  /** Three pulls, each of what was computed from the one before. */
+  private static final String LAYERS =
+      """
+      graph layers(x: f32[64, 64], w: f32[64, 64]) {
+        a = aten::mm(x, w)
+        p = _c10d_functional::all_reduce(a, "sum", "tp")
+        b = aten::mm(p, w)
+        q = _c10d_functional::all_reduce(b, "sum", "tp")
+        c = aten::mm(q, w)
+        r = _c10d_functional::all_reduce(c, "sum", "tp")
+        return r
+      }
+      """;
+
+  private static final CompileOptions ONE_SHOT =
+      variants("all_reduce", Variant.ONE_SHOT).withOverlap(false);
+
+  private static List<String> barriers(Plan plan) {
+    return plan.rankPlans().getFirst().collectives().stream()
+        .map(c -> c.start().text() + ", " + c.end().text())
+        .toList();
+  }
+
+  @Test
+  void oneMeetingBeforeAndOneBehindAll() {
+    var plan = compile(INPUTS, ONE_SHOT);
+    assertThat(barriers(plan))
+        .containsExactly("own, end of 2", "start of 0, end of 2", "start of 0, own");
+    assertThat(PlanPrinter.print(plan, List.of(View.SUMMARY)))
+        .contains("barriers 2 of 6: others stand in for the rest");
+    assertThat(PlanPrinter.print(plan, List.of(View.SCHEDULE)))
+        .contains("as one_shot, start barrier: the start of a, end barrier: the end of c");
+    assertThat(PlanExplainer.explain(plan, "b"))
+        .hasValueSatisfying(
+            story -> assertThat(story).contains("barriers before: the start of a, after: the end"));
+  }
+
+  @Test
+  void planFilesKeepThem(@TempDir Path folder) throws IOException {
+    var plan = compile(INPUTS, ONE_SHOT);
+    var file = folder.resolve("plan.json");
+    PlanFile.write(plan, file);
+    assertThat(Files.readString(file)).contains("\"start of 0\"");
+    assertThat(barriers(PlanFile.read(new SourceFile("plan.json", Files.readString(file)))))
+        .isEqualTo(barriers(plan));
+  }
+
+  @Test
+  void everyCollectiveMeetsWhereItsOperandIsMadeBefore() {
+    var plan = compile(LAYERS, ONE_SHOT);
+    assertThat(barriers(plan))
+        .allSatisfy(text -> assertThat(text).startsWith("own, "))
+        .last()
+        .isEqualTo("own, own");
+  }
+
+  @Test
+  void resultsThatPeersWriteAreMetForWhereTheyAreRead() {
+    var plan = compile(LAYERS, variants("all_reduce", Variant.TWO_SHOT).withOverlap(false));
+    assertThat(barriers(plan)).containsOnly("own, own");
+  }
+
+  @Test
+  void collectivesBesideComputeKeepTheirs() {
+    var plan = compile(VerifierFixtures.ASYNC);
+    var beside =
+        plan.rankPlans().getFirst().collectives().stream().filter(CollectivePlan::isAsync).toList();
+    assertThat(beside).isNotEmpty();
+    assertThat(beside).allMatch(c -> c.startBarrier() && c.endBarrier());
+  }
+
+  @Test
+  void groupsDoNotStandInForEachOther() {
+    var plan = compile(INPUTS.replace("y, \"sum\", \"tp\"", "y, \"sum\", \"pairs\""), ONE_SHOT);
+    assertThat(barriers(plan)).containsOnly("own, own");
+  }
+
+  private static UnaryOperator<CollectivePlan> start(int witness, Edge edge) {
+    return c -> c.withBarriers(new Barrier.StandIn(witness, edge), c.end());
+  }
+
+  private static UnaryOperator<CollectivePlan> end(int witness, Edge edge) {
+    return c -> c.withBarriers(c.start(), new Barrier.StandIn(witness, edge));
+  }
+
+  private static String told(Plan plan) {
+    return PlanVerifier.verify(plan).stream()
+        .map(
+            violation ->
+                violation
+                    + "\n"
+                    + IntStream.range(0, violation.trace().size())
+                        .mapToObj(i -> "  %d. %s\n".formatted(i + 1, violation.trace().get(i)))
+                        .collect(Collectors.joining()))
+        .collect(Collectors.joining("\n"));
+  }
+
+  @Test
+  void tracesCanBeFollowed() {
+    var layers = PlanEdits.of(compile(LAYERS, ONE_SHOT)).ownBarriers().plan();
+    var told = new StringBuilder();
+    told.append("== no barrier before\n");
+    told.append(
+        told(PlanEdits.of(layers).collective(1, c -> PlanEdits.barriers(c, false, true)).plan()));
+    told.append("\n== no barrier after\n");
+    told.append(
+        told(PlanEdits.of(layers).collective(1, c -> PlanEdits.barriers(c, true, false)).plan()));
+    told.append("\n== the barrier before is passed before the operand is written\n");
+    told.append(told(PlanEdits.of(layers).collective(1, start(0, Edge.END)).plan()));
+    told.append("\n== the operand is rewritten before the barrier behind\n");
+    told.append(told(PlanEdits.of(layers).collective(0, end(2, Edge.START)).plan()));
+    told.append("\n== the result is read before the barrier behind\n");
+    var pushed =
+        PlanEdits.of(compile(LAYERS, variants("all_reduce", Variant.TWO_SHOT).withOverlap(false)));
+    told.append(told(pushed.collective(0, end(1, Edge.START)).plan()));
+    told.append("\n== what stands in is behind\n");
+    told.append(told(PlanEdits.of(layers).collective(1, start(2, Edge.END)).plan()));
+    told.append("\n== what stands in is nothing of the kind\n");
+    told.append(told(PlanEdits.of(layers).collective(1, start(7, Edge.END)).plan()));
+    told.append("\n== another tensor lies there when a local op reads\n");
+    var tensors =
+        """
+        graph g(x: f32[64, 64], w: f32[64, 64]) {
+          a = aten::relu(x)
+          b = aten::mm(w, w)
+          c = aten::mm(b, w)
+          d = aten::mm(a, c)
+          return d
+        }
+        """;
+    told.append(told(PlanEdits.of(compile(tensors)).over("c", "a").restated()));
+    told.append("\n== a local op writes what a collective beside it reads\n");
+    told.append(told(PlanEdits.of(compile(VerifierFixtures.ASYNC)).over("a", "p").restated()));
+    Golden.check("verify/traces.txt", told.toString());
+  }
+
+  @Test
+  void whatStandsInIsOfTheGroup() {
+    var text = INPUTS.replace("y, \"sum\", \"tp\"", "y, \"sum\", \"pairs\"");
+    var plan = PlanEdits.of(compile(text, ONE_SHOT)).collective(2, start(1, Edge.START)).plan();
+    assertThat(VerifierFixtures.first(plan, Violation.Rule.RACE).message())
+        .endsWith("the start of _c10d_functional::all_reduce → b is one of group pairs, not tp");
+    plan = PlanEdits.of(compile(text, ONE_SHOT)).collective(2, start(0, Edge.END)).plan();
+    assertThat(VerifierFixtures.first(plan, Violation.Rule.RACE).message())
+        .endsWith("group pairs meets in _c10d_functional::all_reduce → b");
+  }
+
+  @Test
+  void plainNcclStandsInForNothing() {
+    var options =
+        CompileOptions.DEFAULT
+            .withVariants(ImmutableMap.of("a", Variant.NCCL, "all_reduce", Variant.ONE_SHOT))
+            .withOverlap(false);
+    var base = compile(INPUTS, options);
+    assertThat(base.rankPlans().getFirst().collectives().getFirst().variant())
+        .isEqualTo(Variant.NCCL);
+    assertThat(barriers(base)).containsExactly("own, own", "own, end of 2", "start of 1, own");
+    var plan = PlanEdits.of(base).collective(1, start(0, Edge.END)).plan();
+    assertThat(VerifierFixtures.first(plan, Violation.Rule.RACE).message())
+        .contains("is nccl on the compute stream: only barriers of the plan's own");
+  }
+
+  @Test
+  void farAwayIsTooFar() {
+    var steps = new StringBuilder();
+    for (int i = 0; i < 300; i++) {
+      steps.append("  m%d = aten::mm(%s, w)\n".formatted(i, i == 0 ? "w" : "m" + (i - 1)));
+    }
+    var text =
+        """
+        graph far(x: f32[64, 64], y: f32[64, 64], w: f32[64, 64]) {
+          a = _c10d_functional::all_reduce(x, "sum", "tp")
+        %s  b = _c10d_functional::all_reduce(y, "sum", "tp")
+          return a, b, m299
+        }
+        """
+            .formatted(steps);
+    var base = compile(text, ONE_SHOT);
+    assertThat(base.rankPlans().getFirst().steps().getFirst()).isInstanceOf(Step.Start.class);
+    assertThat(barriers(base)).containsOnly("own, own");
+    var plan = PlanEdits.of(base).collective(1, start(0, Edge.END)).plan();
+    assertThat(VerifierFixtures.first(plan, Violation.Rule.RACE).message())
+        .endsWith("too far away to look at");
+  }
+}

@@ -1,0 +1,73 @@
+package dev.symplan.cli;
+
+import dev.symplan.ir.text.SourceReader;
+import dev.symplan.planner.calibrate.Calibration;
+import dev.symplan.planner.calibrate.Points;
+import dev.symplan.planner.io.TargetFile;
+import dev.symplan.planner.report.CalibrationPrinter;
+import java.nio.file.Path;
+import java.util.Optional;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+@Command(
+    name = "calibrate",
+    description = {
+      "Fit a target file to measured times, for --target.",
+      "Reads CSV with the header 'kind,variant,dtype,bytes,ranks,micros': one measured collective"
+          + " per line. What the times do not tell is taken from another target."
+    })
+final class CalibrateCommand implements Callable<Integer> {
+  private final Console console;
+
+  @Spec private CommandSpec spec;
+
+  @Parameters(paramLabel = "FILE", description = "A CSV file of measured times.")
+  private Path input;
+
+  @Option(
+      names = "--base",
+      paramLabel = "NAME|FILE",
+      description = "The target that gives what was not measured (default: ${DEFAULT-VALUE}).",
+      defaultValue = "h200x4")
+  private String base;
+
+  @Option(
+      names = "--name",
+      paramLabel = "NAME",
+      description = "The new target's name (default: the name of the file written, or the base's).")
+  private Optional<String> name = Optional.empty();
+
+  @Option(
+      names = {"-o", "--output"},
+      paramLabel = "FILE",
+      description = "Write the target here.")
+  private Optional<Path> output = Optional.empty();
+
+  CalibrateCommand(Console console) {
+    this.console = console;
+  }
+
+  @Override
+  public Integer call() {
+    var from = CompileFlags.target(base, "--base", spec);
+    var calibration =
+        Calibration.of(
+            Points.read(SourceReader.read(input)),
+            from,
+            name.or(() -> output.map(CalibrateCommand::stem)).orElse(from.name()));
+    output.ifPresent(file -> TargetFile.write(calibration.target(), file));
+    console.print(CalibrationPrinter.print(calibration));
+    output.ifPresent(file -> console.progress("target written to " + file));
+    return ExitCode.OK;
+  }
+
+  private static String stem(Path file) {
+    var text = String.valueOf(file.getFileName());
+    return text.endsWith(".json") ? text.substring(0, text.length() - 5) : text;
+  }
+}

@@ -1,0 +1,68 @@
+package dev.symplan.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class CalibrateCommandTest {
+  private static final Path ROOT = Path.of(System.getProperty("symplan.root", "../.."));
+  private static final Path SAMPLE = ROOT.resolve("samples/tp_mlp.graph");
+
+  @TempDir private Path folder;
+
+  private record Result(int code, String out) {}
+
+  private static Result run(Object... args) {
+    var printed = new ByteArrayOutputStream();
+    int code;
+    try (var out = new PrintStream(printed, true, StandardCharsets.UTF_8)) {
+      code = Main.run(Arrays.stream(args).map(Object::toString).toArray(String[]::new), out, out);
+    }
+    return new Result(code, printed.toString(StandardCharsets.UTF_8));
+  }
+
+  @Test
+  void fitsATargetThatPlansAreMadeFor() throws IOException {
+    var points = folder.resolve("points.csv");
+    var text = new StringBuilder("kind,variant,dtype,bytes,ranks,micros\n");
+    for (int bytes = 1 << 12; bytes <= 1 << 20; bytes *= 2) {
+      text.append("all_reduce,nccl,bf16,%d,4,%d\n".formatted(bytes, 5));
+    }
+    Files.writeString(points, text);
+    var target = folder.resolve("lab.json");
+    var fitted = run("calibrate", points, "-o", target, "--base", "h200x8");
+    assertThat(fitted.code()).as(fitted.out()).isZero();
+    assertThat(fitted.out()).contains("all_reduce  nccl     4      9");
+
+    var plan = folder.resolve("plan.json");
+    assertThat(run("compile", SAMPLE, "--target", target, "-o", plan).code()).isZero();
+    Files.delete(target);
+    assertThat(run("dump", plan).out()).contains("target lab", "r all_reduce  nccl");
+    assertThat(run("explain", plan, "r").out()).contains("one_shot 10.5 µs, estimated");
+  }
+
+  @Test
+  void saysWhereAPointOrTargetIsWrong() throws IOException {
+    var points = Files.writeString(folder.resolve("points.csv"), "kind,micros\nlaunch,fast\n");
+    var result = run("calibrate", points);
+    assertThat(result.code()).isEqualTo(1);
+    assertThat(result.out()).contains("points.csv:2:8: error[bad-points]: 'fast' is no micros");
+
+    var target = Files.writeString(folder.resolve("lab.json"), "{\"format\": 1}");
+    result = run("dump", SAMPLE, "--target", target);
+    assertThat(result.code()).isEqualTo(1);
+    assertThat(result.out()).contains("lab.json:1:12: error[bad-target]: this is no string");
+
+    result = run("dump", SAMPLE, "--target", folder.resolve("none.json"));
+    assertThat(result.code()).isEqualTo(2);
+    assertThat(result.out()).contains("nor a file; there are h200x4");
+  }
+}

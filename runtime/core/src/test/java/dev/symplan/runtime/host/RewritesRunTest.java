@@ -1,0 +1,180 @@
+package dev.symplan.runtime.host;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.MemorySpace;
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Rewrite;
+import dev.symplan.planner.Rewrites;
+import dev.symplan.planner.Rewrites.Mode;
+import dev.symplan.planner.Variant;
+import dev.symplan.runtime.Backend;
+import dev.symplan.runtime.Session;
+import dev.symplan.runtime.tensor.HostTensor;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Merged and split collectives give the bits of those that they stand for. */
+class RewritesRunTest {
+  private static final Rewrites MERGED = new Rewrites(Mode.ON, Mode.OFF);
+  private static final Rewrites SPLIT = new Rewrites(Mode.OFF, Mode.ON);
+  private static final long SEED = 20_261_121;
+
+  private static final String REDUCED =
+      """
+      group g = [2, 0, 3, 1]
+
+      graph reduced(x: DTYPE[7, 5], y: DTYPE[33], z: DTYPE[4, 64]) {
+        a = aten::neg(x)
+        r = _c10d_functional::all_reduce(a, "sum", "g")
+        b = aten::neg(y)
+        rw = _c10d_functional::wait_tensor(r)
+        s = _c10d_functional::all_reduce(b, "sum", "g")
+        v = aten::view(rw, [35])
+        t = _c10d_functional::all_reduce(z, "sum", "g")
+        sw = _c10d_functional::wait_tensor(s)
+        tw = _c10d_functional::wait_tensor(t)
+        o = aten::mul.Tensor(sw, sw)
+        return v, o, tw
+      }
+      """;
+
+  private static final String GATHERED =
+      """
+      group g = [2, 0, 3, 1]
+
+      graph gathered(x: DTYPE[2, 5], w: DTYPE[8, 8]) {
+        r = _c10d_functional::all_gather_into_tensor(x, 4, "g")
+        rw = _c10d_functional::wait_tensor(r)
+        a = aten::mul.Tensor(rw, rw)
+        wv = aten::view(w, [4, 16])
+        s = _c10d_functional::all_gather_into_tensor(wv, 4, "g")
+        sw = _c10d_functional::wait_tensor(s)
+        sv = aten::view(sw, [256])
+        b = aten::neg(sv)
+        return a, b
+      }
+      """;
+
+  private static final String SCATTERED =
+      """
+      group g = [2, 0, 3, 1]
+
+      graph scattered(x: DTYPE[8, 5], w: DTYPE[16, 8]) {
+        r = _c10d_functional::reduce_scatter_tensor(x, "sum", 4, "g")
+        rw = _c10d_functional::wait_tensor(r)
+        a = aten::neg(w)
+        s = _c10d_functional::reduce_scatter_tensor(a, "sum", 4, "g")
+        sw = _c10d_functional::wait_tensor(s)
+        return rw, sw
+      }
+      """;
+
+  private static final String PRODUCT =
+      """
+      group g = [2, 0, 3, 1]
+
+      graph product(x: DTYPE[2, 16, 24], w: DTYPE[24, 40], bias: DTYPE[40]) {
+        xv = aten::view(x, [32, 24])
+        y = aten::addmm(bias, xv, w)
+        yv = aten::view(y, [2, 16, 40])
+        r = _c10d_functional::all_reduce(yv, "sum", "g")
+        rw = _c10d_functional::wait_tensor(r)
+        n = aten::neg(rw)
+        return n, rw
+      }
+      """;
+
+  /** Every rank's outputs. */
+  private static List<HostTensor> run(String text, CompileOptions options, boolean rewritten) {
+    var plan = Programs.plan(text, options);
+    assertThat(plan.rewrites().stream().anyMatch(Rewrite::made)).isEqualTo(rewritten);
+    var outputs = new ArrayList<HostTensor>();
+    try (var session = Session.open(plan, Backend.HOST)) {
+      Programs.fillInputs(session, new Random(SEED));
+      session.run();
+      for (int rank = 0; rank < session.ranks(); rank++) {
+        for (int i = 0; i < session.outputCount(); i++) {
+          outputs.add(Programs.copy(session.output(rank, i).orElseThrow()));
+        }
+      }
+    }
+    return outputs;
+  }
+
+  private static void check(String text, Rewrites rewrites, String kind, List<Variant> variants) {
+    for (var dtype : List.of("f32", "bf16")) {
+      var program = text.replace("DTYPE", dtype);
+      for (var variant : variants) {
+        for (var space : List.of(MemorySpace.ANY, MemorySpace.EXTERNAL)) {
+          var options =
+              CompileOptions.DEFAULT
+                  .withVariants(ImmutableMap.of(kind, variant))
+                  .withInputs(space)
+                  .withOutputs(space);
+          var expected = run(program, options.withRewrites(Rewrites.OFF), false);
+          var actual = run(program, options.withRewrites(rewrites), true);
+          assertThat(actual).hasSameSizeAs(expected);
+          for (int i = 0; i < expected.size(); i++) {
+            assertThat(Programs.same(actual.get(i), expected.get(i)))
+                .as("seed %d, %s as %s, %s, output %d", SEED, kind, variant, dtype, i)
+                .isTrue();
+          }
+        }
+      }
+    }
+  }
+
+  @Test
+  void mergedReductionsGiveTheSameBits() {
+    check(
+        REDUCED,
+        MERGED,
+        "all_reduce",
+        List.of(Variant.ONE_SHOT, Variant.TWO_SHOT, Variant.NCCL_SYMM, Variant.NCCL));
+  }
+
+  @Test
+  void mergedGathersGiveTheSameBits() {
+    check(
+        GATHERED,
+        MERGED,
+        "all_gather",
+        List.of(
+            Variant.ONE_SHOT, Variant.PUSH, Variant.COPY_ENGINE, Variant.NCCL_SYMM, Variant.NCCL));
+  }
+
+  @Test
+  void mergedScattersGiveTheSameBits() {
+    check(
+        SCATTERED,
+        MERGED,
+        "reduce_scatter",
+        List.of(Variant.ONE_SHOT, Variant.NCCL_SYMM, Variant.NCCL));
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"mm", "addmm", "linear"})
+  void splitProductsGiveTheSameBits(String op) {
+    var call =
+        switch (op) {
+          case "mm" -> "aten::mm(xv, w)";
+          case "linear" -> "aten::linear(xv, wt, bias)";
+          default -> "aten::addmm(bias, xv, w)";
+        };
+    var program =
+        PRODUCT
+            .replace("aten::addmm(bias, xv, w)", call)
+            .replace("  y =", "  wt = aten::permute(w, [1, 0])\n  y =");
+    check(
+        program,
+        SPLIT,
+        "all_reduce",
+        List.of(Variant.ONE_SHOT, Variant.TWO_SHOT, Variant.NCCL_SYMM, Variant.NCCL));
+  }
+}
