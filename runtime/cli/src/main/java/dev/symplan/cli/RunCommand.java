@@ -53,7 +53,8 @@ final class RunCommand implements Callable<Integer> {
   @Option(
       names = "--backend",
       paramLabel = "NAME",
-      description = "Where to run: host, on the CPU (default: host).",
+      description =
+          "Where to run: host, on the CPU, or cuda, on the GPUs of this host (default: host).",
       defaultValue = "host")
   private String backend;
 

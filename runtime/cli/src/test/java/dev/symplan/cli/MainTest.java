@@ -8,6 +8,7 @@ import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.RankPlan;
 import dev.symplan.planner.Target;
+import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.Safetensors;
 import java.io.ByteArrayOutputStream;
@@ -293,7 +294,7 @@ class MainTest {
           2 | compile                                            | Missing required parameter
           2 | compile GRAPH --target none                        | there is no target 'none'
           2 | compile GRAPH --variant all_reduce=none            | there is no variant 'none'
-          2 | run GRAPH --backend cuda                           | there is no backend 'cuda'
+          2 | run GRAPH --backend gpu                            | there is no backend 'gpu'
           1 | compile NOWHERE                                    | unreadable-file
           1 | compile GRAPH --variant all_reduce=multimem        | target has no multicast
           1 | compile GRAPH --variant all_gather=push            | no collective is called 'all_gather'
@@ -333,6 +334,15 @@ class MainTest {
     assertThat(result.err()).contains(message).doesNotContain("\tat ", "Exception");
     assertThat(result.code()).isEqualTo(code);
     assertThat(result.out()).isEmpty();
+  }
+
+  @Test
+  void saysWhyThereIsNoGpu() {
+    var reason = Backend.ofName("cuda").flatMap(Backend::unavailable);
+    assumeTrue(reason.isPresent(), "there are GPUs");
+    var result = run("run", sample("tp_mlp.graph"), "--backend", "cuda");
+    assertThat(result.err()).isEqualTo("error: backend cuda: " + reason.get() + "\n");
+    assertThat(result.code()).isEqualTo(3);
   }
 
   @Test

@@ -1,0 +1,26 @@
+package dev.symplan.codegen.cuda;
+
+import dev.symplan.codegen.TensorRef;
+import dev.symplan.planner.Arena;
+
+/**
+ * A place in some rank's memory.
+ *
+ * @param index the graph input or output, for external memory; 0 for arenas
+ * @param offset in bytes
+ */
+public record Address(int rank, Arena arena, int index, long offset) {
+
+  static Address of(int rank, TensorRef ref) {
+    return new Address(rank, ref.arena(), ref.index(), ref.offset());
+  }
+
+  Address plus(long bytes) {
+    return new Address(rank, arena, index, offset + bytes);
+  }
+
+  /** {@return whether 16 bytes can be moved at once from here: memory itself is aligned to more} */
+  boolean isVectorAligned() {
+    return offset % Kernel.VECTOR == 0;
+  }
+}

@@ -1,0 +1,21 @@
+package dev.symplan.codegen.cuda;
+
+import com.google.common.collect.ImmutableList;
+
+/**
+ * What one rank's GPU does in a run.
+ *
+ * @param events the number of events
+ * @param places the number of meeting places of the whole executable
+ */
+public record DeviceProgram(int rank, ImmutableList<DeviceStep> steps, int events, int places) {
+
+  /** Blocks of a kernel that meets its peers: each block has its own flags. */
+  public static final int MAX_BLOCKS = 64;
+
+  /** Ranks of a group whose memory generated kernels touch. */
+  public static final int MAX_RANKS = 16;
+
+  /** Flags, 4 bytes each, of one meeting place; the last one says that a rank gave up. */
+  public static final int FLAGS = MAX_BLOCKS * MAX_RANKS + 16;
+}

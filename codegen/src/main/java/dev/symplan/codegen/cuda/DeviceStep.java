@@ -1,0 +1,104 @@
+package dev.symplan.codegen.cuda;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.DType;
+import dev.symplan.planner.Stream;
+
+/** One thing that is put into a stream of a rank's GPU; all is fixed but where memory is. */
+public sealed interface DeviceStep {
+
+  Stream stream();
+
+  /**
+   * A launch of a generated kernel.
+   *
+   * @param words its arguments
+   * @param label what messages call it
+   */
+  record Launch(
+      Stream stream,
+      Kernel kernel,
+      int blocks,
+      int threads,
+      ImmutableList<Word> words,
+      String label)
+      implements DeviceStep {}
+
+  /** A copy of bytes by the copy engines, also to a peer. */
+  record Copy(Stream stream, Address from, Address to, long bytes, String label)
+      implements DeviceStep {}
+
+  /** {@code beta · out + alpha · left · right}, column-major as BLAS has it. */
+  record Product(
+      Stream stream,
+      DType in,
+      DType out,
+      long rows,
+      long columns,
+      long inner,
+      double alpha,
+      double beta,
+      Matrix left,
+      Matrix right,
+      Matrix result,
+      long batches,
+      String label)
+      implements DeviceStep {}
+
+  /**
+   * A column-major matrix of a product.
+   *
+   * @param transposed whether it is stored the other way round
+   * @param leading elements from one column to the next
+   * @param batchStride elements from one matrix to the next
+   */
+  record Matrix(Address address, boolean transposed, long leading, long batchStride) {}
+
+  /**
+   * Collectives of NCCL's that are issued together.
+   *
+   * @param members the ranks of the communicator, in order
+   * @param windows whether the symmetric arena is a window of the communicator
+   */
+  record Nccl(
+      Stream stream,
+      ImmutableIntArray members,
+      int self,
+      boolean windows,
+      ImmutableList<NcclCall> calls,
+      String label)
+      implements DeviceStep {}
+
+  /** Which function of NCCL's. */
+  enum NcclFunction {
+    ALL_REDUCE,
+    ALL_GATHER,
+    REDUCE_SCATTER,
+    BROADCAST,
+    SEND,
+    RECEIVE
+  }
+
+  /**
+   * One call; {@code SEND} and {@code RECEIVE} have the same address twice.
+   *
+   * @param count in elements, as the function counts
+   * @param reduceOp empty where nothing is reduced
+   * @param peer the root of a broadcast, or the other side, in the group; -1 where there is none
+   */
+  record NcclCall(
+      NcclFunction function,
+      Address from,
+      Address to,
+      long count,
+      DType dtype,
+      String reduceOp,
+      int peer) {}
+
+  /** Marks a point of a stream. */
+  record Mark(Stream stream, int event) implements DeviceStep {}
+
+  /** Goes on only when another stream has passed the point. */
+  record Await(Stream stream, int event) implements DeviceStep {}
+}

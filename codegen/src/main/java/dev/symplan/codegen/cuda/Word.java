@@ -1,0 +1,27 @@
+package dev.symplan.codegen.cuda;
+
+/** One 8-byte word of a kernel's arguments. */
+public sealed interface Word {
+
+  /** A number. */
+  record Number(long value) implements Word {}
+
+  /** The address of memory, a peer's where the arena is symmetric. */
+  record Memory(Address address) implements Word {}
+
+  /** The address of a rank's flags for one meeting place. */
+  record Flags(int place, int rank) implements Word {}
+
+  /** The address of this rank's count of meetings, by block, for one meeting place. */
+  record Meetings(int place) implements Word {}
+
+  /** The address where a kernel says that it gave up; the host sees it. */
+  enum Failure implements Word {
+    FAILURE
+  }
+
+  /** How long a kernel waits for its peers, in nanoseconds. */
+  enum Patience implements Word {
+    PATIENCE
+  }
+}

@@ -1,0 +1,53 @@
+package dev.symplan.runtime.cuda;
+
+import dev.symplan.runtime.RunException;
+import org.bytedeco.cuda.global.cublas;
+import org.bytedeco.cuda.global.cudart;
+import org.bytedeco.cuda.global.nccl;
+import org.bytedeco.cuda.global.nvrtc;
+import org.bytedeco.javacpp.BytePointer;
+import org.bytedeco.javacpp.PointerPointer;
+
+/** Turns status codes into exceptions that name the call and the rank. */
+record Check(int rank) {
+
+  void runtime(int status, String call) {
+    if (status != cudart.cudaSuccess) {
+      throw failed(call, cudart.cudaGetErrorString(status).getString());
+    }
+  }
+
+  void driver(int status, String call) {
+    if (status != 0) {
+      try (var text = new PointerPointer<BytePointer>(1)) {
+        throw failed(
+            call,
+            cudart.cuGetErrorString(status, text) == 0
+                ? text.get(BytePointer.class, 0).getString()
+                : "error " + status);
+      }
+    }
+  }
+
+  void blas(int status, String call) {
+    if (status != 0) {
+      throw failed(call, cublas.cublasGetStatusString(status).getString());
+    }
+  }
+
+  void nccl(int status, String call) {
+    if (status != nccl.ncclSuccess) {
+      throw failed(call, nccl.ncclGetErrorString(status).getString());
+    }
+  }
+
+  void nvrtc(int status, String call) {
+    if (status != 0) {
+      throw failed(call, nvrtc.nvrtcGetErrorString(status).getString());
+    }
+  }
+
+  private RunException failed(String call, String reason) {
+    return new RunException("rank %d: %s failed: %s".formatted(rank, call, reason));
+  }
+}

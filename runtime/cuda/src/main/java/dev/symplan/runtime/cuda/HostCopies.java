@@ -1,0 +1,83 @@
+package dev.symplan.runtime.cuda;
+
+import dev.symplan.codegen.TensorRef;
+import dev.symplan.runtime.tensor.HostTensor;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Set;
+
+/** The copies in host memory of one rank's inputs and outputs. */
+final class HostCopies {
+  private final Gpu gpu;
+  private final Map<TensorRef, HostTensor> tensors = new HashMap<>();
+
+  /** What goes to the GPU before the next run. */
+  private final Set<TensorRef> toUpload = new HashSet<>();
+
+  /** What is the same here and on the GPU. */
+  private final Set<TensorRef> fresh = new HashSet<>();
+
+  /** What the caller wants written at the end of each run. */
+  private final Set<TensorRef> bound = new HashSet<>();
+
+  HostCopies(Gpu gpu) {
+    this.gpu = gpu;
+  }
+
+  HostTensor tensor(TensorRef ref) {
+    return tensors.computeIfAbsent(ref, r -> HostTensor.allocate(r.type()));
+  }
+
+  /** Lets the caller see and change an input; a run may have changed it too. */
+  void handOut(TensorRef ref) {
+    if (tensors.containsKey(ref) && !tensor(ref).memory().isReadOnly()) {
+      fetch(ref);
+    }
+    toUpload.add(ref);
+  }
+
+  void bindInput(TensorRef ref, HostTensor memory) {
+    tensors.put(ref, memory);
+    toUpload.add(ref);
+  }
+
+  void bindOutput(TensorRef ref, HostTensor memory) {
+    tensors.put(ref, memory);
+    bound.add(ref);
+  }
+
+  boolean hasUploads() {
+    return !toUpload.isEmpty();
+  }
+
+  void upload() {
+    for (var ref : toUpload) {
+      long bytes = ref.type().storageBytes();
+      if (bytes > 0) {
+        gpu.copy(
+            new DevicePointer(gpu.memory().address(ref)),
+            new DevicePointer(tensor(ref).memory().address()),
+            bytes);
+      }
+    }
+    fresh.addAll(toUpload);
+    toUpload.clear();
+  }
+
+  /** Marks everything as out of date, and writes what is bound. */
+  void ran() {
+    fresh.clear();
+    bound.forEach(this::fetch);
+  }
+
+  void fetch(TensorRef ref) {
+    long bytes = ref.type().storageBytes();
+    if (bytes > 0 && !toUpload.contains(ref) && fresh.add(ref)) {
+      gpu.copy(
+          new DevicePointer(tensor(ref).memory().address()),
+          new DevicePointer(gpu.memory().address(ref)),
+          bytes);
+    }
+  }
+}

@@ -1,0 +1,309 @@
+package dev.symplan.runtime.cuda;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.codegen.cuda.Address;
+import dev.symplan.codegen.cuda.DeviceStep;
+import dev.symplan.codegen.cuda.DeviceStep.Await;
+import dev.symplan.codegen.cuda.DeviceStep.Copy;
+import dev.symplan.codegen.cuda.DeviceStep.Launch;
+import dev.symplan.codegen.cuda.DeviceStep.Mark;
+import dev.symplan.codegen.cuda.DeviceStep.Nccl;
+import dev.symplan.codegen.cuda.DeviceStep.NcclCall;
+import dev.symplan.codegen.cuda.DeviceStep.Product;
+import dev.symplan.codegen.cuda.Kernel;
+import dev.symplan.codegen.cuda.Word;
+import dev.symplan.ir.DType;
+import dev.symplan.planner.Stream;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.bytedeco.cuda.cublas.cublasContext;
+import org.bytedeco.cuda.cudart.CUfunc_st;
+import org.bytedeco.cuda.cudart.CUmod_st;
+import org.bytedeco.cuda.global.cublas;
+import org.bytedeco.cuda.global.cudart;
+import org.bytedeco.cuda.global.nccl;
+import org.bytedeco.javacpp.BytePointer;
+import org.bytedeco.javacpp.DoublePointer;
+import org.bytedeco.javacpp.FloatPointer;
+import org.bytedeco.javacpp.LongPointer;
+import org.bytedeco.javacpp.Pointer;
+import org.bytedeco.javacpp.PointerPointer;
+
+/** Turns a rank's steps into calls with all arguments built. */
+final class Preparation {
+
+  /** What NVIDIA advises for Hopper. */
+  private static final long WORKSPACE = 32L << 20;
+
+  /** Half-precision products are added up in f32 throughout. */
+  private static final int NO_REDUCED_PRECISION = 16;
+
+  private final Gpu gpu;
+  private final List<GpuMemory> ranks;
+  private final Communicators communicators;
+  private final Duration patience;
+  private final Check check;
+  private final int architecture;
+  private final Map<Kernel, CUfunc_st> functions = new HashMap<>();
+  private Optional<cublasContext> blas = Optional.empty();
+
+  Preparation(Gpu gpu, List<GpuMemory> ranks, Communicators communicators, Duration patience) {
+    this.gpu = gpu;
+    this.ranks = ranks;
+    this.communicators = communicators;
+    this.patience = patience;
+    this.check = gpu.check();
+    this.architecture =
+        10 * attribute(cudart.cudaDevAttrComputeCapabilityMajor)
+            + attribute(cudart.cudaDevAttrComputeCapabilityMinor);
+  }
+
+  private int attribute(int which) {
+    var value = new int[1];
+    check.runtime(
+        cudart.cudaDeviceGetAttribute(value, which, check.rank()), "cudaDeviceGetAttribute");
+    return value[0];
+  }
+
+  /** {@return what puts a step into its stream} */
+  Runnable step(DeviceStep step) {
+    return switch (step) {
+      case Launch launch -> launch(launch);
+      case Copy copy -> copy(copy);
+      case Product product -> product(product);
+      case Nccl call -> nccl(call);
+      case Mark(var stream, int index) -> {
+        var event = gpu.event(index, step);
+        var on = gpu.stream(stream);
+        yield () -> check.runtime(cudart.cudaEventRecord(event, on), "cudaEventRecord");
+      }
+      case Await(var stream, int index) -> {
+        var event = gpu.event(index, step);
+        var on = gpu.stream(stream);
+        yield () -> check.runtime(cudart.cudaStreamWaitEvent(on, event, 0), "cudaStreamWaitEvent");
+      }
+    };
+  }
+
+  private long at(Address address) {
+    return ranks.get(address.rank()).address(address.arena(), address.index(), address.offset());
+  }
+
+  private Runnable launch(Launch launch) {
+    var function = functions.computeIfAbsent(launch.kernel(), this::load);
+    var words = new LongPointer(launch.words().stream().mapToLong(this::word).toArray());
+    var arguments = new PointerPointer<LongPointer>(1).put(0, words);
+    // The array of pointers does not keep what it points to.
+    gpu.onClose(words::close);
+    var stream = gpu.stream(launch.stream());
+    int blocks = launch.blocks();
+    int threads = launch.threads();
+    var call = "the launch for '%s'".formatted(launch.label());
+    return () ->
+        check.driver(
+            cudart.cuLaunchKernel(
+                function,
+                blocks,
+                1,
+                1,
+                threads,
+                1,
+                1,
+                0,
+                stream,
+                arguments,
+                (PointerPointer<?>) null),
+            call);
+  }
+
+  private CUfunc_st load(Kernel kernel) {
+    var module = new CUmod_st();
+    try (var code = new BytePointer(KernelCompiler.compile(kernel, architecture, check))) {
+      check.driver(cudart.cuModuleLoadData(module, code), "cuModuleLoadData");
+    }
+    gpu.onClose(() -> check.driver(cudart.cuModuleUnload(module), "cuModuleUnload"));
+    var function = new CUfunc_st();
+    check.driver(cudart.cuModuleGetFunction(function, module, Kernel.ENTRY), "cuModuleGetFunction");
+    return function;
+  }
+
+  private long word(Word word) {
+    return switch (word) {
+      case Word.Number(long value) -> value;
+      case Word.Memory(var address) -> at(address);
+      case Word.Flags(int place, int rank) -> ranks.get(rank).flags(place);
+      case Word.Meetings(int place) -> gpu.memory().meetings(place);
+      case Word.Failure _ -> gpu.memory().failureOnDevice();
+      case Word.Patience _ -> patience.toNanos();
+    };
+  }
+
+  private Runnable copy(Copy copy) {
+    var from = new DevicePointer(at(copy.from()));
+    var to = new DevicePointer(at(copy.to()));
+    var stream = gpu.stream(copy.stream());
+    var call = "the copy for '%s'".formatted(copy.label());
+    return () ->
+        check.runtime(
+            cudart.cudaMemcpyAsync(to, from, copy.bytes(), cudart.cudaMemcpyDefault, stream), call);
+  }
+
+  private cublasContext blas() {
+    if (blas.isEmpty()) {
+      var handle = new cublasContext();
+      check.blas(cublas.cublasCreate_v2(handle), "cublasCreate");
+      var workspace = new BytePointer();
+      check.runtime(cudart.cudaMalloc(workspace, WORKSPACE), "cudaMalloc");
+      check.blas(cublas.cublasSetStream_v2(handle, gpu.stream(Stream.COMPUTE)), "cublasSetStream");
+      check.blas(cublas.cublasSetWorkspace_v2(handle, workspace, WORKSPACE), "cublasSetWorkspace");
+      check.blas(cublas.cublasSetMathMode(handle, NO_REDUCED_PRECISION), "cublasSetMathMode");
+      gpu.onClose(
+          () -> {
+            check.blas(cublas.cublasDestroy_v2(handle), "cublasDestroy");
+            check.runtime(cudart.cudaFree(workspace), "cudaFree");
+          });
+      blas = Optional.of(handle);
+    }
+    return blas.get();
+  }
+
+  private Runnable product(Product product) {
+    if (product.stream() != Stream.COMPUTE) {
+      throw new IllegalStateException("a product beside compute");
+    }
+    var handle = blas();
+    boolean wide = product.in() == DType.F64;
+    Pointer alpha = scalar(product.alpha(), wide);
+    Pointer beta = scalar(product.beta(), wide);
+    var left = new DevicePointer(at(product.left().address()));
+    var right = new DevicePointer(at(product.right().address()));
+    var result = new DevicePointer(at(product.result().address()));
+    int type = blasType(product.in());
+    int compute = wide ? cublas.CUBLAS_COMPUTE_64F : cublas.CUBLAS_COMPUTE_32F;
+    int leftOp = product.left().transposed() ? cublas.CUBLAS_OP_T : cublas.CUBLAS_OP_N;
+    int rightOp = product.right().transposed() ? cublas.CUBLAS_OP_T : cublas.CUBLAS_OP_N;
+    var call = "the product for '%s'".formatted(product.label());
+    return () ->
+        check.blas(
+            cublas.cublasGemmStridedBatchedEx(
+                handle,
+                leftOp,
+                rightOp,
+                Math.toIntExact(product.rows()),
+                Math.toIntExact(product.columns()),
+                Math.toIntExact(product.inner()),
+                alpha,
+                left,
+                type,
+                Math.toIntExact(product.left().leading()),
+                product.left().batchStride(),
+                right,
+                type,
+                Math.toIntExact(product.right().leading()),
+                product.right().batchStride(),
+                beta,
+                result,
+                type,
+                Math.toIntExact(product.result().leading()),
+                product.result().batchStride(),
+                Math.toIntExact(product.batches()),
+                compute,
+                cublas.CUBLAS_GEMM_DEFAULT),
+            call);
+  }
+
+  private static Pointer scalar(double value, boolean wide) {
+    return wide
+        ? new DoublePointer(new double[] {value})
+        : new FloatPointer(new float[] {(float) value});
+  }
+
+  private static int blasType(DType dtype) {
+    return switch (dtype) {
+      case F32 -> cudart.CUDA_R_32F;
+      case F64 -> cudart.CUDA_R_64F;
+      case F16 -> cudart.CUDA_R_16F;
+      case BF16 -> cudart.CUDA_R_16BF;
+      default -> throw new IllegalArgumentException(dtype.shortName());
+    };
+  }
+
+  private Runnable nccl(Nccl step) {
+    var calls =
+        step.calls().stream()
+            .map(call -> nccl(step, call))
+            .collect(ImmutableList.toImmutableList());
+    if (calls.size() == 1) {
+      return calls.getFirst();
+    }
+    return () -> {
+      check.nccl(nccl.ncclGroupStart(), "ncclGroupStart");
+      calls.forEach(Runnable::run);
+      check.nccl(nccl.ncclGroupEnd(), "the collective '%s'".formatted(step.label()));
+    };
+  }
+
+  private Runnable nccl(Nccl step, NcclCall call) {
+    var communicator = communicators.of(step);
+    var stream = gpu.stream(step.stream());
+    var from = new DevicePointer(at(call.from()));
+    var to = new DevicePointer(at(call.to()));
+    int type = ncclType(call.dtype());
+    long count = call.count();
+    int peer = call.peer();
+    var name = "the collective '%s'".formatted(step.label());
+    return switch (call.function()) {
+      case ALL_REDUCE -> {
+        int op = ncclOp(call.reduceOp());
+        yield () ->
+            check.nccl(nccl.ncclAllReduce(from, to, count, type, op, communicator, stream), name);
+      }
+      case REDUCE_SCATTER -> {
+        int op = ncclOp(call.reduceOp());
+        yield () ->
+            check.nccl(
+                nccl.ncclReduceScatter(from, to, count, type, op, communicator, stream), name);
+      }
+      case ALL_GATHER ->
+          () -> check.nccl(nccl.ncclAllGather(from, to, count, type, communicator, stream), name);
+      case BROADCAST ->
+          () ->
+              check.nccl(
+                  nccl.ncclBroadcast(from, to, count, type, peer, communicator, stream), name);
+      case SEND ->
+          () -> check.nccl(nccl.ncclSend(from, count, type, peer, communicator, stream), name);
+      case RECEIVE ->
+          () -> check.nccl(nccl.ncclRecv(to, count, type, peer, communicator, stream), name);
+    };
+  }
+
+  private static int ncclOp(String reduceOp) {
+    return switch (reduceOp) {
+      case "sum" -> nccl.ncclSum;
+      case "product" -> nccl.ncclProd;
+      case "max" -> nccl.ncclMax;
+      case "min" -> nccl.ncclMin;
+      case "avg" -> nccl.ncclAvg;
+      default -> throw new IllegalArgumentException(reduceOp);
+    };
+  }
+
+  private static int ncclType(DType dtype) {
+    return switch (dtype) {
+      case F64 -> nccl.ncclFloat64;
+      case F32 -> nccl.ncclFloat32;
+      case F16 -> nccl.ncclFloat16;
+      case BF16 -> nccl.ncclBfloat16;
+      case I64 -> nccl.ncclInt64;
+      case I32 -> nccl.ncclInt32;
+      case I8 -> nccl.ncclInt8;
+      case U64 -> nccl.ncclUint64;
+      case U32 -> nccl.ncclUint32;
+      case U8 -> nccl.ncclUint8;
+      default -> throw new IllegalArgumentException(dtype.shortName());
+    };
+  }
+}

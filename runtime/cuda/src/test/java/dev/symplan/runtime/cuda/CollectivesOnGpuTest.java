@@ -1,0 +1,154 @@
+package dev.symplan.runtime.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.codegen.Lowering;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.Target;
+import dev.symplan.planner.Variant;
+import dev.symplan.runtime.Backend;
+import dev.symplan.runtime.Session;
+import dev.symplan.runtime.tensor.HostTensor;
+import dev.symplan.runtime.tensor.SeededInputs;
+import dev.symplan.runtime.tensor.TensorDiff;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.stream.Stream;
+import org.bytedeco.cuda.global.cudart;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** Every variant against the host backend, whose arithmetic is the same to the bit. */
+@Tag("gpu")
+class CollectivesOnGpuTest {
+  private static final List<Kind> KINDS =
+      List.of(
+          Kind.ALL_REDUCE, Kind.ALL_GATHER, Kind.REDUCE_SCATTER, Kind.ALL_TO_ALL, Kind.BROADCAST);
+
+  private static final List<DType> DTYPES =
+      List.of(DType.F32, DType.BF16, DType.F16, DType.I64, DType.U8);
+
+  private static final int RUNS = 10_000;
+
+  private static final long[] SIZES = {8, 1000, 4100, 65536 + 8, (1 << 20) + 24};
+
+  static Stream<Arguments> variants() {
+    return KINDS.stream()
+        .flatMap(
+            kind ->
+                Stream.of(Variant.values())
+                    .filter(v -> v.implementsKind(kind))
+                    .filter(v -> v != Variant.LOCAL && v != Variant.MULTIMEM)
+                    .map(v -> Arguments.of(kind, v)));
+  }
+
+  private static int gpus() {
+    var count = new int[1];
+    new Check(0).runtime(cudart.cudaGetDeviceCount(count), "cudaGetDeviceCount");
+    return Math.min(4, count[0]);
+  }
+
+  @ParameterizedTest
+  @MethodSource("variants")
+  void agreesWithTheHost(Kind kind, Variant variant) {
+    var problem = Libraries.problem();
+    assumeTrue(problem.isEmpty(), problem.orElse(""));
+    int ranks = gpus();
+    assumeTrue(ranks > 1, "one GPU has no peers");
+    for (var dtype : DTYPES) {
+      boolean byNccl = variant == Variant.NCCL || variant == Variant.NCCL_SYMM;
+      if ((variant == Variant.NCCL_SYMM || variant == Variant.TWO_SHOT) && !dtype.isFloat()) {
+        continue;
+      }
+      // Making NCCL's communicators takes long, and its arithmetic is not ours to test.
+      for (long bytes : byNccl ? new long[] {4100} : SIZES) {
+        var plan = CollectiveBench.plan(kind, variant, dtype, bytes, ranks);
+        compare(plan, byNccl && kind.name().contains("REDUCE"), "%s of %d".formatted(dtype, bytes));
+      }
+    }
+  }
+
+  @Test
+  void repeatsToTheBit() {
+    var problem = Libraries.problem();
+    assumeTrue(problem.isEmpty(), problem.orElse(""));
+    assumeTrue(gpus() == 4, "the plan is for four GPUs");
+    var variants =
+        ImmutableMap.of(
+            "all_reduce", Variant.TWO_SHOT,
+            "all_gather", Variant.PUSH,
+            "all_to_all", Variant.COPY_ENGINE,
+            "broadcast", Variant.ONE_SHOT);
+    var plan =
+        Compiler.forTarget(Target.H200_X4)
+            .with(CompileOptions.DEFAULT.withVariants(variants))
+            .compile(Path.of(System.getProperty("symplan.root"), "samples", "collectives.graph"));
+    try (var gpu = CudaSession.open(Lowering.lower(plan), Duration.ofSeconds(10));
+        var host = Session.open(plan, Backend.HOST)) {
+      for (var session : List.of(gpu, host)) {
+        for (int rank = 0; rank < 4; rank++) {
+          SeededInputs.fill(session.input(rank, "x"), 5, rank, "x");
+          SeededInputs.fill(session.input(rank, "y"), 5, rank, "y");
+        }
+        session.run();
+      }
+      for (int run = 0; run < RUNS; run++) {
+        gpu.run();
+        for (int rank = 0; rank < 4; rank++) {
+          for (int i = 0; i < gpu.outputCount(); i++) {
+            assertThat(
+                    mismatch(gpu.output(rank, i).orElseThrow(), host.output(rank, i).orElseThrow()))
+                .as("output %d of rank %d, run %d", i, rank, run)
+                .isEqualTo(-1);
+          }
+        }
+      }
+    }
+  }
+
+  private static void compare(Plan plan, boolean inAnyOrder, String what) {
+    try (var gpu = CudaSession.open(Lowering.lower(plan), Duration.ofSeconds(10));
+        var host = Session.open(plan, Backend.HOST)) {
+      fill(gpu, 1);
+      fill(host, 1);
+      host.run();
+      for (int run = 0; run < 3; run++) {
+        gpu.run();
+        for (int rank = 0; rank < gpu.ranks(); rank++) {
+          var actual = gpu.output(rank, 0).orElseThrow();
+          var expected = host.output(rank, 0).orElseThrow();
+          var name = "%s, rank %d, run %d".formatted(what, rank, run);
+          if (inAnyOrder) {
+            assertThat(TensorDiff.between(actual, expected).isWithin(actual.dtype()))
+                .as(name)
+                .isTrue();
+          } else {
+            assertThat(mismatch(actual, expected)).as(name).isEqualTo(-1);
+          }
+        }
+      }
+    }
+  }
+
+  private static void fill(Session session, long seed) {
+    for (int rank = 0; rank < session.ranks(); rank++) {
+      SeededInputs.fill(session.input(rank, 0).orElseThrow(), seed, rank, "x");
+    }
+  }
+
+  private static long mismatch(HostTensor a, HostTensor b) {
+    return a.memory()
+        .asSlice(0, a.type().storageBytes())
+        .mismatch(b.memory().asSlice(0, b.type().storageBytes()));
+  }
+}
