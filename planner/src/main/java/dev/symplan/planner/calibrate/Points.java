@@ -14,8 +14,10 @@ import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.text.SourceReader;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.calibrate.Point.Subject;
+import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
@@ -50,6 +52,15 @@ public record Points(String name, ImmutableList<Point> list) {
       ImmutableList.of("copy", "gemm", "barrier", "launch", "copy_engine", "overlap");
 
   private static final long MAX_RANKS = 1 << 20;
+
+  /**
+   * {@return the points in a file}
+   *
+   * @throws dev.symplan.ir.diag.CompileException when it cannot be read or is wrong
+   */
+  public static Points read(Path file) {
+    return read(SourceReader.read(file));
+  }
 
   /**
    * {@return the points of a file}

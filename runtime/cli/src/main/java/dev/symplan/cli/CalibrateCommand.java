@@ -1,6 +1,5 @@
 package dev.symplan.cli;
 
-import dev.symplan.ir.text.SourceReader;
 import dev.symplan.planner.calibrate.Calibration;
 import dev.symplan.planner.calibrate.Points;
 import dev.symplan.planner.io.TargetFile;
@@ -57,7 +56,7 @@ final class CalibrateCommand implements Callable<Integer> {
     var from = CompileFlags.target(base, "--base", spec);
     var calibration =
         Calibration.of(
-            Points.read(SourceReader.read(input)),
+            Points.read(input),
             from,
             name.or(() -> output.map(CalibrateCommand::stem)).orElse(from.name()));
     output.ifPresent(file -> TargetFile.write(calibration.target(), file));

@@ -463,8 +463,7 @@ class HostSessionTest {
           return p, q
         }
         """;
-    for (var variant :
-        new Variant[] {Variant.NCCL, Variant.ONE_SHOT, Variant.TWO_SHOT, Variant.NCCL_SYMM}) {
+    for (var variant : new Variant[] {Variant.NCCL, Variant.ONE_SHOT, Variant.TWO_SHOT}) {
       var plan =
           Programs.plan(text, CompileOptions.DEFAULT.withVariants(ImmutableMap.of("a", variant)));
       try (var session = Session.open(plan, Backend.HOST)) {
