@@ -18,6 +18,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.stream.IntStream;
 
 /**
@@ -79,7 +80,9 @@ final class CollectiveLowering {
       this.collective = collective;
       this.self = collective.group().self();
       this.size = collective.group().members().length();
-      this.place = places.get(new Place(collective.stream(), collective.group().members()));
+      this.place =
+          Objects.requireNonNull(
+              places.get(new Place(collective.stream(), collective.group().members())));
     }
 
     ImmutableList<DeviceStep> steps() {
@@ -113,7 +116,7 @@ final class CollectiveLowering {
     }
 
     private Collective at(int peer) {
-      return byIndex.get(rankOf(peer)).get(collective.group().index());
+      return Objects.requireNonNull(byIndex.get(rankOf(peer)).get(collective.group().index()));
     }
 
     /** A peer's symmetric memory at the offset that this rank knows: it is the same there. */

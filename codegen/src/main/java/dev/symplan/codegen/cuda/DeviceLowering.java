@@ -31,7 +31,7 @@ public final class DeviceLowering {
     for (var instruction : program.instructions()) {
       switch (instruction) {
         case LocalOp op -> steps.addAll(LocalLowering.lower(rank, op));
-        case Fused(var stream, var parts) ->
+        case Fused(var stream, var _, var parts) ->
             steps.add(ElementwiseKernel.launch(rank, stream, parts));
         case Collective collective -> steps.addAll(collectives.lower(rank, collective));
         case RecordEvent(var stream, int event) -> steps.add(new DeviceStep.Mark(stream, event));

@@ -9,6 +9,7 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.planner.Stream;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -37,10 +38,10 @@ final class ElementwiseKernel {
 
   private ElementwiseKernel(int rank, ImmutableList<Part> parts) {
     this.rank = rank;
-    this.shape = typeOf(parts.getFirst().result());
+    this.shape = typeOf(result(parts.getFirst()));
     this.flat =
         parts.stream()
-            .allMatch(part -> isFlat(part.result()) && part.args().stream().allMatch(this::isFlat));
+            .allMatch(part -> isFlat(result(part)) && part.args().stream().allMatch(this::isFlat));
   }
 
   /** {@return whether an op can be part of such a kernel} */
@@ -54,11 +55,59 @@ final class ElementwiseKernel {
    * @throws UnsupportedOnGpu when one of them has no CUDA implementation
    */
   static DeviceStep.Launch launch(int rank, Stream stream, ImmutableList<Part> parts) {
+    checkPlaces(parts);
     var kernel = new ElementwiseKernel(rank, parts);
     for (int i = 0; i < parts.size(); i++) {
       kernel.part(i, parts.get(i));
     }
     return kernel.build(stream, parts.getLast().name());
+  }
+
+  private static Operand result(Part part) {
+    if (part.results().size() != 1) {
+      throw unsupported(part, part.def().name() + " has no CUDA implementation");
+    }
+    return part.results().getFirst();
+  }
+
+  /**
+   * Threads take elements, not rows, through the parts: so all must have one shape, and a place
+   * that is used twice must be used for the same elements.
+   */
+  private static void checkPlaces(ImmutableList<Part> parts) {
+    var used = new ArrayList<TensorRef>();
+    var written = new ArrayList<TensorRef>();
+    var shape = typeOf(result(parts.getFirst())).sizes();
+    for (var part : parts) {
+      part.args().stream()
+          .filter(Operand.Tensor.class::isInstance)
+          .forEach(arg -> used.add(((Operand.Tensor) arg).ref()));
+      if (result(part) instanceof Operand.Tensor(var ref)) {
+        used.add(ref);
+        written.add(ref);
+      }
+      boolean fits =
+          typeOf(result(part)).sizes().equals(shape)
+              && written.stream()
+                  .allMatch(to -> used.stream().allMatch(at -> isApart(to, at) || isSame(to, at)));
+      if (!fits) {
+        throw unsupported(part, part.def().name() + " fused by rows (try --no-fusion)");
+      }
+    }
+  }
+
+  private static boolean isApart(TensorRef a, TensorRef b) {
+    return a.arena() != b.arena()
+        || a.index() != b.index()
+        || a.offset() + a.type().storageBytes() <= b.offset()
+        || b.offset() + b.type().storageBytes() <= a.offset();
+  }
+
+  private static boolean isSame(TensorRef a, TensorRef b) {
+    return a.offset() == b.offset()
+        && a.type().dtype().bytes() == b.type().dtype().bytes()
+        && a.type().sizes().equals(b.type().sizes())
+        && a.type().strides().equals(b.type().strides());
   }
 
   private static TensorType typeOf(Operand operand) {
@@ -86,7 +135,7 @@ final class ElementwiseKernel {
         Expressions.find(part.def().name().toString())
             .orElseThrow(
                 () -> unsupported(part, part.def().name() + " has no CUDA implementation"));
-    var type = typeOf(part.result()).dtype();
+    var type = typeOf(result(part)).dtype();
     var computed = computedIn(part, type);
     var text = (computed.equals("long long") ? ofIntegers(expression, part) : expression.floats());
     if (text.isEmpty()) {
@@ -107,7 +156,7 @@ final class ElementwiseKernel {
                 CTypes.computed(type),
                 value,
                 rounded(type, "((%s)(%s))".formatted(computed, filled), computed)));
-    switch (part.result()) {
+    switch (result(part)) {
       case Operand.Tensor(var ref) -> {
         body.append("    %s = %s;\n".formatted(element(ref, false), CTypes.narrow(type, value)));
         loaded.put(ref, value);
@@ -118,7 +167,7 @@ final class ElementwiseKernel {
   }
 
   private static String ofIntegers(Expression expression, Part part) {
-    boolean bool = typeOf(part.result()).dtype() == DType.BOOL;
+    boolean bool = typeOf(result(part)).dtype() == DType.BOOL;
     return expression.integers().equals("{self!}")
         ? (bool ? "{self} == 0" : "~{self}")
         : expression.integers();

@@ -77,7 +77,13 @@ final class LocalLowering {
     if (op.results().size() != 1 || op.group().isPresent() || op.def().schema().mutates()) {
       throw unsupported(op.def().name() + " has no CUDA implementation");
     }
-    var part = new Part(op.def(), op.args(), new Operand.Tensor(result()), op.name(), op.span());
+    var part =
+        new Part(
+            op.def(),
+            op.args(),
+            ImmutableList.of(new Operand.Tensor(result())),
+            op.name(),
+            op.span());
     var sources =
         op.args().stream()
             .filter(Operand.Tensor.class::isInstance)

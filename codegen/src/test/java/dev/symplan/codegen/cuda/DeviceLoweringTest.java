@@ -35,10 +35,16 @@ class DeviceLoweringTest {
         .compile(file);
   }
 
-  private static ImmutableList<DeviceProgram> lower(String text) {
+  private static ImmutableList<DeviceProgram> lower(
+      String text, ImmutableMap<String, Variant> variants) {
     var program = GraphParser.parse(new SourceFile("test.graph", text));
-    return DeviceLowering.lower(
-        Lowering.lower(Compiler.forTarget(Target.H200_X4).compile(program)));
+    var compiler =
+        Compiler.forTarget(Target.H200_X4).with(CompileOptions.DEFAULT.withVariants(variants));
+    return DeviceLowering.lower(Lowering.lower(compiler.compile(program)));
+  }
+
+  private static ImmutableList<DeviceProgram> lower(String text) {
+    return lower(text, ImmutableMap.of());
   }
 
   /** Steps in one line each, and every kernel's text once, behind them. */
@@ -118,7 +124,8 @@ class DeviceLoweringTest {
               return o
             }
             """
-                .formatted(dtype, op));
+                .formatted(dtype, op),
+            ImmutableMap.of("all_reduce", Variant.ONE_SHOT));
     return programs.getFirst().steps().stream()
         .filter(Launch.class::isInstance)
         .map(step -> ((Launch) step).kernel().text())
