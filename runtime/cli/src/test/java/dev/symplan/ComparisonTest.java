@@ -43,7 +43,10 @@ class ComparisonTest {
   /** The text of each test class, by its name. */
   private static Map<String, String> tests() throws IOException {
     var texts = new HashMap<String, String>();
-    for (var module : new String[] {"ir", "planner", "codegen", "runtime/core", "runtime/cli"}) {
+    for (var module :
+        new String[] {
+          "ir", "planner", "codegen", "runtime/core", "runtime/cuda", "runtime/cli", "runtime/bench"
+        }) {
       try (var files = Files.walk(ROOT.resolve(module).resolve("src/test/java"))) {
         for (var file : files.filter(f -> f.toString().endsWith("Test.java")).toList()) {
           var name = String.valueOf(file.getFileName()).replace(".java", "");
