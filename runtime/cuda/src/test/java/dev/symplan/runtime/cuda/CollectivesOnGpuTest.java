@@ -87,6 +87,7 @@ class CollectivesOnGpuTest {
         ImmutableMap.of(
             "all_reduce", Variant.TWO_SHOT,
             "all_gather", Variant.PUSH,
+            "reduce_scatter", Variant.ONE_SHOT,
             "all_to_all", Variant.COPY_ENGINE,
             "broadcast", Variant.ONE_SHOT);
     var plan =
