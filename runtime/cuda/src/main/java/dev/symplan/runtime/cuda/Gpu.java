@@ -91,7 +91,7 @@ final class Gpu {
     var communicators = Communicators.join(program.rank(), ids, memory, check);
     releases.add(communicators::close);
     var preparation = new Preparation(this, peers, communicators, patience);
-    work = program.steps().stream().map(preparation::step).collect(ImmutableList.toImmutableList());
+    work = preparation.steps(program.steps());
   }
 
   /** {@return the number of a graph that does the program so many times} */
