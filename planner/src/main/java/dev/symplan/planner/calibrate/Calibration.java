@@ -156,6 +156,7 @@ public record Calibration(
         startKnown ? machine.copyEngineMicros() : common,
         machine.smOverlap(),
         machine.copyEngineOverlap(),
+        machine.workspaceBytes(),
         machine.multicast(),
         machine.copyEngines(),
         machine.nccl(),
