@@ -1,6 +1,8 @@
 package dev.symplan.runtime.cuda;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSortedMap;
+import com.google.common.collect.ImmutableSortedSet;
 import com.google.common.util.concurrent.ThreadFactoryBuilder;
 import dev.symplan.codegen.Agreement;
 import dev.symplan.codegen.Executable;
@@ -13,10 +15,12 @@ import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.List;
+import java.util.Comparator;
+import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
+import java.util.TreeMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -43,15 +47,21 @@ final class CudaSession implements Session {
 
   private final Executable executable;
   private final Duration patience;
-  private final List<ExecutorService> threads = new ArrayList<>();
-  private final List<Gpu> gpus = new ArrayList<>();
-  private final List<HostCopies> copies = new ArrayList<>();
+
+  /** The ranks of this process, and which GPU each has. */
+  private final ImmutableSortedMap<Integer, Integer> devices;
+
+  private final Map<Integer, ExecutorService> threads = new TreeMap<>();
+  private final Map<Integer, Gpu> gpus = new TreeMap<>();
+  private final Map<Integer, HostCopies> copies = new TreeMap<>();
   private boolean captured;
   private boolean closed;
   private @Nullable RunException failure;
 
-  private CudaSession(Executable executable, Duration patience) {
+  private CudaSession(
+      Executable executable, ImmutableSortedMap<Integer, Integer> devices, Duration patience) {
     this.executable = executable;
+    this.devices = devices;
     this.patience = patience;
   }
 
@@ -61,7 +71,13 @@ final class CudaSession implements Session {
             difference -> {
               throw new RunException(difference);
             });
-    var session = new CudaSession(executable, patience);
+    var devices =
+        executable.ranks().stream()
+            .map(RankProgram::rank)
+            .collect(
+                ImmutableSortedMap.toImmutableSortedMap(
+                    Comparator.naturalOrder(), rank -> rank, rank -> rank));
+    var session = new CudaSession(executable, devices, patience);
     try {
       session.prepare(lower(executable));
       return session;
@@ -81,27 +97,30 @@ final class CudaSession implements Session {
 
   private void prepare(ImmutableList<DeviceProgram> programs) {
     checkDevices(programs.size());
-    for (int rank = 0; rank < programs.size(); rank++) {
-      threads.add(
+    for (int rank : devices.keySet()) {
+      threads.put(
+          rank,
           Executors.newSingleThreadExecutor(
               new ThreadFactoryBuilder()
                   .setDaemon(true)
                   .setNameFormat("symplan-gpu-" + rank)
                   .build()));
     }
-    gpus.addAll(
+    gpus.putAll(
         onAll(
             rank ->
                 new Gpu(
-                    executable.ranks().get(rank),
+                    program(rank),
                     programs.get(rank),
+                    Objects.requireNonNull(devices.get(rank)),
                     executable.symmetricBytes())));
-    var memory = gpus.stream().map(Gpu::memory).toList();
     var ids = Communicators.ids(programs);
-    forAll(rank -> gpus.get(rank).prepare(memory, ids, patience));
-    for (var gpu : gpus) {
-      copies.add(new HostCopies(gpu));
-    }
+    forAll(rank -> gpu(rank).prepare(this::regionOfThisProcess, ids, patience));
+    gpus.forEach((rank, gpu) -> copies.put(rank, new HostCopies(gpu)));
+  }
+
+  private long regionOfThisProcess(int rank, Peers.Region region) {
+    return gpu(rank).memory().region(region).address();
   }
 
   private static void checkDevices(int ranks) {
@@ -127,17 +146,14 @@ final class CudaSession implements Session {
   }
 
   /** Does something on every GPU's thread at once, and reports the first failure. */
-  private <T> List<T> onAll(Function<Integer, T> task) {
-    var futures = new ArrayList<Future<T>>();
-    for (int rank = 0; rank < threads.size(); rank++) {
-      int self = rank;
-      futures.add(threads.get(rank).submit(() -> task.apply(self)));
-    }
-    var results = new ArrayList<T>();
+  private <T> Map<Integer, T> onAll(Function<Integer, T> task) {
+    var futures = new TreeMap<Integer, Future<T>>();
+    threads.forEach((rank, thread) -> futures.put(rank, thread.submit(() -> task.apply(rank))));
+    var results = new TreeMap<Integer, T>();
     @Nullable RunException first = null;
-    for (var future : futures) {
+    for (var future : futures.entrySet()) {
       try {
-        results.add(future.get());
+        results.put(future.getKey(), future.getValue().get());
       } catch (ExecutionException e) {
         first = first == null ? failed(e) : first;
       } catch (InterruptedException e) {
@@ -162,7 +178,7 @@ final class CudaSession implements Session {
 
   private void on(int rank, Runnable task) {
     try {
-      threads.get(rank).submit(task).get();
+      Objects.requireNonNull(threads.get(rank)).submit(task).get();
     } catch (ExecutionException e) {
       throw failed(e);
     } catch (InterruptedException e) {
@@ -179,7 +195,12 @@ final class CudaSession implements Session {
 
   @Override
   public int ranks() {
-    return gpus.size();
+    return executable.ranks().size();
+  }
+
+  @Override
+  public ImmutableSortedSet<Integer> localRanks() {
+    return devices.keySet();
   }
 
   @Override
@@ -196,12 +217,26 @@ final class CudaSession implements Session {
     return executable.ranks().get(rank);
   }
 
+  private Gpu gpu(int rank) {
+    return Objects.requireNonNull(gpus.get(rank));
+  }
+
+  private HostCopies copies(int rank) {
+    var own = copies.get(rank);
+    if (own == null) {
+      throw new IllegalArgumentException(
+          "rank %d is not of this process, which has %s".formatted(rank, localRanks()));
+    }
+    return own;
+  }
+
   @Override
   public Optional<HostTensor> input(int rank, int index) {
     requireOpen();
+    var own = copies(rank);
     var ref = program(rank).inputs().get(index);
-    ref.ifPresent(r -> on(rank, () -> copies.get(rank).handOut(r)));
-    return ref.map(r -> copies.get(rank).tensor(r));
+    ref.ifPresent(r -> on(rank, () -> own.handOut(r)));
+    return ref.map(own::tensor);
   }
 
   @Override
@@ -217,7 +252,7 @@ final class CudaSession implements Session {
     if (ref.isEmpty() || ref.get().arena() != dev.symplan.planner.Arena.EXTERNAL_INPUT) {
       throw new IllegalArgumentException(name + " is planned: it has its place in an arena");
     }
-    copies.get(rank).bindInput(ref.get(), checked(ref.get(), tensor, name));
+    copies(rank).bindInput(ref.get(), checked(ref.get(), tensor, name));
   }
 
   @Override
@@ -231,7 +266,7 @@ final class CudaSession implements Session {
     if (tensor.memory().isReadOnly()) {
       throw new IllegalArgumentException(name + ": the memory is read-only");
     }
-    copies.get(rank).bindOutput(ref.get(), checked(ref.get(), tensor, name));
+    copies(rank).bindOutput(ref.get(), checked(ref.get(), tensor, name));
   }
 
   private static HostTensor checked(TensorRef ref, HostTensor tensor, String name) {
@@ -259,18 +294,18 @@ final class CudaSession implements Session {
         () -> {
           // A GPU that still gets its inputs, or whose graph is not built, would let its peers'
           // kernels spin, and the driver may have to wait for those.
-          if (copies.stream().anyMatch(HostCopies::hasUploads)) {
-            forAll(rank -> copies.get(rank).upload());
+          if (copies.values().stream().anyMatch(HostCopies::hasUploads)) {
+            forAll(rank -> copies(rank).upload());
           }
           if (!captured) {
-            forAll(rank -> gpus.get(rank).capture(1));
+            forAll(rank -> gpu(rank).capture(1));
             captured = true;
           }
           forAll(
               rank -> {
-                gpus.get(rank).launch(0);
-                gpus.get(rank).await(patience.plus(GRACE));
-                copies.get(rank).ran();
+                gpu(rank).launch(0);
+                gpu(rank).await(patience.plus(GRACE));
+                copies(rank).ran();
               });
         });
   }
@@ -287,10 +322,17 @@ final class CudaSession implements Session {
     var measured = new double[MEASUREMENTS];
     guarded(
         () -> {
-          var graphs = onAll(rank -> gpus.get(rank).capture(times));
+          var graphs = onAll(rank -> gpu(rank).capture(times));
           for (int i = -1; i < MEASUREMENTS; i++) {
             double slowest =
-                onAll(rank -> gpus.get(rank).time(graphs.get(rank), launches, patience.plus(GRACE)))
+                onAll(
+                        rank ->
+                            gpu(rank)
+                                .time(
+                                    Objects.requireNonNull(graphs.get(rank)),
+                                    launches,
+                                    patience.plus(GRACE)))
+                    .values()
                     .stream()
                     .mapToDouble(micros -> micros)
                     .max()
@@ -318,9 +360,10 @@ final class CudaSession implements Session {
   @Override
   public Optional<HostTensor> output(int rank, int index) {
     requireOpen();
+    var own = copies(rank);
     var ref = program(rank).outputs().get(index);
-    ref.ifPresent(r -> on(rank, () -> copies.get(rank).fetch(r)));
-    return ref.map(r -> copies.get(rank).tensor(r));
+    ref.ifPresent(r -> on(rank, () -> own.fetch(r)));
+    return ref.map(own::tensor);
   }
 
   private void requireOpen() {
@@ -335,7 +378,7 @@ final class CudaSession implements Session {
       return;
     }
     if (failure == null) {
-      forAll(rank -> gpus.get(rank).close());
+      forAll(rank -> gpu(rank).close());
     }
     abandon();
   }
@@ -343,6 +386,6 @@ final class CudaSession implements Session {
   /** Leaves to the end of the process what a GPU may still use. */
   private void abandon() {
     closed = true;
-    threads.forEach(ExecutorService::shutdown);
+    threads.values().forEach(ExecutorService::shutdown);
   }
 }

@@ -13,10 +13,11 @@ import dev.symplan.codegen.cuda.DeviceStep.Product;
 import dev.symplan.codegen.cuda.Kernel;
 import dev.symplan.codegen.cuda.Word;
 import dev.symplan.ir.DType;
+import dev.symplan.planner.Arena;
 import dev.symplan.planner.Stream;
+import dev.symplan.runtime.cuda.Peers.Region;
 import java.time.Duration;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import org.bytedeco.cuda.cublas.cublasContext;
@@ -42,7 +43,7 @@ final class Preparation {
   private static final int NO_REDUCED_PRECISION = 16;
 
   private final Gpu gpu;
-  private final List<GpuMemory> ranks;
+  private final Peers peers;
   private final Communicators communicators;
   private final Duration patience;
   private final Check check;
@@ -50,9 +51,9 @@ final class Preparation {
   private final Map<Kernel, CUfunc_st> functions = new HashMap<>();
   private Optional<cublasContext> blas = Optional.empty();
 
-  Preparation(Gpu gpu, List<GpuMemory> ranks, Communicators communicators, Duration patience) {
+  Preparation(Gpu gpu, Peers peers, Communicators communicators, Duration patience) {
     this.gpu = gpu;
-    this.ranks = ranks;
+    this.peers = peers;
     this.communicators = communicators;
     this.patience = patience;
     this.check = gpu.check();
@@ -64,7 +65,7 @@ final class Preparation {
   private int attribute(int which) {
     var value = new int[1];
     check.runtime(
-        cudart.cudaDeviceGetAttribute(value, which, check.rank()), "cudaDeviceGetAttribute");
+        cudart.cudaDeviceGetAttribute(value, which, gpu.device()), "cudaDeviceGetAttribute");
     return value[0];
   }
 
@@ -89,7 +90,13 @@ final class Preparation {
   }
 
   private long at(Address address) {
-    return ranks.get(address.rank()).address(address.arena(), address.index(), address.offset());
+    if (address.rank() == check.rank()) {
+      return gpu.memory().address(address.arena(), address.index(), address.offset());
+    }
+    if (address.arena() != Arena.SYMMETRIC) {
+      throw new IllegalStateException("a peer's memory that is not symmetric: " + address);
+    }
+    return peers.base(address.rank(), Region.ARENA) + address.offset();
   }
 
   private Runnable launch(Launch launch) {
@@ -134,7 +141,7 @@ final class Preparation {
     return switch (word) {
       case Word.Number(long value) -> value;
       case Word.Memory(var address) -> at(address);
-      case Word.Flags(int place, int rank) -> ranks.get(rank).flags(place);
+      case Word.Flags(int place, int rank) -> peers.flags(rank, place);
       case Word.Meetings(int place) -> gpu.memory().meetings(place);
       case Word.Failure _ -> gpu.memory().failureOnDevice();
       case Word.Patience _ -> patience.toNanos();
