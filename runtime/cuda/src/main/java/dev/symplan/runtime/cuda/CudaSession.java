@@ -3,7 +3,6 @@ package dev.symplan.runtime.cuda;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSortedMap;
 import com.google.common.collect.ImmutableSortedSet;
-import com.google.common.util.concurrent.ThreadFactoryBuilder;
 import dev.symplan.codegen.Agreement;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.RankProgram;
@@ -17,14 +16,9 @@ import dev.symplan.runtime.tensor.HostTensor;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Comparator;
-import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
-import java.util.TreeMap;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
+import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import org.bytedeco.cuda.global.cudart;
@@ -48,20 +42,22 @@ final class CudaSession implements Session {
   private final Executable executable;
   private final Duration patience;
 
-  /** The ranks of this process, and which GPU each has. */
-  private final ImmutableSortedMap<Integer, Integer> devices;
+  /** By rank. */
+  private final ImmutableSortedMap<Integer, LocalRank> locals;
 
-  private final Map<Integer, ExecutorService> threads = new TreeMap<>();
-  private final Map<Integer, Gpu> gpus = new TreeMap<>();
-  private final Map<Integer, HostCopies> copies = new TreeMap<>();
+  /** The same, to go through without an iterator. */
+  private final ImmutableList<LocalRank> all;
+
+  private final Runnable runOnce = this::runOnce;
   private boolean captured;
   private boolean closed;
   private @Nullable RunException failure;
 
   private CudaSession(
-      Executable executable, ImmutableSortedMap<Integer, Integer> devices, Duration patience) {
+      Executable executable, ImmutableSortedMap<Integer, LocalRank> locals, Duration patience) {
     this.executable = executable;
-    this.devices = devices;
+    this.locals = locals;
+    this.all = locals.values().asList();
     this.patience = patience;
   }
 
@@ -71,15 +67,17 @@ final class CudaSession implements Session {
             difference -> {
               throw new RunException(difference);
             });
-    var devices =
+    var programs = lower(executable);
+    checkDevices(programs.size());
+    var locals =
         executable.ranks().stream()
             .map(RankProgram::rank)
             .collect(
                 ImmutableSortedMap.toImmutableSortedMap(
-                    Comparator.naturalOrder(), rank -> rank, rank -> rank));
-    var session = new CudaSession(executable, devices, patience);
+                    Comparator.naturalOrder(), rank -> rank, rank -> new LocalRank(rank, rank)));
+    var session = new CudaSession(executable, locals, patience);
     try {
-      session.prepare(lower(executable));
+      session.prepare(programs);
       return session;
     } catch (RuntimeException | Error e) {
       session.abandon();
@@ -96,31 +94,19 @@ final class CudaSession implements Session {
   }
 
   private void prepare(ImmutableList<DeviceProgram> programs) {
-    checkDevices(programs.size());
-    for (int rank : devices.keySet()) {
-      threads.put(
-          rank,
-          Executors.newSingleThreadExecutor(
-              new ThreadFactoryBuilder()
-                  .setDaemon(true)
-                  .setNameFormat("symplan-gpu-" + rank)
-                  .build()));
-    }
-    gpus.putAll(
-        onAll(
-            rank ->
-                new Gpu(
-                    program(rank),
-                    programs.get(rank),
-                    Objects.requireNonNull(devices.get(rank)),
-                    executable.symmetricBytes())));
+    forAll(
+        local ->
+            local.open(
+                program(local.rank()),
+                programs.get(local.rank()),
+                executable.symmetricBytes(),
+                patience.plus(GRACE)));
     var ids = Communicators.ids(programs);
-    forAll(rank -> gpu(rank).prepare(this::regionOfThisProcess, ids, patience));
-    gpus.forEach((rank, gpu) -> copies.put(rank, new HostCopies(gpu)));
+    forAll(local -> local.gpu().prepare(this::regionOfThisProcess, ids, patience));
   }
 
   private long regionOfThisProcess(int rank, Peers.Region region) {
-    return gpu(rank).memory().region(region).address();
+    return local(rank).gpu().memory().region(region).address();
   }
 
   private static void checkDevices(int ranks) {
@@ -146,51 +132,36 @@ final class CudaSession implements Session {
   }
 
   /** Does something on every GPU's thread at once, and reports the first failure. */
-  private <T> Map<Integer, T> onAll(Function<Integer, T> task) {
-    var futures = new TreeMap<Integer, Future<T>>();
-    threads.forEach((rank, thread) -> futures.put(rank, thread.submit(() -> task.apply(rank))));
-    var results = new TreeMap<Integer, T>();
+  private <T> ImmutableList<T> onAll(Function<LocalRank, T> task) {
+    var results = new ConcurrentSkipListMap<Integer, T>();
+    forAll(local -> results.put(local.rank(), task.apply(local)));
+    return ImmutableList.copyOf(results.values());
+  }
+
+  private void forAll(Consumer<LocalRank> task) {
+    for (var local : all) {
+      local.thread().start(() -> task.accept(local));
+    }
+    joinAll();
+  }
+
+  private void joinAll() {
     @Nullable RunException first = null;
-    for (var future : futures.entrySet()) {
+    for (int i = 0; i < all.size(); i++) {
       try {
-        results.put(future.getKey(), future.getValue().get());
-      } catch (ExecutionException e) {
-        first = first == null ? failed(e) : first;
-      } catch (InterruptedException e) {
-        Thread.currentThread().interrupt();
-        throw new RunException("the run was interrupted", e);
+        all.get(i).thread().join();
+      } catch (RunException e) {
+        first = first == null ? e : first;
       }
     }
     if (first != null) {
       throw first;
     }
-    return results;
   }
 
-  private void forAll(Consumer<Integer> task) {
-    var _ =
-        onAll(
-            rank -> {
-              task.accept(rank);
-              return rank;
-            });
-  }
-
-  private void on(int rank, Runnable task) {
-    try {
-      Objects.requireNonNull(threads.get(rank)).submit(task).get();
-    } catch (ExecutionException e) {
-      throw failed(e);
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      throw new RunException("the run was interrupted", e);
-    }
-  }
-
-  private static RunException failed(ExecutionException e) {
-    return e.getCause() instanceof RunException run
-        ? run
-        : new RunException("a GPU's thread failed: " + e.getMessage(), e);
+  private static void on(LocalRank local, Runnable task) {
+    local.thread().start(task);
+    local.thread().join();
   }
 
   @Override
@@ -200,7 +171,7 @@ final class CudaSession implements Session {
 
   @Override
   public ImmutableSortedSet<Integer> localRanks() {
-    return devices.keySet();
+    return locals.keySet();
   }
 
   @Override
@@ -217,26 +188,22 @@ final class CudaSession implements Session {
     return executable.ranks().get(rank);
   }
 
-  private Gpu gpu(int rank) {
-    return Objects.requireNonNull(gpus.get(rank));
-  }
-
-  private HostCopies copies(int rank) {
-    var own = copies.get(rank);
-    if (own == null) {
+  private LocalRank local(int rank) {
+    var local = locals.get(Objects.checkIndex(rank, ranks()));
+    if (local == null) {
       throw new IllegalArgumentException(
           "rank %d is not of this process, which has %s".formatted(rank, localRanks()));
     }
-    return own;
+    return local;
   }
 
   @Override
   public Optional<HostTensor> input(int rank, int index) {
     requireOpen();
-    var own = copies(rank);
+    var local = local(rank);
     var ref = program(rank).inputs().get(index);
-    ref.ifPresent(r -> on(rank, () -> own.handOut(r)));
-    return ref.map(own::tensor);
+    ref.ifPresent(r -> on(local, () -> local.copies().handOut(r)));
+    return ref.map(local.copies()::tensor);
   }
 
   @Override
@@ -252,7 +219,7 @@ final class CudaSession implements Session {
     if (ref.isEmpty() || ref.get().arena() != dev.symplan.planner.Arena.EXTERNAL_INPUT) {
       throw new IllegalArgumentException(name + " is planned: it has its place in an arena");
     }
-    copies(rank).bindInput(ref.get(), checked(ref.get(), tensor, name));
+    local(rank).copies().bindInput(ref.get(), checked(ref.get(), tensor, name));
   }
 
   @Override
@@ -266,7 +233,7 @@ final class CudaSession implements Session {
     if (tensor.memory().isReadOnly()) {
       throw new IllegalArgumentException(name + ": the memory is read-only");
     }
-    copies(rank).bindOutput(ref.get(), checked(ref.get(), tensor, name));
+    local(rank).copies().bindOutput(ref.get(), checked(ref.get(), tensor, name));
   }
 
   private static HostTensor checked(TensorRef ref, HostTensor tensor, String name) {
@@ -290,24 +257,27 @@ final class CudaSession implements Session {
   @Override
   public void run() {
     requireOpen();
-    guarded(
-        () -> {
-          // A GPU that still gets its inputs, or whose graph is not built, would let its peers'
-          // kernels spin, and the driver may have to wait for those.
-          if (copies.values().stream().anyMatch(HostCopies::hasUploads)) {
-            forAll(rank -> copies(rank).upload());
-          }
-          if (!captured) {
-            forAll(rank -> gpu(rank).capture(1));
-            captured = true;
-          }
-          forAll(
-              rank -> {
-                gpu(rank).launch(0);
-                gpu(rank).await(patience.plus(GRACE));
-                copies(rank).ran();
-              });
-        });
+    guarded(runOnce);
+  }
+
+  private void runOnce() {
+    // A GPU that still gets its inputs, or whose graph is not built, would let its peers' kernels
+    // spin, and the driver may have to wait for those.
+    boolean hasUploads = false;
+    for (int i = 0; i < all.size(); i++) {
+      hasUploads |= all.get(i).copies().hasUploads();
+    }
+    if (hasUploads) {
+      forAll(local -> local.copies().upload());
+    }
+    if (!captured) {
+      forAll(local -> local.gpu().capture(1));
+      captured = true;
+    }
+    for (int i = 0; i < all.size(); i++) {
+      all.get(i).startRun();
+    }
+    joinAll();
   }
 
   /**
@@ -322,17 +292,15 @@ final class CudaSession implements Session {
     var measured = new double[MEASUREMENTS];
     guarded(
         () -> {
-          var graphs = onAll(rank -> gpu(rank).capture(times));
+          var graphs = onAll(local -> local.gpu().capture(times));
           for (int i = -1; i < MEASUREMENTS; i++) {
             double slowest =
                 onAll(
-                        rank ->
-                            gpu(rank)
+                        local ->
+                            local
+                                .gpu()
                                 .time(
-                                    Objects.requireNonNull(graphs.get(rank)),
-                                    launches,
-                                    patience.plus(GRACE)))
-                    .values()
+                                    graphs.get(all.indexOf(local)), launches, patience.plus(GRACE)))
                     .stream()
                     .mapToDouble(micros -> micros)
                     .max()
@@ -360,10 +328,10 @@ final class CudaSession implements Session {
   @Override
   public Optional<HostTensor> output(int rank, int index) {
     requireOpen();
-    var own = copies(rank);
+    var local = local(rank);
     var ref = program(rank).outputs().get(index);
-    ref.ifPresent(r -> on(rank, () -> own.fetch(r)));
-    return ref.map(own::tensor);
+    ref.ifPresent(r -> on(local, () -> local.copies().fetch(r)));
+    return ref.map(local.copies()::tensor);
   }
 
   private void requireOpen() {
@@ -378,7 +346,7 @@ final class CudaSession implements Session {
       return;
     }
     if (failure == null) {
-      forAll(rank -> gpu(rank).close());
+      forAll(local -> local.gpu().close());
     }
     abandon();
   }
@@ -386,6 +354,6 @@ final class CudaSession implements Session {
   /** Leaves to the end of the process what a GPU may still use. */
   private void abandon() {
     closed = true;
-    threads.values().forEach(ExecutorService::shutdown);
+    all.forEach(local -> local.thread().close());
   }
 }
