@@ -1,7 +1,6 @@
 package dev.symplan.runtime.cuda;
 
 import com.google.common.collect.ImmutableList;
-import com.google.common.util.concurrent.ThreadFactoryBuilder;
 import dev.symplan.codegen.Agreement;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.RankProgram;
@@ -17,10 +16,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
+import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import org.bytedeco.cuda.global.cudart;
@@ -43,9 +39,14 @@ final class CudaSession implements Session {
 
   private final Executable executable;
   private final Duration patience;
-  private final List<ExecutorService> threads = new ArrayList<>();
+  private final List<GpuThread> threads = new ArrayList<>();
   private final List<Gpu> gpus = new ArrayList<>();
   private final List<HostCopies> copies = new ArrayList<>();
+
+  /** By rank, what a run does once all is captured: made once, as runs shall make nothing. */
+  private final List<Runnable> runs = new ArrayList<>();
+
+  private final Runnable runOnce = this::runOnce;
   private boolean captured;
   private boolean closed;
   private @Nullable RunException failure;
@@ -82,12 +83,7 @@ final class CudaSession implements Session {
   private void prepare(ImmutableList<DeviceProgram> programs) {
     checkDevices(programs.size());
     for (int rank = 0; rank < programs.size(); rank++) {
-      threads.add(
-          Executors.newSingleThreadExecutor(
-              new ThreadFactoryBuilder()
-                  .setDaemon(true)
-                  .setNameFormat("symplan-gpu-" + rank)
-                  .build()));
+      threads.add(new GpuThread("symplan-gpu-" + rank));
     }
     gpus.addAll(
         onAll(
@@ -99,8 +95,16 @@ final class CudaSession implements Session {
     var memory = gpus.stream().map(Gpu::memory).toList();
     var ids = Communicators.ids(programs);
     forAll(rank -> gpus.get(rank).prepare(memory, ids, patience));
+    var limit = patience.plus(GRACE);
     for (var gpu : gpus) {
-      copies.add(new HostCopies(gpu));
+      var copied = new HostCopies(gpu);
+      copies.add(copied);
+      runs.add(
+          () -> {
+            gpu.launch(0);
+            gpu.await(limit);
+            copied.ran();
+          });
     }
   }
 
@@ -128,53 +132,36 @@ final class CudaSession implements Session {
 
   /** Does something on every GPU's thread at once, and reports the first failure. */
   private <T> List<T> onAll(Function<Integer, T> task) {
-    var futures = new ArrayList<Future<T>>();
+    var results = new ConcurrentSkipListMap<Integer, T>();
+    forAll(rank -> results.put(rank, task.apply(rank)));
+    return ImmutableList.copyOf(results.values());
+  }
+
+  private void forAll(Consumer<Integer> task) {
     for (int rank = 0; rank < threads.size(); rank++) {
       int self = rank;
-      futures.add(threads.get(rank).submit(() -> task.apply(self)));
+      threads.get(rank).start(() -> task.accept(self));
     }
-    var results = new ArrayList<T>();
+    joinAll();
+  }
+
+  private void joinAll() {
     @Nullable RunException first = null;
-    for (var future : futures) {
+    for (int rank = 0; rank < threads.size(); rank++) {
       try {
-        results.add(future.get());
-      } catch (ExecutionException e) {
-        first = first == null ? failed(e) : first;
-      } catch (InterruptedException e) {
-        Thread.currentThread().interrupt();
-        throw new RunException("the run was interrupted", e);
+        threads.get(rank).join();
+      } catch (RunException e) {
+        first = first == null ? e : first;
       }
     }
     if (first != null) {
       throw first;
     }
-    return results;
-  }
-
-  private void forAll(Consumer<Integer> task) {
-    var _ =
-        onAll(
-            rank -> {
-              task.accept(rank);
-              return rank;
-            });
   }
 
   private void on(int rank, Runnable task) {
-    try {
-      threads.get(rank).submit(task).get();
-    } catch (ExecutionException e) {
-      throw failed(e);
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      throw new RunException("the run was interrupted", e);
-    }
-  }
-
-  private static RunException failed(ExecutionException e) {
-    return e.getCause() instanceof RunException run
-        ? run
-        : new RunException("a GPU's thread failed: " + e.getMessage(), e);
+    threads.get(rank).start(task);
+    threads.get(rank).join();
   }
 
   @Override
@@ -255,24 +242,27 @@ final class CudaSession implements Session {
   @Override
   public void run() {
     requireOpen();
-    guarded(
-        () -> {
-          // A GPU that still gets its inputs, or whose graph is not built, would let its peers'
-          // kernels spin, and the driver may have to wait for those.
-          if (copies.stream().anyMatch(HostCopies::hasUploads)) {
-            forAll(rank -> copies.get(rank).upload());
-          }
-          if (!captured) {
-            forAll(rank -> gpus.get(rank).capture(1));
-            captured = true;
-          }
-          forAll(
-              rank -> {
-                gpus.get(rank).launch(0);
-                gpus.get(rank).await(patience.plus(GRACE));
-                copies.get(rank).ran();
-              });
-        });
+    guarded(runOnce);
+  }
+
+  private void runOnce() {
+    // A GPU that still gets its inputs, or whose graph is not built, would let its peers' kernels
+    // spin, and the driver may have to wait for those.
+    boolean hasUploads = false;
+    for (int rank = 0; rank < copies.size(); rank++) {
+      hasUploads |= copies.get(rank).hasUploads();
+    }
+    if (hasUploads) {
+      forAll(rank -> copies.get(rank).upload());
+    }
+    if (!captured) {
+      forAll(rank -> gpus.get(rank).capture(1));
+      captured = true;
+    }
+    for (int rank = 0; rank < threads.size(); rank++) {
+      threads.get(rank).start(runs.get(rank));
+    }
+    joinAll();
   }
 
   /**
@@ -343,6 +333,6 @@ final class CudaSession implements Session {
   /** Leaves to the end of the process what a GPU may still use. */
   private void abandon() {
     closed = true;
-    threads.forEach(ExecutorService::shutdown);
+    threads.forEach(GpuThread::close);
   }
 }

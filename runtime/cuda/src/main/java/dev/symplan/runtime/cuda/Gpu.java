@@ -91,7 +91,7 @@ final class Gpu {
     var communicators = Communicators.join(program.rank(), ids, memory, check);
     releases.add(communicators::close);
     var preparation = new Preparation(this, peers, communicators, patience);
-    work = program.steps().stream().map(preparation::step).collect(ImmutableList.toImmutableList());
+    work = preparation.steps(program.steps());
   }
 
   /** {@return the number of a graph that does the program so many times} */
@@ -146,16 +146,18 @@ final class Gpu {
    * @throws RunException when the GPU reports an error or a kernel or the GPU does not get on
    */
   void await(Duration patience) {
-    long end = System.nanoTime() + patience.toNanos();
+    long begin = System.nanoTime();
+    long most = patience.toNanos();
+    var origin = stream(Stream.COMPUTE);
     while (true) {
-      int status = cudart.cudaStreamQuery(stream(Stream.COMPUTE));
+      int status = cudart.cudaStreamQuery(origin);
       if (status == cudart.cudaSuccess) {
         break;
       }
       if (status != cudart.cudaErrorNotReady) {
         check.runtime(status, "the run");
       }
-      if (System.nanoTime() > end) {
+      if (System.nanoTime() - begin > most) {
         throw new RunException(
             "rank %d: the GPU is not done after %d s"
                 .formatted(program.rank(), patience.toSeconds()));
