@@ -13,6 +13,9 @@ final class CollectivePart {
   /** Threads of a block of kernels that meet, or move a lot. */
   static final int THREADS = 512;
 
+  /** Blocks that saturate the links where each thread has many loads and stores in flight. */
+  static final int BLOCKS = 64;
+
   final int rank;
   final Collective collective;
 
@@ -158,10 +161,14 @@ final class CollectivePart {
             collective.stream(), kernel, blocks, threads, words, collective.name()));
   }
 
-  /** {@return enough blocks for a vector in each thread, up to the most that may meet} */
-  static int blocks(long vectors, int pieces) {
-    int most = DeviceProgram.MAX_BLOCKS / pieces;
-    return pieces * Math.clamp(Math.ceilDiv(vectors, THREADS), 1, most);
+  /**
+   * {@return enough blocks for a vector in each thread}
+   *
+   * @param pieces each has as many blocks
+   * @param most at most so many
+   */
+  static int blocks(long vectors, int pieces, int most) {
+    return pieces * Math.clamp(Math.ceilDiv(vectors, THREADS), 1, most / pieces);
   }
 
   void copy(Address from, Address to, long bytes) {

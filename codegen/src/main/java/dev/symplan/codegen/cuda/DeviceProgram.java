@@ -12,7 +12,7 @@ import dev.symplan.planner.Workspace;
 public record DeviceProgram(int rank, ImmutableList<DeviceStep> steps, int events, int places) {
 
   /** Blocks of a kernel that meets its peers: each block has its own flags. */
-  public static final int MAX_BLOCKS = 64;
+  public static final int MAX_BLOCKS = 128;
 
   /** Counts, 4 bytes each, of one meeting place: of meetings by block, and one of pushes. */
   public static final int COUNTS = MAX_BLOCKS + 16;

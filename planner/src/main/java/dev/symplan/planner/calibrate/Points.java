@@ -24,11 +24,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalDouble;
+import java.util.stream.Collectors;
 
 /**
  * Measured points as CSV: {@code docs/targets.md} describes the columns.
  *
- * @param name the file's, without folders
+ * @param name the files', without folders
  */
 public record Points(String name, ImmutableList<Point> list) {
 
@@ -40,6 +41,8 @@ public record Points(String name, ImmutableList<Point> list) {
           "bytes",
           "ranks",
           "micros",
+          "min_us",
+          "max_us",
           "flops",
           "compute_us",
           "transfer_us",
@@ -50,6 +53,9 @@ public record Points(String name, ImmutableList<Point> list) {
 
   private static final ImmutableList<String> MACHINE_KINDS =
       ImmutableList.of("copy", "gemm", "barrier", "launch", "copy_engine", "overlap");
+
+  /** What PyTorch's collectives are called in {@code samples/pytorch/bench_torch.py}. */
+  private static final String FOREIGN = "torch_";
 
   private static final long MAX_RANKS = 1 << 20;
 
@@ -63,6 +69,18 @@ public record Points(String name, ImmutableList<Point> list) {
   }
 
   /**
+   * {@return the points in several files}
+   *
+   * @throws dev.symplan.ir.diag.CompileException when one cannot be read or is wrong
+   */
+  public static Points read(List<Path> files) {
+    var all = files.stream().map(Points::read).toList();
+    return new Points(
+        all.stream().map(Points::name).distinct().collect(Collectors.joining(", ")),
+        all.stream().flatMap(p -> p.list().stream()).collect(ImmutableList.toImmutableList()));
+  }
+
+  /**
    * {@return the points of a file}
    *
    * @throws CompileException with a diagnostic for each field that is wrong
@@ -72,6 +90,11 @@ public record Points(String name, ImmutableList<Point> list) {
     var list = new Reader(file, sink).read();
     sink.throwIfErrors();
     return new Points(Span.ofFile(file).shortForm(), list);
+  }
+
+  /** {@return the median of at least one value} */
+  public static double median(List<Double> values) {
+    return Measurements.median(values);
   }
 
   /** Reads one text, line by line. */
@@ -143,9 +166,21 @@ public record Points(String name, ImmutableList<Point> list) {
     private Optional<Point> point() {
       var subject = subject();
       double micros = positive("micros");
+      double least = text("min_us").isEmpty() ? micros : positive("min_us");
+      double most = text("max_us").isEmpty() ? micros : positive("max_us");
       return wrong
           ? Optional.empty()
-          : subject.map(s -> new Point(s, micros, text("gpu"), text("date")));
+          : subject.map(
+              s ->
+                  new Point(
+                      s,
+                      micros,
+                      least,
+                      most,
+                      text("dtype"),
+                      text("gpu"),
+                      text("date"),
+                      Span.ofFile(file).shortForm()));
     }
 
     private Optional<Subject> subject() {
@@ -159,9 +194,7 @@ public record Points(String name, ImmutableList<Point> list) {
         case "overlap" ->
             Optional.of(
                 new Subject.Together(
-                    text("variant").equals(Variant.COPY_ENGINE.text()),
-                    positive("compute_us"),
-                    positive("transfer_us")));
+                    text("variant"), positive("compute_us"), positive("transfer_us")));
         default -> collective(word);
       };
     }
@@ -183,6 +216,9 @@ public record Points(String name, ImmutableList<Point> list) {
                 + Joiner.on(", ").join(MACHINE_KINDS));
         return Optional.empty();
       }
+      if (text("variant").startsWith(FOREIGN)) {
+        return Optional.of(new Subject.Foreign(kind.get(), text("variant"), bytes(), ranks()));
+      }
       var variant =
           Variant.ofText(text("variant"))
               .filter(v -> v != Variant.LOCAL && v.implementsKind(kind.get()));
@@ -199,9 +235,11 @@ public record Points(String name, ImmutableList<Point> list) {
                             .toList()));
         return Optional.empty();
       }
-      return Optional.of(
-          new Subject.Collective(
-              kind.get(), variant.get(), count("bytes", Long.MAX_VALUE / MAX_RANKS), ranks()));
+      return Optional.of(new Subject.Collective(kind.get(), variant.get(), bytes(), ranks()));
+    }
+
+    private long bytes() {
+      return count("bytes", Long.MAX_VALUE / MAX_RANKS);
     }
 
     private int ranks() {

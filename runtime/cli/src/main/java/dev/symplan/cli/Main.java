@@ -72,6 +72,7 @@ public final class Main {
             .put(PackCommand.class, PackCommand::new)
             .put(CalibrateCommand.class, CalibrateCommand::new)
             .put(OpsCommand.class, OpsCommand::new)
+            .put(DoctorCommand.class, DoctorCommand::new)
             .put(VersionCommand.class, VersionCommand::new)
             .buildOrThrow();
     var line = new CommandLine(new Main(), new Factory(console, commands));

@@ -92,8 +92,7 @@ class MainTest {
   void theMainJobTellsItsStory() {
     var result = run("run", sample("tp_mlp.graph"), "--ranks", 4);
     assertThat(result.code()).isZero();
-    assertThat(result.out())
-        .contains("r: all_reduce as one_shot_push", "ok: all 4 outputs agree");
+    assertThat(result.out()).contains("r: all_reduce as one_shot_push", "ok: all 4 outputs agree");
     result = run("run", sample("tp_mlp.graph"), "--ranks", 4, "--variant", "all_reduce=two_shot");
     assertThat(result.code()).isZero();
     assertThat(result.out())
