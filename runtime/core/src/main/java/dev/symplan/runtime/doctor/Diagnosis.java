@@ -76,9 +76,10 @@ public record Diagnosis(
    * A built-in target for this machine.
    *
    * @param ranks how many of this machine's GPUs it plans for
-   * @param command one that tries it
+   * @param command one that tries it, on the GPUs or, where they cannot be used, on the CPU
+   * @param note in what the machine differs; empty if in nothing that is known
    */
-  public record Fit(Target target, int ranks, String command) {}
+  public record Fit(Target target, int ranks, String command, Optional<String> note) {}
 
   /** {@return what these facts mean} */
   public static Diagnosis of(Machine machine) {
@@ -299,15 +300,22 @@ public record Diagnosis(
         .min(
             Comparator.comparing((Target target) -> target.gpus() < gpus)
                 .thenComparingInt(target -> Math.abs(target.gpus() - gpus)))
-        .map(target -> fit(target, Math.min(gpus, target.gpus())));
+        .map(target -> fit(target, machine));
   }
 
-  private static Fit fit(Target target, int ranks) {
+  private static Fit fit(Target target, Machine machine) {
+    int ranks = Math.min(machine.gpus().size(), target.gpus());
+    var nccl = machine.nccl();
     return new Fit(
         target,
         ranks,
-        "symplan run samples/tp_mlp.graph --ranks %d --target %s --backend cuda"
-            .formatted(ranks, target.name()));
+        "symplan run samples/tp_mlp.graph --ranks %d --target %s --backend %s"
+            .formatted(ranks, target.name(), machine.problem().isEmpty() ? "cuda" : "host"),
+        nccl.isPresent() && nccl.getAsInt() != target.nccl()
+            ? Optional.of(
+                "it has the times of NCCL %s, this machine has %s"
+                    .formatted(target.ncclVersion(), ncclVersion(nccl.getAsInt())))
+            : Optional.empty());
   }
 
   /** {@return as in {@code h200x4}} */

@@ -12,9 +12,9 @@ import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.codegen.cuda.UnsupportedOnGpu;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.Timing;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.time.Duration;
-import java.util.Arrays;
 import java.util.Comparator;
 import java.util.Objects;
 import java.util.Optional;
@@ -36,8 +36,8 @@ final class CudaSession implements Session {
   /** How much longer the host waits than kernels do, which can say what they wait for. */
   private static final Duration GRACE = Duration.ofSeconds(10);
 
-  /** As many as it takes for the median to be steady; one more warms up. */
-  private static final int MEASUREMENTS = 7;
+  /** So that what a launch of a graph costs the host does not count. */
+  private static final int RUNS_IN_GRAPH = 20;
 
   private final Executable executable;
   private final Duration patience;
@@ -280,20 +280,17 @@ final class CudaSession implements Session {
     joinAll();
   }
 
-  /**
-   * {@return how long a run takes in the steady state, in microseconds on the slowest GPU's clock:
-   * the median of several measurements}
-   *
-   * @param times how often the program is in one graph
-   * @param launches of the graph in one measurement
-   */
-  double time(int times, int launches) {
+  /** On the slowest GPU's clock, by graphs that have many runs in them. */
+  @Override
+  public Timing time(int runs, int measurements) {
     requireOpen();
-    var measured = new double[MEASUREMENTS];
+    int times = Math.min(runs, RUNS_IN_GRAPH);
+    int launches = Math.ceilDiv(runs, times);
+    var measured = new double[measurements];
     guarded(
         () -> {
           var graphs = onAll(local -> local.gpu().capture(times));
-          for (int i = -1; i < MEASUREMENTS; i++) {
+          for (int i = -1; i < measurements; i++) {
             double slowest =
                 onAll(
                         local ->
@@ -305,11 +302,10 @@ final class CudaSession implements Session {
                     .mapToDouble(micros -> micros)
                     .max()
                     .orElseThrow();
-            measured[Math.max(0, i)] = slowest;
+            measured[Math.max(0, i)] = slowest / times / launches;
           }
         });
-    Arrays.sort(measured);
-    return measured[MEASUREMENTS / 2] / times / launches;
+    return Timing.of(measured);
   }
 
   private void guarded(Runnable run) {
