@@ -214,7 +214,7 @@ final class CudaSession implements Session {
     return executable.ranks().get(rank);
   }
 
-  private LocalRank local(int rank) {
+  LocalRank local(int rank) {
     var local = locals.get(Objects.checkIndex(rank, ranks()));
     if (local == null) {
       throw new IllegalArgumentException(
