@@ -139,6 +139,7 @@ final class RunCommand implements Callable<Integer> {
     var unavailable = device.unavailable();
     if (unavailable.isPresent()) {
       console.progress("error: backend %s: %s".formatted(backend, unavailable.get()));
+      console.progress("  hint: symplan doctor tells what was looked for, and where");
       return ExitCode.NO_DEVICE;
     }
     var options = SessionOptions.DEFAULT.withLaunch(launch);

@@ -104,6 +104,27 @@ public interface Session extends AutoCloseable {
    */
   void run();
 
+  /**
+   * Measures how long a run takes in the steady state: on devices by their own clock, with as
+   * little of the host in it as can be, otherwise by the host's. All processes of a session ask for
+   * the same.
+   *
+   * @param runs one behind the other in each measurement
+   * @param measurements at least one; another one before them is not counted
+   * @throws RunException as {@link #run}
+   */
+  default Timing time(int runs, int measurements) {
+    var micros = new double[measurements];
+    for (int i = -1; i < measurements; i++) {
+      long begin = System.nanoTime();
+      for (int run = 0; run < runs; run++) {
+        run();
+      }
+      micros[Math.max(0, i)] = (System.nanoTime() - begin) / 1e3 / runs;
+    }
+    return Timing.of(micros);
+  }
+
   /** {@return the memory of an output; empty for {@code None} and plain numbers} */
   Optional<HostTensor> output(int rank, int index);
 

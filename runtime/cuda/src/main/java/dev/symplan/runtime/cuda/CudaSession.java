@@ -12,11 +12,11 @@ import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.codegen.cuda.UnsupportedOnGpu;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.Timing;
 import dev.symplan.runtime.launch.PlanAgreement;
 import dev.symplan.runtime.launch.World;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.time.Duration;
-import java.util.Arrays;
 import java.util.Comparator;
 import java.util.Map;
 import java.util.Objects;
@@ -44,8 +44,8 @@ final class CudaSession implements Session {
 
   private static final long LOOK_NANOS = 1_000_000;
 
-  /** As many as it takes for the median to be steady; one more warms up. */
-  private static final int MEASUREMENTS = 7;
+  /** So that what a launch of a graph costs the host does not count. */
+  private static final int RUNS_IN_GRAPH = 20;
 
   private final Executable executable;
   private final Duration timeout;
@@ -307,30 +307,26 @@ final class CudaSession implements Session {
     joinAll();
   }
 
-  /**
-   * {@return how long a run takes in the steady state, in microseconds on the slowest GPU's clock:
-   * the median of several measurements}
-   *
-   * @param times how often the program is in one graph
-   * @param launches of the graph in one measurement
-   */
-  double time(int times, int launches) {
+  /** On the slowest GPU's clock, by graphs that have many runs in them. */
+  @Override
+  public Timing time(int runs, int measurements) {
     requireOpen();
-    var measured = new double[MEASUREMENTS];
+    int times = Math.min(runs, RUNS_IN_GRAPH);
+    int launches = Math.ceilDiv(runs, times);
+    var measured = new double[measurements];
     guarded(
         () -> {
           var graphs = onAll(local -> local.gpu().capture(times));
-          for (int i = -1; i < MEASUREMENTS; i++) {
+          for (int i = -1; i < measurements; i++) {
             double slowest =
                 onAll(local -> local.gpu().time(graphs.get(all.indexOf(local)), launches)).stream()
                     .mapToDouble(micros -> micros)
                     .max()
                     .orElseThrow();
-            measured[Math.max(0, i)] = slowest;
+            measured[Math.max(0, i)] = slowest / times / launches;
           }
         });
-    Arrays.sort(measured);
-    return measured[MEASUREMENTS / 2] / times / launches;
+    return Timing.of(measured);
   }
 
   private void guarded(Runnable run) {

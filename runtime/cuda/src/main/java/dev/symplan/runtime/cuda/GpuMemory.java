@@ -30,8 +30,8 @@ final class GpuMemory {
   /** Also asked for where nothing is needed, so that every arena has an address. */
   private static final long LEAST = 4096;
 
-  /** Fresh memory: not a number in every type of floats. */
-  private static final int POISON = 0xFF;
+  /** Fresh memory: not a number in every type of floats; in workspaces, that nothing is there. */
+  private static final int POISON = DeviceProgram.EMPTY & 0xFF;
 
   private final Check check;
   private final long symmetricBytes;
@@ -62,7 +62,7 @@ final class GpuMemory {
       share(sharing, Region.ARENA, this.symmetricBytes, POISON);
       this.local = allocate(program.localBytes(), POISON);
       share(sharing, Region.FLAGS, (long) places * DeviceProgram.FLAGS * Integer.BYTES, 0);
-      this.meetings = allocate((long) places * DeviceProgram.MAX_BLOCKS * Integer.BYTES, 0);
+      this.meetings = allocate((long) places * DeviceProgram.COUNTS * Integer.BYTES, 0);
       this.failures = new FailureWords(program, waiting(device), check);
       releases.add(() -> failures().free(check));
       this.ones = ones();
@@ -132,7 +132,7 @@ final class GpuMemory {
   }
 
   long meetings(int place) {
-    return meetings.address() + (long) place * DeviceProgram.MAX_BLOCKS * Integer.BYTES;
+    return meetings.address() + (long) place * DeviceProgram.COUNTS * Integer.BYTES;
   }
 
   /** {@return where kernels say that they gave up waiting for their peers} */
