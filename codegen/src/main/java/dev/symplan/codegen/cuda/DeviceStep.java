@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.DType;
 import dev.symplan.planner.Stream;
+import java.util.Optional;
 
 /** One thing that is put into a stream of a rank's GPU; all is fixed but where memory is. */
 public sealed interface DeviceStep {
@@ -29,11 +30,15 @@ public sealed interface DeviceStep {
   record Copy(Stream stream, Address from, Address to, long bytes, String label)
       implements DeviceStep {}
 
-  /** {@code beta · out + alpha · left · right}, column-major as BLAS has it. */
+  /**
+   * {@code result = beta · addend + alpha · left · right + bias}, column-major as BLAS has it.
+   *
+   * @param addend the result itself where {@code beta} is 0; never transposed
+   * @param bias one number for each row
+   */
   record Product(
       Stream stream,
-      DType in,
-      DType out,
+      DType dtype,
       long rows,
       long columns,
       long inner,
@@ -41,6 +46,8 @@ public sealed interface DeviceStep {
       double beta,
       Matrix left,
       Matrix right,
+      Matrix addend,
+      Optional<Address> bias,
       Matrix result,
       long batches,
       String label)
@@ -53,7 +60,14 @@ public sealed interface DeviceStep {
    * @param leading elements from one column to the next
    * @param batchStride elements from one matrix to the next
    */
-  record Matrix(Address address, boolean transposed, long leading, long batchStride) {}
+  record Matrix(Address address, boolean transposed, long leading, long batchStride) {
+
+    /** {@return a number of bytes, 16 at most, by multiples of which the matrices begin} */
+    public int alignment(DType dtype) {
+      long offset = address.offset() | batchStride * dtype.bytes() | Kernel.VECTOR;
+      return Math.toIntExact(Long.lowestOneBit(offset));
+    }
+  }
 
   /**
    * Collectives of NCCL's that are issued together.

@@ -8,7 +8,9 @@ import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.DeviceStep.Matrix;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
+import java.util.Optional;
 
 /** Local ops as launches, copies and products. */
 final class LocalLowering {
@@ -34,11 +36,33 @@ final class LocalLowering {
 
   private void lower() {
     switch (op.def().name().toString()) {
-      case "aten::mm", "aten::bmm" -> product(ref("self"), ref("mat2"), 1, 0);
+      case "aten::mm", "aten::bmm" -> product(ref("self"), ref("mat2"));
       case "aten::addmm" -> added("mat1", "mat2");
       case "aten::baddbmm" -> added("batch1", "batch2");
       case "aten::cat", "aten::concat" -> join();
-      default -> elementwise();
+      default -> {
+        if (RowOps.supports(op.def().name().toString())) {
+          byRows();
+        } else {
+          elementwise();
+        }
+      }
+    }
+  }
+
+  private void byRows() {
+    var results =
+        op.results().stream()
+            .<Operand>map(
+                result ->
+                    result.isPresent()
+                        ? new Operand.Tensor(result.get())
+                        : new Operand.Constant(Arg.None.NONE))
+            .collect(ImmutableList.toImmutableList());
+    if (op.results().stream().flatMap(Optional::stream).anyMatch(ref -> ref.type().numel() > 0)) {
+      steps.add(
+          RowLowering.single(
+              rank, op.stream(), new Part(op.def(), op.args(), results, op.name(), op.span())));
     }
   }
 
@@ -91,8 +115,22 @@ final class LocalLowering {
             .toList();
     if (copies(part) && sources.size() == 1 && isSame(sources.getFirst(), result())) {
       copy(sources.getFirst(), result());
-    } else if (result().type().numel() > 0 || !ElementwiseKernel.supports(part)) {
+    } else if (result().type().numel() > 0 || !Pointwise.supports(part)) {
       steps.add(ElementwiseKernel.launch(rank, op.stream(), ImmutableList.of(part)));
+    }
+  }
+
+  /** Sets all elements of the result. */
+  private void fill(Number value) {
+    var result = result();
+    var dtype = result.type().dtype();
+    if (!CTypes.computes(dtype)) {
+      throw unsupported("%s of %s".formatted(op.def().name(), dtype.shortName()));
+    }
+    if (result.type().numel() > 0) {
+      var kernel = new PlaceKernel(rank, result.type().sizes());
+      kernel.set(result, kernel.indices(), PlaceKernel.number(dtype, value));
+      steps.add(kernel.build(op.stream(), op.name()));
     }
   }
 
@@ -164,15 +202,73 @@ final class LocalLowering {
     }
   }
 
-  /** {@code beta · self + alpha · left · right}: self is copied into the result first. */
+  private void product(TensorRef left, TensorRef right) {
+    if (left.type().size(left.type().rank() - 1) == 0) {
+      fill(0);
+    } else {
+      product(left, right, 1, 0, result(), Optional.empty());
+    }
+  }
+
+  /** {@code beta · self + alpha · left · right}. */
   private void added(String left, String right) {
     double beta = number("beta");
+    double alpha = number("alpha");
     var result = result();
-    var self = ref("self");
-    if (beta != 0 && !(self.arena() == result.arena() && self.equals(result))) {
-      arrange(expand(self, result.type()), result);
+    var self = expand(ref("self"), result.type());
+    if (ref(left).type().size(result.type().rank() - 1) == 0) {
+      if (beta == 0) {
+        fill(0);
+      } else if (beta == 1) {
+        arrange(self, result);
+      } else {
+        throw unsupported("%s of no columns with beta = %s".formatted(op.def().name(), beta));
+      }
+    } else if (beta == 0) {
+      product(ref(left), ref(right), alpha, 0, result, Optional.empty());
+    } else if (isBias(self) && beta == 1) {
+      product(ref(left), ref(right), alpha, 0, result, Optional.of(Address.of(rank, self)));
+    } else if (isAddend(self)) {
+      product(ref(left), ref(right), alpha, beta, self, Optional.empty());
+    } else {
+      arrange(self, result);
+      product(ref(left), ref(right), alpha, beta, result, Optional.empty());
     }
-    product(ref(left), ref(right), number("alpha"), beta);
+  }
+
+  /** Whether it has one number for each row of the column-major product. */
+  private boolean isBias(TensorRef self) {
+    var type = self.type();
+    int dims = type.rank();
+    int along = byColumns() ? dims - 2 : dims - 1;
+    int across = byColumns() ? dims - 1 : dims - 2;
+    return type.dtype() == result().type().dtype()
+        // BLAS has no epilogues in f64.
+        && type.dtype() != DType.F64
+        && type.stride(across) == 0
+        && (type.stride(along) == 1 || type.size(along) == 1)
+        && (dims == 2 || type.stride(0) == 0)
+        && Address.of(rank, self).isVectorAligned();
+  }
+
+  /** Whether it lies as the result does, so that it need not be there first. */
+  private boolean isAddend(TensorRef self) {
+    int first = self.type().rank() - 2;
+    return self.type().dtype() == result().type().dtype()
+        && (byColumns()
+            ? leads(self.type(), first, first + 1)
+            : leads(self.type(), first + 1, first));
+  }
+
+  /** Whether the result is column-major, rather than row-major. */
+  private boolean byColumns() {
+    var type = result().type();
+    int first = type.rank() - 2;
+    boolean byColumns = leads(type, first, first + 1);
+    if (!byColumns && !leads(type, first + 1, first)) {
+      throw unsupported("%s into %s".formatted(op.def().name(), type));
+    }
+    return byColumns;
   }
 
   private static TensorRef expand(TensorRef ref, TensorType to) {
@@ -189,43 +285,44 @@ final class LocalLowering {
             ref.type().dtype(), to.sizes(), ImmutableLongArray.copyOf(strides), to.space()));
   }
 
-  private void product(TensorRef left, TensorRef right, double alpha, double beta) {
+  private void product(
+      TensorRef left,
+      TensorRef right,
+      double alpha,
+      double beta,
+      TensorRef addend,
+      Optional<Address> bias) {
     var result = result();
-    var in = left.type().dtype();
-    var out = result.type().dtype();
+    var dtype = left.type().dtype();
     boolean known =
-        switch (in) {
-          case F32, F64, F16, BF16 -> in == out && right.type().dtype() == in;
+        switch (dtype) {
+          case F32, F64, F16, BF16 ->
+              result.type().dtype() == dtype && right.type().dtype() == dtype;
           default -> false;
         };
     if (!known) {
-      throw unsupported("%s of %s".formatted(op.def().name(), in.shortName()));
+      throw unsupported("%s of %s".formatted(op.def().name(), dtype.shortName()));
     }
     if (result.type().numel() == 0) {
       return;
     }
     int first = result.type().rank() - 2;
-    boolean byColumns = leads(result.type(), first, first + 1);
-    if (!byColumns && !leads(result.type(), first + 1, first)) {
-      throw unsupported("%s into %s".formatted(op.def().name(), result.type()));
-    }
+    boolean byColumns = byColumns();
     // Row by row, the transposed result is column-major: it is that of the transposed operands.
-    var a = matrix(byColumns ? left : right, !byColumns);
-    var b = matrix(byColumns ? right : left, !byColumns);
-    var c = matrix(result, !byColumns);
     steps.add(
         new DeviceStep.Product(
             op.stream(),
-            in,
-            out,
+            dtype,
             result.type().size(byColumns ? first : first + 1),
             result.type().size(byColumns ? first + 1 : first),
             left.type().size(first + 1),
             alpha,
             beta,
-            a,
-            b,
-            c,
+            matrix(byColumns ? left : right, !byColumns),
+            matrix(byColumns ? right : left, !byColumns),
+            matrix(addend, !byColumns),
+            bias,
+            matrix(result, !byColumns),
             first == 0 ? 1 : result.type().size(0),
             op.name()));
   }

@@ -198,7 +198,8 @@ public record Diagnosis(
     }
     return switch (variant) {
       case LOCAL, CUSTOM, NCCL -> new Support(variant, needs, gpus, Optional.empty());
-      case ONE_SHOT, TWO_SHOT, PUSH -> amongPeers(variant, needs, machine, peers);
+      case ONE_SHOT, ONE_SHOT_PUSH, TWO_SHOT, TWO_SHOT_PUSH, PUSH ->
+          amongPeers(variant, needs, machine, peers);
       case COPY_ENGINE -> {
         var without = machine.gpus().stream().filter(gpu -> gpu.copyEngines() == 0).findFirst();
         yield without.isPresent()
@@ -256,7 +257,8 @@ public record Diagnosis(
   private static String needs(Variant variant) {
     return switch (variant) {
       case LOCAL -> "one GPU";
-      case ONE_SHOT, TWO_SHOT, PUSH -> "GPUs that reach each other's memory";
+      case ONE_SHOT, ONE_SHOT_PUSH, TWO_SHOT, TWO_SHOT_PUSH, PUSH ->
+          "GPUs that reach each other's memory";
       case MULTIMEM -> "such GPUs from sm_90 on, with NVLink multicast";
       case COPY_ENGINE -> "such GPUs, with copy engines";
       case NCCL_SYMM -> "such GPUs, and NCCL %s or newer with windows".formatted(oldestNccl());

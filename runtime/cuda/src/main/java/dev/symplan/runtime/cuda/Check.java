@@ -31,7 +31,7 @@ record Check(int rank) {
 
   void blas(int status, String call) {
     if (status != 0) {
-      throw failed(call, cublas.cublasGetStatusString(status).getString());
+      throw failed(call, cublas.cublasLtGetStatusString(status).getString());
     }
   }
 

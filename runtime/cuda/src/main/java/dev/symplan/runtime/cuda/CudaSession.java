@@ -1,7 +1,8 @@
 package dev.symplan.runtime.cuda;
 
 import com.google.common.collect.ImmutableList;
-import com.google.common.util.concurrent.ThreadFactoryBuilder;
+import com.google.common.collect.ImmutableSortedMap;
+import com.google.common.collect.ImmutableSortedSet;
 import dev.symplan.codegen.Agreement;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.RankProgram;
@@ -11,16 +12,13 @@ import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.codegen.cuda.UnsupportedOnGpu;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.Timing;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.time.Duration;
-import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.List;
+import java.util.Comparator;
+import java.util.Objects;
 import java.util.Optional;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
+import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import org.bytedeco.cuda.global.cudart;
@@ -38,20 +36,28 @@ final class CudaSession implements Session {
   /** How much longer the host waits than kernels do, which can say what they wait for. */
   private static final Duration GRACE = Duration.ofSeconds(10);
 
-  /** As many as it takes for the median to be steady; one more warms up. */
-  private static final int MEASUREMENTS = 7;
+  /** So that what a launch of a graph costs the host does not count. */
+  private static final int RUNS_IN_GRAPH = 20;
 
   private final Executable executable;
   private final Duration patience;
-  private final List<ExecutorService> threads = new ArrayList<>();
-  private final List<Gpu> gpus = new ArrayList<>();
-  private final List<HostCopies> copies = new ArrayList<>();
+
+  /** By rank. */
+  private final ImmutableSortedMap<Integer, LocalRank> locals;
+
+  /** The same, to go through without an iterator. */
+  private final ImmutableList<LocalRank> all;
+
+  private final Runnable runOnce = this::runOnce;
   private boolean captured;
   private boolean closed;
   private @Nullable RunException failure;
 
-  private CudaSession(Executable executable, Duration patience) {
+  private CudaSession(
+      Executable executable, ImmutableSortedMap<Integer, LocalRank> locals, Duration patience) {
     this.executable = executable;
+    this.locals = locals;
+    this.all = locals.values().asList();
     this.patience = patience;
   }
 
@@ -61,9 +67,17 @@ final class CudaSession implements Session {
             difference -> {
               throw new RunException(difference);
             });
-    var session = new CudaSession(executable, patience);
+    var programs = lower(executable);
+    checkDevices(programs.size());
+    var locals =
+        executable.ranks().stream()
+            .map(RankProgram::rank)
+            .collect(
+                ImmutableSortedMap.toImmutableSortedMap(
+                    Comparator.naturalOrder(), rank -> rank, rank -> new LocalRank(rank, rank)));
+    var session = new CudaSession(executable, locals, patience);
     try {
-      session.prepare(lower(executable));
+      session.prepare(programs);
       return session;
     } catch (RuntimeException | Error e) {
       session.abandon();
@@ -80,28 +94,19 @@ final class CudaSession implements Session {
   }
 
   private void prepare(ImmutableList<DeviceProgram> programs) {
-    checkDevices(programs.size());
-    for (int rank = 0; rank < programs.size(); rank++) {
-      threads.add(
-          Executors.newSingleThreadExecutor(
-              new ThreadFactoryBuilder()
-                  .setDaemon(true)
-                  .setNameFormat("symplan-gpu-" + rank)
-                  .build()));
-    }
-    gpus.addAll(
-        onAll(
-            rank ->
-                new Gpu(
-                    executable.ranks().get(rank),
-                    programs.get(rank),
-                    executable.symmetricBytes())));
-    var memory = gpus.stream().map(Gpu::memory).toList();
+    forAll(
+        local ->
+            local.open(
+                program(local.rank()),
+                programs.get(local.rank()),
+                executable.symmetricBytes(),
+                patience.plus(GRACE)));
     var ids = Communicators.ids(programs);
-    forAll(rank -> gpus.get(rank).prepare(memory, ids, patience));
-    for (var gpu : gpus) {
-      copies.add(new HostCopies(gpu));
-    }
+    forAll(local -> local.gpu().prepare(this::regionOfThisProcess, ids, patience));
+  }
+
+  private long regionOfThisProcess(int rank, Peers.Region region) {
+    return local(rank).gpu().memory().region(region).address();
   }
 
   private static void checkDevices(int ranks) {
@@ -127,59 +132,46 @@ final class CudaSession implements Session {
   }
 
   /** Does something on every GPU's thread at once, and reports the first failure. */
-  private <T> List<T> onAll(Function<Integer, T> task) {
-    var futures = new ArrayList<Future<T>>();
-    for (int rank = 0; rank < threads.size(); rank++) {
-      int self = rank;
-      futures.add(threads.get(rank).submit(() -> task.apply(self)));
+  private <T> ImmutableList<T> onAll(Function<LocalRank, T> task) {
+    var results = new ConcurrentSkipListMap<Integer, T>();
+    forAll(local -> results.put(local.rank(), task.apply(local)));
+    return ImmutableList.copyOf(results.values());
+  }
+
+  private void forAll(Consumer<LocalRank> task) {
+    for (var local : all) {
+      local.thread().start(() -> task.accept(local));
     }
-    var results = new ArrayList<T>();
+    joinAll();
+  }
+
+  private void joinAll() {
     @Nullable RunException first = null;
-    for (var future : futures) {
+    for (int i = 0; i < all.size(); i++) {
       try {
-        results.add(future.get());
-      } catch (ExecutionException e) {
-        first = first == null ? failed(e) : first;
-      } catch (InterruptedException e) {
-        Thread.currentThread().interrupt();
-        throw new RunException("the run was interrupted", e);
+        all.get(i).thread().join();
+      } catch (RunException e) {
+        first = first == null ? e : first;
       }
     }
     if (first != null) {
       throw first;
     }
-    return results;
   }
 
-  private void forAll(Consumer<Integer> task) {
-    var _ =
-        onAll(
-            rank -> {
-              task.accept(rank);
-              return rank;
-            });
-  }
-
-  private void on(int rank, Runnable task) {
-    try {
-      threads.get(rank).submit(task).get();
-    } catch (ExecutionException e) {
-      throw failed(e);
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      throw new RunException("the run was interrupted", e);
-    }
-  }
-
-  private static RunException failed(ExecutionException e) {
-    return e.getCause() instanceof RunException run
-        ? run
-        : new RunException("a GPU's thread failed: " + e.getMessage(), e);
+  private static void on(LocalRank local, Runnable task) {
+    local.thread().start(task);
+    local.thread().join();
   }
 
   @Override
   public int ranks() {
-    return gpus.size();
+    return executable.ranks().size();
+  }
+
+  @Override
+  public ImmutableSortedSet<Integer> localRanks() {
+    return locals.keySet();
   }
 
   @Override
@@ -196,12 +188,22 @@ final class CudaSession implements Session {
     return executable.ranks().get(rank);
   }
 
+  private LocalRank local(int rank) {
+    var local = locals.get(Objects.checkIndex(rank, ranks()));
+    if (local == null) {
+      throw new IllegalArgumentException(
+          "rank %d is not of this process, which has %s".formatted(rank, localRanks()));
+    }
+    return local;
+  }
+
   @Override
   public Optional<HostTensor> input(int rank, int index) {
     requireOpen();
+    var local = local(rank);
     var ref = program(rank).inputs().get(index);
-    ref.ifPresent(r -> on(rank, () -> copies.get(rank).handOut(r)));
-    return ref.map(r -> copies.get(rank).tensor(r));
+    ref.ifPresent(r -> on(local, () -> local.copies().handOut(r)));
+    return ref.map(local.copies()::tensor);
   }
 
   @Override
@@ -217,7 +219,7 @@ final class CudaSession implements Session {
     if (ref.isEmpty() || ref.get().arena() != dev.symplan.planner.Arena.EXTERNAL_INPUT) {
       throw new IllegalArgumentException(name + " is planned: it has its place in an arena");
     }
-    copies.get(rank).bindInput(ref.get(), checked(ref.get(), tensor, name));
+    local(rank).copies().bindInput(ref.get(), checked(ref.get(), tensor, name));
   }
 
   @Override
@@ -231,7 +233,7 @@ final class CudaSession implements Session {
     if (tensor.memory().isReadOnly()) {
       throw new IllegalArgumentException(name + ": the memory is read-only");
     }
-    copies.get(rank).bindOutput(ref.get(), checked(ref.get(), tensor, name));
+    local(rank).copies().bindOutput(ref.get(), checked(ref.get(), tensor, name));
   }
 
   private static HostTensor checked(TensorRef ref, HostTensor tensor, String name) {
@@ -255,51 +257,55 @@ final class CudaSession implements Session {
   @Override
   public void run() {
     requireOpen();
-    guarded(
-        () -> {
-          // A GPU that still gets its inputs, or whose graph is not built, would let its peers'
-          // kernels spin, and the driver may have to wait for those.
-          if (copies.stream().anyMatch(HostCopies::hasUploads)) {
-            forAll(rank -> copies.get(rank).upload());
-          }
-          if (!captured) {
-            forAll(rank -> gpus.get(rank).capture(1));
-            captured = true;
-          }
-          forAll(
-              rank -> {
-                gpus.get(rank).launch(0);
-                gpus.get(rank).await(patience.plus(GRACE));
-                copies.get(rank).ran();
-              });
-        });
+    guarded(runOnce);
   }
 
-  /**
-   * {@return how long a run takes in the steady state, in microseconds on the slowest GPU's clock:
-   * the median of several measurements}
-   *
-   * @param times how often the program is in one graph
-   * @param launches of the graph in one measurement
-   */
-  double time(int times, int launches) {
+  private void runOnce() {
+    // A GPU that still gets its inputs, or whose graph is not built, would let its peers' kernels
+    // spin, and the driver may have to wait for those.
+    boolean hasUploads = false;
+    for (int i = 0; i < all.size(); i++) {
+      hasUploads |= all.get(i).copies().hasUploads();
+    }
+    if (hasUploads) {
+      forAll(local -> local.copies().upload());
+    }
+    if (!captured) {
+      forAll(local -> local.gpu().capture(1));
+      captured = true;
+    }
+    for (int i = 0; i < all.size(); i++) {
+      all.get(i).startRun();
+    }
+    joinAll();
+  }
+
+  /** On the slowest GPU's clock, by graphs that have many runs in them. */
+  @Override
+  public Timing time(int runs, int measurements) {
     requireOpen();
-    var measured = new double[MEASUREMENTS];
+    int times = Math.min(runs, RUNS_IN_GRAPH);
+    int launches = Math.ceilDiv(runs, times);
+    var measured = new double[measurements];
     guarded(
         () -> {
-          var graphs = onAll(rank -> gpus.get(rank).capture(times));
-          for (int i = -1; i < MEASUREMENTS; i++) {
+          var graphs = onAll(local -> local.gpu().capture(times));
+          for (int i = -1; i < measurements; i++) {
             double slowest =
-                onAll(rank -> gpus.get(rank).time(graphs.get(rank), launches, patience.plus(GRACE)))
+                onAll(
+                        local ->
+                            local
+                                .gpu()
+                                .time(
+                                    graphs.get(all.indexOf(local)), launches, patience.plus(GRACE)))
                     .stream()
                     .mapToDouble(micros -> micros)
                     .max()
                     .orElseThrow();
-            measured[Math.max(0, i)] = slowest;
+            measured[Math.max(0, i)] = slowest / times / launches;
           }
         });
-    Arrays.sort(measured);
-    return measured[MEASUREMENTS / 2] / times / launches;
+    return Timing.of(measured);
   }
 
   private void guarded(Runnable run) {
@@ -318,9 +324,10 @@ final class CudaSession implements Session {
   @Override
   public Optional<HostTensor> output(int rank, int index) {
     requireOpen();
+    var local = local(rank);
     var ref = program(rank).outputs().get(index);
-    ref.ifPresent(r -> on(rank, () -> copies.get(rank).fetch(r)));
-    return ref.map(r -> copies.get(rank).tensor(r));
+    ref.ifPresent(r -> on(local, () -> local.copies().fetch(r)));
+    return ref.map(local.copies()::tensor);
   }
 
   private void requireOpen() {
@@ -335,7 +342,7 @@ final class CudaSession implements Session {
       return;
     }
     if (failure == null) {
-      forAll(rank -> gpus.get(rank).close());
+      forAll(local -> local.gpu().close());
     }
     abandon();
   }
@@ -343,6 +350,6 @@ final class CudaSession implements Session {
   /** Leaves to the end of the process what a GPU may still use. */
   private void abandon() {
     closed = true;
-    threads.forEach(ExecutorService::shutdown);
+    all.forEach(local -> local.thread().close());
   }
 }

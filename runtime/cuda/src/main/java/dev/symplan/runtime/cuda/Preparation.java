@@ -13,49 +13,38 @@ import dev.symplan.codegen.cuda.DeviceStep.Product;
 import dev.symplan.codegen.cuda.Kernel;
 import dev.symplan.codegen.cuda.Word;
 import dev.symplan.ir.DType;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.Arena;
+import dev.symplan.runtime.cuda.Peers.Region;
 import java.time.Duration;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
-import java.util.Optional;
-import org.bytedeco.cuda.cublas.cublasContext;
 import org.bytedeco.cuda.cudart.CUfunc_st;
 import org.bytedeco.cuda.cudart.CUmod_st;
-import org.bytedeco.cuda.global.cublas;
 import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.cuda.global.nccl;
 import org.bytedeco.javacpp.BytePointer;
-import org.bytedeco.javacpp.DoublePointer;
-import org.bytedeco.javacpp.FloatPointer;
 import org.bytedeco.javacpp.LongPointer;
-import org.bytedeco.javacpp.Pointer;
 import org.bytedeco.javacpp.PointerPointer;
 
 /** Turns a rank's steps into calls with all arguments built. */
 final class Preparation {
 
-  /** What NVIDIA advises for Hopper. */
-  private static final long WORKSPACE = 32L << 20;
-
-  /** Half-precision products are added up in f32 throughout. */
-  private static final int NO_REDUCED_PRECISION = 16;
-
   private final Gpu gpu;
-  private final List<GpuMemory> ranks;
+  private final Peers peers;
   private final Communicators communicators;
   private final Duration patience;
   private final Check check;
   private final int architecture;
   private final Map<Kernel, CUfunc_st> functions = new HashMap<>();
-  private Optional<cublasContext> blas = Optional.empty();
+  private final Products products;
 
-  Preparation(Gpu gpu, List<GpuMemory> ranks, Communicators communicators, Duration patience) {
+  Preparation(Gpu gpu, Peers peers, Communicators communicators, Duration patience) {
     this.gpu = gpu;
-    this.ranks = ranks;
+    this.peers = peers;
     this.communicators = communicators;
     this.patience = patience;
     this.check = gpu.check();
+    this.products = new Products(gpu, this::at);
     this.architecture =
         10 * attribute(cudart.cudaDevAttrComputeCapabilityMajor)
             + attribute(cudart.cudaDevAttrComputeCapabilityMinor);
@@ -64,16 +53,22 @@ final class Preparation {
   private int attribute(int which) {
     var value = new int[1];
     check.runtime(
-        cudart.cudaDeviceGetAttribute(value, which, check.rank()), "cudaDeviceGetAttribute");
+        cudart.cudaDeviceGetAttribute(value, which, gpu.device()), "cudaDeviceGetAttribute");
     return value[0];
   }
 
-  /** {@return what puts a step into its stream} */
-  Runnable step(DeviceStep step) {
+  /** {@return what puts the steps into their streams, one by one} */
+  ImmutableList<Runnable> steps(ImmutableList<DeviceStep> steps) {
+    var prepared = steps.stream().map(this::step).collect(ImmutableList.toImmutableList());
+    products.allocate();
+    return prepared;
+  }
+
+  private Runnable step(DeviceStep step) {
     return switch (step) {
       case Launch launch -> launch(launch);
       case Copy copy -> copy(copy);
-      case Product product -> product(product);
+      case Product product -> products.prepare(product);
       case Nccl call -> nccl(call);
       case Mark(var stream, int index) -> {
         var event = gpu.event(index, step);
@@ -89,7 +84,13 @@ final class Preparation {
   }
 
   private long at(Address address) {
-    return ranks.get(address.rank()).address(address.arena(), address.index(), address.offset());
+    if (address.rank() == check.rank()) {
+      return gpu.memory().address(address.arena(), address.index(), address.offset());
+    }
+    if (address.arena() != Arena.SYMMETRIC) {
+      throw new IllegalStateException("a peer's memory that is not symmetric: " + address);
+    }
+    return peers.base(address.rank(), Region.ARENA) + address.offset();
   }
 
   private Runnable launch(Launch launch) {
@@ -134,7 +135,7 @@ final class Preparation {
     return switch (word) {
       case Word.Number(long value) -> value;
       case Word.Memory(var address) -> at(address);
-      case Word.Flags(int place, int rank) -> ranks.get(rank).flags(place);
+      case Word.Flags(int place, int rank) -> peers.flags(rank, place);
       case Word.Meetings(int place) -> gpu.memory().meetings(place);
       case Word.Failure _ -> gpu.memory().failureOnDevice();
       case Word.Patience _ -> patience.toNanos();
@@ -149,86 +150,6 @@ final class Preparation {
     return () ->
         check.runtime(
             cudart.cudaMemcpyAsync(to, from, copy.bytes(), cudart.cudaMemcpyDefault, stream), call);
-  }
-
-  private cublasContext blas() {
-    if (blas.isEmpty()) {
-      var handle = new cublasContext();
-      check.blas(cublas.cublasCreate_v2(handle), "cublasCreate");
-      var workspace = new BytePointer();
-      check.runtime(cudart.cudaMalloc(workspace, WORKSPACE), "cudaMalloc");
-      check.blas(cublas.cublasSetStream_v2(handle, gpu.stream(Stream.COMPUTE)), "cublasSetStream");
-      check.blas(cublas.cublasSetWorkspace_v2(handle, workspace, WORKSPACE), "cublasSetWorkspace");
-      check.blas(cublas.cublasSetMathMode(handle, NO_REDUCED_PRECISION), "cublasSetMathMode");
-      gpu.onClose(
-          () -> {
-            check.blas(cublas.cublasDestroy_v2(handle), "cublasDestroy");
-            check.runtime(cudart.cudaFree(workspace), "cudaFree");
-          });
-      blas = Optional.of(handle);
-    }
-    return blas.get();
-  }
-
-  private Runnable product(Product product) {
-    if (product.stream() != Stream.COMPUTE) {
-      throw new IllegalStateException("a product beside compute");
-    }
-    var handle = blas();
-    boolean wide = product.in() == DType.F64;
-    Pointer alpha = scalar(product.alpha(), wide);
-    Pointer beta = scalar(product.beta(), wide);
-    var left = new DevicePointer(at(product.left().address()));
-    var right = new DevicePointer(at(product.right().address()));
-    var result = new DevicePointer(at(product.result().address()));
-    int type = blasType(product.in());
-    int compute = wide ? cublas.CUBLAS_COMPUTE_64F : cublas.CUBLAS_COMPUTE_32F;
-    int leftOp = product.left().transposed() ? cublas.CUBLAS_OP_T : cublas.CUBLAS_OP_N;
-    int rightOp = product.right().transposed() ? cublas.CUBLAS_OP_T : cublas.CUBLAS_OP_N;
-    var call = "the product for '%s'".formatted(product.label());
-    return () ->
-        check.blas(
-            cublas.cublasGemmStridedBatchedEx(
-                handle,
-                leftOp,
-                rightOp,
-                Math.toIntExact(product.rows()),
-                Math.toIntExact(product.columns()),
-                Math.toIntExact(product.inner()),
-                alpha,
-                left,
-                type,
-                Math.toIntExact(product.left().leading()),
-                product.left().batchStride(),
-                right,
-                type,
-                Math.toIntExact(product.right().leading()),
-                product.right().batchStride(),
-                beta,
-                result,
-                type,
-                Math.toIntExact(product.result().leading()),
-                product.result().batchStride(),
-                Math.toIntExact(product.batches()),
-                compute,
-                cublas.CUBLAS_GEMM_DEFAULT),
-            call);
-  }
-
-  private static Pointer scalar(double value, boolean wide) {
-    return wide
-        ? new DoublePointer(new double[] {value})
-        : new FloatPointer(new float[] {(float) value});
-  }
-
-  private static int blasType(DType dtype) {
-    return switch (dtype) {
-      case F32 -> cudart.CUDA_R_32F;
-      case F64 -> cudart.CUDA_R_64F;
-      case F16 -> cudart.CUDA_R_16F;
-      case BF16 -> cudart.CUDA_R_16BF;
-      default -> throw new IllegalArgumentException(dtype.shortName());
-    };
   }
 
   private Runnable nccl(Nccl step) {

@@ -1,0 +1,134 @@
+package dev.symplan.codegen.cuda;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.codegen.TensorRef;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.TensorType;
+import dev.symplan.planner.Stream;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.IntStream;
+
+/**
+ * Builds a kernel that does something for each place of a shape: a thread takes one place after the
+ * other, whose indices are {@code i0}, {@code i1} and so on.
+ */
+final class PlaceKernel {
+  private static final int THREADS = 256;
+
+  /** Beyond this, threads take several places each. */
+  private static final int MAX_BLOCKS = 4096;
+
+  private final int rank;
+  private final ImmutableLongArray sizes;
+  private final Map<Address, Integer> pointers = new LinkedHashMap<>();
+  private final StringBuilder body = new StringBuilder();
+
+  PlaceKernel(int rank, ImmutableLongArray sizes) {
+    this.rank = rank;
+    this.sizes = sizes;
+  }
+
+  /** {@return an element of a tensor of any type, to be moved as it is} */
+  String bits(TensorRef ref, List<String> indices) {
+    return element(ref, CTypes.bits(ref.type().dtype().bytes()), indices);
+  }
+
+  /** {@return an element of a tensor as what it is computed with} */
+  String value(TensorRef ref, List<String> indices) {
+    var dtype = ref.type().dtype();
+    return CTypes.widen(dtype, element(ref, CTypes.stored(dtype), indices));
+  }
+
+  /** {@return an element of a tensor that {@link CTypes#narrow} may be assigned to} */
+  String place(TensorRef ref, List<String> indices) {
+    return element(ref, CTypes.stored(ref.type().dtype()), indices);
+  }
+
+  private String element(TensorRef ref, String type, List<String> indices) {
+    int pointer = pointers.computeIfAbsent(Address.of(rank, ref), _ -> pointers.size());
+    return "((%s*)args.memory[%d])[%s]".formatted(type, pointer, offset(ref.type(), indices));
+  }
+
+  static String offset(TensorType type, List<String> indices) {
+    var terms = new StringBuilder();
+    for (int dim = 0; dim < type.rank(); dim++) {
+      if (type.size(dim) != 1 && type.stride(dim) != 0) {
+        terms
+            .append(terms.isEmpty() ? "" : " + ")
+            .append("(long long)(%s) * %d".formatted(indices.get(dim), type.stride(dim)));
+      }
+    }
+    return terms.isEmpty() ? "0" : terms.toString();
+  }
+
+  /** {@return {@code i0}, {@code i1} and so on, for the last so many dimensions of the shape} */
+  List<String> indices(int rank) {
+    int first = sizes.length() - rank;
+    return IntStream.range(first, sizes.length()).mapToObj(dim -> "i" + dim).toList();
+  }
+
+  /** {@return the indices of all dimensions} */
+  List<String> indices() {
+    return indices(sizes.length());
+  }
+
+  /** Adds lines to what is done for each place. */
+  void line(String text) {
+    text.lines().forEach(line -> body.append("    ").append(line).append('\n'));
+  }
+
+  /** Sets an element of a type to what was computed. */
+  void set(TensorRef to, List<String> indices, String computed) {
+    var dtype = to.type().dtype();
+    line("%s = %s;".formatted(place(to, indices), CTypes.narrow(dtype, computed)));
+  }
+
+  /** {@return a number as elements of a type are computed with} */
+  static String number(DType dtype, Number value) {
+    return switch (CTypes.computed(dtype)) {
+      case "double" -> Literals.floating(value.doubleValue(), true);
+      case "float" -> Literals.floating(value.doubleValue(), false);
+      default -> Literals.integer(value.longValue());
+    };
+  }
+
+  DeviceStep.Launch build(Stream stream, String label) {
+    long count = sizes.stream().reduce(1, Math::multiplyExact);
+    var indices = new StringBuilder();
+    if (sizes.length() > 0) {
+      indices.append("    long long rest = i;\n");
+    }
+    for (int dim = sizes.length() - 1; dim >= 0; dim--) {
+      indices.append(
+          "    %slong long i%d = rest %% %d;\n"
+              .formatted("[[maybe_unused]] ", dim, sizes.get(dim)));
+      indices.append("    rest /= %d;\n".formatted(sizes.get(dim)));
+    }
+    var text =
+        CTypes.PRELUDE
+            + """
+
+            struct Args {
+              char* memory[%d];
+            };
+
+            extern "C" __global__ void __launch_bounds__(%d) symplan_kernel(const __grid_constant__ Args args) {
+              long long step = (long long)gridDim.x * %d;
+              for (long long i = (long long)blockIdx.x * %d + threadIdx.x; i < %d; i += step) {
+            """
+                .formatted(Math.max(1, pointers.size()), THREADS, THREADS, THREADS, count)
+            + indices
+            + body
+            + "  }\n}\n";
+    return new DeviceStep.Launch(
+        stream,
+        new Kernel(text),
+        Math.toIntExact(Math.clamp(Math.ceilDiv(count, THREADS), 1, MAX_BLOCKS)),
+        THREADS,
+        pointers.keySet().stream().map(Word.Memory::new).collect(ImmutableList.toImmutableList()),
+        label);
+  }
+}

@@ -1,0 +1,121 @@
+package dev.symplan.runtime.cuda;
+
+import dev.symplan.runtime.RunException;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The thread of one GPU: does one task after the other for one caller, who waits for each.
+ *
+ * <p>To wake a thread takes longer than to launch a graph. So both sides look out for each other
+ * for a while before they sleep: between runs that follow closely, neither does.
+ */
+final class GpuThread {
+  private static final long SPIN_NANOS = 500_000;
+
+  private final Thread thread;
+
+  /** What is being done; the thread takes it away when it is done. */
+  private volatile @Nullable Runnable task;
+
+  /** Read by the caller after {@link #task} is gone. */
+  private @Nullable Throwable failure;
+
+  private volatile boolean closed;
+  private volatile boolean asleep;
+  private volatile @Nullable Thread sleepingCaller;
+  private final BooleanSupplier hasWork = () -> task != null || closed;
+  private final BooleanSupplier isIdle = () -> task == null;
+
+  GpuThread(String name) {
+    this.thread = Thread.ofPlatform().daemon().name(name).unstarted(this::loop);
+    thread.start();
+  }
+
+  /** Begins a task, once the one before is done. */
+  void start(Runnable next) {
+    awaitIdle();
+    failure = null;
+    task = next;
+    if (asleep) {
+      LockSupport.unpark(thread);
+    }
+  }
+
+  /**
+   * Waits for the task.
+   *
+   * @throws RunException when it failed, or the caller is interrupted: then it goes on
+   */
+  void join() {
+    awaitIdle();
+    var cause = failure;
+    failure = null;
+    if (cause != null) {
+      throw cause instanceof RunException run
+          ? run
+          : new RunException("a GPU's thread failed: " + cause, cause);
+    }
+  }
+
+  /** Ends the thread when its task is done. */
+  void close() {
+    closed = true;
+    LockSupport.unpark(thread);
+  }
+
+  private void awaitIdle() {
+    if (!spin(isIdle)) {
+      sleepingCaller = Thread.currentThread();
+      while (task != null) {
+        LockSupport.park(this);
+        if (Thread.currentThread().isInterrupted()) {
+          sleepingCaller = null;
+          throw new RunException("the run was interrupted");
+        }
+      }
+      sleepingCaller = null;
+    }
+  }
+
+  private static boolean spin(BooleanSupplier condition) {
+    if (condition.getAsBoolean()) {
+      return true;
+    }
+    long begin = System.nanoTime();
+    while (System.nanoTime() - begin < SPIN_NANOS) {
+      Thread.onSpinWait();
+      if (condition.getAsBoolean()) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  private void loop() {
+    while (true) {
+      if (!spin(hasWork)) {
+        asleep = true;
+        while (!hasWork.getAsBoolean()) {
+          LockSupport.park(this);
+        }
+        asleep = false;
+      }
+      var current = task;
+      if (current == null) {
+        return;
+      }
+      try {
+        current.run();
+      } catch (Throwable e) {
+        failure = e;
+      }
+      task = null;
+      var caller = sleepingCaller;
+      if (caller != null) {
+        LockSupport.unpark(caller);
+      }
+    }
+  }
+}
