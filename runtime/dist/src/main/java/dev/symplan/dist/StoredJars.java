@@ -42,7 +42,7 @@ final class StoredJars {
         var stored = new ZipOutputStream(out)) {
       stored.setMethod(ZipOutputStream.STORED);
       // In the order of the file: a manifest comes first.
-      for (var entry : (Iterable<? extends ZipEntry>) jar.stream()::iterator) {
+      for (var entry : jar.stream().toList()) {
         var bytes = jar.getInputStream(entry).readAllBytes();
         var crc = new CRC32();
         crc.update(bytes);
