@@ -73,6 +73,7 @@ public final class Main {
             .put(CalibrateCommand.class, CalibrateCommand::new)
             .put(BenchCommand.class, _ -> new BenchCommand())
             .put(OpsCommand.class, OpsCommand::new)
+            .put(DoctorCommand.class, DoctorCommand::new)
             .put(VersionCommand.class, VersionCommand::new)
             .buildOrThrow();
     var measurements =

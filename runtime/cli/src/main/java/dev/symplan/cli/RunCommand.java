@@ -113,6 +113,7 @@ final class RunCommand implements Callable<Integer> {
     var unavailable = device.unavailable();
     if (unavailable.isPresent()) {
       console.progress("error: backend %s: %s".formatted(backend, unavailable.get()));
+      console.progress("  hint: symplan doctor tells what was looked for, and where");
       return ExitCode.NO_DEVICE;
     }
     var data = caseFolder.or(() -> Case.isCase(input) ? Optional.of(input) : Optional.empty());

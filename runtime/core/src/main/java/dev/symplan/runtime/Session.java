@@ -1,10 +1,12 @@
 package dev.symplan.runtime;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSortedSet;
 import dev.symplan.codegen.Lowering;
 import dev.symplan.planner.Plan;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.Optional;
+import java.util.stream.IntStream;
 
 /**
  * A plan that is ready to run, with its memory.
@@ -30,7 +32,16 @@ public interface Session extends AutoCloseable {
     return backend.open(Lowering.lower(plan));
   }
 
+  /** {@return how many ranks the plan is for, in all processes together} */
   int ranks();
+
+  /**
+   * {@return the ranks that run in this process: all, unless a launcher started a process for each.
+   * Methods that take a rank know no other}
+   */
+  default ImmutableSortedSet<Integer> localRanks() {
+    return ImmutableSortedSet.copyOf(IntStream.range(0, ranks()).iterator());
+  }
 
   /** {@return the names of the graph's inputs} */
   ImmutableList<String> inputNames();

@@ -82,7 +82,7 @@ final class Communicators {
       check.nccl(
           nccl.ncclCommWindowRegister(
               communicator,
-              memory.symmetric(),
+              memory.region(Peers.Region.ARENA),
               memory.symmetricBytes(),
               window,
               nccl.NCCL_WIN_COLL_SYMMETRIC),

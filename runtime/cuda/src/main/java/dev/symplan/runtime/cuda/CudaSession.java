@@ -1,6 +1,8 @@
 package dev.symplan.runtime.cuda;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSortedMap;
+import com.google.common.collect.ImmutableSortedSet;
 import dev.symplan.codegen.Agreement;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.RankProgram;
@@ -13,8 +15,9 @@ import dev.symplan.runtime.Session;
 import dev.symplan.runtime.Timing;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.time.Duration;
-import java.util.ArrayList;
-import java.util.List;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.function.Consumer;
@@ -39,20 +42,23 @@ final class CudaSession implements Session {
 
   private final Executable executable;
   private final Duration patience;
-  private final List<GpuThread> threads = new ArrayList<>();
-  private final List<Gpu> gpus = new ArrayList<>();
-  private final List<HostCopies> copies = new ArrayList<>();
 
-  /** By rank, what a run does once all is captured: made once, as runs shall make nothing. */
-  private final List<Runnable> runs = new ArrayList<>();
+  /** By rank. */
+  private final ImmutableSortedMap<Integer, LocalRank> locals;
+
+  /** The same, to go through without an iterator. */
+  private final ImmutableList<LocalRank> all;
 
   private final Runnable runOnce = this::runOnce;
   private boolean captured;
   private boolean closed;
   private @Nullable RunException failure;
 
-  private CudaSession(Executable executable, Duration patience) {
+  private CudaSession(
+      Executable executable, ImmutableSortedMap<Integer, LocalRank> locals, Duration patience) {
     this.executable = executable;
+    this.locals = locals;
+    this.all = locals.values().asList();
     this.patience = patience;
   }
 
@@ -62,9 +68,17 @@ final class CudaSession implements Session {
             difference -> {
               throw new RunException(difference);
             });
-    var session = new CudaSession(executable, patience);
+    var programs = lower(executable);
+    checkDevices(programs.size());
+    var locals =
+        executable.ranks().stream()
+            .map(RankProgram::rank)
+            .collect(
+                ImmutableSortedMap.toImmutableSortedMap(
+                    Comparator.naturalOrder(), rank -> rank, rank -> new LocalRank(rank, rank)));
+    var session = new CudaSession(executable, locals, patience);
     try {
-      session.prepare(lower(executable));
+      session.prepare(programs);
       return session;
     } catch (RuntimeException | Error e) {
       session.abandon();
@@ -81,31 +95,19 @@ final class CudaSession implements Session {
   }
 
   private void prepare(ImmutableList<DeviceProgram> programs) {
-    checkDevices(programs.size());
-    for (int rank = 0; rank < programs.size(); rank++) {
-      threads.add(new GpuThread("symplan-gpu-" + rank));
-    }
-    gpus.addAll(
-        onAll(
-            rank ->
-                new Gpu(
-                    executable.ranks().get(rank),
-                    programs.get(rank),
-                    executable.symmetricBytes())));
-    var memory = gpus.stream().map(Gpu::memory).toList();
+    forAll(
+        local ->
+            local.open(
+                program(local.rank()),
+                programs.get(local.rank()),
+                executable.symmetricBytes(),
+                patience.plus(GRACE)));
     var ids = Communicators.ids(programs);
-    forAll(rank -> gpus.get(rank).prepare(memory, ids, patience));
-    var limit = patience.plus(GRACE);
-    for (var gpu : gpus) {
-      var copied = new HostCopies(gpu);
-      copies.add(copied);
-      runs.add(
-          () -> {
-            gpu.launch(0);
-            gpu.await(limit);
-            copied.ran();
-          });
-    }
+    forAll(local -> local.gpu().prepare(this::regionOfThisProcess, ids, patience));
+  }
+
+  private long regionOfThisProcess(int rank, Peers.Region region) {
+    return local(rank).gpu().memory().region(region).address();
   }
 
   private static void checkDevices(int ranks) {
@@ -131,25 +133,24 @@ final class CudaSession implements Session {
   }
 
   /** Does something on every GPU's thread at once, and reports the first failure. */
-  private <T> List<T> onAll(Function<Integer, T> task) {
+  private <T> ImmutableList<T> onAll(Function<LocalRank, T> task) {
     var results = new ConcurrentSkipListMap<Integer, T>();
-    forAll(rank -> results.put(rank, task.apply(rank)));
+    forAll(local -> results.put(local.rank(), task.apply(local)));
     return ImmutableList.copyOf(results.values());
   }
 
-  private void forAll(Consumer<Integer> task) {
-    for (int rank = 0; rank < threads.size(); rank++) {
-      int self = rank;
-      threads.get(rank).start(() -> task.accept(self));
+  private void forAll(Consumer<LocalRank> task) {
+    for (var local : all) {
+      local.thread().start(() -> task.accept(local));
     }
     joinAll();
   }
 
   private void joinAll() {
     @Nullable RunException first = null;
-    for (int rank = 0; rank < threads.size(); rank++) {
+    for (int i = 0; i < all.size(); i++) {
       try {
-        threads.get(rank).join();
+        all.get(i).thread().join();
       } catch (RunException e) {
         first = first == null ? e : first;
       }
@@ -159,14 +160,19 @@ final class CudaSession implements Session {
     }
   }
 
-  private void on(int rank, Runnable task) {
-    threads.get(rank).start(task);
-    threads.get(rank).join();
+  private static void on(LocalRank local, Runnable task) {
+    local.thread().start(task);
+    local.thread().join();
   }
 
   @Override
   public int ranks() {
-    return gpus.size();
+    return executable.ranks().size();
+  }
+
+  @Override
+  public ImmutableSortedSet<Integer> localRanks() {
+    return locals.keySet();
   }
 
   @Override
@@ -183,12 +189,22 @@ final class CudaSession implements Session {
     return executable.ranks().get(rank);
   }
 
+  private LocalRank local(int rank) {
+    var local = locals.get(Objects.checkIndex(rank, ranks()));
+    if (local == null) {
+      throw new IllegalArgumentException(
+          "rank %d is not of this process, which has %s".formatted(rank, localRanks()));
+    }
+    return local;
+  }
+
   @Override
   public Optional<HostTensor> input(int rank, int index) {
     requireOpen();
+    var local = local(rank);
     var ref = program(rank).inputs().get(index);
-    ref.ifPresent(r -> on(rank, () -> copies.get(rank).handOut(r)));
-    return ref.map(r -> copies.get(rank).tensor(r));
+    ref.ifPresent(r -> on(local, () -> local.copies().handOut(r)));
+    return ref.map(local.copies()::tensor);
   }
 
   @Override
@@ -204,7 +220,7 @@ final class CudaSession implements Session {
     if (ref.isEmpty() || ref.get().arena() != dev.symplan.planner.Arena.EXTERNAL_INPUT) {
       throw new IllegalArgumentException(name + " is planned: it has its place in an arena");
     }
-    copies.get(rank).bindInput(ref.get(), checked(ref.get(), tensor, name));
+    local(rank).copies().bindInput(ref.get(), checked(ref.get(), tensor, name));
   }
 
   @Override
@@ -218,7 +234,7 @@ final class CudaSession implements Session {
     if (tensor.memory().isReadOnly()) {
       throw new IllegalArgumentException(name + ": the memory is read-only");
     }
-    copies.get(rank).bindOutput(ref.get(), checked(ref.get(), tensor, name));
+    local(rank).copies().bindOutput(ref.get(), checked(ref.get(), tensor, name));
   }
 
   private static HostTensor checked(TensorRef ref, HostTensor tensor, String name) {
@@ -249,18 +265,18 @@ final class CudaSession implements Session {
     // A GPU that still gets its inputs, or whose graph is not built, would let its peers' kernels
     // spin, and the driver may have to wait for those.
     boolean hasUploads = false;
-    for (int rank = 0; rank < copies.size(); rank++) {
-      hasUploads |= copies.get(rank).hasUploads();
+    for (int i = 0; i < all.size(); i++) {
+      hasUploads |= all.get(i).copies().hasUploads();
     }
     if (hasUploads) {
-      forAll(rank -> copies.get(rank).upload());
+      forAll(local -> local.copies().upload());
     }
     if (!captured) {
-      forAll(rank -> gpus.get(rank).capture(1));
+      forAll(local -> local.gpu().capture(1));
       captured = true;
     }
-    for (int rank = 0; rank < threads.size(); rank++) {
-      threads.get(rank).start(runs.get(rank));
+    for (int i = 0; i < all.size(); i++) {
+      all.get(i).startRun();
     }
     joinAll();
   }
@@ -274,10 +290,15 @@ final class CudaSession implements Session {
     var measured = new double[measurements];
     guarded(
         () -> {
-          var graphs = onAll(rank -> gpus.get(rank).capture(times));
+          var graphs = onAll(local -> local.gpu().capture(times));
           for (int i = -1; i < measurements; i++) {
             double slowest =
-                onAll(rank -> gpus.get(rank).time(graphs.get(rank), launches, patience.plus(GRACE)))
+                onAll(
+                        local ->
+                            local
+                                .gpu()
+                                .time(
+                                    graphs.get(all.indexOf(local)), launches, patience.plus(GRACE)))
                     .stream()
                     .mapToDouble(micros -> micros)
                     .max()
@@ -304,9 +325,10 @@ final class CudaSession implements Session {
   @Override
   public Optional<HostTensor> output(int rank, int index) {
     requireOpen();
+    var local = local(rank);
     var ref = program(rank).outputs().get(index);
-    ref.ifPresent(r -> on(rank, () -> copies.get(rank).fetch(r)));
-    return ref.map(r -> copies.get(rank).tensor(r));
+    ref.ifPresent(r -> on(local, () -> local.copies().fetch(r)));
+    return ref.map(local.copies()::tensor);
   }
 
   private void requireOpen() {
@@ -321,7 +343,7 @@ final class CudaSession implements Session {
       return;
     }
     if (failure == null) {
-      forAll(rank -> gpus.get(rank).close());
+      forAll(local -> local.gpu().close());
     }
     abandon();
   }
@@ -329,6 +351,6 @@ final class CudaSession implements Session {
   /** Leaves to the end of the process what a GPU may still use. */
   private void abandon() {
     closed = true;
-    threads.forEach(GpuThread::close);
+    all.forEach(local -> local.thread().close());
   }
 }

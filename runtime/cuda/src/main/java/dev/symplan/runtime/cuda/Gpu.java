@@ -26,6 +26,7 @@ import org.bytedeco.javacpp.Pointer;
  */
 final class Gpu {
   private final DeviceProgram program;
+  private final int device;
   private final Check check;
   private final GpuMemory memory;
   private final Map<Stream, CUstream_st> streams = new EnumMap<>(Stream.class);
@@ -34,10 +35,14 @@ final class Gpu {
   private final List<CUgraphExec_st> graphs = new ArrayList<>();
   private final List<Runnable> releases = new ArrayList<>();
 
-  Gpu(RankProgram rankProgram, DeviceProgram program, long symmetricBytes) {
+  /**
+   * @param device which of the GPUs that this process sees
+   */
+  Gpu(RankProgram rankProgram, DeviceProgram program, int device, long symmetricBytes) {
     this.program = program;
+    this.device = device;
     this.check = new Check(program.rank());
-    check.runtime(cudart.cudaSetDevice(program.rank()), "cudaSetDevice");
+    check.runtime(cudart.cudaSetDevice(device), "cudaSetDevice");
     this.memory = new GpuMemory(rankProgram, symmetricBytes, program.places(), check);
     for (var stream : Stream.values()) {
       var made = new CUstream_st();
@@ -56,6 +61,10 @@ final class Gpu {
     var event = new CUevent_st();
     check.runtime(cudart.cudaEventCreateWithFlags(event, flags), "cudaEventCreateWithFlags");
     return event;
+  }
+
+  int device() {
+    return device;
   }
 
   GpuMemory memory() {
@@ -84,10 +93,10 @@ final class Gpu {
   /**
    * Resolves addresses, compiles kernels and joins communicators, with all other ranks.
    *
-   * @param peers every rank's memory
+   * @param peers is closed with this
    */
-  void prepare(
-      List<GpuMemory> peers, ImmutableMap<Communicators.Key, ncclUniqueId> ids, Duration patience) {
+  void prepare(Peers peers, ImmutableMap<Communicators.Key, ncclUniqueId> ids, Duration patience) {
+    releases.add(peers::close);
     var communicators = Communicators.join(program.rank(), ids, memory, check);
     releases.add(communicators::close);
     var preparation = new Preparation(this, peers, communicators, patience);

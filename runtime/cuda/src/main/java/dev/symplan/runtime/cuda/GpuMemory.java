@@ -4,8 +4,12 @@ import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.planner.Arena;
+import dev.symplan.runtime.cuda.Peers.Region;
 import java.util.ArrayList;
+import java.util.EnumMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.cuda.global.nccl;
@@ -14,8 +18,8 @@ import org.bytedeco.javacpp.IntPointer;
 import org.bytedeco.javacpp.Pointer;
 
 /**
- * One GPU's memory: two arenas, external inputs and outputs, and what kernels meet by. What peers
- * touch is NCCL's to allocate: every GPU of the process can reach it.
+ * One GPU's memory: two arenas, external inputs and outputs, and what kernels meet by. Peers touch
+ * the {@linkplain Peers.Region regions} alone.
  */
 final class GpuMemory {
 
@@ -27,24 +31,25 @@ final class GpuMemory {
 
   private final Check check;
   private final long symmetricBytes;
-  private final Pointer symmetric;
+  private final Map<Region, Pointer> regions = new EnumMap<>(Region.class);
   private final Pointer local;
-  private final Pointer flags;
   private final Pointer meetings;
   private final IntPointer failure = new IntPointer();
   private final long failureOnDevice;
   private final List<Optional<Pointer>> inputs;
   private final List<Optional<Pointer>> outputs;
-  private final List<Pointer> shared = new ArrayList<>();
   private final List<Pointer> owned = new ArrayList<>();
 
-  /** To be called by the thread of the GPU. */
+  /**
+   * To be called by the thread of the GPU; what is shared can be reached by all GPUs of the
+   * process.
+   */
   GpuMemory(RankProgram program, long symmetricBytes, int places, Check check) {
     this.check = check;
     this.symmetricBytes = Math.max(LEAST, Math.ceilDiv(symmetricBytes, LEAST) * LEAST);
-    this.symmetric = share(this.symmetricBytes, POISON);
+    share(Region.ARENA, this.symmetricBytes, POISON);
     this.local = allocate(program.localBytes(), POISON);
-    this.flags = share((long) places * DeviceProgram.FLAGS * Integer.BYTES, 0);
+    share(Region.FLAGS, (long) places * DeviceProgram.FLAGS * Integer.BYTES, 0);
     this.meetings = allocate((long) places * DeviceProgram.MAX_BLOCKS * Integer.BYTES, 0);
     check.runtime(
         cudart.cudaHostAlloc(failure, Integer.BYTES, cudart.cudaHostAllocMapped), "cudaHostAlloc");
@@ -71,25 +76,20 @@ final class GpuMemory {
     return memory;
   }
 
-  private Pointer share(long bytes, int fill) {
+  private void share(Region region, long bytes, int fill) {
     var memory = new BytePointer();
     long rounded = Math.max(LEAST, bytes);
     check.nccl(nccl.ncclMemAlloc(memory, rounded), "ncclMemAlloc of " + rounded + " bytes");
-    shared.add(memory);
+    regions.put(region, memory);
     check.runtime(cudart.cudaMemset(memory, fill, rounded), "cudaMemset");
-    return memory;
   }
 
-  Pointer symmetric() {
-    return symmetric;
+  Pointer region(Region region) {
+    return Objects.requireNonNull(regions.get(region));
   }
 
   long symmetricBytes() {
     return symmetricBytes;
-  }
-
-  long flags(int place) {
-    return flags.address() + (long) place * DeviceProgram.FLAGS * Integer.BYTES;
   }
 
   long meetings(int place) {
@@ -113,7 +113,7 @@ final class GpuMemory {
   long address(Arena arena, int index, long offset) {
     var base =
         switch (arena) {
-          case SYMMETRIC -> symmetric;
+          case SYMMETRIC -> region(Region.ARENA);
           case LOCAL -> local;
           case EXTERNAL_INPUT -> inputs.get(index).orElseThrow();
           case EXTERNAL_OUTPUT -> outputs.get(index).orElseThrow();
@@ -124,7 +124,7 @@ final class GpuMemory {
   /** To be called by the thread of the GPU, when nothing runs any more. */
   void free() {
     owned.forEach(memory -> check.runtime(cudart.cudaFree(memory), "cudaFree"));
-    shared.forEach(memory -> check.nccl(nccl.ncclMemFree(memory), "ncclMemFree"));
+    regions.values().forEach(memory -> check.nccl(nccl.ncclMemFree(memory), "ncclMemFree"));
     check.runtime(cudart.cudaFreeHost(failure), "cudaFreeHost");
   }
 }
