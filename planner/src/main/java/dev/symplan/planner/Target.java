@@ -28,6 +28,7 @@ import java.util.stream.Stream;
  * @param copyEngineMicros from the start of copies by the copy engines to their first byte
  * @param smOverlap what a collective that runs on SMs and compute beside it do to each other
  * @param copyEngineOverlap the same for the copy engines
+ * @param workspaceBytes the most memory that the {@link Workspace} of a collective may take
  * @param multicast whether NVLink multicast may be used
  * @param copyEngines whether copy engines reach peers
  * @param nccl NCCL's version as {@code major * 10000 + minor * 100 + patch}
@@ -46,6 +47,7 @@ public record Target(
     double copyEngineMicros,
     Contention smOverlap,
     Contention copyEngineOverlap,
+    long workspaceBytes,
     boolean multicast,
     boolean copyEngines,
     int nccl,
@@ -75,6 +77,7 @@ public record Target(
     positive("matrix rate", matrixRate);
     notNegative("launch", launchMicros);
     notNegative("copy engine start", copyEngineMicros);
+    notNegative("workspace", workspaceBytes);
     for (var row : curves.rowMap().entrySet()) {
       for (var cell : row.getValue().entrySet()) {
         if (!cell.getKey().implementsKind(row.getKey()) || cell.getValue().isEmpty()) {
@@ -142,6 +145,7 @@ public record Target(
         copyEngineMicros,
         smOverlap,
         copyEngineOverlap,
+        workspaceBytes,
         multicast,
         copyEngines,
         nccl,
@@ -221,45 +225,110 @@ public record Target(
     }
   }
 
+  /** How a transfer's time grows with what it moves, in one world size. */
+  public sealed interface Shape {
+
+    /** {@return microseconds for {@code wireBytes} through the busiest link of a rank} */
+    double micros(double wireBytes);
+  }
+
+  /**
+   * The fastest of some protocols, but never less than the floor.
+   *
+   * @param floor microseconds that the smallest message takes
+   * @param list for small messages first
+   */
+  public record Protocols(double floor, ImmutableList<Protocol> list) implements Shape {
+    public Protocols {
+      notNegative("floor", floor);
+      if (list.isEmpty()) {
+        throw new IllegalArgumentException("no protocol");
+      }
+    }
+
+    @Override
+    public double micros(double wireBytes) {
+      double fastest = Double.POSITIVE_INFINITY;
+      for (var protocol : list) {
+        fastest = Math.min(fastest, protocol.latency() + wireBytes / (1000 * protocol.rate()));
+      }
+      return Math.max(floor, fastest);
+    }
+  }
+
+  /** A transfer of known time. */
+  public record Knot(double wireBytes, double micros) {
+    public Knot {
+      notNegative("bytes", wireBytes);
+      notNegative("time", micros);
+    }
+  }
+
+  /**
+   * Straight lines from knot to knot: a latency and a rate for each stretch. What is smaller than
+   * the first takes as long as the first.
+   *
+   * @param list by rising bytes, of times that do not fall
+   * @param rate GB/s of what goes beyond the last
+   */
+  public record Knots(ImmutableList<Knot> list, double rate) implements Shape {
+    public Knots {
+      positive("rate", rate);
+      if (list.isEmpty()) {
+        throw new IllegalArgumentException("no knot");
+      }
+      for (int i = 1; i < list.size(); i++) {
+        if (list.get(i).wireBytes() <= list.get(i - 1).wireBytes()
+            || list.get(i).micros() < list.get(i - 1).micros()) {
+          throw new IllegalArgumentException(
+              "%s does not rise after %s".formatted(list.get(i), list.get(i - 1)));
+        }
+      }
+    }
+
+    @Override
+    public double micros(double wireBytes) {
+      var before = list.getFirst();
+      if (wireBytes <= before.wireBytes()) {
+        return before.micros();
+      }
+      for (var knot : list.subList(1, list.size())) {
+        if (wireBytes <= knot.wireBytes()) {
+          double share = (wireBytes - before.wireBytes()) / (knot.wireBytes() - before.wireBytes());
+          return before.micros() + share * (knot.micros() - before.micros());
+        }
+        before = knot;
+      }
+      return before.micros() + (wireBytes - before.wireBytes()) / (1000 * rate);
+    }
+  }
+
   /**
    * How long a variant's transfer takes, without launches, barriers of the group and the start of
-   * copy engines: the fastest protocol, but never less than the floor.
+   * copy engines.
    *
    * @param ranks the world size of the figures
-   * @param floor microseconds that the smallest message takes
    * @param perRank microseconds more for each rank beyond {@code ranks}
-   * @param protocols for small messages first
    * @param measured whether the figures were fitted to measurements of this machine, rather than
    *     carried over from a similar transfer
    * @param source where they come from, for people
    */
-  public record Curve(
-      int ranks,
-      double floor,
-      double perRank,
-      ImmutableList<Protocol> protocols,
-      boolean measured,
-      String source) {
+  public record Curve(int ranks, double perRank, Shape shape, boolean measured, String source) {
     public Curve {
-      notNegative("floor", floor);
       notNegative("per rank", perRank);
-      if (ranks < 1 || protocols.isEmpty()) {
-        throw new IllegalArgumentException("no curve of %d ranks: %s".formatted(ranks, protocols));
+      if (ranks < 1) {
+        throw new IllegalArgumentException("a curve of %d ranks".formatted(ranks));
       }
     }
 
     /** {@return microseconds for {@code wireBytes} through the busiest link of a rank} */
     public double micros(double wireBytes, int worldSize) {
-      double fastest = Double.POSITIVE_INFINITY;
-      for (var protocol : protocols) {
-        fastest = Math.min(fastest, protocol.latency() + wireBytes / (1000 * protocol.rate()));
-      }
-      return Math.max(0, Math.max(floor, fastest) + perRank * (worldSize - ranks));
+      return Math.max(0, shape.micros(wireBytes) + perRank * (worldSize - ranks));
     }
 
     /** {@return the curve as one of another machine, which nobody has measured there} */
     public Curve carriedOver(String from) {
-      return new Curve(ranks, floor, perRank, protocols, false, "as on " + from);
+      return new Curve(ranks, perRank, shape, false, "as on " + from);
     }
   }
 

@@ -6,7 +6,9 @@ import com.google.common.collect.ImmutableTable;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Target.Curve;
-import dev.symplan.planner.Target.Protocol;
+import dev.symplan.planner.Target.Knot;
+import dev.symplan.planner.Target.Knots;
+import dev.symplan.planner.Target.Protocols;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.calibrate.CurveFit.Sample;
 import dev.symplan.planner.calibrate.Measurements.Key;
@@ -16,8 +18,11 @@ import java.util.EnumMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalDouble;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import java.util.function.Predicate;
+import java.util.stream.IntStream;
 
 /**
  * A target fitted to measured points: what they do not tell is the base's.
@@ -32,11 +37,19 @@ public record Calibration(
   /**
    * How well a curve fits its points.
    *
-   * @param medianError relative
+   * @param meanError relative
    * @param maxError relative
+   * @param heldOutError relative, on average, of what a curve through the other points says of each
+   *     size but the smallest and the largest; empty where there are no four points
    */
   public record Fit(
-      Kind kind, Variant variant, int ranks, int points, double medianError, double maxError) {}
+      Kind kind,
+      Variant variant,
+      int ranks,
+      int points,
+      double meanError,
+      double maxError,
+      OptionalDouble heldOutError) {}
 
   /**
    * A collective of one size that was measured in several variants.
@@ -50,8 +63,16 @@ public record Calibration(
 
   /** {@return the share of the sizes in which the variant measured fastest is predicted so} */
   public double agreement() {
-    long same = sizes.stream().filter(size -> size.fastest() == size.predicted()).count();
-    return sizes.isEmpty() ? 1 : (double) same / sizes.size();
+    return share(size -> size.fastest() == size.predicted());
+  }
+
+  /** {@return the share of the sizes in which what is predicted costs no more than so much} */
+  public double within(double regret) {
+    return share(size -> size.regret() <= regret);
+  }
+
+  private double share(Predicate<MeasuredSize> good) {
+    return sizes.isEmpty() ? 1 : (double) sizes.stream().filter(good).count() / sizes.size();
   }
 
   /**
@@ -75,29 +96,31 @@ public record Calibration(
     measured
         .collectives()
         .forEach(
-            (key, bySize) -> {
-              var samples = ImmutableList.<Sample>builder();
-              bySize.forEach((bytes, micros) -> samples.add(new Sample(wire(key, bytes), micros)));
-              var fitted =
-                  CurveFit.fit(
-                      samples.build(), costs.fixedMicros(key.variant(), key.ranks()), rate);
-              curves.put(
-                  key,
-                  new Curve(
-                      key.ranks(),
-                      fitted.floor(),
-                      base.curve(key.kind(), key.variant(), key.ranks())
-                          .map(Curve::perRank)
-                          .orElse(base.link().latencyMicros()),
-                      fitted.protocols(),
-                      true,
-                      "%s, %s to %s"
-                          .formatted(
-                              measured.sourceOf(key),
-                              Units.bytes(bySize.firstKey()),
-                              Units.bytes(bySize.lastKey()))));
-            });
+            (key, bySize) ->
+                curves.put(
+                    key,
+                    new Curve(
+                        key.ranks(),
+                        base.curve(key.kind(), key.variant(), key.ranks())
+                            .map(Curve::perRank)
+                            .orElse(base.link().latencyMicros()),
+                        CurveFit.fit(
+                            samples(key, bySize),
+                            costs.fixedMicros(key.variant(), key.ranks()),
+                            rate),
+                        true,
+                        "%s, %s to %s"
+                            .formatted(
+                                measured.sourceOf(key),
+                                Units.bytes(bySize.firstKey()),
+                                Units.bytes(bySize.lastKey())))));
     return curves;
+  }
+
+  private static ImmutableList<Sample> samples(Key key, SortedMap<Long, Double> bySize) {
+    return bySize.entrySet().stream()
+        .map(entry -> new Sample(wire(key, entry.getKey()), entry.getValue()))
+        .collect(ImmutableList.toImmutableList());
   }
 
   private static double wire(Key key, long bytes) {
@@ -156,6 +179,7 @@ public record Calibration(
         startKnown ? machine.copyEngineMicros() : common,
         machine.smOverlap(),
         machine.copyEngineOverlap(),
+        machine.workspaceBytes(),
         machine.multicast(),
         machine.copyEngines(),
         machine.nccl(),
@@ -163,20 +187,30 @@ public record Calibration(
         table.buildOrThrow());
   }
 
+  /** What the smallest message takes. */
   private static double start(Curve curve) {
-    return Math.max(curve.floor(), curve.protocols().getFirst().latency());
+    return curve.shape().micros(0);
   }
 
   private static Curve less(Curve curve, double start) {
-    return new Curve(
-        curve.ranks(),
-        CurveFit.round(Math.max(0, curve.floor() - start)),
-        curve.perRank(),
-        curve.protocols().stream()
-            .map(p -> new Protocol(CurveFit.round(Math.max(0, p.latency() - start)), p.rate()))
-            .collect(ImmutableList.toImmutableList()),
-        curve.measured(),
-        curve.source());
+    return switch (curve.shape()) {
+      case Protocols _ -> throw new IllegalStateException("only fitted curves have points");
+      case Knots(var list, double rate) ->
+          new Curve(
+              curve.ranks(),
+              curve.perRank(),
+              new Knots(
+                  list.stream()
+                      .map(
+                          knot ->
+                              new Knot(
+                                  knot.wireBytes(),
+                                  CurveFit.round(Math.max(0, knot.micros() - start))))
+                      .collect(ImmutableList.toImmutableList()),
+                  rate),
+              curve.measured(),
+              curve.source());
+    };
   }
 
   private static ImmutableList<Fit> fits(Measurements measured, Target target) {
@@ -188,18 +222,40 @@ public record Calibration(
             (key, bySize) -> {
               var errors =
                   bySize.entrySet().stream()
-                      .map(e -> Math.abs(predicted(costs, key, e.getKey()) / e.getValue() - 1))
-                      .toList();
+                      .mapToDouble(
+                          e -> Math.abs(predicted(costs, key, e.getKey()) / e.getValue() - 1))
+                      .summaryStatistics();
               fits.add(
                   new Fit(
                       key.kind(),
                       key.variant(),
                       key.ranks(),
-                      errors.size(),
-                      Measurements.median(errors),
-                      errors.stream().mapToDouble(error -> error).max().orElse(0)));
+                      bySize.size(),
+                      errors.getAverage(),
+                      errors.getMax(),
+                      heldOut(samples(key, bySize))));
             });
     return fits.build();
+  }
+
+  private static OptionalDouble heldOut(ImmutableList<Sample> samples) {
+    if (samples.size() < 4) {
+      return OptionalDouble.empty();
+    }
+    return IntStream.range(1, samples.size() - 1)
+        .mapToDouble(
+            i -> {
+              var others =
+                  ImmutableList.<Sample>builder()
+                      .addAll(samples.subList(0, i))
+                      .addAll(samples.subList(i + 1, samples.size()))
+                      .build();
+              var sample = samples.get(i);
+              // No rate is asked for: the sample lies between others.
+              var curve = CurveFit.fit(others, 0, 1);
+              return Math.abs(curve.micros(sample.wire()) / sample.micros() - 1);
+            })
+        .average();
   }
 
   private static double predicted(CostModel costs, Key key, long bytes) {

@@ -1,20 +1,22 @@
 package dev.symplan.planner.calibrate;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.planner.Target.Barrier;
-import dev.symplan.planner.Target.Protocol;
+import dev.symplan.planner.Target.Knot;
+import dev.symplan.planner.Target.Knots;
 import java.math.BigDecimal;
 import java.math.MathContext;
+import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Optional;
+import java.util.Collections;
+import java.util.List;
 
 /**
- * Fits a floor and one or two lines of bytes to measured times.
+ * Draws a curve through measured times: as few straight lines as come near all of them.
  *
- * <p>The sizes are split into a stretch at the floor and a stretch for each line in every way there
- * is. In each stretch, relative errors are minimised by least squares with non-negative parameters,
- * reweighted with Huber's weights so that single outliers do not pull. The split with the lowest
- * Bayesian information criterion wins, so that a further line must earn its parameters.
+ * <p>Points that are far out of line are left out, the others made to rise with the bytes by
+ * isotonic regression of their logarithms (pool adjacent violators), as a larger message cannot
+ * take less time. Of these, the fewest are kept between which lines of bytes are near enough to all
+ * others; of several such choices, the one with the least squared errors.
  */
 final class CurveFit {
 
@@ -26,170 +28,162 @@ final class CurveFit {
    */
   record Sample(double wire, double micros) {}
 
-  /** What was found; the times of {@link #fit}'s {@code fixed} are not in it. */
-  record Fitted(double floor, ImmutableList<Protocol> protocols) {
-    double micros(double wire) {
-      double fastest = Double.POSITIVE_INFINITY;
-      for (var protocol : protocols) {
-        fastest = Math.min(fastest, protocol.latency() + wire / (1000 * protocol.rate()));
-      }
-      return Math.max(floor, fastest);
-    }
-  }
+  /** A message that takes so many times as long as a larger one was disturbed. */
+  private static final double FALLS = 1.1;
 
-  private record Line(double latency, double slope) {}
+  /** So does one that takes so many times what those beside it say. */
+  private static final double SPIKE = 1.5;
 
-  private static final int REWEIGHTINGS = 20;
+  /** How near lines have to come: measurements of different days differ by more. */
+  private static final double TOLERANCE = 0.02;
 
-  /** Relative errors beyond this count as outliers when whole curves are compared. */
-  private static final double OUTLIER = 0.1;
-
-  /** No measurement repeats better than that, so no fit is better than that either. */
-  private static final double REPEATABLE = 0.01;
-
-  /** Splits are tried between so many sizes, so that a fit takes no time however many points. */
-  private static final int MAX_CUTS = 40;
-
-  /** µs per byte of 100 TB/s: what is flatter than that has no slope. */
-  private static final double LEAST_SLOPE = 1e-8;
-
-  private final Sample[] samples;
-  private final double fixed;
-
-  private CurveFit(ImmutableList<Sample> samples, double fixed) {
-    this.samples = samples.toArray(Sample[]::new);
-    this.fixed = fixed;
-  }
+  private CurveFit() {}
 
   /**
-   * {@return the floor and lines, rounded to four digits}
+   * {@return a curve, its times rounded to four digits}
    *
    * @param samples by rising bytes, no two of the same
    * @param fixed microseconds of each sample that are accounted for elsewhere
-   * @param rate GB/s to assume where one sample is all there is
+   * @param rate GB/s to assume where the samples give none
    */
-  static Fitted fit(ImmutableList<Sample> samples, double fixed, double rate) {
-    var fit = new CurveFit(samples, fixed);
-    if (samples.size() == 1) {
-      var only = samples.getFirst();
-      double latency = Math.max(0, only.micros() - fixed - only.wire() / (1000 * rate));
-      return new Fitted(0, ImmutableList.of(protocol(new Line(latency, 1 / (1000 * rate)))));
+  static Knots fit(ImmutableList<Sample> samples, double fixed, double rate) {
+    var kept = fewest(rising(inLine(samples)));
+    var first = kept.getFirst();
+    var last = kept.getLast();
+    double slope = (last.micros() - first.micros()) / (last.wire() - first.wire());
+    return new Knots(
+        kept.stream()
+            .map(s -> new Knot(Math.rint(s.wire()), round(Math.max(0, s.micros() - fixed))))
+            .collect(ImmutableList.toImmutableList()),
+        slope > 0 ? round(1 / (1000 * slope)) : rate);
+  }
+
+  private static List<Sample> inLine(List<Sample> samples) {
+    var left = new ArrayList<>(samples);
+    while (left.size() > 3) {
+      int worst = mostContradicted(left);
+      if (worst < 0) {
+        worst = highestSpike(left);
+      }
+      if (worst < 0) {
+        break;
+      }
+      left.remove(worst);
     }
-    return fit.best();
+    return left;
   }
 
-  /** {@return the barrier that fits times of two or more world sizes, bytes being ranks less 2} */
-  static Barrier straight(ImmutableList<Sample> samples) {
-    var line = new CurveFit(samples, 0).line(0, samples.size());
-    return new Barrier(round(line.latency()), round(line.slope()));
-  }
-
-  private Fitted best() {
-    Optional<Fitted> best = Optional.empty();
-    double bestScore = Double.POSITIVE_INFINITY;
-    int count = samples.length;
-    int step = Math.max(1, count / MAX_CUTS);
-    for (int lines = 1; lines <= 2; lines++) {
-      // A stretch has two sizes at least, the floor's too.
-      for (int flat = 0; flat <= count - 2 * lines; flat += flat == 0 ? 2 : step) {
-        int last = lines == 1 ? flat + 2 : count - 2;
-        for (int cut = flat + 2; cut <= last; cut += step) {
-          var fitted = fit(flat, lines == 1 ? count : cut);
-          int parameters = 2 * lines + (flat > 0 ? 1 : 0);
-          double score = count * Math.log(loss(fitted)) + parameters * Math.log(count);
-          if (score < bestScore) {
-            bestScore = score;
-            best = Optional.of(fitted);
-          }
+  /** {@return which sample falls, or is fallen below, most often; -1 if none is} */
+  private static int mostContradicted(List<Sample> samples) {
+    var contradictions = new int[samples.size()];
+    for (int i = 0; i < samples.size(); i++) {
+      for (int j = i + 1; j < samples.size(); j++) {
+        if (samples.get(i).micros() > FALLS * samples.get(j).micros()) {
+          contradictions[i]++;
+          contradictions[j]++;
         }
       }
     }
-    return best.orElseThrow();
-  }
-
-  /** The floor of the samples before {@code flat}, a line up to {@code cut}, another behind. */
-  private Fitted fit(int flat, int cut) {
-    var protocols = ImmutableList.<Protocol>builder().add(protocol(line(flat, cut)));
-    if (cut < samples.length) {
-      protocols.add(protocol(line(cut, samples.length)));
-    }
-    return new Fitted(round(floor(flat)), protocols.build());
-  }
-
-  private double floor(int flat) {
-    double numerator = 0;
-    double denominator = 0;
-    for (int i = 0; i < flat; i++) {
-      double y = samples[i].micros();
-      numerator += (y - fixed) / (y * y);
-      denominator += 1 / (y * y);
-    }
-    return flat == 0 ? 0 : Math.max(0, numerator / denominator);
-  }
-
-  private Line line(int from, int to) {
-    var weights = new double[to - from];
-    Arrays.fill(weights, 1);
-    var line = weighted(from, weights);
-    for (int round = 0; round < REWEIGHTINGS; round++) {
-      var errors = new double[weights.length];
-      for (int i = 0; i < errors.length; i++) {
-        var sample = samples[from + i];
-        double predicted = fixed + line.latency() + line.slope() * sample.wire();
-        errors[i] = Math.abs(predicted / sample.micros() - 1);
+    int worst = -1;
+    for (int i = 0; i < contradictions.length; i++) {
+      if (contradictions[i] > (worst < 0 ? 0 : contradictions[worst])) {
+        worst = i;
       }
-      var sorted = errors.clone();
-      Arrays.sort(sorted);
-      double usual = Math.max(REPEATABLE, 1.5 * sorted[sorted.length / 2]);
-      for (int i = 0; i < errors.length; i++) {
-        weights[i] = Math.min(1, usual / errors[i]);
+    }
+    return worst;
+  }
+
+  private static int highestSpike(List<Sample> samples) {
+    int worst = -1;
+    double most = SPIKE;
+    for (int i = 1; i < samples.size(); i++) {
+      var sample = samples.get(i);
+      var before = samples.get(i - 1);
+      double expected =
+          i + 1 < samples.size()
+              ? between(before, samples.get(i + 1), sample.wire())
+              : before.micros() * sample.wire() / before.wire();
+      if (sample.micros() > most * expected) {
+        most = sample.micros() / expected;
+        worst = i;
       }
-      line = weighted(from, weights);
     }
-    return line;
+    return worst;
   }
 
-  /** Weighted least squares on relative errors; of two unknowns, so that bounds are simple. */
-  private Line weighted(int from, double[] weights) {
-    double one = 0;
-    double x = 0;
-    double xx = 0;
-    double z = 0;
-    double xz = 0;
-    for (int i = 0; i < weights.length; i++) {
-      var sample = samples[from + i];
-      double w = weights[i] / (sample.micros() * sample.micros());
-      double rest = sample.micros() - fixed;
-      one += w;
-      x += w * sample.wire();
-      xx += w * sample.wire() * sample.wire();
-      z += w * rest;
-      xz += w * sample.wire() * rest;
-    }
-    double determinant = one * xx - x * x;
-    double latency = (xx * z - x * xz) / determinant;
-    double slope = (one * xz - x * z) / determinant;
-    if (!(latency >= 0)) {
-      return new Line(0, Math.max(LEAST_SLOPE, xz / xx));
-    }
-    if (!(slope >= LEAST_SLOPE)) {
-      return new Line(Math.max(0, (z - LEAST_SLOPE * x) / one), LEAST_SLOPE);
-    }
-    return new Line(latency, slope);
+  private static double between(Sample a, Sample b, double wire) {
+    return a.micros() + (b.micros() - a.micros()) * (wire - a.wire()) / (b.wire() - a.wire());
   }
 
-  /** Huber's loss of the relative errors, on average. */
-  private double loss(Fitted fitted) {
-    double sum = 0;
+  private static List<Sample> rising(List<Sample> samples) {
+    record Pool(double log, int size) {
+      Pool with(Pool next) {
+        int both = size + next.size;
+        return new Pool((log * size + next.log * next.size) / both, both);
+      }
+    }
+    var pools = new ArrayList<Pool>();
     for (var sample : samples) {
-      double error = Math.abs((fixed + fitted.micros(sample.wire())) / sample.micros() - 1);
-      sum += error <= OUTLIER ? error * error : OUTLIER * (2 * error - OUTLIER);
+      var pool = new Pool(Math.log(sample.micros()), 1);
+      while (!pools.isEmpty() && pools.getLast().log() > pool.log()) {
+        pool = pools.removeLast().with(pool);
+      }
+      pools.add(pool);
     }
-    return sum / samples.length + REPEATABLE * REPEATABLE;
+    var risen = new ArrayList<Sample>();
+    for (var pool : pools) {
+      for (int i = 0; i < pool.size(); i++) {
+        var sample = samples.get(risen.size());
+        risen.add(pool.size() == 1 ? sample : new Sample(sample.wire(), Math.exp(pool.log())));
+      }
+    }
+    return risen;
   }
 
-  private static Protocol protocol(Line line) {
-    return new Protocol(round(line.latency()), round(1 / (1000 * line.slope())));
+  /** Shortest path from the first sample to the last over the lines that come near enough. */
+  private static List<Sample> fewest(List<Sample> samples) {
+    int count = samples.size();
+    var lines = new int[count];
+    var errors = new double[count];
+    var from = new int[count];
+    Arrays.fill(lines, 1, count, Integer.MAX_VALUE);
+    for (int i = 0; i < count - 1; i++) {
+      var a = samples.get(i);
+      double least = Double.NEGATIVE_INFINITY;
+      double most = Double.POSITIVE_INFINITY;
+      for (int j = i + 1; j < count && least <= most; j++) {
+        var b = samples.get(j);
+        double length = b.wire() - a.wire();
+        double slope = (b.micros() - a.micros()) / length;
+        if (slope >= least && slope <= most) {
+          double error = errors[i] + squaredErrors(samples, i, j);
+          if (lines[i] + 1 < lines[j] || (lines[i] + 1 == lines[j] && error < errors[j])) {
+            lines[j] = lines[i] + 1;
+            errors[j] = error;
+            from[j] = i;
+          }
+        }
+        least = Math.max(least, (b.micros() * (1 - TOLERANCE) - a.micros()) / length);
+        most = Math.min(most, (b.micros() * (1 + TOLERANCE) - a.micros()) / length);
+      }
+    }
+    var kept = new ArrayList<Sample>();
+    for (int i = count - 1; i > 0; i = from[i]) {
+      kept.add(samples.get(i));
+    }
+    kept.add(samples.getFirst());
+    Collections.reverse(kept);
+    return kept;
+  }
+
+  private static double squaredErrors(List<Sample> samples, int from, int to) {
+    double sum = 0;
+    for (var sample : samples.subList(from + 1, to)) {
+      double error =
+          between(samples.get(from), samples.get(to), sample.wire()) / sample.micros() - 1;
+      sum += error * error;
+    }
+    return sum;
   }
 
   /** {@return four digits of a number: more than any measurement has} */

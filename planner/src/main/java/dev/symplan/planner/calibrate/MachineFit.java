@@ -71,6 +71,7 @@ final class MachineFit {
         start.orElse(0),
         onSms,
         onEngines,
+        base.workspaceBytes(),
         base.multicast(),
         base.copyEngines(),
         base.nccl(),
@@ -104,7 +105,7 @@ final class MachineFit {
     if (measured.size() > 1) {
       var samples = ImmutableList.<Sample>builder();
       measured.forEach((ranks, micros) -> samples.add(new Sample(ranks - 2.0, micros)));
-      return CurveFit.straight(samples.build());
+      return LineFit.barrier(samples.build());
     }
     double known = base.barrier().micros(measured.firstKey());
     double micros = measured.values().iterator().next();

@@ -72,7 +72,7 @@ final class Measurements {
   String source(List<Point> found) {
     return "%s: %d %s%s%s"
         .formatted(
-            points.name(),
+            words(found, Point::file, ""),
             found.size(),
             found.size() == 1 ? "point" : "points",
             words(found, Point::gpu, " on "),

@@ -4,22 +4,51 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.Variant;
 
 /**
- * A measured time, in microseconds.
+ * A measured time, in microseconds: the median of several measurements, or the only one.
  *
+ * @param least the shortest of them; as {@code micros} where the file does not say
+ * @param most the longest of them; as {@code micros} where the file does not say
+ * @param dtype of the elements; empty where the file does not say
  * @param gpu what it was measured on; empty where the file does not say
  * @param date when; empty where the file does not say
+ * @param file the file's name, without folders
  */
-record Point(Subject subject, double micros, String gpu, String date) {
+public record Point(
+    Subject subject,
+    double micros,
+    double least,
+    double most,
+    String dtype,
+    String gpu,
+    String date,
+    String file) {
 
   /** What was measured. */
-  sealed interface Subject {
+  public sealed interface Subject {
 
-    /**
-     * A collective by itself, from the start of its kernel to the end, launches amortised.
-     *
-     * @param bytes of one rank's operands
-     */
-    record Collective(Kind kind, Variant variant, long bytes, int ranks) implements Subject {}
+    /** A collective by itself, from the start of its kernel to the end, launches amortised. */
+    sealed interface Transfer extends Subject {
+      Kind kind();
+
+      /** {@return what the file calls it: a variant, or for example {@code torch_nccl}} */
+      String implementation();
+
+      /** {@return of one rank's operands} */
+      long bytes();
+
+      int ranks();
+    }
+
+    /** One of the planner's variants. */
+    record Collective(Kind kind, Variant variant, long bytes, int ranks) implements Transfer {
+      @Override
+      public String implementation() {
+        return variant.text();
+      }
+    }
+
+    /** Another library's, to compare with. */
+    record Foreign(Kind kind, String implementation, long bytes, int ranks) implements Transfer {}
 
     /** A copy of so many bytes within one GPU's memory. */
     record Copy(long bytes) implements Subject {}
@@ -36,8 +65,16 @@ record Point(Subject subject, double micros, String gpu, String date) {
     /** From the start of copies by the copy engines to their first byte. */
     record CopyEngineStart() implements Subject {}
 
-    /** Compute and a transfer side by side, with the times of each alone. */
-    record Together(boolean copyEngine, double computeMicros, double transferMicros)
-        implements Subject {}
+    /**
+     * Compute and a transfer side by side, with the times of each alone.
+     *
+     * @param name of the transfer, as the file has it
+     */
+    record Together(String name, double computeMicros, double transferMicros) implements Subject {
+      /** {@return whether the transfer takes no SM} */
+      boolean copyEngine() {
+        return name.equals(Variant.COPY_ENGINE.text());
+      }
+    }
   }
 }

@@ -18,19 +18,22 @@ import dev.symplan.ir.text.SourceReader;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.calibrate.Point.Subject;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalDouble;
+import java.util.stream.Collectors;
 
 /**
  * Measured points as CSV: {@code docs/targets.md} describes the columns.
  *
- * @param name the file's, without folders
+ * @param name the files', without folders
+ * @param comments the files' lines that begin with {@code #}, without it
  */
-public record Points(String name, ImmutableList<Point> list) {
+public record Points(String name, ImmutableList<Point> list, ImmutableList<String> comments) {
 
   private static final ImmutableList<String> COLUMNS =
       ImmutableList.of(
@@ -40,6 +43,8 @@ public record Points(String name, ImmutableList<Point> list) {
           "bytes",
           "ranks",
           "micros",
+          "min_us",
+          "max_us",
           "flops",
           "compute_us",
           "transfer_us",
@@ -50,6 +55,9 @@ public record Points(String name, ImmutableList<Point> list) {
 
   private static final ImmutableList<String> MACHINE_KINDS =
       ImmutableList.of("copy", "gemm", "barrier", "launch", "copy_engine", "overlap");
+
+  /** What PyTorch's collectives are called in {@code samples/pytorch/bench_torch.py}. */
+  private static final String FOREIGN = "torch_";
 
   private static final long MAX_RANKS = 1 << 20;
 
@@ -63,15 +71,39 @@ public record Points(String name, ImmutableList<Point> list) {
   }
 
   /**
+   * {@return the points in several files}
+   *
+   * @throws dev.symplan.ir.diag.CompileException when one cannot be read or is wrong
+   */
+  public static Points read(List<Path> files) {
+    var all = files.stream().map(Points::read).toList();
+    return new Points(
+        all.stream().map(Points::name).distinct().collect(Collectors.joining(", ")),
+        all.stream().flatMap(p -> p.list().stream()).collect(ImmutableList.toImmutableList()),
+        all.stream().flatMap(p -> p.comments().stream()).collect(ImmutableList.toImmutableList()));
+  }
+
+  /**
    * {@return the points of a file}
    *
    * @throws CompileException with a diagnostic for each field that is wrong
    */
   public static Points read(SourceFile file) {
     var sink = new DiagnosticSink();
-    var list = new Reader(file, sink).read();
+    var reader = new Reader(file, sink);
+    var list = reader.read();
     sink.throwIfErrors();
-    return new Points(Span.ofFile(file).shortForm(), list);
+    return new Points(Span.ofFile(file).shortForm(), list, ImmutableList.copyOf(reader.comments));
+  }
+
+  /** {@return points that come from no file} */
+  public static Points of(List<Point> list, List<String> comments) {
+    return new Points("", ImmutableList.copyOf(list), ImmutableList.copyOf(comments));
+  }
+
+  /** {@return the median of at least one value} */
+  public static double median(List<Double> values) {
+    return Measurements.median(values);
   }
 
   /** Reads one text, line by line. */
@@ -79,6 +111,7 @@ public record Points(String name, ImmutableList<Point> list) {
     private final SourceFile file;
     private final DiagnosticSink sink;
     private final Map<String, Integer> columns = new HashMap<>();
+    private final List<String> comments = new ArrayList<>();
     private List<String> fields = List.of();
     private int line;
     private boolean wrong;
@@ -93,7 +126,11 @@ public record Points(String name, ImmutableList<Point> list) {
       for (var text : Splitter.on('\n').split(file.text())) {
         line++;
         var trimmed = CharMatcher.whitespace().trimTrailingFrom(text);
-        if (trimmed.isEmpty() || trimmed.startsWith("#")) {
+        if (trimmed.startsWith("#")) {
+          comments.add(trimmed.substring(1).strip());
+          continue;
+        }
+        if (trimmed.isEmpty()) {
           continue;
         }
         fields = Splitter.on(',').splitToList(trimmed);
@@ -143,9 +180,21 @@ public record Points(String name, ImmutableList<Point> list) {
     private Optional<Point> point() {
       var subject = subject();
       double micros = positive("micros");
+      double least = text("min_us").isEmpty() ? micros : positive("min_us");
+      double most = text("max_us").isEmpty() ? micros : positive("max_us");
       return wrong
           ? Optional.empty()
-          : subject.map(s -> new Point(s, micros, text("gpu"), text("date")));
+          : subject.map(
+              s ->
+                  new Point(
+                      s,
+                      micros,
+                      least,
+                      most,
+                      text("dtype"),
+                      text("gpu"),
+                      text("date"),
+                      Span.ofFile(file).shortForm()));
     }
 
     private Optional<Subject> subject() {
@@ -159,9 +208,7 @@ public record Points(String name, ImmutableList<Point> list) {
         case "overlap" ->
             Optional.of(
                 new Subject.Together(
-                    text("variant").equals(Variant.COPY_ENGINE.text()),
-                    positive("compute_us"),
-                    positive("transfer_us")));
+                    text("variant"), positive("compute_us"), positive("transfer_us")));
         default -> collective(word);
       };
     }
@@ -183,6 +230,9 @@ public record Points(String name, ImmutableList<Point> list) {
                 + Joiner.on(", ").join(MACHINE_KINDS));
         return Optional.empty();
       }
+      if (text("variant").startsWith(FOREIGN)) {
+        return Optional.of(new Subject.Foreign(kind.get(), text("variant"), bytes(), ranks()));
+      }
       var variant =
           Variant.ofText(text("variant"))
               .filter(v -> v != Variant.LOCAL && v.implementsKind(kind.get()));
@@ -199,9 +249,11 @@ public record Points(String name, ImmutableList<Point> list) {
                             .toList()));
         return Optional.empty();
       }
-      return Optional.of(
-          new Subject.Collective(
-              kind.get(), variant.get(), count("bytes", Long.MAX_VALUE / MAX_RANKS), ranks()));
+      return Optional.of(new Subject.Collective(kind.get(), variant.get(), bytes(), ranks()));
+    }
+
+    private long bytes() {
+      return count("bytes", Long.MAX_VALUE / MAX_RANKS);
     }
 
     private int ranks() {

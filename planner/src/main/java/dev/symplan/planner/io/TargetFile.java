@@ -17,8 +17,11 @@ import dev.symplan.planner.Target;
 import dev.symplan.planner.Target.Barrier;
 import dev.symplan.planner.Target.Contention;
 import dev.symplan.planner.Target.Curve;
+import dev.symplan.planner.Target.Knot;
+import dev.symplan.planner.Target.Knots;
 import dev.symplan.planner.Target.Link;
 import dev.symplan.planner.Target.Protocol;
+import dev.symplan.planner.Target.Protocols;
 import dev.symplan.planner.Variant;
 import java.io.IOException;
 import java.io.StringWriter;
@@ -43,8 +46,12 @@ public final class TargetFile {
       ImmutableList.of("h200x4", "h200x8", "h100x8", "b200x8", "host");
 
   private static final String FORMAT = "symplan-target";
-  private static final int VERSION = 1;
+
+  /** Version 1 had no points in curves. */
+  private static final int VERSION = 2;
+
   private static final int MAX_RANKS = 1 << 20;
+  private static final double MAX_BYTES = 1L << 40;
 
   private static final ConcurrentMap<String, Target> READ = new ConcurrentHashMap<>();
 
@@ -63,7 +70,7 @@ public final class TargetFile {
       ImmutableSet.<String>builder()
           .add("format", "version", "name", "base", "gpus")
           .addAll(FIGURES)
-          .add("multicast", "copy_engines", "nccl", "sources", "curves")
+          .add("workspace_bytes", "multicast", "copy_engines", "nccl", "sources", "curves")
           .build();
 
   private TargetFile() {}
@@ -142,6 +149,7 @@ public final class TargetFile {
     number(json, "copy_engine_us", target.copyEngineMicros());
     contention(json, "sm_contention", target.smOverlap());
     contention(json, "copy_engine_contention", target.copyEngineOverlap());
+    json.writeNumberField("workspace_bytes", target.workspaceBytes());
     json.writeBooleanField("multicast", target.multicast());
     json.writeBooleanField("copy_engines", target.copyEngines());
     json.writeStringField("nccl", target.ncclVersion());
@@ -174,16 +182,31 @@ public final class TargetFile {
   private static void write(Curve curve, JsonGenerator json) throws IOException {
     json.writeStartObject();
     json.writeNumberField("ranks", curve.ranks());
-    number(json, "floor_us", curve.floor());
     number(json, "per_rank_us", curve.perRank());
-    json.writeArrayFieldStart("protocols");
-    for (var protocol : curve.protocols()) {
-      json.writeStartObject();
-      number(json, "latency_us", protocol.latency());
-      number(json, "gbps", protocol.rate());
-      json.writeEndObject();
+    switch (curve.shape()) {
+      case Protocols(double floor, var list) -> {
+        number(json, "floor_us", floor);
+        json.writeArrayFieldStart("protocols");
+        for (var protocol : list) {
+          json.writeStartObject();
+          number(json, "latency_us", protocol.latency());
+          number(json, "gbps", protocol.rate());
+          json.writeEndObject();
+        }
+        json.writeEndArray();
+      }
+      case Knots(var list, double rate) -> {
+        json.writeArrayFieldStart("points");
+        for (var knot : list) {
+          json.writeStartArray();
+          number(json, knot.wireBytes());
+          number(json, knot.micros());
+          json.writeEndArray();
+        }
+        json.writeEndArray();
+        number(json, "gbps", rate);
+      }
     }
-    json.writeEndArray();
     json.writeBooleanField("measured", curve.measured());
     json.writeStringField("source", curve.source());
     json.writeEndObject();
@@ -198,10 +221,15 @@ public final class TargetFile {
   }
 
   private static void number(JsonGenerator json, String name, double value) throws IOException {
+    json.writeFieldName(name);
+    number(json, value);
+  }
+
+  private static void number(JsonGenerator json, double value) throws IOException {
     if (value == Math.rint(value) && Math.abs(value) < 1e15) {
-      json.writeNumberField(name, (long) value);
+      json.writeNumber((long) value);
     } else {
-      json.writeNumberField(name, value);
+      json.writeNumber(value);
     }
   }
 
@@ -216,8 +244,8 @@ public final class TargetFile {
         throw root.wrong("this is no target file", "begin with \"format\": \"" + FORMAT + "\"");
       }
       var version = root.get("version");
-      if (version.count(Integer.MAX_VALUE) != VERSION) {
-        throw version.wrong("this release reads version " + VERSION, "");
+      if (version.count(Integer.MAX_VALUE) > VERSION) {
+        throw version.wrong("this release reads versions 1 to " + VERSION, "");
       }
       root.only(FIELDS);
       this.base = root.find("base").map(Reader::baseTarget);
@@ -245,6 +273,7 @@ public final class TargetFile {
           field("copy_engine_us", PlacedJson::notNegative, Target::copyEngineMicros),
           field("sm_contention", Reader::contention, Target::smOverlap),
           field("copy_engine_contention", Reader::contention, Target::copyEngineOverlap),
+          field("workspace_bytes", Reader::bytes, Target::workspaceBytes),
           field("multicast", PlacedJson::truth, Target::multicast),
           field("copy_engines", PlacedJson::truth, Target::copyEngines),
           field("nccl", Reader::version, Target::nccl),
@@ -287,6 +316,14 @@ public final class TargetFile {
     private static Contention contention(PlacedJson json) {
       json.only(ImmutableSet.of("compute", "transfer"));
       return new Contention(json.get("compute").notNegative(), json.get("transfer").notNegative());
+    }
+
+    private static long bytes(PlacedJson json) {
+      double bytes = json.notNegative();
+      if (bytes != Math.rint(bytes) || bytes > MAX_BYTES) {
+        throw json.wrong("this is no number of bytes", "");
+      }
+      return (long) bytes;
     }
 
     private static int version(PlacedJson json) {
@@ -382,25 +419,75 @@ public final class TargetFile {
 
     private static Curve curve(PlacedJson json) {
       json.only(
-          ImmutableSet.of("ranks", "floor_us", "per_rank_us", "protocols", "measured", "source"));
-      var protocols = ImmutableList.<Protocol>builder();
-      for (var protocol : json.get("protocols").items()) {
-        protocol.only(ImmutableSet.of("latency_us", "gbps"));
-        protocols.add(
-            new Protocol(
-                protocol.get("latency_us").notNegative(), protocol.get("gbps").positive()));
-      }
-      var built = protocols.build();
-      if (built.isEmpty()) {
-        throw json.get("protocols").wrong("the list is empty", "give at least one protocol");
-      }
+          ImmutableSet.of(
+              "ranks",
+              "per_rank_us",
+              "floor_us",
+              "protocols",
+              "points",
+              "gbps",
+              "measured",
+              "source"));
       return new Curve(
           json.get("ranks").count(MAX_RANKS),
-          json.find("floor_us").map(PlacedJson::notNegative).orElse(0.0),
           json.find("per_rank_us").map(PlacedJson::notNegative).orElse(0.0),
-          built,
+          json.find("points").isPresent() ? knots(json) : protocols(json),
           json.find("measured").map(PlacedJson::truth).orElse(false),
           json.find("source").map(PlacedJson::text).orElse(""));
+    }
+
+    private static Protocols protocols(PlacedJson json) {
+      for (var protocol : json.get("protocols").items()) {
+        protocol.only(ImmutableSet.of("latency_us", "gbps"));
+      }
+      var list =
+          json.get("protocols").items().stream()
+              .map(
+                  protocol ->
+                      new Protocol(
+                          protocol.get("latency_us").notNegative(),
+                          protocol.get("gbps").positive()))
+              .collect(ImmutableList.toImmutableList());
+      if (list.isEmpty()) {
+        throw json.get("protocols").wrong("the list is empty", "give at least one protocol");
+      }
+      forbid(json, "gbps");
+      return new Protocols(json.find("floor_us").map(PlacedJson::notNegative).orElse(0.0), list);
+    }
+
+    private static Knots knots(PlacedJson json) {
+      var list = ImmutableList.<Knot>builder();
+      double bytes = -1;
+      double micros = 0;
+      for (var point : json.get("points").items()) {
+        var pair = point.items();
+        if (pair.size() != 2) {
+          throw point.wrong("this is no point", "write [BYTES, MICROSECONDS]");
+        }
+        if (pair.getFirst().notNegative() <= bytes || pair.getLast().notNegative() < micros) {
+          throw point.wrong(
+              "the points do not rise", "sort them by bytes; more bytes take no less time");
+        }
+        bytes = pair.getFirst().notNegative();
+        micros = pair.getLast().notNegative();
+        list.add(new Knot(bytes, micros));
+      }
+      var built = list.build();
+      if (built.isEmpty()) {
+        throw json.get("points").wrong("the list is empty", "give at least one point");
+      }
+      forbid(json, "protocols");
+      forbid(json, "floor_us");
+      return new Knots(built, json.get("gbps").positive());
+    }
+
+    private static void forbid(PlacedJson json, String name) {
+      if (json.find(name).isPresent()) {
+        throw json.wrongName(
+            name,
+            "a curve has protocols, with floor_us, or points, with gbps",
+            "leave one of them out");
+      }
     }
 
     private static <E extends Enum<E>> Optional<E> constant(E[] values, String text) {

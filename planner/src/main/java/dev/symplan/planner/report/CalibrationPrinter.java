@@ -16,22 +16,31 @@ public final class CalibrationPrinter {
   public static String print(Calibration calibration) {
     var out = new StringBuilder();
     var fits =
-        new Table("curve", "variant", "ranks", "points", "median error", "largest error", "sizes");
+        new Table(
+            "curve",
+            "variant",
+            "ranks",
+            "points",
+            "mean error",
+            "largest error",
+            "held out",
+            "sizes");
     for (var fit : calibration.fits()) {
       fits.row(
           Ascii.toLowerCase(fit.kind().name()),
           fit.variant().text(),
           Integer.toString(fit.ranks()),
           Integer.toString(fit.points()),
-          percent(fit.medianError()),
+          percent(fit.meanError()),
           percent(fit.maxError()),
+          fit.heldOutError().isPresent() ? percent(fit.heldOutError().getAsDouble()) : "",
           sizes(calibration.sizes(), fit));
     }
     if (!fits.isEmpty()) {
       out.append(fits.render()).append('\n');
     }
     var missed =
-        new Table("not predicted", "ranks", "size", "measured fastest", "predicted", "regret");
+        new Table("not predicted", "ranks", "size", "measured fastest", "predicted", "loss");
     for (var size : calibration.sizes()) {
       if (size.fastest() != size.predicted()) {
         missed.row(
@@ -47,10 +56,12 @@ public final class CalibrationPrinter {
       out.append(missed.render()).append('\n');
     }
     out.append(
-        "the fastest variant is predicted in %s of %s sizes measured in several; largest regret %s\n"
+        "the fastest variant is predicted in %s of %s sizes measured in several (%s), one within 3%% of it in %s; largest loss %s\n"
             .formatted(
                 agreed(calibration.sizes()),
                 calibration.sizes().size(),
+                percent(calibration.agreement()),
+                percent(calibration.within(0.03)),
                 percent(
                     calibration.sizes().stream()
                         .mapToDouble(MeasuredSize::regret)

@@ -6,14 +6,17 @@ import java.util.List;
 import java.util.stream.Collectors;
 
 /** Text in columns, each as wide as its widest cell. */
-final class Table {
+public final class Table {
   private final List<List<String>> rows = new ArrayList<>();
 
-  Table(String... header) {
+  /**
+   * @param header the first row
+   */
+  public Table(String... header) {
     rows.add(List.of(header));
   }
 
-  void row(String... cells) {
+  public void row(String... cells) {
     rows.add(List.of(cells));
   }
 
@@ -22,7 +25,7 @@ final class Table {
   }
 
   /** {@return the rows, each ended by a line feed; the last column is not padded} */
-  String render() {
+  public String render() {
     int columns = rows.stream().mapToInt(List::size).max().orElse(0);
     var widths = new int[columns];
     for (var row : rows) {

@@ -26,8 +26,12 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class CalibrateTest {
-  private static final Path MEASURED =
-      Path.of(System.getProperty("symplan.root", "..")).resolve("docs/h200x4.csv");
+  private static final Path FIGURES =
+      Path.of(System.getProperty("symplan.root", "..")).resolve("docs/figures");
+
+  /** What the built-in target is made of, in the order of the command in docs/targets.md. */
+  private static final List<Path> MEASURED =
+      List.of(FIGURES.resolve("collectives-4xh200.csv"), FIGURES.resolve("collectives-2xh200.csv"));
 
   private static final String HEADER = "kind,variant,dtype,bytes,ranks,micros\n";
 
@@ -40,41 +44,11 @@ class CalibrateTest {
   }
 
   @Test
-  void theBuiltInTargetIsWhatItsPointsGive() {
-    var calibration =
-        Calibration.of(Points.read(SourceReader.read(MEASURED)), Target.H200_X4, "h200x4");
-    assertThat(TargetFile.toJson(calibration.target()))
-        .as("symplan calibrate docs/h200x4.csv --base h200x4 gives the built-in target again")
-        .isEqualTo(TargetFile.toJson(Target.H200_X4));
-  }
-
-  @Test
   void predictsTheVariantThatWasMeasuredFastest() {
-    var calibration = Calibration.of(Points.read(SourceReader.read(MEASURED)), Target.HOST, "lab");
-    assertThat(calibration.sizes()).hasSize(18);
+    var calibration = Calibration.of(Points.read(MEASURED), Target.HOST, "lab");
+    assertThat(calibration.sizes()).hasSizeGreaterThan(50);
     assertThat(calibration.agreement()).isGreaterThanOrEqualTo(0.95);
     assertThat(calibration.sizes()).extracting(MeasuredSize::regret).allMatch(r -> r < 0.03);
-  }
-
-  /** Thresholds of the table in docs/performance.md's machine, from the built-in target. */
-  @ParameterizedTest
-  @CsvSource({
-    "65536, ONE_SHOT",
-    "524288, TWO_SHOT",
-    "1048576, TWO_SHOT",
-    "16777216, TWO_SHOT",
-    "67108864, NCCL"
-  })
-  void theBuiltInTargetPicksWhatIsFastest(long bytes, Variant fastest) {
-    var costs = new CostModel(Target.H200_X4);
-    assertThat(
-            List.of(Variant.ONE_SHOT, Variant.TWO_SHOT, Variant.NCCL_SYMM, Variant.NCCL).stream()
-                .min(
-                    (a, b) ->
-                        Double.compare(
-                            costs.transferMicros(Kind.ALL_REDUCE, a, bytes, 4),
-                            costs.transferMicros(Kind.ALL_REDUCE, b, bytes, 4))))
-        .contains(fastest);
   }
 
   @ParameterizedTest
@@ -87,7 +61,7 @@ class CalibrateTest {
       for (var variant : List.of(Variant.ONE_SHOT, Variant.MULTIMEM, Variant.NCCL)) {
         for (int ranks : new int[] {4, 8}) {
           for (long bytes = 1 << 13; bytes <= 1 << 28; bytes *= 2) {
-            for (int repeat = 0; repeat < 3; repeat++) {
+            for (int repeat = 0; repeat < 7; repeat++) {
               double noise = 1 + 0.02 * random.nextGaussian();
               // Now and then something else runs on the machine.
               double outlier = random.nextInt(25) == 0 ? 1.7 : 1;
@@ -134,6 +108,60 @@ class CalibrateTest {
   }
 
   @Test
+  void fewLinesComeNearAllPoints() {
+    var text = new StringBuilder(HEADER);
+    for (long bytes = 1 << 10; bytes <= 1 << 26; bytes *= 2) {
+      // Flat, then one protocol of 5 us and 100 GB/s, then one of 20 us and 300 GB/s.
+      double wire = 3e-3 * bytes;
+      double micros = Math.max(6, Math.min(5 + wire / 100, 20 + wire / 300));
+      text.append("all_gather,push,,%d,4,%s\n".formatted(bytes, micros));
+    }
+    var target = fit(text.toString(), Target.H200_X4).target();
+    var curve = target.curve(Kind.ALL_GATHER, Variant.PUSH, 4).orElseThrow();
+    assertThat(((Target.Knots) curve.shape()).list()).hasSizeBetween(4, 7);
+    assertThat(((Target.Knots) curve.shape()).rate()).isCloseTo(300, within(15.0));
+    var costs = new CostModel(target);
+    assertThat(costs.transferMicros(Kind.ALL_GATHER, Variant.PUSH, 1, 4))
+        .isCloseTo(6, within(0.01));
+    assertThat(costs.transferMicros(Kind.ALL_GATHER, Variant.PUSH, 1 << 28, 4))
+        .isCloseTo(20 + 3e-3 * (1 << 28) / 300, within(150.0));
+  }
+
+  @Test
+  void moreBytesNeverTakeLessTime() {
+    var text =
+        """
+        all_gather,push,,1024,4,5
+        all_gather,push,,2048,4,5.4
+        all_gather,push,,4096,4,5.2
+        all_gather,push,,8192,4,9
+        all_gather,push,,16384,4,6
+        all_gather,push,,32768,4,7
+        """;
+    var calibration = fit(HEADER + text, Target.H200_X4);
+    var costs = new CostModel(calibration.target());
+    double before = 0;
+    for (long bytes = 512; bytes <= 1 << 17; bytes *= 2) {
+      double micros = costs.transferMicros(Kind.ALL_GATHER, Variant.PUSH, bytes, 4);
+      assertThat(micros).as("%d bytes", bytes).isGreaterThanOrEqualTo(before);
+      before = micros;
+    }
+    // 9 is out of line: 16 KiB took 6.
+    assertThat(costs.transferMicros(Kind.ALL_GATHER, Variant.PUSH, 8192, 4)).isLessThan(6);
+    assertThat(calibration.fits().getFirst().maxError()).isGreaterThan(0.3);
+  }
+
+  @Test
+  void otherLibrariesTimesAreNotFitted() {
+    var calibration =
+        fit(
+            HEADER + "all_reduce,nccl,bf16,1024,4,9\n" + "all_reduce,torch_nccl,bf16,1024,4,3\n",
+            Target.H200_X4);
+    assertThat(calibration.fits()).hasSize(1);
+    assertThat(calibration.sizes()).isEmpty();
+  }
+
+  @Test
   void fitsTheFiguresOfTheMachine() {
     var target =
         fit(
@@ -168,7 +196,12 @@ class CalibrateTest {
 
   @Test
   void writesTheSameFileInAnyOrderOfThePoints() {
-    var lines = SourceReader.read(MEASURED).text().lines().filter(l -> !l.startsWith("#")).toList();
+    var lines =
+        SourceReader.read(MEASURED.getFirst())
+            .text()
+            .lines()
+            .filter(l -> !l.startsWith("#"))
+            .toList();
     var rows = new ArrayList<>(lines.subList(1, lines.size()));
     var expected = TargetFile.toJson(fit(String.join("\n", lines), Target.H200_X4).target());
     Collections.reverse(rows);

@@ -76,9 +76,8 @@ class TargetFileTest {
     var inherited = target.curve(Kind.ALL_REDUCE, Variant.NCCL, 4).orElseThrow();
     assertThat(inherited.measured()).isFalse();
     assertThat(inherited.source()).isEqualTo("as on h200x4");
-    assertThat(inherited.protocols())
-        .isEqualTo(
-            Target.H200_X4.curve(Kind.ALL_REDUCE, Variant.NCCL, 4).orElseThrow().protocols());
+    assertThat(inherited.shape())
+        .isEqualTo(Target.H200_X4.curve(Kind.ALL_REDUCE, Variant.NCCL, 4).orElseThrow().shape());
   }
 
   @Test
@@ -115,7 +114,7 @@ class TargetFileTest {
           "gpus": 2, | "gpus": 2 | 7:3: | expecting comma
           "base": "h200x4" | "base": "h300" | 5:11: | there are h200x4, h200x8, h100x8, b200x8, host
           "base": "h200x4", | | 1:1: | there is no 'link'
-          "version": 1 | "version": 2 | 3:14: | this release reads version 1
+          "version": 1 | "version": 3 | 3:14: | this release reads versions 1 to 2
           "all_reduce" | "allreduce" | 9:5: | known: all_reduce, all_gather
           "one_shot" | "push" | 10:7: | there is no variant 'push' of all_reduce
           "one_shot" | "local" | 10:7: | there is no variant 'local'
@@ -123,11 +122,49 @@ class TargetFileTest {
           "gbps": 300 | "gbps": 1e999 | 11:62: | not a number above 0
           "latency_us": 3 | "latency_us": -1 | 11:51: | not a number from 0
           "ranks": 2, | | 11:9: | there is no 'ranks'
+          "protocols": | "floor": 1, "protocols": | 11:22: | there is no field 'floor'
           """)
   void pointsAtWhatIsWrong(String part, String instead, String place, String message) {
     var text = OWN.replace(part, instead == null ? "" : instead);
     assertThat(text).isNotEqualTo(OWN);
     assertThat(complaint(text)).startsWith("lab.json:" + place).contains(message, "^");
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          "points": [[8, 3], [4, 4]], "gbps": 9 | 11:41: | the points do not rise
+          "points": [[8, 3], [9, 2]], "gbps": 9 | 11:41: | the points do not rise
+          "points": [[8]], "gbps": 9 | 11:33: | write [BYTES, MICROSECONDS]
+          "points": [], "gbps": 9 | 11:32: | give at least one point
+          "points": [[8, 3]] | 11:9: | there is no 'gbps'
+          "points": [[8, 3]], "gbps": 0 | 11:50: | not a number above 0
+          "points": [[8, 3]], "gbps": 9, "protocols": [] | 11:53: | a curve has protocols
+          "points": [[8, 3]], "gbps": 9, "floor_us": 1 | 11:53: | a curve has protocols
+          """)
+  void pointsAtWhatIsWrongWithACurve(String instead, String place, String message) {
+    var text = OWN.replace("\"protocols\": [{\"latency_us\": 3, \"gbps\": 300}]", instead);
+    assertThat(text).isNotEqualTo(OWN);
+    assertThat(complaint(text)).startsWith("lab.json:" + place).contains(message, "^");
+  }
+
+  @Test
+  void timesBetweenPointsLieOnALine() {
+    var text =
+        OWN.replace(
+            "\"protocols\": [{\"latency_us\": 3, \"gbps\": 300}]",
+            "\"points\": [[1000, 3], [5000, 5]], \"gbps\": 0.01");
+    var target = read(text);
+    var curve = target.curve(Kind.ALL_REDUCE, Variant.ONE_SHOT, 2).orElseThrow();
+    assertThat(curve.micros(0, 2)).isEqualTo(3);
+    assertThat(curve.micros(1000, 2)).isEqualTo(3);
+    assertThat(curve.micros(2000, 2)).isEqualTo(3.5);
+    assertThat(curve.micros(5000, 2)).isEqualTo(5);
+    assertThat(curve.micros(5100, 2)).isEqualTo(15);
+    assertThat(TargetFile.read(new SourceFile("t.json", TargetFile.toJson(target))))
+        .isEqualTo(target);
   }
 
   @Test
@@ -151,7 +188,7 @@ class TargetFileTest {
          "barrier": {"base_us": 1, "per_rank_us": 0.5}, "copy_engine_us": 10,
          "sm_contention": {"compute": 0.5, "transfer": 0.5},
          "copy_engine_contention": {"compute": 0.1, "transfer": 0},
-         "multicast": true, "copy_engines": true, "nccl": "2.28.9"}
+         "workspace_bytes": 0, "multicast": true, "copy_engines": true, "nccl": "2.28.9"}
         """;
     var costs = new CostModel(read(bare));
     // A launch, two barriers of four ranks, three hops, and three times as much in as at 50 GB/s.

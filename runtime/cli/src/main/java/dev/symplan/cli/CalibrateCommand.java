@@ -5,6 +5,8 @@ import dev.symplan.planner.calibrate.Points;
 import dev.symplan.planner.io.TargetFile;
 import dev.symplan.planner.report.CalibrationPrinter;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
@@ -25,8 +27,11 @@ final class CalibrateCommand implements Callable<Integer> {
 
   @Spec private CommandSpec spec;
 
-  @Parameters(paramLabel = "FILE", description = "A CSV file of measured times.")
-  private Path input;
+  @Parameters(
+      paramLabel = "FILE",
+      arity = "1..*",
+      description = "CSV files of measured times, as bench writes them.")
+  private List<Path> inputs = new ArrayList<>();
 
   @Option(
       names = "--base",
@@ -56,7 +61,7 @@ final class CalibrateCommand implements Callable<Integer> {
     var from = CompileFlags.target(base, "--base", spec);
     var calibration =
         Calibration.of(
-            Points.read(input),
+            Points.read(inputs),
             from,
             name.or(() -> output.map(CalibrateCommand::stem)).orElse(from.name()));
     output.ifPresent(file -> TargetFile.write(calibration.target(), file));

@@ -7,7 +7,7 @@ import java.lang.foreign.MemorySegment;
 import org.bytedeco.javacpp.DoublePointer;
 import org.bytedeco.javacpp.FloatPointer;
 import org.bytedeco.javacpp.Pointer;
-import org.bytedeco.openblas.global.openblas;
+import org.bytedeco.openblas.global.openblas_nolapack;
 
 /**
  * Products of two matrices, by OpenBLAS. Narrower floats are multiplied in f32 and rounded once, as
@@ -19,7 +19,7 @@ final class MatrixProduct {
   /** Loads the library once; ranks are threads already, so it uses none of its own. */
   private static final class Blas {
     static {
-      openblas.blas_set_num_threads(1);
+      openblas_nolapack.blas_set_num_threads(1);
     }
 
     static void load() {}
@@ -97,8 +97,8 @@ final class MatrixProduct {
     int n = Math.toIntExact(result.type().size(1));
     int k = Math.toIntExact(inner);
     if (result.dtype() == DType.F32) {
-      openblas.cblas_sgemm(
-          openblas.CblasRowMajor,
+      openblas_nolapack.cblas_sgemm(
+          openblas_nolapack.CblasRowMajor,
           transposition(a),
           transposition(b),
           m,
@@ -113,8 +113,8 @@ final class MatrixProduct {
           new Floats(result.memory()),
           leading(result));
     } else {
-      openblas.cblas_dgemm(
-          openblas.CblasRowMajor,
+      openblas_nolapack.cblas_dgemm(
+          openblas_nolapack.CblasRowMajor,
           transposition(a),
           transposition(b),
           m,
@@ -132,7 +132,7 @@ final class MatrixProduct {
   }
 
   private static int transposition(HostTensor tensor) {
-    return isRowMajor(tensor) ? openblas.CblasNoTrans : openblas.CblasTrans;
+    return isRowMajor(tensor) ? openblas_nolapack.CblasNoTrans : openblas_nolapack.CblasTrans;
   }
 
   /** The distance of rows, or of columns in a column-major matrix; a single one may lie anyhow. */

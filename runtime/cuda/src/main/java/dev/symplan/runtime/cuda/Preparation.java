@@ -13,9 +13,10 @@ import dev.symplan.codegen.cuda.DeviceStep.Product;
 import dev.symplan.codegen.cuda.Kernel;
 import dev.symplan.codegen.cuda.Word;
 import dev.symplan.ir.DType;
+import dev.symplan.planner.Arena;
+import dev.symplan.runtime.cuda.Peers.Region;
 import java.time.Duration;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 import org.bytedeco.cuda.cudart.CUfunc_st;
 import org.bytedeco.cuda.cudart.CUmod_st;
@@ -29,7 +30,7 @@ import org.bytedeco.javacpp.PointerPointer;
 final class Preparation {
 
   private final Gpu gpu;
-  private final List<GpuMemory> ranks;
+  private final Peers peers;
   private final Communicators communicators;
   private final Duration patience;
   private final Check check;
@@ -37,9 +38,9 @@ final class Preparation {
   private final Map<Kernel, CUfunc_st> functions = new HashMap<>();
   private final Products products;
 
-  Preparation(Gpu gpu, List<GpuMemory> ranks, Communicators communicators, Duration patience) {
+  Preparation(Gpu gpu, Peers peers, Communicators communicators, Duration patience) {
     this.gpu = gpu;
-    this.ranks = ranks;
+    this.peers = peers;
     this.communicators = communicators;
     this.patience = patience;
     this.check = gpu.check();
@@ -52,7 +53,7 @@ final class Preparation {
   private int attribute(int which) {
     var value = new int[1];
     check.runtime(
-        cudart.cudaDeviceGetAttribute(value, which, check.rank()), "cudaDeviceGetAttribute");
+        cudart.cudaDeviceGetAttribute(value, which, gpu.device()), "cudaDeviceGetAttribute");
     return value[0];
   }
 
@@ -83,12 +84,19 @@ final class Preparation {
   }
 
   private long at(Address address) {
-    return ranks.get(address.rank()).address(address.arena(), address.index(), address.offset());
+    if (address.rank() == check.rank()) {
+      return gpu.memory().address(address.arena(), address.index(), address.offset());
+    }
+    if (address.arena() != Arena.SYMMETRIC) {
+      throw new IllegalStateException("a peer's memory that is not symmetric: " + address);
+    }
+    return peers.base(address.rank(), Region.ARENA) + address.offset();
   }
 
   private Runnable launch(Launch launch) {
     var function = functions.computeIfAbsent(launch.kernel(), this::load);
-    var words = new LongPointer(launch.words().stream().mapToLong(this::word).toArray());
+    var words =
+        new LongPointer(launch.words().stream().mapToLong(word -> word(word, launch)).toArray());
     var arguments = new PointerPointer<LongPointer>(1).put(0, words);
     // The array of pointers does not keep what it points to.
     gpu.onClose(words::close);
@@ -124,13 +132,13 @@ final class Preparation {
     return function;
   }
 
-  private long word(Word word) {
+  private long word(Word word, Launch launch) {
     return switch (word) {
       case Word.Number(long value) -> value;
       case Word.Memory(var address) -> at(address);
-      case Word.Flags(int place, int rank) -> ranks.get(rank).flags(place);
+      case Word.Flags(int place, int rank) -> peers.flags(rank, place);
       case Word.Meetings(int place) -> gpu.memory().meetings(place);
-      case Word.Failure _ -> gpu.memory().failureOnDevice();
+      case Word.Failure _ -> gpu.memory().failures().watch(launch.label());
       case Word.Patience _ -> patience.toNanos();
     };
   }

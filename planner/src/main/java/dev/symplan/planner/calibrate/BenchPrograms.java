@@ -1,0 +1,180 @@
+package dev.symplan.planner.calibrate;
+
+import com.google.common.base.Ascii;
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.Program;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.text.GraphParser;
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.Rewrites;
+import dev.symplan.planner.Target;
+import dev.symplan.planner.Variant;
+import dev.symplan.planner.Verdict;
+import java.util.Arrays;
+import java.util.List;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+
+/** Programs that are measured, each on all ranks of one group. */
+public final class BenchPrograms {
+
+  /** The kinds of collectives that can be measured alone. */
+  public static final ImmutableList<Kind> KINDS =
+      Arrays.stream(Kind.values())
+          .filter(kind -> kind != Kind.CUSTOM)
+          .collect(ImmutableList.toImmutableList());
+
+  private BenchPrograms() {}
+
+  /**
+   * {@return one collective}
+   *
+   * @param bytes of one rank's operand; rounded down to whole elements for each rank
+   */
+  public static Program collective(Kind kind, DType dtype, long bytes, int ranks) {
+    long elements = Math.max(ranks, bytes / dtype.bytes() / ranks * ranks);
+    var equal =
+        IntStream.range(0, ranks)
+            .mapToObj(_ -> Long.toString(elements / ranks))
+            .collect(Collectors.joining(", ", "[", "]"));
+    var call =
+        switch (kind) {
+          case ALL_REDUCE -> "all_reduce(x, \"sum\", \"g\")";
+          case ALL_GATHER -> "all_gather_into_tensor(x, %d, \"g\")".formatted(ranks);
+          case REDUCE_SCATTER -> "reduce_scatter_tensor(x, \"sum\", %d, \"g\")".formatted(ranks);
+          case ALL_TO_ALL -> "all_to_all_single(x, %s, %s, \"g\")".formatted(equal, equal);
+          case BROADCAST -> "broadcast(x, 0, \"g\")";
+          case CUSTOM -> throw new IllegalArgumentException("a custom op cannot be timed alone");
+        };
+    return program(
+        ranks,
+        "x: %s[%d]".formatted(dtype.shortName(), elements),
+        List.of("r = _c10d_functional::" + call, "o = _c10d_functional::wait_tensor(r)"),
+        "o");
+  }
+
+  /** {@return a product of square matrices, without any collective} */
+  public static Program product(DType dtype, long size, int ranks) {
+    return program(ranks, factors(dtype, size), List.of("y = aten::mm(x, w)"), "y");
+  }
+
+  /**
+   * {@return such a product, and between the start of an all_gather and its end}
+   *
+   * @param bytes of one rank's operand of the all_gather
+   */
+  public static Program productBesideGather(DType dtype, long size, long bytes, int ranks) {
+    return program(
+        ranks,
+        factors(dtype, size) + ", s: %s[%d]".formatted(dtype.shortName(), bytes / dtype.bytes()),
+        List.of(
+            "r = _c10d_functional::all_gather_into_tensor(s, %d, \"g\")".formatted(ranks),
+            "y = aten::mm(x, w)",
+            "o = _c10d_functional::wait_tensor(r)"),
+        "y, o");
+  }
+
+  /** {@return such a product and the all_reduce of its result} */
+  public static Program productThenReduce(DType dtype, long size, int ranks) {
+    return program(
+        ranks,
+        factors(dtype, size),
+        List.of(
+            "y = aten::mm(x, w)",
+            "r = _c10d_functional::all_reduce(y, \"sum\", \"g\")",
+            "o = _c10d_functional::wait_tensor(r)"),
+        "o");
+  }
+
+  /** {@return so many small products, each followed by the all_reduce of its result} */
+  public static Program chain(int products, int ranks) {
+    var lines = ImmutableList.<String>builder();
+    for (int i = 0; i < products; i++) {
+      lines.add("a%d = aten::mm(%s, w)".formatted(i, i == 0 ? "x" : "o" + (i - 1)));
+      lines.add("r%1$d = _c10d_functional::all_reduce(a%1$d, \"avg\", \"g\")".formatted(i));
+      lines.add("o%1$d = _c10d_functional::wait_tensor(r%1$d)".formatted(i));
+    }
+    return program(
+        ranks, "x: bf16[16, 256], w: bf16[256, 256]", lines.build(), "o" + (products - 1));
+  }
+
+  /** {@return so many small ops, one behind the other} */
+  public static Program kernels(int count, int ranks) {
+    var lines = ImmutableList.<String>builder();
+    for (int i = 0; i < count; i++) {
+      lines.add("a%d = aten::neg(%s)".formatted(i, i == 0 ? "x" : "a" + (i - 1)));
+    }
+    return program(ranks, "x: f32[256]", lines.build(), "a" + (count - 1));
+  }
+
+  /** {@return a copy within each rank's memory} */
+  public static Program copy(DType dtype, long bytes, int ranks) {
+    return program(
+        ranks,
+        "x: %s[%d]".formatted(dtype.shortName(), bytes / dtype.bytes()),
+        List.of("y = aten::clone(x)"),
+        "y");
+  }
+
+  private static String factors(DType dtype, long size) {
+    return "x: %1$s[%2$d, %2$d], w: %1$s[%2$d, %2$d]".formatted(dtype.shortName(), size);
+  }
+
+  private static Program program(int ranks, String inputs, List<String> lines, String outputs) {
+    var members =
+        IntStream.range(0, ranks).mapToObj(Integer::toString).collect(Collectors.joining(", "));
+    var text =
+        """
+        graph version 1
+        group g = [%s]
+        graph bench(%s) {
+          %s
+          return %s
+        }
+        """
+            .formatted(members, inputs, String.join("\n  ", lines), outputs);
+    return GraphParser.parse(new SourceFile("bench.graph", text));
+  }
+
+  /** {@return the plan of a program, with the variants that the planner picks} */
+  public static Plan plan(Program program, Target target) {
+    return Compiler.forTarget(target).compile(program);
+  }
+
+  /** {@return the plan of a program in which all collectives of a kind are of one variant} */
+  public static Plan plan(Program program, Target target, Kind kind, Variant variant) {
+    return Compiler.forTarget(target)
+        .with(
+            CompileOptions.DEFAULT.withVariants(
+                ImmutableMap.of(Ascii.toLowerCase(kind.name()), variant)))
+        .compile(program);
+  }
+
+  /**
+   * {@return the plan of a program in which products are split wherever they can be, or none is}
+   */
+  public static Plan plan(Program program, Target target, boolean chunked) {
+    return Compiler.forTarget(target)
+        .with(
+            CompileOptions.DEFAULT.withRewrites(
+                new Rewrites(Rewrites.Mode.OFF, chunked ? Rewrites.Mode.ON : Rewrites.Mode.OFF)))
+        .compile(program);
+  }
+
+  /** {@return the plan of a program in which each op is a kernel of its own} */
+  public static Plan planUnfused(Program program, Target target) {
+    return Compiler.forTarget(target)
+        .with(CompileOptions.DEFAULT.withFusion(false))
+        .compile(program);
+  }
+
+  /** {@return what the planner says of each variant of the first collective} */
+  public static ImmutableList<Verdict> verdicts(Plan plan) {
+    return plan.rankPlans().getFirst().collectives().getFirst().verdicts();
+  }
+}

@@ -1,0 +1,178 @@
+package dev.symplan.planner.report;
+
+import com.google.common.base.Ascii;
+import com.google.common.collect.ImmutableList;
+import dev.symplan.planner.Target;
+import dev.symplan.planner.calibrate.Point.Subject;
+import dev.symplan.planner.calibrate.Points;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.stream.Collectors;
+
+/** Measured times side by side, with what the planner would pick and what it predicts. */
+public final class BenchTable {
+  private BenchTable() {}
+
+  /** {@return tables for a terminal} */
+  public static String text(Points points, Target target) {
+    var out = new StringBuilder();
+    var comparisons = Comparison.of(points, target);
+    for (var comparison : comparisons) {
+      out.append(
+          "%s of %s on %d ranks%s: µs measured (predicted); * is the fastest, > what the planner picks\n"
+              .formatted(
+                  kind(comparison),
+                  comparison.dtype().isEmpty() ? "any type" : comparison.dtype(),
+                  comparison.ranks(),
+                  comparison.where().isEmpty() ? "" : ", " + comparison.where()));
+      out.append(text(comparison)).append('\n');
+    }
+    var together = together(points);
+    if (!together.isEmpty()) {
+      var table = new Table(together.getFirst().toArray(new String[0]));
+      together.subList(1, together.size()).forEach(row -> table.row(row.toArray(new String[0])));
+      out.append(table.render()).append('\n');
+    }
+    return out.append(summary(comparisons)).toString();
+  }
+
+  private static String text(Comparison comparison) {
+    var header = new ArrayList<>(List.of("size"));
+    header.addAll(comparison.implementations());
+    header.add("loss");
+    var table = new Table(header.toArray(new String[0]));
+    comparison
+        .rows()
+        .forEach(
+            (bytes, row) -> {
+              var cells = new ArrayList<>(List.of(Units.bytes(bytes)));
+              for (var name : comparison.implementations()) {
+                cells.add(cell(row, name));
+              }
+              cells.add(loss(row));
+              table.row(cells.toArray(new String[0]));
+            });
+    return table.render();
+  }
+
+  private static String cell(Comparison.Row row, String name) {
+    var micros = row.micros().get(name);
+    if (micros == null) {
+      return "";
+    }
+    var predicted = row.predicted().get(name);
+    return (name.equals(row.picked()) ? ">" : " ")
+        + (name.equals(row.fastest()) ? "*" : " ")
+        + number(micros)
+        + (predicted == null ? "" : " (" + number(predicted) + ")");
+  }
+
+  private static String loss(Comparison.Row row) {
+    double loss = row.loss();
+    return Double.isNaN(loss)
+        ? row.picked() + " was not measured"
+        : loss == 0
+            ? ""
+            : String.format(
+                Locale.ROOT, "%.1f%%%s", 100 * loss, loss > Comparison.NOISE ? " !" : "");
+  }
+
+  /** {@return tables for a document, without predictions; the fastest is bold} */
+  public static String markdown(Points points, Target target) {
+    var out = new StringBuilder();
+    var comparisons = Comparison.of(points, target);
+    for (var comparison : comparisons) {
+      var header = new ArrayList<>(List.of(kind(comparison)));
+      header.addAll(comparison.implementations());
+      header.add("the planner's pick");
+      markdown(out, header);
+      comparison
+          .rows()
+          .forEach(
+              (bytes, row) -> {
+                var cells = new ArrayList<>(List.of(Units.bytes(bytes)));
+                for (var name : comparison.implementations()) {
+                  var micros = row.micros().get(name);
+                  cells.add(
+                      micros == null
+                          ? ""
+                          : name.equals(row.fastest())
+                              ? "**" + number(micros) + "**"
+                              : number(micros));
+                }
+                cells.add(row.picked() + (row.loss() == 0 ? "" : ", " + loss(row)));
+                markdownRow(out, cells);
+              });
+      out.append('\n');
+    }
+    var together = together(points);
+    if (!together.isEmpty()) {
+      markdown(out, together.getFirst());
+      together.subList(1, together.size()).forEach(row -> markdownRow(out, row));
+      out.append('\n');
+    }
+    return out.append(summary(comparisons)).toString();
+  }
+
+  private static void markdown(StringBuilder out, List<String> header) {
+    markdownRow(out, header);
+    markdownRow(out, header.stream().map(_ -> "---").toList());
+  }
+
+  private static void markdownRow(StringBuilder out, List<String> cells) {
+    out.append(
+        cells.stream()
+            .map(cell -> cell.replace("|", "\\|"))
+            .collect(Collectors.joining(" | ", "| ", " |\n")));
+  }
+
+  /** A header and a row for each measurement of compute and a transfer side by side. */
+  private static List<List<String>> together(Points points) {
+    var rows = new ArrayList<List<String>>();
+    for (var point : points.list()) {
+      if (point.subject() instanceof Subject.Together t) {
+        if (rows.isEmpty()) {
+          rows.add(
+              List.of(
+                  "side by side", "compute alone", "transfer alone", "both", "of compute alone"));
+        }
+        rows.add(
+            List.of(
+                t.name(),
+                number(t.computeMicros()),
+                number(t.transferMicros()),
+                number(point.micros()),
+                String.format(Locale.ROOT, "%.3f", point.micros() / t.computeMicros())));
+      }
+    }
+    return rows;
+  }
+
+  private static String summary(ImmutableList<Comparison> comparisons) {
+    var rows =
+        comparisons.stream()
+            .flatMap(c -> c.rows().values().stream())
+            .filter(row -> row.micros().size() > 1)
+            .toList();
+    if (rows.isEmpty()) {
+      return "";
+    }
+    long first = rows.stream().filter(row -> row.loss() == 0).count();
+    long near = rows.stream().filter(row -> row.loss() <= Comparison.NOISE).count();
+    return "of %d sizes, the planner picks the fastest in %d (%s), and one within 3%% of it in %d\n"
+        .formatted(
+            rows.size(),
+            first,
+            String.format(Locale.ROOT, "%.1f%%", 100.0 * first / rows.size()),
+            near);
+  }
+
+  private static String kind(Comparison comparison) {
+    return Ascii.toLowerCase(comparison.kind().name());
+  }
+
+  private static String number(double micros) {
+    return String.format(Locale.ROOT, "%.1f", micros);
+  }
+}

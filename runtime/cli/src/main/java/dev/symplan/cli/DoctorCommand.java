@@ -1,0 +1,51 @@
+package dev.symplan.cli;
+
+import dev.symplan.runtime.doctor.Diagnosis;
+import dev.symplan.runtime.doctor.DoctorJson;
+import dev.symplan.runtime.doctor.DoctorText;
+import dev.symplan.runtime.doctor.MachineProbe;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Option;
+
+@Command(
+    name = "doctor",
+    description = {
+      "Tell what this machine has for backend cuda: GPUs, links between them, libraries and where"
+          + " they were found, and for every variant what it needs and whether that is there.",
+      "Starts nothing on the GPUs. Exits 0 also where there are none."
+    })
+final class DoctorCommand implements Callable<Integer> {
+  private final Console console;
+
+  /** How the report is written. */
+  enum Format {
+    TEXT,
+    JSON
+  }
+
+  @Option(
+      names = "--format",
+      paramLabel = "FORMAT",
+      description = "text or json (default: text).",
+      defaultValue = "text")
+  private Format format = Format.TEXT;
+
+  @Option(names = "--require-gpu", description = "Exit 3 where backend cuda cannot be used.")
+  private boolean requireGpu;
+
+  DoctorCommand(Console console) {
+    this.console = console;
+  }
+
+  @Override
+  public Integer call() {
+    var diagnosis = Diagnosis.of(MachineProbe.ofThisMachine());
+    console.print(
+        switch (format) {
+          case TEXT -> DoctorText.print(diagnosis);
+          case JSON -> DoctorJson.print(diagnosis);
+        });
+    return requireGpu && !diagnosis.isUsable() ? ExitCode.NO_DEVICE : ExitCode.OK;
+  }
+}

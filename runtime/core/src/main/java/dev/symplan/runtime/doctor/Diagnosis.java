@@ -1,0 +1,325 @@
+package dev.symplan.runtime.doctor;
+
+import com.google.common.base.Ascii;
+import com.google.common.collect.ImmutableList;
+import dev.symplan.planner.Target;
+import dev.symplan.planner.Variant;
+import dev.symplan.planner.Verdict.Reason;
+import java.util.Comparator;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+
+/**
+ * What the facts about a machine mean for plans.
+ *
+ * @param windows whether NCCL can run its symmetric kernels on the arena
+ * @param multicast whether NVLink multicast is there and not turned off
+ * @param peers how many GPUs, from the first on, all reach each other's memory
+ * @param variants what each variant needs and whether it is there
+ * @param fit the built-in target that describes this machine
+ */
+public record Diagnosis(
+    Machine machine,
+    Finding windows,
+    Finding multicast,
+    int peers,
+    ImmutableList<Support> variants,
+    Optional<Fit> fit) {
+
+  /** The first NCCL with symmetric kernels and copy-engine collectives. */
+  public static final int OLDEST_NCCL = 22800;
+
+  /** Multicast loads and stores are instructions of sm_90. */
+  private static final int MULTIMEM_CAPABILITY = 90;
+
+  private static final ImmutableList<String> WINDOWS_OFF_AT_0 =
+      ImmutableList.of("NCCL_WIN_ENABLE", "NCCL_CUMEM_ENABLE");
+
+  /**
+   * Whether something is there.
+   *
+   * @param detail what it rests on, or what is missing
+   */
+  public record Finding(boolean present, String detail) {}
+
+  /**
+   * What the machine has for one variant.
+   *
+   * @param needs for people
+   * @param ranks how many GPUs can run it together; 0 where none can
+   * @param lack why there are none, or no more
+   */
+  public record Support(Variant variant, String needs, int ranks, Optional<Lack> lack) {
+    public Support {
+      if (ranks == 0 && lack.isEmpty()) {
+        throw new IllegalArgumentException(variant.text() + " is missing without a reason");
+      }
+    }
+  }
+
+  /**
+   * Why a variant cannot run.
+   *
+   * @param reason the planner's, where it is one that a target can have, too
+   * @param detail for people
+   */
+  public record Lack(Optional<Reason> reason, String detail) {
+    @Override
+    public String toString() {
+      return reason.map(r -> Ascii.toLowerCase(r.name()) + ": ").orElse("") + detail;
+    }
+  }
+
+  /**
+   * A built-in target for this machine.
+   *
+   * @param ranks how many of this machine's GPUs it plans for
+   * @param command one that tries it, on the GPUs or, where they cannot be used, on the CPU
+   * @param note in what the machine differs; empty if in nothing that is known
+   */
+  public record Fit(Target target, int ranks, String command, Optional<String> note) {}
+
+  /** {@return what these facts mean} */
+  public static Diagnosis of(Machine machine) {
+    var windows = windows(machine);
+    var multicast = multicast(machine);
+    int peers = peers(machine);
+    return new Diagnosis(
+        machine,
+        windows,
+        multicast,
+        peers,
+        Stream.of(Variant.values())
+            .map(variant -> support(variant, machine, windows, multicast, peers))
+            .collect(ImmutableList.toImmutableList()),
+        fit(machine, multicast.present()));
+  }
+
+  /** {@return whether backend cuda can be used} */
+  public boolean isUsable() {
+    return machine.problem().isEmpty();
+  }
+
+  private static Finding windows(Machine machine) {
+    if (machine.gpus().isEmpty()) {
+      return new Finding(false, "there is no GPU");
+    }
+    for (var gpu : machine.gpus()) {
+      if (!gpu.virtualMemory()) {
+        return new Finding(false, "GPU %d maps no memory by handles".formatted(gpu.index()));
+      }
+    }
+    var nccl = machine.nccl();
+    if (nccl.isEmpty()) {
+      return new Finding(false, "there is no NCCL");
+    }
+    if (nccl.getAsInt() < OLDEST_NCCL) {
+      return new Finding(false, tooOld(nccl.getAsInt()));
+    }
+    for (var name : WINDOWS_OFF_AT_0) {
+      if (machine.setting(name).filter(s -> s.value().equals("0")).isPresent()) {
+        return new Finding(false, "off by " + name + "=0");
+      }
+    }
+    return new Finding(true, "mapped memory and NCCL " + ncclVersion(nccl.getAsInt()));
+  }
+
+  private static Finding multicast(Machine machine) {
+    if (machine.gpus().isEmpty()) {
+      return new Finding(false, "there is no GPU");
+    }
+    for (var gpu : machine.gpus()) {
+      if (!gpu.multicast()) {
+        return new Finding(false, "GPU %d has no NVLink multicast".formatted(gpu.index()));
+      }
+    }
+    return Stream.of(
+            Stream.of("NCCL_NVLS_ENABLE").flatMap(n -> valued(machine, n, "0")),
+            Stream.of("TORCH_SYMM_MEM_DISABLE_MULTICAST", "NVSHMEM_DISABLE_NVLS")
+                .flatMap(n -> valued(machine, n, "1")))
+        .flatMap(s -> s)
+        .findFirst()
+        .map(
+            setting ->
+                new Finding(
+                    false,
+                    "the GPUs have it, but it is off: %s=%s%s"
+                        .formatted(
+                            setting.name(),
+                            setting.value(),
+                            setting.ours() ? ", which Symplan sets" : "")))
+        .orElse(new Finding(true, "all GPUs have it"));
+  }
+
+  private static Stream<Machine.Setting> valued(Machine machine, String name, String value) {
+    return machine.setting(name).filter(setting -> setting.value().equals(value)).stream();
+  }
+
+  /** Ranks are the first GPUs, so what counts is how many of these reach each other. */
+  private static int peers(Machine machine) {
+    int peers = 0;
+    while (peers < machine.gpus().size()
+        && machine.gpus().get(peers).virtualMemory()
+        && unreached(machine, peers).isEmpty()) {
+      peers++;
+    }
+    return peers;
+  }
+
+  /** {@return a GPU before this one that it does not reach or that does not reach it} */
+  private static Optional<Integer> unreached(Machine machine, int gpu) {
+    return IntStream.range(0, gpu)
+        .filter(other -> !reaches(machine, gpu, other) || !reaches(machine, other, gpu))
+        .boxed()
+        .findFirst();
+  }
+
+  private static boolean reaches(Machine machine, int from, int to) {
+    return machine.link(from, to).filter(Machine.Link::peerAccess).isPresent();
+  }
+
+  private static Support support(
+      Variant variant, Machine machine, Finding windows, Finding multicast, int peers) {
+    int gpus = machine.gpus().size();
+    var needs = needs(variant);
+    if (variant == Variant.CUSTOM) {
+      return lacking(variant, needs, Optional.empty(), "backend cuda has none of its own");
+    }
+    if (machine.problem().isPresent()) {
+      return lacking(variant, needs, Optional.empty(), "backend cuda cannot be used");
+    }
+    if (variant == Variant.LOCAL) {
+      return new Support(variant, needs, 1, Optional.empty());
+    }
+    if (gpus < 2) {
+      return lacking(variant, needs, Optional.of(Reason.GROUP_SIZE), "there is one GPU");
+    }
+    return switch (variant) {
+      case LOCAL, CUSTOM, NCCL -> new Support(variant, needs, gpus, Optional.empty());
+      case ONE_SHOT, ONE_SHOT_PUSH, TWO_SHOT, TWO_SHOT_PUSH, PUSH ->
+          amongPeers(variant, needs, machine, peers);
+      case COPY_ENGINE -> {
+        var without = machine.gpus().stream().filter(gpu -> gpu.copyEngines() == 0).findFirst();
+        yield without.isPresent()
+            ? lacking(
+                variant,
+                needs,
+                Optional.of(Reason.NO_COPY_ENGINE),
+                "GPU %d has no copy engine".formatted(without.get().index()))
+            : amongPeers(variant, needs, machine, peers);
+      }
+      case MULTIMEM -> {
+        var older =
+            machine.gpus().stream()
+                .filter(gpu -> gpu.capability() < MULTIMEM_CAPABILITY)
+                .findFirst();
+        yield older.isPresent()
+            ? lacking(
+                variant,
+                needs,
+                Optional.of(Reason.NO_MULTICAST),
+                "GPU %d is sm_%d".formatted(older.get().index(), older.get().capability()))
+            : multicast.present()
+                ? amongPeers(variant, needs, machine, peers)
+                : lacking(variant, needs, Optional.of(Reason.NO_MULTICAST), multicast.detail());
+      }
+      case NCCL_SYMM ->
+          windows.present()
+              ? amongPeers(variant, needs, machine, peers)
+              : lacking(variant, needs, Optional.of(Reason.LIBRARY), windows.detail());
+    };
+  }
+
+  private static Support amongPeers(Variant variant, String needs, Machine machine, int peers) {
+    int gpus = machine.gpus().size();
+    if (peers == gpus) {
+      return new Support(variant, needs, gpus, Optional.empty());
+    }
+    var detail =
+        machine.gpus().get(peers).virtualMemory()
+            ? "GPU %d and GPU %d do not reach each other's memory"
+                .formatted(unreached(machine, peers).orElseThrow(), peers)
+            : "GPU %d maps no memory by handles".formatted(peers);
+    return new Support(
+        variant,
+        needs,
+        peers < 2 ? 0 : peers,
+        Optional.of(new Lack(Optional.of(Reason.NO_PEER_ACCESS), detail)));
+  }
+
+  private static Support lacking(
+      Variant variant, String needs, Optional<Reason> reason, String detail) {
+    return new Support(variant, needs, 0, Optional.of(new Lack(reason, detail)));
+  }
+
+  private static String needs(Variant variant) {
+    return switch (variant) {
+      case LOCAL -> "one GPU";
+      case ONE_SHOT, ONE_SHOT_PUSH, TWO_SHOT, TWO_SHOT_PUSH, PUSH ->
+          "GPUs that reach each other's memory";
+      case MULTIMEM -> "such GPUs from sm_90 on, with NVLink multicast";
+      case COPY_ENGINE -> "such GPUs, with copy engines";
+      case NCCL_SYMM -> "such GPUs, and NCCL %s or newer with windows".formatted(oldestNccl());
+      case NCCL -> "NCCL %s or newer".formatted(oldestNccl());
+      case CUSTOM -> "the op's own CUDA implementation";
+    };
+  }
+
+  private static String tooOld(int nccl) {
+    return "a symmetric kernel needs NCCL %s, this machine has %s"
+        .formatted(oldestNccl(), ncclVersion(nccl));
+  }
+
+  /** {@return for example {@code 2.28}} */
+  public static String oldestNccl() {
+    return "%s.%s".formatted(OLDEST_NCCL / 10_000, OLDEST_NCCL / 100 % 100);
+  }
+
+  private static String ncclVersion(int code) {
+    return "%s.%s.%s".formatted(code / 10_000, code / 100 % 100, code % 100);
+  }
+
+  /**
+   * The smallest built-in target of these GPUs that has as many, or the largest. One with multicast
+   * fits only where that is there: its plans would use it.
+   */
+  private static Optional<Fit> fit(Machine machine, boolean multicast) {
+    var names = machine.gpus().stream().map(Machine.Gpu::name).distinct().toList();
+    if (names.size() != 1) {
+      return Optional.empty();
+    }
+    int gpus = machine.gpus().size();
+    var model = names.getFirst().toLowerCase(Locale.ROOT);
+    return Target.names().stream()
+        .flatMap(name -> Target.ofName(name).stream())
+        .filter(target -> target.name().contains("x"))
+        .filter(target -> ImmutableList.copyOf(model.split("[^a-z0-9]+")).contains(family(target)))
+        .filter(target -> multicast || !target.multicast())
+        .min(
+            Comparator.comparing((Target target) -> target.gpus() < gpus)
+                .thenComparingInt(target -> Math.abs(target.gpus() - gpus)))
+        .map(target -> fit(target, machine));
+  }
+
+  private static Fit fit(Target target, Machine machine) {
+    int ranks = Math.min(machine.gpus().size(), target.gpus());
+    var nccl = machine.nccl();
+    return new Fit(
+        target,
+        ranks,
+        "symplan run samples/tp_mlp.graph --ranks %d --target %s --backend %s"
+            .formatted(ranks, target.name(), machine.problem().isEmpty() ? "cuda" : "host"),
+        nccl.isPresent() && nccl.getAsInt() != target.nccl()
+            ? Optional.of(
+                "it has the times of NCCL %s, this machine has %s"
+                    .formatted(target.ncclVersion(), ncclVersion(nccl.getAsInt())))
+            : Optional.empty());
+  }
+
+  /** {@return as in {@code h200x4}} */
+  private static String family(Target target) {
+    return target.name().substring(0, target.name().indexOf('x'));
+  }
+}

@@ -1,0 +1,194 @@
+package dev.symplan.runtime.doctor;
+
+import com.google.common.collect.ImmutableList;
+import java.util.Optional;
+import java.util.OptionalDouble;
+import java.util.OptionalInt;
+
+/**
+ * The facts about one host, as its driver and libraries tell them.
+ *
+ * @param system operating system and architecture
+ * @param driver empty where there is no NVIDIA driver
+ * @param gpus in the driver's order, which is that of ranks
+ * @param links from each GPU to each other
+ * @param libraries what backend cuda loads, in that order, found or not
+ * @param settings variables that change what the libraries do, by name
+ * @param problem why backend cuda cannot be used; empty if it can
+ */
+public record Machine(
+    String system,
+    Optional<Driver> driver,
+    ImmutableList<Gpu> gpus,
+    ImmutableList<Link> links,
+    ImmutableList<Library> libraries,
+    ImmutableList<Setting> settings,
+    Optional<String> problem) {
+
+  /** The {@code SONAME} of NCCL. */
+  public static final String NCCL = "libnccl.so.2";
+
+  public Machine {
+    for (int i = 0; i < gpus.size(); i++) {
+      if (gpus.get(i).index() != i) {
+        throw new IllegalArgumentException("GPU %d is at %d".formatted(gpus.get(i).index(), i));
+      }
+    }
+    for (var link : links) {
+      if (link.from() >= gpus.size() || link.to() >= gpus.size()) {
+        throw new IllegalArgumentException("%s of %d GPUs".formatted(link, gpus.size()));
+      }
+    }
+  }
+
+  /** {@return a machine of which only that is known} */
+  public static Machine without(String problem) {
+    return new Machine(
+        thisSystem(),
+        Optional.empty(),
+        ImmutableList.of(),
+        ImmutableList.of(),
+        ImmutableList.of(),
+        ImmutableList.of(),
+        Optional.of(problem));
+  }
+
+  /** {@return for example {@code Linux amd64}} */
+  public static String thisSystem() {
+    return System.getProperty("os.name") + " " + System.getProperty("os.arch");
+  }
+
+  /**
+   * {@return NCCL's version as {@code major * 10000 + minor * 100 + patch}; empty where it was not
+   * found or does not tell}
+   */
+  public OptionalInt nccl() {
+    return libraries.stream()
+        .filter(library -> library.name().equals(NCCL))
+        .flatMap(library -> library.version().stream())
+        .mapToInt(Machine::code)
+        .findFirst();
+  }
+
+  private static int code(String version) {
+    int code = 0;
+    for (var part : version.split("\\.", -1)) {
+      code = code * 100 + Integer.parseInt(part);
+    }
+    return code;
+  }
+
+  /** {@return the value of a setting that is in force} */
+  public Optional<Setting> setting(String name) {
+    return settings.stream().filter(setting -> setting.name().equals(name)).findFirst();
+  }
+
+  /** {@return the way from one GPU to another, where the driver tells of it} */
+  public Optional<Link> link(int from, int to) {
+    return links.stream().filter(link -> link.from() == from && link.to() == to).findFirst();
+  }
+
+  /**
+   * The NVIDIA driver.
+   *
+   * @param version as {@code 580.159.03}; empty where only CUDA's version is known
+   * @param cuda the newest CUDA that it supports, as {@code major * 1000 + minor * 10}
+   */
+  public record Driver(Optional<String> version, int cuda) {
+
+    /** {@return for example {@code 13.0}} */
+    public String cudaVersion() {
+      return "%s.%s".formatted(cuda / 1000, cuda % 1000 / 10);
+    }
+  }
+
+  /**
+   * One GPU.
+   *
+   * @param memoryBytes of device memory
+   * @param capability the compute capability as {@code major * 10 + minor}, as in sm_90
+   * @param multiprocessors how many SMs
+   * @param copyEngines that work beside kernels
+   * @param virtualMemory whether memory can be mapped by handles, which symmetric memory needs
+   * @param fileHandles whether such memory can go to another process as a file descriptor
+   * @param fabricHandles the same as a fabric handle, through which other hosts get it
+   * @param multicast whether the GPU can take part in NVLink multicast
+   */
+  public record Gpu(
+      int index,
+      String name,
+      long memoryBytes,
+      int capability,
+      int multiprocessors,
+      int copyEngines,
+      boolean virtualMemory,
+      boolean fileHandles,
+      boolean fabricHandles,
+      boolean multicast) {}
+
+  /**
+   * One GPU's way to another.
+   *
+   * @param peerAccess whether kernels and copies of {@code from} reach the memory of {@code to}
+   * @param atomics whether all atomic operations work across it
+   * @param nvlinks empty where nobody tells of them
+   */
+  public record Link(
+      int from, int to, boolean peerAccess, boolean atomics, Optional<NvLinks> nvlinks) {
+    public Link {
+      if (from < 0 || to < 0 || from == to) {
+        throw new IllegalArgumentException("a link from GPU %d to GPU %d".formatted(from, to));
+      }
+    }
+  }
+
+  /**
+   * The NVLinks between two GPUs, or of one to the switch through which it reaches the other.
+   *
+   * @param count how many are up; 0 where there are none
+   * @param rate GB/s of each in each direction, as the driver tells; empty if it does not
+   */
+  public record NvLinks(int count, OptionalDouble rate) {
+    public NvLinks {
+      if (count < 0) {
+        throw new IllegalArgumentException(count + " NVLinks");
+      }
+    }
+  }
+
+  /**
+   * A library, found or not.
+   *
+   * @param name its {@code SONAME}
+   * @param use what it is for
+   * @param file where it was loaded from; empty where it was not
+   * @param version as it tells itself; empty if it does not
+   * @param problem why what was loaded cannot be used
+   * @param looked the places that did not have it, with the reason
+   */
+  public record Library(
+      String name,
+      String use,
+      Optional<String> file,
+      Optional<String> version,
+      Optional<String> problem,
+      ImmutableList<Attempt> looked) {}
+
+  /**
+   * Where a library was looked for in vain.
+   *
+   * @param outcome why it is not taken from there
+   */
+  public record Attempt(String place, String outcome) {
+
+    /** The outcome where there is no such library at all. */
+    public static final String NONE = "none";
+  }
+
+  /**
+   * A variable of the environment.
+   *
+   * @param ours whether Symplan sets it, as the caller does not
+   */
+  public record Setting(String name, String value, boolean ours) {}
+}

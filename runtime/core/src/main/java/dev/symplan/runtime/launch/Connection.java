@@ -1,0 +1,135 @@
+package dev.symplan.runtime.launch;
+
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.net.Socket;
+import java.net.SocketTimeoutException;
+import java.time.Duration;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
+
+/**
+ * Frames over a socket, by a thread for each direction. Where there is nothing to say, each side
+ * says that it is alive.
+ */
+final class Connection {
+
+  /** How often a side says something. */
+  private static final Duration BEAT = Duration.ofSeconds(1);
+
+  /** How long the other side may say nothing. */
+  static final Duration SILENCE = Duration.ofSeconds(10);
+
+  private final Socket socket;
+  private final DataInputStream in;
+  private final DataOutputStream out;
+  private final BlockingQueue<Frame> queue = new LinkedBlockingQueue<>();
+
+  /** Frames that are not yet with the system. */
+  private final AtomicInteger unsent = new AtomicInteger();
+
+  private final Thread reader;
+  private final Thread writer;
+
+  /**
+   * @param onFrame for what comes but signs of life, in its order
+   * @param onEnd for the reason when nothing comes any more
+   */
+  Connection(
+      Socket socket,
+      DataInputStream in,
+      DataOutputStream out,
+      String name,
+      Consumer<Frame> onFrame,
+      Consumer<String> onEnd)
+      throws IOException {
+    this.socket = socket;
+    this.in = in;
+    this.out = out;
+    socket.setTcpNoDelay(true);
+    socket.setSoTimeout(Math.toIntExact(SILENCE.toMillis()));
+    this.reader =
+        Thread.ofPlatform().daemon().name(name + "-in").unstarted(() -> read(onFrame, onEnd));
+    this.writer = Thread.ofPlatform().daemon().name(name + "-out").unstarted(this::write);
+  }
+
+  void start() {
+    reader.start();
+    writer.start();
+  }
+
+  void send(Frame frame) {
+    unsent.incrementAndGet();
+    queue.add(frame);
+  }
+
+  boolean hasUnsent() {
+    return unsent.get() > 0 && !socket.isClosed();
+  }
+
+  private void read(Consumer<Frame> onFrame, Consumer<String> onEnd) {
+    String reason;
+    try {
+      while (true) {
+        var frame = Frame.read(in);
+        if (frame.kind() != Frame.Kind.PING) {
+          onFrame.accept(frame);
+        }
+      }
+    } catch (SocketTimeoutException e) {
+      reason = "nothing was heard of it for %d s".formatted(SILENCE.toSeconds());
+    } catch (IOException e) {
+      reason = "its connection is lost";
+    } catch (RuntimeException e) {
+      reason = "it said something that makes no sense: " + e.getMessage();
+    }
+    close();
+    onEnd.accept(reason);
+  }
+
+  private void write() {
+    try {
+      while (!socket.isClosed()) {
+        var next = queue.poll(BEAT.toMillis(), TimeUnit.MILLISECONDS);
+        var frame = next == null ? Frame.of(Frame.Kind.PING, 0) : next;
+        frame.write(out);
+        if (next != null) {
+          unsent.decrementAndGet();
+        }
+        if (frame.kind() == Frame.Kind.BYE) {
+          socket.shutdownOutput();
+          return;
+        }
+      }
+    } catch (IOException e) {
+      // The reader says so.
+      close();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  /** Says goodbye behind all else, and waits a moment for that to be out. */
+  void leave(Duration most) {
+    send(Frame.of(Frame.Kind.BYE, 0));
+    try {
+      if (!writer.join(most)) {
+        close();
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  void close() {
+    try {
+      socket.close();
+    } catch (IOException e) {
+      // It is of no use any more in any case.
+    }
+  }
+}

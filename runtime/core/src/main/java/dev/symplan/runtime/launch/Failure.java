@@ -1,0 +1,10 @@
+package dev.symplan.runtime.launch;
+
+/**
+ * Why the processes cannot go on together.
+ *
+ * @param rank the rank that failed or is gone
+ * @param code what the processes should exit with
+ * @param text for people; it names the rank
+ */
+public record Failure(int rank, int code, String text) {}

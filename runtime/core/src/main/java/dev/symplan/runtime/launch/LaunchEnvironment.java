@@ -1,0 +1,247 @@
+package dev.symplan.runtime.launch;
+
+import dev.symplan.runtime.RunException;
+import java.util.Map;
+import java.util.Optional;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/**
+ * What a launcher tells each of its processes, by variables of the environment.
+ *
+ * @param rank which of the processes this is, from 0
+ * @param size how many there are
+ * @param localRank which of the processes of its host this is, from 0
+ * @param host where rank 0 runs
+ * @param port where rank 0 listens for the others
+ * @param job a name that tells this run from others, if the launcher has one; else empty
+ */
+public record LaunchEnvironment(
+    Launcher launcher, int rank, int size, int localRank, String host, int port, String job) {
+
+  /** Who starts a process for each rank. */
+  public enum Launcher {
+    /** PyTorch's. */
+    TORCHRUN,
+    /** Open MPI's. */
+    MPIRUN,
+    /** Slurm's. */
+    SRUN;
+
+    /** {@return the name of the command} */
+    public String text() {
+      return switch (this) {
+        case TORCHRUN -> "torchrun";
+        case MPIRUN -> "mpirun";
+        case SRUN -> "srun";
+      };
+    }
+  }
+
+  /** Where rank 0 listens, whatever else is set. */
+  public static final String STORE_PORT = "SYMPLAN_STORE_PORT";
+
+  /** PyTorch's {@code MASTER_PORT} where none is given, and one more, as with one that is given. */
+  private static final int DEFAULT_PORT = 29500 + 1;
+
+  private static final int LAST_PORT = 65535;
+
+  /** Steps that Slurm makes for a batch script and for a shell, which nobody launched by srun. */
+  private static final String BATCH_STEP = "4294967291";
+
+  private static final String INTERACTIVE_STEP = "4294967290";
+
+  private static final String LOOPBACK = "127.0.0.1";
+
+  public LaunchEnvironment {
+    if (size < 1 || rank < 0 || rank >= size || localRank < 0 || localRank >= size) {
+      throw new IllegalArgumentException(
+          "rank %d, local rank %d of %d".formatted(rank, localRank, size));
+    }
+    if (port < 1 || port > LAST_PORT || host.isEmpty()) {
+      throw new IllegalArgumentException("rank 0 at '%s', port %d".formatted(host, port));
+    }
+  }
+
+  /**
+   * {@return what the environment says; empty where no launcher started this process}
+   *
+   * @param variables as of {@link System#getenv()}
+   * @throws RunException when variables are missing, are no numbers or contradict each other
+   */
+  public static Optional<LaunchEnvironment> of(Map<String, String> variables) {
+    var reader = new Reader(variables);
+    if (reader.hasAny("RANK", "WORLD_SIZE", "LOCAL_RANK")) {
+      return Optional.of(reader.torchrun());
+    }
+    if (reader.hasAny(
+        "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK")) {
+      return Optional.of(reader.mpirun());
+    }
+    return reader.isSlurmTask() ? Optional.of(reader.srun()) : Optional.empty();
+  }
+
+  /** {@return for example {@code rank 1 of 4, started by torchrun}} */
+  @Override
+  public String toString() {
+    return "rank %d of %d, started by %s".formatted(rank, size, launcher.text());
+  }
+
+  private record Reader(Map<String, String> variables) {
+
+    private String value(String name) {
+      return variables.getOrDefault(name, "").strip();
+    }
+
+    boolean hasAny(String... names) {
+      return Stream.of(names).anyMatch(name -> !value(name).isEmpty());
+    }
+
+    boolean isSlurmTask() {
+      // A batch script has the variables of a task, too.
+      var step = value("SLURM_STEP_ID");
+      boolean script =
+          step.equals(BATCH_STEP)
+              || step.equals(INTERACTIVE_STEP)
+              || step.isEmpty() && !value("SLURM_JOB_ID").isEmpty();
+      return !value("SLURM_PROCID").isEmpty() && !script;
+    }
+
+    LaunchEnvironment torchrun() {
+      return of(
+          Launcher.TORCHRUN,
+          "RANK",
+          "WORLD_SIZE",
+          "LOCAL_RANK",
+          required("MASTER_ADDR", Launcher.TORCHRUN),
+          job("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"));
+    }
+
+    LaunchEnvironment mpirun() {
+      boolean oneHost =
+          !value("OMPI_COMM_WORLD_LOCAL_SIZE").isEmpty()
+              && value("OMPI_COMM_WORLD_LOCAL_SIZE").equals(value("OMPI_COMM_WORLD_SIZE"));
+      return of(
+          Launcher.MPIRUN,
+          "OMPI_COMM_WORLD_RANK",
+          "OMPI_COMM_WORLD_SIZE",
+          "OMPI_COMM_WORLD_LOCAL_RANK",
+          master(oneHost, "", "mpirun -x MASTER_ADDR=HOST, the host of rank 0"),
+          job("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"));
+    }
+
+    LaunchEnvironment srun() {
+      var step = hasAny("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
+      var nodes = hasAny("SLURM_STEP_NUM_NODES") ? "SLURM_STEP_NUM_NODES" : "SLURM_NNODES";
+      var list = hasAny("SLURM_STEP_NODELIST") ? "SLURM_STEP_NODELIST" : "SLURM_NODELIST";
+      return of(
+          Launcher.SRUN,
+          "SLURM_PROCID",
+          step,
+          "SLURM_LOCALID",
+          master(value(nodes).equals("1"), firstNode(value(list)), "MASTER_ADDR=HOST"),
+          job("SLURM_JOB_ID", "SLURM_STEP_ID"));
+    }
+
+    private String master(boolean oneHost, String first, String advice) {
+      if (!value("MASTER_ADDR").isEmpty()) {
+        return value("MASTER_ADDR");
+      }
+      if (oneHost) {
+        return LOOPBACK;
+      }
+      if (first.isEmpty()) {
+        throw new RunException(
+            "nothing says on which host rank 0 runs: set MASTER_ADDR, for example by " + advice);
+      }
+      return first;
+    }
+
+    private String job(String... names) {
+      return Stream.of(names)
+          .map(this::value)
+          .filter(value -> !value.isEmpty())
+          .collect(Collectors.joining("."));
+    }
+
+    private String required(String name, Launcher launcher) {
+      if (value(name).isEmpty()) {
+        throw new RunException(
+            "%s is not set, but other variables of %s are; --launch=single ignores them"
+                .formatted(name, launcher.text()));
+      }
+      return value(name);
+    }
+
+    private int number(String name, Launcher launcher, int from) {
+      var text = required(name, launcher);
+      int number;
+      try {
+        number = Integer.parseInt(text);
+      } catch (NumberFormatException e) {
+        throw new RunException("%s is '%s', which is no number".formatted(name, text), e);
+      }
+      if (number < from) {
+        throw new RunException("%s is %d, less than %d".formatted(name, number, from));
+      }
+      return number;
+    }
+
+    private LaunchEnvironment of(
+        Launcher launcher,
+        String rankName,
+        String sizeName,
+        String local,
+        String host,
+        String job) {
+      int rank = number(rankName, launcher, 0);
+      int size = number(sizeName, launcher, 1);
+      int localRank = number(local, launcher, 0);
+      if (rank >= size) {
+        throw new RunException(
+            "%s is %d, but %s is %d: ranks count from 0".formatted(rankName, rank, sizeName, size));
+      }
+      if (localRank >= size) {
+        throw new RunException(
+            "%s is %d, but %s is %d: there are fewer processes in all"
+                .formatted(local, localRank, sizeName, size));
+      }
+      return new LaunchEnvironment(launcher, rank, size, localRank, host, port(launcher), job);
+    }
+
+    /** Next to {@code MASTER_PORT}, where torchrun itself listens. */
+    private int port(Launcher launcher) {
+      var name = hasAny(STORE_PORT) ? STORE_PORT : "MASTER_PORT";
+      if (!hasAny(name)) {
+        return DEFAULT_PORT;
+      }
+      int port = number(name, launcher, 1) + (name.equals(STORE_PORT) ? 0 : 1);
+      if (port > LAST_PORT) {
+        throw new RunException("%s is %s: there is no such port".formatted(name, value(name)));
+      }
+      return port;
+    }
+
+    /** The first of a list as {@code gpu[03-05,9],login1}. */
+    private static String firstNode(String list) {
+      var first = new StringBuilder();
+      boolean within = false;
+      boolean skipping = false;
+      for (char c : list.toCharArray()) {
+        if (c == '[') {
+          within = true;
+        } else if (c == ']') {
+          within = false;
+          skipping = false;
+        } else if (within && (c == '-' || c == ',')) {
+          skipping = true;
+        } else if (!within && c == ',') {
+          break;
+        } else if (!skipping) {
+          first.append(c);
+        }
+      }
+      return first.toString();
+    }
+  }
+}

@@ -1,0 +1,21 @@
+package dev.symplan.runtime.launch;
+
+import dev.symplan.runtime.RunException;
+import java.time.Duration;
+
+/** Sleeping without checked exceptions. */
+final class Waiting {
+  private Waiting() {}
+
+  /**
+   * @throws RunException when interrupted
+   */
+  static void sleep(Duration time) {
+    try {
+      Thread.sleep(time);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new RunException("was interrupted while it waited for other processes", e);
+    }
+  }
+}

@@ -1,0 +1,420 @@
+package dev.symplan.runtime.launch;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.launch.Frame.Kind;
+import dev.symplan.runtime.launch.Handshake.Answer;
+import java.io.BufferedInputStream;
+import java.io.BufferedOutputStream;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.Socket;
+import java.net.UnknownHostException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The processes of a run, one for each rank, as one of them sees the others: it exchanges bytes
+ * with them, and learns at once when one of them fails or is gone.
+ *
+ * <p>The methods that exchange something are called by all ranks in the same order; they may be
+ * called by one thread at a time.
+ */
+public final class World implements AutoCloseable {
+  private static final Duration FIRST_RETRY = Duration.ofMillis(20);
+  private static final Duration LAST_RETRY = Duration.ofMillis(500);
+  private static final Duration CONNECTING = Duration.ofSeconds(2);
+
+  /** How long a port may still be an earlier session's. */
+  private static final Duration PORT_PATIENCE = Duration.ofSeconds(5);
+
+  private static final Duration LEAVING = Duration.ofSeconds(1);
+
+  private final LaunchEnvironment environment;
+  private final Duration timeout;
+  private final Optional<Store> store;
+  private final Connection connection;
+  private final Map<Integer, CompletableFuture<byte[]>> asked = new ConcurrentHashMap<>();
+  private final AtomicInteger questions = new AtomicInteger();
+  private final Map<String, Integer> rounds = new HashMap<>();
+  private ImmutableList<String> hosts = ImmutableList.of();
+  private volatile @Nullable Failure failure;
+  private volatile boolean keeperLeft;
+  private volatile boolean storeIsGone;
+  private volatile boolean closed;
+
+  private World(
+      LaunchEnvironment environment,
+      Duration timeout,
+      Optional<Store> store,
+      Socket socket,
+      DataInputStream in,
+      DataOutputStream out)
+      throws IOException {
+    this.environment = environment;
+    this.timeout = timeout;
+    this.store = store;
+    this.connection = new Connection(socket, in, out, "symplan-world", this::take, this::ended);
+  }
+
+  /**
+   * Meets the other processes.
+   *
+   * @param timeout how long to wait for others, here and later
+   * @throws RunException when not all come in time; the message names who is missing
+   */
+  public static World join(LaunchEnvironment environment, Duration timeout) {
+    long end = System.nanoTime() + timeout.toNanos();
+    var handshake = Handshake.of(environment.job(), environment.rank(), environment.size());
+    var address = address(environment);
+    var store =
+        environment.rank() == 0
+            ? Optional.of(
+                Store.listen(
+                    address,
+                    environment.port(),
+                    handshake,
+                    timeout.compareTo(PORT_PATIENCE) < 0 ? timeout : PORT_PATIENCE))
+            : Optional.<Store>empty();
+    try {
+      // The name that others know rank 0 by need not be known on its own host.
+      var keeper =
+          store.isPresent() && !address.isLoopbackAddress()
+              ? InetAddress.getLoopbackAddress()
+              : address;
+      var world = connect(environment, timeout, end, store, keeper, handshake);
+      try {
+        world.hosts =
+            world.gather("hosts", host().getBytes(StandardCharsets.UTF_8)).stream()
+                .map(bytes -> new String(bytes, StandardCharsets.UTF_8))
+                .collect(ImmutableList.toImmutableList());
+      } catch (RunException e) {
+        world.fail(Store.LOST, Objects.requireNonNull(e.getMessage()));
+        world.connection.leave(LEAVING);
+        throw e;
+      }
+      return world;
+    } catch (RunException e) {
+      store.ifPresent(Store::close);
+      throw e;
+    }
+  }
+
+  private static InetAddress address(LaunchEnvironment environment) {
+    try {
+      return InetAddress.getByName(environment.host());
+    } catch (UnknownHostException e) {
+      throw new RunException(
+          "rank %d does not know the host '%s', where rank 0 should run"
+              .formatted(environment.rank(), environment.host()),
+          e);
+    }
+  }
+
+  private static World connect(
+      LaunchEnvironment environment,
+      Duration timeout,
+      long end,
+      Optional<Store> store,
+      InetAddress keeper,
+      Handshake handshake) {
+    var retry = FIRST_RETRY;
+    while (true) {
+      String problem;
+      var socket = new Socket();
+      try {
+        socket.connect(
+            new InetSocketAddress(keeper, environment.port()),
+            Math.toIntExact(CONNECTING.toMillis()));
+        socket.setSoTimeout(Math.toIntExact(CONNECTING.toMillis()));
+        var in = new DataInputStream(new BufferedInputStream(socket.getInputStream()));
+        var out = new DataOutputStream(new BufferedOutputStream(socket.getOutputStream()));
+        handshake.write(out);
+        var reply = Handshake.Reply.read(in);
+        if (reply.answer() == Answer.WELCOME) {
+          var world = new World(environment, timeout, store, socket, in, out);
+          world.connection.start();
+          return world;
+        }
+        problem = reply.reason();
+        if (reply.answer() == Answer.NEVER) {
+          end = System.nanoTime();
+        }
+      } catch (IOException e) {
+        problem = e.getMessage() == null ? e.toString() : e.getMessage();
+      }
+      closeQuietly(socket);
+      if (System.nanoTime() + retry.toNanos() > end) {
+        throw new RunException(
+            "rank %d does not get to rank 0 at %s, port %d, within %s: %s"
+                .formatted(
+                    environment.rank(),
+                    environment.host(),
+                    environment.port(),
+                    text(timeout),
+                    problem));
+      }
+      Waiting.sleep(retry);
+      retry = retry.multipliedBy(2).compareTo(LAST_RETRY) < 0 ? retry.multipliedBy(2) : LAST_RETRY;
+    }
+  }
+
+  private static void closeQuietly(Socket socket) {
+    try {
+      socket.close();
+    } catch (IOException e) {
+      // It was of no use.
+    }
+  }
+
+  private static String text(Duration time) {
+    return time.toMillis() % 1000 == 0 ? time.toSeconds() + " s" : time.toMillis() + " ms";
+  }
+
+  /** What tells this host from others, also where containers give hosts the same name. */
+  private static String host() {
+    var boot = Path.of("/proc/sys/kernel/random/boot_id");
+    try {
+      return Files.isReadable(boot)
+          ? Files.readString(boot).strip()
+          : InetAddress.getLocalHost().getHostName();
+    } catch (IOException e) {
+      return "unknown";
+    }
+  }
+
+  /** {@return this process's rank} */
+  public int rank() {
+    return environment.rank();
+  }
+
+  /** {@return how many processes there are} */
+  public int size() {
+    return environment.size();
+  }
+
+  /** {@return which of the processes of its host this is} */
+  public int localRank() {
+    return environment.localRank();
+  }
+
+  /** {@return what started the processes} */
+  public LaunchEnvironment environment() {
+    return environment;
+  }
+
+  /** {@return whether all processes are on the same host} */
+  public boolean isOneHost() {
+    return hosts.stream().distinct().count() == 1;
+  }
+
+  /** {@return why the processes cannot go on together; empty if they can} */
+  public Optional<Failure> failure() {
+    return Optional.ofNullable(failure);
+  }
+
+  /**
+   * Gives something to all ranks, and takes what they give.
+   *
+   * @param what it is, for people; the same on all ranks
+   * @param own 15 MiB at most
+   * @return what each rank gave
+   * @throws RunException when a rank fails, or not all come in time; the message names who is
+   *     missing
+   */
+  public ImmutableList<byte[]> gather(String what, byte[] own) {
+    var round = what + "#" + rounds.merge(what, 1, Integer::sum);
+    set(key(round, rank()), own);
+    var futures = new ArrayList<CompletableFuture<byte[]>>();
+    for (int rank = 0; rank < size(); rank++) {
+      futures.add(ask(key(round, rank)));
+    }
+    var all = CompletableFuture.allOf(futures.toArray(CompletableFuture[]::new));
+    try {
+      all.get(timeout.toNanos(), TimeUnit.NANOSECONDS);
+      return futures.stream()
+          .map(CompletableFuture::resultNow)
+          .collect(ImmutableList.toImmutableList());
+    } catch (TimeoutException e) {
+      throw new RunException(missing(what, futures), e);
+    } catch (ExecutionException e) {
+      throw failed();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new RunException("was interrupted while it waited for other ranks", e);
+    }
+  }
+
+  private static String key(String round, int rank) {
+    return round + "/" + rank;
+  }
+
+  private String missing(String what, List<CompletableFuture<byte[]>> futures) {
+    var missing = new ArrayList<Integer>();
+    for (int rank = 0; rank < futures.size(); rank++) {
+      if (!futures.get(rank).isDone()) {
+        missing.add(rank);
+      }
+    }
+    return "rank %d waited more than %s for rank%s %s (%s)"
+        .formatted(
+            rank(),
+            text(timeout),
+            missing.size() == 1 ? "" : "s",
+            missing.stream().map(Object::toString).collect(Collectors.joining(", ")),
+            what);
+  }
+
+  /**
+   * Waits until all ranks are here.
+   *
+   * @throws RunException when a rank fails, or not all come in time
+   */
+  public void barrier(String what) {
+    gather(what, new byte[0]);
+  }
+
+  /**
+   * Puts something where every rank finds it.
+   *
+   * @param key which nobody else sets
+   */
+  public void set(String key, byte[] value) {
+    requireUsable();
+    connection.send(Frame.of(Kind.SET, 0, key, value));
+  }
+
+  /**
+   * {@return what a rank has put under a key, once it has}
+   *
+   * @throws RunException when a rank fails, or it does not come in time
+   */
+  public byte[] get(String key) {
+    try {
+      return ask(key).get(timeout.toNanos(), TimeUnit.NANOSECONDS);
+    } catch (TimeoutException e) {
+      throw new RunException(
+          "rank %d waited more than %s for '%s', which no rank gave"
+              .formatted(rank(), text(timeout), key),
+          e);
+    } catch (ExecutionException e) {
+      throw failed();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new RunException("was interrupted while it waited for other ranks", e);
+    }
+  }
+
+  private CompletableFuture<byte[]> ask(String key) {
+    requireUsable();
+    int number = questions.incrementAndGet();
+    var future = new CompletableFuture<byte[]>();
+    asked.put(number, future);
+    connection.send(Frame.of(Kind.GET, number, key, new byte[0]));
+    if (failure != null || storeIsGone) {
+      wakeAll();
+    }
+    return future;
+  }
+
+  private void requireUsable() {
+    if (closed) {
+      throw new IllegalStateException("the world is closed");
+    }
+    if (failure != null || storeIsGone) {
+      throw failed();
+    }
+  }
+
+  private RunException failed() {
+    var known = failure;
+    return new RunException(known == null ? "rank 0 has left already" : known.text());
+  }
+
+  /**
+   * Tells all ranks that this one cannot go on; the first failure counts.
+   *
+   * @param code what the processes should exit with
+   * @param text for people; it names the rank
+   */
+  public void fail(int code, String text) {
+    if (!closed && failure == null) {
+      connection.send(Frame.of(Kind.FAIL, code, "", text.getBytes(StandardCharsets.UTF_8)));
+    }
+  }
+
+  private void take(Frame frame) {
+    switch (frame.kind()) {
+      case VALUE -> {
+        var future = asked.remove(frame.number());
+        if (future != null) {
+          future.complete(frame.data());
+        }
+      }
+      case FAILED -> end(new Failure(frame.number(), Integer.parseInt(frame.key()), frame.text()));
+      case LEFT -> keeperLeft |= frame.number() == 0 && rank() != 0;
+      case SET, GET, PING, FAIL, BYE ->
+          throw new IllegalStateException(frame.kind() + " goes the other way");
+    }
+  }
+
+  private void ended(String reason) {
+    if (keeperLeft) {
+      // It serves those who stay for as long as its process runs.
+      storeIsGone = true;
+      wakeAll();
+    } else if (!closed) {
+      end(
+          new Failure(
+              0,
+              Store.LOST,
+              "the process of rank 0, which keeps what ranks share, has ended or hangs: "
+                  + reason));
+    }
+  }
+
+  private void end(Failure next) {
+    if (failure == null) {
+      failure = next;
+    }
+    wakeAll();
+  }
+
+  private void wakeAll() {
+    asked.forEach(
+        (number, future) -> {
+          asked.remove(number);
+          future.completeExceptionally(failed());
+        });
+  }
+
+  /** Leaves in good order. */
+  @Override
+  public void close() {
+    if (closed) {
+      return;
+    }
+    closed = true;
+    connection.leave(LEAVING);
+    store.ifPresent(Store::close);
+  }
+}

@@ -1,0 +1,27 @@
+package dev.symplan.runtime.cuda;
+
+import dev.symplan.codegen.cuda.DeviceProgram;
+
+/** Where a GPU finds what all ranks share, its own part included. */
+interface Peers extends AutoCloseable {
+
+  /** What each rank shares with the others. */
+  enum Region {
+    /** The symmetric arena. */
+    ARENA,
+    /** What kernels meet by. */
+    FLAGS
+  }
+
+  /** {@return the address at which this GPU reaches a rank's region} */
+  long base(int rank, Region region);
+
+  /** {@return where a rank's flags for a meeting place are} */
+  default long flags(int rank, int place) {
+    return base(rank, Region.FLAGS) + (long) place * DeviceProgram.FLAGS * Integer.BYTES;
+  }
+
+  /** Ends the access to the others' memory, not to its own; by the thread of the GPU. */
+  @Override
+  default void close() {}
+}

@@ -1,0 +1,122 @@
+package dev.symplan.dist;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Unpacks the archive and runs what is in it, without any variable of the environment. */
+class BundleTest {
+  private static final Path ARCHIVE = Path.of(System.getProperty("symplan.bundle"));
+
+  private static final long LIMIT = 45L << 20;
+
+  @TempDir private static Path folder;
+
+  private static Path home;
+
+  private record Outcome(int code, String text) {}
+
+  @BeforeAll
+  static void unpack() throws Exception {
+    assertThat(run(Map.of(), "tar", "xzf", ARCHIVE.toString(), "-C", folder.toString()).code())
+        .isZero();
+    home = folder.resolve("symplan");
+  }
+
+  private static Outcome run(Map<String, String> environment, String... command) throws Exception {
+    var log = Files.createTempFile(folder, "output", ".txt");
+    var builder = new ProcessBuilder(command).redirectErrorStream(true).directory(folder.toFile());
+    builder.environment().clear();
+    builder.environment().putAll(environment);
+    var process = builder.redirectOutput(log.toFile()).start();
+    assertThat(process.waitFor(120, TimeUnit.SECONDS)).as(List.of(command).toString()).isTrue();
+    return new Outcome(process.exitValue(), Files.readString(log));
+  }
+
+  private static Outcome symplan(String... arguments) throws Exception {
+    var command = new ArrayList<>(List.of(home.resolve("bin/symplan").toString()));
+    command.addAll(List.of(arguments));
+    return run(Map.of(), command.toArray(String[]::new));
+  }
+
+  private static List<String> files(String glob) throws IOException {
+    var matcher = home.getFileSystem().getPathMatcher("glob:" + glob);
+    try (var all = Files.walk(home)) {
+      return all.filter(Files::isRegularFile)
+          .map(home::relativize)
+          .filter(matcher::matches)
+          .map(Path::toString)
+          .sorted()
+          .toList();
+    }
+  }
+
+  @Test
+  void fitsWhereItIsCarried() throws IOException {
+    assertThat(Files.size(ARCHIVE)).isLessThan(LIMIT);
+  }
+
+  @Test
+  void hasTheLibrariesThatAreCalledAndNoOthers() throws IOException {
+    assertThat(files("natives/**").stream().map(file -> file.replaceAll(".*/", "")))
+        .containsExactlyInAnyOrder(
+            "libgcc_s.so.1",
+            "libgfortran.so.5",
+            "libjnicublas.so",
+            "libjnicudart.so",
+            "libjnijavacpp.so",
+            "libjninccl.so",
+            "libjninvrtc.so",
+            "libjniopenblas_nolapack.so",
+            "libopenblas.so.0",
+            "libopenblas_nolapack.so.0",
+            "libquadmath.so.0");
+    assertThat(files("{lib,test}/*linux*")).isEmpty();
+  }
+
+  @Test
+  void comparesProductsOnTheHost() throws Exception {
+    var outcome = symplan("run", home.resolve("samples/tp_mlp.graph").toString(), "--ranks", "4");
+    assertThat(outcome.text()).contains("ok: all 4 outputs agree");
+    assertThat(outcome.code()).isZero();
+  }
+
+  @Test
+  void tellsWhatTheMachineHas() throws Exception {
+    var outcome = symplan("doctor");
+    assertThat(outcome.text()).contains("backend cuda: ").contains("libnccl.so.2");
+    assertThat(outcome.code()).isZero();
+  }
+
+  @Test
+  void runsOnGpusOrSaysWhyNot() throws Exception {
+    var outcome =
+        symplan(
+            "run",
+            home.resolve("samples/tp_mlp.graph").toString(),
+            "--ranks",
+            "2",
+            "--backend",
+            "cuda");
+    assertThat(outcome.code()).isIn(0, 3);
+    assertThat(outcome.text())
+        .containsAnyOf("ok: all 2 outputs agree", "error: backend cuda: ")
+        .doesNotContain("Exception");
+  }
+
+  @Test
+  void skipsGpuTestsThatCannotRun() throws Exception {
+    var outcome = run(Map.of(), home.resolve("bin/symplan-gpu-tests").toString());
+    assertThat(outcome.text()).contains("NCCL_NVLS_ENABLE=0").contains("0 tests failed");
+    assertThat(outcome.code()).isZero();
+  }
+}
