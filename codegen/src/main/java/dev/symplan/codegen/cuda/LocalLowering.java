@@ -1,6 +1,7 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSet;
 import dev.symplan.codegen.Instruction.LocalOp;
 import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Operand;
@@ -13,6 +14,9 @@ import java.util.Optional;
 
 /** Local ops as launches, copies and products. */
 final class LocalLowering {
+  private static final ImmutableSet<String> JOINS =
+      ImmutableSet.of("aten::cat", "aten::concat", "aten::stack", "aten::copy_");
+
   private final int rank;
   private final LocalOp op;
   private final OpArguments arguments;
@@ -33,6 +37,25 @@ final class LocalLowering {
     var lowering = new LocalLowering(rank, op);
     lowering.lower();
     return lowering.steps.build();
+  }
+
+  /** {@return what kind of implementation an op has; empty where it has none} */
+  static Optional<String> family(OpDef def) {
+    var name = def.name().toString();
+    if (JOINS.contains(name)) {
+      return Optional.of("joined or copied");
+    } else if (ProductLowering.supports(name)) {
+      return Optional.of("product");
+    } else if (PlaceOps.supports(name)) {
+      return Optional.of("by places");
+    } else if (AttentionKernels.supports(name)) {
+      return Optional.of("attention");
+    } else if (RowOps.supports(name)) {
+      return Optional.of("by rows");
+    } else if (Expressions.find(functional(def).orElse(def).name().toString()).isPresent()) {
+      return Optional.of("by elements");
+    }
+    return Optional.empty();
   }
 
   private void lower() {
@@ -96,18 +119,21 @@ final class LocalLowering {
     }
   }
 
-  /** The form of an elementwise op that writes its result over {@code self}. */
+  /** The form that makes a new result, of an op that writes it over {@code self}. */
+  private static Optional<OpDef> functional(OpDef def) {
+    var name = def.name();
+    return def.schema().mutates() && name.name().endsWith("_") && def.schema().hasParam("self")
+        ? OpRegistry.global()
+            .find(
+                new OpName(
+                    name.namespace(),
+                    name.name().substring(0, name.name().length() - 1),
+                    name.overload()))
+        : Optional.empty();
+  }
+
   private void inPlace() {
-    var name = op.def().name();
-    var form =
-        name.name().endsWith("_") && arguments.hasParam("self")
-            ? OpRegistry.global()
-                .find(
-                    new OpName(
-                        name.namespace(),
-                        name.name().substring(0, name.name().length() - 1),
-                        name.overload()))
-            : Optional.<OpDef>empty();
+    var form = functional(op.def());
     if (form.isEmpty()) {
       throw arguments.unsupported(arguments.name() + " has no CUDA implementation");
     }

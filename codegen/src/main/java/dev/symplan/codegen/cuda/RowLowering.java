@@ -23,9 +23,7 @@ import java.util.stream.IntStream;
  * <p>In a fused instruction, every value is one for the whole row or one for each element of it.
  */
 final class RowLowering {
-  private final int rank;
   private final int rows;
-  private final ImmutableLongArray rowSizes;
 
   /** Without dimensions of one element. */
   private final ImmutableLongArray inner;
@@ -35,10 +33,8 @@ final class RowLowering {
   private final Map<Integer, Integer> passed = new HashMap<>();
 
   private RowLowering(int rank, Fused fused) {
-    this.rank = rank;
     this.rows = fused.rows();
     var first = Pointwise.typeOf(fused.parts().getFirst().results().getFirst());
-    this.rowSizes = first.sizes().subArray(0, rows);
     var longest = ImmutableLongArray.of();
     for (var part : fused.parts()) {
       for (var result : part.results()) {
@@ -53,7 +49,7 @@ final class RowLowering {
       }
     }
     this.inner = longest;
-    this.kernel = new RowKernel(rank, rowSizes, inner);
+    this.kernel = new RowKernel(rank, first.sizes().subArray(0, rows), inner);
   }
 
   private static ImmutableLongArray longer(ImmutableLongArray a, ImmutableLongArray b) {

@@ -17,6 +17,11 @@ final class Nvcc {
 
   /** Fails with what nvcc says; skips the test where there is none. */
   static void check(List<String> kernels) {
+    check(kernels, ARCHITECTURES);
+  }
+
+  /** As {@link #check(List)}, for some architectures. */
+  static void check(List<String> kernels, List<String> architectures) {
     assumeTrue(run(List.of("nvcc", "--version")).startsWith("0\n"), "no nvcc on the PATH");
     var text = new StringBuilder();
     for (int i = 0; i < kernels.size(); i++) {
@@ -31,7 +36,7 @@ final class Nvcc {
     try {
       var folder = Files.createTempDirectory("symplan-nvcc");
       var source = Files.writeString(folder.resolve("kernels.cu"), text);
-      for (var architecture : ARCHITECTURES) {
+      for (var architecture : architectures) {
         var said =
             run(
                 List.of(

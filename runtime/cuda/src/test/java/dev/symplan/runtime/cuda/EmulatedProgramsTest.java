@@ -60,6 +60,11 @@ class EmulatedProgramsTest {
   }
 
   @Test
+  void longTensors() {
+    check(LocalPrograms.longTensors());
+  }
+
+  @Test
   void places() {
     check(LocalPrograms.places());
   }

@@ -131,6 +131,30 @@ final class LocalPrograms {
             "l = aten::layer_norm(x, [6, 96])"));
   }
 
+  /** So many elements that several are taken at once, where they lie for that. */
+  static List<String> longTensors() {
+    return List.of(
+        program(
+            "x: bf16[64, 520], y: f32[64, 520], b: f32[520], c: bf16[64, 1]",
+            "a = aten::add.Tensor(x, y)",
+            "d = aten::mul.Tensor(a, b)",
+            "e = aten::mul.Tensor(x, c)",
+            "f = aten::silu(x)",
+            "g = aten::lt.Tensor(y, b)",
+            "h = prims::convert_element_type(d, torch.bfloat16)"),
+        program(
+            "x: f16[37, 1001], y: f32[260, 2, 129], z: i64[40000], w: bf16[65, 520]",
+            "a = aten::neg(x)",
+            "b = aten::relu(y)",
+            "c = aten::add.Scalar(z, 3)",
+            "d = aten::permute(w, [1, 0])",
+            "e = aten::exp(d)",
+            "f = aten::slice.Tensor(w, 1, 8, 520)",
+            "g = aten::sigmoid(f)",
+            "h = aten::slice.Tensor(w, 1, 1, 513)",
+            "k = aten::sigmoid(h)"));
+  }
+
   static List<String> places() {
     return List.of(
         program(
