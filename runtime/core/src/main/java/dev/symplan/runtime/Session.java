@@ -23,13 +23,23 @@ public interface Session extends AutoCloseable {
    * @throws RunException when the backend is not available, or lacks an op's implementation
    */
   static Session open(Plan plan, Backend backend) {
+    return open(plan, backend, SessionOptions.DEFAULT);
+  }
+
+  /**
+   * Allocates what the plan needs.
+   *
+   * @throws RunException when the backend is not available, lacks an op's implementation, or other
+   *     processes do not come
+   */
+  static Session open(Plan plan, Backend backend, SessionOptions options) {
     backend
         .unavailable()
         .ifPresent(
             reason -> {
               throw new RunException("backend " + backend.name() + ": " + reason);
             });
-    return backend.open(Lowering.lower(plan));
+    return backend.open(Lowering.lower(plan), options);
   }
 
   /** {@return how many ranks the plan is for, in all processes together} */

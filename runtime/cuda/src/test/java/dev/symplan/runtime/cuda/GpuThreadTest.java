@@ -19,7 +19,7 @@ class GpuThreadTest {
   /** Longer than a thread looks out for work. */
   private static final long SLEEP_NANOS = 3_000_000;
 
-  private final GpuThread thread = new GpuThread("test");
+  private final GpuThread thread = new GpuThread("test", () -> false);
 
   @AfterEach
   void close() {
