@@ -30,7 +30,7 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(240)
 class ProcessesOnGpuTest {
   private static final int RANKS = 4;
-  private static final Duration PATIENCE = Duration.ofSeconds(10);
+  private static final Duration PATIENCE = Duration.ofSeconds(20);
 
   private static final ImmutableMap<String, Variant> OWN =
       ImmutableMap.of(
@@ -148,9 +148,7 @@ class ProcessesOnGpuTest {
   void anotherPlanIsRefused() throws Exception {
     launch("disagree");
     for (var child : children) {
-      assertThat(child.rest())
-          .contains("failed: ranks 0 and 1 do not have the same plan")
-          .contains("all_reduce");
+      assertThat(child.rest()).contains("failed: ranks 0 and 1 do not have the same plan");
       assertThat(child.process().waitFor()).isEqualTo(4);
     }
   }
