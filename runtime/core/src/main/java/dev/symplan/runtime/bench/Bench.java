@@ -223,7 +223,7 @@ public record Bench(
 
   private Session open(Plan plan) {
     var session = Session.open(plan, backend);
-    for (int rank = 0; rank < session.ranks(); rank++) {
+    for (int rank : session.localRanks()) {
       for (int i = 0; i < session.inputNames().size(); i++) {
         SeededInputs.fill(session.input(rank, i).orElseThrow(), 1, rank, "x" + i);
       }
