@@ -11,6 +11,9 @@ import dev.symplan.runtime.Case;
 import dev.symplan.runtime.Reference;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.Weights;
+import dev.symplan.runtime.profile.Profile;
+import dev.symplan.runtime.profile.ProfileTable;
+import dev.symplan.runtime.profile.ProfileTrace;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.Safetensors;
 import dev.symplan.runtime.tensor.SeededInputs;
@@ -19,10 +22,14 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
+import java.util.Stack;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.IParameterPreprocessor;
 import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.ArgSpec;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
@@ -96,8 +103,31 @@ final class RunCommand implements Callable<Integer> {
       defaultValue = "0")
   private long seed;
 
+  @Option(
+      names = "--profile",
+      arity = "0..1",
+      paramLabel = "FILE",
+      preprocessor = AttachedOnly.class,
+      description = {
+        "Run once more and show when each step ran, beside what was predicted; with =FILE, write a"
+            + " trace of all ranks for ui.perfetto.dev there."
+      })
+  private Optional<String> profile = Optional.empty();
+
   RunCommand(Console console) {
     this.console = console;
+  }
+
+  /** So that a word behind the option is not taken for its value, but for the input. */
+  static final class AttachedOnly implements IParameterPreprocessor {
+    @Override
+    public boolean preprocess(
+        Stack<String> args, CommandSpec command, ArgSpec option, Map<String, Object> info) {
+      if (!"=".equals(info.get("separator"))) {
+        args.push("");
+      }
+      return false;
+    }
   }
 
   @Override
@@ -123,23 +153,42 @@ final class RunCommand implements Callable<Integer> {
     weights.check(plan);
     try (var session = Session.open(plan, device)) {
       var inputs = data.isPresent() ? "the case's inputs" : "inputs from seed " + seed;
-      return run(
-          plan,
-          session,
-          data.map(Case::new),
-          weights,
-          weights.names().isEmpty()
-              ? inputs
-              : inputs + ", weights of " + weightsFrom.orElseThrow());
+      int code =
+          run(
+              plan,
+              session,
+              data.map(Case::new),
+              weights,
+              weights.names().isEmpty()
+                  ? inputs
+                  : inputs + ", weights of " + weightsFrom.orElseThrow());
+      if (profile.isPresent()) {
+        // Donated inputs are gone.
+        fill(plan, session, data.map(Case::new), weights);
+        print(plan, session.profile(), profile.get());
+      }
+      return code;
     }
   }
 
-  private int run(Plan plan, Session session, Optional<Case> data, Weights weights, String inputs) {
+  private void print(Plan plan, Profile measured, String file) {
+    console.print("\n" + ProfileTable.print(plan, measured));
+    if (!file.isEmpty()) {
+      LineFile.write(Path.of(file), ProfileTrace.toJson(plan, measured));
+      console.progress("trace written to " + file);
+    }
+  }
+
+  private void fill(Plan plan, Session session, Optional<Case> data, Weights weights) {
     if (data.isPresent()) {
       data.get().fillInputs(session, plan, weights);
     } else {
       makeUpInputs(session, plan, weights);
     }
+  }
+
+  private int run(Plan plan, Session session, Optional<Case> data, Weights weights, String inputs) {
+    fill(plan, session, data, weights);
     if (check && (data.isEmpty() || !data.get().hasOutputs())) {
       throw new CompileException(
           Diagnostic.error(

@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSortedSet;
 import dev.symplan.codegen.Lowering;
 import dev.symplan.planner.Plan;
+import dev.symplan.runtime.profile.Profile;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.Optional;
 import java.util.stream.IntStream;
@@ -114,6 +115,14 @@ public interface Session extends AutoCloseable {
     }
     return Timing.of(micros);
   }
+
+  /**
+   * Runs once, as {@link #run} does, and says when each instruction ran on the ranks of this
+   * process. That takes longer than {@link #run}. All processes of a session ask for it.
+   *
+   * @throws RunException as {@link #run}
+   */
+  Profile profile();
 
   /** {@return the memory of an output; empty for {@code None} and plain numbers} */
   Optional<HostTensor> output(int rank, int index);

@@ -13,13 +13,14 @@ import dev.symplan.codegen.cuda.UnsupportedOnGpu;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.Timing;
+import dev.symplan.runtime.profile.Profile;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.time.Duration;
-import java.util.Arrays;
 import java.util.Comparator;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentSkipListMap;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import org.bytedeco.cuda.global.cudart;
@@ -307,6 +308,21 @@ final class CudaSession implements Session {
           }
         });
     return Timing.of(measured);
+  }
+
+  @Override
+  public Profile profile() {
+    requireOpen();
+    var found = new AtomicReference<Profile>();
+    guarded(
+        () -> {
+          forAll(local -> local.copies().upload());
+          var timed = onAll(local -> new TimedGraph(local.gpu()));
+          var lists = onAll(local -> timed.get(all.indexOf(local)).run(patience.plus(GRACE)));
+          forAll(local -> local.copies().ran());
+          found.set(new Profile(Alignment.of(executable, lists), timed.getFirst().method()));
+        });
+    return Objects.requireNonNull(found.get());
   }
 
   private void guarded(Runnable run) {
