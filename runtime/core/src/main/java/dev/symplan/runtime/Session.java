@@ -24,13 +24,23 @@ public interface Session extends AutoCloseable {
    * @throws RunException when the backend is not available, or lacks an op's implementation
    */
   static Session open(Plan plan, Backend backend) {
+    return open(plan, backend, SessionOptions.DEFAULT);
+  }
+
+  /**
+   * Allocates what the plan needs.
+   *
+   * @throws RunException when the backend is not available, lacks an op's implementation, or other
+   *     processes do not come
+   */
+  static Session open(Plan plan, Backend backend, SessionOptions options) {
     backend
         .unavailable()
         .ifPresent(
             reason -> {
               throw new RunException("backend " + backend.name() + ": " + reason);
             });
-    return backend.open(Lowering.lower(plan));
+    return backend.open(Lowering.lower(plan), options);
   }
 
   /** {@return how many ranks the plan is for, in all processes together} */
@@ -118,11 +128,15 @@ public interface Session extends AutoCloseable {
 
   /**
    * Runs once, as {@link #run} does, and says when each instruction ran on the ranks of this
-   * process. That takes longer than {@link #run}. All processes of a session ask for it.
+   * process; of none, if the backend takes no times. That takes longer than {@link #run}. All
+   * processes of a session ask for it.
    *
    * @throws RunException as {@link #run}
    */
-  Profile profile();
+  default Profile profile() {
+    run();
+    return new Profile(ImmutableList.of(), "one run, of whose steps no times were taken");
+  }
 
   /** {@return the memory of an output; empty for {@code None} and plain numbers} */
   Optional<HostTensor> output(int rank, int index);

@@ -10,7 +10,6 @@ import dev.symplan.codegen.cuda.DeviceStep.Nccl;
 import dev.symplan.codegen.cuda.DeviceStep.Product;
 import dev.symplan.planner.Stream;
 import dev.symplan.runtime.profile.Profile.Activity;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -109,9 +108,9 @@ final class TimedGraph {
   }
 
   /** {@return what ran when, on a clock of the GPU's} */
-  ImmutableList<Activity> run(Duration patience) {
+  ImmutableList<Activity> run() {
     gpu.launch(graph);
-    gpu.await(patience);
+    gpu.await();
     twoEvents = micros(zero, one);
     var activities = new ArrayList<Activity>();
     for (var section : sections) {
