@@ -5,9 +5,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import com.google.common.collect.ImmutableList;
-import com.google.common.collect.ImmutableMap;
 import dev.symplan.codegen.Lowering;
 import dev.symplan.ir.op.OpRegistry;
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.Target;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -27,7 +29,9 @@ class CoverageTest {
       Path.of(System.getProperty("symplan.shared", "../shared")).resolve("cases");
 
   private static ImmutableList<DeviceProgram> lower(Path file) {
-    return DeviceLowering.lower(Lowering.lower(DeviceLoweringTest.plan(file, ImmutableMap.of())));
+    return DeviceLowering.lower(
+        Lowering.lower(
+            Compiler.forTarget(Target.H200_X4).with(CompileOptions.DEFAULT).compile(file)));
   }
 
   @ParameterizedTest
