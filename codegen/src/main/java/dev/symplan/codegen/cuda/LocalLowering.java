@@ -50,7 +50,7 @@ final class LocalLowering {
       return Optional.of("by places");
     } else if (AttentionKernels.supports(name)) {
       return Optional.of("attention");
-    } else if (RowOps.supports(name)) {
+    } else if (RowOps.supports(name) || StagedKernel.sorts(name)) {
       return Optional.of("by rows");
     } else if (Expressions.find(functional(def).orElse(def).name().toString()).isPresent()) {
       return Optional.of("by elements");
@@ -76,6 +76,8 @@ final class LocalLowering {
           steps.addAll(AttentionKernels.lower(rank, arguments));
         } else if (RowOps.supports(name)) {
           byRows();
+        } else if (StagedKernel.sorts(name)) {
+          sorted();
         } else if (op.def().schema().mutates()) {
           inPlace();
         } else {
@@ -86,6 +88,24 @@ final class LocalLowering {
   }
 
   private void byRows() {
+    if (hasElements()) {
+      steps.add(RowLowering.single(rank, op.stream(), part()));
+    }
+  }
+
+  private void sorted() {
+    if (hasElements()) {
+      var self = arguments.tensor("self").type();
+      int rows = self.rank() == 0 ? 0 : arguments.dim("dim", self.rank());
+      steps.add(StagedKernel.launch(rank, op.stream(), rows, ImmutableList.of(part())));
+    }
+  }
+
+  private boolean hasElements() {
+    return op.results().stream().flatMap(Optional::stream).anyMatch(ref -> ref.type().numel() > 0);
+  }
+
+  private Part part() {
     var results =
         op.results().stream()
             .<Operand>map(
@@ -94,11 +114,7 @@ final class LocalLowering {
                         ? new Operand.Tensor(result.get())
                         : new Operand.Constant(Arg.None.NONE))
             .collect(ImmutableList.toImmutableList());
-    if (op.results().stream().flatMap(Optional::stream).anyMatch(ref -> ref.type().numel() > 0)) {
-      steps.add(
-          RowLowering.single(
-              rank, op.stream(), new Part(op.def(), op.args(), results, op.name(), op.span())));
-    }
+    return new Part(op.def(), op.args(), results, op.name(), op.span());
   }
 
   private void elementwise(OpDef def, ImmutableList<Operand> args, TensorRef result) {

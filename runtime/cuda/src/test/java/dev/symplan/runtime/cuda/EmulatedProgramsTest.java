@@ -60,6 +60,11 @@ class EmulatedProgramsTest {
   }
 
   @Test
+  void partsOfRows() {
+    check(LocalPrograms.partsOfRows());
+  }
+
+  @Test
   void longTensors() {
     check(LocalPrograms.longTensors());
   }

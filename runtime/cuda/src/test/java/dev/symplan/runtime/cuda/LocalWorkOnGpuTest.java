@@ -59,6 +59,7 @@ class LocalWorkOnGpuTest {
   static Stream<Arguments> programs() {
     return Stream.of(
         Arguments.of("reductions", LocalPrograms.reductions()),
+        Arguments.of("parts of rows", LocalPrograms.partsOfRows()),
         Arguments.of("long tensors", LocalPrograms.longTensors()),
         Arguments.of("places", LocalPrograms.places()),
         Arguments.of("products", LocalPrograms.products()),
