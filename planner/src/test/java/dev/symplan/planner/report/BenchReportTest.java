@@ -6,6 +6,7 @@ import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.testkit.Golden;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.calibrate.Points;
+import dev.symplan.planner.io.TargetFile;
 import java.io.StringReader;
 import javax.xml.parsers.DocumentBuilderFactory;
 import org.junit.jupiter.api.Test;
@@ -29,9 +30,19 @@ class BenchReportTest {
               overlap,push,,,,1903.8,,,1626.1,590.1,X<1>,2026-01-02
               """));
 
+  /** Without workspaces, so that what is picked is among what was measured. */
+  private static final Target TARGET =
+      TargetFile.read(
+          new SourceFile(
+              "lab.json",
+              """
+              {"format": "symplan-target", "version": 1, "name": "h200x4", "base": "h200x4",
+               "workspace_bytes": 0}
+              """));
+
   @Test
   void tablesMarkTheFastestAndWhatIsPicked() {
-    var text = BenchTable.text(POINTS, Target.H200_X4);
+    var text = BenchTable.text(POINTS, TARGET);
     assertThat(text).contains("all_reduce of bf16 on 4 ranks, X<1>, 2026-01-02");
     assertThat(text.lines().filter(line -> line.startsWith("64.0 KiB")).findFirst().orElseThrow())
         .contains(">*4.7 (", "  5.8 (", "  16.8")
@@ -49,7 +60,7 @@ class BenchReportTest {
 
   @Test
   void markdownHasTheFastestBold() {
-    assertThat(BenchTable.markdown(POINTS, Target.H200_X4))
+    assertThat(BenchTable.markdown(POINTS, TARGET))
         .contains("| all_reduce | one_shot | two_shot | torch_nccl | the planner's pick |\n| --- |")
         .contains("| 64.0 KiB | **4.7** | 5.8 | 16.8 | one_shot |")
         .contains("| 1.0 MiB | 15.8 | 9.2 | **2.5** | two_shot, 268.0% ! |")
@@ -58,7 +69,7 @@ class BenchReportTest {
 
   @Test
   void plotIsWellFormedAndEscaped() throws Exception {
-    var svg = BenchPlot.svg(POINTS, Target.H200_X4);
+    var svg = BenchPlot.svg(POINTS, TARGET);
     Golden.check("bench-plot.svg", svg);
     var document =
         DocumentBuilderFactory.newDefaultInstance()
