@@ -65,8 +65,8 @@ class BenchCommandTest {
     assertThat(rows.subList(0, 3)).allMatch(row -> row.startsWith("# "));
     assertThat(rows.getFirst()).startsWith("# symplan bench collectives --backend host --ranks 2");
     assertThat(measured.out()).startsWith(rows.getFirst()).contains("all_reduce of f32 on 2 ranks");
-    // Three variants of one kind and two of the other, of three sizes and two types.
-    assertThat(rows.subList(4, rows.size())).hasSize(5 * 3 * 2);
+    // Three variants of both kinds, of three sizes and two types.
+    assertThat(rows.subList(4, rows.size())).hasSize(6 * 3 * 2);
     assertThat(rows)
         .filteredOn(row -> row.startsWith("all_reduce,two_shot,bf16,1024,2,"))
         .hasSize(1)
