@@ -64,7 +64,6 @@ final class Gpu {
     this.device = device;
     this.check = new Check(program.rank());
     check.runtime(cudart.cudaSetDevice(device), "cudaSetDevice");
-    this.memory = new GpuMemory(rankProgram, program, symmetricBytes, sharing, check);
     this.communicators = new Communicators(check);
     check.runtime(
         cudart.cudaStreamCreateWithFlags(rescue, cudart.cudaStreamNonBlocking),
@@ -80,6 +79,8 @@ final class Gpu {
     for (int i = 0; i < program.events() + 2 * Stream.values().length; i++) {
       events.add(event(cudart.cudaEventDisableTiming));
     }
+    // Last, as it is what most likely fails, and frees what it has by itself then.
+    this.memory = new GpuMemory(rankProgram, program, symmetricBytes, sharing, check);
   }
 
   private CUevent_st event(int flags) {
