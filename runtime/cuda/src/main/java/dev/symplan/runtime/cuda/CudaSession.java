@@ -14,11 +14,12 @@ import dev.symplan.runtime.Session;
 import dev.symplan.runtime.Timing;
 import dev.symplan.runtime.launch.PlanAgreement;
 import dev.symplan.runtime.launch.World;
+import dev.symplan.runtime.profile.Profile;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.time.Duration;
 import java.util.Objects;
 import java.util.Optional;
-import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicReference;
 
 /**
  * A plan on GPUs: one thread and one CUDA graph for each.
@@ -237,12 +238,17 @@ final class CudaSession implements Session {
     if (locals.hasUploads()) {
       locals.forAll(local -> local.copies().upload());
     }
+    captureRun();
+    locals.run();
+  }
+
+  /** The graph of a run is each GPU's first. */
+  private void captureRun() {
     if (!captured) {
       locals.forAll(local -> local.gpu().capture(1));
       world.ifPresent(others -> others.barrier("what a run does, captured"));
       captured = true;
     }
-    locals.run();
   }
 
   /** On the slowest GPU's clock, by graphs that have many runs in them. */
@@ -254,8 +260,9 @@ final class CudaSession implements Session {
     var measured = new double[measurements];
     guarded(
         () -> {
-          var graphs = new ConcurrentHashMap<Integer, Integer>();
-          locals.forAll(local -> graphs.put(local.rank(), local.gpu().capture(times)));
+          captureRun();
+          var graphs = locals.onAll(local -> local.gpu().capture(times));
+          world.ifPresent(others -> others.barrier("runs to be timed, captured"));
           for (int i = -1; i < measurements; i++) {
             double slowest =
                 locals
@@ -264,6 +271,7 @@ final class CudaSession implements Session {
                             local
                                 .gpu()
                                 .time(Objects.requireNonNull(graphs.get(local.rank())), launches))
+                    .values()
                     .stream()
                     .mapToDouble(micros -> micros)
                     .max()
@@ -272,6 +280,29 @@ final class CudaSession implements Session {
           }
         });
     return Timing.of(measured);
+  }
+
+  @Override
+  public Profile profile() {
+    requireOpen();
+    var found = new AtomicReference<Profile>();
+    guarded(
+        () -> {
+          locals.forAll(local -> local.copies().upload());
+          captureRun();
+          var timed = locals.onAll(local -> new TimedGraph(local.gpu()));
+          world.ifPresent(others -> others.barrier("a run to be profiled, captured"));
+          var lists =
+              locals
+                  .onAll(local -> Objects.requireNonNull(timed.get(local.rank())).run())
+                  .values()
+                  .asList();
+          locals.forAll(local -> local.copies().ran());
+          found.set(
+              new Profile(
+                  Alignment.of(executable, lists), timed.values().iterator().next().method()));
+        });
+    return Objects.requireNonNull(found.get());
   }
 
   private void guarded(Runnable run) {

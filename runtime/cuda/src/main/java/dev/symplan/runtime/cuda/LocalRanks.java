@@ -66,13 +66,13 @@ final class LocalRanks {
   /**
    * Does something on every GPU's thread at once, and waits for all.
    *
-   * @return what each gave, in the order of the ranks
+   * @return what each gave
    * @throws RunException for the first failure of all, which ends the session
    */
-  <T> ImmutableList<T> onAll(Function<LocalRank, T> task) {
+  <T> ImmutableSortedMap<Integer, T> onAll(Function<LocalRank, T> task) {
     var results = new ConcurrentSkipListMap<Integer, T>();
     forAll(local -> results.put(local.rank(), task.apply(local)));
-    return ImmutableList.copyOf(results.values());
+    return ImmutableSortedMap.copyOf(results);
   }
 
   /**
