@@ -65,7 +65,6 @@ final class Gpu {
     this.device = device;
     this.check = new Check(program.rank());
     check.runtime(cudart.cudaSetDevice(device), "cudaSetDevice");
-    this.memory = new GpuMemory(rankProgram, program, symmetricBytes, sharing, check);
     this.communicators = new Communicators(check);
     check.runtime(
         cudart.cudaStreamCreateWithFlags(rescue, cudart.cudaStreamNonBlocking),
@@ -81,6 +80,8 @@ final class Gpu {
     for (int i = 0; i < program.events() + 2 * Stream.values().length; i++) {
       events.add(event(cudart.cudaEventDisableTiming));
     }
+    // Last, as it is what most likely fails, and frees what it has by itself then.
+    this.memory = new GpuMemory(rankProgram, program, symmetricBytes, sharing, check);
   }
 
   /** {@return a new event, which the caller destroys} */
