@@ -36,6 +36,8 @@ public record Diagnosis(
   /** Multicast loads and stores are instructions of sm_90. */
   private static final int MULTIMEM_CAPABILITY = 90;
 
+  private static final int RANKS_OF_SAMPLES = 4;
+
   private static final ImmutableList<String> WINDOWS_OFF_AT_0 =
       ImmutableList.of("NCCL_WIN_ENABLE", "NCCL_CUMEM_ENABLE");
 
@@ -337,8 +339,12 @@ public record Diagnosis(
     return new Fit(
         target,
         ranks,
-        "symplan run samples/tp_mlp.graph --ranks %d --target %s --backend %s"
-            .formatted(ranks, target.name(), machine.problem().isEmpty() ? "cuda" : "host"),
+        "symplan run %s --ranks %d --target %s --backend %s"
+            .formatted(
+                ranks == RANKS_OF_SAMPLES ? "samples/tp_mlp.graph" : "GRAPH",
+                ranks,
+                target.name(),
+                machine.problem().isEmpty() ? "cuda" : "host"),
         nccl.isPresent() && nccl.getAsInt() != target.nccl()
             ? Optional.of(
                 "it has the times of NCCL %s, this machine has %s"

@@ -238,7 +238,7 @@ public final class DoctorText {
         .fit()
         .map(
             fit ->
-                "target %s describes %s%s; try it:\n  %s\n"
+                "target %s describes %s%s:\n  %s\n"
                     .formatted(
                         fit.target().name(),
                         fit.ranks() == machine.gpus().size()
