@@ -50,7 +50,7 @@ public final class BenchTable {
               for (var name : comparison.implementations()) {
                 cells.add(cell(row, name));
               }
-              cells.add(loss(row));
+              cells.add(row.isPickMeasured() ? loss(row) : row.picked() + " was not measured");
               table.row(cells.toArray(new String[0]));
             });
     return table.render();
@@ -70,8 +70,8 @@ public final class BenchTable {
 
   private static String loss(Comparison.Row row) {
     double loss = row.loss();
-    return Double.isNaN(loss)
-        ? row.picked() + " was not measured"
+    return !row.isPickMeasured()
+        ? "not measured"
         : loss == 0
             ? ""
             : String.format(

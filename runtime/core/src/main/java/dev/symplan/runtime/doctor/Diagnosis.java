@@ -255,7 +255,8 @@ public record Diagnosis(
                 ? amongPeers(variant, needs, machine, peers)
                 : lacking(variant, needs, Optional.of(Reason.NO_MULTICAST), multicast.detail());
       }
-      case NCCL_SYMM ->
+      // NCCL copies by the copy engines from 2.28 on, older than which it is not taken at all.
+      case NCCL_SYMM, NCCL_CE ->
           windows.present()
               ? amongPeers(variant, needs, machine, peers)
               : lacking(variant, needs, Optional.of(Reason.LIBRARY), windows.detail());
@@ -291,7 +292,8 @@ public record Diagnosis(
           "GPUs that reach each other's memory";
       case MULTIMEM -> "such GPUs from sm_90 on, with NVLink multicast";
       case COPY_ENGINE -> "such GPUs, with copy engines";
-      case NCCL_SYMM -> "such GPUs, and NCCL %s or newer with windows".formatted(oldestNccl());
+      case NCCL_SYMM, NCCL_CE ->
+          "such GPUs, and NCCL %s or newer with windows".formatted(oldestNccl());
       case NCCL -> "NCCL %s or newer".formatted(oldestNccl());
       case CUSTOM -> "the op's own CUDA implementation";
     };
