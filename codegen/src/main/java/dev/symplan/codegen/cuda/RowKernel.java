@@ -69,10 +69,8 @@ final class RowKernel {
       ImmutableLongArray rows,
       ImmutableLongArray inner) {
 
-    static Place of(
-        int rank, TensorRef ref, ImmutableLongArray rows, ImmutableLongArray inner) {
-      return new Place(
-          Optional.of(Address.of(rank, ref)), "", ref.type().dtype(), rows, inner);
+    static Place of(int rank, TensorRef ref, ImmutableLongArray rows, ImmutableLongArray inner) {
+      return new Place(Optional.of(Address.of(rank, ref)), "", ref.type().dtype(), rows, inner);
     }
   }
 
@@ -668,8 +666,7 @@ final class RowKernel {
                     .map(
                         address ->
                             "args.memory[%d]"
-                                .formatted(
-                                    memory.computeIfAbsent(address, _ -> memory.size())))
+                                .formatted(memory.computeIfAbsent(address, _ -> memory.size())))
                     .orElse(base.shared());
             start.append(
                 "    %s* p%d = (%s*)%s + %s;\n"

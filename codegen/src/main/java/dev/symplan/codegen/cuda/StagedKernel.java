@@ -58,8 +58,7 @@ final class StagedKernel {
    * @param rows the leading dimensions that make a row
    * @throws UnsupportedOnGpu when one of them has no CUDA implementation, or rows are too long
    */
-  static DeviceStep.Launch launch(
-      int rank, Stream stream, int rows, ImmutableList<Part> parts) {
+  static DeviceStep.Launch launch(int rank, Stream stream, int rows, ImmutableList<Part> parts) {
     var kernel = new StagedKernel(rank, rows);
     parts.forEach(kernel::part);
     return kernel.build(stream, parts);
@@ -208,8 +207,7 @@ final class StagedKernel {
 
   private DeviceStep.Launch build(Stream stream, ImmutableList<Part> parts) {
     var first = Pointwise.typeOf(parts.getFirst().results().getLast());
-    long blocks =
-        IntStream.range(0, rows).mapToLong(first::size).reduce(1, Math::multiplyExact);
+    long blocks = IntStream.range(0, rows).mapToLong(first::size).reduce(1, Math::multiplyExact);
     long bytes = 0;
     var shared = new StringBuilder();
     for (var entry : passed.entrySet()) {
@@ -217,8 +215,7 @@ final class StagedKernel {
       long count = Math.max(1, inner(entry.getValue(), rows));
       bytes += count * dtype.bytes();
       shared.append(
-          "  __shared__ %s passed%d[%d];\n"
-              .formatted(CTypes.stored(dtype), entry.getKey(), count));
+          "  __shared__ %s passed%d[%d];\n".formatted(CTypes.stored(dtype), entry.getKey(), count));
     }
     if (bytes > SHARED_BYTES) {
       throw Pointwise.unsupported(
