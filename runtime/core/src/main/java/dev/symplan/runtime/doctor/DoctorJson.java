@@ -63,6 +63,7 @@ public final class DoctorJson {
     }
     root.put("peers", diagnosis.peers());
     root.set("windows", finding(diagnosis.windows()));
+    root.set("between_processes", finding(diagnosis.processes()));
     root.set("multicast", finding(diagnosis.multicast()));
     libraries(root, machine);
     var settings = root.putArray("settings");
@@ -83,6 +84,7 @@ public final class DoctorJson {
                       .put("name", fit.target().name())
                       .put("ranks", fit.ranks())
                       .put("command", fit.command());
+              fit.file().ifPresent(file -> node.put("file", file));
               fit.note().ifPresent(note -> node.put("note", note));
             });
     return text(root);

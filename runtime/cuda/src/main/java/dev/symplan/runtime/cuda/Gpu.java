@@ -13,6 +13,7 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.function.BiConsumer;
 import org.bytedeco.cuda.cudart.CUevent_st;
 import org.bytedeco.cuda.cudart.CUgraphExec_st;
 import org.bytedeco.cuda.cudart.CUgraph_st;
@@ -64,7 +65,6 @@ final class Gpu {
     this.device = device;
     this.check = new Check(program.rank());
     check.runtime(cudart.cudaSetDevice(device), "cudaSetDevice");
-    this.memory = new GpuMemory(rankProgram, program, symmetricBytes, sharing, check);
     this.communicators = new Communicators(check);
     check.runtime(
         cudart.cudaStreamCreateWithFlags(rescue, cudart.cudaStreamNonBlocking),
@@ -80,9 +80,12 @@ final class Gpu {
     for (int i = 0; i < program.events() + 2 * Stream.values().length; i++) {
       events.add(event(cudart.cudaEventDisableTiming));
     }
+    // Last, as it is what most likely fails, and frees what it has by itself then.
+    this.memory = new GpuMemory(rankProgram, program, symmetricBytes, sharing, check);
   }
 
-  private CUevent_st event(int flags) {
+  /** {@return a new event, which the caller destroys} */
+  CUevent_st event(int flags) {
     var event = new CUevent_st();
     check.runtime(cudart.cudaEventCreateWithFlags(event, flags), "cudaEventCreateWithFlags");
     return event;
@@ -135,16 +138,55 @@ final class Gpu {
 
   /** {@return the number of a graph that does the program so many times} */
   int capture(int times) {
+    return capture(
+        () -> {
+          for (int i = 0; i < times; i++) {
+            work.forEach(Runnable::run);
+            joinStreams();
+          }
+        });
+  }
+
+  /**
+   * {@return the number of a graph that does what is called so, and nothing else, so many times}
+   */
+  int captureOnly(String label, int times) {
+    return capture(
+        () -> {
+          for (int i = 0; i < times * work.size(); i++) {
+            var step = program.steps().get(i % work.size());
+            if (TimedGraph.label(step).filter(label::equals).isPresent()) {
+              work.get(i % work.size()).run();
+            }
+          }
+        });
+  }
+
+  /**
+   * {@return the number of a graph that does the program once}
+   *
+   * @param begin is called first, while streams are captured
+   * @param around gets each step, in order, and what puts it into its stream, and has to call that
+   */
+  int captureStepwise(Runnable begin, BiConsumer<DeviceStep, Runnable> around) {
+    return capture(
+        () -> {
+          begin.run();
+          for (int i = 0; i < work.size(); i++) {
+            around.accept(program.steps().get(i), work.get(i));
+          }
+          joinStreams();
+        });
+  }
+
+  private int capture(Runnable enqueue) {
     var origin = stream(Stream.COMPUTE);
     check.runtime(
         cudart.cudaStreamBeginCapture(origin, cudart.cudaStreamCaptureModeRelaxed),
         "cudaStreamBeginCapture");
     var graph = new CUgraph_st();
     try {
-      for (int i = 0; i < times; i++) {
-        work.forEach(Runnable::run);
-        joinStreams();
-      }
+      enqueue.run();
     } finally {
       int status = cudart.cudaStreamEndCapture(origin, graph);
       if (graph.isNull()) {

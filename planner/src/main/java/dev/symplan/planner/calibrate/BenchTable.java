@@ -1,10 +1,11 @@
-package dev.symplan.planner.report;
+package dev.symplan.planner.calibrate;
 
 import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.calibrate.Point.Subject;
-import dev.symplan.planner.calibrate.Points;
+import dev.symplan.planner.report.Table;
+import dev.symplan.planner.report.Units;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -50,7 +51,7 @@ public final class BenchTable {
               for (var name : comparison.implementations()) {
                 cells.add(cell(row, name));
               }
-              cells.add(loss(row));
+              cells.add(row.isPickMeasured() ? loss(row) : row.picked() + " was not measured");
               table.row(cells.toArray(new String[0]));
             });
     return table.render();
@@ -70,8 +71,8 @@ public final class BenchTable {
 
   private static String loss(Comparison.Row row) {
     double loss = row.loss();
-    return Double.isNaN(loss)
-        ? row.picked() + " was not measured"
+    return !row.isPickMeasured()
+        ? "not measured"
         : loss == 0
             ? ""
             : String.format(
