@@ -348,7 +348,8 @@ final class Liveness {
     }
     var change = new long[schedule.steps().size() + 3];
     for (int storage = 0; storage < first.length; storage++) {
-      if (bytes[storage] > 0 && (places.isSymmetric(storage) || !graph.arenas()[storage].isExternal())) {
+      if (bytes[storage] > 0
+          && (places.isSymmetric(storage) || !graph.arenas()[storage].isExternal())) {
         change[from[storage] + 1] += bytes[storage];
         change[to[storage] + 2] -= bytes[storage];
       }

@@ -19,8 +19,7 @@ final class Places {
   private final boolean[] joined;
   private final int[] shareOf;
 
-  private Places(
-      int[] parent, long[] shift, boolean[] symmetric, boolean[] joined, int[] shareOf) {
+  private Places(int[] parent, long[] shift, boolean[] symmetric, boolean[] joined, int[] shareOf) {
     this.parent = parent;
     this.shift = shift;
     this.symmetric = symmetric;
@@ -33,11 +32,7 @@ final class Places {
     int count = symmetric.length;
     var places =
         new Places(
-            new int[count],
-            new long[count],
-            symmetric.clone(),
-            new boolean[count],
-            new int[count]);
+            new int[count], new long[count], symmetric.clone(), new boolean[count], new int[count]);
     Arrays.setAll(places.parent, i -> i);
     Arrays.fill(places.shareOf, Placement.NO_SHARE);
     return places;

@@ -41,8 +41,7 @@ final class Shares {
     this.found = shares.build();
   }
 
-  private void add(
-      ImmutableList.Builder<Share> shares, int k, Collective collective, int ranks) {
+  private void add(ImmutableList.Builder<Share> shares, int k, Collective collective, int ranks) {
     boolean gathers = collective.kind() == Kind.ALL_GATHER;
     for (int i = 0; i < collective.operands().size(); i++) {
       var operand = collective.operands().get(i);

@@ -66,8 +66,7 @@ final class PlacementRules {
     int index = placement.buffer();
     if (value.id() == base.id()) {
       used[index] = true;
-      bytes[index] =
-          Math.max(bytes[index], placement.offset() + size + facts.spread(value.id()));
+      bytes[index] = Math.max(bytes[index], placement.offset() + size + facts.spread(value.id()));
       if (facts.definedBy(storage) < 0) {
         checkInput(value, index);
       }

@@ -325,7 +325,10 @@ final class RankFacts {
         begin(value) + value(value).tensor().storageBytes(), spread[value]);
   }
 
-  /** {@return how many more bytes a tensor may be in than it takes, as its place depends on the rank} */
+  /**
+   * {@return how many more bytes a tensor may be in than it takes, as its place depends on the
+   * rank}
+   */
   long spread(int value) {
     return spread[value];
   }

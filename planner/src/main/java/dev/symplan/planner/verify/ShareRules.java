@@ -39,8 +39,7 @@ final class ShareRules {
     boolean gathers = collective.kind() == Kind.ALL_GATHER;
     var shares = gathers ? collective.operands() : collective.results();
     var wholes = gathers ? collective.results() : collective.operands();
-    int index =
-        Iterables.indexOf(shares, id -> facts.storageOf(id) == facts.storageOf(share.id()));
+    int index = Iterables.indexOf(shares, id -> facts.storageOf(id) == facts.storageOf(share.id()));
     if (index < 0 || !collective.variant().allowsShareInWhole(collective.kind())) {
       wrong(
           share,
