@@ -217,11 +217,25 @@ class ProcessesOnGpuTest {
     killed("nccl");
   }
 
+  /** What makes no sound for 10 s is gone; kernels alone would wait 18 s. */
+  @Test
+  void aFrozenRankEndsTheOthers() throws Exception {
+    launch("forever", "own");
+    children.forEach(child -> child.line("running"));
+    long victim = children.get(2).process().pid();
+    assertThat(new ProcessBuilder("kill", "-STOP", Long.toString(victim)).start().waitFor())
+        .isZero();
+    othersEnd(System.nanoTime());
+  }
+
   private void killed(String variants) throws Exception {
     launch("forever", variants);
     children.forEach(child -> child.line("running"));
     children.get(2).process().destroyForcibly();
-    long begin = System.nanoTime();
+    othersEnd(System.nanoTime());
+  }
+
+  private void othersEnd(long begin) throws Exception {
     for (int rank : IntStream.of(0, 1, 3).toArray()) {
       var child = children.get(rank);
       assertThat(child.rest()).contains("failed: ").contains("rank 2");
