@@ -20,6 +20,7 @@ import java.time.Duration;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.ToIntBiFunction;
 
 /**
  * A plan on GPUs: one thread and one CUDA graph for each.
@@ -254,6 +255,15 @@ final class CudaSession implements Session {
   /** On the slowest GPU's clock, by graphs that have many runs in them. */
   @Override
   public Timing time(int runs, int measurements) {
+    return time((gpu, times) -> gpu.capture(times), runs, measurements);
+  }
+
+  @Override
+  public Timing time(String label, int runs, int measurements) {
+    return time((gpu, times) -> gpu.captureOnly(label, times), runs, measurements);
+  }
+
+  private Timing time(ToIntBiFunction<Gpu, Integer> capture, int runs, int measurements) {
     requireOpen();
     int times = Math.min(runs, RUNS_IN_GRAPH);
     int launches = Math.ceilDiv(runs, times);
@@ -261,7 +271,7 @@ final class CudaSession implements Session {
     guarded(
         () -> {
           captureRun();
-          var graphs = locals.onAll(local -> local.gpu().capture(times));
+          var graphs = locals.onAll(local -> capture.applyAsInt(local.gpu(), times));
           world.ifPresent(others -> others.barrier("runs to be timed, captured"));
           for (int i = -1; i < measurements; i++) {
             double slowest =

@@ -148,6 +148,21 @@ final class Gpu {
   }
 
   /**
+   * {@return the number of a graph that does what is called so, and nothing else, so many times}
+   */
+  int captureOnly(String label, int times) {
+    return capture(
+        () -> {
+          for (int i = 0; i < times * work.size(); i++) {
+            var step = program.steps().get(i % work.size());
+            if (TimedGraph.label(step).filter(label::equals).isPresent()) {
+              work.get(i % work.size()).run();
+            }
+          }
+        });
+  }
+
+  /**
    * {@return the number of a graph that does the program once}
    *
    * @param begin is called first, while streams are captured
