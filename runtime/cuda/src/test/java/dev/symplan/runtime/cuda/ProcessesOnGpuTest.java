@@ -42,6 +42,14 @@ class ProcessesOnGpuTest {
           "all_to_all", Variant.COPY_ENGINE,
           "broadcast", Variant.ONE_SHOT);
 
+  /** Peers' memory must be empty before the first of these. */
+  private static final ImmutableMap<String, Variant> PUSHED =
+      ImmutableMap.<String, Variant>builder()
+          .putAll(OWN)
+          .put("all_reduce", Variant.ONE_SHOT_PUSH)
+          .put("broadcast", Variant.TWO_SHOT)
+          .buildKeepingLast();
+
   /** Sums alone, which NCCL has symmetric kernels for. */
   private static final String BY_NCCL =
       """
@@ -92,6 +100,7 @@ class ProcessesOnGpuTest {
         switch (args[0]) {
           case "compare" -> {
             compare(own(OWN), true);
+            compare(own(PUSHED), true);
             compare(byNccl(), false);
           }
           case "forever" -> forever(args[1].equals("own") ? own(OWN) : byNccl());
@@ -204,6 +213,7 @@ class ProcessesOnGpuTest {
   @Test
   void thePlansCompile() {
     assertThat(own(OWN).worldSize()).isEqualTo(RANKS);
+    assertThat(own(PUSHED).worldSize()).isEqualTo(RANKS);
     assertThat(byNccl().worldSize()).isEqualTo(RANKS);
   }
 
