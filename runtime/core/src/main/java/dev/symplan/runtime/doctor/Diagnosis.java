@@ -7,6 +7,7 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict.Reason;
+import dev.symplan.runtime.doctor.Machine.Setting;
 import java.util.Comparator;
 import java.util.Optional;
 import java.util.stream.IntStream;
@@ -175,11 +176,13 @@ public record Diagnosis(
                         .formatted(
                             setting.name(),
                             setting.value(),
-                            setting.ours() ? ", which Symplan sets" : "")))
+                            setting.source().equals(Setting.ENVIRONMENT)
+                                ? ""
+                                : ", which %s sets".formatted(setting.source()))))
         .orElse(new Finding(true, "all GPUs have it"));
   }
 
-  private static Stream<Machine.Setting> valued(Machine machine, String name, String value) {
+  private static Stream<Setting> valued(Machine machine, String name, String value) {
     return machine.setting(name).filter(setting -> setting.value().equals(value)).stream();
   }
 
