@@ -98,6 +98,13 @@ public final class PlanExplainer {
     for (var verdict : collective.verdicts()) {
       lines.add("    " + text(verdict));
     }
+    if (collective.workspace() != CollectivePlan.NO_WORKSPACE) {
+      var buffer = plan.buffers().get(collective.workspace());
+      lines.add(
+          "  through  %s, %s, %s"
+              .formatted(
+                  buffer.name(), PlanPrinter.address(buffer, 0), Units.bytes(buffer.bytes())));
+    }
     for (var arg : collective.args()) {
       lines.add(
           "  %s  %s %s"

@@ -350,6 +350,14 @@ public final class PlanPrinter {
             });
       }
     }
+    rankPlan.collectives().stream()
+        .filter(collective -> collective.workspace() == index)
+        .findFirst()
+        .ifPresent(
+            collective ->
+                reasons.add(
+                    "peers of group %s push what they reduce there, at any time"
+                        .formatted(collective.group())));
     if (decisions.get(index) instanceof ArgDecision decision) {
       reasons.add(DecisionText.of(rankPlan.graph(), decision));
     }
