@@ -17,11 +17,9 @@ import dev.symplan.planner.Plan;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
-import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -47,42 +45,12 @@ class DeviceLoweringTest {
     return lower(text, ImmutableMap.of());
   }
 
-  /** Steps in one line each, and every kernel's text once, behind them. */
-  private static String text(DeviceProgram program) {
-    Set<String> kernels = new LinkedHashSet<>();
-    var lines = new ArrayList<String>();
-    for (var step : program.steps()) {
-      if (step instanceof Launch launch) {
-        kernels.add(launch.kernel().text());
-        int number = new ArrayList<>(kernels).indexOf(launch.kernel().text());
-        lines.add(
-            "%s: kernel %d <<<%d, %d>>> %s %s"
-                .formatted(
-                    launch.label(),
-                    number,
-                    launch.blocks(),
-                    launch.threads(),
-                    launch.stream().text(),
-                    launch.words().stream()
-                        .map(Object::toString)
-                        .collect(Collectors.joining(" "))));
-      } else {
-        lines.add(step.toString());
-      }
-    }
-    int number = 0;
-    for (var kernel : kernels) {
-      lines.add("\n// kernel " + number++ + "\n" + kernel);
-    }
-    return String.join("\n", lines) + "\n";
-  }
-
   @ParameterizedTest
   @CsvSource({"collectives", "tp_mlp", "sp_block", "two_groups"})
   void textsOfSamples(String sample) {
     var plan = plan(SAMPLES.resolve(sample + ".graph"), ImmutableMap.of());
     var programs = DeviceLowering.lower(Lowering.lower(plan));
-    Golden.check("cuda/" + sample + ".txt", text(programs.get(1)));
+    Golden.check("cuda/" + sample + ".txt", DeviceText.of(programs.get(1)));
   }
 
   @Test

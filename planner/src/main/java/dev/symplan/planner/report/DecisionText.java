@@ -4,10 +4,11 @@ import dev.symplan.ir.Graph;
 import dev.symplan.planner.ArgDecision;
 
 /** A decision about one tensor of a collective, as a sentence. */
-final class DecisionText {
+public final class DecisionText {
   private DecisionText() {}
 
-  static String of(Graph graph, ArgDecision decision) {
+  /** {@return for example {@code zero-copy: aten::mm writes it there (mlp.graph:9)}} */
+  public static String of(Graph graph, ArgDecision decision) {
     var what =
         switch (decision.reason()) {
           case PRODUCER_WRITES -> decision.cause() + " writes it there" + place(graph, decision);

@@ -1,8 +1,9 @@
 package dev.symplan.cli;
 
 import dev.symplan.planner.io.PlanFile;
-import dev.symplan.planner.report.PlanPrinter;
-import dev.symplan.planner.report.PlanPrinter.View;
+import dev.symplan.planner.report.PlanReport;
+import dev.symplan.planner.report.TextRenderer;
+import dev.symplan.planner.report.View;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
@@ -44,7 +45,7 @@ final class CompileCommand implements Callable<Integer> {
     var plan = flags.compiler().compile(input);
     console.warnings(plan.warnings());
     output.ifPresent(file -> PlanFile.write(plan, file));
-    console.print(PlanPrinter.print(plan, List.of(View.SUMMARY)));
+    console.print(TextRenderer.render(PlanReport.of(plan, List.of(View.SUMMARY))));
     output.ifPresent(file -> console.progress("plan written to " + file));
     return ExitCode.OK;
   }
