@@ -89,6 +89,9 @@ public final class Agreement {
         }
         text.append(c.startBarrier() ? ", start barrier" : "");
         text.append(c.endBarrier() ? ", end barrier" : "");
+        c.workspace()
+            .ifPresent(
+                w -> text.append(", workspace symm+0x").append(Long.toHexString(w.offset())));
         yield new Term(
             text.toString(),
             c.group().members(),

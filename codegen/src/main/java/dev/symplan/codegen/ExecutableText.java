@@ -124,6 +124,8 @@ final class ExecutableText {
     out.append(rows(" send ", c.sendRows())).append(rows(" receive ", c.receiveRows()));
     out.append(group(c.group()));
     out.append(c.startBarrier() ? " start" : "").append(c.endBarrier() ? " end" : "");
+    c.workspace()
+        .ifPresent(w -> out.append(" workspace symm+0x").append(Long.toHexString(w.offset())));
     return out.toString();
   }
 

@@ -72,6 +72,9 @@ public sealed interface Instruction {
    */
   record GroupUse(int index, ImmutableIntArray members, int self) {}
 
+  /** A stretch of the symmetric arena, the same on every rank; both in bytes. */
+  record Region(long offset, long bytes) {}
+
   /**
    * A collective, with the barriers that it begins and ends with.
    *
@@ -81,6 +84,7 @@ public sealed interface Instruction {
    * @param receiveRows rows of each peer in its result
    * @param operands one or, when coalesced, several tensors
    * @param results one for each operand
+   * @param workspace what the ranks push through, if they do
    */
   record Collective(
       Stream stream,
@@ -95,6 +99,7 @@ public sealed interface Instruction {
       ImmutableList<TensorRef> results,
       boolean startBarrier,
       boolean endBarrier,
+      Optional<Region> workspace,
       String name,
       Span span)
       implements Instruction {}

@@ -10,6 +10,7 @@ import dev.symplan.codegen.Instruction.GroupUse;
 import dev.symplan.codegen.Instruction.LocalOp;
 import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Instruction.RecordEvent;
+import dev.symplan.codegen.Instruction.Region;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
@@ -245,8 +246,17 @@ public final class Lowering {
         refs(collective.results()),
         collective.startBarrier(),
         collective.endBarrier(),
+        workspace(collective),
         nameOf(op),
         op.span());
+  }
+
+  private Optional<Region> workspace(CollectivePlan collective) {
+    if (collective.workspace() == CollectivePlan.NO_WORKSPACE) {
+      return Optional.empty();
+    }
+    var buffer = rankPlan.buffers().get(collective.workspace());
+    return Optional.of(new Region(buffer.offset(), buffer.bytes()));
   }
 
   private ImmutableList<TensorRef> refs(ImmutableList<Integer> ids) {

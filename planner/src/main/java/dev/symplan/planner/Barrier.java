@@ -19,7 +19,7 @@ public sealed interface Barrier {
     }
   }
 
-  /** Not at all: the group has one rank. */
+  /** Not at all: the group has one rank, or the variant needs no barrier. */
   record None() implements Barrier {}
 
   /** The ranks of the group wait for each other. */

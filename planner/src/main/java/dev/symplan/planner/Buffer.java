@@ -3,7 +3,7 @@ package dev.symplan.planner;
 /**
  * A stretch of memory that holds one storage for part of the program.
  *
- * @param name the value that it is first written as
+ * @param name the value that it is first written as, or the group that a workspace is of
  * @param symmetric whether peers or a symmetric window need it at the same offset on every rank;
  *     false for local buffers, also when they lie in a hole of the symmetric arena
  * @param offset bytes from the start of the arena; for external buffers, the input's or output's

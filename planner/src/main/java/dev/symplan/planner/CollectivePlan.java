@@ -17,6 +17,8 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
  * @param start how the ranks know, before they touch peers' memory, that they may
  * @param end how they know, after it, that peers no longer touch theirs
  * @param inPlace whether each result lies where its operand does
+ * @param workspace the buffer that is the {@link Workspace}, an index; {@link #NO_WORKSPACE} for
+ *     variants that need none
  * @param verdicts one for each variant of the kind, the chosen one among them
  * @param args how each operand and result is realized
  */
@@ -33,8 +35,11 @@ public record CollectivePlan(
     Barrier start,
     Barrier end,
     boolean inPlace,
+    int workspace,
     ImmutableList<Verdict> verdicts,
     ImmutableList<ArgDecision> args) {
+
+  public static final int NO_WORKSPACE = -1;
 
   public CollectivePlan {
     if (!variant.implementsKind(kind)) {
@@ -61,7 +66,7 @@ public record CollectivePlan(
   public CollectivePlan withBarriers(Barrier before, Barrier after) {
     return new CollectivePlan(
         op, kind, group, reduceOp, root, operands, results, variant, stream, before, after, inPlace,
-        verdicts, args);
+        workspace, verdicts, args);
   }
 
   /** {@return whether compute may run between its start and its join} */

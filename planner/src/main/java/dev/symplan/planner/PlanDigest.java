@@ -51,6 +51,9 @@ public final class PlanDigest {
     for (int id : collective.results()) {
       append(out, plan, id, collective.variant().needsSymmetricResult(collective.kind()));
     }
+    if (collective.workspace() != CollectivePlan.NO_WORKSPACE) {
+      out.append(" workspace ").append(plan.buffers().get(collective.workspace()).offset());
+    }
     return out.toString();
   }
 

@@ -1,5 +1,6 @@
 package dev.symplan.planner;
 
+import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 
 /**
@@ -14,8 +15,17 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
  * @param reads which part of each
  * @param writesOf whose results it writes
  * @param writes which part of each
+ * @param pushes what each rank stores into the {@link Workspace} of each peer, one round after the
+ *     other: a part of its operand at first, then of what it made of the round before. Where there
+ *     is any, peers touch nothing else
  */
-public record Protocol(boolean rootOnly, Whose readsOf, Part reads, Whose writesOf, Part writes) {
+public record Protocol(
+    boolean rootOnly,
+    Whose readsOf,
+    Part reads,
+    Whose writesOf,
+    Part writes,
+    ImmutableList<Part> pushes) {
 
   /** Whose memory. */
   public enum Whose {
@@ -42,6 +52,16 @@ public record Protocol(boolean rootOnly, Whose readsOf, Part reads, Whose writes
     THEIRS
   }
 
+  public Protocol {
+    if (!pushes.isEmpty() && (readsOf.isRemote() || writesOf.isRemote())) {
+      throw new IllegalArgumentException("what goes through a workspace touches no peer's tensor");
+    }
+  }
+
+  private Protocol(boolean rootOnly, Whose readsOf, Part reads, Whose writesOf, Part writes) {
+    this(rootOnly, readsOf, reads, writesOf, writes, ImmutableList.of());
+  }
+
   /** A copy, which no peer sees. */
   private static final Protocol LOCAL =
       new Protocol(false, Whose.OWN, Part.WHOLE, Whose.OWN, Part.WHOLE);
@@ -57,7 +77,13 @@ public record Protocol(boolean rootOnly, Whose readsOf, Part reads, Whose writes
       case LOCAL, NCCL -> LOCAL;
       case CUSTOM -> ANY;
       case ONE_SHOT -> pull(kind);
-      case TWO_SHOT -> slices();
+      case ONE_SHOT_PUSH -> pushing(Part.WHOLE);
+      case TWO_SHOT ->
+          kind == Kind.BROADCAST
+              ? new Protocol(false, Whose.ROOT, Part.MINE, Whose.EVERY, Part.MINE)
+              : slices();
+      // To the rank that reduces a slice, and from there to all.
+      case TWO_SHOT_PUSH -> pushing(Part.THEIRS, Part.MINE);
       case PUSH, COPY_ENGINE -> push(kind);
       case MULTIMEM, NCCL_SYMM ->
           switch (kind) {
@@ -66,6 +92,11 @@ public record Protocol(boolean rootOnly, Whose readsOf, Part reads, Whose writes
             case ALL_GATHER, ALL_TO_ALL, BROADCAST, CUSTOM -> push(kind);
           };
     };
+  }
+
+  private static Protocol pushing(Part... pushes) {
+    return new Protocol(
+        false, Whose.OWN, Part.WHOLE, Whose.OWN, Part.WHOLE, ImmutableList.copyOf(pushes));
   }
 
   private static Protocol pull(Kind kind) {

@@ -28,6 +28,7 @@ import java.util.stream.Stream;
  * @param copyEngineMicros from the start of copies by the copy engines to their first byte
  * @param smOverlap what a collective that runs on SMs and compute beside it do to each other
  * @param copyEngineOverlap the same for the copy engines
+ * @param workspaceBytes the most memory that the {@link Workspace} of a collective may take
  * @param multicast whether NVLink multicast may be used
  * @param copyEngines whether copy engines reach peers
  * @param nccl NCCL's version as {@code major * 10000 + minor * 100 + patch}
@@ -46,6 +47,7 @@ public record Target(
     double copyEngineMicros,
     Contention smOverlap,
     Contention copyEngineOverlap,
+    long workspaceBytes,
     boolean multicast,
     boolean copyEngines,
     int nccl,
@@ -75,6 +77,7 @@ public record Target(
     positive("matrix rate", matrixRate);
     notNegative("launch", launchMicros);
     notNegative("copy engine start", copyEngineMicros);
+    notNegative("workspace", workspaceBytes);
     for (var row : curves.rowMap().entrySet()) {
       for (var cell : row.getValue().entrySet()) {
         if (!cell.getKey().implementsKind(row.getKey()) || cell.getValue().isEmpty()) {
@@ -142,6 +145,7 @@ public record Target(
         copyEngineMicros,
         smOverlap,
         copyEngineOverlap,
+        workspaceBytes,
         multicast,
         copyEngines,
         nccl,

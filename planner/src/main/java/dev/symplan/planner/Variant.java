@@ -8,17 +8,28 @@ import java.util.Optional;
 /**
  * The algorithms that a collective can be rewritten to.
  *
- * <p>What a variant reads or writes on a peer must be in symmetric memory. All but {@link #LOCAL}
- * begin with a barrier of the group, so that operands are written and results free everywhere, and
- * end with one, so that nobody still reads or writes a peer's buffer.
+ * <p>What a variant reads or writes on a peer must be in symmetric memory. Most begin with a
+ * barrier of the group, so that operands are written and results free everywhere, and end with one,
+ * so that nobody still reads or writes a peer's buffer. Those that go through a {@link Workspace}
+ * need none.
  */
 public enum Variant {
   /** A group of one rank: a copy. */
   LOCAL("no communication: the group has one rank"),
   /** Every rank reads its peers' operands directly: one kernel, each byte over the link once. */
   ONE_SHOT("each rank reads the peers' operands and finishes by itself"),
-  /** Every rank reduces its slice from the peers' operands and stores it to every peer's result. */
-  TWO_SHOT("each rank reduces one slice and stores it to all peers"),
+  /**
+   * Every rank stores its operand into every peer's workspace, and reduces what it finds in its
+   * own: no barrier, one way over the link.
+   */
+  ONE_SHOT_PUSH("each rank stores its operand into the peers' workspaces, without a barrier"),
+  /**
+   * Every rank reduces its slice from the peers' operands and stores it to every peer's result. In
+   * a broadcast, each but the root takes its slice from there.
+   */
+  TWO_SHOT("each rank takes one slice and stores it to all peers"),
+  /** As {@link #TWO_SHOT}, but operands and results pass through the peers' workspaces. */
+  TWO_SHOT_PUSH("each rank reduces one slice, all through workspaces, without a barrier"),
   /** Every rank stores its operand to every peer's result. */
   PUSH("each rank stores its operand into the peers' results"),
   /** The switch reduces on load and replicates on store, through a multicast address. */
@@ -58,7 +69,8 @@ public enum Variant {
       case LOCAL, NCCL -> kind != Kind.CUSTOM;
       case CUSTOM -> kind == Kind.CUSTOM;
       case ONE_SHOT -> kind != Kind.CUSTOM;
-      case TWO_SHOT -> kind == Kind.ALL_REDUCE;
+      case ONE_SHOT_PUSH, TWO_SHOT_PUSH -> kind == Kind.ALL_REDUCE;
+      case TWO_SHOT -> kind == Kind.ALL_REDUCE || kind == Kind.BROADCAST;
       case PUSH -> kind == Kind.ALL_GATHER || kind == Kind.ALL_TO_ALL;
       case MULTIMEM ->
           kind == Kind.ALL_REDUCE
@@ -84,8 +96,16 @@ public enum Variant {
   public boolean hasPlannedBarriers() {
     return switch (this) {
       case ONE_SHOT, TWO_SHOT, PUSH, MULTIMEM, COPY_ENGINE -> true;
-      case LOCAL, NCCL_SYMM, NCCL, CUSTOM -> false;
+      case LOCAL, ONE_SHOT_PUSH, TWO_SHOT_PUSH, NCCL_SYMM, NCCL, CUSTOM -> false;
     };
+  }
+
+  /**
+   * {@return whether ranks send to each other through a {@link Workspace}, where what they send
+   * says by itself that it is there: so there are no barriers at all}
+   */
+  public boolean needsWorkspace() {
+    return this == ONE_SHOT_PUSH || this == TWO_SHOT_PUSH;
   }
 
   /**
@@ -105,7 +125,7 @@ public enum Variant {
   public boolean allowsInPlace(Kind kind) {
     return kind == Kind.ALL_REDUCE
         && switch (this) {
-          case TWO_SHOT, MULTIMEM, NCCL_SYMM, NCCL, LOCAL -> true;
+          case TWO_SHOT, ONE_SHOT_PUSH, TWO_SHOT_PUSH, MULTIMEM, NCCL_SYMM, NCCL, LOCAL -> true;
           case ONE_SHOT, PUSH, COPY_ENGINE, CUSTOM -> false;
         };
   }

@@ -166,7 +166,7 @@ class CompilerTest {
     assertThatThrownBy(() -> compile(TP, forced("all_reduce", Variant.MULTIMEM)))
         .isInstanceOf(CompileException.class)
         .hasMessageContaining("cannot run as multimem: target has no multicast")
-        .hasMessageContaining("eligible: one_shot, two_shot");
+        .hasMessageContaining("eligible: one_shot, one_shot_push, two_shot, two_shot_push");
     assertThatThrownBy(() -> compile(TP, forced("nothing", Variant.NCCL)))
         .hasMessageContaining("no collective is called 'nothing'");
     assertThatThrownBy(() -> compile(TP, CompileOptions.DEFAULT.withRanks(2)))

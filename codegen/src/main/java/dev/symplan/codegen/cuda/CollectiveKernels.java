@@ -2,14 +2,7 @@ package dev.symplan.codegen.cuda;
 
 import dev.symplan.ir.DType;
 
-/**
- * The kernels that reach into peers' symmetric memory.
- *
- * <p>Blocks meet, not ranks: block {@code b} of a rank raises a flag at each peer's block {@code b}
- * and waits for theirs. That suffices, as each kernel is behind all earlier work of its stream, and
- * ends when its last block does. Flags only ever rise, so that nobody has to lower them: the scheme
- * of vLLM's {@code custom_all_reduce.cuh}.
- */
+/** The kernels that reach into peers' tensors between two meetings. */
 final class CollectiveKernels {
 
   /** How peers' memory is touched in between two meetings. */
@@ -19,77 +12,6 @@ final class CollectiveKernels {
     /** Peers' memory is written; flags are raised behind the data. */
     PUSH
   }
-
-  private static final String MEET =
-      """
-
-      __device__ __forceinline__ void raise(unsigned* flag, unsigned value, bool behind_data) {
-        if (behind_data) {
-          asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
-        } else {
-          asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
-        }
-      }
-
-      __device__ __forceinline__ unsigned look(const unsigned* flag, bool behind_data) {
-        unsigned value;
-        if (behind_data) {
-          asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
-        } else {
-          asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
-        }
-        return value;
-      }
-
-      __device__ __forceinline__ long long nanos() {
-        long long now;
-        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-        return now;
-      }
-
-      __device__ __noinline__ void give_up(const Args& args) {
-        *(volatile unsigned*)args.failure = 1;
-        for (int r = 0; r < RANKS; r++) {
-          raise(args.flags[r] + GAVE_UP, 1, false);
-        }
-      }
-
-      __device__ __forceinline__ void meet(const Args& args, unsigned meeting, bool behind_data) {
-        __syncthreads();
-        if (threadIdx.x < RANKS) {
-          int peer = threadIdx.x;
-          raise(args.flags[peer] + blockIdx.x * RANKS + args.self, meeting, behind_data);
-          const unsigned* flag = args.flags[args.self] + blockIdx.x * RANKS + peer;
-          long long end = 0;
-          for (unsigned looks = 1; (int)(look(flag, behind_data) - meeting) < 0; looks++) {
-            if (looks % 4096 == 0) {
-              long long now = nanos();
-              end = end == 0 ? now + args.patience : end;
-              if (now > end || look(args.flags[args.self] + GAVE_UP, false) != 0) {
-                give_up(args);
-                break;
-              }
-            }
-          }
-        }
-        __syncthreads();
-      }
-
-      __device__ __forceinline__ uint4 read16(const char* from) {
-        uint4 value;
-        asm volatile("ld.relaxed.sys.global.v4.u32 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
-                     : "l"(from)
-                     : "memory");
-        return value;
-      }
-
-      __device__ __forceinline__ void write16(char* to, uint4 value) {
-        asm volatile("st.relaxed.sys.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(value.x),
-                     "r"(value.y), "r"(value.z), "r"(value.w)
-                     : "memory");
-      }
-      """;
 
   private static final String COMBINE =
       """
@@ -224,28 +146,6 @@ final class CollectiveKernels {
 
   private CollectiveKernels() {}
 
-  private static String define(String name, Object value) {
-    return "#define %s %s\n".formatted(name, value);
-  }
-
-  private static String meeting(int ranks, int threads, String moreArgs) {
-    return define("RANKS", ranks)
-        + define("THREADS", threads)
-        + define("GAVE_UP", DeviceProgram.FLAGS - 1)
-        + """
-
-        struct Args {
-          unsigned* flags[RANKS];
-          unsigned* meetings;
-          unsigned* failure;
-          long long patience;
-          long long self;
-        """
-        + moreArgs
-        + "};\n\n"
-        + MEET;
-  }
-
   /**
    * Elements of {@code sources} places, combined in this order, to {@code targets} places.
    *
@@ -263,13 +163,13 @@ final class CollectiveKernels {
       boolean end,
       Direction direction) {
     return new Kernel(
-        define("SOURCES", sources)
-            + define("TARGETS", targets)
-            + define("UNROLLED", unrolled)
-            + define("START", start)
-            + define("END", end)
-            + define("PUSHES", direction == Direction.PUSH)
-            + meeting(
+        MeetingCode.define("SOURCES", sources)
+            + MeetingCode.define("TARGETS", targets)
+            + MeetingCode.define("UNROLLED", unrolled)
+            + MeetingCode.define("START", start)
+            + MeetingCode.define("END", end)
+            + MeetingCode.define("PUSHES", direction == Direction.PUSH)
+            + MeetingCode.args(
                 ranks,
                 threads,
                 """
@@ -278,54 +178,10 @@ final class CollectiveKernels {
                   long long vectors;
                   long long elements;
                 """)
-            + (sources == 1 ? copied(dtype.bytes()) : arithmetic(dtype, reduceOp, sources))
+            + (sources == 1
+                ? Arithmetic.none(dtype.bytes())
+                : Arithmetic.of(dtype, reduceOp, sources))
             + COMBINE);
-  }
-
-  private static String copied(int bytes) {
-    return """
-
-    typedef %s Element;
-    typedef Element Sum;
-    __device__ __forceinline__ Sum widen(Element e) { return e; }
-    __device__ __forceinline__ Element narrow(Sum s) { return s; }
-    __device__ __forceinline__ Sum combine(Sum a, Sum) { return a; }
-    __device__ __forceinline__ Sum finish(Sum s) { return s; }
-    """
-        .formatted(CTypes.bits(Math.min(8, bytes)));
-  }
-
-  /** In the order of the sources, rounded once at the end: what the host backend does. */
-  private static String arithmetic(DType dtype, String reduceOp, int sources) {
-    boolean floats = dtype.isFloat();
-    String combined =
-        switch (reduceOp) {
-          case "sum", "avg" -> "a + b";
-          case "product" -> "a * b";
-          case "min" -> floats ? "a != a ? a : b != b ? b : fmin(a, b)" : "a < b ? a : b";
-          case "max" -> floats ? "a != a ? a : b != b ? b : fmax(a, b)" : "a > b ? a : b";
-          case "band" -> "a & b";
-          case "bor" -> "a | b";
-          case "bxor" -> "a ^ b";
-          default -> throw new IllegalArgumentException(reduceOp);
-        };
-    return CTypes.PRELUDE
-        + """
-
-        typedef %s Element;
-        typedef %s Sum;
-        __device__ __forceinline__ Sum widen(Element e) { return %s; }
-        __device__ __forceinline__ Element narrow(Sum s) { return %s; }
-        __device__ __forceinline__ Sum combine(Sum a, Sum b) { return %s; }
-        __device__ __forceinline__ Sum finish(Sum s) { return %s; }
-        """
-            .formatted(
-                CTypes.stored(dtype),
-                CTypes.computed(dtype),
-                CTypes.widen(dtype, "e"),
-                CTypes.narrow(dtype, "s"),
-                combined,
-                reduceOp.equals("avg") ? "s / " + sources : "s");
   }
 
   /**
@@ -341,11 +197,11 @@ final class CollectiveKernels {
       boolean end,
       Direction direction) {
     return new Kernel(
-        define("PIECES", pieces)
-            + define("START", start)
-            + define("END", end)
-            + define("PUSHES", direction == Direction.PUSH)
-            + meeting(
+        MeetingCode.define("PIECES", pieces)
+            + MeetingCode.define("START", start)
+            + MeetingCode.define("END", end)
+            + MeetingCode.define("PUSHES", direction == Direction.PUSH)
+            + MeetingCode.args(
                 ranks,
                 threads,
                 """
@@ -360,6 +216,6 @@ final class CollectiveKernels {
 
   /** The ranks meet, and nothing else: what copies by the copy engines stand between. */
   static Kernel barrier(int ranks) {
-    return new Kernel(meeting(ranks, 32, "") + BARRIER);
+    return new Kernel(MeetingCode.args(ranks, 32, "") + BARRIER);
   }
 }

@@ -2,6 +2,7 @@ package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Executable;
+import dev.symplan.codegen.Instruction;
 import dev.symplan.codegen.Instruction.AwaitEvent;
 import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.Instruction.Fused;
@@ -31,13 +32,25 @@ public final class DeviceLowering {
     for (var instruction : program.instructions()) {
       switch (instruction) {
         case LocalOp op -> steps.addAll(LocalLowering.lower(rank, op));
-        case Fused(var stream, var _, var parts) ->
-            steps.add(ElementwiseKernel.launch(rank, stream, parts));
+        case Fused fused -> steps.addAll(FusedLowering.lower(rank, fused));
         case Collective collective -> steps.addAll(collectives.lower(rank, collective));
         case RecordEvent(var stream, int event) -> steps.add(new DeviceStep.Mark(stream, event));
         case AwaitEvent(var stream, int event) -> steps.add(new DeviceStep.Await(stream, event));
       }
     }
     return new DeviceProgram(rank, steps.build(), program.events(), collectives.places());
+  }
+
+  /**
+   * {@return what a rank does for an instruction that needs no other rank}
+   *
+   * @throws UnsupportedOnGpu when it has no CUDA implementation
+   */
+  public static ImmutableList<DeviceStep> local(int rank, Instruction instruction) {
+    return switch (instruction) {
+      case LocalOp op -> LocalLowering.lower(rank, op);
+      case Fused fused -> FusedLowering.lower(rank, fused);
+      case Collective _, RecordEvent _, AwaitEvent _ -> ImmutableList.of();
+    };
   }
 }

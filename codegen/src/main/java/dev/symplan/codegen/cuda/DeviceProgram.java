@@ -1,6 +1,7 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.planner.Workspace;
 
 /**
  * What one rank's GPU does in a run.
@@ -11,7 +12,13 @@ import com.google.common.collect.ImmutableList;
 public record DeviceProgram(int rank, ImmutableList<DeviceStep> steps, int events, int places) {
 
   /** Blocks of a kernel that meets its peers: each block has its own flags. */
-  public static final int MAX_BLOCKS = 64;
+  public static final int MAX_BLOCKS = 128;
+
+  /** Counts, 4 bytes each, of one meeting place: of meetings by block, and one of pushes. */
+  public static final int COUNTS = MAX_BLOCKS + 16;
+
+  /** What every byte of the symmetric arena is before the first run: workspaces are empty. */
+  public static final byte EMPTY = Workspace.EMPTY;
 
   /** Ranks of a group whose memory generated kernels touch. */
   public static final int MAX_RANKS = 16;

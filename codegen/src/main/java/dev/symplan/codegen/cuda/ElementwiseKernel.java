@@ -1,12 +1,12 @@
 package dev.symplan.codegen.cuda;
 
+import static dev.symplan.codegen.cuda.Pointwise.result;
+import static dev.symplan.codegen.cuda.Pointwise.typeOf;
+
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
-import dev.symplan.codegen.cuda.Expressions.Expression;
-import dev.symplan.ir.Arg;
-import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.planner.Stream;
 import java.util.ArrayList;
@@ -14,7 +14,6 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
-import java.util.regex.Pattern;
 
 /**
  * Elementwise ops of one shape as one kernel: every thread takes elements through all of them. Each
@@ -25,8 +24,6 @@ final class ElementwiseKernel {
 
   /** Beyond this, threads take several elements each. */
   private static final int MAX_BLOCKS = 4096;
-
-  private static final Pattern PARAM = Pattern.compile("\\{(\\w+)\\}");
 
   private final int rank;
   private final TensorType shape;
@@ -44,9 +41,9 @@ final class ElementwiseKernel {
             .allMatch(part -> isFlat(result(part)) && part.args().stream().allMatch(this::isFlat));
   }
 
-  /** {@return whether an op can be part of such a kernel} */
-  static boolean supports(Part part) {
-    return Expressions.find(part.def().name().toString()).isPresent();
+  /** {@return whether parts are elementwise, of one shape, and can be such a kernel} */
+  static boolean supports(ImmutableList<Part> parts) {
+    return parts.stream().allMatch(Pointwise::supports) && clash(parts).isEmpty();
   }
 
   /**
@@ -55,7 +52,12 @@ final class ElementwiseKernel {
    * @throws UnsupportedOnGpu when one of them has no CUDA implementation
    */
   static DeviceStep.Launch launch(int rank, Stream stream, ImmutableList<Part> parts) {
-    checkPlaces(parts);
+    clash(parts)
+        .ifPresent(
+            part -> {
+              throw Pointwise.unsupported(
+                  part, part.def().name() + " over what else is read or written");
+            });
     var kernel = new ElementwiseKernel(rank, parts);
     for (int i = 0; i < parts.size(); i++) {
       kernel.part(i, parts.get(i));
@@ -63,18 +65,11 @@ final class ElementwiseKernel {
     return kernel.build(stream, parts.getLast().name());
   }
 
-  private static Operand result(Part part) {
-    if (part.results().size() != 1) {
-      throw unsupported(part, part.def().name() + " has no CUDA implementation");
-    }
-    return part.results().getFirst();
-  }
-
   /**
    * Threads take elements, not rows, through the parts: so all must have one shape, and a place
    * that is used twice must be used for the same elements.
    */
-  private static void checkPlaces(ImmutableList<Part> parts) {
+  private static Optional<Part> clash(ImmutableList<Part> parts) {
     var used = new ArrayList<TensorRef>();
     var written = new ArrayList<TensorRef>();
     var shape = typeOf(result(parts.getFirst())).sizes();
@@ -91,9 +86,10 @@ final class ElementwiseKernel {
               && written.stream()
                   .allMatch(to -> used.stream().allMatch(at -> isApart(to, at) || isSame(to, at)));
       if (!fits) {
-        throw unsupported(part, part.def().name() + " fused by rows (try --no-fusion)");
+        return Optional.of(part);
       }
     }
+    return Optional.empty();
   }
 
   private static boolean isApart(TensorRef a, TensorRef b) {
@@ -110,14 +106,6 @@ final class ElementwiseKernel {
         && a.type().strides().equals(b.type().strides());
   }
 
-  private static TensorType typeOf(Operand operand) {
-    return switch (operand) {
-      case Operand.Tensor(var ref) -> ref.type();
-      case Operand.Passed(var _, var type) -> type;
-      case Operand.Many _, Operand.Constant _ -> throw new IllegalStateException("no tensor");
-    };
-  }
-
   /** Whether the i-th element of the shape is the i-th in memory. */
   private boolean isFlat(Operand operand) {
     return !(operand instanceof Operand.Tensor(var ref))
@@ -125,37 +113,10 @@ final class ElementwiseKernel {
   }
 
   private void part(int index, Part part) {
-    if (part.def().name().base().equals("aten::gelu")
-        && part.args().get(part.def().schema().indexOf("approximate"))
-            instanceof Operand.Constant(Arg.Str(String how))
-        && !how.equals("none")) {
-      throw unsupported(part, "%s by %s".formatted(part.def().name(), how));
-    }
-    var expression =
-        Expressions.find(part.def().name().toString())
-            .orElseThrow(
-                () -> unsupported(part, part.def().name() + " has no CUDA implementation"));
     var type = typeOf(result(part)).dtype();
-    var computed = computedIn(part, type);
-    var text = (computed.equals("long long") ? ofIntegers(expression, part) : expression.floats());
-    if (text.isEmpty()) {
-      throw unsupported(
-          part,
-          "%s of %s has no CUDA implementation".formatted(part.def().name(), type.shortName()));
-    }
-    var matcher = PARAM.matcher(text);
-    var filled = new StringBuilder();
-    while (matcher.find()) {
-      matcher.appendReplacement(filled, argument(part, matcher.group(1), computed));
-    }
-    matcher.appendTail(filled);
+    var text = Pointwise.value(part, this::operand);
     var value = "v" + index;
-    body.append(
-        "    %s %s = %s;\n"
-            .formatted(
-                CTypes.computed(type),
-                value,
-                rounded(type, "((%s)(%s))".formatted(computed, filled), computed)));
+    body.append("    %s %s = %s;\n".formatted(CTypes.computed(type), value, text));
     switch (result(part)) {
       case Operand.Tensor(var ref) -> {
         body.append("    %s = %s;\n".formatted(element(ref, false), CTypes.narrow(type, value)));
@@ -166,79 +127,17 @@ final class ElementwiseKernel {
     }
   }
 
-  private static String ofIntegers(Expression expression, Part part) {
-    boolean bool = typeOf(result(part)).dtype() == DType.BOOL;
-    return expression.integers().equals("{self!}")
-        ? (bool ? "{self} == 0" : "~{self}")
-        : expression.integers();
-  }
-
-  private static UnsupportedOnGpu unsupported(Part part, String what) {
-    return new UnsupportedOnGpu(what, part.name(), part.span());
-  }
-
-  /** The type that PyTorch computes in: float for 16-bit floats, 64 bits for integers. */
-  private static String computedIn(Part part, DType result) {
-    if (!CTypes.computes(result)) {
-      throw unsupported(part, "%s of %s".formatted(part.def().name(), result.shortName()));
-    }
-    boolean floats = result.isFloat();
-    boolean doubles = result == DType.F64;
-    for (var arg : part.args()) {
-      switch (arg) {
-        case Operand.Tensor _, Operand.Passed _ -> {
-          var dtype = typeOf(arg).dtype();
-          if (!CTypes.computes(dtype)) {
-            throw unsupported(part, "%s of %s".formatted(part.def().name(), dtype.shortName()));
-          }
-          floats |= dtype.isFloat();
-          doubles |= dtype == DType.F64 && !result.isFloat();
-        }
-        case Operand.Constant(var value) -> floats |= value instanceof Arg.Float;
-        case Operand.Many _ ->
-            throw unsupported(part, part.def().name() + " with a list of tensors");
-      }
-    }
-    return doubles ? "double" : floats ? "float" : "long long";
-  }
-
-  /** An expression as a value of a type has it, in what such values are computed with. */
-  private static String rounded(DType type, String value, String computed) {
-    return switch (type) {
-      case F16 -> "from_f16(to_f16((float)" + value + "))";
-      case BF16 -> "from_bf16(to_bf16((float)" + value + "))";
-      case F64, F32 -> "(" + CTypes.computed(type) + ")" + value;
-      case BOOL -> "(" + value + " != 0)";
-      default ->
-          "(%s)(%s)%s"
-              .formatted(
-                  CTypes.computed(type),
-                  CTypes.stored(type),
-                  computed.equals("long long") ? value : "(long long)" + value);
-    };
-  }
-
-  private String argument(Part part, String param, String computed) {
-    if (param.equals("C")) {
-      return computed;
-    }
-    int position = part.def().schema().indexOf(param);
-    return switch (part.args().get(position)) {
-      case Operand.Tensor(var ref) -> "(%s)%s".formatted(computed, load(ref));
+  private String operand(Operand operand) {
+    return switch (operand) {
+      case Operand.Tensor(var ref) -> load(ref);
       case Operand.Passed(int number, var _) -> {
         var value = passed.get(number);
         if (value == null) {
           throw new IllegalStateException("%" + number + " is not passed yet");
         }
-        yield "(%s)%s".formatted(computed, value);
+        yield value;
       }
-      case Operand.Constant(var value) ->
-          literal(value, computed)
-              .orElseThrow(
-                  () ->
-                      unsupported(
-                          part, "%s with %s = %s".formatted(part.def().name(), param, value)));
-      case Operand.Many _ -> throw new IllegalStateException("a list");
+      case Operand.Many _, Operand.Constant _ -> throw new IllegalStateException("no tensor");
     };
   }
 
@@ -256,35 +155,6 @@ final class ElementwiseKernel {
                 CTypes.widen(ref.type().dtype(), element(ref, true))));
     loaded.put(ref, name);
     return name;
-  }
-
-  private static Optional<String> literal(Arg arg, String computed) {
-    return switch (arg) {
-      case Arg.Int(long value) ->
-          Optional.of(
-              computed.equals("long long")
-                  ? (value == Long.MIN_VALUE ? "(-9223372036854775807LL - 1)" : value + "LL")
-                  : literal((double) value, computed));
-      case Arg.Float(double value) -> Optional.of(literal(value, computed));
-      case Arg.Bool(boolean value) -> Optional.of(value ? "1" : "0");
-      case Arg.Ref _, Arg.Str _, Arg.Dtype _, Arg.Symbol _, Arg.Device _, Arg.Seq _, Arg.None _ ->
-          Optional.empty();
-    };
-  }
-
-  private static String literal(double value, String computed) {
-    boolean wide = computed.equals("double");
-    if (Double.isNaN(value)) {
-      return wide ? "__longlong_as_double(0x7ff8000000000000LL)" : "__int_as_float(0x7fc00000)";
-    }
-    if (Double.isInfinite(wide ? value : (float) value)) {
-      var infinity =
-          wide ? "__longlong_as_double(0x7ff0000000000000LL)" : "__int_as_float(0x7f800000)";
-      return value > 0 ? infinity : "(-" + infinity + ")";
-    }
-    return wide
-        ? "(" + Double.toHexString(value) + ")"
-        : "(" + Float.toHexString((float) value) + "f)";
   }
 
   private String element(TensorRef ref, boolean read) {

@@ -40,7 +40,29 @@ final class LocalLowering {
       case "aten::addmm" -> added("mat1", "mat2");
       case "aten::baddbmm" -> added("batch1", "batch2");
       case "aten::cat", "aten::concat" -> join();
-      default -> elementwise();
+      default -> {
+        if (RowOps.supports(op.def().name().toString())) {
+          byRows();
+        } else {
+          elementwise();
+        }
+      }
+    }
+  }
+
+  private void byRows() {
+    var results =
+        op.results().stream()
+            .<Operand>map(
+                result ->
+                    result.isPresent()
+                        ? new Operand.Tensor(result.get())
+                        : new Operand.Constant(Arg.None.NONE))
+            .collect(ImmutableList.toImmutableList());
+    if (op.results().stream().flatMap(Optional::stream).anyMatch(ref -> ref.type().numel() > 0)) {
+      steps.add(
+          RowLowering.single(
+              rank, op.stream(), new Part(op.def(), op.args(), results, op.name(), op.span())));
     }
   }
 
@@ -93,7 +115,7 @@ final class LocalLowering {
             .toList();
     if (copies(part) && sources.size() == 1 && isSame(sources.getFirst(), result())) {
       copy(sources.getFirst(), result());
-    } else if (result().type().numel() > 0 || !ElementwiseKernel.supports(part)) {
+    } else if (result().type().numel() > 0 || !Pointwise.supports(part)) {
       steps.add(ElementwiseKernel.launch(rank, op.stream(), ImmutableList.of(part)));
     }
   }

@@ -57,7 +57,13 @@ class DeviceLoweringTest {
   void compilesForEveryArchitecture() {
     Set<String> kernels = new LinkedHashSet<>();
     for (var variant :
-        List.of(Variant.ONE_SHOT, Variant.TWO_SHOT, Variant.PUSH, Variant.COPY_ENGINE)) {
+        List.of(
+            Variant.ONE_SHOT,
+            Variant.TWO_SHOT,
+            Variant.ONE_SHOT_PUSH,
+            Variant.TWO_SHOT_PUSH,
+            Variant.PUSH,
+            Variant.COPY_ENGINE)) {
       var forced = ImmutableMap.<String, Variant>builder();
       for (var kind : List.of(Kind.ALL_REDUCE, Kind.ALL_GATHER, Kind.ALL_TO_ALL, Kind.BROADCAST)) {
         if (variant.implementsKind(kind)) {
@@ -73,14 +79,18 @@ class DeviceLoweringTest {
     }
     for (var dtype : List.of("f64", "f32", "f16", "bf16", "i64", "i32", "u8")) {
       for (var op : List.of("sum", "min", "max", "product")) {
-        kernels.add(oneShot(dtype, op));
+        kernels.add(allReduce(dtype, op, Variant.ONE_SHOT));
+        kernels.add(allReduce(dtype, op, Variant.ONE_SHOT_PUSH));
       }
     }
-    kernels.add(oneShot("bf16", "avg"));
+    for (var variant : List.of(Variant.ONE_SHOT, Variant.ONE_SHOT_PUSH, Variant.TWO_SHOT_PUSH)) {
+      kernels.add(allReduce("bf16", "avg", variant));
+    }
+    kernels.add(allReduce("f32", "max", Variant.TWO_SHOT_PUSH));
     Nvcc.check(List.copyOf(kernels));
   }
 
-  private static String oneShot(String dtype, String op) {
+  private static String allReduce(String dtype, String op, Variant variant) {
     var programs =
         lower(
             """
@@ -93,7 +103,7 @@ class DeviceLoweringTest {
             }
             """
                 .formatted(dtype, op),
-            ImmutableMap.of("all_reduce", Variant.ONE_SHOT));
+            ImmutableMap.of("all_reduce", variant));
     return programs.getFirst().steps().stream()
         .filter(Launch.class::isInstance)
         .map(step -> ((Launch) step).kernel().text())

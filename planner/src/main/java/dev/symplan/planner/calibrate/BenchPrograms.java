@@ -17,7 +17,6 @@ import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Optional;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
@@ -104,6 +103,24 @@ public final class BenchPrograms {
         ranks, "x: bf16[16, 256], w: bf16[256, 256]", lines.build(), "o" + (products - 1));
   }
 
+  /** {@return so many small ops, one behind the other} */
+  public static Program kernels(int count, int ranks) {
+    var lines = ImmutableList.<String>builder();
+    for (int i = 0; i < count; i++) {
+      lines.add("a%d = aten::neg(%s)".formatted(i, i == 0 ? "x" : "a" + (i - 1)));
+    }
+    return program(ranks, "x: f32[256]", lines.build(), "a" + (count - 1));
+  }
+
+  /** {@return a copy within each rank's memory} */
+  public static Program copy(DType dtype, long bytes, int ranks) {
+    return program(
+        ranks,
+        "x: %s[%d]".formatted(dtype.shortName(), bytes / dtype.bytes()),
+        List.of("y = aten::clone(x)"),
+        "y");
+  }
+
   private static String factors(DType dtype, long size) {
     return "x: %1$s[%2$d, %2$d], w: %1$s[%2$d, %2$d]".formatted(dtype.shortName(), size);
   }
@@ -149,13 +166,15 @@ public final class BenchPrograms {
         .compile(program);
   }
 
+  /** {@return the plan of a program in which each op is a kernel of its own} */
+  public static Plan planUnfused(Program program, Target target) {
+    return Compiler.forTarget(target)
+        .with(CompileOptions.DEFAULT.withFusion(false))
+        .compile(program);
+  }
+
   /** {@return what the planner says of each variant of the first collective} */
   public static ImmutableList<Verdict> verdicts(Plan plan) {
     return plan.rankPlans().getFirst().collectives().getFirst().verdicts();
-  }
-
-  /** {@return the verdict on one variant; empty where there is none of it} */
-  public static Optional<Verdict> verdict(Plan plan, Variant variant) {
-    return verdicts(plan).stream().filter(v -> v.variant() == variant).findFirst();
   }
 }

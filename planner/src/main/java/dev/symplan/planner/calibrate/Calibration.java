@@ -179,6 +179,7 @@ public record Calibration(
         startKnown ? machine.copyEngineMicros() : common,
         machine.smOverlap(),
         machine.copyEngineOverlap(),
+        machine.workspaceBytes(),
         machine.multicast(),
         machine.copyEngines(),
         machine.nccl(),

@@ -40,7 +40,7 @@ final class CurveFit {
   private CurveFit() {}
 
   /**
-   * {@return a curve, rounded to four digits}
+   * {@return a curve, its times rounded to four digits}
    *
    * @param samples by rising bytes, no two of the same
    * @param fixed microseconds of each sample that are accounted for elsewhere
@@ -53,7 +53,7 @@ final class CurveFit {
     double slope = (last.micros() - first.micros()) / (last.wire() - first.wire());
     return new Knots(
         kept.stream()
-            .map(s -> new Knot(round(s.wire()), round(Math.max(0, s.micros() - fixed))))
+            .map(s -> new Knot(Math.rint(s.wire()), round(Math.max(0, s.micros() - fixed))))
             .collect(ImmutableList.toImmutableList()),
         slope > 0 ? round(1 / (1000 * slope)) : rate);
   }

@@ -71,6 +71,7 @@ final class MachineFit {
         start.orElse(0),
         onSms,
         onEngines,
+        base.workspaceBytes(),
         base.multicast(),
         base.copyEngines(),
         base.nccl(),

@@ -18,6 +18,7 @@ import dev.symplan.ir.text.SourceReader;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.calibrate.Point.Subject;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
@@ -30,8 +31,9 @@ import java.util.stream.Collectors;
  * Measured points as CSV: {@code docs/targets.md} describes the columns.
  *
  * @param name the files', without folders
+ * @param comments the files' lines that begin with {@code #}, without it
  */
-public record Points(String name, ImmutableList<Point> list) {
+public record Points(String name, ImmutableList<Point> list, ImmutableList<String> comments) {
 
   private static final ImmutableList<String> COLUMNS =
       ImmutableList.of(
@@ -77,7 +79,8 @@ public record Points(String name, ImmutableList<Point> list) {
     var all = files.stream().map(Points::read).toList();
     return new Points(
         all.stream().map(Points::name).distinct().collect(Collectors.joining(", ")),
-        all.stream().flatMap(p -> p.list().stream()).collect(ImmutableList.toImmutableList()));
+        all.stream().flatMap(p -> p.list().stream()).collect(ImmutableList.toImmutableList()),
+        all.stream().flatMap(p -> p.comments().stream()).collect(ImmutableList.toImmutableList()));
   }
 
   /**
@@ -87,9 +90,15 @@ public record Points(String name, ImmutableList<Point> list) {
    */
   public static Points read(SourceFile file) {
     var sink = new DiagnosticSink();
-    var list = new Reader(file, sink).read();
+    var reader = new Reader(file, sink);
+    var list = reader.read();
     sink.throwIfErrors();
-    return new Points(Span.ofFile(file).shortForm(), list);
+    return new Points(Span.ofFile(file).shortForm(), list, ImmutableList.copyOf(reader.comments));
+  }
+
+  /** {@return points that come from no file} */
+  public static Points of(List<Point> list, List<String> comments) {
+    return new Points("", ImmutableList.copyOf(list), ImmutableList.copyOf(comments));
   }
 
   /** {@return the median of at least one value} */
@@ -102,6 +111,7 @@ public record Points(String name, ImmutableList<Point> list) {
     private final SourceFile file;
     private final DiagnosticSink sink;
     private final Map<String, Integer> columns = new HashMap<>();
+    private final List<String> comments = new ArrayList<>();
     private List<String> fields = List.of();
     private int line;
     private boolean wrong;
@@ -116,7 +126,11 @@ public record Points(String name, ImmutableList<Point> list) {
       for (var text : Splitter.on('\n').split(file.text())) {
         line++;
         var trimmed = CharMatcher.whitespace().trimTrailingFrom(text);
-        if (trimmed.isEmpty() || trimmed.startsWith("#")) {
+        if (trimmed.startsWith("#")) {
+          comments.add(trimmed.substring(1).strip());
+          continue;
+        }
+        if (trimmed.isEmpty()) {
           continue;
         }
         fields = Splitter.on(',').splitToList(trimmed);

@@ -41,17 +41,20 @@ public final class CostModel {
     return switch (kind) {
       case ALL_REDUCE ->
           switch (variant) {
-            case ONE_SHOT -> others * bytes;
+            case ONE_SHOT, ONE_SHOT_PUSH -> others * bytes;
             // The switch reads all that it adds, and takes each sum once.
             case MULTIMEM -> bytes + (double) bytes / ranks;
-            case LOCAL, TWO_SHOT, PUSH, COPY_ENGINE, NCCL_SYMM, NCCL, CUSTOM ->
+            case LOCAL, TWO_SHOT, TWO_SHOT_PUSH, PUSH, COPY_ENGINE, NCCL_SYMM, NCCL, CUSTOM ->
                 2 * others / ranks * bytes;
           };
       case ALL_GATHER -> multicast ? bytes : others * bytes;
       case REDUCE_SCATTER -> multicast ? bytes : others / ranks * bytes;
       case ALL_TO_ALL -> others / ranks * bytes;
-      // The root's link carries every copy, unless the switch or a ring replicates them.
-      case BROADCAST -> variant == Variant.NCCL || multicast ? bytes : others * bytes;
+      // The root's link carries every copy, unless the switch, a ring or the peers replicate them.
+      case BROADCAST ->
+          variant == Variant.NCCL || variant == Variant.TWO_SHOT || multicast
+              ? bytes
+              : others * bytes;
       case CUSTOM -> bytes;
     };
   }
@@ -115,7 +118,7 @@ public final class CostModel {
   public double barrierMicros(Variant variant, int ranks) {
     return switch (variant) {
       case ONE_SHOT, TWO_SHOT, PUSH, MULTIMEM, COPY_ENGINE -> target.barrier().micros(ranks);
-      case LOCAL, NCCL_SYMM, NCCL, CUSTOM -> 0;
+      case LOCAL, ONE_SHOT_PUSH, TWO_SHOT_PUSH, NCCL_SYMM, NCCL, CUSTOM -> 0;
     };
   }
 

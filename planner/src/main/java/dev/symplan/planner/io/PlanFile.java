@@ -188,6 +188,7 @@ public final class PlanFile {
     json.writeStringField("start_barrier", plan.start().text());
     json.writeStringField("end_barrier", plan.end().text());
     json.writeBooleanField("in_place", plan.inPlace());
+    json.writeNumberField("workspace", plan.workspace());
     json.writeArrayFieldStart("verdicts");
     for (Verdict verdict : plan.verdicts()) {
       json.writeStartObject();

@@ -279,6 +279,7 @@ final class PlanFileReader {
         barrier(field.at("start_barrier")),
         barrier(field.at("end_barrier")),
         field.at("in_place").bool(),
+        field.at("workspace").intValue(),
         field.at("verdicts").list((f, i) -> verdict(f)),
         field.at("args").list((f, i) -> arg(f)));
   }

@@ -51,6 +51,7 @@ public final class TargetFile {
   private static final int VERSION = 2;
 
   private static final int MAX_RANKS = 1 << 20;
+  private static final double MAX_BYTES = 1L << 40;
 
   private static final ConcurrentMap<String, Target> READ = new ConcurrentHashMap<>();
 
@@ -69,7 +70,7 @@ public final class TargetFile {
       ImmutableSet.<String>builder()
           .add("format", "version", "name", "base", "gpus")
           .addAll(FIGURES)
-          .add("multicast", "copy_engines", "nccl", "sources", "curves")
+          .add("workspace_bytes", "multicast", "copy_engines", "nccl", "sources", "curves")
           .build();
 
   private TargetFile() {}
@@ -148,6 +149,7 @@ public final class TargetFile {
     number(json, "copy_engine_us", target.copyEngineMicros());
     contention(json, "sm_contention", target.smOverlap());
     contention(json, "copy_engine_contention", target.copyEngineOverlap());
+    json.writeNumberField("workspace_bytes", target.workspaceBytes());
     json.writeBooleanField("multicast", target.multicast());
     json.writeBooleanField("copy_engines", target.copyEngines());
     json.writeStringField("nccl", target.ncclVersion());
@@ -271,6 +273,7 @@ public final class TargetFile {
           field("copy_engine_us", PlacedJson::notNegative, Target::copyEngineMicros),
           field("sm_contention", Reader::contention, Target::smOverlap),
           field("copy_engine_contention", Reader::contention, Target::copyEngineOverlap),
+          field("workspace_bytes", Reader::bytes, Target::workspaceBytes),
           field("multicast", PlacedJson::truth, Target::multicast),
           field("copy_engines", PlacedJson::truth, Target::copyEngines),
           field("nccl", Reader::version, Target::nccl),
@@ -313,6 +316,14 @@ public final class TargetFile {
     private static Contention contention(PlacedJson json) {
       json.only(ImmutableSet.of("compute", "transfer"));
       return new Contention(json.get("compute").notNegative(), json.get("transfer").notNegative());
+    }
+
+    private static long bytes(PlacedJson json) {
+      double bytes = json.notNegative();
+      if (bytes != Math.rint(bytes) || bytes > MAX_BYTES) {
+        throw json.wrong("this is no number of bytes", "");
+      }
+      return (long) bytes;
     }
 
     private static int version(PlacedJson json) {

@@ -5,6 +5,7 @@ import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.Span;
 import dev.symplan.planner.Arena;
 import dev.symplan.planner.ArenaSize;
 import dev.symplan.planner.ArgDecision.Realization;
@@ -30,7 +31,7 @@ final class Allocate {
   record Memory(
       ImmutableList<Placement> placements, ImmutableList<Buffer> buffers, ArenaSize local) {}
 
-  /** The memory of all ranks. */
+  /** The memory of all ranks; workspaces are the last buffers of each. */
   record Result(ArenaSize symmetric, ImmutableList<Memory> ranks) {
 
     /** {@return the size of both arenas together, on the rank that needs most} */
@@ -42,7 +43,8 @@ final class Allocate {
 
   /** One buffer of one rank before it has an offset. */
   private static final class Draft {
-    Value name;
+    String name;
+    Span span;
     final Arena arena;
     final int position;
     long bytes;
@@ -51,9 +53,15 @@ final class Allocate {
     long offset;
     boolean inSymmetricArena;
     boolean listed;
+    boolean isWorkspace;
 
-    Draft(Value name, Arena arena, int position) {
+    Draft(Value value, Arena arena, int position) {
+      this(value.name(), value.span(), arena, position);
+    }
+
+    Draft(String name, Span span, Arena arena, int position) {
       this.name = name;
+      this.span = span;
       this.arena = arena;
       this.position = position;
     }
@@ -64,10 +72,15 @@ final class Allocate {
 
   private Allocate() {}
 
-  static Result run(List<Realize.Realized> graphs, List<Schedule> schedules, List<Liveness> lives) {
+  static Result run(
+      List<Realize.Realized> graphs,
+      List<Schedule> schedules,
+      List<Liveness> lives,
+      Workspaces workspaces) {
     var ranks = new ArrayList<Rank>();
     for (int g = 0; g < graphs.size(); g++) {
       ranks.add(draft(graphs.get(g), lives.get(g)));
+      addWorkspaces(ranks.get(g), workspaces, schedules.get(g).steps().size());
     }
     var axes = CommonAxis.of(schedules.stream().map(Schedule::steps).toList());
     var symmetric = agreed(ranks.stream().map(Allocate::symmetricDrafts).toList());
@@ -105,11 +118,24 @@ final class Allocate {
       draft.bytes = Math.max(draft.bytes, life.offset(storage.id()) + storage.bytes());
       if (life.first(storage.id()) < draft.first) {
         draft.first = life.first(storage.id());
-        draft.name = storage.value();
+        draft.name = storage.value().name();
+        draft.span = storage.value().span();
       }
       draft.last = Math.max(draft.last, life.last(storage.id()));
     }
     return new Rank(graph, life, drafts, draftOf);
+  }
+
+  /** In use all the time: peers may store there whenever they like. */
+  private static void addWorkspaces(Rank rank, Workspaces workspaces, int end) {
+    for (int w = 0; w < workspaces.count(); w++) {
+      var draft = new Draft(Workspaces.name(w), Span.NONE, Arena.SYMMETRIC, 0);
+      draft.isWorkspace = true;
+      draft.bytes = workspaces.bytes().get(w);
+      draft.first = -1;
+      draft.last = end;
+      rank.drafts().add(draft);
+    }
   }
 
   private static Draft newDraft(Realize.Realized graph, Liveness life, int storage) {
@@ -161,12 +187,12 @@ final class Allocate {
   private static void checkAgree(List<Draft> own, List<Draft> other) {
     for (int i = 0; i < Math.max(own.size(), other.size()); i++) {
       if (i >= own.size() || i >= other.size()) {
-        var odd = i < other.size() ? other.get(i).name : own.get(i).name;
+        var odd = i < other.size() ? other.get(i) : own.get(i);
         throw new CompileException(
             Diagnostic.error(
                 DiagnosticCode.RANKS_DISAGREE,
-                odd.span(),
-                "'%s' is to be in symmetric memory, but not on every rank".formatted(odd.name()),
+                odd.span,
+                "'%s' is to be in symmetric memory, but not on every rank".formatted(odd.name),
                 "leave the memory of inputs and outputs that differ between ranks to the planner"));
       }
     }
@@ -190,6 +216,7 @@ final class Allocate {
     for (var output : rank.graph().graph().outputs()) {
       output.forEachValue(v -> addSymmetric(rank, v, ordered));
     }
+    rank.drafts().stream().filter(draft -> draft.isWorkspace).forEach(ordered::add);
     return ordered;
   }
 
@@ -225,7 +252,7 @@ final class Allocate {
     for (var draft : rank.drafts()) {
       buffers.add(
           new Buffer(
-              draft.name.name(),
+              draft.name,
               draft.arena == Arena.LOCAL && draft.inSymmetricArena ? Arena.SYMMETRIC : draft.arena,
               draft.arena == Arena.SYMMETRIC,
               draft.arena.isExternal() ? draft.position : draft.offset,

@@ -75,10 +75,11 @@ final class Eligibility {
     var dtype = collective.dtype();
     return switch (variant) {
       case LOCAL, ONE_SHOT, PUSH, CUSTOM -> Optional.empty();
+      case ONE_SHOT_PUSH, TWO_SHOT_PUSH -> rejectPush(collective, variant, ranks);
       case TWO_SHOT ->
-          op.equals("product") || op.startsWith("b")
+          reduces && (op.equals("product") || op.startsWith("b"))
               ? rejected(Reason.REDUCTION, "two-shot kernels know sum, avg, min and max, not " + op)
-              : floatsOnly(dtype, SHORT_FLOATS);
+              : reduces ? floatsOnly(dtype, SHORT_FLOATS) : Optional.empty();
       case MULTIMEM -> {
         if (!target.multicast()) {
           yield rejected(Reason.NO_MULTICAST, "target has no multicast");
@@ -105,6 +106,20 @@ final class Eligibility {
             : Optional.empty();
       }
     };
+  }
+
+  /** Several tensors go through one workspace, one after the other. */
+  private Optional<Rejection> rejectPush(Collective collective, Variant variant, int ranks) {
+    long bytes = 0;
+    for (var operand : collective.operands()) {
+      bytes = Math.max(bytes, Workspaces.bytes(collective, operand, variant, ranks));
+    }
+    return bytes > target.workspaceBytes()
+        ? rejected(
+            Reason.WORKSPACE,
+            "a workspace of %s; %s allows %s"
+                .formatted(Units.bytes(bytes), target.name(), Units.bytes(target.workspaceBytes())))
+        : Optional.empty();
   }
 
   /**

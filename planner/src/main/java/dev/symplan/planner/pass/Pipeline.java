@@ -104,7 +104,7 @@ public final class Pipeline {
               own.placements(),
               own.buffers(),
               draft.schedules().get(g).steps(),
-              collectives(draft, g),
+              collectives(draft, g, own.buffers().size() - draft.workspaces().count()),
               own.local()));
     }
     var planOfRank = GraphChoice.indices(graphOfRank);
@@ -129,14 +129,16 @@ public final class Pipeline {
     return plan;
   }
 
-  private static ImmutableList<CollectivePlan> collectives(PlanDraft draft, int rankGraph) {
+  private static ImmutableList<CollectivePlan> collectives(
+      PlanDraft draft, int rankGraph, int firstWorkspace) {
     var graph = draft.realized().get(rankGraph);
     var plans = ImmutableList.<CollectivePlan>builder();
     for (int k = 0; k < draft.selections().size(); k++) {
       var collective = graph.collectives().get(k);
       var selection = draft.selections().get(k);
-      Barrier barrier =
-          selection.variant() == Variant.LOCAL ? new Barrier.None() : new Barrier.Own();
+      boolean alone = selection.variant() == Variant.LOCAL || selection.variant().needsWorkspace();
+      Barrier barrier = alone ? new Barrier.None() : new Barrier.Own();
+      int workspace = draft.workspaces().ofCollective().get(k);
       plans.add(
           new CollectivePlan(
               collective.index(),
@@ -151,6 +153,7 @@ public final class Pipeline {
               barrier,
               barrier,
               draft.inPlace()[k],
+              workspace < 0 ? workspace : firstWorkspace + workspace,
               selection.verdicts(),
               graph.args().get(k)));
     }

@@ -17,6 +17,7 @@ import java.util.stream.IntStream;
  * All of a plan but the places in the arenas: what some order of the ops comes to.
  *
  * @param graphs the normalized graphs that it is made of
+ * @param workspaces what collectives push through
  * @param inPlace for each collective, whether its results take the places of its operands
  */
 record PlanDraft(
@@ -25,6 +26,7 @@ record PlanDraft(
     ImmutableList<Realized> realized,
     ImmutableList<Schedule> schedules,
     ImmutableList<Liveness> lives,
+    Workspaces workspaces,
     boolean[] inPlace) {
 
   static PlanDraft of(
@@ -55,12 +57,14 @@ record PlanDraft(
       lives.add(Liveness.of(graph, fusion, schedule));
     }
     var allLives = lives.build();
+    var allSchedules = schedules.build();
     return new PlanDraft(
         graphs,
         selections,
         realized,
-        schedules.build(),
+        allSchedules,
         allLives,
+        Workspaces.of(realized, allSchedules, variants, groupSize),
         mergeInPlace(allLives, variants));
   }
 
@@ -82,11 +86,11 @@ record PlanDraft(
   /** {@return what the draft takes on the rank that needs most} */
   Figures figures() {
     return new Figures(
-        lives.stream().mapToLong(Liveness::peakBytes).max().orElse(0),
+        lives.stream().mapToLong(Liveness::peakBytes).max().orElse(0) + workspaces.total(),
         schedules.stream().mapToDouble(Schedule::micros).max().orElse(0));
   }
 
   Allocate.Result allocate() {
-    return Allocate.run(realized, schedules, lives);
+    return Allocate.run(realized, schedules, lives, workspaces);
   }
 }

@@ -74,7 +74,16 @@ record Price(Kind kind, int ranks, long bytes, int tensors, double[] copies) {
   private int launches(Variant variant) {
     return switch (variant) {
       case NCCL, NCCL_SYMM -> 0;
-      case LOCAL, ONE_SHOT, TWO_SHOT, PUSH, MULTIMEM, COPY_ENGINE, CUSTOM -> tensors - 1;
+      case LOCAL,
+          ONE_SHOT,
+          ONE_SHOT_PUSH,
+          TWO_SHOT,
+          TWO_SHOT_PUSH,
+          PUSH,
+          MULTIMEM,
+          COPY_ENGINE,
+          CUSTOM ->
+          tensors - 1;
     };
   }
 }

@@ -42,7 +42,8 @@ public final class BenchPlot {
         new Svg(
             WIDTH,
             Math.max(1, comparisons.size()) * HEIGHT,
-            "Collectives measured on " + String.join("; ", where(comparisons)));
+            "Collectives measured on " + String.join("; ", where(comparisons)),
+            String.join("\n", points.comments()));
     for (int i = 0; i < comparisons.size(); i++) {
       new Chart(svg, comparisons.get(i), target, i * HEIGHT).draw();
     }

@@ -20,23 +20,31 @@ public final class ChromeTrace {
       int thread,
       double begin,
       double duration,
-      ImmutableMap<String, String> args) {}
+      ImmutableMap<String, Fact> args) {}
 
+  private final ImmutableMap<String, Fact> about;
   private final List<Event> events = new ArrayList<>();
+
+  /**
+   * @param about what the trace is of, for people who look at its file
+   */
+  public ChromeTrace(Map<String, Fact> about) {
+    this.about = ImmutableMap.copyOf(about);
+  }
 
   /** Names a process, and puts it behind those of smaller numbers. */
   public void process(int process, String name) {
-    meta("process_name", process, 0, ImmutableMap.of("name", name));
-    meta("process_sort_index", process, 0, ImmutableMap.of("sort_index", "" + process));
+    meta("process_name", process, 0, ImmutableMap.of("name", new Fact.Text(name)));
+    meta("process_sort_index", process, 0, ImmutableMap.of("sort_index", new Fact.Whole(process)));
   }
 
   /** Names a thread of a process. */
   public void thread(int process, int thread, String name) {
-    meta("thread_name", process, thread, ImmutableMap.of("name", name));
-    meta("thread_sort_index", process, thread, ImmutableMap.of("sort_index", "" + thread));
+    meta("thread_name", process, thread, ImmutableMap.of("name", new Fact.Text(name)));
+    meta("thread_sort_index", process, thread, ImmutableMap.of("sort_index", new Fact.Whole(thread)));
   }
 
-  private void meta(String name, int process, int thread, ImmutableMap<String, String> args) {
+  private void meta(String name, int process, int thread, ImmutableMap<String, Fact> args) {
     events.add(new Event("M", name, "", process, thread, 0, 0, args));
   }
 
@@ -55,7 +63,7 @@ public final class ChromeTrace {
       String category,
       double begin,
       double duration,
-      Map<String, String> args) {
+      Map<String, Fact> args) {
     events.add(
         new Event(
             "X", name, category, process, thread, begin, duration, ImmutableMap.copyOf(args)));
@@ -67,6 +75,9 @@ public final class ChromeTrace {
         json -> {
           json.writeStartObject();
           json.writeStringField("displayTimeUnit", "ns");
+          json.writeObjectFieldStart("otherData");
+          JsonText.fields(json, about);
+          json.writeEndObject();
           json.writeArrayFieldStart("traceEvents");
           for (var event : events) {
             json.writeStartObject();
@@ -80,13 +91,7 @@ public final class ChromeTrace {
               json.writeNumberField("dur", JsonText.rounded(event.duration()));
             }
             json.writeObjectFieldStart("args");
-            for (var arg : event.args().entrySet()) {
-              if (arg.getKey().equals("sort_index")) {
-                json.writeNumberField(arg.getKey(), Integer.parseInt(arg.getValue()));
-              } else {
-                json.writeStringField(arg.getKey(), arg.getValue());
-              }
-            }
+            JsonText.fields(json, event.args());
             json.writeEndObject();
             json.writeEndObject();
           }

@@ -12,11 +12,12 @@ import java.util.Locale;
 final class Svg {
   private final StringBuilder out = new StringBuilder();
 
-  Svg(double width, double height, String title) {
+  Svg(double width, double height, String title, String description) {
     out.append(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%1$s\" height=\"%2$s\" viewBox=\"0 0 %1$s %2$s\" font-family=\"sans-serif\" font-size=\"12\">\n"
             .formatted(number(width), number(height)));
     out.append("<title>%s</title>\n".formatted(escaped(title)));
+    out.append("<desc>%s</desc>\n".formatted(escaped(description)));
     out.append("<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n");
   }
 

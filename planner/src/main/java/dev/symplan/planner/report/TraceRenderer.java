@@ -9,7 +9,12 @@ public final class TraceRenderer {
 
   /** {@return a process for each rank, with a thread for each stream that has work} */
   public static String render(PlanReport report) {
-    var trace = new ChromeTrace();
+    var trace = new ChromeTrace(
+            ImmutableMap.of(
+                "plan", new Fact.Text(report.name()),
+                "target", new Fact.Text(report.target()),
+                "digest", new Fact.Text(report.digest()),
+                "method", new Fact.Text("predicted")));
     var sections = report.sections(View.SCHEDULE);
     for (int rank = 0; rank < report.ranks(); rank++) {
       trace.process(rank, "rank %s of %s, predicted".formatted(rank, report.name()));
@@ -38,7 +43,9 @@ public final class TraceRenderer {
             category(row.text("kind")),
             row.real("begin_us"),
             row.real("duration_us"),
-            ImmutableMap.of("step", row.title(), "what", row.text("what")));
+            ImmutableMap.of(
+                "step", new Fact.Whole(row.whole("step")),
+                "what", new Fact.Text(row.text("what"))));
       }
     }
   }

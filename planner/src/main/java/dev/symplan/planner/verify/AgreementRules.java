@@ -110,6 +110,12 @@ final class AgreementRules {
     same(k, other, "barrier before", a.start().text(), b.start().text());
     same(k, other, "barrier after", a.end().text(), b.end().text());
     same(k, other, "in place", a.inPlace(), b.inPlace());
+    same(
+        k,
+        other,
+        "workspace offset",
+        WorkspaceRules.offset(first, a),
+        WorkspaceRules.offset(other, b));
     compareTensors(k, first, a.operands(), other, b.operands(), false);
     compareTensors(k, first, a.results(), other, b.results(), true);
   }

@@ -369,7 +369,7 @@ final class CollectiveRules {
     }
     facts.plan.graph().outputs().forEach(output -> output.forEachValue(this::note));
     for (int i = 0; i < facts.plan.buffers().size(); i++) {
-      if (facts.plan.buffers().get(i).symmetric() && !demanded.get(i)) {
+      if (facts.plan.buffers().get(i).symmetric() && !demanded.get(i) && !facts.isWorkspace(i)) {
         findings.add(
             Rule.REALIZATION,
             facts.rank(),

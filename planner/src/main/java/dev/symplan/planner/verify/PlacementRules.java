@@ -117,6 +117,9 @@ final class PlacementRules {
   }
 
   private void checkBuffer(Buffer buffer, int index) {
+    if (facts.isWorkspace(index)) {
+      return;
+    }
     if (!used[index]) {
       wrong("the buffer %s holds nothing".formatted(buffer.name()));
       return;

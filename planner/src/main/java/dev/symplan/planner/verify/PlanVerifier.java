@@ -47,6 +47,7 @@ public final class PlanVerifier {
   private static void check(Plan plan, RankFacts facts, Findings findings) {
     PlacementRules.check(facts, findings);
     CollectiveRules.check(plan, facts, findings);
+    WorkspaceRules.check(plan, facts, findings);
     InPlaceRules.check(facts, findings);
     FusionRules.check(facts, findings);
     int before = findings.count();

@@ -10,12 +10,14 @@ import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.OpTypeException;
 import dev.symplan.planner.Arena;
+import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
 import dev.symplan.planner.Step;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -50,6 +52,7 @@ final class RankFacts {
   private final int[] collectiveOf;
   private final int[] opOf;
   private final int[] stamps;
+  private final BitSet workspaces = new BitSet();
   private int stamp;
 
   private RankFacts(RankPlan plan, int rank, Findings findings) {
@@ -82,7 +85,11 @@ final class RankFacts {
       facts.define(input, -1);
     }
     for (int k = 0; k < rankPlan.collectives().size(); k++) {
-      facts.collectiveOf[rankPlan.collectives().get(k).op()] = k;
+      var collective = rankPlan.collectives().get(k);
+      facts.collectiveOf[collective.op()] = k;
+      if (collective.workspace() != CollectivePlan.NO_WORKSPACE) {
+        facts.workspaces.set(collective.workspace());
+      }
     }
     for (int i = 0; i < rankPlan.graph().ops().size(); i++) {
       facts.visit(i, rankPlan.graph().ops().get(i));
@@ -266,6 +273,11 @@ final class RankFacts {
 
   long offsetInStorage(int value) {
     return offsetInStorage[value];
+  }
+
+  /** {@return whether collectives push through a buffer} */
+  boolean isWorkspace(int buffer) {
+    return workspaces.get(buffer);
   }
 
   int spaceCount() {

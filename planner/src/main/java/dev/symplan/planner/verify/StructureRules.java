@@ -205,6 +205,9 @@ final class StructureRules {
 
   private void checkCollective(int k, CollectivePlan collective, Map<String, ProcessGroup> groups) {
     inRange(collective.op(), rankPlan.graph().ops().size(), "op");
+    if (collective.workspace() != CollectivePlan.NO_WORKSPACE) {
+      inRange(collective.workspace(), rankPlan.buffers().size(), "buffer");
+    }
     checkTensors(k, collective.operands());
     checkTensors(k, collective.results());
     @Nullable ProcessGroup group = groups.get(collective.group());

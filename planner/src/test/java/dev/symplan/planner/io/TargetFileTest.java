@@ -188,7 +188,7 @@ class TargetFileTest {
          "barrier": {"base_us": 1, "per_rank_us": 0.5}, "copy_engine_us": 10,
          "sm_contention": {"compute": 0.5, "transfer": 0.5},
          "copy_engine_contention": {"compute": 0.1, "transfer": 0},
-         "multicast": true, "copy_engines": true, "nccl": "2.28.9"}
+         "workspace_bytes": 0, "multicast": true, "copy_engines": true, "nccl": "2.28.9"}
         """;
     var costs = new CostModel(read(bare));
     // A launch, two barriers of four ranks, three hops, and three times as much in as at 50 GB/s.

@@ -186,8 +186,17 @@ final class PlanEdits {
     return with(c, group, c.variant(), c.stream());
   }
 
+  static CollectivePlan workspace(CollectivePlan c, int workspace) {
+    return with(c, c.group(), c.variant(), c.stream(), workspace);
+  }
+
   private static CollectivePlan with(
       CollectivePlan c, String group, Variant variant, Stream stream) {
+    return with(c, group, variant, stream, c.workspace());
+  }
+
+  private static CollectivePlan with(
+      CollectivePlan c, String group, Variant variant, Stream stream, int workspace) {
     return new CollectivePlan(
         c.op(),
         c.kind(),
@@ -201,6 +210,7 @@ final class PlanEdits {
         c.start(),
         c.end(),
         c.inPlace(),
+        workspace,
         c.verdicts(),
         c.args());
   }

@@ -418,6 +418,7 @@ final class PlanMutator {
         kind == Kind.BARRIER && mode != 1 ? barrier(choice) : c.start(),
         kind == Kind.BARRIER && mode != 0 ? barrier(choice) : c.end(),
         (kind == Kind.IN_PLACE) != c.inPlace(),
+        c.workspace(),
         verdicts(c, variant),
         args(c, variant));
   }

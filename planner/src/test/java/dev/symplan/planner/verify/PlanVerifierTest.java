@@ -377,6 +377,7 @@ class PlanVerifierTest {
         c.start(),
         c.end(),
         inPlace,
+        c.workspace(),
         verdicts,
         args);
   }

@@ -9,6 +9,7 @@ import dev.symplan.planner.Plan;
 import dev.symplan.planner.Rewrites;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
+import dev.symplan.planner.io.TargetFile;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.List;
 
@@ -22,6 +23,16 @@ final class VerifierFixtures {
       group pairs = [0, 1], [2, 3]
 
       """;
+
+  /** Without workspaces, so that collectives meet their peers at barriers. */
+  private static final Target TARGET =
+      TargetFile.read(
+          new SourceFile(
+              "target.json",
+              """
+              {"format": "symplan-target", "version": 1, "name": "h200x4", "base": "h200x4",
+               "workspace_bytes": 0}
+              """));
 
   /** a and d symm+0x4000, b, c and r symm+0x0, only d symmetric; one_shot all_reduce. */
   static final String CHAIN =
@@ -82,8 +93,14 @@ final class VerifierFixtures {
   static Plan compile(String text, CompileOptions options) {
     var program = GraphParser.parse(new SourceFile("test.graph", HEAD + text));
     // Collectives as they are written: tests find them by their names and order.
+    return Compiler.forTarget(TARGET).with(options.withRewrites(Rewrites.OFF)).compile(program);
+  }
+
+  /** The plan of a graph that goes through workspaces where that is fastest. */
+  static Plan compileWithWorkspaces(String text) {
+    var program = GraphParser.parse(new SourceFile("test.graph", HEAD + text));
     return Compiler.forTarget(Target.H200_X4)
-        .with(options.withRewrites(Rewrites.OFF))
+        .with(CompileOptions.DEFAULT.withRewrites(Rewrites.OFF))
         .compile(program);
   }
 

@@ -71,11 +71,29 @@ public final class Main {
             .put(VerifyCommand.class, VerifyCommand::new)
             .put(PackCommand.class, PackCommand::new)
             .put(CalibrateCommand.class, CalibrateCommand::new)
+            .put(BenchCommand.class, _ -> new BenchCommand())
             .put(OpsCommand.class, OpsCommand::new)
             .put(DoctorCommand.class, DoctorCommand::new)
             .put(VersionCommand.class, VersionCommand::new)
             .buildOrThrow();
-    var line = new CommandLine(new Main(), new Factory(console, commands));
+    var measurements =
+        ImmutableMap.<Class<?>, Function<Console, ?>>builder()
+            .put(BenchCollectivesCommand.class, BenchCollectivesCommand::new)
+            .put(BenchOverlapCommand.class, BenchOverlapCommand::new)
+            .put(BenchStepCommand.class, BenchStepCommand::new)
+            .put(BenchMachineCommand.class, BenchMachineCommand::new)
+            .put(BenchTableCommand.class, BenchTableCommand::new)
+            .put(BenchPlotCommand.class, BenchPlotCommand::new)
+            .buildOrThrow();
+    var line =
+        new CommandLine(
+            new Main(),
+            new Factory(
+                console,
+                ImmutableMap.<Class<?>, Function<Console, ?>>builder()
+                    .putAll(commands)
+                    .putAll(measurements)
+                    .buildOrThrow()));
     for (var command : commands.keySet()) {
       line.addSubcommand(command);
     }

@@ -9,14 +9,18 @@ import dev.symplan.planner.Plan;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Case;
 import dev.symplan.runtime.Reference;
+import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.SessionOptions;
 import dev.symplan.runtime.Weights;
+import dev.symplan.runtime.launch.Launch;
+import dev.symplan.runtime.launch.World;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.Safetensors;
-import dev.symplan.runtime.tensor.SeededInputs;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -96,6 +100,24 @@ final class RunCommand implements Callable<Integer> {
       defaultValue = "0")
   private long seed;
 
+  @Option(
+      names = "--timeout",
+      paramLabel = "SECONDS",
+      description =
+          "How long ranks wait for each other, and a run on GPUs may take, before all is given up"
+              + " (default: 60 on the host, 30 on GPUs).")
+  private Optional<Double> timeout = Optional.empty();
+
+  @Option(
+      names = "--launch",
+      paramLabel = "MODE",
+      description =
+          "Whether this process has all ranks (single) or one of them, as torchrun, mpirun or srun"
+              + " say by the environment (env); auto, the default, is env where one of them has"
+              + " started several processes. Rank 0 prints for all.",
+      defaultValue = "auto")
+  private Launch launch;
+
   RunCommand(Console console) {
     this.console = console;
   }
@@ -110,109 +132,147 @@ final class RunCommand implements Callable<Integer> {
                         spec.commandLine(),
                         "--backend: there is no backend '%s'; there are %s"
                             .formatted(backend, Backend.all().map(Backend::name).toList())));
+    if (timeout.isPresent() && !(timeout.get() > 0 && timeout.get() < 1e6)) {
+      throw new ParameterException(
+          spec.commandLine(), "--timeout: %s is no time to wait".formatted(timeout.get()));
+    }
     var unavailable = device.unavailable();
     if (unavailable.isPresent()) {
       console.progress("error: backend %s: %s".formatted(backend, unavailable.get()));
       console.progress("  hint: symplan doctor tells what was looked for, and where");
       return ExitCode.NO_DEVICE;
     }
-    var data = caseFolder.or(() -> Case.isCase(input) ? Optional.of(input) : Optional.empty());
-    var plan = Inputs.plan(input, flags, console);
-    var weightsFrom = weightsFile.or(() -> Weights.archiveOf(input));
-    var weights = weightsFrom.map(file -> Weights.read(file, plan.name())).orElse(Weights.NONE);
-    weights.check(plan);
-    try (var session = Session.open(plan, device)) {
-      var inputs = data.isPresent() ? "the case's inputs" : "inputs from seed " + seed;
-      return run(
-          plan,
-          session,
-          data.map(Case::new),
-          weights,
-          weights.names().isEmpty()
-              ? inputs
-              : inputs + ", weights of " + weightsFrom.orElseThrow());
+    var options = SessionOptions.DEFAULT.withLaunch(launch);
+    if (timeout.isPresent()) {
+      options = options.withTimeout(Duration.ofNanos(Math.round(timeout.get() * 1e9)));
     }
+    var environment = launch.environment(System.getenv());
+    if (environment.isEmpty()) {
+      return new Run(device, options, console, Optional.empty()).call();
+    }
+    if (!device.canSpanProcesses()) {
+      throw new RunException(
+          "backend %s has all ranks in one process, but this is %s: start it alone, or with --launch=single"
+              .formatted(backend, environment.get()));
+    }
+    return LaunchedRun.call(
+        environment.get(),
+        options,
+        console,
+        (joined, own) -> new Run(device, joined, own, joined.world()).call());
   }
 
-  private int run(Plan plan, Session session, Optional<Case> data, Weights weights, String inputs) {
-    if (data.isPresent()) {
-      data.get().fillInputs(session, plan, weights);
-    } else {
-      makeUpInputs(session, plan, weights);
-    }
-    if (check && (data.isEmpty() || !data.get().hasOutputs())) {
-      throw new CompileException(
-          Diagnostic.error(
-              DiagnosticCode.BAD_TENSORS,
-              Span.ofFile(new SourceFile(data.isEmpty() ? input.toString() : "the case", "")),
-              "there are no expected outputs to check against",
-              "--check needs a case with rankN.outputs.safetensors"));
-    }
-    boolean compare = check || data.isEmpty();
-    var expected =
-        check
-            ? fromCase(plan, session, data.orElseThrow())
-            : compare && Reference.canEvaluate(plan)
-                ? Reference.evaluate(plan, session)
-                : List.<List<Optional<HostTensor>>>of();
-    session.run();
-    var report = new RunReport(plan, console);
-    report.describe(backend, inputs);
-    outputs.ifPresent(folder -> write(session, folder));
-    if (expected.isEmpty()) {
-      report.uncompared(
-          compare ? "a custom op has no definition to compare with" : "not asked to (--check)");
-      return ExitCode.OK;
-    }
-    boolean agree =
-        report.compare(
-            session, expected, check ? "the case's outputs" : "evaluation without a plan");
-    return agree ? ExitCode.OK : ExitCode.FAILED;
-  }
+  /** What one process does. */
+  private final class Run {
+    private final Backend device;
+    private final SessionOptions options;
+    private final Console console;
+    private final Optional<World> world;
 
-  private void makeUpInputs(Session session, Plan plan, Weights weights) {
-    for (int rank = 0; rank < session.ranks(); rank++) {
-      for (int i = 0; i < session.inputNames().size(); i++) {
-        if (weights.fill(session, plan, rank, i)) {
-          continue;
-        }
-        var tensor = session.input(rank, i);
-        if (tensor.isPresent()) {
-          SeededInputs.fill(tensor.get(), seed, rank, session.inputNames().get(i));
-        }
+    Run(Backend device, SessionOptions options, Console console, Optional<World> world) {
+      this.device = device;
+      this.options = options;
+      this.console = console;
+      this.world = world;
+    }
+
+    int call() {
+      var data = caseFolder.or(() -> Case.isCase(input) ? Optional.of(input) : Optional.empty());
+      var plan = Inputs.plan(input, flags, console);
+      var weightsFrom = weightsFile.or(() -> Weights.archiveOf(input));
+      var weights = weightsFrom.map(file -> Weights.read(file, plan.name())).orElse(Weights.NONE);
+      weights.check(plan);
+      try (var session = Session.open(plan, device, options)) {
+        var inputs = data.isPresent() ? "the case's inputs" : "inputs from seed " + seed;
+        return run(
+            plan,
+            session,
+            data.map(Case::new),
+            weights,
+            weights.names().isEmpty()
+                ? inputs
+                : inputs + ", weights of " + weightsFrom.orElseThrow());
       }
     }
-  }
 
-  private static List<List<Optional<HostTensor>>> fromCase(Plan plan, Session session, Case data) {
-    var expected = new ArrayList<List<Optional<HostTensor>>>();
-    for (int rank = 0; rank < plan.worldSize(); rank++) {
-      var own = new ArrayList<Optional<HostTensor>>();
-      for (int i = 0; i < session.outputCount(); i++) {
-        int index = i;
-        int of = rank;
-        own.add(session.output(rank, i).map(t -> data.expected(of, index, t.type())));
+    private int run(
+        Plan plan, Session session, Optional<Case> data, Weights weights, String inputs) {
+      var madeUp = new RunInputs(plan, session, weights, seed);
+      if (data.isPresent()) {
+        data.get().fillInputs(session, plan, weights);
+      } else {
+        madeUp.fill();
       }
-      expected.add(own);
+      if (check && (data.isEmpty() || !data.get().hasOutputs())) {
+        throw new CompileException(
+            Diagnostic.error(
+                DiagnosticCode.BAD_TENSORS,
+                Span.ofFile(new SourceFile(data.isEmpty() ? input.toString() : "the case", "")),
+                "there are no expected outputs to check against",
+                "--check needs a case with rankN.outputs.safetensors"));
+      }
+      boolean compare = check || data.isEmpty();
+      var expected =
+          check
+              ? fromCase(plan, session, data.orElseThrow())
+              : compare && Reference.canEvaluate(plan)
+                  ? Reference.evaluate(plan, madeUp)
+                  : List.<List<Optional<HostTensor>>>of();
+      session.run();
+      var report = new RunReport(plan, console);
+      report.describe(backend, inputs);
+      outputs.ifPresent(folder -> write(session, folder));
+      if (expected.isEmpty()) {
+        report.uncompared(
+            compare ? "a custom op has no definition to compare with" : "not asked to (--check)");
+        return ExitCode.OK;
+      }
+      var all = ofAllProcesses(report.compare(session, expected));
+      report.compared(all, check ? "the case's outputs" : "evaluation without a plan");
+      return all.wrong() == 0 ? ExitCode.OK : ExitCode.FAILED;
     }
-    return expected;
-  }
 
-  private void write(Session session, Path folder) {
-    try {
-      Files.createDirectories(folder);
-    } catch (IOException e) {
-      throw new CompileException(
-          Diagnostic.error(
-              DiagnosticCode.UNREADABLE_FILE,
-              Span.ofFile(new SourceFile(folder.toString(), "")),
-              "the folder cannot be made",
-              "choose a place that you may write to"));
+    private Compared ofAllProcesses(Compared own) {
+      return world
+          .map(
+              others ->
+                  others.gather("how outputs compare", own.toBytes()).stream()
+                      .map(Compared::of)
+                      .reduce(Compared.NOTHING, Compared::plus))
+          .orElse(own);
     }
-    for (int rank = 0; rank < session.ranks(); rank++) {
-      Safetensors.write(
-          folder.resolve("rank" + rank + ".outputs.safetensors"), Case.outputs(session, rank));
+
+    private static List<List<Optional<HostTensor>>> fromCase(
+        Plan plan, Session session, Case data) {
+      var expected = new ArrayList<List<Optional<HostTensor>>>();
+      for (int rank = 0; rank < plan.worldSize(); rank++) {
+        var own = new ArrayList<Optional<HostTensor>>();
+        for (int i = 0; session.localRanks().contains(rank) && i < session.outputCount(); i++) {
+          int index = i;
+          int of = rank;
+          own.add(session.output(rank, i).map(t -> data.expected(of, index, t.type())));
+        }
+        expected.add(own);
+      }
+      return expected;
     }
-    console.progress("outputs written to " + folder);
+
+    private void write(Session session, Path folder) {
+      try {
+        Files.createDirectories(folder);
+      } catch (IOException e) {
+        throw new CompileException(
+            Diagnostic.error(
+                DiagnosticCode.UNREADABLE_FILE,
+                Span.ofFile(new SourceFile(folder.toString(), "")),
+                "the folder cannot be made",
+                "choose a place that you may write to"));
+      }
+      for (int rank : session.localRanks()) {
+        Safetensors.write(
+            folder.resolve("rank" + rank + ".outputs.safetensors"), Case.outputs(session, rank));
+      }
+      console.progress("outputs written to " + folder);
+    }
   }
 }

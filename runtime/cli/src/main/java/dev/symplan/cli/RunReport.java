@@ -95,40 +95,54 @@ final class RunReport {
     line("outputs were not compared: " + why);
   }
 
-  /** {@return whether all outputs agree} */
-  boolean compare(Session session, List<List<Optional<HostTensor>>> expected, String with) {
-    line("outputs against " + with);
-    int outputs = 0;
-    int wrong = 0;
-    int unspecified = 0;
-    for (int rank = 0; rank < plan.worldSize(); rank++) {
-      var graph = plan.forRank(rank).graph();
-      var rounding = Rounding.of(graph);
+  /** {@return how the outputs of the ranks of this process compare} */
+  Compared compare(Session session, List<List<Optional<HostTensor>>> expected) {
+    var all = Compared.NOTHING;
+    for (int rank : session.localRanks()) {
+      var rounding = Rounding.of(plan.forRank(rank).graph());
       for (int i = 0; i < session.outputCount(); i++) {
-        var actual = session.output(rank, i);
-        var leftBy = graph.unspecifiedBy(i);
-        if (leftBy.isPresent()) {
-          unspecified++;
-          line(
-              "  rank %d  out%d %s  not compared: %s does not write it"
-                  .formatted(rank, i, name(plan.forRank(rank), i), leftBy.get().def().name()));
-        } else if (actual.isPresent() && expected.get(rank).get(i).isPresent()) {
-          var diff = TensorDiff.between(actual.get(), expected.get(rank).get(i).get());
-          outputs++;
-          var roundedTo = rounding.ofOutput(graph.outputs().get(i));
-          wrong += diff.isWithin(roundedTo) ? 0 : 1;
-          line(row(rank, i, actual.get(), diff, roundedTo));
-        }
+        all = all.plus(compare(session, rank, i, expected.get(rank).get(i), rounding));
       }
     }
+    return all;
+  }
+
+  private Compared compare(
+      Session session, int rank, int index, Optional<HostTensor> expected, Rounding rounding) {
+    var graph = plan.forRank(rank).graph();
+    var actual = session.output(rank, index);
+    var leftBy = graph.unspecifiedBy(index);
+    if (leftBy.isPresent()) {
+      var row =
+          "  rank %d  out%d %s  not compared: %s does not write it\n"
+              .formatted(rank, index, name(plan.forRank(rank), index), leftBy.get().def().name());
+      return new Compared(row, 0, 0, 1);
+    }
+    if (actual.isEmpty() || expected.isEmpty()) {
+      return Compared.NOTHING;
+    }
+    var diff = TensorDiff.between(actual.get(), expected.get());
+    var roundedTo = rounding.ofOutput(graph.outputs().get(index));
+    return new Compared(
+        row(rank, index, actual.get(), diff, roundedTo) + "\n",
+        1,
+        diff.isWithin(roundedTo) ? 0 : 1,
+        0);
+  }
+
+  /** Tells how all outputs compare. */
+  void compared(Compared all, String with) {
+    line("outputs against " + with);
+    console.print(all.rows());
     var rest =
-        unspecified == 0 ? "" : "; %d that no op writes are not compared".formatted(unspecified);
+        all.unspecified() == 0
+            ? ""
+            : "; %d that no op writes are not compared".formatted(all.unspecified());
     line(
-        wrong == 0
-            ? "ok: all %d outputs agree%s".formatted(outputs, rest)
+        all.wrong() == 0
+            ? "ok: all %d outputs agree%s".formatted(all.outputs(), rest)
             : "FAILED: %d of %d outputs differ by more than is allowed%s"
-                .formatted(wrong, outputs, rest));
-    return wrong == 0;
+                .formatted(all.wrong(), all.outputs(), rest));
   }
 
   private String row(int rank, int index, HostTensor actual, TensorDiff diff, DType roundedTo) {

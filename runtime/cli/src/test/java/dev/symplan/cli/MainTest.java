@@ -92,6 +92,9 @@ class MainTest {
   void theMainJobTellsItsStory() {
     var result = run("run", sample("tp_mlp.graph"), "--ranks", 4);
     assertThat(result.code()).isZero();
+    assertThat(result.out()).contains("r: all_reduce as one_shot_push", "ok: all 4 outputs agree");
+    result = run("run", sample("tp_mlp.graph"), "--ranks", 4, "--variant", "all_reduce=two_shot");
+    assertThat(result.code()).isZero();
     assertThat(result.out())
         .contains(
             "r: all_reduce as two_shot",
@@ -235,7 +238,7 @@ class MainTest {
     var result = run("explain", sample("tp_mlp.graph"), "r");
     assertThat(result.code()).isZero();
     assertThat(result.out())
-        .containsPattern("runs as +two_shot")
+        .containsPattern("runs as +one_shot_push")
         .containsPattern("multimem +cannot: target has no multicast");
     assertThat(run("explain", sample("tp_mlp.graph"), "nobody").code()).isEqualTo(1);
   }

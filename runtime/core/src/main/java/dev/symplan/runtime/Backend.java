@@ -18,12 +18,27 @@ public interface Backend {
   /** {@return why it cannot be used on this machine; empty if it can} */
   Optional<String> unavailable();
 
+  /** {@return whether the ranks of a session may be in processes of their own} */
+  default boolean canSpanProcesses() {
+    return false;
+  }
+
   /**
    * Prepares an executable; {@link Session#open} calls this.
    *
    * @throws RunException when memory or an op's implementation is missing
    */
-  Session open(Executable executable);
+  default Session open(Executable executable) {
+    return open(executable, SessionOptions.DEFAULT);
+  }
+
+  /**
+   * Prepares an executable.
+   *
+   * @throws RunException when memory or an op's implementation is missing, or the other processes
+   *     do not come
+   */
+  Session open(Executable executable, SessionOptions options);
 
   /** {@return the backend called so} */
   static Optional<Backend> ofName(String name) {

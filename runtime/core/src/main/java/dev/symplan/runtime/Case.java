@@ -33,12 +33,13 @@ public final class Case {
   }
 
   /**
-   * Fills the inputs of every rank: with the case's own tensors, or else with {@code weights}.
+   * Fills the inputs of every rank of this process: with the case's own tensors, or else with
+   * {@code weights}.
    *
    * @throws CompileException when a file or tensor is missing or of another type
    */
   public void fillInputs(Session session, Plan plan, Weights weights) {
-    for (int rank = 0; rank < session.ranks(); rank++) {
+    for (int rank : session.localRanks()) {
       var file = folder.resolve("rank" + rank + ".inputs.safetensors");
       var tensors = Safetensors.read(file);
       for (int i = 0; i < session.inputNames().size(); i++) {

@@ -61,9 +61,19 @@ public final class Reference {
    * @throws RunException when an op has no host implementation or fails
    */
   public static List<List<Optional<HostTensor>>> evaluate(Plan plan, Session inputs) {
+    return evaluate(plan, inputs::input);
+  }
+
+  /**
+   * {@return the outputs of each rank}
+   *
+   * @param inputs are copied, not written
+   * @throws RunException when an op has no host implementation or fails
+   */
+  public static List<List<Optional<HostTensor>>> evaluate(Plan plan, Inputs inputs) {
     var graphs =
         IntStream.range(0, plan.worldSize()).mapToObj(rank -> plan.forRank(rank).graph()).toList();
-    return evaluate(graphs, plan.groups(), inputs::input).outputs();
+    return evaluate(graphs, plan.groups(), inputs).outputs();
   }
 
   /**

@@ -23,13 +23,23 @@ public interface Session extends AutoCloseable {
    * @throws RunException when the backend is not available, or lacks an op's implementation
    */
   static Session open(Plan plan, Backend backend) {
+    return open(plan, backend, SessionOptions.DEFAULT);
+  }
+
+  /**
+   * Allocates what the plan needs.
+   *
+   * @throws RunException when the backend is not available, lacks an op's implementation, or other
+   *     processes do not come
+   */
+  static Session open(Plan plan, Backend backend, SessionOptions options) {
     backend
         .unavailable()
         .ifPresent(
             reason -> {
               throw new RunException("backend " + backend.name() + ": " + reason);
             });
-    return backend.open(Lowering.lower(plan));
+    return backend.open(Lowering.lower(plan), options);
   }
 
   /** {@return how many ranks the plan is for, in all processes together} */
@@ -93,6 +103,27 @@ public interface Session extends AutoCloseable {
    * @throws RunException when a rank fails or waits too long; the session cannot be used after that
    */
   void run();
+
+  /**
+   * Measures how long a run takes in the steady state: on devices by their own clock, with as
+   * little of the host in it as can be, otherwise by the host's. All processes of a session ask for
+   * the same.
+   *
+   * @param runs one behind the other in each measurement
+   * @param measurements at least one; another one before them is not counted
+   * @throws RunException as {@link #run}
+   */
+  default Timing time(int runs, int measurements) {
+    var micros = new double[measurements];
+    for (int i = -1; i < measurements; i++) {
+      long begin = System.nanoTime();
+      for (int run = 0; run < runs; run++) {
+        run();
+      }
+      micros[Math.max(0, i)] = (System.nanoTime() - begin) / 1e3 / runs;
+    }
+    return Timing.of(micros);
+  }
 
   /** {@return the memory of an output; empty for {@code None} and plain numbers} */
   Optional<HostTensor> output(int rank, int index);

@@ -65,6 +65,11 @@ public final class Weights {
     return tensors.keySet();
   }
 
+  /** {@return the tensor for the input of this name, if there is one} */
+  public Optional<HostTensor> tensor(String input) {
+    return Optional.ofNullable(tensors.get(input));
+  }
+
   /**
    * Writes the tensors to a safetensors file, whole or not at all.
    *

@@ -78,6 +78,7 @@ class BundleTest {
             "libjninvrtc.so",
             "libjniopenblas_nolapack.so",
             "libopenblas.so.0",
+            "libopenblas_nolapack.so.0",
             "libquadmath.so.0");
     assertThat(files("{lib,test}/*linux*")).isEmpty();
   }

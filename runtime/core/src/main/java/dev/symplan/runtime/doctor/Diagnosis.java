@@ -76,9 +76,10 @@ public record Diagnosis(
    * A built-in target for this machine.
    *
    * @param ranks how many of this machine's GPUs it plans for
-   * @param command one that tries it
+   * @param command one that tries it, on the GPUs or, where they cannot be used, on the CPU
+   * @param note in what the machine differs; empty if in nothing that is known
    */
-  public record Fit(Target target, int ranks, String command) {}
+  public record Fit(Target target, int ranks, String command, Optional<String> note) {}
 
   /** {@return what these facts mean} */
   public static Diagnosis of(Machine machine) {
@@ -197,7 +198,8 @@ public record Diagnosis(
     }
     return switch (variant) {
       case LOCAL, CUSTOM, NCCL -> new Support(variant, needs, gpus, Optional.empty());
-      case ONE_SHOT, TWO_SHOT, PUSH -> amongPeers(variant, needs, machine, peers);
+      case ONE_SHOT, ONE_SHOT_PUSH, TWO_SHOT, TWO_SHOT_PUSH, PUSH ->
+          amongPeers(variant, needs, machine, peers);
       case COPY_ENGINE -> {
         var without = machine.gpus().stream().filter(gpu -> gpu.copyEngines() == 0).findFirst();
         yield without.isPresent()
@@ -255,7 +257,8 @@ public record Diagnosis(
   private static String needs(Variant variant) {
     return switch (variant) {
       case LOCAL -> "one GPU";
-      case ONE_SHOT, TWO_SHOT, PUSH -> "GPUs that reach each other's memory";
+      case ONE_SHOT, ONE_SHOT_PUSH, TWO_SHOT, TWO_SHOT_PUSH, PUSH ->
+          "GPUs that reach each other's memory";
       case MULTIMEM -> "such GPUs from sm_90 on, with NVLink multicast";
       case COPY_ENGINE -> "such GPUs, with copy engines";
       case NCCL_SYMM -> "such GPUs, and NCCL %s or newer with windows".formatted(oldestNccl());
@@ -297,15 +300,22 @@ public record Diagnosis(
         .min(
             Comparator.comparing((Target target) -> target.gpus() < gpus)
                 .thenComparingInt(target -> Math.abs(target.gpus() - gpus)))
-        .map(target -> fit(target, Math.min(gpus, target.gpus())));
+        .map(target -> fit(target, machine));
   }
 
-  private static Fit fit(Target target, int ranks) {
+  private static Fit fit(Target target, Machine machine) {
+    int ranks = Math.min(machine.gpus().size(), target.gpus());
+    var nccl = machine.nccl();
     return new Fit(
         target,
         ranks,
-        "symplan run samples/tp_mlp.graph --ranks %d --target %s --backend cuda"
-            .formatted(ranks, target.name()));
+        "symplan run samples/tp_mlp.graph --ranks %d --target %s --backend %s"
+            .formatted(ranks, target.name(), machine.problem().isEmpty() ? "cuda" : "host"),
+        nccl.isPresent() && nccl.getAsInt() != target.nccl()
+            ? Optional.of(
+                "it has the times of NCCL %s, this machine has %s"
+                    .formatted(target.ncclVersion(), ncclVersion(nccl.getAsInt())))
+            : Optional.empty());
   }
 
   /** {@return as in {@code h200x4}} */

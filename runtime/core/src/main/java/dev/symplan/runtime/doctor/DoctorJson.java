@@ -77,11 +77,14 @@ public final class DoctorJson {
     diagnosis
         .fit()
         .ifPresent(
-            fit ->
-                root.putObject("target")
-                    .put("name", fit.target().name())
-                    .put("ranks", fit.ranks())
-                    .put("command", fit.command()));
+            fit -> {
+              var node =
+                  root.putObject("target")
+                      .put("name", fit.target().name())
+                      .put("ranks", fit.ranks())
+                      .put("command", fit.command());
+              fit.note().ifPresent(note -> node.put("note", note));
+            });
     return text(root);
   }
 
@@ -91,6 +94,7 @@ public final class DoctorJson {
       var node = libraries.addObject().put("name", library.name()).put("use", library.use());
       library.file().ifPresent(file -> node.put("file", file));
       library.version().ifPresent(version -> node.put("version", version));
+      library.problem().ifPresent(problem -> node.put("problem", problem));
       var looked = node.putArray("looked");
       library
           .looked()

@@ -6,7 +6,11 @@ import dev.symplan.runtime.doctor.Diagnosis.Finding;
 import dev.symplan.runtime.doctor.Diagnosis.Lack;
 import dev.symplan.runtime.doctor.Machine.Gpu;
 import dev.symplan.runtime.doctor.Machine.Link;
+import dev.symplan.runtime.doctor.Machine.NvLinks;
 import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -93,7 +97,7 @@ public final class DoctorText {
     }
     var header =
         Stream.concat(
-                Stream.of("from \\ to"),
+                Stream.of("link from \\ to"),
                 machine.gpus().stream().map(gpu -> Integer.toString(gpu.index())))
             .toArray(String[]::new);
     var table = new Table(header);
@@ -104,7 +108,7 @@ public final class DoctorText {
                   machine.gpus().stream().map(to -> cell(from, to)))
               .toArray(String[]::new));
     }
-    return "links: NV18 is 18 NVLinks\n" + table.render();
+    return table.render() + legend();
   }
 
   private String cell(Gpu from, Gpu to) {
@@ -116,19 +120,33 @@ public final class DoctorText {
   private static String cell(Link link) {
     var way =
         link.nvlinks()
-            .map(
-                nvlinks ->
-                    nvlinks.count() == 0
-                        ? "PCIe"
-                        : nvlinks.rate().isPresent()
-                            ? String.format(
+            .map(nvlinks -> nvlinks.count() == 0 ? "PCIe" : "NV" + nvlinks.count())
+            .orElse("yes");
+    return link.peerAccess() ? way : link.nvlinks().isPresent() ? way + " no access" : "no access";
+  }
+
+  /** {@return what the cells mean, as far as it is known} */
+  private String legend() {
+    var nvlinks = machine.links().stream().flatMap(link -> link.nvlinks().stream()).toList();
+    if (nvlinks.isEmpty()) {
+      return "yes: peers reach each other's memory; libnvidia-ml would tell over what\n";
+    }
+    return nvlinks.stream()
+        .filter(n -> n.count() > 0)
+        .max(Comparator.comparingInt(NvLinks::count))
+        .map(
+            n ->
+                "NV%d: %d NVLinks%s\n"
+                    .formatted(
+                        n.count(),
+                        n.count(),
+                        n.rate().isEmpty()
+                            ? ""
+                            : String.format(
                                 Locale.ROOT,
-                                "NV%d %.0f GB/s",
-                                nvlinks.count(),
-                                nvlinks.count() * nvlinks.rate().getAsDouble())
-                            : "NV" + nvlinks.count())
-            .orElse("peer");
-    return link.peerAccess() ? way : way.equals("peer") ? "no access" : way + " (no access)";
+                                ", each %.1f GB/s in each direction",
+                                n.rate().getAsDouble())))
+        .orElse("");
   }
 
   private String symmetricMemory() {
@@ -155,23 +173,35 @@ public final class DoctorText {
     if (machine.libraries().isEmpty()) {
       return "";
     }
-    var out = new StringBuilder();
-    var table = new Table("libraries", "version", "file");
+    var table = new Table("libraries", "version", "file", "");
     for (var library : machine.libraries()) {
       table.row(
           "  " + library.name(),
           library.version().orElse("-"),
-          library.file().orElse("none; it is for " + library.use()));
+          library.file().orElse("none"),
+          library.problem().orElse(library.file().isEmpty() ? "for " + library.use() : ""));
     }
-    out.append(table.render());
-    for (var library : machine.libraries()) {
-      if (library.file().isEmpty()) {
-        var places = new Table("  looked for %s in".formatted(library.name()), "found");
-        library.looked().forEach(look -> places.row("    " + look.place(), look.outcome()));
-        out.append(places.render());
+    return table.render() + looked();
+  }
+
+  /** The places, each once, and what was found there instead. */
+  private String looked() {
+    var missing = machine.libraries().stream().filter(l -> l.file().isEmpty()).toList();
+    if (missing.isEmpty()) {
+      return "";
+    }
+    var places = new LinkedHashMap<String, List<String>>();
+    for (var library : missing) {
+      for (var look : library.looked()) {
+        var found = places.computeIfAbsent(look.place(), _ -> new ArrayList<>());
+        if (!look.outcome().equals(Machine.Attempt.NONE)) {
+          found.add("%s: %s".formatted(library.name(), look.outcome()));
+        }
       }
     }
-    return out.toString();
+    var table = new Table("those that are missing were looked for in");
+    places.forEach((place, found) -> table.row("  " + place, String.join("; ", found)));
+    return table.render();
   }
 
   private String settings() {
@@ -207,8 +237,14 @@ public final class DoctorText {
         .fit()
         .map(
             fit ->
-                "target %s describes these GPUs: %s\n"
-                    .formatted(fit.target().name(), fit.command()))
+                "target %s describes %s%s; try it:\n  %s\n"
+                    .formatted(
+                        fit.target().name(),
+                        fit.ranks() == machine.gpus().size()
+                            ? "these GPUs"
+                            : "%d of these GPUs".formatted(fit.ranks()),
+                        fit.note().map(note -> " (%s)".formatted(note)).orElse(""),
+                        fit.command()))
         .orElseGet(
             () ->
                 ("no built-in target describes these GPUs; measure one:\n"

@@ -163,6 +163,7 @@ public record Machine(
    * @param use what it is for
    * @param file where it was loaded from; empty where it was not
    * @param version as it tells itself; empty if it does not
+   * @param problem why what was loaded cannot be used
    * @param looked the places that did not have it, with the reason
    */
   public record Library(
@@ -170,6 +171,7 @@ public record Machine(
       String use,
       Optional<String> file,
       Optional<String> version,
+      Optional<String> problem,
       ImmutableList<Attempt> looked) {}
 
   /**
@@ -177,7 +179,11 @@ public record Machine(
    *
    * @param outcome why it is not taken from there
    */
-  public record Attempt(String place, String outcome) {}
+  public record Attempt(String place, String outcome) {
+
+    /** The outcome where there is no such library at all. */
+    public static final String NONE = "none";
+  }
 
   /**
    * A variable of the environment.

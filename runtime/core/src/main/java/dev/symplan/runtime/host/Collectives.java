@@ -6,6 +6,7 @@ import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.Instruction.GroupUse;
+import dev.symplan.codegen.Instruction.Region;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.planner.Stream;
 import dev.symplan.planner.Variant;
@@ -26,11 +27,14 @@ final class Collectives {
   /** What staged tensors are aligned to, in bytes. */
   private static final long ALIGNMENT = 128;
 
+  private record Use(int rank, Region workspace) {}
+
   private record Meeting(int index, ImmutableIntArray members) {}
 
   private final List<HostMemory> ranks;
   private final Rendezvous rendezvous;
   private final Map<Meeting, Rendezvous.Barrier> barriers = new HashMap<>();
+  private final Map<Use, int[]> pushes = new HashMap<>();
 
   /** For each rank, its collectives by their index. */
   private final ImmutableList<ImmutableMap<Integer, Collective>> programs;
@@ -103,6 +107,13 @@ final class Collectives {
     return ranks.get(rank);
   }
 
+  /** {@return how often a rank has pushed through a workspace: one count for all who ask} */
+  int[] pushes(int rank, Region workspace) {
+    synchronized (pushes) {
+      return pushes.computeIfAbsent(new Use(rank, workspace), _ -> new int[1]);
+    }
+  }
+
   private Rendezvous.Barrier barrier(GroupUse group) {
     synchronized (barriers) {
       return barriers.computeIfAbsent(
@@ -122,6 +133,11 @@ final class Collectives {
    * @throws RuntimeException when the collective cannot be carried out
    */
   Runnable prepare(Collective collective, int rank) {
+    var barrier = barrier(collective.group());
+    int self = collective.group().self();
+    if (collective.variant().needsWorkspace()) {
+      return new PushTransfer(this, collective, rank).prepare(() -> rendezvous.meet(barrier, self));
+    }
     var transfer = new Transfer(this, collective, rank);
     var before = transfer.staging();
     var work = transfer.work();
@@ -129,8 +145,6 @@ final class Collectives {
     boolean plain = collective.variant() == Variant.NCCL;
     boolean start = collective.startBarrier() || plain;
     boolean end = collective.endBarrier() || plain;
-    var barrier = barrier(collective.group());
-    int self = collective.group().self();
     return () -> {
       before.forEach(Runnable::run);
       if (start) {

@@ -2,7 +2,10 @@ package dev.symplan.runtime.host;
 
 import dev.symplan.codegen.Executable;
 import dev.symplan.runtime.Backend;
+import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.SessionOptions;
+import dev.symplan.runtime.launch.Launch;
 import java.time.Duration;
 import java.util.Optional;
 
@@ -33,8 +36,12 @@ public final class HostBackend implements Backend {
     return Optional.empty();
   }
 
+  /** Has all ranks in this process, whatever the environment says. */
   @Override
-  public Session open(Executable executable) {
-    return new HostSession(executable, patience);
+  public Session open(Executable executable, SessionOptions options) {
+    if (options.world().isPresent() || options.launch() == Launch.ENV) {
+      throw new RunException("backend host has all ranks in one process");
+    }
+    return new HostSession(executable, options.timeout().orElse(patience));
   }
 }

@@ -77,6 +77,11 @@ final class HostMemory {
         bytes == 0 ? MemorySegment.NULL : base(ref).asSlice(ref.offset(), bytes), ref.type());
   }
 
+  /** {@return a stretch of the symmetric arena} */
+  MemorySegment symmetric(long offset, long bytes) {
+    return symmetric.asSlice(offset, bytes);
+  }
+
   private MemorySegment base(TensorRef ref) {
     return switch (ref.arena()) {
       case SYMMETRIC -> symmetric;

@@ -162,7 +162,7 @@ final class Transfer {
         var targets = IntStream.range(0, size).mapToObj(this::resultOf).toList();
         reduce(from, sliceStart(self + 1), targets, from);
       }
-      case PUSH, COPY_ENGINE, CUSTOM -> throw impossible();
+      case ONE_SHOT_PUSH, TWO_SHOT_PUSH, PUSH, COPY_ENGINE, CUSTOM -> throw impossible();
     }
   }
 
@@ -200,13 +200,33 @@ final class Transfer {
 
   private void broadcast() {
     int root = collective.root();
-    if (!collective.variant().needsSymmetricResult(Kind.BROADCAST)) {
+    if (collective.variant() == Variant.TWO_SHOT) {
+      relay(root);
+    } else if (!collective.variant().needsSymmetricResult(Kind.BROADCAST)) {
       var source = operandOf(root);
       move(source, 0, own(result()), 0, source.byteSize());
     } else if (self == root) {
       var mine = own(operand());
       for (int peer : peers()) {
         move(mine, 0, resultOf(peer), 0, mine.byteSize());
+      }
+    }
+  }
+
+  /** Each rank but the root takes a slice from there and stores it to all of them. */
+  private void relay(int root) {
+    var source = operandOf(root);
+    if (self == root) {
+      move(source, 0, own(result()), 0, source.byteSize());
+      return;
+    }
+    long slices = size - 1L;
+    long slice = Math.ceilDiv(Math.ceilDiv(source.byteSize(), VECTOR), slices) * VECTOR;
+    long from = Math.min(source.byteSize(), (self < root ? self : self - 1) * slice);
+    long bytes = Math.min(slice, source.byteSize() - from);
+    for (int peer : peers()) {
+      if (peer != root) {
+        move(source, from, resultOf(peer), from, bytes);
       }
     }
   }

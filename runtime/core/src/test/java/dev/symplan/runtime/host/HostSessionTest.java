@@ -524,9 +524,15 @@ class HostSessionTest {
     }
   }
 
+  /** Peers read each other's operands, which must be where the plan says. */
+  private static Plan pulled() {
+    return Programs.plan(
+        SUM, CompileOptions.DEFAULT.withVariants(ImmutableMap.of("all_reduce", Variant.ONE_SHOT)));
+  }
+
   /** The executable with one collective of one rank changed. */
   private static Executable changed(int rank, UnaryOperator<Collective> change) {
-    var executable = Lowering.lower(Programs.plan(SUM));
+    var executable = Lowering.lower(pulled());
     var ranks = ImmutableList.<RankProgram>builder();
     for (var program : executable.ranks()) {
       ranks.add(
@@ -561,6 +567,7 @@ class HostSessionTest {
         c.results(),
         c.startBarrier(),
         c.endBarrier(),
+        c.workspace(),
         c.name(),
         c.span());
   }
@@ -605,7 +612,7 @@ class HostSessionTest {
   }
 
   private static Executable everywhere(UnaryOperator<Collective> change) {
-    var executable = Lowering.lower(Programs.plan(SUM));
+    var executable = Lowering.lower(pulled());
     return new Executable(
         executable.name(),
         executable.symmetricBytes(),

@@ -1,20 +1,23 @@
 package dev.symplan.runtime.cuda;
 
 import com.google.common.collect.ImmutableMap;
+import com.google.common.collect.ImmutableSet;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.codegen.cuda.DeviceStep.Nccl;
-import dev.symplan.planner.Stream;
 import dev.symplan.runtime.RunException;
+import java.time.Duration;
+import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.stream.Stream;
 import org.bytedeco.cuda.global.nccl;
 import org.bytedeco.cuda.nccl.ncclComm;
 import org.bytedeco.cuda.nccl.ncclUniqueId;
 import org.bytedeco.cuda.nccl.ncclWindow_vidmem;
+import org.bytedeco.javacpp.BytePointer;
 
 /**
  * One rank's communicators: one for each set of ranks and stream, as no communicator may be in two
@@ -24,51 +27,87 @@ import org.bytedeco.cuda.nccl.ncclWindow_vidmem;
 final class Communicators {
 
   /** What a communicator is for. */
-  record Key(ImmutableIntArray members, Stream stream, boolean windows) {
+  record Key(ImmutableIntArray members, dev.symplan.planner.Stream stream, boolean windows) {
     static Key of(Nccl step) {
       return new Key(step.members(), step.stream(), step.windows());
     }
   }
 
+  /** How long NCCL has to end what was aborted. */
+  private static final Duration ABORTING = Duration.ofSeconds(5);
+
   private final Check check;
   private final Map<Key, ncclComm> communicators = new HashMap<>();
   private final Map<Key, ncclWindow_vidmem> windows = new HashMap<>();
+  private final List<Thread> aborting = new ArrayList<>();
 
-  private Communicators(Check check) {
+  Communicators(Check check) {
     this.check = check;
+  }
+
+  private static final int ID_BYTES = 128;
+
+  /** {@return ids in the order of their communicators, for another process} */
+  static byte[] toBytes(ImmutableMap<Key, ncclUniqueId> ids) {
+    var bytes = new byte[ids.size() * ID_BYTES];
+    int at = 0;
+    for (var id : ids.values()) {
+      new BytePointer(id).get(bytes, at, ID_BYTES);
+      at += ID_BYTES;
+    }
+    return bytes;
+  }
+
+  /**
+   * {@return the ids that another process made for the communicators of the same programs}
+   *
+   * @throws RunException when there are not as many
+   */
+  static ImmutableMap<Key, ncclUniqueId> ofBytes(List<DeviceProgram> programs, byte[] bytes) {
+    var keys = keys(programs);
+    if (bytes.length != keys.size() * ID_BYTES) {
+      throw new RunException(
+          "rank 0 has %d communicators, not %d".formatted(bytes.length / ID_BYTES, keys.size()));
+    }
+    var ids = ImmutableMap.<Key, ncclUniqueId>builder();
+    int at = 0;
+    for (var key : keys) {
+      var id = new ncclUniqueId();
+      new BytePointer(id).put(bytes, at, ID_BYTES);
+      ids.put(key, id);
+      at += ID_BYTES;
+    }
+    return ids.buildOrThrow();
+  }
+
+  /** What all ranks need, in the order in which all join. */
+  private static ImmutableSet<Key> keys(List<DeviceProgram> programs) {
+    return programs.stream()
+        .flatMap(program -> program.steps().stream())
+        .flatMap(step -> step instanceof Nccl call ? Stream.of(Key.of(call)) : Stream.of())
+        .collect(ImmutableSet.toImmutableSet());
   }
 
   /** {@return an id for every communicator of a session, in the order in which all make them} */
   static ImmutableMap<Key, ncclUniqueId> ids(List<DeviceProgram> programs) {
-    Map<Key, ncclUniqueId> ids = new LinkedHashMap<>();
-    for (var program : programs) {
-      for (var step : program.steps()) {
-        if (step instanceof Nccl call) {
-          ids.computeIfAbsent(
-              Key.of(call),
-              _ -> {
-                var id = new ncclUniqueId();
-                new Check(program.rank()).nccl(nccl.ncclGetUniqueId(id), "ncclGetUniqueId");
-                return id;
-              });
-        }
-      }
+    var ids = ImmutableMap.<Key, ncclUniqueId>builder();
+    for (var key : keys(programs)) {
+      var id = new ncclUniqueId();
+      new Check(0).nccl(nccl.ncclGetUniqueId(id), "ncclGetUniqueId");
+      ids.put(key, id);
     }
-    return ImmutableMap.copyOf(ids);
+    return ids.buildOrThrow();
   }
 
   /** Joins a rank's communicators; all ranks do so at once, each in its own thread. */
-  static Communicators join(
-      int rank, ImmutableMap<Key, ncclUniqueId> ids, GpuMemory memory, Check check) {
-    var joined = new Communicators(check);
+  void join(int rank, ImmutableMap<Key, ncclUniqueId> ids, GpuMemory memory) {
     ids.forEach(
         (key, id) -> {
           int self = key.members().indexOf(rank);
           if (self >= 0) {
-            joined.join(key, id, self, memory);
+            join(key, id, self, memory);
           }
         });
-    return joined;
   }
 
   private void join(Key key, ncclUniqueId id, int self, GpuMemory memory) {
@@ -100,18 +139,44 @@ final class Communicators {
     return Objects.requireNonNull(communicators.get(Key.of(step)));
   }
 
+  /**
+   * Leaves the communicators, with all other ranks; those that were aborted have a moment to end.
+   */
   void close() {
-    windows.forEach(
-        (key, window) ->
-            check.nccl(
-                nccl.ncclCommWindowDeregister(
-                    Objects.requireNonNull(communicators.get(key)), window),
-                "ncclCommWindowDeregister"));
-    communicators.values().forEach(c -> check.nccl(nccl.ncclCommDestroy(c), "ncclCommDestroy"));
+    if (aborting.isEmpty()) {
+      windows.forEach(
+          (key, window) ->
+              check.nccl(
+                  nccl.ncclCommWindowDeregister(
+                      Objects.requireNonNull(communicators.get(key)), window),
+                  "ncclCommWindowDeregister"));
+      communicators.values().forEach(c -> check.nccl(nccl.ncclCommDestroy(c), "ncclCommDestroy"));
+    }
+    for (var thread : aborting) {
+      try {
+        if (!thread.join(ABORTING)) {
+          throw new RunException("rank %d: ncclCommAbort does not return".formatted(check.rank()));
+        }
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+        throw new RunException("was interrupted while it left NCCL", e);
+      }
+    }
   }
 
-  /** Ends what is still running. */
+  /**
+   * Ends what is still running. NCCL returns only when the graphs that hold its kernels are gone,
+   * for which the GPU must have stopped: so this does not wait.
+   */
   void abort() {
-    communicators.values().forEach(nccl::ncclCommAbort);
+    if (aborting.isEmpty()) {
+      for (var communicator : communicators.values()) {
+        aborting.add(
+            Thread.ofPlatform()
+                .daemon()
+                .name("symplan-abort-" + check.rank())
+                .start(() -> nccl.ncclCommAbort(communicator)));
+      }
+    }
   }
 }

@@ -4,11 +4,14 @@ import dev.symplan.codegen.Executable;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.SessionOptions;
+import dev.symplan.runtime.launch.World;
 import java.time.Duration;
 import java.util.Optional;
 
 /**
- * Ranks are the GPUs of this host, in the driver's order, each driven by a thread of this process.
+ * Ranks are the GPUs of this host: in the driver's order, each driven by a thread of this process,
+ * or one for each process that a launcher started.
  *
  * <p>Nothing of CUDA is loaded before somebody asks {@link #unavailable}.
  */
@@ -23,7 +26,7 @@ public final class CudaBackend implements Backend {
   }
 
   /**
-   * @param patience how long a rank waits for others before the run is given up
+   * @param patience how long a rank waits for others, and a run may take, before it is given up
    */
   public CudaBackend(Duration patience) {
     this.patience = patience;
@@ -40,12 +43,33 @@ public final class CudaBackend implements Backend {
   }
 
   @Override
-  public Session open(Executable executable) {
+  public boolean canSpanProcesses() {
+    return true;
+  }
+
+  @Override
+  public Session open(Executable executable, SessionOptions options) {
     unavailable()
         .ifPresent(
             problem -> {
               throw new RunException("backend cuda: " + problem);
             });
-    return CudaSession.open(executable, patience);
+    var timeout = options.timeout().orElse(patience);
+    if (options.world().isPresent()) {
+      return CudaSession.open(executable, timeout, options.world());
+    }
+    var environment = options.launch().environment(System.getenv());
+    if (environment.isEmpty()) {
+      return CudaSession.open(executable, timeout);
+    }
+    var world = World.join(environment.get(), timeout);
+    try {
+      var session = CudaSession.open(executable, timeout, Optional.of(world));
+      session.onClose(world::close);
+      return session;
+    } catch (RuntimeException | Error e) {
+      world.close();
+      throw e;
+    }
   }
 }

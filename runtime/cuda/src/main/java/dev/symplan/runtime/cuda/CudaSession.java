@@ -12,17 +12,20 @@ import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.codegen.cuda.UnsupportedOnGpu;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.Timing;
+import dev.symplan.runtime.launch.PlanAgreement;
+import dev.symplan.runtime.launch.World;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.time.Duration;
-import java.util.Arrays;
 import java.util.Comparator;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentSkipListMap;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import java.util.function.Function;
-import org.bytedeco.cuda.global.cudart;
-import org.jspecify.annotations.Nullable;
 
 /**
  * A plan on GPUs: one thread and one CUDA graph for each.
@@ -33,14 +36,21 @@ import org.jspecify.annotations.Nullable;
  */
 final class CudaSession implements Session {
 
-  /** How much longer the host waits than kernels do, which can say what they wait for. */
-  private static final Duration GRACE = Duration.ofSeconds(10);
+  /** How long GPUs have to stop when the session has failed. */
+  private static final Duration STOPPING = Duration.ofSeconds(2);
 
-  /** As many as it takes for the median to be steady; one more warms up. */
-  private static final int MEASUREMENTS = 7;
+  /** How long a failed session may take to free what it has. */
+  private static final Duration FREEING = Duration.ofSeconds(15);
+
+  private static final long LOOK_NANOS = 1_000_000;
+
+  /** So that what a launch of a graph costs the host does not count. */
+  private static final int RUNS_IN_GRAPH = 20;
 
   private final Executable executable;
-  private final Duration patience;
+  private final Duration timeout;
+  private final Optional<World> world;
+  private final Ending ending;
 
   /** By rank. */
   private final ImmutableSortedMap<Integer, LocalRank> locals;
@@ -49,40 +59,74 @@ final class CudaSession implements Session {
   private final ImmutableList<LocalRank> all;
 
   private final Runnable runOnce = this::runOnce;
+  private Runnable onClose = () -> {};
   private boolean captured;
   private boolean closed;
-  private @Nullable RunException failure;
 
   private CudaSession(
-      Executable executable, ImmutableSortedMap<Integer, LocalRank> locals, Duration patience) {
+      Executable executable,
+      Optional<World> world,
+      Ending ending,
+      ImmutableSortedMap<Integer, LocalRank> locals,
+      Duration timeout) {
     this.executable = executable;
+    this.world = world;
+    this.ending = ending;
     this.locals = locals;
     this.all = locals.values().asList();
-    this.patience = patience;
+    this.timeout = timeout;
   }
 
-  static CudaSession open(Executable executable, Duration patience) {
-    Agreement.firstDifference(Agreement.of(executable))
-        .ifPresent(
-            difference -> {
-              throw new RunException(difference);
-            });
+  /** Opens a session that has all ranks in this process. */
+  static CudaSession open(Executable executable, Duration timeout) {
+    return open(executable, timeout, Optional.empty());
+  }
+
+  /**
+   * Opens a session.
+   *
+   * @param timeout how long a run may take
+   * @param world the processes that have one rank each, which the session does not close; empty
+   *     where this has all
+   * @throws RunException when it cannot be had; the message says why
+   */
+  static CudaSession open(Executable executable, Duration timeout, Optional<World> world) {
+    if (world.isPresent()) {
+      PlanAgreement.check(executable, world.get());
+    } else {
+      Agreement.firstDifference(Agreement.of(executable))
+          .ifPresent(
+              difference -> {
+                throw new RunException(difference);
+              });
+    }
     var programs = lower(executable);
-    checkDevices(programs.size());
+    var ending = new Ending(world);
+    var devices =
+        world.isPresent() ? Processes.device(world.get()) : Devices.ofAllRanks(programs.size());
     var locals =
-        executable.ranks().stream()
-            .map(RankProgram::rank)
+        devices.entrySet().stream()
             .collect(
                 ImmutableSortedMap.toImmutableSortedMap(
-                    Comparator.naturalOrder(), rank -> rank, rank -> new LocalRank(rank, rank)));
-    var session = new CudaSession(executable, locals, patience);
+                    Comparator.naturalOrder(),
+                    Map.Entry::getKey,
+                    e -> new LocalRank(e.getKey(), e.getValue(), ending)));
+    var session = new CudaSession(executable, world, ending, locals, timeout);
     try {
       session.prepare(programs);
       return session;
     } catch (RuntimeException | Error e) {
-      session.abandon();
+      if (e instanceof RunException failed) {
+        ending.fail(failed);
+      }
+      session.close();
       throw e;
     }
+  }
+
+  /** Does something when all else is closed. */
+  void onClose(Runnable task) {
+    onClose = task;
   }
 
   private static ImmutableList<DeviceProgram> lower(Executable executable) {
@@ -94,41 +138,24 @@ final class CudaSession implements Session {
   }
 
   private void prepare(ImmutableList<DeviceProgram> programs) {
+    if (world.isPresent()) {
+      Processes.prepare(all.getFirst(), executable, programs, world.get(), timeout);
+      return;
+    }
     forAll(
         local ->
             local.open(
                 program(local.rank()),
                 programs.get(local.rank()),
                 executable.symmetricBytes(),
-                patience.plus(GRACE)));
+                Sharing.WithinProcess.WITHIN_PROCESS,
+                timeout));
     var ids = Communicators.ids(programs);
-    forAll(local -> local.gpu().prepare(this::regionOfThisProcess, ids, patience));
+    forAll(local -> local.gpu().prepare(this::regionOfThisProcess, ids));
   }
 
   private long regionOfThisProcess(int rank, Peers.Region region) {
     return local(rank).gpu().memory().region(region).address();
-  }
-
-  private static void checkDevices(int ranks) {
-    var check = new Check(0);
-    var count = new int[1];
-    check.runtime(cudart.cudaGetDeviceCount(count), "cudaGetDeviceCount");
-    if (count[0] < ranks) {
-      throw new RunException(
-          "the plan is for %d ranks, but there %s"
-              .formatted(ranks, count[0] == 1 ? "is one GPU" : "are " + count[0] + " GPUs"));
-    }
-    for (int a = 0; a < ranks; a++) {
-      for (int b = 0; b < ranks; b++) {
-        var reaches = new int[] {1};
-        if (a != b) {
-          check.runtime(cudart.cudaDeviceCanAccessPeer(reaches, a, b), "cudaDeviceCanAccessPeer");
-        }
-        if (reaches[0] == 0) {
-          throw new RunException("GPU %d cannot reach the memory of GPU %d".formatted(a, b));
-        }
-      }
-    }
   }
 
   /** Does something on every GPU's thread at once, and reports the first failure. */
@@ -140,22 +167,21 @@ final class CudaSession implements Session {
 
   private void forAll(Consumer<LocalRank> task) {
     for (var local : all) {
-      local.thread().start(() -> task.accept(local));
+      local.start(() -> task.accept(local));
     }
     joinAll();
   }
 
   private void joinAll() {
-    @Nullable RunException first = null;
     for (int i = 0; i < all.size(); i++) {
       try {
         all.get(i).thread().join();
       } catch (RunException e) {
-        first = first == null ? e : first;
+        ending.fail(e);
       }
     }
-    if (first != null) {
-      throw first;
+    if (ending.hasBegun()) {
+      throw ending.cause().orElseThrow();
     }
   }
 
@@ -188,7 +214,7 @@ final class CudaSession implements Session {
     return executable.ranks().get(rank);
   }
 
-  private LocalRank local(int rank) {
+  LocalRank local(int rank) {
     var local = locals.get(Objects.checkIndex(rank, ranks()));
     if (local == null) {
       throw new IllegalArgumentException(
@@ -272,6 +298,7 @@ final class CudaSession implements Session {
     }
     if (!captured) {
       forAll(local -> local.gpu().capture(1));
+      world.ifPresent(others -> others.barrier("what a run does, captured"));
       captured = true;
     }
     for (int i = 0; i < all.size(); i++) {
@@ -280,49 +307,55 @@ final class CudaSession implements Session {
     joinAll();
   }
 
-  /**
-   * {@return how long a run takes in the steady state, in microseconds on the slowest GPU's clock:
-   * the median of several measurements}
-   *
-   * @param times how often the program is in one graph
-   * @param launches of the graph in one measurement
-   */
-  double time(int times, int launches) {
+  /** On the slowest GPU's clock, by graphs that have many runs in them. */
+  @Override
+  public Timing time(int runs, int measurements) {
     requireOpen();
-    var measured = new double[MEASUREMENTS];
+    int times = Math.min(runs, RUNS_IN_GRAPH);
+    int launches = Math.ceilDiv(runs, times);
+    var measured = new double[measurements];
     guarded(
         () -> {
           var graphs = onAll(local -> local.gpu().capture(times));
-          for (int i = -1; i < MEASUREMENTS; i++) {
+          for (int i = -1; i < measurements; i++) {
             double slowest =
-                onAll(
-                        local ->
-                            local
-                                .gpu()
-                                .time(
-                                    graphs.get(all.indexOf(local)), launches, patience.plus(GRACE)))
-                    .stream()
+                onAll(local -> local.gpu().time(graphs.get(all.indexOf(local)), launches)).stream()
                     .mapToDouble(micros -> micros)
                     .max()
                     .orElseThrow();
-            measured[Math.max(0, i)] = slowest;
+            measured[Math.max(0, i)] = slowest / times / launches;
           }
         });
-    Arrays.sort(measured);
-    return measured[MEASUREMENTS / 2] / times / launches;
+    return Timing.of(measured);
   }
 
   private void guarded(Runnable run) {
-    if (failure != null) {
-      throw new RunException(
-          "the session ended when a run failed: " + failure.getMessage(), failure);
-    }
+    ending
+        .cause()
+        .ifPresent(
+            failure -> {
+              throw new RunException(
+                  "the session ended when a run failed: " + failure.getMessage(), failure);
+            });
     try {
       run.run();
     } catch (RunException e) {
-      failure = e;
-      throw e;
+      ending.fail(e);
+      throw new RunException(e.getMessage() + busy(), e);
     }
+  }
+
+  /** Who keeps the others waiting, as far as this process knows. */
+  private String busy() {
+    var ranks =
+        all.stream()
+            .filter(local -> !local.thread().isIdle() || !local.gpu().isIdle(Duration.ZERO))
+            .map(local -> "rank " + local.rank())
+            .toList();
+    return ranks.isEmpty()
+        ? ""
+        : "; %s %s still busy"
+            .formatted(String.join(" and ", ranks), ranks.size() == 1 ? "is" : "are");
   }
 
   @Override
@@ -345,15 +378,63 @@ final class CudaSession implements Session {
     if (closed) {
       return;
     }
-    if (failure == null) {
-      forAll(local -> local.gpu().close());
+    closed = true;
+    try {
+      if (ending.hasBegun()) {
+        release();
+      } else {
+        forAll(local -> local.gpu().close());
+      }
+    } finally {
+      all.forEach(local -> local.thread().close());
+      onClose.run();
     }
-    abandon();
   }
 
-  /** Leaves to the end of the process what a GPU may still use. */
-  private void abandon() {
-    closed = true;
-    all.forEach(local -> local.thread().close());
+  /**
+   * Frees what a failed session has. Only when all GPUs of the process have stopped: until then
+   * they may touch each other's memory, which else stays until the process ends.
+   */
+  private void release() {
+    boolean stopped =
+        attempt(local -> local.openGpu().ifPresent(Gpu::stop), STOPPING)
+            && attempt(
+                local ->
+                    local
+                        .openGpu()
+                        .filter(gpu -> !gpu.isIdle(STOPPING))
+                        .ifPresent(
+                            gpu -> {
+                              throw new RunException("rank " + local.rank() + " does not stop");
+                            }),
+                STOPPING.multipliedBy(2));
+    if (stopped) {
+      var _ = attempt(local -> local.openGpu().ifPresent(Gpu::close), FREEING);
+    }
+  }
+
+  /** Does something on every GPU's thread; says whether that went well in time. */
+  private boolean attempt(Consumer<LocalRank> task, Duration most) {
+    long end = System.nanoTime() + most.toNanos();
+    var done = new AtomicInteger();
+    for (var local : all) {
+      if (!local.thread().isIdle()) {
+        return false;
+      }
+      local
+          .thread()
+          .start(
+              () -> {
+                task.accept(local);
+                done.incrementAndGet();
+              });
+    }
+    while (!all.stream().allMatch(local -> local.thread().isIdle())) {
+      if (System.nanoTime() > end) {
+        return false;
+      }
+      LockSupport.parkNanos(LOOK_NANOS);
+    }
+    return done.get() == all.size();
   }
 }

@@ -25,6 +25,10 @@ import org.bytedeco.javacpp.Pointer;
  * One rank's GPU: streams, events, memory, and its program as a graph. Its thread alone uses it.
  */
 final class Gpu {
+
+  /** How many collectives a message lists. */
+  private static final int MOST_NAMES = 3;
+
   private final DeviceProgram program;
   private final int device;
   private final Check check;
@@ -35,15 +39,36 @@ final class Gpu {
   private final List<CUgraphExec_st> graphs = new ArrayList<>();
   private final List<Runnable> releases = new ArrayList<>();
 
+  /** For what must get through beside everything else. */
+  private final CUstream_st rescue = new CUstream_st();
+
+  private final Communicators communicators;
+  private final Ending ending;
+  private final Duration timeout;
+
   /**
    * @param device which of the GPUs that this process sees
+   * @param timeout how long a run may take, and how long kernels wait for peers, nearly
    */
-  Gpu(RankProgram rankProgram, DeviceProgram program, int device, long symmetricBytes) {
+  Gpu(
+      RankProgram rankProgram,
+      DeviceProgram program,
+      int device,
+      long symmetricBytes,
+      Sharing sharing,
+      Ending ending,
+      Duration timeout) {
     this.program = program;
+    this.ending = ending;
+    this.timeout = timeout;
     this.device = device;
     this.check = new Check(program.rank());
     check.runtime(cudart.cudaSetDevice(device), "cudaSetDevice");
-    this.memory = new GpuMemory(rankProgram, symmetricBytes, program.places(), check);
+    this.memory = new GpuMemory(rankProgram, program, symmetricBytes, sharing, check);
+    this.communicators = new Communicators(check);
+    check.runtime(
+        cudart.cudaStreamCreateWithFlags(rescue, cudart.cudaStreamNonBlocking),
+        "cudaStreamCreateWithFlags");
     for (var stream : Stream.values()) {
       var made = new CUstream_st();
       check.runtime(
@@ -95,12 +120,17 @@ final class Gpu {
    *
    * @param peers is closed with this
    */
-  void prepare(Peers peers, ImmutableMap<Communicators.Key, ncclUniqueId> ids, Duration patience) {
+  void prepare(Peers peers, ImmutableMap<Communicators.Key, ncclUniqueId> ids) {
     releases.add(peers::close);
-    var communicators = Communicators.join(program.rank(), ids, memory, check);
     releases.add(communicators::close);
-    var preparation = new Preparation(this, peers, communicators, patience);
+    communicators.join(program.rank(), ids, memory);
+    var preparation = new Preparation(this, peers, communicators, patience());
     work = preparation.steps(program.steps());
+  }
+
+  /** Less than the host waits, so that it hears from kernels what they wait for. */
+  private Duration patience() {
+    return timeout.multipliedBy(9).dividedBy(10);
   }
 
   /** {@return the number of a graph that does the program so many times} */
@@ -152,12 +182,14 @@ final class Gpu {
   /**
    * Waits until everything is done.
    *
-   * @throws RunException when the GPU reports an error or a kernel or the GPU does not get on
+   * @throws RunException when the GPU reports an error, a kernel or the GPU does not get on, or the
+   *     session ends for another reason
    */
-  void await(Duration patience) {
+  void await() {
     long begin = System.nanoTime();
-    long most = patience.toNanos();
+    long most = timeout.toNanos();
     var origin = stream(Stream.COMPUTE);
+    boolean stopping = false;
     while (true) {
       int status = cudart.cudaStreamQuery(origin);
       if (status == cudart.cudaSuccess) {
@@ -167,20 +199,70 @@ final class Gpu {
         check.runtime(status, "the run");
       }
       if (System.nanoTime() - begin > most) {
-        throw new RunException(
-            "rank %d: the GPU is not done after %d s"
-                .formatted(program.rank(), patience.toSeconds()));
+        ending.fail(new RunException(notDone()));
+      }
+      if (ending.hasBegun()) {
+        if (!stopping) {
+          stopping = true;
+          stop();
+        } else if (ending.isOverdue()) {
+          break;
+        }
       }
       Thread.onSpinWait();
     }
-    if (memory.hasFailed()) {
-      throw new RunException(
-          "rank %d: a collective waited too long for its peers".formatted(program.rank()));
+    var gaveUp = memory.failures().failure(patience());
+    if (gaveUp.isPresent()) {
+      ending.fail(new RunException("rank %d: %s".formatted(program.rank(), gaveUp.get())));
+    }
+    if (ending.hasBegun()) {
+      throw ending.cause().orElseThrow();
     }
   }
 
+  private String notDone() {
+    var byNccl =
+        program.steps().stream()
+            .filter(step -> step instanceof DeviceStep.Nccl)
+            .map(step -> memory.failures().describe(((DeviceStep.Nccl) step).label()))
+            .distinct()
+            .toList();
+    return "rank %d: its GPU is not done after %s%s"
+        .formatted(
+            program.rank(),
+            FailureWords.text(timeout),
+            byNccl.isEmpty()
+                ? ""
+                : "; NCCL, which does not say where it waits, does %s%s"
+                    .formatted(
+                        String.join(", ", byNccl.subList(0, Math.min(MOST_NAMES, byNccl.size()))),
+                        byNccl.size() > MOST_NAMES ? ", ..." : ""));
+  }
+
+  /** Has kernels that wait for peers give up, also those of NCCL's. */
+  void stop() {
+    memory.giveUp(rescue);
+    communicators.abort();
+  }
+
+  /**
+   * {@return whether nothing runs any more}
+   *
+   * @param most how long to wait for that
+   */
+  boolean isIdle(Duration most) {
+    long begin = System.nanoTime();
+    while (cudart.cudaStreamQuery(stream(Stream.COMPUTE)) == cudart.cudaErrorNotReady) {
+      if (System.nanoTime() - begin > most.toNanos()) {
+        return false;
+      }
+      Thread.onSpinWait();
+    }
+    return true;
+  }
+
   /** {@return microseconds of so many launches of a graph, on the GPU's clock} */
-  double time(int graph, int launches, Duration patience) {
+  double time(int graph, int launches) {
     var begin = event(0);
     var end = event(0);
     check.runtime(cudart.cudaEventRecord(begin, stream(Stream.COMPUTE)), "cudaEventRecord");
@@ -188,7 +270,7 @@ final class Gpu {
       launch(graph);
     }
     check.runtime(cudart.cudaEventRecord(end, stream(Stream.COMPUTE)), "cudaEventRecord");
-    await(patience);
+    await();
     var millis = new float[1];
     check.runtime(cudart.cudaEventElapsedTime(millis, begin, end), "cudaEventElapsedTime");
     check.runtime(cudart.cudaEventDestroy(begin), "cudaEventDestroy");
@@ -205,12 +287,31 @@ final class Gpu {
     check.runtime(cudart.cudaStreamSynchronize(stream), "cudaStreamSynchronize");
   }
 
+  /**
+   * Frees everything; all other ranks have stopped or do this at once.
+   *
+   * @throws RunException for the first thing that failed; the others are freed all the same
+   */
   void close() {
-    check.runtime(cudart.cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-    graphs.forEach(g -> check.runtime(cudart.cudaGraphExecDestroy(g), "cudaGraphExecDestroy"));
-    releases.reversed().forEach(Runnable::run);
-    events.forEach(e -> check.runtime(cudart.cudaEventDestroy(e), "cudaEventDestroy"));
-    streams.values().forEach(s -> check.runtime(cudart.cudaStreamDestroy(s), "cudaStreamDestroy"));
-    memory.free();
+    var steps = new ArrayList<Runnable>();
+    streams
+        .values()
+        .forEach(
+            s ->
+                steps.add(
+                    () -> check.runtime(cudart.cudaStreamSynchronize(s), "cudaStreamSynchronize")));
+    graphs.forEach(
+        g ->
+            steps.add(() -> check.runtime(cudart.cudaGraphExecDestroy(g), "cudaGraphExecDestroy")));
+    steps.addAll(releases.reversed());
+    events.forEach(
+        e -> steps.add(() -> check.runtime(cudart.cudaEventDestroy(e), "cudaEventDestroy")));
+    streams
+        .values()
+        .forEach(
+            s -> steps.add(() -> check.runtime(cudart.cudaStreamDestroy(s), "cudaStreamDestroy")));
+    steps.add(() -> check.runtime(cudart.cudaStreamDestroy(rescue), "cudaStreamDestroy"));
+    steps.add(memory::free);
+    Release.all(steps);
   }
 }

@@ -3,16 +3,20 @@ package dev.symplan.runtime.cuda;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.DeviceProgram;
+import dev.symplan.codegen.cuda.DeviceStep.Launch;
+import dev.symplan.codegen.cuda.Word;
 import dev.symplan.planner.Arena;
+import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.cuda.Peers.Region;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import org.bytedeco.cuda.cudart.CUstream_st;
 import org.bytedeco.cuda.global.cudart;
-import org.bytedeco.cuda.global.nccl;
 import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.IntPointer;
 import org.bytedeco.javacpp.Pointer;
@@ -26,40 +30,75 @@ final class GpuMemory {
   /** Also asked for where nothing is needed, so that every arena has an address. */
   private static final long LEAST = 4096;
 
-  /** Fresh memory: not a number in every type of floats. */
-  private static final int POISON = 0xFF;
+  /** Fresh memory: not a number in every type of floats; in workspaces, that nothing is there. */
+  private static final int POISON = DeviceProgram.EMPTY & 0xFF;
 
   private final Check check;
   private final long symmetricBytes;
   private final Map<Region, Pointer> regions = new EnumMap<>(Region.class);
   private final Pointer local;
   private final Pointer meetings;
-  private final IntPointer failure = new IntPointer();
-  private final long failureOnDevice;
+  private final FailureWords failures;
+  private final int places;
+
+  /** A one for each meeting place, in memory that the GPU copies from while kernels run. */
+  private final BytePointer ones;
+
   private final List<Optional<Pointer>> inputs;
   private final List<Optional<Pointer>> outputs;
-  private final List<Pointer> owned = new ArrayList<>();
+  private final List<Runnable> releases = new ArrayList<>();
 
-  /**
-   * To be called by the thread of the GPU; what is shared can be reached by all GPUs of the
-   * process.
-   */
-  GpuMemory(RankProgram program, long symmetricBytes, int places, Check check) {
+  /** To be called by the thread of the GPU. */
+  GpuMemory(
+      RankProgram program,
+      DeviceProgram device,
+      long symmetricBytes,
+      Sharing sharing,
+      Check check) {
     this.check = check;
+    this.places = device.places();
     this.symmetricBytes = Math.max(LEAST, Math.ceilDiv(symmetricBytes, LEAST) * LEAST);
-    share(Region.ARENA, this.symmetricBytes, POISON);
-    this.local = allocate(program.localBytes(), POISON);
-    share(Region.FLAGS, (long) places * DeviceProgram.FLAGS * Integer.BYTES, 0);
-    this.meetings = allocate((long) places * DeviceProgram.MAX_BLOCKS * Integer.BYTES, 0);
+    try {
+      share(sharing, Region.ARENA, this.symmetricBytes, POISON);
+      this.local = allocate(program.localBytes(), POISON);
+      share(sharing, Region.FLAGS, (long) places * DeviceProgram.FLAGS * Integer.BYTES, 0);
+      this.meetings = allocate((long) places * DeviceProgram.COUNTS * Integer.BYTES, 0);
+      this.failures = new FailureWords(program, waiting(device), check);
+      releases.add(() -> failures().free(check));
+      this.ones = ones();
+      this.inputs = program.inputs().stream().map(this::external).toList();
+      this.outputs = program.outputs().stream().map(this::external).toList();
+      // The whole device need not be idle: an earlier session may have left something there.
+      check.runtime(cudart.cudaStreamSynchronize(null), "cudaStreamSynchronize");
+    } catch (RuntimeException e) {
+      try {
+        free();
+      } catch (RunException again) {
+        e.addSuppressed(again);
+      }
+      throw e;
+    }
+  }
+
+  private BytePointer ones() {
+    var one = new int[Math.max(1, places)];
+    Arrays.fill(one, 1);
+    var memory = new BytePointer();
     check.runtime(
-        cudart.cudaHostAlloc(failure, Integer.BYTES, cudart.cudaHostAllocMapped), "cudaHostAlloc");
-    failure.put(0, 0);
-    var mapped = new BytePointer();
-    check.runtime(cudart.cudaHostGetDevicePointer(mapped, failure, 0), "cudaHostGetDevicePointer");
-    this.failureOnDevice = mapped.address();
-    this.inputs = program.inputs().stream().map(ref -> external(ref)).toList();
-    this.outputs = program.outputs().stream().map(ref -> external(ref)).toList();
-    check.runtime(cudart.cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+        cudart.cudaHostAlloc(
+            memory, (long) one.length * Integer.BYTES, cudart.cudaHostAllocDefault),
+        "cudaHostAlloc");
+    releases.add(() -> check.runtime(cudart.cudaFreeHost(memory), "cudaFreeHost"));
+    new IntPointer(memory).put(one);
+    return memory;
+  }
+
+  /** How many launches wait for peers. */
+  private static int waiting(DeviceProgram program) {
+    return Math.toIntExact(
+        program.steps().stream()
+            .filter(step -> step instanceof Launch l && l.words().contains(Word.Failure.FAILURE))
+            .count());
   }
 
   private Optional<Pointer> external(Optional<TensorRef> ref) {
@@ -71,16 +110,16 @@ final class GpuMemory {
     var memory = new BytePointer();
     long rounded = Math.max(LEAST, bytes);
     check.runtime(cudart.cudaMalloc(memory, rounded), "cudaMalloc of " + rounded + " bytes");
-    owned.add(memory);
+    releases.add(() -> check.runtime(cudart.cudaFree(memory), "cudaFree"));
     check.runtime(cudart.cudaMemset(memory, fill, rounded), "cudaMemset");
     return memory;
   }
 
-  private void share(Region region, long bytes, int fill) {
-    var memory = new BytePointer();
+  private void share(Sharing sharing, Region region, long bytes, int fill) {
     long rounded = Math.max(LEAST, bytes);
-    check.nccl(nccl.ncclMemAlloc(memory, rounded), "ncclMemAlloc of " + rounded + " bytes");
+    var memory = sharing.allocate(region, rounded, check);
     regions.put(region, memory);
+    releases.add(() -> sharing.free(memory, check));
     check.runtime(cudart.cudaMemset(memory, fill, rounded), "cudaMemset");
   }
 
@@ -93,16 +132,30 @@ final class GpuMemory {
   }
 
   long meetings(int place) {
-    return meetings.address() + (long) place * DeviceProgram.MAX_BLOCKS * Integer.BYTES;
+    return meetings.address() + (long) place * DeviceProgram.COUNTS * Integer.BYTES;
   }
 
-  long failureOnDevice() {
-    return failureOnDevice;
+  /** {@return where kernels say that they gave up waiting for their peers} */
+  FailureWords failures() {
+    return failures;
   }
 
-  /** {@return whether a kernel gave up waiting for its peers} */
-  boolean hasFailed() {
-    return failure.get(0) != 0;
+  /** Has the kernels of this GPU that wait for peers give up. */
+  void giveUp(CUstream_st stream) {
+    long pitch = (long) DeviceProgram.FLAGS * Integer.BYTES;
+    if (places > 0) {
+      check.runtime(
+          cudart.cudaMemcpy2DAsync(
+              new DevicePointer(region(Region.FLAGS).address() + pitch - Integer.BYTES),
+              pitch,
+              ones,
+              Integer.BYTES,
+              Integer.BYTES,
+              places,
+              cudart.cudaMemcpyHostToDevice,
+              stream),
+          "cudaMemcpy2DAsync");
+    }
   }
 
   /** {@return where a tensor is} */
@@ -123,8 +176,6 @@ final class GpuMemory {
 
   /** To be called by the thread of the GPU, when nothing runs any more. */
   void free() {
-    owned.forEach(memory -> check.runtime(cudart.cudaFree(memory), "cudaFree"));
-    regions.values().forEach(memory -> check.nccl(nccl.ncclMemFree(memory), "ncclMemFree"));
-    check.runtime(cudart.cudaFreeHost(failure), "cudaFreeHost");
+    Release.all(releases.reversed());
   }
 }

@@ -14,6 +14,9 @@ import org.jspecify.annotations.Nullable;
 final class GpuThread {
   private static final long SPIN_NANOS = 500_000;
 
+  /** How often a caller that sleeps looks whether it should go on sleeping. */
+  private static final long LOOK_NANOS = 50_000_000;
+
   private final Thread thread;
 
   /** What is being done; the thread takes it away when it is done. */
@@ -27,8 +30,13 @@ final class GpuThread {
   private volatile @Nullable Thread sleepingCaller;
   private final BooleanSupplier hasWork = () -> task != null || closed;
   private final BooleanSupplier isIdle = () -> task == null;
+  private final BooleanSupplier isOverdue;
 
-  GpuThread(String name) {
+  /**
+   * @param isOverdue whether the caller should wait no longer
+   */
+  GpuThread(String name, BooleanSupplier isOverdue) {
+    this.isOverdue = isOverdue;
     this.thread = Thread.ofPlatform().daemon().name(name).unstarted(this::loop);
     thread.start();
   }
@@ -46,7 +54,8 @@ final class GpuThread {
   /**
    * Waits for the task.
    *
-   * @throws RunException when it failed, or the caller is interrupted: then it goes on
+   * @throws RunException when it failed, or is overdue, or the caller is interrupted: in these
+   *     cases it goes on
    */
   void join() {
     awaitIdle();
@@ -59,6 +68,11 @@ final class GpuThread {
     }
   }
 
+  /** {@return whether there is no task that is still being done} */
+  boolean isIdle() {
+    return task == null;
+  }
+
   /** Ends the thread when its task is done. */
   void close() {
     closed = true;
@@ -69,10 +83,14 @@ final class GpuThread {
     if (!spin(isIdle)) {
       sleepingCaller = Thread.currentThread();
       while (task != null) {
-        LockSupport.park(this);
+        LockSupport.parkNanos(this, LOOK_NANOS);
         if (Thread.currentThread().isInterrupted()) {
           sleepingCaller = null;
           throw new RunException("the run was interrupted");
+        }
+        if (task != null && isOverdue.getAsBoolean()) {
+          sleepingCaller = null;
+          throw new RunException(thread.getName() + " does not come back");
         }
       }
       sleepingCaller = null;

@@ -1,26 +1,24 @@
 package dev.symplan.runtime.cuda;
 
-import com.google.common.base.Splitter;
-import com.google.common.collect.ImmutableList;
-import java.io.File;
-import java.io.IOException;
+import com.google.common.collect.ImmutableMap;
+import com.google.common.collect.ImmutableSortedMap;
+import com.google.common.collect.Maps;
+import dev.symplan.runtime.cuda.LibrarySearch.Finding;
+import dev.symplan.runtime.doctor.Diagnosis;
+import dev.symplan.runtime.doctor.Machine.Attempt;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.SymbolLookup;
 import java.lang.foreign.ValueLayout;
-import java.nio.file.DirectoryStream;
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.util.ArrayList;
+import java.util.EnumMap;
 import java.util.LinkedHashMap;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
-import java.util.Set;
+import java.util.stream.Stream;
 import org.bytedeco.cuda.global.cublas;
 import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.cuda.global.nccl;
@@ -38,192 +36,203 @@ final class Libraries {
   /** Folders to look in before any other, as a path. */
   static final String FOLDERS = "symplan.cuda.libs";
 
-  /** What the bindings call, each behind those that it needs itself. */
-  private static final ImmutableList<String> NAMES =
-      ImmutableList.of(
-          "libcudart.so.13",
-          "libnvrtc.so.13",
-          "libcublasLt.so.13",
-          "libcublas.so.13",
-          "libnccl.so.2");
-
-  /** The first version with symmetric kernels and copy-engine collectives. */
-  private static final int OLDEST_NCCL = 22800;
+  /** The CUDA of the libraries, as drivers count: {@code major * 1000 + minor * 10}. */
+  private static final int OLDEST_CUDA = 13000;
 
   /** NCCL reads these when it is first called; the caller's own settings win. */
-  private static final Map<String, String> SETTINGS =
-      Map.of(
+  static final ImmutableSortedMap<String, String> SETTINGS =
+      ImmutableSortedMap.of(
           "NCCL_NVLS_ENABLE", "0",
           "NCCL_SINGLE_PROC_MEM_REG_ENABLE", "1",
           "NCCL_RUNTIME_CONNECT", "0");
 
+  /**
+   * The first NCCL with each function that the backend calls. The bindings look functions up when
+   * they are first called, and one that is missing ends the process: so one that is newer than the
+   * oldest NCCL may be called only behind {@link #has}.
+   */
+  static final ImmutableMap<String, Integer> NCCL_FUNCTIONS =
+      ImmutableMap.<String, Integer>builder()
+          .put("ncclAllGather", 20000)
+          .put("ncclAllReduce", 20000)
+          .put("ncclBroadcast", 20000)
+          .put("ncclCommAbort", 20400)
+          .put("ncclCommDestroy", 20000)
+          .put("ncclCommGetAsyncError", 20400)
+          .put("ncclCommInitRank", 20000)
+          .put("ncclCommInitRankConfig", 21400)
+          .put("ncclCommWindowDeregister", 22700)
+          .put("ncclCommWindowRegister", 22700)
+          .put("ncclGetErrorString", 20000)
+          .put("ncclGetLastError", 21300)
+          .put("ncclGetUniqueId", 20000)
+          .put("ncclGetVersion", 20300)
+          .put("ncclGroupEnd", 20000)
+          .put("ncclGroupStart", 20000)
+          .put("ncclMemAlloc", 21900)
+          .put("ncclMemFree", 21900)
+          .put("ncclRecv", 20700)
+          .put("ncclReduceScatter", 20000)
+          .put("ncclSend", 20700)
+          .buildOrThrow();
+
   private static final class Loaded {
-    static final Libraries ONCE = new Libraries();
+    static final Libraries ONCE =
+        new Libraries(
+            LibrarySearch.forDriver(System.getProperty(FOLDERS, "")),
+            LibrarySearch.forLibraries(System.getProperty(FOLDERS, ""), System.getenv()));
+
+    static final Optional<String> PROBLEM = ONCE.load();
   }
 
-  private final Map<String, String> found = new LinkedHashMap<>();
-  private final Optional<String> problem;
+  private final LibrarySearch drivers;
+  private final LibrarySearch libraries;
+  private final Map<CudaLibrary, Finding> findings = new EnumMap<>(CudaLibrary.class);
 
-  private Libraries() {
-    this.problem = load();
+  Libraries(LibrarySearch drivers, LibrarySearch libraries) {
+    this.drivers = drivers;
+    this.libraries = libraries;
   }
 
   /** {@return why CUDA cannot be used on this machine; empty if it can} */
   static Optional<String> problem() {
-    return Loaded.ONCE.problem;
+    return Loaded.PROBLEM;
+  }
+
+  /** {@return the driver's library of management, which the backend does not need} */
+  Finding management() {
+    return drivers.find(Nvml.SONAME);
+  }
+
+  /** {@return the libraries of this process} */
+  static Libraries ofProcess() {
+    return Loaded.ONCE;
   }
 
   /** {@return the file of each library that was found, in the order of loading} */
   static Map<String, String> found() {
-    return Loaded.ONCE.found;
-  }
-
-  private Optional<String> load() {
-    if (!System.getProperty("os.name").toLowerCase(Locale.ROOT).contains("linux")) {
-      return Optional.of("runs on Linux only, and this is " + System.getProperty("os.name"));
+    var found = new LinkedHashMap<String, String>();
+    synchronized (Loaded.ONCE) {
+      Loaded.ONCE.findings.forEach(
+          (library, finding) ->
+              finding.library().ifPresent(l -> found.put(library.soname(), l.file())));
     }
-    if (!opens("libcuda.so.1")) {
-      return Optional.of("there is no NVIDIA driver: libcuda.so.1 cannot be loaded");
-    }
-    found.put("libcuda.so.1", "the system's");
-    var devices = driverProblem();
-    if (devices.isPresent()) {
-      return devices;
-    }
-    var folders = folders(System.getProperty(FOLDERS, ""), System.getenv());
-    for (var name : NAMES) {
-      if (!loads(name, folders)) {
-        return Optional.of(
-            "%s was not found in %s; name its folder with -D%s=DIR"
-                .formatted(name, folders.isEmpty() ? "any known place" : folders, FOLDERS));
-      }
-    }
-    try {
-      SETTINGS.forEach(Libraries::setIfAbsent);
-      bind();
-    } catch (UnsatisfiedLinkError | NoClassDefFoundError e) {
-      return Optional.of("the bindings cannot be loaded: " + e.getMessage());
-    }
-    return ncclProblem();
-  }
-
-  private boolean loads(String name, List<Path> folders) {
-    for (var folder : folders) {
-      var file = folder.resolve(name);
-      if (Files.exists(file) && opens(file.toString())) {
-        found.put(name, file.toString());
-        return true;
-      }
-    }
-    if (opens(name)) {
-      found.put(name, "the system's");
-      return true;
-    }
-    return false;
-  }
-
-  /** Loads a library for as long as the process runs. */
-  private static boolean opens(String library) {
-    try {
-      if (library.startsWith("/")) {
-        SymbolLookup.libraryLookup(Path.of(library), Arena.global());
-      } else {
-        SymbolLookup.libraryLookup(library, Arena.global());
-      }
-      return true;
-    } catch (IllegalArgumentException e) {
-      return false;
-    }
-  }
-
-  /** Asks the driver itself: the bindings need all the libraries. */
-  private static Optional<String> driverProblem() {
-    var driver = SymbolLookup.libraryLookup("libcuda.so.1", Arena.global());
-    var linker = Linker.nativeLinker();
-    try (var arena = Arena.ofConfined()) {
-      var init =
-          linker.downcallHandle(
-              driver.findOrThrow("cuInit"),
-              FunctionDescriptor.of(ValueLayout.JAVA_INT, ValueLayout.JAVA_INT));
-      int status = (int) init.invokeExact(0);
-      if (status != 0) {
-        return Optional.of("the NVIDIA driver cannot be used: cuInit says " + status);
-      }
-      var count =
-          linker.downcallHandle(
-              driver.findOrThrow("cuDeviceGetCount"),
-              FunctionDescriptor.of(ValueLayout.JAVA_INT, ValueLayout.ADDRESS));
-      var devices = arena.allocate(ValueLayout.JAVA_INT);
-      status = (int) count.invokeExact(devices);
-      return status == 0 && devices.get(ValueLayout.JAVA_INT, 0) > 0
-          ? Optional.empty()
-          : Optional.of("the NVIDIA driver knows of no GPU");
-    } catch (Throwable e) {
-      return Optional.of("the NVIDIA driver cannot be called: " + e);
-    }
+    return found;
   }
 
   /**
-   * {@return where to look for libraries, the most explicit first}
-   *
-   * @param explicit folders as the caller gave them
+   * {@return whether NCCL has a function that not all supported versions have; where it has not,
+   * the call would end the process}
    */
-  static ImmutableList<Path> folders(String explicit, Map<String, String> environment) {
-    Set<Path> folders = new LinkedHashSet<>();
-    split(explicit).forEach(folder -> folders.add(Path.of(folder)));
-    for (var variable : List.of("CUDA_HOME", "CUDA_PATH")) {
-      split(environment.getOrDefault(variable, ""))
-          .forEach(home -> folders.addAll(toolkit(Path.of(home))));
-    }
-    for (var root : pythonRoots(environment)) {
-      matching(root.resolve("lib"), "python3*")
-          .forEach(
-              lib ->
-                  List.of("site-packages", "dist-packages")
-                      .forEach(
-                          packages ->
-                              matching(lib.resolve(packages).resolve("nvidia"), "*")
-                                  .forEach(wheel -> folders.add(wheel.resolve("lib")))));
-    }
-    matching(Path.of("/usr/local"), "cuda*").forEach(home -> folders.addAll(toolkit(home)));
-    return folders.stream().filter(Files::isDirectory).collect(ImmutableList.toImmutableList());
+  static boolean has(String ncclFunction) {
+    return Loaded.ONCE
+        .find(CudaLibrary.NCCL)
+        .library()
+        .filter(l -> l.has(ncclFunction))
+        .isPresent();
   }
 
-  private static List<Path> toolkit(Path home) {
-    return List.of(home.resolve("lib64"), home.resolve("lib"));
+  /** Looks for a library and loads it, the first time. */
+  synchronized Finding find(CudaLibrary library) {
+    return findings.computeIfAbsent(
+        library,
+        wanted -> (wanted == CudaLibrary.DRIVER ? drivers : libraries).find(wanted.soname()));
   }
 
-  /** Environments that are active, then those of the interpreters on the path. */
-  private static List<Path> pythonRoots(Map<String, String> environment) {
-    var roots = new ArrayList<Path>();
-    for (var variable : List.of("VIRTUAL_ENV", "CONDA_PREFIX")) {
-      split(environment.getOrDefault(variable, "")).forEach(root -> roots.add(Path.of(root)));
+  private Optional<String> load() {
+    if (!isLinux()) {
+      return Optional.of("runs on Linux only, and this is " + System.getProperty("os.name"));
     }
-    for (var folder : split(environment.getOrDefault("PATH", ""))) {
-      var bin = Path.of(folder);
-      if (bin.getParent() != null && Files.exists(bin.resolve("python3"))) {
-        roots.add(bin.getParent());
+    var driver = find(CudaLibrary.DRIVER).library();
+    if (driver.isEmpty()) {
+      return Optional.of("there is no NVIDIA driver: libcuda.so.1 cannot be loaded");
+    }
+    return driverProblem(driver.get()).or(this::problemOfLibraries).or(Libraries::bind);
+  }
+
+  static boolean isLinux() {
+    return System.getProperty("os.name").toLowerCase(Locale.ROOT).contains("linux");
+  }
+
+  /** Asks the driver itself: the bindings need all the libraries. */
+  static Optional<String> driverProblem(SharedLibrary library) {
+    return switch (NvidiaDriver.start(library)) {
+      case NvidiaDriver.Unusable(var why) -> Optional.of(why);
+      case NvidiaDriver.Started(var driver) -> {
+        if (driver.gpus() == 0) {
+          yield Optional.of("the NVIDIA driver knows of no GPU");
+        }
+        int cuda = CudaLibrary.driver(library).orElse(0);
+        yield cuda >= OLDEST_CUDA
+            ? Optional.empty()
+            : Optional.of(
+                "the NVIDIA driver is too old: it supports CUDA %d.%d, and %d.%d is needed"
+                    .formatted(
+                        cuda / 1000,
+                        cuda % 1000 / 10,
+                        OLDEST_CUDA / 1000,
+                        OLDEST_CUDA % 1000 / 10));
       }
-    }
-    return roots;
+    };
   }
 
-  private static Iterable<String> split(String path) {
-    return Splitter.on(File.pathSeparatorChar).omitEmptyStrings().split(path);
+  /** {@return what is wrong with the libraries, the driver apart} */
+  Optional<String> problemOfLibraries() {
+    return Stream.of(CudaLibrary.values())
+        .filter(wanted -> wanted != CudaLibrary.DRIVER)
+        .flatMap(
+            wanted -> {
+              var finding = find(wanted);
+              return finding.library().isEmpty()
+                  ? Stream.of(missing(wanted, finding))
+                  : problemOf(wanted, finding.library().get()).stream()
+                      .map(
+                          problem ->
+                              "%s %s (%s)"
+                                  .formatted(
+                                      wanted.soname(), problem, finding.library().get().file()));
+            })
+        .findFirst();
   }
 
-  private static List<Path> matching(Path folder, String glob) {
-    if (!Files.isDirectory(folder)) {
-      return List.of();
+  /** {@return why a library that was loaded cannot be used} */
+  static Optional<String> problemOf(CudaLibrary wanted, SharedLibrary library) {
+    if (!library.has(wanted.versionFunction())) {
+      return Optional.of(stub(wanted.versionFunction()));
     }
-    var found = new ArrayList<Path>();
-    try (DirectoryStream<Path> entries = Files.newDirectoryStream(folder, glob)) {
-      entries.forEach(found::add);
-    } catch (IOException e) {
-      return List.of();
+    return switch (wanted) {
+      case DRIVER, RUNTIME, NVRTC, BLAS_LT, BLAS -> Optional.empty();
+      case NCCL -> ncclProblem(library);
+    };
+  }
+
+  private static String missing(CudaLibrary wanted, Finding finding) {
+    var refused =
+        finding.looked().stream().filter(look -> !look.outcome().equals(Attempt.NONE)).toList();
+    return refused.isEmpty()
+        ? "%s was not found; name its folder with -D%s=DIR".formatted(wanted.soname(), FOLDERS)
+        : "%s cannot be loaded: %s: %s"
+            .formatted(wanted.soname(), refused.getFirst().place(), refused.getFirst().outcome());
+  }
+
+  private static String stub(String function) {
+    return "has no %s: it is a stub, or damaged".formatted(function);
+  }
+
+  private static Optional<String> ncclProblem(SharedLibrary library) {
+    var version = CudaLibrary.nccl(library);
+    if (version.isEmpty()) {
+      return Optional.of("does not tell its version");
     }
-    found.sort(null);
-    return found;
+    if (version.getAsInt() < Diagnosis.OLDEST_NCCL) {
+      return Optional.of(
+          "%s is too old: %s or newer is needed"
+              .formatted(CudaLibrary.NCCL.version(library).orElse(""), Diagnosis.oldestNccl()));
+    }
+    return Maps.filterValues(NCCL_FUNCTIONS, since -> since <= version.getAsInt()).keySet().stream()
+        .filter(function -> !library.has(function))
+        .findFirst()
+        .map(Libraries::stub);
   }
 
   /** Java cannot change its own environment, but C can. */
@@ -251,7 +260,8 @@ final class Libraries {
     }
   }
 
-  private static void bind() {
+  private static Optional<String> bind() {
+    SETTINGS.forEach(Libraries::setIfAbsent);
     // Device memory is counted as the process's own, which is no reason to refuse a few bytes.
     for (var limit : List.of("maxBytes", "maxPhysicalBytes")) {
       var property = "org.bytedeco.javacpp." + limit;
@@ -259,22 +269,14 @@ final class Libraries {
         System.setProperty(property, "0");
       }
     }
-    for (var binding : List.of(cudart.class, nvrtc.class, cublas.class, nccl.class)) {
-      Loader.load(binding);
+    try {
+      for (var binding : List.of(cudart.class, nvrtc.class, cublas.class, nccl.class)) {
+        Loader.load(binding);
+      }
+      return Optional.empty();
+    } catch (UnsatisfiedLinkError | NoClassDefFoundError e) {
+      return Optional.of(
+          "the bindings cannot be loaded: " + Objects.requireNonNullElse(e.getMessage(), "" + e));
     }
-  }
-
-  /** A function that NCCL lacks ends the process when it is called: so its version is asked. */
-  private static Optional<String> ncclProblem() {
-    var version = new int[1];
-    int status = nccl.ncclGetVersion(version);
-    if (status != nccl.ncclSuccess) {
-      return Optional.of("ncclGetVersion says " + status);
-    }
-    return version[0] >= OLDEST_NCCL
-        ? Optional.empty()
-        : Optional.of(
-            "NCCL %d.%d.%d is too old: 2.28 or newer is needed"
-                .formatted(version[0] / 10000, version[0] / 100 % 100, version[0] % 100));
   }
 }

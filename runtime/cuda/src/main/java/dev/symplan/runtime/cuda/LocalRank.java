@@ -2,14 +2,17 @@ package dev.symplan.runtime.cuda;
 
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.cuda.DeviceProgram;
+import dev.symplan.runtime.RunException;
 import java.time.Duration;
 import java.util.Objects;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /** A rank of this process: its GPU, the thread of that, and the copies in host memory. */
 final class LocalRank {
   private final int rank;
   private final int device;
+  private final Ending ending;
   private final GpuThread thread;
   private @Nullable Gpu gpu;
   private @Nullable HostCopies copies;
@@ -20,32 +23,48 @@ final class LocalRank {
   /**
    * @param device which of the GPUs that this process sees
    */
-  LocalRank(int rank, int device) {
+  LocalRank(int rank, int device, Ending ending) {
     this.rank = rank;
     this.device = device;
-    this.thread = new GpuThread("symplan-gpu-" + rank);
+    this.ending = ending;
+    this.thread = new GpuThread("symplan-gpu-" + rank, ending::isOverdue);
   }
 
   /** To be called by the thread. */
-  void open(RankProgram rankProgram, DeviceProgram program, long symmetricBytes, Duration limit) {
-    var opened = new Gpu(rankProgram, program, device, symmetricBytes);
+  void open(
+      RankProgram rankProgram,
+      DeviceProgram program,
+      long symmetricBytes,
+      Sharing sharing,
+      Duration timeout) {
+    var opened = new Gpu(rankProgram, program, device, symmetricBytes, sharing, ending, timeout);
     var copied = new HostCopies(opened);
     gpu = opened;
     copies = copied;
     run =
-        () -> {
-          opened.launch(0);
-          opened.await(limit);
-          copied.ran();
-        };
+        guarded(
+            () -> {
+              opened.launch(0);
+              opened.await();
+              copied.ran();
+            });
   }
 
   int rank() {
     return rank;
   }
 
+  int device() {
+    return device;
+  }
+
   GpuThread thread() {
     return thread;
+  }
+
+  /** {@return the GPU; empty where it could not be had} */
+  Optional<Gpu> openGpu() {
+    return Optional.ofNullable(gpu);
   }
 
   Gpu gpu() {
@@ -56,8 +75,27 @@ final class LocalRank {
     return Objects.requireNonNull(copies);
   }
 
+  /** Has the thread do something whose failure ends the session. */
+  void start(Runnable task) {
+    thread.start(guarded(task));
+  }
+
   /** Has the thread run the program once. */
   void startRun() {
     thread.start(run);
+  }
+
+  private Runnable guarded(Runnable task) {
+    return () -> {
+      try {
+        task.run();
+      } catch (RuntimeException | Error e) {
+        ending.fail(
+            e instanceof RunException failed
+                ? failed
+                : new RunException("rank %d failed: %s".formatted(rank, e), e));
+        throw e;
+      }
+    };
   }
 }

@@ -95,7 +95,8 @@ final class Preparation {
 
   private Runnable launch(Launch launch) {
     var function = functions.computeIfAbsent(launch.kernel(), this::load);
-    var words = new LongPointer(launch.words().stream().mapToLong(this::word).toArray());
+    var words =
+        new LongPointer(launch.words().stream().mapToLong(word -> word(word, launch)).toArray());
     var arguments = new PointerPointer<LongPointer>(1).put(0, words);
     // The array of pointers does not keep what it points to.
     gpu.onClose(words::close);
@@ -131,13 +132,13 @@ final class Preparation {
     return function;
   }
 
-  private long word(Word word) {
+  private long word(Word word, Launch launch) {
     return switch (word) {
       case Word.Number(long value) -> value;
       case Word.Memory(var address) -> at(address);
       case Word.Flags(int place, int rank) -> peers.flags(rank, place);
       case Word.Meetings(int place) -> gpu.memory().meetings(place);
-      case Word.Failure _ -> gpu.memory().failureOnDevice();
+      case Word.Failure _ -> gpu.memory().failures().watch(launch.label());
       case Word.Patience _ -> patience.toNanos();
     };
   }

@@ -157,6 +157,18 @@ final class SharedLibrary {
     }
   }
 
+  /** {@return what a function without arguments gives, as a {@code size_t}} */
+  long count(String function) {
+    try {
+      return (long)
+          function(function, FunctionDescriptor.of(ValueLayout.JAVA_LONG))
+              .orElseThrow()
+              .invokeExact();
+    } catch (Throwable e) {
+      throw failed(e);
+    }
+  }
+
   private Optional<MemorySegment> address(String function) {
     try (var arena = Arena.ofConfined()) {
       var found = (MemorySegment) DLSYM.invokeExact(handle, arena.allocateFrom(function));

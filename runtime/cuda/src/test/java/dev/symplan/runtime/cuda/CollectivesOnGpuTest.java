@@ -12,6 +12,7 @@ import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
+import dev.symplan.planner.calibrate.BenchPrograms;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.tensor.HostTensor;
@@ -72,7 +73,9 @@ class CollectivesOnGpuTest {
       }
       // Making NCCL's communicators takes long, and its arithmetic is not ours to test.
       for (long bytes : byNccl ? new long[] {4100} : SIZES) {
-        var plan = CollectiveBench.plan(kind, variant, dtype, bytes, ranks);
+        var plan =
+            BenchPrograms.plan(
+                BenchPrograms.collective(kind, dtype, bytes, ranks), Target.H200_X4, kind, variant);
         compare(plan, byNccl && kind.name().contains("REDUCE"), "%s of %d".formatted(dtype, bytes));
       }
     }

@@ -14,12 +14,12 @@ import org.junit.jupiter.api.Timeout;
 
 @Timeout(30)
 class GpuThreadTest {
-  private static final int TASKS = 20_000;
+  private static final int TASKS = 2_000;
 
   /** Longer than a thread looks out for work. */
   private static final long SLEEP_NANOS = 3_000_000;
 
-  private final GpuThread thread = new GpuThread("test");
+  private final GpuThread thread = new GpuThread("test", () -> false);
 
   @AfterEach
   void close() {

@@ -1,4 +1,4 @@
-/** The archive for hosts without Java. */
+/** Making the archive for hosts without Java. */
 @NullMarked
 package dev.symplan.dist;
 

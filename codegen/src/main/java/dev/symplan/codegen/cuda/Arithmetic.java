@@ -1,0 +1,58 @@
+package dev.symplan.codegen.cuda;
+
+import dev.symplan.ir.DType;
+
+/**
+ * How a kernel combines elements: {@code Element} in memory, {@code Sum} in between; {@code widen},
+ * {@code combine}, {@code finish} and {@code narrow}. In the order of the ranks, rounded once.
+ */
+final class Arithmetic {
+  private Arithmetic() {}
+
+  /** {@return elements that are only moved, of so many bytes} */
+  static String none(int bytes) {
+    return """
+
+    typedef %s Element;
+    typedef Element Sum;
+    __device__ __forceinline__ Sum widen(Element e) { return e; }
+    __device__ __forceinline__ Element narrow(Sum s) { return s; }
+    __device__ __forceinline__ Sum combine(Sum a, Sum) { return a; }
+    __device__ __forceinline__ Sum finish(Sum s) { return s; }
+    """
+        .formatted(CTypes.bits(Math.min(8, bytes)));
+  }
+
+  /** {@return elements that are combined as the host backend combines them} */
+  static String of(DType dtype, String reduceOp, int sources) {
+    boolean floats = dtype.isFloat();
+    String combined =
+        switch (reduceOp) {
+          case "sum", "avg" -> "a + b";
+          case "product" -> "a * b";
+          case "min" -> floats ? "a != a ? a : b != b ? b : fmin(a, b)" : "a < b ? a : b";
+          case "max" -> floats ? "a != a ? a : b != b ? b : fmax(a, b)" : "a > b ? a : b";
+          case "band" -> "a & b";
+          case "bor" -> "a | b";
+          case "bxor" -> "a ^ b";
+          default -> throw new IllegalArgumentException(reduceOp);
+        };
+    return CTypes.PRELUDE
+        + """
+
+        typedef %s Element;
+        typedef %s Sum;
+        __device__ __forceinline__ Sum widen(Element e) { return %s; }
+        __device__ __forceinline__ Element narrow(Sum s) { return %s; }
+        __device__ __forceinline__ Sum combine(Sum a, Sum b) { return %s; }
+        __device__ __forceinline__ Sum finish(Sum s) { return %s; }
+        """
+            .formatted(
+                CTypes.stored(dtype),
+                CTypes.computed(dtype),
+                CTypes.widen(dtype, "e"),
+                CTypes.narrow(dtype, "s"),
+                combined,
+                reduceOp.equals("avg") ? "s / " + sources : "s");
+  }
+}

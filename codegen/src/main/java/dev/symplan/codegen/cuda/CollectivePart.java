@@ -1,0 +1,181 @@
+package dev.symplan.codegen.cuda;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.codegen.Instruction.Collective;
+import dev.symplan.codegen.TensorRef;
+import dev.symplan.ir.DType;
+import dev.symplan.planner.Arena;
+import java.util.stream.IntStream;
+
+/** One rank's part of a collective: who the others are, and where their tensors lie. */
+final class CollectivePart {
+
+  /** Threads of a block of kernels that meet, or move a lot. */
+  static final int THREADS = 512;
+
+  /** Blocks that saturate the links where each thread has many loads and stores in flight. */
+  static final int BLOCKS = 64;
+
+  final int rank;
+  final Collective collective;
+
+  /** This rank's position in the group, and the number of ranks there. */
+  final int self;
+
+  final int size;
+  private final MeetingPlaces places;
+  private final int place;
+  private final ImmutableList.Builder<DeviceStep> steps = ImmutableList.builder();
+
+  CollectivePart(int rank, Collective collective, MeetingPlaces places) {
+    this.rank = rank;
+    this.collective = collective;
+    this.self = collective.group().self();
+    this.size = collective.group().members().length();
+    this.places = places;
+    this.place = places.of(collective);
+  }
+
+  ImmutableList<DeviceStep> steps() {
+    return steps.build();
+  }
+
+  UnsupportedOnGpu unsupported(String what) {
+    return new UnsupportedOnGpu(what, collective.name(), collective.span());
+  }
+
+  /** {@return the number of tensors: several where the collective is coalesced} */
+  int tensors() {
+    return collective.operands().size();
+  }
+
+  TensorRef operand(int tensor) {
+    return collective.operands().get(tensor);
+  }
+
+  TensorRef result(int tensor) {
+    return collective.results().get(tensor);
+  }
+
+  /** {@return the type of the elements, which all tensors have in common} */
+  DType dtype() {
+    return result(0).type().dtype();
+  }
+
+  int rankOf(int peer) {
+    return collective.group().members().get(peer);
+  }
+
+  /** {@return the same collective as a peer has it, whose shapes may differ in an all_to_all} */
+  Collective at(int peer) {
+    return places.at(rankOf(peer), collective);
+  }
+
+  Address own(TensorRef ref) {
+    return Address.of(rank, ref);
+  }
+
+  /**
+   * {@return a peer's symmetric memory at the offset that this rank knows: it is the same there}
+   */
+  Address of(int peer, TensorRef ref) {
+    if (peer != self && ref.arena() != Arena.SYMMETRIC) {
+      throw new IllegalStateException(
+          "rank %d cannot reach %s of rank %d: it is not in symmetric memory"
+              .formatted(rank, ref, rankOf(peer)));
+    }
+    return Address.of(rankOf(peer), ref);
+  }
+
+  /** {@return a tensor of every rank, in the order of the ranks} */
+  ImmutableList<Address> ofAll(TensorRef ref, long offset) {
+    return IntStream.range(0, size)
+        .mapToObj(peer -> of(peer, ref).plus(offset))
+        .collect(ImmutableList.toImmutableList());
+  }
+
+  /**
+   * {@return where a rank's slice begins, in elements}
+   *
+   * <p>Slices are whole vectors; the last ones may be short or empty.
+   */
+  static long sliceStart(long elements, DType dtype, int slices, int slice) {
+    long perVector = Math.max(1, Kernel.VECTOR / dtype.bytes());
+    long vectors = Math.ceilDiv(elements, perVector);
+    return Math.min(elements, Math.ceilDiv(vectors, slices) * slice * perVector);
+  }
+
+  /** {@return how many numbers an element is: a complex one is two} */
+  int partsOfElement() {
+    return dtype().kind() == DType.Kind.COMPLEX ? 2 : 1;
+  }
+
+  /** {@return the type of these numbers} */
+  DType computedIn() {
+    var type =
+        switch (dtype()) {
+          case C32 -> DType.F16;
+          case C64 -> DType.F32;
+          case C128 -> DType.F64;
+          default -> dtype();
+        };
+    if (!CTypes.computes(type)) {
+      throw unsupported(
+          "a reduction %s of %s".formatted(collective.reduceOp(), dtype().shortName()));
+    }
+    return type;
+  }
+
+  /** {@return what elements are copied as where 16 bytes do not fit} */
+  DType unit() {
+    return switch (Math.min(8, dtype().bytes())) {
+      case 1 -> DType.U8;
+      case 2 -> DType.U16;
+      case 4 -> DType.U32;
+      default -> DType.U64;
+    };
+  }
+
+  void checkSize() {
+    if (size > DeviceProgram.MAX_RANKS) {
+      throw unsupported("a generated kernel between " + size + " ranks");
+    }
+  }
+
+  /** {@return what {@link MeetingCode#args} begins with} */
+  ImmutableList.Builder<Word> meeting() {
+    var words = ImmutableList.<Word>builder();
+    for (int peer = 0; peer < size; peer++) {
+      words.add(new Word.Flags(place, rankOf(peer)));
+    }
+    return words.add(
+        new Word.Meetings(place),
+        Word.Failure.FAILURE,
+        Word.Patience.PATIENCE,
+        new Word.Number(self));
+  }
+
+  void launch(Kernel kernel, int blocks, int threads, ImmutableList<Word> words) {
+    steps.add(
+        new DeviceStep.Launch(
+            collective.stream(), kernel, blocks, threads, words, collective.name()));
+  }
+
+  /**
+   * {@return enough blocks for a vector in each thread}
+   *
+   * @param pieces each has as many blocks
+   * @param most at most so many
+   */
+  static int blocks(long vectors, int pieces, int most) {
+    return pieces * Math.clamp(Math.ceilDiv(vectors, THREADS), 1, most / pieces);
+  }
+
+  void copy(Address from, Address to, long bytes) {
+    steps.add(new DeviceStep.Copy(collective.stream(), from, to, bytes, collective.name()));
+  }
+
+  void add(DeviceStep step) {
+    steps.add(step);
+  }
+}

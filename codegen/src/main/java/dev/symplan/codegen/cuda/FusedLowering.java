@@ -1,0 +1,81 @@
+package dev.symplan.codegen.cuda;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.codegen.Instruction.Fused;
+import dev.symplan.codegen.Instruction.LocalOp;
+import dev.symplan.codegen.Instruction.Part;
+import dev.symplan.codegen.Operand;
+import dev.symplan.codegen.TensorRef;
+import java.util.Optional;
+
+/**
+ * Fused ops as one kernel: by elements where all have one shape, else by rows. Where that cannot
+ * be, as few as possible in each of several kernels: what is passed on stays within one.
+ */
+final class FusedLowering {
+  private FusedLowering() {}
+
+  /**
+   * {@return what a rank does for fused ops}
+   *
+   * @throws UnsupportedOnGpu when there is no CUDA implementation
+   */
+  static ImmutableList<DeviceStep> lower(int rank, Fused fused) {
+    try {
+      return ImmutableList.of(together(rank, fused));
+    } catch (UnsupportedOnGpu e) {
+      var steps = ImmutableList.<DeviceStep>builder();
+      int from = 0;
+      for (int to = 1; to <= fused.parts().size(); to++) {
+        if (!passesOn(fused, to)) {
+          var parts = fused.parts().subList(from, to);
+          if (parts.size() == fused.parts().size()) {
+            throw e;
+          }
+          if (parts.size() == 1) {
+            steps.addAll(LocalLowering.lower(rank, alone(fused, parts.getFirst())));
+          } else {
+            steps.add(together(rank, new Fused(fused.stream(), fused.rows(), parts)));
+          }
+          from = to;
+        }
+      }
+      return steps.build();
+    }
+  }
+
+  private static DeviceStep together(int rank, Fused fused) {
+    return ElementwiseKernel.supports(fused.parts())
+        ? ElementwiseKernel.launch(rank, fused.stream(), fused.parts())
+        : RowLowering.fused(rank, fused);
+  }
+
+  /** Whether a part before a position passes something on to one behind it. */
+  private static boolean passesOn(Fused fused, int position) {
+    var parts = fused.parts();
+    return parts.subList(0, position).stream()
+        .flatMap(part -> part.results().stream())
+        .filter(Operand.Passed.class::isInstance)
+        .anyMatch(
+            passed ->
+                parts.subList(position, parts.size()).stream()
+                    .anyMatch(part -> part.args().contains(passed)));
+  }
+
+  private static LocalOp alone(Fused fused, Part part) {
+    return new LocalOp(
+        fused.stream(),
+        part.def(),
+        part.args(),
+        part.results().stream()
+            .map(
+                result ->
+                    result instanceof Operand.Tensor(var ref)
+                        ? Optional.of(ref)
+                        : Optional.<TensorRef>empty())
+            .collect(ImmutableList.toImmutableList()),
+        Optional.empty(),
+        part.name(),
+        part.span());
+  }
+}

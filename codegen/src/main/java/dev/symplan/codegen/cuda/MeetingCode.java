@@ -1,0 +1,118 @@
+package dev.symplan.codegen.cuda;
+
+/**
+ * How ranks meet inside kernels, and how they read and write each other's memory.
+ *
+ * <p>Blocks meet, not ranks: block {@code b} of a rank raises a flag at each peer's block {@code b}
+ * and waits for theirs. That suffices, as each kernel is behind all earlier work of its stream, and
+ * ends when its last block does. Flags only ever rise, so that nobody has to lower them: the scheme
+ * of vLLM's {@code custom_all_reduce.cuh}.
+ *
+ * <p>Nobody waits for ever: who has waited for too long gives up, and says so to all.
+ */
+final class MeetingCode {
+  private static final String FUNCTIONS =
+      """
+
+      __device__ __forceinline__ void raise(unsigned* flag, unsigned value, bool behind_data) {
+        if (behind_data) {
+          asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
+        } else {
+          asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
+        }
+      }
+
+      __device__ __forceinline__ unsigned look(const unsigned* flag, bool behind_data) {
+        unsigned value;
+        if (behind_data) {
+          asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
+        } else {
+          asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
+        }
+        return value;
+      }
+
+      __device__ __forceinline__ long long nanos() {
+        long long now;
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+        return now;
+      }
+
+      __device__ __noinline__ void give_up(const Args& args) {
+        *(volatile unsigned*)args.failure = 1;
+        for (int r = 0; r < RANKS; r++) {
+          raise(args.flags[r] + GAVE_UP, 1, false);
+        }
+      }
+
+      __device__ __noinline__ bool is_over(const Args& args, long long* end) {
+        long long now = nanos();
+        *end = *end == 0 ? now + args.patience : *end;
+        if (now <= *end && look(args.flags[args.self] + GAVE_UP, false) == 0) {
+          return false;
+        }
+        give_up(args);
+        return true;
+      }
+
+      __device__ __forceinline__ void meet(const Args& args, unsigned meeting, bool behind_data) {
+        __syncthreads();
+        if (threadIdx.x < RANKS) {
+          int peer = threadIdx.x;
+          raise(args.flags[peer] + blockIdx.x * RANKS + args.self, meeting, behind_data);
+          const unsigned* flag = args.flags[args.self] + blockIdx.x * RANKS + peer;
+          long long end = 0;
+          for (unsigned looks = 1; (int)(look(flag, behind_data) - meeting) < 0; looks++) {
+            if (looks % 4096 == 0 && is_over(args, &end)) {
+              break;
+            }
+          }
+        }
+        __syncthreads();
+      }
+
+      __device__ __forceinline__ uint4 read16(const char* from) {
+        uint4 value;
+        asm volatile("ld.relaxed.sys.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+                     : "l"(from)
+                     : "memory");
+        return value;
+      }
+
+      __device__ __forceinline__ void write16(char* to, uint4 value) {
+        asm volatile("st.relaxed.sys.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(value.x),
+                     "r"(value.y), "r"(value.z), "r"(value.w)
+                     : "memory");
+      }
+      """;
+
+  private MeetingCode() {}
+
+  static String define(String name, Object value) {
+    return "#define %s %s\n".formatted(name, value);
+  }
+
+  /**
+   * {@return the struct of arguments, which begins with what ranks meet by, and the functions}
+   *
+   * @param more declarations of the other arguments
+   */
+  static String args(int ranks, int threads, String more) {
+    return define("RANKS", ranks)
+        + define("THREADS", threads)
+        + define("GAVE_UP", DeviceProgram.FLAGS - 1)
+        + """
+
+        struct Args {
+          unsigned* flags[RANKS];
+          unsigned* meetings;
+          unsigned* failure;
+          long long patience;
+          long long self;
+        """
+        + more
+        + "};\n\n"
+        + FUNCTIONS;
+  }
+}

@@ -1,0 +1,95 @@
+package dev.symplan.codegen.cuda;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSet;
+import dev.symplan.codegen.cuda.DeviceStep.NcclCall;
+import dev.symplan.codegen.cuda.DeviceStep.NcclFunction;
+import dev.symplan.ir.DType;
+
+/** Collectives as calls of NCCL, one group of calls for each. */
+final class NcclLowering {
+  private static final ImmutableSet<String> REDUCTIONS =
+      ImmutableSet.of("sum", "avg", "product", "min", "max");
+
+  private final CollectivePart part;
+
+  private NcclLowering(CollectivePart part) {
+    this.part = part;
+  }
+
+  static void lower(CollectivePart part, boolean windows) {
+    var lowering = new NcclLowering(part);
+    var calls = ImmutableList.<NcclCall>builder();
+    for (int tensor = 0; tensor < part.tensors(); tensor++) {
+      lowering.add(calls, tensor);
+    }
+    part.add(
+        new DeviceStep.Nccl(
+            part.collective.stream(),
+            part.collective.group().members(),
+            part.self,
+            windows,
+            calls.build(),
+            part.collective.name()));
+  }
+
+  private void add(ImmutableList.Builder<NcclCall> calls, int tensor) {
+    var operand = part.operand(tensor).type();
+    var from = part.own(part.operand(tensor));
+    var to = part.own(part.result(tensor));
+    switch (part.collective.kind()) {
+      case ALL_REDUCE -> calls.add(reducing(NcclFunction.ALL_REDUCE, from, to, operand.numel()));
+      case REDUCE_SCATTER ->
+          calls.add(
+              reducing(NcclFunction.REDUCE_SCATTER, from, to, part.result(tensor).type().numel()));
+      case ALL_GATHER -> calls.add(copying(NcclFunction.ALL_GATHER, from, to, operand.bytes(), -1));
+      case BROADCAST ->
+          calls.add(
+              copying(
+                  NcclFunction.BROADCAST,
+                  from,
+                  to,
+                  operand.storageBytes(),
+                  part.collective.root()));
+      case ALL_TO_ALL -> exchange(calls, from, to, tensor);
+      case CUSTOM -> throw new IllegalStateException("a custom op is a local instruction");
+    }
+  }
+
+  private NcclCall reducing(NcclFunction function, Address from, Address to, long count) {
+    var reduceOp = part.collective.reduceOp();
+    if (!REDUCTIONS.contains(reduceOp)) {
+      throw part.unsupported("a reduction %s by NCCL".formatted(reduceOp));
+    }
+    var dtype = part.dtype();
+    if (dtype == DType.BOOL || dtype == DType.I16 || dtype == DType.U16) {
+      throw part.unsupported("a reduction of %s by NCCL".formatted(dtype.shortName()));
+    }
+    return new NcclCall(
+        function, from, to, count * part.partsOfElement(), part.computedIn(), reduceOp, -1);
+  }
+
+  /** Bytes, in the largest type that fits, as NCCL counts in elements. */
+  private NcclCall copying(NcclFunction function, Address from, Address to, long bytes, int peer) {
+    var unit = part.unit();
+    // NCCL has no 16-bit integers; nothing is computed, so that floats do as well.
+    var type = unit == DType.U16 ? DType.F16 : unit;
+    return new NcclCall(function, from, to, bytes / unit.bytes(), type, "", peer);
+  }
+
+  private void exchange(
+      ImmutableList.Builder<NcclCall> calls, Address from, Address to, int tensor) {
+    var own = part.collective;
+    for (int peer = 0; peer < part.size; peer++) {
+      var other = part.at(peer);
+      long sent = ByteMoves.start(own, own.sendRows(), peer, tensor);
+      long sentBytes = ByteMoves.start(own, own.sendRows(), peer + 1, tensor) - sent;
+      long got = ByteMoves.start(own, own.receiveRows(), peer, tensor);
+      long gotBytes =
+          ByteMoves.start(other, other.sendRows(), part.self + 1, tensor)
+              - ByteMoves.start(other, other.sendRows(), part.self, tensor);
+      calls.add(copying(NcclFunction.SEND, from.plus(sent), from.plus(sent), sentBytes, peer));
+      calls.add(copying(NcclFunction.RECEIVE, to.plus(got), to.plus(got), gotBytes, peer));
+    }
+  }
+}

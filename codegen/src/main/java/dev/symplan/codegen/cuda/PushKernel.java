@@ -1,0 +1,284 @@
+package dev.symplan.codegen.cuda;
+
+import dev.symplan.ir.DType;
+import dev.symplan.planner.Workspace;
+
+/**
+ * An all_reduce through {@link Workspace}s. Each thread sends all its packets before it looks for
+ * any, so that none waits for a block that has not begun.
+ *
+ * <p>Every packet's words say by themselves that they are there, so nothing needs fences. Empty
+ * places are stored by the kernel that took what was there; its end, and the next kernel's packets,
+ * come before anything that a peer may send to them.
+ *
+ * <p>The half of the workspace is told by a count in memory: each kernel raises it by {@link
+ * #TICKS}, its blocks together, as kernels of other sizes have more or fewer of them.
+ */
+final class PushKernel {
+
+  /** The most blocks, and what one kernel adds to the count; a power of two. */
+  static final int TICKS = 128;
+
+  private static final String PACKETS =
+      """
+
+      union Vector {
+        uint4 words;
+        unsigned word[4];
+        Element elements[16 / sizeof(Element)];
+      };
+
+      __device__ __forceinline__ Vector load(const Args& args, long long v) {
+        Vector x;
+        if (v < args.vectors) {
+          x.words = *((const uint4*)args.from + v);
+        } else {
+          const int per = 16 / sizeof(Element);
+          x.words = make_uint4(0, 0, 0, 0);
+      #pragma unroll
+          for (int e = 0; e < per; e++) {
+            if (v * per + e < args.elements) {
+              x.elements[e] = *((const Element*)args.from + v * per + e);
+            }
+          }
+        }
+        return x;
+      }
+
+      __device__ __forceinline__ void store(const Args& args, long long v, Vector x) {
+        if (v < args.vectors) {
+          *((uint4*)args.to + v) = x.words;
+        } else {
+          const int per = 16 / sizeof(Element);
+      #pragma unroll
+          for (int e = 0; e < per; e++) {
+            if (v * per + e < args.elements) {
+              *((Element*)args.to + v * per + e) = x.elements[e];
+            }
+          }
+        }
+      }
+      """;
+
+  /** A word of set bits is not a number; one that is sent becomes another. */
+  private static final String SPARE_BITS =
+      """
+
+      __device__ __forceinline__ Vector full(Vector x) {
+      #pragma unroll
+        for (int i = 0; i < 4; i++) {
+          x.word[i] = x.word[i] == EMPTY ? EMPTY - 1 : x.word[i];
+        }
+        return x;
+      }
+
+      __device__ __forceinline__ void send(char* slot, long long i, Vector x) {
+        write16(slot + i * 16, x.words);
+      }
+
+      __device__ __forceinline__ bool take(const char* slot, long long i, Vector* x) {
+        x->words = read16(slot + i * 16);
+        return x->word[0] != EMPTY && x->word[1] != EMPTY && x->word[2] != EMPTY && x->word[3] != EMPTY;
+      }
+
+      __device__ __forceinline__ void clear(char* slot, long long i) {
+        write16(slot + i * 16, make_uint4(EMPTY, EMPTY, EMPTY, EMPTY));
+      }
+      """;
+
+  /** Each word of data is in one of 8 bytes, which are stored at once, behind one that is 0. */
+  private static final String FLAGS =
+      """
+
+      __device__ __forceinline__ Vector full(Vector x) { return x; }
+
+      __device__ __forceinline__ void send8(char* to, unsigned long long a, unsigned long long b) {
+        asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(a), "l"(b) : "memory");
+      }
+
+      __device__ __forceinline__ void send(char* slot, long long i, Vector x) {
+        send8(slot + i * 32, x.word[0], x.word[1]);
+        send8(slot + i * 32 + 16, x.word[2], x.word[3]);
+      }
+
+      __device__ __forceinline__ bool take(const char* slot, long long i, Vector* x) {
+        unsigned long long w[4];
+        asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
+                     : "=l"(w[0]), "=l"(w[1]) : "l"(slot + i * 32) : "memory");
+        asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
+                     : "=l"(w[2]), "=l"(w[3]) : "l"(slot + i * 32 + 16) : "memory");
+        x->words = make_uint4(w[0], w[1], w[2], w[3]);
+        return ((w[0] | w[1] | w[2] | w[3]) >> 32) == 0;
+      }
+
+      __device__ __forceinline__ void clear(char* slot, long long i) {
+        send8(slot + i * 32, ~0ull, ~0ull);
+        send8(slot + i * 32 + 16, ~0ull, ~0ull);
+      }
+      """;
+
+  private static final String ROUNDS =
+      """
+
+      __device__ __forceinline__ void send_to_all(const Args& args, int round, long long half, long long i, Vector x) {
+      #pragma unroll
+        for (int p = 1; p < RANKS; p++) {
+          send(args.sends[round][((int)args.self + p) % RANKS] + half, i, x);
+        }
+      }
+
+      __device__ __forceinline__ void receive(
+          const Args& args, int round, long long half, long long i, const bool* wanted, Vector* got) {
+        bool here[RANKS];
+      #pragma unroll
+        for (int r = 0; r < RANKS; r++) {
+          here[r] = !wanted[r];
+        }
+        long long end = 0;
+        for (unsigned looks = 1;; looks++) {
+      #pragma unroll
+          for (int r = 0; r < RANKS; r++) {
+            if (!here[r]) {
+              here[r] = take(args.slots[round][r] + half, i, &got[r]);
+            }
+          }
+          bool all = true;
+      #pragma unroll
+          for (int r = 0; r < RANKS; r++) {
+            all = all && here[r];
+          }
+          if (all || (looks % 4096 == 0 && is_over(args, &end))) {
+            break;
+          }
+        }
+      #pragma unroll
+        for (int r = 0; r < RANKS; r++) {
+          if (wanted[r]) {
+            clear(args.slots[round][r] + half, i);
+          }
+        }
+      }
+
+      __device__ __forceinline__ Vector reduce(const Args& args, long long half, long long i, long long v) {
+        bool wanted[RANKS];
+        Vector got[RANKS];
+      #pragma unroll
+        for (int r = 0; r < RANKS; r++) {
+          wanted[r] = r != args.self;
+        }
+        receive(args, 0, half, i, wanted, got);
+        Vector mine = full(load(args, v));
+      #pragma unroll
+        for (int r = 0; r < RANKS; r++) {
+          if (r == args.self) {
+            got[r] = mine;
+          }
+        }
+        Vector result;
+      #pragma unroll
+        for (int e = 0; e < 16 / sizeof(Element); e++) {
+          Sum sum = widen(got[0].elements[e]);
+      #pragma unroll
+          for (int r = 1; r < RANKS; r++) {
+            sum = combine(sum, widen(got[r].elements[e]));
+          }
+          result.elements[e] = narrow(finish(sum));
+        }
+        return result;
+      }
+
+      extern "C" __global__ void __launch_bounds__(THREADS) symplan_kernel(const __grid_constant__ Args args) {
+        unsigned* count = args.meetings + PUSHES;
+        long long half = *(volatile unsigned*)count / TICKS % 2 * args.half;
+        long long first = (long long)blockIdx.x * THREADS + threadIdx.x;
+        long long step = (long long)gridDim.x * THREADS;
+      """;
+
+  private static final String ONE_SHOT =
+      """
+        for (long long i = first; i < args.packets; i += step) {
+          send_to_all(args, 0, half, i, full(load(args, i)));
+        }
+        for (long long i = first; i < args.packets; i += step) {
+          store(args, i, reduce(args, half, i, i));
+        }
+      """;
+
+  private static final String TWO_SHOT =
+      """
+        for (long long i = first; i < args.slice; i += step) {
+      #pragma unroll
+          for (int p = 1; p < RANKS; p++) {
+            int peer = ((int)args.self + p) % RANKS;
+            long long v = peer * args.slice + i;
+            if (v < args.packets) {
+              send(args.sends[0][peer] + half, i, full(load(args, v)));
+            }
+          }
+        }
+        for (long long i = first; i < args.slice; i += step) {
+          long long v = args.self * args.slice + i;
+          if (v < args.packets) {
+            Vector result = reduce(args, half, i, v);
+            send_to_all(args, 1, half, i, full(result));
+            store(args, v, result);
+          }
+        }
+        for (long long i = first; i < args.slice; i += step) {
+          bool wanted[RANKS];
+          Vector got[RANKS];
+      #pragma unroll
+          for (int r = 0; r < RANKS; r++) {
+            wanted[r] = r != args.self && r * args.slice + i < args.packets;
+          }
+          receive(args, 1, half, i, wanted, got);
+      #pragma unroll
+          for (int r = 0; r < RANKS; r++) {
+            if (wanted[r]) {
+              store(args, r * args.slice + i, got[r]);
+            }
+          }
+        }
+      """;
+
+  private static final String END =
+      """
+        __syncthreads();
+        if (threadIdx.x == 0) {
+          atomicAdd(count, TICKS / gridDim.x);
+        }
+      }
+      """;
+
+  private PushKernel() {}
+
+  /** {@return the kernel for tensors that pass through a workspace so} */
+  static Kernel of(Workspace workspace, int threads, DType dtype, String reduceOp) {
+    int ranks = workspace.ranks();
+    return new Kernel(
+        MeetingCode.define("ROUNDS", workspace.rounds())
+            + MeetingCode.define("PUSHES", DeviceProgram.MAX_BLOCKS)
+            + MeetingCode.define("TICKS", TICKS)
+            + MeetingCode.define("EMPTY", "0x%1$02x%1$02x%1$02x%1$02xu".formatted(Workspace.EMPTY))
+            + MeetingCode.args(
+                ranks,
+                threads,
+                """
+                  const char* from;
+                  char* to;
+                  char* sends[ROUNDS][RANKS];
+                  char* slots[ROUNDS][RANKS];
+                  long long half;
+                  long long slice;
+                  long long packets;
+                  long long vectors;
+                  long long elements;
+                """)
+            + Arithmetic.of(dtype, reduceOp, ranks)
+            + PACKETS
+            + (workspace.flagged() ? FLAGS : SPARE_BITS)
+            + ROUNDS
+            + (workspace.rounds() == 1 ? ONE_SHOT : TWO_SHOT)
+            + END);
+  }
+}

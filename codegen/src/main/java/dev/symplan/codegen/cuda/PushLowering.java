@@ -1,0 +1,90 @@
+package dev.symplan.codegen.cuda;
+
+import dev.symplan.planner.Arena;
+import dev.symplan.planner.Workspace;
+
+/** Variants that go through the ranks' workspaces: a kernel for each tensor, and no meetings. */
+final class PushLowering {
+  private final CollectivePart part;
+
+  private PushLowering(CollectivePart part) {
+    this.part = part;
+  }
+
+  static void lower(CollectivePart part) {
+    part.checkSize();
+    var lowering = new PushLowering(part);
+    for (int tensor = 0; tensor < part.tensors(); tensor++) {
+      if (part.operand(tensor).type().numel() > 0) {
+        lowering.push(tensor);
+      }
+    }
+  }
+
+  private void push(int tensor) {
+    var collective = part.collective;
+    var type = part.operand(tensor).type();
+    var region = collective.workspace().orElseThrow();
+    var layout =
+        Workspace.of(
+                collective.variant(),
+                collective.kind(),
+                collective.reduceOp(),
+                type.dtype(),
+                type.storageBytes(),
+                part.size)
+            .orElseThrow();
+    var from = part.own(part.operand(tensor));
+    var to = part.own(part.result(tensor));
+    boolean aligned = from.isVectorAligned() && to.isVectorAligned();
+    var words = part.meeting();
+    words.add(new Word.Memory(from), new Word.Memory(to));
+    for (int round = 0; round < layout.rounds(); round++) {
+      for (int peer = 0; peer < part.size; peer++) {
+        words.add(slot(layout, round, region.offset(), peer, part.self));
+      }
+    }
+    for (int round = 0; round < layout.rounds(); round++) {
+      for (int peer = 0; peer < part.size; peer++) {
+        words.add(slot(layout, round, region.offset(), part.self, peer));
+      }
+    }
+    words.add(
+        new Word.Number(region.bytes() / Workspace.HALVES),
+        new Word.Number(layout.packets()),
+        new Word.Number(Math.ceilDiv(type.storageBytes(), Workspace.VECTOR)),
+        new Word.Number(aligned ? type.storageBytes() / Workspace.VECTOR : 0),
+        new Word.Number(type.numel() * part.partsOfElement()));
+    int threads = threads(layout.packets());
+    part.launch(
+        PushKernel.of(layout, threads, part.computedIn(), collective.reduceOp()),
+        blocks(layout.packets(), threads),
+        threads,
+        words.build());
+  }
+
+  /** Where one rank finds what another one sent; nobody sends anything to itself. */
+  private Word slot(Workspace layout, int round, long offset, int receiver, int sender) {
+    return receiver == sender
+        ? new Word.Number(0)
+        : new Word.Memory(
+            new Address(
+                part.rankOf(receiver),
+                Arena.SYMMETRIC,
+                0,
+                offset + layout.slot(round, receiver, sender)));
+  }
+
+  /** Small messages spread over many multiprocessors: each sends on its own. */
+  private static int threads(long packets) {
+    return packets <= PushKernel.TICKS * 128L
+        ? 128
+        : packets <= PushKernel.TICKS * 256L ? 256 : 512;
+  }
+
+  /** A power of two, so that all together raise the count by as much. */
+  private static int blocks(long packets, int threads) {
+    long wanted = Math.clamp(Math.ceilDiv(packets, threads), 1, PushKernel.TICKS);
+    return (int) Long.highestOneBit(2 * wanted - 1);
+  }
+}

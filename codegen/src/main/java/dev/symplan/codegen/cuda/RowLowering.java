@@ -1,0 +1,309 @@
+package dev.symplan.codegen.cuda;
+
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.codegen.Instruction.Fused;
+import dev.symplan.codegen.Instruction.Part;
+import dev.symplan.codegen.Operand;
+import dev.symplan.codegen.TensorRef;
+import dev.symplan.codegen.cuda.RowKernel.Place;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.TensorType;
+import dev.symplan.planner.Stream;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.stream.IntStream;
+
+/**
+ * Ops that go by rows as one kernel: those of a fused instruction, or one.
+ *
+ * <p>In a fused instruction, every value is one for the whole row or one for each element of it.
+ */
+final class RowLowering {
+  private final int rank;
+  private final int rows;
+  private final ImmutableLongArray rowSizes;
+
+  /** Without dimensions of one element. */
+  private final ImmutableLongArray inner;
+
+  private final RowKernel kernel;
+  private final Map<TensorRef, Integer> made = new HashMap<>();
+  private final Map<Integer, Integer> passed = new HashMap<>();
+
+  private RowLowering(int rank, Fused fused) {
+    this.rank = rank;
+    this.rows = fused.rows();
+    var first = Pointwise.typeOf(fused.parts().getFirst().results().getFirst());
+    this.rowSizes = first.sizes().subArray(0, rows);
+    var longest = ImmutableLongArray.of();
+    for (var part : fused.parts()) {
+      for (var result : part.results()) {
+        longest = longer(longest, inner(Pointwise.typeOf(result)));
+      }
+      if (!Pointwise.supports(part)) {
+        for (var operand : part.args()) {
+          if (Pointwise.isTensor(operand)) {
+            longest = longer(longest, inner(Pointwise.typeOf(operand)));
+          }
+        }
+      }
+    }
+    this.inner = longest;
+    this.kernel = new RowKernel(rank, rowSizes, inner);
+  }
+
+  private static ImmutableLongArray longer(ImmutableLongArray a, ImmutableLongArray b) {
+    return numel(b) > numel(a) ? b : a;
+  }
+
+  private static long numel(ImmutableLongArray sizes) {
+    return sizes.stream().reduce(1, Math::multiplyExact);
+  }
+
+  private ImmutableLongArray inner(TensorType type) {
+    return type.sizes().stream()
+        .skip(rows)
+        .filter(size -> size != 1)
+        .collect(
+            ImmutableLongArray::builder,
+            ImmutableLongArray.Builder::add,
+            (a, b) -> a.addAll(b.build()))
+        .build();
+  }
+
+  /**
+   * {@return a launch that runs the parts}
+   *
+   * @throws UnsupportedOnGpu when one of them cannot be part of it
+   */
+  static DeviceStep.Launch fused(int rank, Fused fused) {
+    var lowering = new RowLowering(rank, fused);
+    fused.parts().forEach(lowering::part);
+    return lowering.kernel.build(fused.stream(), fused.parts().getLast().name());
+  }
+
+  private void part(Part part) {
+    for (var result : part.results()) {
+      checkShape(part, Pointwise.typeOf(result));
+    }
+    if (Pointwise.supports(part)) {
+      var result = Pointwise.result(part);
+      var type = Pointwise.typeOf(result);
+      var inputs = new ArrayList<Integer>();
+      var text =
+          Pointwise.value(
+              part,
+              operand -> {
+                int node = elementwiseOperand(part, operand, type);
+                inputs.add(node);
+                return RowKernel.name(node);
+              });
+      int node = kernel.compute(CTypes.computed(type.dtype()), text, inputs);
+      finish(result, node);
+      return;
+    }
+    var main = part.args().stream().filter(Pointwise::isTensor).findFirst();
+    if (main.isEmpty()) {
+      throw Pointwise.unsupported(part, part.def().name() + " has no CUDA implementation");
+    }
+    var over = Pointwise.typeOf(main.get());
+    checkShape(part, over);
+    boolean overRow = inner(over).length() > 0;
+    checkDims(part, over);
+    var nodes = RowOps.apply(kernel, part, operand -> rowOperand(part, operand, over), overRow);
+    for (int i = 0; i < part.results().size(); i++) {
+      finish(part.results().get(i), nodes.get(i));
+    }
+  }
+
+  private void finish(Operand result, int node) {
+    switch (result) {
+      case Operand.Passed(int index, var _) -> passed.put(index, node);
+      case Operand.Tensor(var ref) -> {
+        made.put(ref, node);
+        kernel.store(node, place(ref, ref.type()));
+      }
+      case Operand.Many _, Operand.Constant _ -> throw new IllegalStateException("no tensor");
+    }
+  }
+
+  private void checkShape(Part part, TensorType type) {
+    var own = inner(type);
+    if (own.length() > 0 && !own.equals(inner)) {
+      throw byRows(part);
+    }
+  }
+
+  private static UnsupportedOnGpu byRows(Part part) {
+    return Pointwise.unsupported(
+        part, "%s over a part of rows (try --no-fusion)".formatted(part.def().name()));
+  }
+
+  /** All of a row must be reduced, normalized or scanned. */
+  private void checkDims(Part part, TensorType over) {
+    var dims = dims(part, over.rank());
+    for (int dim = rows; dim < over.rank(); dim++) {
+      if (over.size(dim) != 1 && !dims.contains(dim)) {
+        throw byRows(part);
+      }
+    }
+  }
+
+  private int elementwiseOperand(Part part, Operand operand, TensorType result) {
+    return switch (operand) {
+      case Operand.Passed(int index, var type) -> {
+        checkShape(part, type);
+        yield Objects.requireNonNull(passed.get(index));
+      }
+      case Operand.Tensor(var ref) -> {
+        var own = made.get(ref);
+        yield own != null ? own : load(ref, result);
+      }
+      case Operand.Many _, Operand.Constant _ -> throw new IllegalStateException("no tensor");
+    };
+  }
+
+  private int rowOperand(Part part, Operand operand, TensorType over) {
+    return switch (operand) {
+      case Operand.Passed(int index, var type) -> {
+        checkShape(part, type);
+        yield Objects.requireNonNull(passed.get(index));
+      }
+      case Operand.Tensor(var ref) -> {
+        checkShape(part, ref.type());
+        var own = made.get(ref);
+        yield own != null ? own : load(ref, over);
+      }
+      case Operand.Many _, Operand.Constant _ -> throw new IllegalStateException("no tensor");
+    };
+  }
+
+  private int load(TensorRef ref, TensorType as) {
+    boolean full = false;
+    int skipped = as.rank() - ref.type().rank();
+    for (int dim = Math.max(0, rows - skipped); dim < ref.type().rank(); dim++) {
+      full |= ref.type().size(dim) != 1;
+    }
+    return kernel.load(place(ref, as), full);
+  }
+
+  /**
+   * @param as the shape that the tensor is broadcast to: rows, then the elements of one
+   */
+  private Place place(TensorRef ref, TensorType as) {
+    var type = ref.type();
+    int skipped = as.rank() - type.rank();
+    var strides = new long[as.rank()];
+    for (int dim = 0; dim < type.rank(); dim++) {
+      strides[dim + skipped] = type.size(dim) == 1 ? 0 : type.stride(dim);
+    }
+    var own =
+        IntStream.range(rows, as.rank())
+            .filter(dim -> as.size(dim) != 1)
+            .mapToLong(dim -> strides[dim])
+            .toArray();
+    return new Place(
+        ref,
+        ImmutableLongArray.copyOf(Arrays.copyOf(strides, rows)),
+        own.length == 0
+            ? ImmutableLongArray.copyOf(new long[inner.length()])
+            : ImmutableLongArray.copyOf(own));
+  }
+
+  /**
+   * {@return a launch that runs one op over dimensions of its operands, wherever they are}
+   *
+   * @param part its results are in memory
+   * @throws UnsupportedOnGpu when it cannot
+   */
+  static DeviceStep.Launch single(int rank, Stream stream, Part part) {
+    var main =
+        part.args().stream()
+            .filter(Operand.Tensor.class::isInstance)
+            .map(operand -> ((Operand.Tensor) operand).ref().type())
+            .findFirst()
+            .orElseThrow(
+                () ->
+                    Pointwise.unsupported(part, part.def().name() + " has no CUDA implementation"));
+    var dims = dims(part, main.rank());
+    var kept = IntStream.range(0, main.rank()).filter(dim -> !dims.contains(dim)).toArray();
+    var gone = IntStream.range(0, main.rank()).filter(dims::contains).toArray();
+    var kernel = new RowKernel(rank, sizes(main, kept), sizes(main, gone));
+    boolean overRow = gone.length > 0;
+    var nodes =
+        RowOps.apply(
+            kernel,
+            part,
+            operand -> {
+              var ref = ((Operand.Tensor) operand).ref();
+              var strides = strides(ref.type(), main.rank());
+              return kernel.load(new Place(ref, pick(strides, kept), pick(strides, gone)), overRow);
+            },
+            overRow);
+    for (int i = 0; i < nodes.size(); i++) {
+      if (part.results().get(i) instanceof Operand.Tensor(var ref)) {
+        kernel.store(nodes.get(i), result(ref, main.rank(), kept, gone));
+      }
+    }
+    return kernel.build(stream, part.name());
+  }
+
+  private static Place result(TensorRef ref, int rank, int[] kept, int[] gone) {
+    var type = ref.type();
+    if (type.rank() == rank) {
+      var strides = strides(type, rank);
+      return new Place(ref, pick(strides, kept), pick(strides, gone));
+    }
+    return new Place(ref, type.strides(), ImmutableLongArray.copyOf(new long[gone.length]));
+  }
+
+  /** The strides of a tensor, as one of more dimensions before its own. */
+  private static long[] strides(TensorType type, int rank) {
+    var strides = new long[rank];
+    for (int dim = 0; dim < type.rank(); dim++) {
+      strides[dim + rank - type.rank()] = type.size(dim) == 1 ? 0 : type.stride(dim);
+    }
+    return strides;
+  }
+
+  private static ImmutableLongArray sizes(TensorType type, int[] dims) {
+    return pick(type.sizes().toArray(), dims);
+  }
+
+  private static ImmutableLongArray pick(long[] values, int[] dims) {
+    return ImmutableLongArray.copyOf(Arrays.stream(dims).mapToLong(dim -> values[dim]));
+  }
+
+  /** The dimensions that an op reduces, normalizes or scans. */
+  private static List<Integer> dims(Part part, int rank) {
+    var schema = part.def().schema();
+    if (schema.hasParam("normalized_shape")
+        && part.args().get(schema.indexOf("normalized_shape"))
+            instanceof Operand.Constant(Arg.Seq(var shape))) {
+      return IntStream.range(rank - shape.size(), rank).boxed().toList();
+    }
+    var all = IntStream.range(0, rank).boxed().toList();
+    if (!schema.hasParam("dim")
+        || !(part.args().get(schema.indexOf("dim")) instanceof Operand.Constant(var given))) {
+      return all;
+    }
+    return switch (given) {
+      case Arg.Int(long dim) -> rank == 0 ? List.of() : List.of(wrap(dim, rank));
+      case Arg.Seq(var items) when !items.isEmpty() && rank > 0 ->
+          items.stream()
+              .map(item -> item instanceof Arg.Int(long dim) ? wrap(dim, rank) : 0)
+              .toList();
+      // Here, but nowhere else, an empty list of dimensions reduces none.
+      case Arg.Seq _ when schema.name().overload().equals("dims") -> List.of();
+      default -> all;
+    };
+  }
+
+  private static int wrap(long dim, int rank) {
+    return Math.toIntExact(dim < 0 ? dim + rank : dim);
+  }
+}

@@ -1,0 +1,98 @@
+package dev.symplan.cli;
+
+import com.google.common.base.Ascii;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.planner.calibrate.BenchPrograms;
+import dev.symplan.planner.report.BenchPlot;
+import dev.symplan.planner.report.BenchTable;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.Callable;
+import java.util.stream.Collectors;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+
+@Command(
+    name = "collectives",
+    description = "Measure every variant of some collectives, of some sizes, each alone.")
+final class BenchCollectivesCommand implements Callable<Integer> {
+  private final Console console;
+
+  @Mixin private BenchFlags flags;
+
+  @Option(
+      names = "--ops",
+      split = ",",
+      paramLabel = "KIND",
+      description = "Kinds of collectives, separated by commas (default: all).")
+  private List<String> ops = new ArrayList<>();
+
+  @Option(
+      names = "--sizes",
+      paramLabel = "SIZES",
+      description =
+          "Bytes of one rank's operand: 64KiB,1MiB or, each twice the last, 16KiB..64MiB (the"
+              + " default).",
+      defaultValue = "16KiB..64MiB")
+  private String sizes;
+
+  @Option(names = "--svg", paramLabel = "FILE", description = "Draw the times here.")
+  private Optional<Path> svg = Optional.empty();
+
+  BenchCollectivesCommand(Console console) {
+    this.console = console;
+  }
+
+  @Override
+  public Integer call() {
+    var kinds = kinds();
+    var bytes = flags.sizes("--sizes", sizes);
+    var dtypes = flags.dtypes();
+    var wanted = flags.wanted();
+    var device = flags.backend(console);
+    if (device.isEmpty()) {
+      return ExitCode.NO_DEVICE;
+    }
+    var target = flags.target(device.get());
+    try (var run = flags.start(console, device.get())) {
+      var bench = run.bench(device.get());
+      for (var kind : kinds) {
+        for (var dtype : dtypes) {
+          bytes.forEach(size -> bench.collective(kind, dtype, size, wanted));
+        }
+      }
+      var points = run.points();
+      svg.ifPresent(file -> LineFile.write(file, BenchPlot.svg(points, target)));
+      console.print(BenchTable.text(points, target));
+      return points.list().isEmpty() ? ExitCode.RUNTIME : ExitCode.OK;
+    }
+  }
+
+  private List<Kind> kinds() {
+    return ops.isEmpty()
+        ? BenchPrograms.KINDS
+        : ops.stream()
+            .map(
+                name ->
+                    BenchPrograms.KINDS.stream()
+                        .filter(kind -> text(kind).equals(name))
+                        .findFirst()
+                        .orElseThrow(
+                            () ->
+                                flags.usage(
+                                    "--ops: there is no collective '%s'; there are %s"
+                                        .formatted(
+                                            name,
+                                            BenchPrograms.KINDS.stream()
+                                                .map(BenchCollectivesCommand::text)
+                                                .collect(Collectors.joining(", "))))))
+            .toList();
+  }
+
+  private static String text(Kind kind) {
+    return Ascii.toLowerCase(kind.name());
+  }
+}

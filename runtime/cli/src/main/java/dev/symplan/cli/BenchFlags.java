@@ -1,0 +1,233 @@
+package dev.symplan.cli;
+
+import com.google.common.base.Ascii;
+import com.google.common.base.Splitter;
+import dev.symplan.ir.DType;
+import dev.symplan.planner.Target;
+import dev.symplan.planner.Variant;
+import dev.symplan.planner.calibrate.Point;
+import dev.symplan.planner.calibrate.PointWriter;
+import dev.symplan.planner.calibrate.Points;
+import dev.symplan.runtime.Backend;
+import dev.symplan.runtime.bench.Bench;
+import java.nio.file.Path;
+import java.time.LocalDate;
+import java.time.ZoneOffset;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.function.Predicate;
+import java.util.stream.Collectors;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/** The options that all measurements share, and where what they find goes. */
+final class BenchFlags {
+  @Spec(Spec.Target.MIXEE)
+  private CommandSpec spec;
+
+  @Option(
+      names = "--backend",
+      paramLabel = "NAME",
+      description = "Where to run: cuda (the default) or host.",
+      defaultValue = "cuda")
+  private String backend;
+
+  @Option(
+      names = "--ranks",
+      paramLabel = "N",
+      description = "The number of ranks (default: ${DEFAULT-VALUE}).",
+      defaultValue = "4")
+  private int ranks;
+
+  @Option(
+      names = "--target",
+      paramLabel = "NAME|FILE",
+      description =
+          "The target whose picks and predictions are shown (default: host for backend host, else"
+              + " as many H200s as ranks).")
+  private Optional<String> target = Optional.empty();
+
+  @Option(
+      names = "--dtypes",
+      split = ",",
+      paramLabel = "TYPE",
+      description = "Element types, separated by commas (default: ${DEFAULT-VALUE}).",
+      defaultValue = "bf16")
+  private List<String> dtypes = new ArrayList<>();
+
+  @Option(
+      names = "--variants",
+      split = ",",
+      paramLabel = "NAME",
+      description = "Only these variants (default: all that the target has).")
+  private List<String> variants = new ArrayList<>();
+
+  @Option(
+      names = "--measurements",
+      paramLabel = "N",
+      description = "Measure each time so often, and take the median (default: ${DEFAULT-VALUE}).",
+      defaultValue = "7")
+  private int measurements;
+
+  @Option(
+      names = "--csv",
+      paramLabel = "FILE",
+      description = "Write each time here as soon as it is known, as calibrate reads it.")
+  private Optional<Path> csv = Optional.empty();
+
+  /** What a command measures, its output file open; what it found can be had from it. */
+  final class Run implements AutoCloseable {
+    private final Console console;
+    private final List<String> header;
+    private final List<Point> points = new ArrayList<>();
+    private final Optional<LineFile> file;
+
+    private Run(Console console, List<String> header) {
+      this.console = console;
+      this.header = header;
+      file = csv.map(LineFile::create);
+      file.ifPresent(f -> f.append(PointWriter.header(header)));
+    }
+
+    Bench bench(Backend device) {
+      return new Bench(
+          device,
+          target(device),
+          ranks,
+          measurements,
+          BenchHeader.device(device),
+          LocalDate.now(ZoneOffset.UTC).toString(),
+          this::found,
+          (what, why) -> console.progress("%s: %s".formatted(what, why.getMessage())));
+    }
+
+    private void found(Point point) {
+      var row = PointWriter.row(point);
+      points.add(point);
+      file.ifPresent(f -> f.append(row));
+      console.progress(row.strip());
+    }
+
+    Points points() {
+      return Points.of(points, header);
+    }
+
+    @Override
+    public void close() {
+      file.ifPresent(LineFile::close);
+    }
+  }
+
+  /**
+   * {@return the backend, if it can be used here}
+   *
+   * @throws ParameterException when there is none called so, or an option is wrong
+   */
+  Optional<Backend> backend(Console console) {
+    if (ranks < 2) {
+      throw usage("--ranks must be at least 2: one rank has nobody to talk to");
+    }
+    if (measurements < 1) {
+      throw usage("--measurements must be at least 1");
+    }
+    var device =
+        Backend.ofName(backend)
+            .orElseThrow(
+                () ->
+                    usage(
+                        "--backend: there is no backend '%s'; there are %s"
+                            .formatted(backend, Backend.all().map(Backend::name).toList())));
+    var reason = device.unavailable();
+    reason.ifPresent(
+        why ->
+            console.progress(
+                "error: backend %s: %s; --backend host measures on the CPU"
+                    .formatted(backend, why)));
+    return reason.isPresent() ? Optional.empty() : Optional.of(device);
+  }
+
+  Run start(Console console, Backend device) {
+    var header = BenchHeader.lines(spec.root(), device);
+    header.forEach(line -> console.print("# " + line + "\n"));
+    return new Run(console, header);
+  }
+
+  Target target(Backend device) {
+    return target
+        .map(name -> CompileFlags.target(name, "--target", spec))
+        .orElseGet(
+            () ->
+                device.name().equals(Backend.HOST.name()) ? Target.HOST : Target.defaultFor(ranks));
+  }
+
+  List<DType> dtypes() {
+    return dtypes.stream()
+        .map(
+            name ->
+                DType.ofShortName(name)
+                    .orElseThrow(() -> usage("--dtypes: there is no type '%s'".formatted(name))))
+        .toList();
+  }
+
+  Predicate<Variant> wanted() {
+    var wanted = new HashSet<Variant>();
+    for (var name : variants) {
+      wanted.add(
+          Variant.ofText(name)
+              .orElseThrow(
+                  () ->
+                      usage(
+                          "--variants: there is no variant '%s'; there are %s"
+                              .formatted(
+                                  name,
+                                  Arrays.stream(Variant.values())
+                                      .map(Variant::text)
+                                      .collect(Collectors.joining(", "))))));
+    }
+    return variant -> wanted.isEmpty() || wanted.contains(variant);
+  }
+
+  /** {@return a number of bytes, as in 65536, 64KiB, 1MiB} */
+  long bytes(String option, String text) {
+    var word = Ascii.toLowerCase(text.strip());
+    int shift =
+        word.endsWith("kib") ? 10 : word.endsWith("mib") ? 20 : word.endsWith("gib") ? 30 : 0;
+    try {
+      long count = Long.parseLong(shift == 0 ? word : word.substring(0, word.length() - 3).strip());
+      if (count > 0 && count <= Long.MAX_VALUE >> 20 >> shift) {
+        return count << shift;
+      }
+    } catch (NumberFormatException _) {
+      // Told below.
+    }
+    throw usage("%s: '%s' is no size; write for example 64KiB".formatted(option, text));
+  }
+
+  /** {@return sizes, as in {@code 64KiB,1MiB} or {@code 16KiB..64MiB}, which doubles} */
+  List<Long> sizes(String option, String text) {
+    var sizes = new ArrayList<Long>();
+    for (var part : Splitter.on(',').split(text)) {
+      var ends = Splitter.on("..").splitToList(part);
+      if (ends.size() > 2) {
+        throw usage("%s: '%s' is no range; write for example 16KiB..64MiB".formatted(option, part));
+      }
+      long last = bytes(option, ends.getLast());
+      for (long size = bytes(option, ends.getFirst()); size <= last; size *= 2) {
+        sizes.add(size);
+      }
+    }
+    if (sizes.isEmpty()) {
+      throw usage("%s: '%s' has no size in it".formatted(option, text));
+    }
+    return sizes;
+  }
+
+  ParameterException usage(String message) {
+    return new ParameterException(spec.commandLine(), message);
+  }
+}

@@ -1,0 +1,89 @@
+package dev.symplan.cli;
+
+import dev.symplan.planner.report.BenchTable;
+import dev.symplan.planner.report.Units;
+import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.bench.Bench;
+import java.util.Locale;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+
+@Command(
+    name = "overlap",
+    description = {
+      "Measure a product beside an all_gather, for each of its variants, and a product whose result"
+          + " is reduced, whole and in pieces (as with run --chunk=on)."
+    })
+final class BenchOverlapCommand implements Callable<Integer> {
+  private final Console console;
+
+  @Mixin private BenchFlags flags;
+
+  @Option(
+      names = "--product",
+      paramLabel = "N",
+      description = "Multiply matrices of N × N (default: ${DEFAULT-VALUE}).",
+      defaultValue = "8192")
+  private int product;
+
+  @Option(
+      names = "--bytes",
+      paramLabel = "SIZE",
+      description = "What each rank gives to the all_gather (default: ${DEFAULT-VALUE}).",
+      defaultValue = "64MiB")
+  private String bytes;
+
+  BenchOverlapCommand(Console console) {
+    this.console = console;
+  }
+
+  @Override
+  public Integer call() {
+    long gathered = flags.bytes("--bytes", bytes);
+    if (product < 1) {
+      throw flags.usage("--product must be at least 1");
+    }
+    var wanted = flags.wanted();
+    var dtypes = flags.dtypes();
+    var device = flags.backend(console);
+    if (device.isEmpty()) {
+      return ExitCode.NO_DEVICE;
+    }
+    try (var run = flags.start(console, device.get())) {
+      var bench = run.bench(device.get());
+      for (var dtype : dtypes) {
+        bench.overlap(dtype, product, gathered, wanted);
+      }
+      var points = run.points();
+      console.print(
+          "products of %1$d × %1$d beside the gathering of %2$s of each rank, µs\n"
+              .formatted(product, Units.bytes(gathered)));
+      console.print(BenchTable.text(points, flags.target(device.get())));
+      for (var dtype : dtypes) {
+        try {
+          print(bench.chunks(dtype, product));
+        } catch (RunException e) {
+          console.progress("a product and its all_reduce: " + e.getMessage());
+        }
+      }
+      return points.list().isEmpty() ? ExitCode.RUNTIME : ExitCode.OK;
+    }
+  }
+
+  private void print(Bench.Chunks chunks) {
+    double whole = chunks.whole().median();
+    double chunked = chunks.chunked().median();
+    console.print(
+        String.format(
+            Locale.ROOT,
+            "product alone %.1f µs; with the all_reduce of its result %.1f µs whole, %.1f µs in %d"
+                + " pieces (%.3f of whole)\n",
+            chunks.product().median(),
+            whole,
+            chunked,
+            chunks.pieces(),
+            chunked / whole));
+  }
+}

@@ -1,0 +1,49 @@
+package dev.symplan.cli;
+
+import dev.symplan.planner.calibrate.Points;
+import dev.symplan.planner.report.BenchPlot;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+@Command(name = "plot", description = "Draw measured times over sizes, with what the links limit.")
+final class BenchPlotCommand implements Callable<Integer> {
+  private final Console console;
+
+  @Spec private CommandSpec spec;
+
+  @Parameters(paramLabel = "FILE", arity = "1..*", description = "CSV files of measured times.")
+  private List<Path> files = new ArrayList<>();
+
+  @Option(
+      names = "--svg",
+      paramLabel = "FILE",
+      required = true,
+      description = "Write the drawing here.")
+  private Path svg;
+
+  @Option(
+      names = "--target",
+      paramLabel = "NAME|FILE",
+      description = "The target whose links set the limit (default: ${DEFAULT-VALUE}).",
+      defaultValue = "h200x4")
+  private String target;
+
+  BenchPlotCommand(Console console) {
+    this.console = console;
+  }
+
+  @Override
+  public Integer call() {
+    var planned = CompileFlags.target(target, "--target", spec);
+    LineFile.write(svg, BenchPlot.svg(Points.read(files), planned));
+    console.progress("drawn in " + svg);
+    return ExitCode.OK;
+  }
+}

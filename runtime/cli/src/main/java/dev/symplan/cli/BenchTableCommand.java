@@ -1,0 +1,55 @@
+package dev.symplan.cli;
+
+import dev.symplan.planner.calibrate.Points;
+import dev.symplan.planner.report.BenchTable;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+@Command(
+    name = "table",
+    description = {
+      "Show measured times side by side, those of PyTorch among them (bench_torch.py).",
+      "Where what the planner picks is not within 3% of the fastest, the row is marked."
+    })
+final class BenchTableCommand implements Callable<Integer> {
+  private final Console console;
+
+  @Spec private CommandSpec spec;
+
+  @Parameters(paramLabel = "FILE", arity = "1..*", description = "CSV files of measured times.")
+  private List<Path> files = new ArrayList<>();
+
+  @Option(
+      names = "--target",
+      paramLabel = "NAME|FILE",
+      description = "The target whose picks are shown (default: ${DEFAULT-VALUE}).",
+      defaultValue = "h200x4")
+  private String target;
+
+  @Option(names = "--markdown", description = "Write tables for a document.")
+  private boolean markdown;
+
+  BenchTableCommand(Console console) {
+    this.console = console;
+  }
+
+  @Override
+  public Integer call() {
+    var planned = CompileFlags.target(target, "--target", spec);
+    var points = Points.read(files);
+    if (markdown) {
+      console.print(BenchTable.markdown(points, planned));
+    } else {
+      points.comments().forEach(line -> console.print("# " + line + "\n"));
+      console.print(BenchTable.text(points, planned));
+    }
+    return ExitCode.OK;
+  }
+}

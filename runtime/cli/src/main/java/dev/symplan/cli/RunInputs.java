@@ -1,0 +1,49 @@
+package dev.symplan.cli;
+
+import dev.symplan.planner.Plan;
+import dev.symplan.runtime.Reference;
+import dev.symplan.runtime.Session;
+import dev.symplan.runtime.Weights;
+import dev.symplan.runtime.tensor.HostTensor;
+import dev.symplan.runtime.tensor.SeededInputs;
+import java.util.Optional;
+
+/**
+ * Inputs that are made up from a seed, but for weights: the same for a rank in whatever process.
+ */
+record RunInputs(Plan plan, Session session, Weights weights, long seed)
+    implements Reference.Inputs {
+
+  /** Fills the inputs of the ranks of this process. */
+  void fill() {
+    for (int rank : session.localRanks()) {
+      for (int i = 0; i < session.inputNames().size(); i++) {
+        if (!weights.fill(session, plan, rank, i)) {
+          int index = i;
+          session.input(rank, i).ifPresent(tensor -> makeUp(tensor, rank, index));
+        }
+      }
+    }
+  }
+
+  private void makeUp(HostTensor tensor, int rank, int index) {
+    SeededInputs.fill(tensor, seed, rank, session.inputNames().get(index));
+  }
+
+  /** {@return an input: what the session has, or the same for the rank of another process} */
+  @Override
+  public Optional<HostTensor> input(int rank, int index) {
+    if (session.localRanks().contains(rank)) {
+      return session.input(rank, index);
+    }
+    var input = plan.forRank(rank).graph().inputs().get(index);
+    if (!input.isTensor()) {
+      return Optional.empty();
+    }
+    var tensor = HostTensor.allocate(input.tensor());
+    weights
+        .tensor(session.inputNames().get(index))
+        .ifPresentOrElse(tensor::copyFrom, () -> makeUp(tensor, rank, index));
+    return Optional.of(tensor);
+  }
+}

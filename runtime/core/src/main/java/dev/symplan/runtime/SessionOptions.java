@@ -1,0 +1,39 @@
+package dev.symplan.runtime;
+
+import dev.symplan.runtime.launch.Launch;
+import dev.symplan.runtime.launch.World;
+import java.time.Duration;
+import java.util.Optional;
+
+/**
+ * How a session is opened.
+ *
+ * @param timeout how long a rank waits for others before the run is given up; empty for the
+ *     backend's own
+ * @param launch whether this process has all ranks or one, where no world says so
+ * @param world the processes that have one rank each, which the session does not close
+ */
+public record SessionOptions(Optional<Duration> timeout, Launch launch, Optional<World> world) {
+
+  /** The backend's timeout, and what the environment says of processes. */
+  public static final SessionOptions DEFAULT =
+      new SessionOptions(Optional.empty(), Launch.AUTO, Optional.empty());
+
+  public SessionOptions {
+    if (timeout.isPresent() && !timeout.get().isPositive()) {
+      throw new IllegalArgumentException("a timeout of " + timeout.get());
+    }
+  }
+
+  public SessionOptions withTimeout(Duration newTimeout) {
+    return new SessionOptions(Optional.of(newTimeout), launch, world);
+  }
+
+  public SessionOptions withLaunch(Launch newLaunch) {
+    return new SessionOptions(timeout, newLaunch, world);
+  }
+
+  public SessionOptions withWorld(World newWorld) {
+    return new SessionOptions(timeout, launch, Optional.of(newWorld));
+  }
+}

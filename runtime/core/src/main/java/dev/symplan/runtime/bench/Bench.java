@@ -1,0 +1,233 @@
+package dev.symplan.runtime.bench;
+
+import dev.symplan.ir.DType;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.Target;
+import dev.symplan.planner.Variant;
+import dev.symplan.planner.Verdict;
+import dev.symplan.planner.calibrate.BenchPrograms;
+import dev.symplan.planner.calibrate.Point;
+import dev.symplan.planner.calibrate.Point.Subject;
+import dev.symplan.runtime.Backend;
+import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.Session;
+import dev.symplan.runtime.Timing;
+import dev.symplan.runtime.tensor.SeededInputs;
+import java.util.OptionalDouble;
+import java.util.function.BiConsumer;
+import java.util.function.Consumer;
+import java.util.function.Predicate;
+
+/**
+ * Measures plans as they run: with their barriers, in the steady state, each in a session of its
+ * own.
+ *
+ * @param backend what runs them
+ * @param target whose planner makes the plans, and says which variants there are
+ * @param measurements of each time
+ * @param device what points say that they were measured on
+ * @param date what they say of when
+ * @param found takes each point at once, so that what was measured is not lost if a later one fails
+ * @param failed takes what could not be measured, and why
+ */
+public record Bench(
+    Backend backend,
+    Target target,
+    int ranks,
+    int measurements,
+    String device,
+    String date,
+    Consumer<Point> found,
+    BiConsumer<String, RunException> failed) {
+
+  /** How long one measurement takes, as predicted. */
+  private static final double LONG_ENOUGH = 10_000;
+
+  private static final int MOST_RUNS = 100;
+
+  /** Products are measured in so many runs each: they take long. */
+  private static final int PRODUCT_RUNS = 10;
+
+  /** What the host takes for a run. */
+  public record Step(Timing wall, Timing device) {}
+
+  /** A product and the all_reduce of its result, and what becomes of it in pieces. */
+  public record Chunks(Timing product, Timing whole, Timing chunked, int pieces) {}
+
+  /**
+   * Measures every variant of a collective that there is.
+   *
+   * @param bytes of one rank's operand; rounded down to whole elements for each rank
+   */
+  public void collective(Kind kind, DType dtype, long bytes, Predicate<Variant> wanted) {
+    var program = BenchPrograms.collective(kind, dtype, bytes, ranks);
+    for (var verdict : BenchPrograms.verdicts(BenchPrograms.plan(program, target))) {
+      var variant = verdict.variant();
+      if (verdict.reason().eligible() && wanted.test(variant)) {
+        var plan = BenchPrograms.plan(program, target, kind, variant);
+        measure(
+            "%s %s of %d bytes".formatted(kind, variant.text(), bytes),
+            new Subject.Collective(kind, variant, bytes, ranks),
+            dtype,
+            () -> time(plan, runs(verdict)));
+      }
+    }
+  }
+
+  private static int runs(Verdict verdict) {
+    return (int) Math.clamp(LONG_ENOUGH / Math.max(1e-3, verdict.totalMicros()), 2, MOST_RUNS);
+  }
+
+  /**
+   * Measures a product beside an all_gather, for each of its variants, and each of both alone.
+   *
+   * @param size of the square factors
+   * @param bytes of one rank's operand of the all_gather
+   */
+  public void overlap(DType dtype, long size, long bytes, Predicate<Variant> wanted) {
+    var compute = product(dtype, size);
+    if (compute.isEmpty()) {
+      return;
+    }
+    var gather = BenchPrograms.collective(Kind.ALL_GATHER, dtype, bytes, ranks);
+    var both = BenchPrograms.productBesideGather(dtype, size, bytes, ranks);
+    for (var verdict : BenchPrograms.verdicts(BenchPrograms.plan(gather, target))) {
+      var variant = verdict.variant();
+      if (!verdict.reason().eligible() || !wanted.test(variant)) {
+        continue;
+      }
+      var what = "all_gather %s beside a product".formatted(variant.text());
+      try {
+        var alone =
+            time(BenchPrograms.plan(gather, target, Kind.ALL_GATHER, variant), runs(verdict));
+        measure(
+            what,
+            new Subject.Together(variant.text(), compute.getAsDouble(), alone.median()),
+            dtype,
+            () -> time(BenchPrograms.plan(both, target, Kind.ALL_GATHER, variant), PRODUCT_RUNS));
+      } catch (RunException e) {
+        failed.accept(what, e);
+      }
+    }
+  }
+
+  private OptionalDouble product(DType dtype, long size) {
+    var last = new double[] {-1};
+    measure(
+        "a product of %d".formatted(size),
+        new Subject.Gemm(2.0 * size * size * size),
+        dtype,
+        () -> {
+          var timing =
+              time(
+                  BenchPrograms.plan(BenchPrograms.product(dtype, size, ranks), target),
+                  PRODUCT_RUNS);
+          last[0] = timing.median();
+          return timing;
+        });
+    return last[0] < 0 ? OptionalDouble.empty() : OptionalDouble.of(last[0]);
+  }
+
+  /** {@return a product whose result is reduced, whole and in pieces} */
+  public Chunks chunks(DType dtype, long size) {
+    var program = BenchPrograms.productThenReduce(dtype, size, ranks);
+    var chunked = BenchPrograms.plan(program, target, true);
+    return new Chunks(
+        time(BenchPrograms.plan(BenchPrograms.product(dtype, size, ranks), target), PRODUCT_RUNS),
+        time(BenchPrograms.plan(program, target, false), PRODUCT_RUNS),
+        time(chunked, PRODUCT_RUNS),
+        chunked.rankPlans().getFirst().collectives().size());
+  }
+
+  /**
+   * {@return the time from call to return of so many products and all_reduces, and the device's}
+   */
+  public Step step(int products, int runs) {
+    try (var session = open(BenchPrograms.plan(BenchPrograms.chain(products, ranks), target))) {
+      var wall = new double[measurements];
+      for (int i = -1; i < measurements; i++) {
+        long begin = System.nanoTime();
+        for (int run = 0; run < runs; run++) {
+          session.run();
+        }
+        wall[Math.max(0, i)] = (System.nanoTime() - begin) / 1e3 / runs;
+      }
+      return new Step(Timing.of(wall), session.time(runs, measurements));
+    }
+  }
+
+  /**
+   * Measures what a target says of one device: what one more kernel costs, and the rates of copies
+   * and products.
+   *
+   * @param size of the product's square factors
+   * @param bytes of the copy
+   */
+  public void machine(DType dtype, long size, long bytes) {
+    int kernels = 33;
+    measure(
+        "a launch",
+        new Subject.Launch(),
+        dtype,
+        () -> {
+          var one =
+              time(BenchPrograms.planUnfused(BenchPrograms.kernels(1, ranks), target), MOST_RUNS);
+          var many =
+              time(
+                  BenchPrograms.planUnfused(BenchPrograms.kernels(kernels, ranks), target),
+                  MOST_RUNS);
+          return Timing.of(
+              many.micros().stream()
+                  .mapToDouble(micros -> Math.max(1e-2, (micros - one.median()) / (kernels - 1)))
+                  .toArray());
+        });
+    measure(
+        "a copy",
+        new Subject.Copy(bytes),
+        dtype,
+        () ->
+            time(
+                BenchPrograms.plan(BenchPrograms.copy(dtype, bytes, ranks), target), PRODUCT_RUNS));
+    var _ = product(dtype, size);
+  }
+
+  private interface Measurement {
+    Timing take();
+  }
+
+  private void measure(String what, Subject subject, DType dtype, Measurement measurement) {
+    try {
+      var timing = measurement.take();
+      found.accept(
+          new Point(
+              subject,
+              timing.median(),
+              timing.least(),
+              timing.most(),
+              dtype.shortName(),
+              device,
+              date,
+              ""));
+    } catch (RunException e) {
+      failed.accept(what, e);
+    }
+  }
+
+  private Timing time(Plan plan, int runs) {
+    try (var session = open(plan)) {
+      session.run();
+      return session.time(runs, measurements);
+    }
+  }
+
+  private Session open(Plan plan) {
+    var session = Session.open(plan, backend);
+    for (int rank : session.localRanks()) {
+      for (int i = 0; i < session.inputNames().size(); i++) {
+        SeededInputs.fill(session.input(rank, i).orElseThrow(), 1, rank, "x" + i);
+      }
+    }
+    return session;
+  }
+}

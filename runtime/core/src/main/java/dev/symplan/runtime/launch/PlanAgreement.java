@@ -1,0 +1,143 @@
+package dev.symplan.runtime.launch;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.hash.Hashing;
+import com.google.common.primitives.ImmutableIntArray;
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.codegen.Agreement;
+import dev.symplan.codegen.Agreement.Term;
+import dev.symplan.codegen.Executable;
+import dev.symplan.runtime.RunException;
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+/**
+ * Compares what the processes of a run made of the plan, before one touches another's memory: by a
+ * digest of all terms, and only where these differ by the terms themselves.
+ */
+public final class PlanAgreement {
+
+  /** Of terms that are sent; a difference behind these is reported without its place. */
+  private static final int MOST_BYTES = 8 << 20;
+
+  private PlanAgreement() {}
+
+  /**
+   * Compares an executable with those of the other ranks.
+   *
+   * @throws RunException when the ranks of this one do not fit each other, or another process has
+   *     another one: the message names the first difference
+   */
+  public static void check(Executable executable, World world) {
+    int ranks = executable.ranks().size();
+    if (ranks != world.size()) {
+      throw new RunException(
+          "the plan is for %d rank%s, but %s started %d processes"
+              .formatted(
+                  ranks,
+                  ranks == 1 ? "" : "s",
+                  world.environment().launcher().text(),
+                  world.size()));
+    }
+    var terms = Agreement.of(executable);
+    Agreement.firstDifference(terms)
+        .ifPresent(
+            difference -> {
+              throw new RunException(difference);
+            });
+    var hasher = Hashing.sha256().newHasher();
+    terms.forEach(own -> hasher.putBytes(toBytes(own, Integer.MAX_VALUE)));
+    var digest = hasher.hash().asBytes();
+    var digests = world.gather("the plan's digest", digest);
+    if (digests.stream().allMatch(other -> Arrays.equals(other, digest))) {
+      return;
+    }
+    var all =
+        world.gather("the plan's terms", toBytes(terms.get(world.rank()), MOST_BYTES)).stream()
+            .map(PlanAgreement::ofBytes)
+            .toList();
+    throw new RunException(
+        Agreement.firstDifference(all)
+            .orElse("the processes do not have the same plan, though each's own part fits"));
+  }
+
+  private static byte[] toBytes(List<Term> terms, int most) {
+    var bytes = new ByteArrayOutputStream();
+    try (var out = new DataOutputStream(bytes)) {
+      for (var term : terms) {
+        if (out.size() > most) {
+          break;
+        }
+        text(out, term.text());
+        out.writeInt(term.members().length());
+        for (int member : term.members().asList()) {
+          out.writeInt(member);
+        }
+        numbers(out, term.sent());
+        numbers(out, term.received());
+        text(out, term.place());
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    return bytes.toByteArray();
+  }
+
+  private static void text(DataOutputStream out, String text) throws IOException {
+    var bytes = text.getBytes(StandardCharsets.UTF_8);
+    out.writeInt(bytes.length);
+    out.write(bytes);
+  }
+
+  private static void numbers(DataOutputStream out, ImmutableLongArray numbers) throws IOException {
+    out.writeInt(numbers.length());
+    for (long number : numbers.asList()) {
+      out.writeLong(number);
+    }
+  }
+
+  private static ImmutableList<Term> ofBytes(byte[] bytes) {
+    var terms = new ArrayList<Term>();
+    try (var in = new DataInputStream(new ByteArrayInputStream(bytes))) {
+      while (in.available() > 0) {
+        var text = text(in);
+        var members = ImmutableIntArray.builder();
+        for (int left = count(in, Integer.BYTES); left > 0; left--) {
+          members.add(in.readInt());
+        }
+        terms.add(new Term(text, members.build(), numbers(in), numbers(in), text(in)));
+      }
+    } catch (IOException e) {
+      throw new RunException("a rank's terms of the plan cannot be read: " + e.getMessage(), e);
+    }
+    return ImmutableList.copyOf(terms);
+  }
+
+  private static int count(DataInputStream in, int size) throws IOException {
+    int count = in.readInt();
+    if (count < 0 || (long) count * size > in.available()) {
+      throw new IOException("a count of " + count);
+    }
+    return count;
+  }
+
+  private static String text(DataInputStream in) throws IOException {
+    return new String(in.readNBytes(count(in, 1)), StandardCharsets.UTF_8);
+  }
+
+  private static ImmutableLongArray numbers(DataInputStream in) throws IOException {
+    var numbers = ImmutableLongArray.builder();
+    for (int left = count(in, Long.BYTES); left > 0; left--) {
+      numbers.add(in.readLong());
+    }
+    return numbers.build();
+  }
+}

@@ -1,0 +1,294 @@
+package dev.symplan.runtime.doctor;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.testkit.Golden;
+import dev.symplan.planner.Variant;
+import dev.symplan.planner.Verdict.Reason;
+import dev.symplan.runtime.doctor.Diagnosis.Support;
+import dev.symplan.runtime.doctor.Machine.Attempt;
+import dev.symplan.runtime.doctor.Machine.Driver;
+import dev.symplan.runtime.doctor.Machine.Gpu;
+import dev.symplan.runtime.doctor.Machine.Library;
+import dev.symplan.runtime.doctor.Machine.Link;
+import dev.symplan.runtime.doctor.Machine.NvLinks;
+import dev.symplan.runtime.doctor.Machine.Setting;
+import java.util.List;
+import java.util.Optional;
+import java.util.OptionalDouble;
+import java.util.function.BiPredicate;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+class DoctorTest {
+  private static final ImmutableList<Setting> SETTINGS =
+      ImmutableList.of(new Setting("NCCL_NVLS_ENABLE", "0", true));
+
+  private static final long H200_BYTES = 150_121_545_728L;
+
+  private static Gpu gpu(int index, String name, int capability) {
+    return new Gpu(index, name, H200_BYTES, capability, 132, 3, true, true, true, true);
+  }
+
+  private static Library found(String name, String version) {
+    return new Library(
+        name,
+        "a test",
+        Optional.of("/opt/cuda/lib/" + name),
+        Optional.of(version),
+        Optional.empty(),
+        ImmutableList.of());
+  }
+
+  private static ImmutableList<Library> libraries(String nccl) {
+    return ImmutableList.of(found("libcudart.so.13", "13.0"), found(Machine.NCCL, nccl));
+  }
+
+  private static Machine machine(
+      int gpus,
+      String name,
+      BiPredicate<Integer, Integer> access,
+      ImmutableList<Library> libraries,
+      ImmutableList<Setting> settings,
+      Optional<String> problem) {
+    var links = ImmutableList.<Link>builder();
+    for (int from = 0; from < gpus; from++) {
+      for (int to = 0; to < gpus; to++) {
+        if (from != to) {
+          boolean reaches = access.test(from, to);
+          links.add(
+              new Link(
+                  from,
+                  to,
+                  reaches,
+                  reaches,
+                  Optional.of(
+                      reaches
+                          ? new NvLinks(18, OptionalDouble.of(26.562))
+                          : new NvLinks(0, OptionalDouble.empty()))));
+        }
+      }
+    }
+    return new Machine(
+        "Linux amd64",
+        Optional.of(new Driver(Optional.of("580.159.03"), 13000)),
+        IntStream.range(0, gpus)
+            .mapToObj(i -> gpu(i, name, 90))
+            .collect(ImmutableList.toImmutableList()),
+        links.build(),
+        libraries,
+        settings,
+        problem);
+  }
+
+  private static Machine h200(int gpus, ImmutableList<Setting> settings) {
+    return machine(
+        gpus, "NVIDIA H200", (_, _) -> true, libraries("2.28.9"), settings, Optional.empty());
+  }
+
+  private static final Machine H200_X4 = h200(4, SETTINGS);
+
+  private static Machine none() {
+    var looked =
+        ImmutableList.of(
+            new Attempt("/usr/local/cuda/lib64", Attempt.NONE),
+            new Attempt("/opt/broken", "invalid ELF header"),
+            new Attempt("the loader's own places", Attempt.NONE));
+    return new Machine(
+        "Linux amd64",
+        Optional.empty(),
+        ImmutableList.of(),
+        ImmutableList.of(),
+        ImmutableList.of(
+            new Library(
+                Machine.NCCL,
+                "symmetric memory and collectives",
+                Optional.empty(),
+                Optional.empty(),
+                Optional.empty(),
+                looked)),
+        SETTINGS,
+        Optional.of("there is no NVIDIA driver: libcuda.so.1 cannot be loaded"));
+  }
+
+  private static Machine oldNccl() {
+    var problem = "2.26.2 is too old: 2.28 or newer is needed";
+    var nccl =
+        new Library(
+            Machine.NCCL,
+            "symmetric memory and collectives",
+            Optional.of("/usr/lib/libnccl.so.2"),
+            Optional.of("2.26.2"),
+            Optional.of(problem),
+            ImmutableList.of());
+    return machine(
+        4,
+        "NVIDIA H200",
+        (_, _) -> true,
+        ImmutableList.of(nccl),
+        SETTINGS,
+        Optional.of("libnccl.so.2 " + problem));
+  }
+
+  private static Machine noPeerAccess() {
+    return machine(
+        4,
+        "NVIDIA L40S",
+        (_, _) -> false,
+        libraries("2.28.9"),
+        ImmutableList.of(),
+        Optional.empty());
+  }
+
+  private static void check(String name, Machine machine) {
+    var diagnosis = Diagnosis.of(machine);
+    Golden.check("doctor/%s.txt".formatted(name), DoctorText.print(diagnosis));
+    Golden.check("doctor/%s.json".formatted(name), DoctorJson.print(diagnosis));
+  }
+
+  @Test
+  void tellsOfMachinesWithAllAndWithNothing() {
+    check("h200x4", H200_X4);
+    check("none", none());
+    check("old_nccl", oldNccl());
+    check("no_peer_access", noPeerAccess());
+    Golden.checkNoneUnused(
+        "doctor",
+        List.of(
+            "h200x4.txt",
+            "h200x4.json",
+            "none.txt",
+            "none.json",
+            "old_nccl.txt",
+            "old_nccl.json",
+            "no_peer_access.txt",
+            "no_peer_access.json"));
+  }
+
+  @Test
+  void writesJsonThatCanBeRead() throws Exception {
+    var json = new ObjectMapper().readTree(DoctorJson.print(Diagnosis.of(H200_X4)));
+    assertThat(json.at("/gpus/3/name").asText()).isEqualTo("NVIDIA H200");
+    assertThat(json.at("/links/0/nvlinks").asInt()).isEqualTo(18);
+    assertThat(json.at("/target/name").asText()).isEqualTo("h200x4");
+  }
+
+  private static Support support(Machine machine, Variant variant) {
+    return Diagnosis.of(machine).variants().stream()
+        .filter(support -> support.variant() == variant)
+        .findFirst()
+        .orElseThrow();
+  }
+
+  private static Optional<Reason> reason(Machine machine, Variant variant) {
+    return support(machine, variant).lack().flatMap(Diagnosis.Lack::reason);
+  }
+
+  @Test
+  void tellsOfEveryVariant() {
+    assertThat(Diagnosis.of(H200_X4).variants())
+        .extracting(Support::variant)
+        .containsExactly(Variant.values());
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "NCCL_NVLS_ENABLE, 0, false",
+    "NCCL_NVLS_ENABLE, 1, true",
+    "TORCH_SYMM_MEM_DISABLE_MULTICAST, 1, false",
+    "NVSHMEM_DISABLE_NVLS, 1, false",
+    "NVSHMEM_DISABLE_NVLS, 0, true"
+  })
+  void multicastCanBeTurnedOff(String name, String value, boolean present) {
+    var machine = h200(4, ImmutableList.of(new Setting(name, value, false)));
+    assertThat(Diagnosis.of(machine).multicast().present()).isEqualTo(present);
+    assertThat(support(machine, Variant.MULTIMEM).ranks()).isEqualTo(present ? 4 : 0);
+    assertThat(reason(machine, Variant.MULTIMEM).equals(Optional.of(Reason.NO_MULTICAST)))
+        .isEqualTo(!present);
+  }
+
+  @Test
+  void windowsCanBeTurnedOff() {
+    var machine = h200(4, ImmutableList.of(new Setting("NCCL_CUMEM_ENABLE", "0", false)));
+    assertThat(Diagnosis.of(machine).windows().detail()).isEqualTo("off by NCCL_CUMEM_ENABLE=0");
+    assertThat(support(machine, Variant.NCCL_SYMM).ranks()).isZero();
+    assertThat(support(machine, Variant.NCCL).ranks()).isEqualTo(4);
+  }
+
+  @Test
+  void countsTheFirstGpusThatAllReachEachOther() {
+    var pairs =
+        machine(
+            4,
+            "NVIDIA H200",
+            (from, to) -> from / 2 == to / 2,
+            libraries("2.28.9"),
+            SETTINGS,
+            Optional.empty());
+    assertThat(Diagnosis.of(pairs).peers()).isEqualTo(2);
+    var oneShot = support(pairs, Variant.ONE_SHOT);
+    assertThat(oneShot.ranks()).isEqualTo(2);
+    assertThat(oneShot.lack().orElseThrow())
+        .hasToString("no_peer_access: GPU 0 and GPU 2 do not reach each other's memory");
+    assertThat(support(pairs, Variant.NCCL).ranks()).isEqualTo(4);
+  }
+
+  @Test
+  void oneGpuHasNoGroup() {
+    var machine = h200(1, SETTINGS);
+    assertThat(support(machine, Variant.LOCAL).ranks()).isEqualTo(1);
+    assertThat(reason(machine, Variant.NCCL)).contains(Reason.GROUP_SIZE);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "2, NVIDIA H200, h200x4, 2",
+    "4, NVIDIA H200, h200x4, 4",
+    "8, NVIDIA H200, h200x4, 4",
+    "8, NVIDIA H100 80GB HBM3, , 0",
+    "2, NVIDIA GH200 480GB, , 0"
+  })
+  void fitsATargetWithoutMulticast(int gpus, String name, String target, int ranks) {
+    var machine =
+        machine(gpus, name, (_, _) -> true, libraries("2.28.9"), SETTINGS, Optional.empty());
+    var fit = Diagnosis.of(machine).fit();
+    assertThat(fit.map(f -> f.target().name())).isEqualTo(Optional.ofNullable(target));
+    assertThat(fit.map(Diagnosis.Fit::ranks).orElse(0)).isEqualTo(ranks);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"4, H200, h200x4", "5, H200, h200x8", "8, H100 PCIe, h100x8", "2, B200, b200x8"})
+  void fitsTheSmallestTargetThatHasAsManyGpus(int gpus, String name, String target) {
+    var machine =
+        machine(
+            gpus,
+            "NVIDIA " + name,
+            (_, _) -> true,
+            libraries("2.28.9"),
+            ImmutableList.of(new Setting("NCCL_NVLS_ENABLE", "1", false)),
+            Optional.empty());
+    assertThat(Diagnosis.of(machine).fit().orElseThrow().target().name()).isEqualTo(target);
+  }
+
+  @Test
+  void refusesFactsThatContradictEachOther() {
+    assertThatThrownBy(() -> new Link(1, 1, true, true, Optional.empty()))
+        .isInstanceOf(IllegalArgumentException.class);
+    assertThatThrownBy(
+            () ->
+                new Machine(
+                    "Linux",
+                    Optional.empty(),
+                    ImmutableList.of(gpu(1, "NVIDIA H200", 90)),
+                    ImmutableList.of(),
+                    ImmutableList.of(),
+                    ImmutableList.of(),
+                    Optional.empty()))
+        .isInstanceOf(IllegalArgumentException.class);
+  }
+}

@@ -1,0 +1,259 @@
+package dev.symplan.runtime.cuda;
+
+import dev.symplan.runtime.RunException;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemoryLayout;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.StructLayout;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.VarHandle;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Arrays;
+
+/**
+ * A Unix datagram socket that passes file descriptors between processes of one host ({@code
+ * SCM_RIGHTS}), which Java's own sockets cannot do. For 64-bit Linux. Its place in the file system
+ * is a new folder that only the user can enter.
+ */
+final class DescriptorSocket implements AutoCloseable {
+
+  /** A descriptor that came, and what was said of it. */
+  record Received(byte[] note, int descriptor) {}
+
+  private static final int AF_UNIX = 1;
+  private static final int SOCK_DGRAM = 2;
+  private static final int SOCK_CLOEXEC = 0x80000;
+  private static final int SOL_SOCKET = 1;
+  private static final int SCM_RIGHTS = 1;
+  private static final int MSG_CMSG_CLOEXEC = 0x40000000;
+  private static final int MSG_NOSIGNAL = 0x4000;
+  private static final short POLLIN = 1;
+  private static final int MOST_PATH = 107;
+  private static final int MOST_NOTE = 256;
+
+  private static final StructLayout MESSAGE =
+      MemoryLayout.structLayout(
+          ValueLayout.ADDRESS.withName("name"),
+          ValueLayout.JAVA_LONG.withName("name_length"),
+          ValueLayout.ADDRESS.withName("parts"),
+          ValueLayout.JAVA_LONG.withName("parts_count"),
+          ValueLayout.ADDRESS.withName("control"),
+          ValueLayout.JAVA_LONG.withName("control_length"),
+          ValueLayout.JAVA_LONG.withName("flags"));
+
+  /** One control message that holds one descriptor. */
+  private static final StructLayout CONTROL =
+      MemoryLayout.structLayout(
+          ValueLayout.JAVA_LONG.withName("length"),
+          ValueLayout.JAVA_INT.withName("level"),
+          ValueLayout.JAVA_INT.withName("type"),
+          ValueLayout.JAVA_INT.withName("descriptor"),
+          MemoryLayout.paddingLayout(4));
+
+  private static final long CONTROL_LENGTH = 20;
+
+  private static final Linker LINKER = Linker.nativeLinker();
+  private static final StructLayout STATE = Linker.Option.captureStateLayout();
+  private static final VarHandle ERRNO =
+      STATE.varHandle(MemoryLayout.PathElement.groupElement("errno"));
+
+  private static final MethodHandle SOCKET =
+      function("socket", ValueLayout.JAVA_INT, ValueLayout.JAVA_INT, ValueLayout.JAVA_INT);
+  private static final MethodHandle BIND =
+      function("bind", ValueLayout.JAVA_INT, ValueLayout.ADDRESS, ValueLayout.JAVA_INT);
+  private static final MethodHandle SEND =
+      function("sendmsg", ValueLayout.JAVA_INT, ValueLayout.ADDRESS, ValueLayout.JAVA_INT);
+  private static final MethodHandle RECEIVE =
+      function("recvmsg", ValueLayout.JAVA_INT, ValueLayout.ADDRESS, ValueLayout.JAVA_INT);
+  private static final MethodHandle POLL =
+      function("poll", ValueLayout.ADDRESS, ValueLayout.JAVA_LONG, ValueLayout.JAVA_INT);
+  private static final MethodHandle CLOSE = function("close", ValueLayout.JAVA_INT);
+
+  private final Path folder;
+  private final Path path;
+  private final int socket;
+
+  private DescriptorSocket(Path folder, Path path, int socket) {
+    this.folder = folder;
+    this.path = path;
+    this.socket = socket;
+  }
+
+  private static MethodHandle function(String name, MemoryLayout... arguments) {
+    boolean countsBytes = name.endsWith("msg");
+    return LINKER.downcallHandle(
+        LINKER.defaultLookup().findOrThrow(name),
+        FunctionDescriptor.of(
+            countsBytes ? ValueLayout.JAVA_LONG : ValueLayout.JAVA_INT, arguments),
+        Linker.Option.captureCallState("errno"));
+  }
+
+  /**
+   * Opens a socket at a new place.
+   *
+   * @throws RunException when it cannot be made
+   */
+  static DescriptorSocket open() {
+    try {
+      var folder = Files.createTempDirectory("symplan");
+      if (folder.toString().length() > MOST_PATH - 8) {
+        Files.delete(folder);
+        folder = Files.createTempDirectory(Path.of("/tmp"), "symplan");
+      }
+      var path = folder.resolve("fds");
+      try (var arena = Arena.ofConfined()) {
+        var state = arena.allocate(STATE);
+        int socket = (int) SOCKET.invokeExact(state, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        check(socket, state, "socket");
+        var opened = new DescriptorSocket(folder, path, socket);
+        var name = address(path, arena);
+        int status = (int) BIND.invokeExact(state, socket, name, (int) name.byteSize());
+        if (status < 0) {
+          opened.close();
+        }
+        check(status, state, "bind " + path);
+        return opened;
+      }
+    } catch (IOException e) {
+      throw new RunException("there is no place for a socket: " + e.getMessage(), e);
+    } catch (RuntimeException | Error e) {
+      throw e;
+    } catch (Throwable e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  /** {@return where others send to} */
+  Path path() {
+    return path;
+  }
+
+  private static MemorySegment address(Path path, Arena arena) {
+    var text = path.toString().getBytes(StandardCharsets.UTF_8);
+    if (text.length > MOST_PATH) {
+      throw new RunException("the path of a socket is too long: " + path);
+    }
+    var address = arena.allocate(2 + MOST_PATH + 1, 8);
+    address.set(ValueLayout.JAVA_SHORT, 0, (short) AF_UNIX);
+    MemorySegment.copy(text, 0, address, ValueLayout.JAVA_BYTE, 2, text.length);
+    return address;
+  }
+
+  /**
+   * Sends a descriptor; the receiver gets one of its own for the same thing.
+   *
+   * @param note 256 bytes at most, not empty
+   * @throws RunException when nobody listens there
+   */
+  void send(Path to, byte[] note, int descriptor) {
+    if (note.length == 0 || note.length > MOST_NOTE) {
+      throw new IllegalArgumentException("a note of " + note.length + " bytes");
+    }
+    try (var arena = Arena.ofConfined()) {
+      var state = arena.allocate(STATE);
+      var control = arena.allocate(CONTROL);
+      control.set(ValueLayout.JAVA_LONG, 0, CONTROL_LENGTH);
+      control.set(ValueLayout.JAVA_INT, 8, SOL_SOCKET);
+      control.set(ValueLayout.JAVA_INT, 12, SCM_RIGHTS);
+      control.set(ValueLayout.JAVA_INT, 16, descriptor);
+      var name = address(to, arena);
+      var message = message(arena, arena.allocateFrom(ValueLayout.JAVA_BYTE, note), control);
+      message.set(ValueLayout.ADDRESS, 0, name);
+      message.set(ValueLayout.JAVA_INT, 8, (int) name.byteSize());
+      long sent = (long) SEND.invokeExact(state, socket, message, MSG_NOSIGNAL);
+      check(sent, state, "sendmsg to " + to);
+    } catch (RuntimeException | Error e) {
+      throw e;
+    } catch (Throwable e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  private static MemorySegment message(Arena arena, MemorySegment data, MemorySegment control) {
+    var part = arena.allocate(ValueLayout.ADDRESS, 2);
+    part.set(ValueLayout.ADDRESS, 0, data);
+    part.set(ValueLayout.JAVA_LONG, 8, data.byteSize());
+    var message = arena.allocate(MESSAGE);
+    message.set(ValueLayout.ADDRESS, 16, part);
+    message.set(ValueLayout.JAVA_LONG, 24, 1);
+    message.set(ValueLayout.ADDRESS, 32, control);
+    message.set(ValueLayout.JAVA_LONG, 40, CONTROL.byteSize());
+    return message;
+  }
+
+  /**
+   * {@return the next descriptor that comes; it is the caller's to close}
+   *
+   * @throws RunException when none comes in time
+   */
+  Received receive(Duration timeout) {
+    try (var arena = Arena.ofConfined()) {
+      var state = arena.allocate(STATE);
+      var polled = arena.allocate(8, 4);
+      polled.set(ValueLayout.JAVA_INT, 0, socket);
+      polled.set(ValueLayout.JAVA_SHORT, 4, POLLIN);
+      int ready =
+          (int)
+              POLL.invokeExact(
+                  state, polled, 1L, (int) Math.min(Integer.MAX_VALUE, timeout.toMillis()));
+      check(ready, state, "poll");
+      if (ready == 0) {
+        throw new RunException("no memory handle came within %d ms".formatted(timeout.toMillis()));
+      }
+      var data = arena.allocate(MOST_NOTE);
+      var control = arena.allocate(CONTROL);
+      var message = message(arena, data, control);
+      long length = (long) RECEIVE.invokeExact(state, socket, message, MSG_CMSG_CLOEXEC);
+      check(length, state, "recvmsg");
+      if (message.get(ValueLayout.JAVA_LONG, 40) < CONTROL_LENGTH
+          || control.get(ValueLayout.JAVA_INT, 8) != SOL_SOCKET
+          || control.get(ValueLayout.JAVA_INT, 12) != SCM_RIGHTS) {
+        throw new RunException("a message came without a descriptor");
+      }
+      var note = data.asSlice(0, length).toArray(ValueLayout.JAVA_BYTE);
+      return new Received(note, control.get(ValueLayout.JAVA_INT, 16));
+    } catch (RuntimeException | Error e) {
+      throw e;
+    } catch (Throwable e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  /** Closes a descriptor, as the system knows it. */
+  static void closeDescriptor(int descriptor) {
+    try (var arena = Arena.ofConfined()) {
+      var state = arena.allocate(STATE);
+      int status = (int) CLOSE.invokeExact(state, descriptor);
+      check(status, state, "close");
+    } catch (RuntimeException | Error e) {
+      throw e;
+    } catch (Throwable e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  private static void check(long status, MemorySegment state, String call) {
+    if (status < 0) {
+      throw new RunException("%s failed: errno %d".formatted(call, (int) ERRNO.get(state, 0L)));
+    }
+  }
+
+  @Override
+  public void close() {
+    closeDescriptor(socket);
+    for (var file : Arrays.asList(path, folder)) {
+      try {
+        Files.deleteIfExists(file);
+      } catch (IOException e) {
+        throw new RunException("cannot remove " + file + ": " + e.getMessage(), e);
+      }
+    }
+  }
+}

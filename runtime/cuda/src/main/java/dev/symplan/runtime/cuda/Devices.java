@@ -1,0 +1,51 @@
+package dev.symplan.runtime.cuda;
+
+import com.google.common.collect.ImmutableSortedMap;
+import dev.symplan.runtime.RunException;
+import java.util.Comparator;
+import java.util.stream.IntStream;
+import org.bytedeco.cuda.global.cudart;
+
+/** Which GPU a rank has. */
+final class Devices {
+  private Devices() {}
+
+  /** {@return how many GPUs this process sees} */
+  static int count() {
+    var count = new int[1];
+    new Check(0).runtime(cudart.cudaGetDeviceCount(count), "cudaGetDeviceCount");
+    return count[0];
+  }
+
+  /**
+   * {@return each rank's GPU where one process has all: they are in the driver's order}
+   *
+   * @throws RunException when there are too few, or one does not reach another's memory
+   */
+  static ImmutableSortedMap<Integer, Integer> ofAllRanks(int ranks) {
+    int count = count();
+    if (count < ranks) {
+      throw new RunException(
+          "the plan is for %d ranks, but there %s"
+              .formatted(ranks, count == 1 ? "is one GPU" : "are " + count + " GPUs"));
+    }
+    for (int a = 0; a < ranks; a++) {
+      for (int b = 0; b < ranks; b++) {
+        if (a != b && !reaches(a, b)) {
+          throw new RunException("GPU %d cannot reach the memory of GPU %d".formatted(a, b));
+        }
+      }
+    }
+    return IntStream.range(0, ranks)
+        .boxed()
+        .collect(
+            ImmutableSortedMap.toImmutableSortedMap(
+                Comparator.naturalOrder(), rank -> rank, rank -> rank));
+  }
+
+  private static boolean reaches(int a, int b) {
+    var reaches = new int[1];
+    new Check(0).runtime(cudart.cudaDeviceCanAccessPeer(reaches, a, b), "cudaDeviceCanAccessPeer");
+    return reaches[0] != 0;
+  }
+}

@@ -1,0 +1,61 @@
+package dev.symplan.runtime.cuda;
+
+import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.launch.World;
+import java.time.Duration;
+import java.util.Objects;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The end of a session before its time: the first failure, of whatever rank. It ends all waiting of
+ * the host; what runs on GPUs has a moment to stop.
+ */
+final class Ending {
+
+  /** How long GPUs have to stop, once nothing counts any more. */
+  private static final Duration GRACE = Duration.ofSeconds(2);
+
+  private final Optional<World> world;
+  private volatile @Nullable RunException first;
+  private volatile long since;
+
+  /**
+   * @param world the other processes, which hear of a failure, and whose failures count
+   */
+  Ending(Optional<World> world) {
+    this.world = world;
+  }
+
+  /** Ends the session; the first failure counts. */
+  synchronized void fail(RunException cause) {
+    if (first == null) {
+      since = System.nanoTime();
+      first = cause;
+      world.ifPresent(others -> others.fail(FAILED, Objects.requireNonNull(cause.getMessage())));
+    }
+  }
+
+  /** What a process exits with when a run failed. */
+  private static final int FAILED = 4;
+
+  /** {@return whether something has failed} */
+  boolean hasBegun() {
+    if (first != null) {
+      return true;
+    }
+    var elsewhere = world.flatMap(World::failure);
+    elsewhere.ifPresent(failure -> fail(new RunException(failure.text())));
+    return elsewhere.isPresent();
+  }
+
+  /** {@return whether nobody need be waited for any more} */
+  boolean isOverdue() {
+    return hasBegun() && System.nanoTime() - since > GRACE.toNanos();
+  }
+
+  /** {@return the first failure} */
+  Optional<RunException> cause() {
+    return Optional.ofNullable(first);
+  }
+}

@@ -1,0 +1,115 @@
+package dev.symplan.runtime.cuda;
+
+import com.google.common.collect.ImmutableMap;
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.codegen.Instruction.Collective;
+import dev.symplan.codegen.RankProgram;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
+import org.bytedeco.cuda.global.cudart;
+import org.bytedeco.javacpp.BytePointer;
+
+/**
+ * Words in host memory, one for each launch that waits for peers: a kernel that gives up says so in
+ * its own, so that the host knows which collective it was.
+ */
+final class FailureWords {
+
+  /** Values from here on name a peer, by its position in the group, that did not come in time. */
+  private static final int PEERS = 2;
+
+  /** What messages say of a collective. */
+  private record Known(String text, ImmutableIntArray members) {}
+
+  private final ImmutableMap<String, Known> collectives;
+  private final BytePointer memory = new BytePointer();
+  private final long onDevice;
+  private final MemorySegment words;
+  private final List<String> labels = new ArrayList<>();
+
+  /** To be called by the thread of the GPU. */
+  FailureWords(RankProgram program, int capacity, Check check) {
+    this.collectives = collectives(program);
+    long bytes = Math.max(1L, capacity) * Integer.BYTES;
+    check.runtime(cudart.cudaHostAlloc(memory, bytes, cudart.cudaHostAllocMapped), "cudaHostAlloc");
+    this.words = MemorySegment.ofAddress(memory.address()).reinterpret(bytes).fill((byte) 0);
+    try (var mapped = new BytePointer()) {
+      check.runtime(cudart.cudaHostGetDevicePointer(mapped, memory, 0), "cudaHostGetDevicePointer");
+      this.onDevice = mapped.address();
+    }
+  }
+
+  private static ImmutableMap<String, Known> collectives(RankProgram program) {
+    Map<String, Known> known = new HashMap<>();
+    for (var instruction : program.instructions()) {
+      if (instruction instanceof Collective c) {
+        var text =
+            "%s '%s' (%s)"
+                .formatted(
+                    c.kind().name().toLowerCase(Locale.ROOT), c.name(), c.span().shortForm());
+        known.put(c.name(), new Known(text, c.group().members()));
+      }
+    }
+    return ImmutableMap.copyOf(known);
+  }
+
+  /** {@return the address, for the GPU, of a new word for the launch of this label} */
+  long watch(String label) {
+    long at = (long) labels.size() * Integer.BYTES;
+    if (at >= words.byteSize()) {
+      throw new IllegalStateException("more launches wait than were counted: " + label);
+    }
+    labels.add(label);
+    return onDevice + at;
+  }
+
+  /**
+   * {@return why kernels gave up, for people; empty if none did}
+   *
+   * @param patience how long they wait
+   */
+  Optional<String> failure(Duration patience) {
+    Optional<String> followed = Optional.empty();
+    for (int i = 0; i < labels.size(); i++) {
+      int value = words.get(ValueLayout.JAVA_INT, (long) i * Integer.BYTES);
+      if (value >= PEERS) {
+        return Optional.of(waited(labels.get(i), value - PEERS, patience));
+      }
+      if (value != 0 && followed.isEmpty()) {
+        followed = Optional.of(waited(labels.get(i), -1, patience));
+      }
+    }
+    return followed;
+  }
+
+  private String waited(String label, int peer, Duration patience) {
+    var known = collectives.get(label);
+    var whom =
+        known != null && peer >= 0 && peer < known.members().length()
+            ? "rank " + known.members().get(peer)
+            : "its peers";
+    return "%s waited more than %s for %s"
+        .formatted(known == null ? "'" + label + "'" : known.text(), text(patience), whom);
+  }
+
+  static String text(Duration time) {
+    return time.toMillis() % 1000 == 0 ? time.toSeconds() + " s" : time.toMillis() + " ms";
+  }
+
+  /** {@return what messages call the collectives of NCCL's, which say nothing themselves} */
+  String describe(String label) {
+    var known = collectives.get(label);
+    return known == null ? "'" + label + "'" : known.text();
+  }
+
+  void free(Check check) {
+    check.runtime(cudart.cudaFreeHost(memory), "cudaFreeHost");
+  }
+}

@@ -1,0 +1,168 @@
+package dev.symplan.runtime.cuda;
+
+import com.google.common.collect.HashBasedTable;
+import com.google.common.collect.Table;
+import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.launch.World;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.security.SecureRandom;
+import java.time.Duration;
+import java.util.EnumMap;
+import java.util.Map;
+import java.util.Objects;
+import org.bytedeco.javacpp.Pointer;
+
+/**
+ * The memory of ranks in other processes of this host, mapped into this one: each process sends the
+ * handles of its own to the others as file descriptors.
+ */
+final class MappedPeers implements Peers {
+  private static final int TOKEN = 16;
+
+  /** A GPU's own memory, in blocks that other processes can map. */
+  static final class Own implements Sharing {
+    private final int device;
+    private final Map<Region, MappedBlock> blocks = new EnumMap<>(Region.class);
+
+    Own(int device) {
+      this.device = device;
+    }
+
+    @Override
+    public Pointer allocate(Region region, long bytes, Check check) {
+      var block = MappedBlock.allocate(device, bytes, check);
+      blocks.put(region, block);
+      return new DevicePointer(block.address());
+    }
+
+    @Override
+    public void free(Pointer memory, Check check) {
+      blocks.values().stream()
+          .filter(block -> block.address() == memory.address())
+          .forEach(block -> block.free(check));
+    }
+
+    long base(Region region) {
+      return block(region).address();
+    }
+
+    private MappedBlock block(Region region) {
+      return Objects.requireNonNull(blocks.get(region));
+    }
+  }
+
+  /** What a process tells the others before it sends them handles. */
+  private record Invitation(Path socket, byte[] token, long[] bytes) {
+    byte[] toBytes() {
+      var path = socket.toString().getBytes(StandardCharsets.UTF_8);
+      var buffer = ByteBuffer.allocate(TOKEN + bytes.length * Long.BYTES + path.length);
+      buffer.put(token);
+      for (long size : bytes) {
+        buffer.putLong(size);
+      }
+      return buffer.put(path).array();
+    }
+
+    static Invitation of(byte[] bytes) {
+      var buffer = ByteBuffer.wrap(bytes);
+      var token = new byte[TOKEN];
+      buffer.get(token);
+      var sizes = new long[Region.values().length];
+      for (int i = 0; i < sizes.length; i++) {
+        sizes[i] = buffer.getLong();
+      }
+      return new Invitation(
+          Path.of(StandardCharsets.UTF_8.decode(buffer).toString()), token, sizes);
+    }
+  }
+
+  private final int rank;
+  private final Own own;
+  private final Check check;
+  private final Table<Integer, Region, MappedBlock> mapped = HashBasedTable.create();
+
+  MappedPeers(int rank, Own own, Check check) {
+    this.rank = rank;
+    this.own = own;
+    this.check = check;
+  }
+
+  /**
+   * Maps all ranks' memory; all ranks call this at once, each in the thread of its GPU.
+   *
+   * @param timeout how long to wait for a handle that was promised
+   * @throws RunException when the handles cannot be passed or mapped
+   */
+  void exchange(World world, Duration timeout) {
+    var token = new byte[TOKEN];
+    new SecureRandom().nextBytes(token);
+    try (var socket = DescriptorSocket.open()) {
+      var sizes = new long[Region.values().length];
+      for (var region : Region.values()) {
+        sizes[region.ordinal()] = own.block(region).bytes();
+      }
+      var invitations =
+          world.gather("memory", new Invitation(socket.path(), token, sizes).toBytes()).stream()
+              .map(Invitation::of)
+              .toList();
+      for (int peer = 0; peer < world.size(); peer++) {
+        if (peer != rank) {
+          send(invitations.get(peer), socket);
+        }
+      }
+      int expected = (world.size() - 1) * Region.values().length;
+      while (mapped.size() < expected) {
+        var received = socket.receive(timeout);
+        try {
+          var note = note(received.note(), token);
+          int peer = note.getInt();
+          var region = Region.values()[note.getInt()];
+          long bytes = invitations.get(peer).bytes()[region.ordinal()];
+          mapped.put(peer, region, MappedBlock.of(received.descriptor(), bytes, own.device, check));
+        } finally {
+          DescriptorSocket.closeDescriptor(received.descriptor());
+        }
+      }
+    }
+  }
+
+  private void send(Invitation peer, DescriptorSocket socket) {
+    for (var region : Region.values()) {
+      int descriptor = own.block(region).export(check);
+      try {
+        var note =
+            ByteBuffer.allocate(TOKEN + 2 * Integer.BYTES)
+                .put(peer.token())
+                .putInt(rank)
+                .putInt(region.ordinal())
+                .array();
+        socket.send(peer.socket(), note, descriptor);
+      } finally {
+        DescriptorSocket.closeDescriptor(descriptor);
+      }
+    }
+  }
+
+  /** Checks that a handle comes from a process of this run, and leaves the rest of its note. */
+  private static ByteBuffer note(byte[] bytes, byte[] token) {
+    var buffer = ByteBuffer.wrap(bytes);
+    if (bytes.length != TOKEN + 2 * Integer.BYTES
+        || !ByteBuffer.wrap(token).equals(buffer.slice(0, TOKEN))) {
+      throw new RunException("a memory handle came from a process that is not of this run");
+    }
+    return buffer.position(TOKEN);
+  }
+
+  @Override
+  public long base(int of, Region region) {
+    return of == rank ? own.base(region) : Objects.requireNonNull(mapped.get(of, region)).address();
+  }
+
+  @Override
+  public void close() {
+    Release.all(mapped.values().stream().<Runnable>map(block -> () -> block.free(check)).toList());
+    mapped.clear();
+  }
+}

@@ -1,0 +1,125 @@
+package dev.symplan.runtime.cuda;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSortedMap;
+import com.google.common.primitives.Bytes;
+import dev.symplan.codegen.Executable;
+import dev.symplan.codegen.cuda.DeviceProgram;
+import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.launch.World;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.Objects;
+import org.bytedeco.cuda.global.cudart;
+
+/** What makes a session of one rank part of one that has a process for each. */
+final class Processes {
+  private static final int MOST_BUS_ID = 64;
+
+  private Processes() {}
+
+  /**
+   * {@return this process's rank and its GPU: the only one that it sees, or the one of its number
+   * on the host}
+   *
+   * @throws RunException when there is none, when two ranks have the same, or when the processes
+   *     are not all on one host
+   */
+  static ImmutableSortedMap<Integer, Integer> device(World world) {
+    if (!world.isOneHost()) {
+      throw new RunException(
+          "the %d processes are on several hosts; plans run on the GPUs of one"
+              .formatted(world.size()));
+    }
+    int count = Devices.count();
+    int device = count == 1 ? 0 : world.localRank();
+    if (device >= count) {
+      throw new RunException(
+          "rank %d is process %d of its host, which has GPUs 0 to %d alone"
+              .formatted(world.rank(), world.localRank(), count - 1));
+    }
+    var buses =
+        world.gather("GPUs", busId(device, world.rank()).getBytes(StandardCharsets.UTF_8)).stream()
+            .map(bytes -> new String(bytes, StandardCharsets.UTF_8))
+            .toList();
+    for (int rank = 0; rank < buses.size(); rank++) {
+      int first = buses.indexOf(buses.get(rank));
+      if (first != rank) {
+        throw new RunException(
+            "ranks %d and %d have the same GPU (%s): each needs one of its own"
+                .formatted(first, rank, buses.get(rank)));
+      }
+    }
+    return ImmutableSortedMap.of(world.rank(), device);
+  }
+
+  private static String busId(int device, int rank) {
+    var text = new byte[MOST_BUS_ID];
+    new Check(rank)
+        .runtime(cudart.cudaDeviceGetPCIBusId(text, text.length, device), "cudaDeviceGetPCIBusId");
+    return new String(text, 0, Bytes.indexOf(text, (byte) 0), StandardCharsets.US_ASCII);
+  }
+
+  /** Allocates and shares memory, and joins communicators, with the other processes. */
+  static void prepare(
+      LocalRank local,
+      Executable executable,
+      ImmutableList<DeviceProgram> programs,
+      World world,
+      Duration timeout) {
+    int rank = world.rank();
+    local.start(
+        () -> {
+          var own = new MappedPeers.Own(local.device());
+          local.open(
+              executable.ranks().get(rank),
+              programs.get(rank),
+              executable.symmetricBytes(),
+              own,
+              timeout);
+          var check = local.gpu().check();
+          var peers = peers(world, own, check, timeout);
+          var made = rank == 0 ? Communicators.toBytes(Communicators.ids(programs)) : new byte[0];
+          var ids = Communicators.ofBytes(programs, world.gather("NCCL ids", made).getFirst());
+          local.gpu().prepare(peers, ids);
+          world.barrier("memory and communicators, prepared");
+        });
+    local.thread().join();
+  }
+
+  /** Peers' memory on all ranks, or on none: each needs to know what the others have. */
+  private static Peers peers(World world, MappedPeers.Own own, Check check, Duration timeout) {
+    var peers = new MappedPeers(world.rank(), own, check);
+    var problem = "";
+    try {
+      peers.exchange(world, timeout);
+    } catch (RunException e) {
+      if (world.failure().isPresent()) {
+        throw e;
+      }
+      problem = Objects.requireNonNull(e.getMessage());
+    }
+    var problems = world.gather("peers' memory", problem.getBytes(StandardCharsets.UTF_8));
+    for (var bytes : problems) {
+      if (bytes.length > 0) {
+        peers.close();
+        return new OwnMemoryOnly(world.rank(), own, new String(bytes, StandardCharsets.UTF_8));
+      }
+    }
+    return peers;
+  }
+
+  /** Where the memory of other processes cannot be had: NCCL has its own ways. */
+  private record OwnMemoryOnly(int rank, MappedPeers.Own own, String reason) implements Peers {
+    @Override
+    public long base(int of, Region region) {
+      if (of == rank) {
+        return own.base(region);
+      }
+      throw new RunException(
+          ("rank %d cannot reach the memory of rank %d: %s; plan with the variants nccl and"
+                  + " nccl_symm (--variant), which do without")
+              .formatted(rank, of, reason));
+    }
+  }
+}

@@ -1,0 +1,87 @@
+package dev.symplan.runtime.cuda;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.net.ServerSocket;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+
+/** A Java process that runs a class of the tests; what it prints is kept. */
+record ChildProcess(Process process, BufferedReader out) {
+
+  static ChildProcess start(Class<?> main, Map<String, String> environment, String... args) {
+    var command =
+        new ArrayList<>(
+            List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-XX:TieredStopAtLevel=1",
+                "--enable-native-access=ALL-UNNAMED",
+                "-Dsymplan.root=" + System.getProperty("symplan.root", ""),
+                "-Dsymplan.cuda.libs=" + System.getProperty("symplan.cuda.libs", ""),
+                "-cp",
+                System.getProperty("java.class.path"),
+                main.getName()));
+    command.addAll(List.of(args));
+    var builder = new ProcessBuilder(command).redirectErrorStream(true);
+    builder.environment().putAll(environment);
+    try {
+      var process = builder.start();
+      return new ChildProcess(process, process.inputReader(StandardCharsets.UTF_8));
+    } catch (IOException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  /** Starts a process for each rank, as torchrun does. */
+  static List<ChildProcess> launch(Class<?> main, int size, String... args) {
+    var port = Integer.toString(freePort() - 1);
+    var children = new ArrayList<ChildProcess>();
+    for (int rank = 0; rank < size; rank++) {
+      children.add(
+          start(
+              main,
+              Map.of(
+                  "RANK", Integer.toString(rank),
+                  "LOCAL_RANK", Integer.toString(rank),
+                  "WORLD_SIZE", Integer.toString(size),
+                  "MASTER_ADDR", "localhost",
+                  "MASTER_PORT", port),
+              args));
+    }
+    return children;
+  }
+
+  private static int freePort() {
+    try (var socket = new ServerSocket(0)) {
+      return socket.getLocalPort();
+    } catch (IOException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  /** {@return the next line that begins so; what came before it is part of the failure if none} */
+  String line(String begin) {
+    var seen = new StringBuilder();
+    try {
+      for (var line = out.readLine(); line != null; line = out.readLine()) {
+        if (line.startsWith(begin)) {
+          return line;
+        }
+        seen.append(line).append('\n');
+      }
+    } catch (IOException e) {
+      throw new AssertionError(e);
+    }
+    throw new AssertionError("no line '%s' in:%n%s".formatted(begin, seen));
+  }
+
+  /** {@return all that is still to come} */
+  String rest() {
+    var rest = new StringBuilder();
+    out.lines().forEach(line -> rest.append(line).append('\n'));
+    return rest.toString();
+  }
+}

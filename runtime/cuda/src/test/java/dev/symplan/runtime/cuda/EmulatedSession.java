@@ -1,0 +1,308 @@
+package dev.symplan.runtime.cuda;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.codegen.Executable;
+import dev.symplan.codegen.Instruction.Collective;
+import dev.symplan.codegen.RankProgram;
+import dev.symplan.codegen.TensorRef;
+import dev.symplan.codegen.cuda.Address;
+import dev.symplan.codegen.cuda.DeviceLowering;
+import dev.symplan.codegen.cuda.DeviceStep;
+import dev.symplan.codegen.cuda.DeviceStep.Copy;
+import dev.symplan.codegen.cuda.DeviceStep.Launch;
+import dev.symplan.codegen.cuda.DeviceStep.Matrix;
+import dev.symplan.codegen.cuda.DeviceStep.Product;
+import dev.symplan.codegen.cuda.Kernel;
+import dev.symplan.codegen.cuda.Word;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.TensorType;
+import dev.symplan.planner.Arena;
+import dev.symplan.runtime.Session;
+import dev.symplan.runtime.tensor.HostTensor;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+
+/**
+ * What a plan does on GPUs, but for the collectives, on this machine's processor: generated kernels
+ * as they are, products of BLAS's column-major matrices in f64.
+ *
+ * <p>Ranks go one after the other, from collective to collective, which are done plainly.
+ */
+final class EmulatedSession implements Session {
+  private static final long ALIGNMENT = 256;
+
+  private final Executable executable;
+  private final EmulatedKernels kernels;
+  private final List<ImmutableList<ImmutableList<DeviceStep>>> steps;
+  private final List<Memory> memory = new ArrayList<>();
+  private boolean backwards;
+
+  /** One rank's memory, poisoned. */
+  private static final class Memory {
+    private final MemorySegment symmetric;
+    private final MemorySegment local;
+    private final List<Optional<MemorySegment>> inputs;
+    private final List<Optional<MemorySegment>> outputs;
+
+    Memory(RankProgram program, long symmetricBytes) {
+      symmetric = allocate(symmetricBytes);
+      local = allocate(program.localBytes());
+      inputs = program.inputs().stream().map(Memory::external).toList();
+      outputs = program.outputs().stream().map(Memory::external).toList();
+    }
+
+    private static Optional<MemorySegment> external(Optional<TensorRef> ref) {
+      return ref.filter(r -> r.arena().isExternal())
+          .map(r -> allocate(r.offset() + r.type().storageBytes()));
+    }
+
+    private static MemorySegment allocate(long bytes) {
+      return java.lang.foreign.Arena.ofAuto()
+          .allocate(Math.max(1, bytes), ALIGNMENT)
+          .fill((byte) -1);
+    }
+
+    MemorySegment at(Arena arena, int index, long offset) {
+      var whole =
+          switch (arena) {
+            case SYMMETRIC -> symmetric;
+            case LOCAL -> local;
+            case EXTERNAL_INPUT -> inputs.get(index).orElseThrow();
+            case EXTERNAL_OUTPUT -> outputs.get(index).orElseThrow();
+          };
+      return whole.asSlice(offset);
+    }
+
+    HostTensor tensor(TensorRef ref) {
+      return new HostTensor(at(ref.arena(), ref.index(), ref.offset()), ref.type());
+    }
+  }
+
+  private EmulatedSession(
+      Executable executable,
+      EmulatedKernels kernels,
+      List<ImmutableList<ImmutableList<DeviceStep>>> steps) {
+    this.executable = executable;
+    this.kernels = kernels;
+    this.steps = steps;
+    executable
+        .ranks()
+        .forEach(program -> memory.add(new Memory(program, executable.symmetricBytes())));
+  }
+
+  /** {@return sessions whose kernels are compiled at once} */
+  static List<EmulatedSession> open(List<Executable> executables) {
+    var lowered =
+        executables.stream()
+            .map(executable -> executable.ranks().stream().map(EmulatedSession::lower).toList())
+            .toList();
+    var kernels =
+        EmulatedKernels.compile(
+            lowered.stream()
+                .flatMap(List::stream)
+                .flatMap(List::stream)
+                .flatMap(List::stream)
+                .filter(Launch.class::isInstance)
+                .map(step -> ((Launch) step).kernel())
+                .<Kernel>map(kernel -> kernel)
+                .toList());
+    var sessions = new ArrayList<EmulatedSession>();
+    for (int i = 0; i < executables.size(); i++) {
+      sessions.add(new EmulatedSession(executables.get(i), kernels, lowered.get(i)));
+    }
+    return sessions;
+  }
+
+  private static ImmutableList<ImmutableList<DeviceStep>> lower(RankProgram program) {
+    return program.instructions().stream()
+        .map(instruction -> DeviceLowering.local(program.rank(), instruction))
+        .collect(ImmutableList.toImmutableList());
+  }
+
+  /** Has the threads and blocks of the next runs go the other way. */
+  void turn() {
+    backwards = !backwards;
+  }
+
+  @Override
+  public int ranks() {
+    return memory.size();
+  }
+
+  @Override
+  public ImmutableList<String> inputNames() {
+    return executable.ranks().getFirst().inputNames();
+  }
+
+  @Override
+  public int outputCount() {
+    return executable.ranks().getFirst().outputs().size();
+  }
+
+  @Override
+  public Optional<HostTensor> input(int rank, int index) {
+    return executable.ranks().get(rank).inputs().get(index).map(memory.get(rank)::tensor);
+  }
+
+  @Override
+  public Optional<HostTensor> output(int rank, int index) {
+    return executable.ranks().get(rank).outputs().get(index).map(memory.get(rank)::tensor);
+  }
+
+  @Override
+  public boolean isExternalInput(int rank, int index) {
+    return false;
+  }
+
+  @Override
+  public void bindInput(int rank, int index, HostTensor tensor) {
+    throw new UnsupportedOperationException();
+  }
+
+  @Override
+  public void bindOutput(int rank, int index, HostTensor tensor) {
+    throw new UnsupportedOperationException();
+  }
+
+  @Override
+  public void close() {}
+
+  @Override
+  public void run() {
+    var next = new int[ranks()];
+    while (true) {
+      var waiting = new ArrayList<Collective>();
+      for (int rank = 0; rank < next.length; rank++) {
+        var instructions = executable.ranks().get(rank).instructions();
+        while (next[rank] < instructions.size()) {
+          int self = next[rank]++;
+          if (instructions.get(self) instanceof Collective collective) {
+            waiting.add(collective);
+            break;
+          }
+          steps.get(rank).get(self).forEach(this::run);
+        }
+      }
+      if (waiting.isEmpty()) {
+        return;
+      }
+      // All ranks have their collectives in one order, but not all take part in each.
+      assertAll(waiting);
+      collective(waiting);
+    }
+  }
+
+  private void assertAll(List<Collective> waiting) {
+    if (waiting.size() != ranks()
+        || waiting.stream().anyMatch(c -> c.group().members().length() != ranks())) {
+      throw new UnsupportedOperationException("collectives of some of the ranks");
+    }
+  }
+
+  private void collective(List<Collective> all) {
+    int ranks = ranks();
+    for (int t = 0; t < all.getFirst().operands().size(); t++) {
+      var operands = new ArrayList<HostTensor>();
+      for (int rank = 0; rank < ranks; rank++) {
+        var from = memory.get(rank).tensor(all.get(rank).operands().get(t));
+        var copy = HostTensor.allocate(from.type().contiguous());
+        copy.copyFrom(from);
+        operands.add(copy);
+      }
+      for (int rank = 0; rank < ranks; rank++) {
+        var result = memory.get(rank).tensor(all.get(rank).results().get(t));
+        long rows = result.type().rank() == 0 ? 1 : result.type().size(0);
+        long width = result.type().numel() / Math.max(1, rows);
+        var flat = HostTensor.allocate(TensorType.contiguous(result.dtype(), rows * width));
+        var kind = all.get(rank).kind();
+        for (long i = 0; i < flat.type().numel(); i++) {
+          switch (kind) {
+            case ALL_REDUCE -> flat.set(reduce(all.get(rank), operands, i), i);
+            case REDUCE_SCATTER ->
+                flat.set(reduce(all.get(rank), operands, i + rank * flat.type().numel()), i);
+            case ALL_GATHER -> {
+              long part = flat.type().numel() / ranks;
+              flat.set(flat(operands.get((int) (i / part))).get(i % part), i);
+            }
+            default -> throw new UnsupportedOperationException(kind.name());
+          }
+        }
+        result.copyFrom(flat.as(result.type().contiguous()));
+      }
+    }
+  }
+
+  private static HostTensor flat(HostTensor tensor) {
+    return tensor.as(TensorType.contiguous(tensor.dtype(), tensor.type().numel()));
+  }
+
+  private static double reduce(Collective collective, List<HostTensor> operands, long at) {
+    double sum = 0;
+    for (var operand : operands) {
+      double value = flat(operand).get(at);
+      sum =
+          switch (collective.reduceOp()) {
+            case "sum", "avg" -> sum + value;
+            default -> throw new UnsupportedOperationException(collective.reduceOp());
+          };
+    }
+    return collective.reduceOp().equals("avg") ? sum / operands.size() : sum;
+  }
+
+  private void run(DeviceStep step) {
+    switch (step) {
+      case Launch launch ->
+          kernels.launch(
+              launch,
+              launch.words().stream()
+                  .mapToLong(word -> at(((Word.Memory) word).address()).address())
+                  .toArray(),
+              backwards);
+      case Copy copy -> MemorySegment.copy(at(copy.from()), 0, at(copy.to()), 0, copy.bytes());
+      case Product product -> multiply(product);
+      case DeviceStep.Nccl _, DeviceStep.Mark _, DeviceStep.Await _ ->
+          throw new IllegalStateException("not local: " + step);
+    }
+  }
+
+  private MemorySegment at(Address address) {
+    return memory.get(address.rank()).at(address.arena(), address.index(), address.offset());
+  }
+
+  private void multiply(Product product) {
+    var dtype = product.dtype();
+    for (long batch = 0; batch < product.batches(); batch++) {
+      for (long column = 0; column < product.columns(); column++) {
+        for (long row = 0; row < product.rows(); row++) {
+          double sum = 0;
+          for (long k = 0; k < product.inner(); k++) {
+            sum +=
+                element(product.left(), dtype, batch, row, k).get()
+                    * element(product.right(), dtype, batch, k, column).get();
+          }
+          double value = product.alpha() * sum;
+          if (product.beta() != 0) {
+            value += product.beta() * element(product.addend(), dtype, batch, row, column).get();
+          }
+          if (product.bias().isPresent()) {
+            var bias = at(product.bias().get()).asSlice(row * dtype.bytes());
+            value += new HostTensor(bias, TensorType.contiguous(dtype)).get();
+          }
+          element(product.result(), dtype, batch, row, column).set(value);
+        }
+      }
+    }
+  }
+
+  private HostTensor element(Matrix matrix, DType dtype, long batch, long row, long column) {
+    long offset =
+        batch * matrix.batchStride()
+            + (matrix.transposed()
+                ? row * matrix.leading() + column
+                : column * matrix.leading() + row);
+    return new HostTensor(
+        at(matrix.address()).asSlice(offset * dtype.bytes()), TensorType.contiguous(dtype));
+  }
+}

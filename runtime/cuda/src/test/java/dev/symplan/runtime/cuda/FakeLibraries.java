@@ -1,0 +1,71 @@
+package dev.symplan.runtime.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/** Makes libraries of C, with just what a test wants them to have. */
+final class FakeLibraries {
+  static final String NCCL_FUNCTIONS =
+      Libraries.NCCL_FUNCTIONS.keySet().stream()
+          .filter(name -> !name.equals("ncclGetVersion"))
+          .map(name -> "int %s() { return 0; }\n".formatted(name))
+          .collect(Collectors.joining());
+
+  private FakeLibraries() {}
+
+  static String ncclVersion(int code) {
+    return "int ncclGetVersion(int* v) { *v = %d; return 0; }\n".formatted(code);
+  }
+
+  /** Compiles a library into a folder; the test is skipped where there is no C compiler. */
+  static void compile(Path folder, String soname, String code) throws Exception {
+    assumeTrue(hasCompiler(), "there is no C compiler (cc)");
+    var source = folder.resolve(soname + ".c");
+    Files.writeString(source, code);
+    var process =
+        new ProcessBuilder(
+                "cc",
+                "-w",
+                "-shared",
+                "-fPIC",
+                "-o",
+                folder.resolve(soname).toString(),
+                source.toString())
+            .inheritIO()
+            .start();
+    assertThat(process.waitFor(60, TimeUnit.SECONDS)).isTrue();
+    assertThat(process.exitValue()).isZero();
+  }
+
+  /** All of CUDA's libraries in a version, NCCL apart. */
+  static void compileCuda(Path folder) throws Exception {
+    compile(
+        folder, "libcudart.so.13", "int cudaRuntimeGetVersion(int* v) { *v = 13010; return 0; }");
+    compile(
+        folder,
+        "libnvrtc.so.13",
+        "int nvrtcVersion(int* a, int* b) { *a = 13; *b = 1; return 0; }");
+    compile(folder, "libcublasLt.so.13", "unsigned long cublasLtGetVersion() { return 130102; }");
+    compile(
+        folder,
+        "libcublas.so.13",
+        "int cublasGetProperty(int p, int* v) { *v = p == 0 ? 13 : p; return 0; }");
+  }
+
+  private static boolean hasCompiler() {
+    return Stream.of(System.getenv().getOrDefault("PATH", "").split(":", -1))
+        .anyMatch(folder -> !folder.isEmpty() && Files.isExecutable(Path.of(folder, "cc")));
+  }
+
+  /** A file that is there and is no library. */
+  static void damaged(Path folder, String soname) throws IOException {
+    Files.writeString(folder.resolve(soname), "this is no library, though it has the name of one");
+  }
+}

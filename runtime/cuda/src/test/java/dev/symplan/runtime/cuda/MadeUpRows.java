@@ -1,0 +1,93 @@
+package dev.symplan.runtime.cuda;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import java.util.stream.Collectors;
+
+/** Writes down a program of elementwise ops and ops over the last dimensions. */
+final class MadeUpRows {
+  private static final List<String> UNARY =
+      List.of("neg", "exp", "sigmoid", "relu", "abs", "tanh", "square");
+  private static final List<String> BINARY =
+      List.of("add.Tensor", "sub.Tensor", "mul.Tensor", "maximum");
+  private static final List<String> REDUCTIONS =
+      List.of("sum.dim_IntList", "mean.dim", "amax", "amin", "logsumexp", "var.dim");
+  private static final List<String> WHOLE =
+      List.of(
+          "aten::_softmax(%s, -1, False)",
+          "aten::_log_softmax(%s, -1, False)", "aten::cumsum(%s, -1)");
+
+  /** A value: its name, and whether reductions left one element of each row. */
+  private record Made(String name, boolean reduced) {}
+
+  private final Random random;
+  private final List<Made> values = new ArrayList<>();
+  private final StringBuilder body = new StringBuilder();
+  private final String rows;
+  private final int columns;
+
+  MadeUpRows(Random random) {
+    this.random = random;
+    this.rows = pick(List.of("[17, %d]", "[3, 16, %d]", "[1, 40, %d]", "[2, 5, %d]"));
+    this.columns = pick(List.of(1, 8, 24, 257, 700, 5000));
+  }
+
+  private <T> T pick(List<T> list) {
+    return list.get(random.nextInt(list.size()));
+  }
+
+  private void define(String expression, boolean reduced) {
+    var name = "v" + values.size();
+    body.append("  %s = %s\n".formatted(name, expression));
+    values.add(new Made(name, reduced));
+  }
+
+  private void op() {
+    var a = pick(values);
+    switch (random.nextInt(9)) {
+      case 0, 1 -> define("aten::%s(%s)".formatted(pick(UNARY), a.name()), a.reduced());
+      case 2, 3, 4 -> {
+        var b = pick(values);
+        define(
+            "aten::%s(%s, %s)".formatted(pick(BINARY), a.name(), b.name()),
+            a.reduced() && b.reduced());
+      }
+      case 5, 6 -> {
+        var reduction = pick(REDUCTIONS);
+        // Of one element there is no unbiased variance.
+        var options = reduction.equals("var.dim") ? "[-1], False, True" : "[-1], True";
+        define("aten::%s(%s, %s)".formatted(reduction, a.name(), options), true);
+      }
+      case 7 -> define(pick(WHOLE).formatted(a.name()), a.reduced());
+      default -> {
+        var dtype = pick(List.of("float32", "bfloat16", "float16"));
+        define("prims::convert_element_type(%s, torch.%s)".formatted(a.name(), dtype), a.reduced());
+      }
+    }
+  }
+
+  String text() {
+    var shape = rows.formatted(columns);
+    values.add(new Made("x", false));
+    values.add(new Made("y", false));
+    values.add(new Made("w", false));
+    int count = 3 + random.nextInt(10);
+    for (int i = 0; i < count; i++) {
+      op();
+    }
+    var outputs =
+        values.stream()
+            .skip(3)
+            .filter(value -> random.nextInt(4) == 0 || value == values.getLast())
+            .map(Made::name)
+            .collect(Collectors.joining(", "));
+    return """
+    graph version 1
+    graph rows(x: f32%s, y: bf16%s, w: f32[%d]) {
+    %s  return %s
+    }
+    """
+        .formatted(shape, shape, columns, body, outputs);
+  }
+}

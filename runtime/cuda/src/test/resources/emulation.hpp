@@ -1,0 +1,164 @@
+// What generated kernels need of CUDA, for one block at a time on one processor. The threads of a
+// block are fibers, which take turns where they wait for each other.
+#include <math.h>
+#include <string.h>
+#include <ucontext.h>
+#include <cstdlib>
+
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __grid_constant__
+#define __launch_bounds__(...)
+#define __shared__ static
+
+struct Index {
+  unsigned x, y, z;
+};
+static Index threadIdx, blockIdx, blockDim, gridDim;
+
+template <class To, class From>
+static To bits_as(From from) {
+  To to;
+  memcpy(&to, &from, sizeof(to));
+  return to;
+}
+static float __uint_as_float(unsigned bits) { return bits_as<float>(bits); }
+static float __int_as_float(int bits) { return bits_as<float>(bits); }
+static double __longlong_as_double(long long bits) { return bits_as<double>(bits); }
+
+static unsigned short rounded_to_bf16(float value) {
+  unsigned bits = bits_as<unsigned>(value);
+  if (value != value) {
+    return 0x7fff;
+  }
+  return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+static float widened_f16(unsigned short bits) { return (float)bits_as<_Float16>(bits); }
+static unsigned short rounded_to_f16(float value) {
+  return bits_as<unsigned short>((_Float16)value);
+}
+
+namespace emulation {
+const int MOST = 1024;
+const size_t STACK = 32 << 10;
+
+struct Meeting {
+  int arrived, generation;
+};
+
+static ucontext_t scheduler, fibers[MOST];
+static bool done[MOST];
+static char* stacks;
+static int current, threads, running;
+static Meeting block, warps[MOST / 32];
+static unsigned long long slots[MOST];
+static void (*kernel)(const long long*);
+static const long long* words;
+
+static void body() {
+  kernel(words);
+  done[current] = true;
+  running--;
+}
+
+static void rest() {
+  int self = current;
+  swapcontext(&fibers[self], &scheduler);
+}
+
+static void meet(Meeting& meeting, int size) {
+  int generation = meeting.generation;
+  if (++meeting.arrived == size) {
+    meeting.arrived = 0;
+    meeting.generation++;
+    return;
+  }
+  while (meeting.generation == generation) {
+    rest();
+  }
+}
+
+static int warp_size() {
+  int first = current / 32 * 32;
+  return threads - first < 32 ? threads - first : 32;
+}
+
+/** False where threads wait for each other that never meet. */
+static bool run(bool backwards) {
+  for (int t = 0; t < threads; t++) {
+    getcontext(&fibers[t]);
+    fibers[t].uc_stack.ss_sp = stacks + t * STACK;
+    fibers[t].uc_stack.ss_size = STACK;
+    fibers[t].uc_link = &scheduler;
+    makecontext(&fibers[t], body, 0);
+    done[t] = false;
+  }
+  running = threads;
+  block = Meeting();
+  memset(warps, 0, sizeof(warps));
+  for (long round = 0; running > 0; round++) {
+    if (round > 1000000) {
+      return false;
+    }
+    for (int i = 0; i < threads; i++) {
+      int t = backwards ? threads - 1 - i : i;
+      if (!done[t]) {
+        current = t;
+        threadIdx.x = t;
+        swapcontext(&scheduler, &fibers[t]);
+      }
+    }
+  }
+  return block.arrived == 0;
+}
+}  // namespace emulation
+
+static void __syncthreads() {
+  emulation::meet(emulation::block, emulation::threads);
+  threadIdx.x = emulation::current;
+}
+static void __syncwarp(unsigned = ~0u) {
+  emulation::meet(emulation::warps[emulation::current / 32], emulation::warp_size());
+  threadIdx.x = emulation::current;
+}
+template <class T>
+static T __shfl_xor_sync(unsigned, T value, int lanes) {
+  int self = emulation::current;
+  memcpy(&emulation::slots[self], &value, sizeof(T));
+  __syncwarp();
+  int other = self ^ lanes;
+  T got = value;
+  if (other < emulation::threads) {
+    memcpy(&got, &emulation::slots[other], sizeof(T));
+  }
+  __syncwarp();
+  return got;
+}
+
+extern "C" int launch(
+    void (*kernel)(const long long*), int meets, int blocks, int threads, const long long* words,
+    int backwards) {
+  if (emulation::stacks == nullptr) {
+    emulation::stacks = (char*)malloc(emulation::MOST * emulation::STACK);
+  }
+  emulation::kernel = kernel;
+  emulation::words = words;
+  emulation::threads = threads;
+  gridDim.x = blocks;
+  blockDim.x = threads;
+  for (int b = 0; b < blocks; b++) {
+    blockIdx.x = backwards ? blocks - 1 - b : b;
+    if (meets) {
+      if (!emulation::run(backwards)) {
+        return 1;
+      }
+    } else {
+      for (int t = 0; t < threads; t++) {
+        threadIdx.x = backwards ? threads - 1 - t : t;
+        kernel(words);
+      }
+    }
+  }
+  return 0;
+}
