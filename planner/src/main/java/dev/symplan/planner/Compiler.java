@@ -43,6 +43,10 @@ public final class Compiler {
     return new Compiler(target, newOptions);
   }
 
+  public CompileOptions options() {
+    return options;
+  }
+
   /**
    * {@return the verified plan of a graph file, FX text, archive or case directory}
    *

@@ -12,6 +12,7 @@ import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.planner.ArgDecision;
 import dev.symplan.planner.Barrier;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.CompileOptions;
@@ -155,9 +156,33 @@ public final class Pipeline {
               draft.inPlace()[k],
               workspace < 0 ? workspace : firstWorkspace + workspace,
               selection.verdicts(),
-              graph.args().get(k)));
+              placed(collective, graph.args().get(k), draft.inPlace()[k])));
     }
     return plans.build();
+  }
+
+  /** Once it is known, what says that results take their operands' places. */
+  private static ImmutableList<ArgDecision> placed(
+      Collective collective, ImmutableList<ArgDecision> args, boolean inPlace) {
+    if (!inPlace) {
+      return args;
+    }
+    int operands = collective.operands().size();
+    var placed = ImmutableList.<ArgDecision>builder();
+    for (int i = 0; i < args.size(); i++) {
+      var arg = args.get(i);
+      placed.add(
+          arg.reason() == ArgDecision.Reason.RESULT_WRITES
+              ? new ArgDecision(
+                  arg.result(),
+                  arg.value(),
+                  arg.realization(),
+                  ArgDecision.Reason.IN_PLACE,
+                  args.get(i - operands).value(),
+                  arg.bytes())
+              : arg);
+    }
+    return placed.build();
   }
 
   private static ImmutableList<Integer> ids(ImmutableList<Value> values) {

@@ -1,6 +1,5 @@
 package dev.symplan.planner.report;
 
-import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.calibrate.Point.Subject;
@@ -169,7 +168,7 @@ public final class BenchTable {
   }
 
   private static String kind(Comparison comparison) {
-    return Ascii.toLowerCase(comparison.kind().name());
+    return Codes.of(comparison.kind());
   }
 
   private static String number(double micros) {

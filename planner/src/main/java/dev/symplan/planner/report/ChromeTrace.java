@@ -41,7 +41,11 @@ public final class ChromeTrace {
   /** Names a thread of a process. */
   public void thread(int process, int thread, String name) {
     meta("thread_name", process, thread, ImmutableMap.of("name", new Fact.Text(name)));
-    meta("thread_sort_index", process, thread, ImmutableMap.of("sort_index", new Fact.Whole(thread)));
+    meta(
+        "thread_sort_index",
+        process,
+        thread,
+        ImmutableMap.of("sort_index", new Fact.Whole(thread)));
   }
 
   private void meta(String name, int process, int thread, ImmutableMap<String, Fact> args) {

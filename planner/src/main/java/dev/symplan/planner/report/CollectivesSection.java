@@ -1,6 +1,5 @@
 package dev.symplan.planner.report;
 
-import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.planner.ArgDecision;
 import dev.symplan.planner.ArgDecision.Realization;
@@ -58,7 +57,7 @@ final class CollectivesSection {
 
   private Row row(int k, CollectivePlan collective) {
     var verdict = collective.verdict();
-    var kind = Ascii.toLowerCase(collective.kind().name());
+    var kind = Codes.of(collective.kind());
     long bytes = index.operandBytes(collective);
     int ranks = PredictedTimes.groupSize(plan, collective.group());
     double link = CostModel.wireBytes(collective.kind(), collective.variant(), bytes, ranks);
@@ -132,7 +131,7 @@ final class CollectivesSection {
   }
 
   private Row verdict(CollectivePlan collective, Verdict verdict, long bytes, int ranks) {
-    var reason = Ascii.toLowerCase(verdict.reason().name());
+    var reason = Codes.of(verdict.reason());
     var threshold =
         verdict.reason().eligible() && !verdict.chosen()
             ? thresholds.text(
@@ -165,7 +164,7 @@ final class CollectivesSection {
     }
     text.append(verdict.detail().isEmpty() ? "" : ", " + verdict.detail());
     text.append(threshold.isEmpty() ? "" : ", " + threshold);
-    return text.append(verdict.chosen() ? " ← " + Ascii.toLowerCase(verdict.reason().name()) : "")
+    return text.append(verdict.chosen() ? " ← " + Codes.of(verdict.reason()) : "")
         .toString();
   }
 
@@ -174,8 +173,8 @@ final class CollectivesSection {
         .details(DecisionText.of(index.plan().graph(), arg))
         .fact("value", arg.value())
         .fact("result", arg.result())
-        .fact("realization", arg.realization().text())
-        .fact("reason", arg.reason().text())
+        .fact("realization", Codes.of(arg.realization()))
+        .fact("reason", Codes.of(arg.reason()))
         .fact("cause", arg.cause())
         .fact("bytes", arg.bytes())
         .build();

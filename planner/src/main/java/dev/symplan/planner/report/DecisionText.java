@@ -15,7 +15,7 @@ public final class DecisionText {
           case PLANNED_INPUT -> "the caller fills " + decision.cause() + " in the arena";
           case COLLECTIVE_RESULT -> decision.cause() + " leaves it there";
           case RESULT_WRITES -> "the collective writes it there";
-          case IN_PLACE -> "it takes the operand's place";
+          case IN_PLACE -> "it takes the place of " + decision.cause();
           case EXTERNAL_INPUT -> decision.cause() + " is the caller's memory";
           case EXTERNAL_OUTPUT -> decision.cause() + " goes to the caller's memory";
           case NOT_CONTIGUOUS -> "its elements do not lie row-major";

@@ -73,7 +73,7 @@ final class MemoryMap {
 
   private void draw(StringBuilder out) {
     out.append(
-        "%s arena · %s · %s live at most, at step %s · %s fragmented\n"
+        "%s arena · %s · %s live at most, %s · %s fragmented\n"
             .formatted(
                 arena.title(),
                 arena.details().get(0),

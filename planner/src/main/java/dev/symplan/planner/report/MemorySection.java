@@ -19,7 +19,7 @@ final class MemorySection {
         View.MEMORY,
         index.ranks(),
         "",
-        ImmutableList.of("arena", "size", "live at most", "at step", "fragmented"),
+        ImmutableList.of("arena", "size", "live at most", "when", "fragmented"),
         rows.build(),
         ImmutableList.of());
   }
@@ -30,7 +30,7 @@ final class MemorySection {
             .details(
                 Units.bytes(arena.bytes()),
                 Units.bytes(arena.live()),
-                "%s: %s".formatted(arena.peakStep(), index.stepText(arena.peakStep())),
+                index.when(arena.peakStep()),
                 String.format(Locale.ROOT, "%.1f %%", arena.fragmentation()))
             .fact("arena", arena.arena().text())
             .fact("bytes", arena.bytes())

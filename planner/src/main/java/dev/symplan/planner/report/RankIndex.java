@@ -225,14 +225,16 @@ final class RankIndex {
         .orElse("");
   }
 
-  /** {@return what runs at a step, for people} */
-  String stepText(int step) {
-    if (step < 0) {
-      return "before the first step";
-    }
-    if (step >= plan.steps().size()) {
-      return "after the last step";
-    }
+  /** {@return for example {@code at step 3, y = aten::mm}} */
+  String when(int step) {
+    return step < 0
+        ? "before the first step"
+        : step >= plan.steps().size()
+            ? "after the last step"
+            : "at step %s, %s".formatted(step, stepText(step));
+  }
+
+  private String stepText(int step) {
     return switch (plan.steps().get(step)) {
       case Step.Compute(int op) -> opText(op);
       case Step.Fused(var ops) ->

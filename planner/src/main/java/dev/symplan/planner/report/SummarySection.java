@@ -1,6 +1,5 @@
 package dev.symplan.planner.report;
 
-import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.planner.ArgDecision.Realization;
 import dev.symplan.planner.Barrier;
@@ -103,13 +102,12 @@ final class SummarySection {
   private Row packing(RankIndex index, Arenas arena) {
     return Row.titled("peak")
         .details(
-            "%s%s: %s live at step %s (%s), %s %% fragmented"
+            "%s%s: %s live %s, %s %% fragmented"
                 .formatted(
                     arena.arena().text(),
                     plan.rankPlans().size() == 1 ? "" : " of ranks " + index.ranks(),
                     Units.bytes(arena.live()),
-                    arena.peakStep(),
-                    index.stepText(arena.peakStep()),
+                    index.when(arena.peakStep()),
                     String.format(Locale.ROOT, "%.1f", arena.fragmentation())))
         .fact("arena", arena.arena().text())
         .numbers("ranks", index.ranks())
@@ -145,7 +143,7 @@ final class SummarySection {
     long copied = 0;
     for (var collective : first.collectives()) {
       counts.merge(
-          Ascii.toLowerCase(collective.kind().name()) + " " + collective.variant().text(),
+          Codes.of(collective.kind()) + " " + collective.variant().text(),
           1,
           Integer::sum);
       for (var arg : collective.args()) {
@@ -203,7 +201,7 @@ final class SummarySection {
     var reordering = plan.reordering();
     return Row.titled("order")
         .details(order(reordering))
-        .fact("outcome", Ascii.toLowerCase(reordering.outcome().name()))
+        .fact("outcome", Codes.of(reordering.outcome()))
         .build();
   }
 

@@ -9,7 +9,8 @@ public final class TraceRenderer {
 
   /** {@return a process for each rank, with a thread for each stream that has work} */
   public static String render(PlanReport report) {
-    var trace = new ChromeTrace(
+    var trace =
+        new ChromeTrace(
             ImmutableMap.of(
                 "plan", new Fact.Text(report.name()),
                 "target", new Fact.Text(report.target()),

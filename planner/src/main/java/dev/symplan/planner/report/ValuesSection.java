@@ -57,8 +57,8 @@ final class ValuesSection {
         .decision(id)
         .ifPresent(
             decision ->
-                row.fact("realization", decision.realization().text())
-                    .fact("reason", decision.reason().text())
+                row.fact("realization", Codes.of(decision.realization()))
+                    .fact("reason", Codes.of(decision.reason()))
                     .fact("cause", decision.cause()));
     return row.fact("because", because).build();
   }

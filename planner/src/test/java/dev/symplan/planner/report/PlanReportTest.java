@@ -10,6 +10,7 @@ import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.testkit.Golden;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.ir.text.GraphPrinter;
+import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Plan;
@@ -181,21 +182,42 @@ class PlanReportTest {
 
   @Test
   void thresholdsAreWhereTheCostModelsCurvesCross() {
-    var plan = sample("tp_mlp");
-    var row =
-        PlanReport.of(plan, List.of(View.COLLECTIVES)).sections().getFirst().rows().getFirst();
-    var oneShot =
-        row.rows().stream().filter(r -> r.title().equals("one_shot")).findFirst().orElseThrow();
-    assertThat(oneShot.text("threshold")).startsWith("faster up to ");
+    int checked = 0;
+    for (var sample : List.of("tp_mlp", "fsdp_layer", "collectives", "data_parallel")) {
+      var plan = sample(sample);
+      var rows = PlanReport.of(plan, List.of(View.COLLECTIVES)).sections().getFirst().rows();
+      for (int k = 0; k < rows.size(); k++) {
+        var collective = plan.rankPlans().getFirst().collectives().get(k);
+        int ranks = Math.toIntExact(rows.get(k).whole("ranks"));
+        for (var row : rows.get(k).rows()) {
+          var words = List.of(row.text("threshold").split(" "));
+          if (words.size() == 5 && words.get(1).equals("up")) {
+            checked++;
+            var variant = Variant.ofText(row.title()).orElseThrow();
+            double bytes = bytes(words.get(3), words.get(4));
+            assertThat(isFaster(plan, collective, variant, ranks, bytes * 0.95)).isTrue();
+            assertThat(isFaster(plan, collective, variant, ranks, bytes * 1.05)).isFalse();
+          }
+        }
+      }
+    }
+    assertThat(checked).isPositive();
+  }
+
+  private static double bytes(String number, String unit) {
+    return Double.parseDouble(number)
+        * switch (unit) {
+          case "KiB" -> 1 << 10;
+          case "MiB" -> 1 << 20;
+          default -> 1;
+        };
+  }
+
+  private static boolean isFaster(
+      Plan plan, CollectivePlan collective, Variant variant, int ranks, double bytes) {
     var costs = new CostModel(plan.target());
-    long bytes =
-        Math.round(Double.parseDouble(oneShot.text("threshold").replaceAll("[^0-9.]", "")) * 1024);
-    var kind = plan.rankPlans().getFirst().collectives().getFirst().kind();
-    var chosen = plan.rankPlans().getFirst().collectives().getFirst().variant();
-    assertThat(costs.transferMicros(kind, Variant.ONE_SHOT, bytes * 9 / 10, 4))
-        .isLessThan(costs.transferMicros(kind, chosen, bytes * 9 / 10, 4));
-    assertThat(costs.transferMicros(kind, Variant.ONE_SHOT, bytes * 11 / 10, 4))
-        .isGreaterThan(costs.transferMicros(kind, chosen, bytes * 11 / 10, 4));
+    return costs.transferMicros(collective.kind(), variant, Math.round(bytes), ranks)
+        < costs.transferMicros(collective.kind(), collective.variant(), Math.round(bytes), ranks);
   }
 
   @Test

@@ -46,7 +46,12 @@ final class BenchHeader {
     var settings =
         machine.settings().stream().map(setting -> setting.name() + "=" + setting.value());
     return Stream.of(
-            Stream.of("backend " + backend.name()), gpus, driver, libraries, settings, Stream.of(here))
+            Stream.of("backend " + backend.name()),
+            gpus,
+            driver,
+            libraries,
+            settings,
+            Stream.of(here))
         .flatMap(words -> words)
         .collect(Collectors.joining("; "));
   }
