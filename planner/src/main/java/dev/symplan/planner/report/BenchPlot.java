@@ -1,5 +1,6 @@
 package dev.symplan.planner.report;
 
+import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
@@ -111,7 +112,7 @@ public final class BenchPlot {
           "start",
           "%s%s, %d ranks%s"
               .formatted(
-                  Codes.of(comparison.kind()),
+                  Ascii.toLowerCase(comparison.kind().name()),
                   comparison.dtype().isEmpty() ? "" : " of " + comparison.dtype(),
                   comparison.ranks(),
                   comparison.where().isEmpty() ? "" : ", " + comparison.where()));

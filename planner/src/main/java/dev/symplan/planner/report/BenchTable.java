@@ -1,5 +1,6 @@
 package dev.symplan.planner.report;
 
+import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.calibrate.Point.Subject;
@@ -49,7 +50,7 @@ public final class BenchTable {
               for (var name : comparison.implementations()) {
                 cells.add(cell(row, name));
               }
-              cells.add(loss(row));
+              cells.add(row.isPickMeasured() ? loss(row) : row.picked() + " was not measured");
               table.row(cells.toArray(new String[0]));
             });
     return table.render();
@@ -69,8 +70,8 @@ public final class BenchTable {
 
   private static String loss(Comparison.Row row) {
     double loss = row.loss();
-    return Double.isNaN(loss)
-        ? row.picked() + " was not measured"
+    return !row.isPickMeasured()
+        ? "not measured"
         : loss == 0
             ? ""
             : String.format(
@@ -168,7 +169,7 @@ public final class BenchTable {
   }
 
   private static String kind(Comparison comparison) {
-    return Codes.of(comparison.kind());
+    return Ascii.toLowerCase(comparison.kind().name());
   }
 
   private static String number(double micros) {

@@ -1,5 +1,6 @@
 package dev.symplan.planner.report;
 
+import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.planner.calibrate.Calibration;
 import dev.symplan.planner.calibrate.Calibration.Fit;
@@ -26,7 +27,7 @@ public final class CalibrationPrinter {
             "sizes");
     for (var fit : calibration.fits()) {
       fits.row(
-          Codes.of(fit.kind()),
+          Ascii.toLowerCase(fit.kind().name()),
           fit.variant().text(),
           Integer.toString(fit.ranks()),
           Integer.toString(fit.points()),
@@ -43,7 +44,7 @@ public final class CalibrationPrinter {
     for (var size : calibration.sizes()) {
       if (size.fastest() != size.predicted()) {
         missed.row(
-            Codes.of(size.kind()),
+            Ascii.toLowerCase(size.kind().name()),
             Integer.toString(size.ranks()),
             Units.bytes(size.bytes()),
             size.fastest().text(),
