@@ -1,6 +1,7 @@
 // What generated kernels need of CUDA, for one block at a time on one processor. The threads of a
 // block are fibers, which take turns where they wait for each other.
 #include <math.h>
+#include <setjmp.h>
 #include <string.h>
 #include <ucontext.h>
 #include <cstdlib>
@@ -47,8 +48,10 @@ struct Meeting {
   int arrived, generation;
 };
 
-static ucontext_t scheduler, fibers[MOST];
-static bool done[MOST];
+// A fiber's first step is by its context; later ones by jumps, which cost no system call.
+static ucontext_t origin, fibers[MOST];
+static jmp_buf scheduler, places[MOST];
+static bool begun[MOST], done[MOST];
 static char* stacks;
 static int current, threads, running;
 static Meeting block, warps[MOST / 32];
@@ -60,11 +63,25 @@ static void body() {
   kernel(words);
   done[current] = true;
   running--;
+  _longjmp(scheduler, 1);
 }
 
 static void rest() {
-  int self = current;
-  swapcontext(&fibers[self], &scheduler);
+  if (_setjmp(places[current]) == 0) {
+    _longjmp(scheduler, 1);
+  }
+}
+
+static void step(int fiber) {
+  current = fiber;
+  threadIdx.x = fiber;
+  if (_setjmp(scheduler) == 0) {
+    if (begun[fiber]) {
+      _longjmp(places[fiber], 1);
+    }
+    begun[fiber] = true;
+    swapcontext(&origin, &fibers[fiber]);
+  }
 }
 
 static void meet(Meeting& meeting, int size) {
@@ -90,8 +107,9 @@ static bool run(bool backwards) {
     getcontext(&fibers[t]);
     fibers[t].uc_stack.ss_sp = stacks + t * STACK;
     fibers[t].uc_stack.ss_size = STACK;
-    fibers[t].uc_link = &scheduler;
+    fibers[t].uc_link = nullptr;
     makecontext(&fibers[t], body, 0);
+    begun[t] = false;
     done[t] = false;
   }
   running = threads;
@@ -104,9 +122,7 @@ static bool run(bool backwards) {
     for (int i = 0; i < threads; i++) {
       int t = backwards ? threads - 1 - i : i;
       if (!done[t]) {
-        current = t;
-        threadIdx.x = t;
-        swapcontext(&scheduler, &fibers[t]);
+        step(t);
       }
     }
   }
@@ -122,6 +138,16 @@ static void __syncwarp(unsigned = ~0u) {
   emulation::meet(emulation::warps[emulation::current / 32], emulation::warp_size());
   threadIdx.x = emulation::current;
 }
+static int __syncthreads_or(int value) {
+  static int any;
+  __syncthreads();
+  any = 0;
+  __syncthreads();
+  any |= value;
+  __syncthreads();
+  return any;
+}
+static void __trap() { abort(); }
 template <class T>
 static T __shfl_xor_sync(unsigned, T value, int lanes) {
   int self = emulation::current;

@@ -84,7 +84,7 @@ public record Protocol(
               : slices();
       // To the rank that reduces a slice, and from there to all.
       case TWO_SHOT_PUSH -> pushing(Part.THEIRS, Part.MINE);
-      case PUSH, COPY_ENGINE -> push(kind);
+      case PUSH, COPY_ENGINE, NCCL_CE -> push(kind);
       case MULTIMEM, NCCL_SYMM ->
           switch (kind) {
             case ALL_REDUCE -> slices();

@@ -38,6 +38,8 @@ public enum Variant {
   COPY_ENGINE("the copy engines store each operand into the peers' results"),
   /** NCCL's symmetric kernels on registered windows. */
   NCCL_SYMM("NCCL's symmetric kernel on a registered window"),
+  /** As {@link #COPY_ENGINE}, by NCCL: a communicator of the CTA policy zero. */
+  NCCL_CE("NCCL's copies by the copy engines between registered windows"),
   /** Plain NCCL: no demand on memory. */
   NCCL("plain NCCL, through its own buffers"),
   /** A custom op's own implementation. */
@@ -79,6 +81,7 @@ public enum Variant {
               || kind == Kind.BROADCAST;
       case COPY_ENGINE ->
           kind == Kind.ALL_GATHER || kind == Kind.ALL_TO_ALL || kind == Kind.BROADCAST;
+      case NCCL_CE -> kind == Kind.ALL_GATHER || kind == Kind.ALL_TO_ALL;
       case NCCL_SYMM ->
           kind == Kind.ALL_REDUCE || kind == Kind.ALL_GATHER || kind == Kind.REDUCE_SCATTER;
     };
@@ -96,7 +99,7 @@ public enum Variant {
   public boolean hasPlannedBarriers() {
     return switch (this) {
       case ONE_SHOT, TWO_SHOT, PUSH, MULTIMEM, COPY_ENGINE -> true;
-      case LOCAL, ONE_SHOT_PUSH, TWO_SHOT_PUSH, NCCL_SYMM, NCCL, CUSTOM -> false;
+      case LOCAL, ONE_SHOT_PUSH, TWO_SHOT_PUSH, NCCL_SYMM, NCCL_CE, NCCL, CUSTOM -> false;
     };
   }
 
@@ -108,12 +111,19 @@ public enum Variant {
     return this == ONE_SHOT_PUSH || this == TWO_SHOT_PUSH;
   }
 
+  /** {@return whether the copy engines do it, and the multiprocessors are left to compute} */
+  public boolean usesCopyEngines() {
+    return this == COPY_ENGINE || this == NCCL_CE;
+  }
+
   /**
    * {@return whether the operand must be symmetric: because peers touch it, or because the library
    * asks for a window}
    */
   public boolean needsSymmetricOperand(Kind kind) {
-    return this == NCCL_SYMM || (this != CUSTOM && protocol(kind).readsOf().isRemote());
+    return this == NCCL_SYMM
+        || this == NCCL_CE
+        || (this != CUSTOM && protocol(kind).readsOf().isRemote());
   }
 
   /** {@return whether peers touch the result, so that it must be symmetric} */
@@ -126,7 +136,7 @@ public enum Variant {
     return kind == Kind.ALL_REDUCE
         && switch (this) {
           case TWO_SHOT, ONE_SHOT_PUSH, TWO_SHOT_PUSH, MULTIMEM, NCCL_SYMM, NCCL, LOCAL -> true;
-          case ONE_SHOT, PUSH, COPY_ENGINE, CUSTOM -> false;
+          case ONE_SHOT, PUSH, COPY_ENGINE, NCCL_CE, CUSTOM -> false;
         };
   }
 }

@@ -34,6 +34,8 @@ public record Verdict(
     DTYPE(false),
     /** The collective moves more bytes than the variant's kernel can count. */
     SIZE(false),
+    /** The ranks send unequal parts, which the variant does not know. */
+    ROWS(false),
     /** The workspace that it would need is larger than the target allows. */
     WORKSPACE(false),
     /** The library of the target is too old to have it at all. */

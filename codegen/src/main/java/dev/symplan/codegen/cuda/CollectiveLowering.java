@@ -32,10 +32,8 @@ final class CollectiveLowering {
       case ONE_SHOT, TWO_SHOT, PUSH -> PeerLowering.kernels(part);
       case ONE_SHOT_PUSH, TWO_SHOT_PUSH -> PushLowering.lower(part);
       case COPY_ENGINE -> PeerLowering.copyEngine(part);
-      case NCCL -> NcclLowering.lower(part, false);
-      case NCCL_SYMM -> NcclLowering.lower(part, true);
-      case MULTIMEM ->
-          throw part.unsupported("variant multimem, whose NVLink multicast is not used here yet,");
+      case NCCL, NCCL_SYMM, NCCL_CE -> NcclLowering.lower(part);
+      case MULTIMEM -> MultimemLowering.lower(part);
       case CUSTOM -> throw part.unsupported("a custom collective");
     }
     return part.steps();

@@ -25,4 +25,7 @@ public record DeviceProgram(int rank, ImmutableList<DeviceStep> steps, int event
 
   /** Flags, 4 bytes each, of one meeting place; the last one says that a rank gave up. */
   public static final int FLAGS = MAX_BLOCKS * MAX_RANKS + 16;
+
+  /** A kernel that gives up says this in its failure word, and the position of who did not come. */
+  public static final int FIRST_PEER = 2;
 }

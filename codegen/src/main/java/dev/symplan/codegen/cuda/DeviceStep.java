@@ -74,12 +74,14 @@ public sealed interface DeviceStep {
    *
    * @param members the ranks of the communicator, in order
    * @param windows whether the symmetric arena is a window of the communicator
+   * @param copyEngines whether the communicator leaves all multiprocessors alone
    */
   record Nccl(
       Stream stream,
       ImmutableIntArray members,
       int self,
       boolean windows,
+      boolean copyEngines,
       ImmutableList<NcclCall> calls,
       String label)
       implements DeviceStep {}
@@ -89,6 +91,7 @@ public sealed interface DeviceStep {
     ALL_REDUCE,
     ALL_GATHER,
     REDUCE_SCATTER,
+    ALL_TO_ALL,
     BROADCAST,
     SEND,
     RECEIVE

@@ -38,20 +38,20 @@ final class MeetingCode {
         return now;
       }
 
-      __device__ __noinline__ void give_up(const Args& args) {
-        *(volatile unsigned*)args.failure = 1;
+      __device__ __noinline__ void give_up(const Args& args, int peer) {
+        *(volatile unsigned*)args.failure = FIRST_PEER + peer;
         for (int r = 0; r < RANKS; r++) {
           raise(args.flags[r] + GAVE_UP, 1, false);
         }
       }
 
-      __device__ __noinline__ bool is_over(const Args& args, long long* end) {
+      __device__ __noinline__ bool is_over(const Args& args, long long* end, int peer) {
         long long now = nanos();
         *end = *end == 0 ? now + args.patience : *end;
         if (now <= *end && look(args.flags[args.self] + GAVE_UP, false) == 0) {
           return false;
         }
-        give_up(args);
+        give_up(args, peer);
         return true;
       }
 
@@ -63,7 +63,7 @@ final class MeetingCode {
           const unsigned* flag = args.flags[args.self] + blockIdx.x * RANKS + peer;
           long long end = 0;
           for (unsigned looks = 1; (int)(look(flag, behind_data) - meeting) < 0; looks++) {
-            if (looks % 4096 == 0 && is_over(args, &end)) {
+            if (looks % 4096 == 0 && is_over(args, &end, peer)) {
               break;
             }
           }
@@ -102,6 +102,7 @@ final class MeetingCode {
     return define("RANKS", ranks)
         + define("THREADS", threads)
         + define("GAVE_UP", DeviceProgram.FLAGS - 1)
+        + define("FIRST_PEER", DeviceProgram.FIRST_PEER)
         + """
 
         struct Args {

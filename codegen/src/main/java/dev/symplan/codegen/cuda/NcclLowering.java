@@ -5,6 +5,7 @@ import com.google.common.collect.ImmutableSet;
 import dev.symplan.codegen.cuda.DeviceStep.NcclCall;
 import dev.symplan.codegen.cuda.DeviceStep.NcclFunction;
 import dev.symplan.ir.DType;
+import dev.symplan.planner.Variant;
 
 /** Collectives as calls of NCCL, one group of calls for each. */
 final class NcclLowering {
@@ -17,7 +18,8 @@ final class NcclLowering {
     this.part = part;
   }
 
-  static void lower(CollectivePart part, boolean windows) {
+  static void lower(CollectivePart part) {
+    var variant = part.collective.variant();
     var lowering = new NcclLowering(part);
     var calls = ImmutableList.<NcclCall>builder();
     for (int tensor = 0; tensor < part.tensors(); tensor++) {
@@ -28,7 +30,8 @@ final class NcclLowering {
             part.collective.stream(),
             part.collective.group().members(),
             part.self,
-            windows,
+            variant != Variant.NCCL,
+            variant == Variant.NCCL_CE,
             calls.build(),
             part.collective.name()));
   }
@@ -51,7 +54,14 @@ final class NcclLowering {
                   to,
                   operand.storageBytes(),
                   part.collective.root()));
-      case ALL_TO_ALL -> exchange(calls, from, to, tensor);
+      case ALL_TO_ALL -> {
+        if (part.collective.variant() == Variant.NCCL_CE) {
+          long bytes = operand.bytes() / part.size;
+          calls.add(copying(NcclFunction.ALL_TO_ALL, from, to, bytes, -1));
+        } else {
+          exchange(calls, from, to, tensor);
+        }
+      }
       case CUSTOM -> throw new IllegalStateException("a custom op is a local instruction");
     }
   }

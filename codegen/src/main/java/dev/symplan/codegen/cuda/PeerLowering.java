@@ -13,12 +13,6 @@ import java.util.stream.IntStream;
  * copy engines.
  */
 final class PeerLowering {
-  /**
-   * From so many bytes on, blocks push to one peer each, and more of them: on four H200s, 64 MiB of
-   * each rank take 566 µs, not 583.
-   */
-  private static final long SPLIT_BYTES = 2L << 20;
-
   private final CollectivePart part;
 
   private PeerLowering(CollectivePart part) {
@@ -122,7 +116,7 @@ final class PeerLowering {
 
   private void allGather(int tensor, Edges edges) {
     long bytes = part.operand(tensor).type().bytes();
-    if (part.collective.variant() == Variant.ONE_SHOT || bytes >= SPLIT_BYTES) {
+    if (part.collective.variant() == Variant.ONE_SHOT) {
       move(tensor, edges);
       return;
     }
@@ -209,8 +203,9 @@ final class PeerLowering {
     to.forEach(address -> words.add(new Word.Memory(address)));
     words.add(new Word.Number(vectors), new Word.Number(elements));
     // A slice may be shorter on the last ranks, but all must launch as many blocks.
-    int blocks =
-        CollectivePart.blocks(most * type.bytes() / Kernel.VECTOR, 1, CollectivePart.BLOCKS);
+    // What only stores to peers gains from more blocks than what also reads from them.
+    int limit = from.size() == 1 ? DeviceProgram.MAX_BLOCKS : CollectivePart.BLOCKS;
+    int blocks = CollectivePart.blocks(most * type.bytes() / Kernel.VECTOR, 1, limit);
     part.launch(kernel, blocks, CollectivePart.THREADS, words.build());
   }
 
@@ -251,7 +246,6 @@ final class PeerLowering {
         collective.kind() == Kind.ALL_TO_ALL && !collective.sendRows().isEmpty()
             ? Long.MAX_VALUE
             : Math.max(part.operand(tensor).type().bytes(), 1) / Kernel.VECTOR;
-    boolean wide = direction == Direction.PUSH && collective.kind() == Kind.ALL_GATHER;
     part.launch(
         CollectiveKernels.move(
             part.size,
@@ -261,10 +255,7 @@ final class PeerLowering {
             edges.start(),
             edges.end(),
             direction),
-        CollectivePart.blocks(
-            Math.min(most, 1L << 40),
-            pieces,
-            wide ? DeviceProgram.MAX_BLOCKS : CollectivePart.BLOCKS),
+        CollectivePart.blocks(Math.min(most, 1L << 40), pieces, CollectivePart.BLOCKS),
         CollectivePart.THREADS,
         part.meeting()
             .addAll(from.build())

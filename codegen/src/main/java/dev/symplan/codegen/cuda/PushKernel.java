@@ -127,6 +127,15 @@ final class PushKernel {
         }
       }
 
+      __device__ __forceinline__ int first_missing(const bool* here) {
+        int first = 0;
+      #pragma unroll
+        for (int r = RANKS - 1; r >= 0; r--) {
+          first = here[r] ? first : r;
+        }
+        return first;
+      }
+
       __device__ __forceinline__ void receive(
           const Args& args, int round, long long half, long long i, const bool* wanted, Vector* got) {
         bool here[RANKS];
@@ -147,7 +156,7 @@ final class PushKernel {
           for (int r = 0; r < RANKS; r++) {
             all = all && here[r];
           }
-          if (all || (looks % 4096 == 0 && is_over(args, &end))) {
+          if (all || (looks % 4096 == 0 && is_over(args, &end, first_missing(here)))) {
             break;
           }
         }

@@ -1,5 +1,7 @@
 package dev.symplan.codegen.cuda;
 
+import com.google.common.primitives.ImmutableIntArray;
+
 /** One 8-byte word of a kernel's arguments. */
 public sealed interface Word {
 
@@ -8,6 +10,9 @@ public sealed interface Word {
 
   /** The address of memory, a peer's where the arena is symmetric. */
   record Memory(Address address) implements Word {}
+
+  /** The address of symmetric memory of all ranks of a group at once, by NVLink multicast. */
+  record Multicast(ImmutableIntArray members, long offset) implements Word {}
 
   /** The address of a rank's flags for one meeting place. */
   record Flags(int place, int rank) implements Word {}

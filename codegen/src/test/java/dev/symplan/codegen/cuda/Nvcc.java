@@ -3,20 +3,48 @@ package dev.symplan.codegen.cuda;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import com.google.common.collect.ImmutableList;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
+import java.util.stream.IntStream;
 
 /** Compiles kernels for every architecture that they are meant for, where there is an nvcc. */
 final class Nvcc {
-  private static final List<String> ARCHITECTURES = List.of("sm_80", "sm_90", "sm_100");
+  static final List<String> ALL = List.of("sm_80", "sm_90", "sm_100");
+
+  /** Those that have the instructions of NVLink multicast. */
+  static final List<String> FROM_HOPPER = List.of("sm_90", "sm_100");
 
   private Nvcc() {}
 
   /** Fails with what nvcc says; skips the test where there is none. */
   static void check(List<String> kernels) {
+    compile(kernels, ALL);
+  }
+
+  /**
+   * {@return the PTX of each kernel for the first architecture; all are assembled, too}
+   *
+   * <p>Skips the test where there is no nvcc.
+   */
+  static ImmutableList<String> ptx(List<String> kernels, List<String> architectures) {
+    var all = compile(kernels, architectures);
+    return IntStream.range(0, kernels.size())
+        .mapToObj(
+            i -> {
+              int from = all.indexOf(".entry kernel" + i + "(");
+              int to = all.indexOf(".visible .entry", from);
+              return all.substring(from, to < 0 ? all.length() : to);
+            })
+        .collect(ImmutableList.toImmutableList());
+  }
+
+  /** Everything in one go for each architecture, as nvcc itself takes a second to begin. */
+  private static String compile(List<String> kernels, List<String> architectures) {
     assumeTrue(run(List.of("nvcc", "--version")).startsWith("0\n"), "no nvcc on the PATH");
     var text = new StringBuilder();
     for (int i = 0; i < kernels.size(); i++) {
@@ -30,26 +58,37 @@ final class Nvcc {
     }
     try {
       var folder = Files.createTempDirectory("symplan-nvcc");
-      var source = Files.writeString(folder.resolve("kernels.cu"), text);
-      for (var architecture : ARCHITECTURES) {
-        var said =
-            run(
-                List.of(
-                    "nvcc",
-                    "-arch=" + architecture,
-                    "-std=c++17",
-                    "-ptx",
-                    "-o",
-                    folder.resolve("kernels.ptx").toString(),
-                    source.toString()));
-        assertThat(said).as(architecture).startsWith("0\n");
+      try {
+        var source = Files.writeString(folder.resolve("kernels.cu"), text);
+        architectures.parallelStream().forEach(architecture -> compile(source, architecture));
+        return Files.readString(folder.resolve("kernels." + architectures.getFirst() + ".ptx"));
+      } finally {
+        delete(folder);
       }
-      Files.delete(folder.resolve("kernels.ptx"));
-      Files.delete(source);
-      Files.delete(folder);
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
+  }
+
+  /** To PTX, and that to machine code: what is in asm statements, only ptxas looks at. */
+  private static void compile(Path source, String architecture) {
+    var ptx = source.resolveSibling("kernels." + architecture + ".ptx").toString();
+    var target = "-arch=" + architecture;
+    assertThat(run(List.of("nvcc", target, "-std=c++17", "-ptx", "-o", ptx, source.toString())))
+        .as(architecture)
+        .startsWith("0\n");
+    assertThat(run(List.of("ptxas", target, "-O0", "-o", ptx + ".cubin", ptx)))
+        .as(architecture)
+        .startsWith("0\n");
+  }
+
+  private static void delete(Path folder) throws IOException {
+    try (var files = Files.list(folder)) {
+      for (var file : files.toList()) {
+        Files.delete(file);
+      }
+    }
+    Files.delete(folder);
   }
 
   /** The exit code and, on the next lines, what was said. */

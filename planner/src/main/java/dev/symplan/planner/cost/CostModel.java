@@ -44,7 +44,15 @@ public final class CostModel {
             case ONE_SHOT, ONE_SHOT_PUSH -> others * bytes;
             // The switch reads all that it adds, and takes each sum once.
             case MULTIMEM -> bytes + (double) bytes / ranks;
-            case LOCAL, TWO_SHOT, TWO_SHOT_PUSH, PUSH, COPY_ENGINE, NCCL_SYMM, NCCL, CUSTOM ->
+            case LOCAL,
+                TWO_SHOT,
+                TWO_SHOT_PUSH,
+                PUSH,
+                COPY_ENGINE,
+                NCCL_SYMM,
+                NCCL_CE,
+                NCCL,
+                CUSTOM ->
                 2 * others / ranks * bytes;
           };
       case ALL_GATHER -> multicast ? bytes : others * bytes;
@@ -118,7 +126,7 @@ public final class CostModel {
   public double barrierMicros(Variant variant, int ranks) {
     return switch (variant) {
       case ONE_SHOT, TWO_SHOT, PUSH, MULTIMEM, COPY_ENGINE -> target.barrier().micros(ranks);
-      case LOCAL, ONE_SHOT_PUSH, TWO_SHOT_PUSH, NCCL_SYMM, NCCL, CUSTOM -> 0;
+      case LOCAL, ONE_SHOT_PUSH, TWO_SHOT_PUSH, NCCL_SYMM, NCCL_CE, NCCL, CUSTOM -> 0;
     };
   }
 
@@ -127,8 +135,7 @@ public final class CostModel {
    * the time of both less that of compute alone, so that what compute loses counts}
    */
   public double exposedMicros(Variant variant, double transfer, double beside) {
-    var contention =
-        variant == Variant.COPY_ENGINE ? target.copyEngineOverlap() : target.smOverlap();
+    var contention = variant.usesCopyEngines() ? target.copyEngineOverlap() : target.smOverlap();
     return contention.exposed(transfer, beside);
   }
 

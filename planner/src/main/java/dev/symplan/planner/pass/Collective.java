@@ -98,6 +98,19 @@ record Collective(
     return operands.stream().mapToLong(value -> value.tensor().bytes()).sum();
   }
 
+  /**
+   * {@return whether each rank sends, and gets, as many rows from all; so where it is no exchange}
+   */
+  boolean hasEqualRows() {
+    return kind != Kind.ALL_TO_ALL
+        || (areEqual(op.arg("input_split_sizes")) && areEqual(op.arg("output_split_sizes")));
+  }
+
+  private static boolean areEqual(Arg rows) {
+    return !(rows instanceof Arg.Seq(ImmutableList<Arg> counts))
+        || counts.stream().distinct().count() <= 1;
+  }
+
   DType dtype() {
     return operands.getFirst().tensor().dtype();
   }

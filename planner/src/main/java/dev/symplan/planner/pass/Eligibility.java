@@ -36,6 +36,7 @@ final class Eligibility {
   private static final int NCCL_FP8 = 22400;
   private static final int NCCL_WINDOWS = 22700;
   private static final int NCCL_SYMM_GROUPS = 22800;
+  private static final int NCCL_COPY_ENGINES = 22800;
   private static final int NCCL_SYMM_AVG = 23000;
 
   /** Up to here, symmetric kernels do not wait for the kernel before them in a captured graph. */
@@ -94,6 +95,7 @@ final class Eligibility {
               ? Optional.empty()
               : rejected(Reason.NO_COPY_ENGINE, "target has no copy engine that reaches peers");
       case NCCL_SYMM -> rejectSymmetric(collective, reduces, ranks);
+      case NCCL_CE -> rejectCopyEngines(collective);
       case NCCL -> {
         if (reduces && !NCCL_REDUCTIONS.contains(op)) {
           yield rejected(Reason.REDUCTION, "NCCL has no " + op);
@@ -169,6 +171,25 @@ final class Eligibility {
     return Optional.empty();
   }
 
+  private Optional<Rejection> rejectCopyEngines(Collective collective) {
+    if (!target.copyEngines()) {
+      return rejected(Reason.NO_COPY_ENGINE, "target has no copy engine that reaches peers");
+    }
+    if (target.nccl() < NCCL_COPY_ENGINES) {
+      return tooOld("a collective by the copy engines", "2.28");
+    }
+    int grouped = collective.operands().size();
+    if (grouped > 1) {
+      return rejected(
+          Reason.LIBRARY_GROUP,
+          "%s collectives in one group; NCCL's copy engines take one".formatted(grouped));
+    }
+    return collective.hasEqualRows()
+        ? Optional.empty()
+        : rejected(
+            Reason.ROWS, "the ranks send unequal parts; NCCL's copy engines move equal ones");
+  }
+
   private Optional<Rejection> tooOld(String what, String needed) {
     return rejected(
         Reason.LIBRARY,
@@ -177,7 +198,9 @@ final class Eligibility {
 
   /** {@return whether one launch of a variant takes several tensors} */
   boolean takesSeveral(Variant variant) {
-    return variant != Variant.NCCL_SYMM || target.nccl() >= NCCL_SYMM_ORDERED;
+    return variant == Variant.NCCL_SYMM
+        ? target.nccl() >= NCCL_SYMM_ORDERED
+        : variant != Variant.NCCL_CE;
   }
 
   private static Optional<Rejection> floatsOnly(DType dtype, ImmutableSet<DType> known) {

@@ -73,7 +73,7 @@ record Price(Kind kind, int ranks, long bytes, int tensors, double[] copies) {
   /** Behind the first barrier: a library's kernel takes all tensors, the own take one each. */
   private int launches(Variant variant) {
     return switch (variant) {
-      case NCCL, NCCL_SYMM -> 0;
+      case NCCL, NCCL_SYMM, NCCL_CE -> 0;
       case LOCAL,
           ONE_SHOT,
           ONE_SHOT_PUSH,

@@ -62,9 +62,7 @@ record Schedule(
               && variants.get(k) != Variant.CUSTOM
               && exposed + costs.forkJoinMicros() < transfer;
       streams[k] =
-          !async
-              ? Stream.COMPUTE
-              : variants.get(k) == Variant.COPY_ENGINE ? Stream.COPY : Stream.COMM;
+          !async ? Stream.COMPUTE : variants.get(k).usesCopyEngines() ? Stream.COPY : Stream.COMM;
       start[k] = async ? from : place.given();
       bound = async ? from : place.given() + 1;
     }

@@ -140,7 +140,11 @@ final class Select {
 
   private Verdict judge(
       int k, Collective collective, Variant variant, int ranks, List<Boolean> differs) {
-    var rejection = eligibility.reject(collective, variant, ranks);
+    // Only rows may differ from rank to rank.
+    var rejection =
+        graphs.stream()
+            .flatMap(g -> eligibility.reject(g.collectives().get(k), variant, ranks).stream())
+            .findFirst();
     if (rejection.isPresent()) {
       return new Verdict(
           variant, rejection.get().reason(), rejection.get().detail(), Double.NaN, 0);

@@ -50,6 +50,10 @@ record Comparison(
       return micros.entrySet().stream().min(Map.Entry.comparingByValue()).orElseThrow().getKey();
     }
 
+    boolean isPickMeasured() {
+      return micros.containsKey(picked);
+    }
+
     /** {@return how much longer what is picked takes than the fastest; NaN where not measured} */
     double loss() {
       double best = micros.getOrDefault(fastest(), Double.NaN);

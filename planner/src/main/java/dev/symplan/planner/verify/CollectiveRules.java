@@ -31,6 +31,7 @@ final class CollectiveRules {
   private static final int VECTOR = 16;
 
   private static final int NCCL_WINDOWS = 22700;
+  private static final int NCCL_COPY_ENGINES = 22800;
 
   /** Before it, symmetric kernels of one captured group do not wait for each other. */
   private static final int NCCL_ORDERED_GROUPS = 23007;
@@ -213,8 +214,11 @@ final class CollectiveRules {
         && !collective.reduceOp().equals("sum")) {
       wrong(k, "is multimem, but the switch does not " + collective.reduceOp());
     }
-    if (variant == Variant.COPY_ENGINE && !target.copyEngines()) {
-      wrong(k, "is copy_engine, but on %s none reaches peers".formatted(target.name()));
+    if (variant.usesCopyEngines() && !target.copyEngines()) {
+      wrong(k, "is %s, but on %s none reaches peers".formatted(variant.text(), target.name()));
+    }
+    if (variant == Variant.NCCL_CE) {
+      checkCopyEnginesOfNccl(k, collective);
     }
     if (variant == Variant.NCCL_SYMM && target.nccl() < NCCL_WINDOWS) {
       wrong(k, "is nccl_symm, but the NCCL of %s has no windows".formatted(target.name()));
@@ -227,12 +231,28 @@ final class CollectiveRules {
           "is nccl_symm of %d tensors, which race in NCCL %s"
               .formatted(collective.operands().size(), target.ncclVersion()));
     }
-    if (collective.isAsync()
-        && (collective.stream() == Stream.COPY) != (variant == Variant.COPY_ENGINE)) {
+    if (collective.isAsync() && (collective.stream() == Stream.COPY) != variant.usesCopyEngines()) {
       wrong(k, "is %s on the %s stream".formatted(variant.text(), collective.stream().text()));
     }
     if (collective.isAsync() && variant == Variant.CUSTOM) {
       wrong(k, "is an op of its own library's, which runs on the compute stream only");
+    }
+  }
+
+  private void checkCopyEnginesOfNccl(int k, CollectivePlan collective) {
+    if (plan.target().nccl() < NCCL_COPY_ENGINES) {
+      wrong(k, "is nccl_ce, but the NCCL of %s has no such".formatted(plan.target().name()));
+    }
+    if (collective.operands().size() > 1) {
+      wrong(k, "is nccl_ce of %d tensors, but takes one".formatted(collective.operands().size()));
+    }
+    if (collective.kind() == Kind.ALL_TO_ALL) {
+      for (var param : List.of("input_split_sizes", "output_split_sizes")) {
+        if (facts.op(collective.op()).arg(param) instanceof Arg.Seq(var rows)
+            && new HashSet<>(rows).size() > 1) {
+          wrong(k, "is nccl_ce, which moves equal parts, but %s is %s".formatted(param, rows));
+        }
+      }
     }
   }
 

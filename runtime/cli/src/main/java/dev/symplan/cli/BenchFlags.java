@@ -10,6 +10,7 @@ import dev.symplan.planner.calibrate.PointWriter;
 import dev.symplan.planner.calibrate.Points;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.bench.Bench;
+import dev.symplan.runtime.doctor.MachineProbe;
 import java.nio.file.Path;
 import java.time.LocalDate;
 import java.time.ZoneOffset;
@@ -40,8 +41,7 @@ final class BenchFlags {
   @Option(
       names = "--ranks",
       paramLabel = "N",
-      description = "The number of ranks (default: ${DEFAULT-VALUE}).",
-      defaultValue = "4")
+      description = "The number of ranks (default: as many as there are GPUs; 4 on the host).")
   private int ranks;
 
   @Option(
@@ -129,7 +129,7 @@ final class BenchFlags {
    * @throws ParameterException when there is none called so, or an option is wrong
    */
   Optional<Backend> backend(Console console) {
-    if (ranks < 2) {
+    if (ranks < 0 || ranks == 1) {
       throw usage("--ranks must be at least 2: one rank has nobody to talk to");
     }
     if (measurements < 1) {
@@ -148,7 +148,16 @@ final class BenchFlags {
             console.progress(
                 "error: backend %s: %s; --backend host measures on the CPU"
                     .formatted(backend, why)));
-    return reason.isPresent() ? Optional.empty() : Optional.of(device);
+    if (reason.isPresent()) {
+      return Optional.empty();
+    }
+    if (ranks == 0) {
+      ranks = isHost(device) ? 4 : MachineProbe.ofThisMachine().gpus().size();
+      if (ranks < 2) {
+        throw usage("there is one GPU, which has nobody to talk to; --backend host needs none");
+      }
+    }
+    return Optional.of(device);
   }
 
   Run start(Console console, Backend device) {
@@ -160,9 +169,11 @@ final class BenchFlags {
   Target target(Backend device) {
     return target
         .map(name -> CompileFlags.target(name, "--target", spec))
-        .orElseGet(
-            () ->
-                device.name().equals(Backend.HOST.name()) ? Target.HOST : Target.defaultFor(ranks));
+        .orElseGet(() -> isHost(device) ? Target.HOST : Target.defaultFor(ranks));
+  }
+
+  private static boolean isHost(Backend device) {
+    return device.name().equals(Backend.HOST.name());
   }
 
   List<DType> dtypes() {

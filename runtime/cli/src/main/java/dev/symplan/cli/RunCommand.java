@@ -15,6 +15,9 @@ import dev.symplan.runtime.SessionOptions;
 import dev.symplan.runtime.Weights;
 import dev.symplan.runtime.launch.Launch;
 import dev.symplan.runtime.launch.World;
+import dev.symplan.runtime.profile.Profile;
+import dev.symplan.runtime.profile.ProfileTable;
+import dev.symplan.runtime.profile.ProfileTrace;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.Safetensors;
 import java.io.IOException;
@@ -23,10 +26,14 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
+import java.util.Stack;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.IParameterPreprocessor;
 import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.ArgSpec;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
@@ -118,8 +125,32 @@ final class RunCommand implements Callable<Integer> {
       defaultValue = "auto")
   private Launch launch;
 
+  @Option(
+      names = "--profile",
+      arity = "0..1",
+      paramLabel = "FILE",
+      preprocessor = AttachedOnly.class,
+      description = {
+        "Run once more and show when each step ran, beside what was predicted; with =FILE, write a"
+            + " trace of all ranks for ui.perfetto.dev there (of each process to a file of its own,"
+            + " with the rank behind the name)."
+      })
+  private Optional<String> profile = Optional.empty();
+
   RunCommand(Console console) {
     this.console = console;
+  }
+
+  /** So that a word behind the option is not taken for its value, but for the input. */
+  static final class AttachedOnly implements IParameterPreprocessor {
+    @Override
+    public boolean preprocess(
+        Stack<String> args, CommandSpec command, ArgSpec option, Map<String, Object> info) {
+      if (!"=".equals(info.get("separator"))) {
+        args.push("");
+      }
+      return false;
+    }
   }
 
   @Override
@@ -184,25 +215,51 @@ final class RunCommand implements Callable<Integer> {
       weights.check(plan);
       try (var session = Session.open(plan, device, options)) {
         var inputs = data.isPresent() ? "the case's inputs" : "inputs from seed " + seed;
-        return run(
-            plan,
-            session,
-            data.map(Case::new),
-            weights,
-            weights.names().isEmpty()
-                ? inputs
-                : inputs + ", weights of " + weightsFrom.orElseThrow());
+        int code =
+            run(
+                plan,
+                session,
+                data.map(Case::new),
+                weights,
+                weights.names().isEmpty()
+                    ? inputs
+                    : inputs + ", weights of " + weightsFrom.orElseThrow());
+        if (profile.isPresent()) {
+          // Donated inputs are gone.
+          fill(
+              new RunInputs(plan, session, weights, seed),
+              plan,
+              session,
+              data.map(Case::new),
+              weights);
+          print(plan, session.profile(), profile.get());
+        }
+        return code;
+      }
+    }
+
+    private void print(Plan plan, Profile measured, String file) {
+      console.print("\n" + ProfileTable.print(plan, measured));
+      if (!file.isEmpty()) {
+        var own = world.map(w -> "%s.rank%d".formatted(file, w.rank())).orElse(file);
+        LineFile.write(Path.of(own), ProfileTrace.toJson(plan, measured));
+        console.progress("trace written to " + own);
+      }
+    }
+
+    private void fill(
+        RunInputs madeUp, Plan plan, Session session, Optional<Case> data, Weights weights) {
+      if (data.isPresent()) {
+        data.get().fillInputs(session, plan, weights);
+      } else {
+        madeUp.fill();
       }
     }
 
     private int run(
         Plan plan, Session session, Optional<Case> data, Weights weights, String inputs) {
       var madeUp = new RunInputs(plan, session, weights, seed);
-      if (data.isPresent()) {
-        data.get().fillInputs(session, plan, weights);
-      } else {
-        madeUp.fill();
-      }
+      fill(madeUp, plan, session, data, weights);
       if (check && (data.isEmpty() || !data.get().hasOutputs())) {
         throw new CompileException(
             Diagnostic.error(

@@ -1,7 +1,6 @@
 package dev.symplan.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.symplan.runtime.Backend;
@@ -52,14 +51,5 @@ class DoctorCommandTest {
   @Test
   void refusesAFormatThatThereIsNot() {
     assertThat(run("doctor", "--format", "xml")).isEqualTo(ExitCode.USAGE);
-  }
-
-  @Test
-  void isNamedWhereABackendCannotBeUsed() {
-    assumeTrue(!hasGpus(), "this machine has GPUs");
-    assertThat(run("run", "nothing.graph", "--backend", "cuda")).isEqualTo(ExitCode.NO_DEVICE);
-    assertThat(err.toString(StandardCharsets.UTF_8))
-        .startsWith("error: backend cuda: ")
-        .contains("symplan doctor");
   }
 }

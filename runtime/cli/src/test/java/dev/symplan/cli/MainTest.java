@@ -345,7 +345,10 @@ class MainTest {
     var reason = Backend.ofName("cuda").flatMap(Backend::unavailable);
     assumeTrue(reason.isPresent(), "there are GPUs");
     var result = run("run", sample("tp_mlp.graph"), "--backend", "cuda");
-    assertThat(result.err()).isEqualTo("error: backend cuda: " + reason.get() + "\n");
+    assertThat(result.err())
+        .isEqualTo(
+            "error: backend cuda: %s\n  hint: symplan doctor tells what was looked for, and where\n"
+                .formatted(reason.get()));
     assertThat(result.code()).isEqualTo(3);
   }
 

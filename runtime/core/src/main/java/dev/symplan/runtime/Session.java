@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSortedSet;
 import dev.symplan.codegen.Lowering;
 import dev.symplan.planner.Plan;
+import dev.symplan.runtime.profile.Profile;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.Optional;
 import java.util.stream.IntStream;
@@ -123,6 +124,18 @@ public interface Session extends AutoCloseable {
       micros[Math.max(0, i)] = (System.nanoTime() - begin) / 1e3 / runs;
     }
     return Timing.of(micros);
+  }
+
+  /**
+   * Runs once, as {@link #run} does, and says when each instruction ran on the ranks of this
+   * process; of none, if the backend takes no times. That takes longer than {@link #run}. All
+   * processes of a session ask for it.
+   *
+   * @throws RunException as {@link #run}
+   */
+  default Profile profile() {
+    run();
+    return new Profile(ImmutableList.of(), "one run, of whose steps no times were taken");
   }
 
   /** {@return the memory of an output; empty for {@code None} and plain numbers} */

@@ -15,6 +15,7 @@ import java.util.stream.Stream;
  * What the facts about a machine mean for plans.
  *
  * @param windows whether NCCL can run its symmetric kernels on the arena
+ * @param processes whether symmetric memory can be that of several processes
  * @param multicast whether NVLink multicast is there and not turned off
  * @param peers how many GPUs, from the first on, all reach each other's memory
  * @param variants what each variant needs and whether it is there
@@ -23,6 +24,7 @@ import java.util.stream.Stream;
 public record Diagnosis(
     Machine machine,
     Finding windows,
+    Finding processes,
     Finding multicast,
     int peers,
     ImmutableList<Support> variants,
@@ -89,6 +91,7 @@ public record Diagnosis(
     return new Diagnosis(
         machine,
         windows,
+        processes(machine),
         multicast,
         peers,
         Stream.of(Variant.values())
@@ -124,6 +127,20 @@ public record Diagnosis(
       }
     }
     return new Finding(true, "mapped memory and NCCL " + ncclVersion(nccl.getAsInt()));
+  }
+
+  private static Finding processes(Machine machine) {
+    if (machine.gpus().isEmpty()) {
+      return new Finding(false, "there is no GPU");
+    }
+    return machine.gpus().stream()
+        .filter(gpu -> !gpu.virtualMemory() || !gpu.fileHandles())
+        .findFirst()
+        .map(
+            gpu ->
+                new Finding(
+                    false, "memory of GPU %d has no file descriptors".formatted(gpu.index())))
+        .orElse(new Finding(true, "by file descriptors of mapped memory"));
   }
 
   private static Finding multicast(Machine machine) {
@@ -197,7 +214,18 @@ public record Diagnosis(
       return lacking(variant, needs, Optional.of(Reason.GROUP_SIZE), "there is one GPU");
     }
     return switch (variant) {
-      case LOCAL, CUSTOM, NCCL -> new Support(variant, needs, gpus, Optional.empty());
+      case LOCAL, CUSTOM -> new Support(variant, needs, gpus, Optional.empty());
+      case NCCL ->
+          new Support(
+              variant,
+              needs,
+              gpus,
+              peers == gpus
+                  ? Optional.empty()
+                  : Optional.of(
+                      new Lack(
+                          Optional.of(Reason.NO_PEER_ACCESS),
+                          "only with a process for each rank, as torchrun starts them")));
       case ONE_SHOT, ONE_SHOT_PUSH, TWO_SHOT, TWO_SHOT_PUSH, PUSH ->
           amongPeers(variant, needs, machine, peers);
       case COPY_ENGINE -> {
@@ -225,7 +253,8 @@ public record Diagnosis(
                 ? amongPeers(variant, needs, machine, peers)
                 : lacking(variant, needs, Optional.of(Reason.NO_MULTICAST), multicast.detail());
       }
-      case NCCL_SYMM ->
+      // NCCL copies by the copy engines from 2.28 on, older than which it is not taken at all.
+      case NCCL_SYMM, NCCL_CE ->
           windows.present()
               ? amongPeers(variant, needs, machine, peers)
               : lacking(variant, needs, Optional.of(Reason.LIBRARY), windows.detail());
@@ -261,7 +290,8 @@ public record Diagnosis(
           "GPUs that reach each other's memory";
       case MULTIMEM -> "such GPUs from sm_90 on, with NVLink multicast";
       case COPY_ENGINE -> "such GPUs, with copy engines";
-      case NCCL_SYMM -> "such GPUs, and NCCL %s or newer with windows".formatted(oldestNccl());
+      case NCCL_SYMM, NCCL_CE ->
+          "such GPUs, and NCCL %s or newer with windows".formatted(oldestNccl());
       case NCCL -> "NCCL %s or newer".formatted(oldestNccl());
       case CUSTOM -> "the op's own CUDA implementation";
     };

@@ -63,6 +63,7 @@ public final class DoctorJson {
     }
     root.put("peers", diagnosis.peers());
     root.set("windows", finding(diagnosis.windows()));
+    root.set("between_processes", finding(diagnosis.processes()));
     root.set("multicast", finding(diagnosis.multicast()));
     libraries(root, machine);
     var settings = root.putArray("settings");

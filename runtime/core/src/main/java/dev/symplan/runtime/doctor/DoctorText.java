@@ -161,6 +161,7 @@ public final class DoctorText {
             ? "GPUs 0 to %d reach each other's memory".formatted(diagnosis.peers() - 1)
             : "no two GPUs reach each other's memory");
     finding(table, "  NCCL windows", diagnosis.windows());
+    finding(table, "  between processes", diagnosis.processes());
     finding(table, "  multicast", diagnosis.multicast());
     return table.render();
   }

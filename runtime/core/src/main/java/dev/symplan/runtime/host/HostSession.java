@@ -8,6 +8,7 @@ import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.TensorType;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.profile.Profile;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -185,6 +186,23 @@ final class HostSession implements Session {
       threads.shutdownNow().forEach(_ -> rendezvous.finish());
       abandoned = !rendezvous.awaitStop(GRACE);
       throw failure;
+    }
+  }
+
+  @Override
+  public Profile profile() {
+    requireOpen();
+    runners.forEach(runner -> runner.takeTimes(true));
+    long zero = System.nanoTime();
+    try {
+      run();
+      return new Profile(
+          runners.stream()
+              .flatMap(runner -> runner.activities(zero).stream())
+              .collect(ImmutableList.toImmutableList()),
+          "one run, by the clock of the host");
+    } finally {
+      runners.forEach(runner -> runner.takeTimes(false));
     }
   }
 

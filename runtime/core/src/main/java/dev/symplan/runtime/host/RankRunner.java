@@ -18,8 +18,10 @@ import dev.symplan.ir.op.OpDef;
 import dev.symplan.planner.Stream;
 import dev.symplan.planner.Variant;
 import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.profile.Profile;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.List;
+import java.util.Optional;
 import java.util.stream.Collectors;
 
 /** Executes the instructions of one rank, each stream in a thread of its own. */
@@ -32,9 +34,18 @@ final class RankRunner {
     private ImmutableList<Runnable> actions = ImmutableList.of();
     private volatile int at;
 
+    /** When each instruction began, and the end; empty if nobody asked. */
+    private long[] times = {};
+
     Lane(Stream stream, ImmutableList<Instruction> instructions) {
       this.stream = stream;
       this.instructions = instructions;
+    }
+
+    void mark(int index) {
+      if (index < times.length) {
+        times[index] = System.nanoTime();
+      }
     }
   }
 
@@ -176,15 +187,70 @@ final class RankRunner {
       for (int i = 0; i < actions.size(); i++) {
         lane.at = i;
         rendezvous.advance();
+        lane.mark(i);
         actions.get(i).run();
       }
       lane.at = actions.size();
+      lane.mark(actions.size());
     } catch (Rendezvous.Aborted _) {
       // Whoever failed first has reported it.
     } catch (Throwable e) {
       rendezvous.abort(
           new RunException(describe(lane.instructions.get(lane.at)) + ": " + reason(e), e));
     }
+  }
+
+  /** Has the next runs take the time of each instruction, or not. */
+  void takeTimes(boolean wanted) {
+    for (var lane : lanes) {
+      lane.times = new long[wanted ? lane.instructions.size() + 1 : 0];
+    }
+  }
+
+  /**
+   * {@return when each instruction of the last run ran; those that only order streams are left out}
+   *
+   * @param zero what {@link System#nanoTime} was at 0
+   */
+  ImmutableList<Profile.Activity> activities(long zero) {
+    var found = ImmutableList.<Profile.Activity>builder();
+    for (var lane : lanes) {
+      for (int i = 0; i < lane.instructions.size(); i++) {
+        var instruction = lane.instructions.get(i);
+        double begin = (lane.times[i] - zero) / 1e3;
+        double end = (lane.times[i + 1] - zero) / 1e3;
+        label(instruction)
+            .ifPresent(
+                label ->
+                    found.add(
+                        new Profile.Activity(
+                            program.rank(), lane.stream, label, kernel(instruction), begin, end)));
+      }
+    }
+    return found.build();
+  }
+
+  private static Optional<String> label(Instruction instruction) {
+    return switch (instruction) {
+      case LocalOp op -> Optional.of(op.name());
+      case Fused fused -> Optional.of(fused.parts().getLast().name());
+      case Collective collective -> Optional.of(collective.name());
+      case RecordEvent _, AwaitEvent _ -> Optional.empty();
+    };
+  }
+
+  private static String kernel(Instruction instruction) {
+    return switch (instruction) {
+      case LocalOp op -> "host " + op.def().name().name();
+      case Fused fused ->
+          fused.parts().stream()
+              .map(part -> part.def().name().name())
+              .collect(Collectors.joining("+", "host ", ""));
+      case Collective collective ->
+          "host %s as %s"
+              .formatted(Ascii.toLowerCase(collective.kind().name()), collective.variant().text());
+      case RecordEvent _, AwaitEvent _ -> "";
+    };
   }
 
   private static String reason(Throwable e) {

@@ -162,7 +162,7 @@ final class Transfer {
         var targets = IntStream.range(0, size).mapToObj(this::resultOf).toList();
         reduce(from, sliceStart(self + 1), targets, from);
       }
-      case ONE_SHOT_PUSH, TWO_SHOT_PUSH, PUSH, COPY_ENGINE, CUSTOM -> throw impossible();
+      case ONE_SHOT_PUSH, TWO_SHOT_PUSH, PUSH, COPY_ENGINE, NCCL_CE, CUSTOM -> throw impossible();
     }
   }
 

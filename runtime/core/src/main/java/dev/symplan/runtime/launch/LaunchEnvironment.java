@@ -97,6 +97,10 @@ public record LaunchEnvironment(
       return Stream.of(names).anyMatch(name -> !value(name).isEmpty());
     }
 
+    private boolean areSame(String local, String all) {
+      return hasAny(local) && value(local).equals(value(all));
+    }
+
     boolean isSlurmTask() {
       // A batch script has the variables of a task, too.
       var step = value("SLURM_STEP_ID");
@@ -113,14 +117,14 @@ public record LaunchEnvironment(
           "RANK",
           "WORLD_SIZE",
           "LOCAL_RANK",
-          required("MASTER_ADDR", Launcher.TORCHRUN),
+          areSame("LOCAL_WORLD_SIZE", "WORLD_SIZE")
+              ? LOOPBACK
+              : required("MASTER_ADDR", Launcher.TORCHRUN),
           job("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"));
     }
 
     LaunchEnvironment mpirun() {
-      boolean oneHost =
-          !value("OMPI_COMM_WORLD_LOCAL_SIZE").isEmpty()
-              && value("OMPI_COMM_WORLD_LOCAL_SIZE").equals(value("OMPI_COMM_WORLD_SIZE"));
+      boolean oneHost = areSame("OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_SIZE");
       return of(
           Launcher.MPIRUN,
           "OMPI_COMM_WORLD_RANK",

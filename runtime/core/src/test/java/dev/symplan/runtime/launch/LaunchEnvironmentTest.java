@@ -70,6 +70,12 @@ class LaunchEnvironmentTest {
   }
 
   @Test
+  void processesOfOneHostNeedNoNameOfIt() {
+    assertThat(of(with(TORCHRUN, "LOCAL_WORLD_SIZE", "4")).host()).isEqualTo("127.0.0.1");
+    assertThat(of(with(TORCHRUN, "LOCAL_WORLD_SIZE", "2")).host()).isEqualTo("localhost");
+  }
+
+  @Test
   void readsMpirun() {
     assertThat(of(MPIRUN))
         .isEqualTo(new LaunchEnvironment(Launcher.MPIRUN, 1, 4, 1, "127.0.0.1", 29501, "prte-7@1"));

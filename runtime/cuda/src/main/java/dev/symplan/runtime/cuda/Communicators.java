@@ -27,9 +27,13 @@ import org.bytedeco.javacpp.BytePointer;
 final class Communicators {
 
   /** What a communicator is for. */
-  record Key(ImmutableIntArray members, dev.symplan.planner.Stream stream, boolean windows) {
+  record Key(
+      ImmutableIntArray members,
+      dev.symplan.planner.Stream stream,
+      boolean windows,
+      boolean copyEngines) {
     static Key of(Nccl step) {
-      return new Key(step.members(), step.stream(), step.windows());
+      return new Key(step.members(), step.stream(), step.windows(), step.copyEngines());
     }
   }
 
@@ -113,7 +117,9 @@ final class Communicators {
   private void join(Key key, ncclUniqueId id, int self, GpuMemory memory) {
     var communicator = new ncclComm();
     check.nccl(
-        nccl.ncclCommInitRank(communicator, key.members().length(), id, self),
+        key.copyEngines()
+            ? ZeroCta.join(communicator, key.members().length(), id, self)
+            : nccl.ncclCommInitRank(communicator, key.members().length(), id, self),
         "ncclCommInitRank of %d ranks".formatted(key.members().length()));
     communicators.put(key, communicator);
     if (key.windows()) {
@@ -132,6 +138,9 @@ final class Communicators {
                 .formatted(check.rank()));
       }
       windows.put(key, window);
+      if (key.copyEngines()) {
+        ZeroCta.warmUp(communicator, key.members().length(), memory, check);
+      }
     }
   }
 

@@ -15,6 +15,7 @@ import dev.symplan.runtime.Session;
 import dev.symplan.runtime.Timing;
 import dev.symplan.runtime.launch.PlanAgreement;
 import dev.symplan.runtime.launch.World;
+import dev.symplan.runtime.profile.Profile;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.time.Duration;
 import java.util.Comparator;
@@ -23,6 +24,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import java.util.function.Function;
@@ -296,15 +298,20 @@ final class CudaSession implements Session {
     if (hasUploads) {
       forAll(local -> local.copies().upload());
     }
+    captureRun();
+    for (int i = 0; i < all.size(); i++) {
+      all.get(i).startRun();
+    }
+    joinAll();
+  }
+
+  /** The graph of a run is each GPU's first. */
+  private void captureRun() {
     if (!captured) {
       forAll(local -> local.gpu().capture(1));
       world.ifPresent(others -> others.barrier("what a run does, captured"));
       captured = true;
     }
-    for (int i = 0; i < all.size(); i++) {
-      all.get(i).startRun();
-    }
-    joinAll();
   }
 
   /** On the slowest GPU's clock, by graphs that have many runs in them. */
@@ -316,7 +323,9 @@ final class CudaSession implements Session {
     var measured = new double[measurements];
     guarded(
         () -> {
+          captureRun();
           var graphs = onAll(local -> local.gpu().capture(times));
+          world.ifPresent(others -> others.barrier("runs to be timed, captured"));
           for (int i = -1; i < measurements; i++) {
             double slowest =
                 onAll(local -> local.gpu().time(graphs.get(all.indexOf(local)), launches)).stream()
@@ -327,6 +336,23 @@ final class CudaSession implements Session {
           }
         });
     return Timing.of(measured);
+  }
+
+  @Override
+  public Profile profile() {
+    requireOpen();
+    var found = new AtomicReference<Profile>();
+    guarded(
+        () -> {
+          forAll(local -> local.copies().upload());
+          captureRun();
+          var timed = onAll(local -> new TimedGraph(local.gpu()));
+          world.ifPresent(others -> others.barrier("a run to be profiled, captured"));
+          var lists = onAll(local -> timed.get(all.indexOf(local)).run());
+          forAll(local -> local.copies().ran());
+          found.set(new Profile(Alignment.of(executable, lists), timed.getFirst().method()));
+        });
+    return Objects.requireNonNull(found.get());
   }
 
   private void guarded(Runnable run) {

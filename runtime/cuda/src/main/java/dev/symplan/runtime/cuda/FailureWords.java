@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableMap;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.RankProgram;
+import dev.symplan.codegen.cuda.DeviceProgram;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.time.Duration;
@@ -21,9 +22,6 @@ import org.bytedeco.javacpp.BytePointer;
  * its own, so that the host knows which collective it was.
  */
 final class FailureWords {
-
-  /** Values from here on name a peer, by its position in the group, that did not come in time. */
-  private static final int PEERS = 2;
 
   /** What messages say of a collective. */
   private record Known(String text, ImmutableIntArray members) {}
@@ -79,8 +77,8 @@ final class FailureWords {
     Optional<String> followed = Optional.empty();
     for (int i = 0; i < labels.size(); i++) {
       int value = words.get(ValueLayout.JAVA_INT, (long) i * Integer.BYTES);
-      if (value >= PEERS) {
-        return Optional.of(waited(labels.get(i), value - PEERS, patience));
+      if (value >= DeviceProgram.FIRST_PEER) {
+        return Optional.of(waited(labels.get(i), value - DeviceProgram.FIRST_PEER, patience));
       }
       if (value != 0 && followed.isEmpty()) {
         followed = Optional.of(waited(labels.get(i), -1, patience));

@@ -13,6 +13,7 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.function.BiConsumer;
 import org.bytedeco.cuda.cudart.CUevent_st;
 import org.bytedeco.cuda.cudart.CUgraphExec_st;
 import org.bytedeco.cuda.cudart.CUgraph_st;
@@ -82,7 +83,8 @@ final class Gpu {
     }
   }
 
-  private CUevent_st event(int flags) {
+  /** {@return a new event, which the caller destroys} */
+  CUevent_st event(int flags) {
     var event = new CUevent_st();
     check.runtime(cudart.cudaEventCreateWithFlags(event, flags), "cudaEventCreateWithFlags");
     return event;
@@ -135,16 +137,40 @@ final class Gpu {
 
   /** {@return the number of a graph that does the program so many times} */
   int capture(int times) {
+    return capture(
+        () -> {
+          for (int i = 0; i < times; i++) {
+            work.forEach(Runnable::run);
+            joinStreams();
+          }
+        });
+  }
+
+  /**
+   * {@return the number of a graph that does the program once}
+   *
+   * @param begin is called first, while streams are captured
+   * @param around gets each step, in order, and what puts it into its stream, and has to call that
+   */
+  int captureStepwise(Runnable begin, BiConsumer<DeviceStep, Runnable> around) {
+    return capture(
+        () -> {
+          begin.run();
+          for (int i = 0; i < work.size(); i++) {
+            around.accept(program.steps().get(i), work.get(i));
+          }
+          joinStreams();
+        });
+  }
+
+  private int capture(Runnable enqueue) {
     var origin = stream(Stream.COMPUTE);
     check.runtime(
         cudart.cudaStreamBeginCapture(origin, cudart.cudaStreamCaptureModeRelaxed),
         "cudaStreamBeginCapture");
     var graph = new CUgraph_st();
     try {
-      for (int i = 0; i < times; i++) {
-        work.forEach(Runnable::run);
-        joinStreams();
-      }
+      enqueue.run();
     } finally {
       int status = cudart.cudaStreamEndCapture(origin, graph);
       if (graph.isNull()) {

@@ -2,7 +2,6 @@ package dev.symplan.runtime.cuda;
 
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSortedMap;
-import com.google.common.collect.Maps;
 import dev.symplan.runtime.cuda.LibrarySearch.Finding;
 import dev.symplan.runtime.doctor.Diagnosis;
 import dev.symplan.runtime.doctor.Machine.Attempt;
@@ -12,7 +11,6 @@ import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.EnumMap;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -48,8 +46,7 @@ final class Libraries {
 
   /**
    * The first NCCL with each function that the backend calls. The bindings look functions up when
-   * they are first called, and one that is missing ends the process: so one that is newer than the
-   * oldest NCCL may be called only behind {@link #has}.
+   * they are first called, and one that is missing ends the process: so all are looked up before.
    */
   static final ImmutableMap<String, Integer> NCCL_FUNCTIONS =
       ImmutableMap.<String, Integer>builder()
@@ -107,29 +104,6 @@ final class Libraries {
   /** {@return the libraries of this process} */
   static Libraries ofProcess() {
     return Loaded.ONCE;
-  }
-
-  /** {@return the file of each library that was found, in the order of loading} */
-  static Map<String, String> found() {
-    var found = new LinkedHashMap<String, String>();
-    synchronized (Loaded.ONCE) {
-      Loaded.ONCE.findings.forEach(
-          (library, finding) ->
-              finding.library().ifPresent(l -> found.put(library.soname(), l.file())));
-    }
-    return found;
-  }
-
-  /**
-   * {@return whether NCCL has a function that not all supported versions have; where it has not,
-   * the call would end the process}
-   */
-  static boolean has(String ncclFunction) {
-    return Loaded.ONCE
-        .find(CudaLibrary.NCCL)
-        .library()
-        .filter(l -> l.has(ncclFunction))
-        .isPresent();
   }
 
   /** Looks for a library and loads it, the first time. */
@@ -229,7 +203,7 @@ final class Libraries {
           "%s is too old: %s or newer is needed"
               .formatted(CudaLibrary.NCCL.version(library).orElse(""), Diagnosis.oldestNccl()));
     }
-    return Maps.filterValues(NCCL_FUNCTIONS, since -> since <= version.getAsInt()).keySet().stream()
+    return NCCL_FUNCTIONS.keySet().stream()
         .filter(function -> !library.has(function))
         .findFirst()
         .map(Libraries::stub);

@@ -14,6 +14,7 @@ import dev.symplan.codegen.cuda.Kernel;
 import dev.symplan.codegen.cuda.Word;
 import dev.symplan.ir.DType;
 import dev.symplan.planner.Arena;
+import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.cuda.Peers.Region;
 import java.time.Duration;
 import java.util.HashMap;
@@ -136,6 +137,11 @@ final class Preparation {
     return switch (word) {
       case Word.Number(long value) -> value;
       case Word.Memory(var address) -> at(address);
+      case Word.Multicast(var members, long _) ->
+          throw new RunException(
+              ("rank %d: multimem needs one NVLink multicast object over the symmetric arenas of"
+                      + " the ranks %s, and none is made here yet; plan without multimem")
+                  .formatted(check.rank(), members));
       case Word.Flags(int place, int rank) -> peers.flags(rank, place);
       case Word.Meetings(int place) -> gpu.memory().meetings(place);
       case Word.Failure _ -> gpu.memory().failures().watch(launch.label());
@@ -191,6 +197,8 @@ final class Preparation {
       }
       case ALL_GATHER ->
           () -> check.nccl(nccl.ncclAllGather(from, to, count, type, communicator, stream), name);
+      case ALL_TO_ALL ->
+          () -> check.nccl(nccl.ncclAlltoAll(from, to, count, type, communicator, stream), name);
       case BROADCAST ->
           () ->
               check.nccl(

@@ -1,11 +1,13 @@
 package dev.symplan.runtime.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.codegen.Lowering;
 import dev.symplan.ir.DType;
+import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
@@ -13,7 +15,9 @@ import dev.symplan.planner.Plan;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.calibrate.BenchPrograms;
+import dev.symplan.planner.io.TargetFile;
 import dev.symplan.runtime.Backend;
+import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.SeededInputs;
@@ -39,6 +43,16 @@ class CollectivesOnGpuTest {
   private static final List<DType> DTYPES =
       List.of(DType.F32, DType.BF16, DType.F16, DType.I64, DType.U8);
 
+  /** Refuses no workspace for its size. */
+  static final Target ROOMY =
+      TargetFile.read(
+          new SourceFile(
+              "roomy.json",
+              """
+              {"format": "symplan-target", "version": 1, "name": "roomy", "base": "h200x4",
+               "workspace_bytes": 1073741824}
+              """));
+
   private static final int RUNS = 10_000;
 
   private static final long[] SIZES = {8, 1000, 4100, 65536 + 8, (1 << 20) + 24};
@@ -51,6 +65,24 @@ class CollectivesOnGpuTest {
                     .filter(v -> v.implementsKind(kind))
                     .filter(v -> v != Variant.LOCAL && v != Variant.MULTIMEM)
                     .map(v -> Arguments.of(kind, v)));
+  }
+
+  /** Nothing here makes what it needs, and it says so before anything runs. */
+  @Test
+  void multimemIsRefusedBeforeItRuns() {
+    var problem = Libraries.problem();
+    assumeTrue(problem.isEmpty(), problem.orElse(""));
+    int ranks = gpus();
+    assumeTrue(ranks > 1, "one GPU has no peers");
+    var plan =
+        BenchPrograms.plan(
+            BenchPrograms.collective(Kind.ALL_REDUCE, DType.BF16, 4096, ranks),
+            Target.H200_X8,
+            Kind.ALL_REDUCE,
+            Variant.MULTIMEM);
+    assertThatThrownBy(() -> CudaSession.open(Lowering.lower(plan), Duration.ofSeconds(10)))
+        .isInstanceOf(RunException.class)
+        .hasMessageContaining("multicast");
   }
 
   private static int gpus() {
@@ -67,32 +99,51 @@ class CollectivesOnGpuTest {
     int ranks = gpus();
     assumeTrue(ranks > 1, "one GPU has no peers");
     for (var dtype : DTYPES) {
-      boolean byNccl = variant == Variant.NCCL || variant == Variant.NCCL_SYMM;
-      if ((variant == Variant.NCCL_SYMM || variant == Variant.TWO_SHOT) && !dtype.isFloat()) {
+      boolean byNccl =
+          variant == Variant.NCCL || variant == Variant.NCCL_SYMM || variant == Variant.NCCL_CE;
+      boolean floatsOnly =
+          variant == Variant.NCCL_SYMM || (variant == Variant.TWO_SHOT && kind == Kind.ALL_REDUCE);
+      if (floatsOnly && !dtype.isFloat()) {
         continue;
       }
       // Making NCCL's communicators takes long, and its arithmetic is not ours to test.
       for (long bytes : byNccl ? new long[] {4100} : SIZES) {
         var plan =
             BenchPrograms.plan(
-                BenchPrograms.collective(kind, dtype, bytes, ranks), Target.H200_X4, kind, variant);
+                BenchPrograms.collective(kind, dtype, bytes, ranks), ROOMY, kind, variant);
         compare(plan, byNccl && kind.name().contains("REDUCE"), "%s of %d".formatted(dtype, bytes));
       }
     }
   }
 
-  @Test
-  void repeatsToTheBit() {
-    var problem = Libraries.problem();
-    assumeTrue(problem.isEmpty(), problem.orElse(""));
-    assumeTrue(gpus() == 4, "the plan is for four GPUs");
-    var variants =
+  static Stream<ImmutableMap<String, Variant>> mixed() {
+    return Stream.of(
         ImmutableMap.of(
             "all_reduce", Variant.TWO_SHOT,
             "all_gather", Variant.PUSH,
             "reduce_scatter", Variant.ONE_SHOT,
             "all_to_all", Variant.COPY_ENGINE,
-            "broadcast", Variant.ONE_SHOT);
+            "broadcast", Variant.ONE_SHOT),
+        ImmutableMap.of(
+            "all_reduce", Variant.ONE_SHOT_PUSH,
+            "all_gather", Variant.COPY_ENGINE,
+            "reduce_scatter", Variant.ONE_SHOT,
+            "all_to_all", Variant.PUSH,
+            "broadcast", Variant.TWO_SHOT),
+        ImmutableMap.of(
+            "all_reduce", Variant.TWO_SHOT_PUSH,
+            "all_gather", Variant.NCCL_CE,
+            "reduce_scatter", Variant.ONE_SHOT,
+            "all_to_all", Variant.NCCL_CE,
+            "broadcast", Variant.COPY_ENGINE));
+  }
+
+  @ParameterizedTest
+  @MethodSource("mixed")
+  void repeatsToTheBit(ImmutableMap<String, Variant> variants) {
+    var problem = Libraries.problem();
+    assumeTrue(problem.isEmpty(), problem.orElse(""));
+    assumeTrue(gpus() == 4, "the plan is for four GPUs");
     var plan =
         Compiler.forTarget(Target.H200_X4)
             .with(CompileOptions.DEFAULT.withVariants(variants))

@@ -140,7 +140,7 @@ class FailuresOnGpuTest {
     assertThatThrownBy(session::run)
         .isInstanceOf(RunException.class)
         .hasMessageContaining("all_reduce 'r' (stuck.graph:4)")
-        .hasMessageContaining("rank 1 is still busy");
+        .hasMessageContaining("rank 1");
     var taken = Duration.ofNanos(System.nanoTime() - begin);
     assertThat(taken).isLessThan(TIMEOUT.plusSeconds(3));
     assertThatThrownBy(session::run).hasMessageContaining("the session ended when a run failed");

@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Plan;
@@ -30,7 +32,7 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(240)
 class ProcessesOnGpuTest {
   private static final int RANKS = 4;
-  private static final Duration PATIENCE = Duration.ofSeconds(10);
+  private static final Duration PATIENCE = Duration.ofSeconds(20);
 
   private static final ImmutableMap<String, Variant> OWN =
       ImmutableMap.of(
@@ -40,8 +42,27 @@ class ProcessesOnGpuTest {
           "all_to_all", Variant.COPY_ENGINE,
           "broadcast", Variant.ONE_SHOT);
 
+  /** Sums alone, which NCCL has symmetric kernels for. */
+  private static final String BY_NCCL =
+      """
+      graph version 1
+      group all = [0, 1, 2, 3]
+      graph by_nccl(x: f32[1024, 64], y: f32[4096]) {
+        a = _c10d_functional::all_reduce(x, "sum", "all")
+        b = _c10d_functional::wait_tensor(a)
+        c = _c10d_functional::all_gather_into_tensor(b, 4, "all")
+        d = _c10d_functional::wait_tensor(c)
+        e = _c10d_functional::reduce_scatter_tensor(y, "avg", 4, "all")
+        f = _c10d_functional::wait_tensor(e)
+        return d, f
+      }
+      """;
+
   private static final ImmutableMap<String, Variant> NCCL =
-      ImmutableMap.of("all_reduce", Variant.NCCL_SYMM, "all_gather", Variant.NCCL);
+      ImmutableMap.of(
+          "all_reduce", Variant.NCCL_SYMM,
+          "all_gather", Variant.NCCL_SYMM,
+          "reduce_scatter", Variant.NCCL);
 
   private List<ChildProcess> children = List.of();
 
@@ -50,10 +71,16 @@ class ProcessesOnGpuTest {
     children.forEach(child -> child.process().destroyForcibly());
   }
 
-  private static Plan plan(ImmutableMap<String, Variant> variants) {
+  private static Plan own(ImmutableMap<String, Variant> variants) {
     return Compiler.forTarget(Target.H200_X4)
         .with(CompileOptions.DEFAULT.withVariants(variants))
         .compile(Path.of(System.getProperty("symplan.root"), "samples", "collectives.graph"));
+  }
+
+  private static Plan byNccl() {
+    return Compiler.forTarget(Target.H200_X4)
+        .with(CompileOptions.DEFAULT.withVariants(NCCL))
+        .compile(GraphParser.parse(new SourceFile("by_nccl.graph", BY_NCCL)));
   }
 
   /** One rank: what the test asks for, and a line for it. */
@@ -64,16 +91,16 @@ class ProcessesOnGpuTest {
       try {
         switch (args[0]) {
           case "compare" -> {
-            compare(plan(OWN), true);
-            compare(plan(NCCL), false);
+            compare(own(OWN), true);
+            compare(byNccl(), false);
           }
-          case "forever" -> forever(plan(args[1].equals("own") ? OWN : NCCL));
+          case "forever" -> forever(args[1].equals("own") ? own(OWN) : byNccl());
           case "disagree" -> {
             var variants = ImmutableMap.<String, Variant>builder().putAll(OWN);
             if (System.getenv("RANK").equals("1")) {
               variants.put("all_reduce", Variant.ONE_SHOT);
             }
-            compare(plan(variants.buildKeepingLast()), true);
+            compare(own(variants.buildKeepingLast()), true);
           }
           default -> throw new IllegalArgumentException(args[0]);
         }
@@ -148,11 +175,16 @@ class ProcessesOnGpuTest {
   void anotherPlanIsRefused() throws Exception {
     launch("disagree");
     for (var child : children) {
-      assertThat(child.rest())
-          .contains("failed: ranks 0 and 1 do not have the same plan")
-          .contains("all_reduce");
+      assertThat(child.rest()).contains("failed: ranks 0 and 1 do not have the same plan");
       assertThat(child.process().waitFor()).isEqualTo(4);
     }
+  }
+
+  /** So that what the GPU tests run is known to be a plan where there is no GPU, too. */
+  @Test
+  void thePlansCompile() {
+    assertThat(own(OWN).worldSize()).isEqualTo(RANKS);
+    assertThat(byNccl().worldSize()).isEqualTo(RANKS);
   }
 
   @Test

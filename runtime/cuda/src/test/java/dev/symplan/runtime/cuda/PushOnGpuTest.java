@@ -15,7 +15,6 @@ import dev.symplan.planner.Plan;
 import dev.symplan.planner.Rewrites;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
-import dev.symplan.planner.io.TargetFile;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.tensor.HostTensor;
@@ -44,16 +43,6 @@ class PushOnGpuTest {
   /** Odd ones, tails, less than one packet, fewer packets than ranks, and a few hundred KiB. */
   private static final List<Integer> ELEMENTS =
       List.of(1, 2, 3, 5, 7, 8, 9, 17, 63, 1000, 4099, 16384, 32771, 100_003);
-
-  /** Refuses nothing for its size. */
-  private static final Target ROOMY =
-      TargetFile.read(
-          new SourceFile(
-              "roomy.json",
-              """
-              {"format": "symplan-target", "version": 1, "name": "roomy", "base": "h200x4",
-               "workspace_bytes": 1073741824}
-              """));
 
   private static final List<String> OPS = List.of("sum", "avg", "min", "max", "product");
 
@@ -260,7 +249,7 @@ class PushOnGpuTest {
                 String.join(", ", inputs),
                 String.join("\n  ", lines),
                 String.join(", ", outputs));
-    return Compiler.forTarget(ROOMY)
+    return Compiler.forTarget(CollectivesOnGpuTest.ROOMY)
         .with(options(kind, variant))
         .compile(GraphParser.parse(new SourceFile("push.graph", text)));
   }

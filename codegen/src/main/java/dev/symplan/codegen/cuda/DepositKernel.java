@@ -1,0 +1,190 @@
+package dev.symplan.codegen.cuda;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.codegen.TensorRef;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.stream.IntStream;
+
+/**
+ * Adds or puts values to the places that indices name, in the order of the indices, whichever block
+ * is first.
+ *
+ * <p>A block has one index of the indexed dimensions, and its threads the elements of the others.
+ * All look through the indices together, in pieces; most have none that matches.
+ */
+final class DepositKernel {
+  private static final int THREADS = 256;
+  private static final int MAX_BLOCKS = 1 << 20;
+
+  private final int rank;
+  private final Map<Address, Integer> pointers = new LinkedHashMap<>();
+
+  private DepositKernel(int rank) {
+    this.rank = rank;
+  }
+
+  /**
+   * @param self what the result is before; nothing is zero
+   * @param values of the shape of all places
+   * @param adds rather than replaces
+   * @param ignored an index of the first dimension whose values are left out
+   */
+  static DeviceStep.Launch launch(
+      int rank,
+      OpArguments arguments,
+      Optional<TensorRef> self,
+      Indexing indexing,
+      TensorRef values,
+      TensorRef result,
+      boolean adds,
+      Optional<Long> ignored) {
+    var dtype = result.type().dtype();
+    if (!CTypes.computes(dtype) || !CTypes.computes(values.type().dtype())) {
+      throw arguments.unsupported("%s of %s".formatted(arguments.name(), dtype.shortName()));
+    }
+    return new DepositKernel(rank).build(arguments, self, indexing, values, result, adds, ignored);
+  }
+
+  private String element(TensorRef ref, List<String> indices) {
+    int pointer = pointers.computeIfAbsent(Address.of(rank, ref), _ -> pointers.size());
+    return "((%s*)args.memory[%d])[%s]"
+        .formatted(
+            CTypes.stored(ref.type().dtype()), pointer, PlaceKernel.offset(ref.type(), indices));
+  }
+
+  private String value(TensorRef ref, List<String> indices) {
+    return CTypes.widen(ref.type().dtype(), element(ref, indices));
+  }
+
+  private static String declare(String from, String prefix, ImmutableLongArray sizes) {
+    var text = new StringBuilder();
+    for (int dim = sizes.length() - 1; dim >= 0; dim--) {
+      text.append(
+          "[[maybe_unused]] const long long %s%d = %s %% %d; %s /= %d; "
+              .formatted(prefix, dim, from, sizes.get(dim), from, sizes.get(dim)));
+    }
+    return text.toString();
+  }
+
+  private static ImmutableLongArray sizes(Indexing indexing, List<Integer> dims) {
+    return ImmutableLongArray.copyOf(dims.stream().mapToLong(dim -> indexing.self().size(dim)));
+  }
+
+  private DeviceStep.Launch build(
+      OpArguments arguments,
+      Optional<TensorRef> self,
+      Indexing indexing,
+      TensorRef values,
+      TensorRef result,
+      boolean adds,
+      Optional<Long> ignored) {
+    var dtype = result.type().dtype();
+    var type = CTypes.computed(dtype);
+    var indexed = sizes(indexing, indexing.dims());
+    var others = sizes(indexing, indexing.rest());
+    long rows = indexed.stream().reduce(1, Math::multiplyExact);
+    long columns = others.stream().reduce(1, Math::multiplyExact);
+    long tiles = Math.ceilDiv(columns, THREADS);
+    long count = indexing.common().stream().reduce(1, Math::multiplyExact);
+    var common = names("j", indexing.common().length());
+    var rest = names("c", others.length());
+    var place =
+        IntStream.range(0, indexing.self().rank())
+            .mapToObj(
+                dim ->
+                    indexing.dims().contains(dim)
+                        ? "r" + indexing.dims().indexOf(dim)
+                        : rest.get(indexing.rest().indexOf(dim)))
+            .toList();
+    var from = new ArrayList<>(rest);
+    from.addAll(indexing.front(), common);
+    var matches = new StringBuilder();
+    indexing
+        .read(common, this::value)
+        .forEach(line -> matches.append("          ").append(line).append('\n'));
+    var condition = new ArrayList<String>();
+    for (int i = 0; i < indexing.dims().size(); i++) {
+      condition.add("at%d == r%d".formatted(i, i));
+    }
+    ignored.ifPresent(index -> condition.add("at0 != " + Literals.integer(index)));
+    condition.add("true");
+    var summand = "(%s)%s".formatted(type, value(values, from));
+    var before = self.map(ref -> "(%s)%s".formatted(type, value(ref, place))).orElse("0");
+    var text =
+        """
+
+        extern "C" __global__ void __launch_bounds__(%1$d) symplan_kernel(const __grid_constant__ Args args) {
+          __shared__ unsigned char hits[%1$d];
+          for (long long block = blockIdx.x; block < %2$d; block += gridDim.x) {
+            long long row = block / %3$d;
+            long long column = block %% %3$d * %1$d + threadIdx.x;
+            const bool inside = column < %4$d;
+            %5$s
+            %6$s
+            %7$s sum = 0;
+            if (inside) {
+              sum = %8$s;
+            }
+            for (long long first = 0; first < %9$d; first += %1$d) {
+              bool hit = false;
+              if (first + threadIdx.x < %9$d) {
+                long long j = first + threadIdx.x;
+                %10$s
+        %11$s          hit = %12$s;
+              }
+              hits[threadIdx.x] = hit;
+              if (__syncthreads_or(hit)) {
+                for (int k = 0; inside && k < %1$d; k++) {
+                  if (hits[k]) {
+                    long long j = first + k;
+                    %10$s
+                    sum = %13$s%14$s;
+                  }
+                }
+              }
+              __syncthreads();
+            }
+            if (inside) {
+              %15$s = %16$s;
+            }
+          }
+        }
+        """
+            .formatted(
+                THREADS,
+                rows * tiles,
+                tiles,
+                columns,
+                declare("row", "r", indexed),
+                declare("column", "c", others),
+                type,
+                before,
+                count,
+                declare("j", "j", indexing.common()),
+                matches,
+                String.join(" && ", condition),
+                adds ? "sum + " : "",
+                summand,
+                element(result, place),
+                CTypes.narrow(dtype, "sum"));
+    var head =
+        CTypes.PRELUDE
+            + "\nstruct Args {\n  char* memory[%d];\n};\n".formatted(Math.max(1, pointers.size()));
+    return new DeviceStep.Launch(
+        arguments.op().stream(),
+        new Kernel(head + text),
+        Math.toIntExact(Math.clamp(rows * tiles, 1, MAX_BLOCKS)),
+        THREADS,
+        pointers.keySet().stream().map(Word.Memory::new).collect(ImmutableList.toImmutableList()),
+        arguments.op().name());
+  }
+
+  private static List<String> names(String prefix, int count) {
+    return IntStream.range(0, count).mapToObj(i -> prefix + i).toList();
+  }
+}

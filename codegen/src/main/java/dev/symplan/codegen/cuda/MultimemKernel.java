@@ -1,0 +1,124 @@
+package dev.symplan.codegen.cuda;
+
+import dev.symplan.ir.DType;
+
+/**
+ * Kernels that let the switch add what all ranks have, or store to all of them, through addresses
+ * that stand for the memory of all ranks at once (NVLink multicast, from sm_90 on). Sums are f32,
+ * in an order of the switch's. What does not fill 16 bytes goes to the peers one by one.
+ */
+final class MultimemKernel {
+  private static final String MULTIMEM =
+      """
+
+      union Vector {
+        uint4 words;
+        Element elements[16 / sizeof(Element)];
+      };
+
+      __device__ __forceinline__ uint4 load_reduce16(const char* from) {
+        uint4 value;
+        asm volatile("multimem.ld_reduce.relaxed.sys.global.add%s {%%0, %%1, %%2, %%3}, [%%4];"
+                     : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+                     : "l"(from)
+                     : "memory");
+        return value;
+      }
+
+      __device__ __forceinline__ void store_all16(char* to, uint4 value) {
+        asm volatile("multimem.st.relaxed.sys.global.v4.f32 [%%0], {%%1, %%2, %%3, %%4};" ::"l"(to),
+                     "f"(__uint_as_float(value.x)), "f"(__uint_as_float(value.y)),
+                     "f"(__uint_as_float(value.z)), "f"(__uint_as_float(value.w))
+                     : "memory");
+      }
+      """;
+
+  private static final String KERNEL =
+      """
+
+      extern "C" __global__ void __launch_bounds__(THREADS) symplan_kernel(const __grid_constant__ Args args) {
+        unsigned meeting = args.meetings[blockIdx.x];
+        if (START) {
+          meet(args, ++meeting, false);
+        }
+        long long step = (long long)gridDim.x * THREADS;
+        for (long long v = (long long)blockIdx.x * THREADS + threadIdx.x; v < args.vectors; v += step) {
+          uint4 value = REDUCES ? load_reduce16(args.from + v * 16) : read16(args.from + v * 16);
+          if (REPLICATES) {
+            store_all16(args.to + v * 16, value);
+          } else {
+            write16(args.to + v * 16, value);
+          }
+        }
+        long long first = args.vectors * (16 / (long long)sizeof(Element));
+        for (long long e = first + (long long)blockIdx.x * THREADS + threadIdx.x; e < args.elements; e += step) {
+          Element value = *((const volatile Element*)args.sources[0] + e);
+          if (SOURCES > 1) {
+            Sum sum = widen(value);
+            for (int s = 1; s < SOURCES; s++) {
+              sum = combine(sum, widen(*((const volatile Element*)args.sources[s] + e)));
+            }
+            value = narrow(finish(sum));
+          }
+          for (int t = 0; t < TARGETS; t++) {
+            *((volatile Element*)args.targets[t] + e) = value;
+          }
+        }
+        if (END) {
+          meet(args, ++meeting, REPLICATES);
+        }
+        __syncthreads();
+        if (threadIdx.x == 0) {
+          args.meetings[blockIdx.x] = meeting;
+        }
+      }
+      """;
+
+  private MultimemKernel() {}
+
+  /**
+   * {@return a kernel that takes the sum of all ranks', or its own elements, and stores them to all
+   * ranks, or its own memory}
+   */
+  static Kernel of(
+      int ranks,
+      int threads,
+      DType dtype,
+      boolean reduces,
+      boolean replicates,
+      boolean start,
+      boolean end) {
+    return new Kernel(
+        MeetingCode.define("REDUCES", reduces)
+            + MeetingCode.define("REPLICATES", replicates)
+            + MeetingCode.define("SOURCES", reduces ? ranks : 1)
+            + MeetingCode.define("TARGETS", replicates ? ranks : 1)
+            + MeetingCode.define("START", start)
+            + MeetingCode.define("END", end)
+            + MeetingCode.args(
+                ranks,
+                threads,
+                """
+                  const char* from;
+                  char* to;
+                  const char* sources[SOURCES];
+                  char* targets[TARGETS];
+                  long long vectors;
+                  long long elements;
+                """)
+            + (reduces ? Arithmetic.of(dtype, "sum", ranks) : Arithmetic.none(dtype.bytes()))
+            + multimem(dtype)
+            + KERNEL);
+  }
+
+  /** What is not added has any type: the code is there, but not called. */
+  private static String multimem(DType dtype) {
+    var type =
+        switch (dtype) {
+          case BF16 -> ".acc::f32.v4.bf16x2";
+          case F16 -> ".acc::f32.v4.f16x2";
+          default -> ".v4.f32";
+        };
+    return MULTIMEM.formatted(type);
+  }
+}

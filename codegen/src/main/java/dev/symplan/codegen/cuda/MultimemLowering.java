@@ -1,0 +1,113 @@
+package dev.symplan.codegen.cuda;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.codegen.TensorRef;
+import java.util.stream.IntStream;
+
+/** Variants in which the switch adds and replicates: a kernel for each tensor. */
+final class MultimemLowering {
+  private final CollectivePart part;
+  private final boolean start;
+  private final boolean end;
+
+  private MultimemLowering(CollectivePart part, boolean start, boolean end) {
+    this.part = part;
+    this.start = start;
+    this.end = end;
+  }
+
+  static void lower(CollectivePart part) {
+    part.checkSize();
+    int tensors = part.tensors();
+    for (int tensor = 0; tensor < tensors; tensor++) {
+      boolean start = part.collective.startBarrier() && tensor == 0;
+      boolean end = part.collective.endBarrier() && tensor == tensors - 1;
+      new MultimemLowering(part, start, end).lower(tensor);
+    }
+  }
+
+  private void lower(int tensor) {
+    var operand = part.operand(tensor);
+    var result = part.result(tensor);
+    long elements = operand.type().numel();
+    int width = part.dtype().bytes();
+    switch (part.collective.kind()) {
+      case ALL_REDUCE -> {
+        long from = CollectivePart.sliceStart(elements, part.dtype(), part.size, part.self);
+        long to = CollectivePart.sliceStart(elements, part.dtype(), part.size, part.self + 1);
+        long most = CollectivePart.sliceStart(elements, part.dtype(), part.size, 1);
+        launch(operand, from * width, result, from * width, true, true, to - from, most);
+      }
+      case REDUCE_SCATTER -> {
+        long share = result.type().numel();
+        launch(operand, part.self * share * width, result, 0, true, false, share, share);
+      }
+      case ALL_GATHER ->
+          launch(
+              operand,
+              0,
+              result,
+              part.self * operand.type().bytes(),
+              false,
+              true,
+              elements,
+              elements);
+      case BROADCAST -> {
+        // Ranks that have nothing to send still meet the others.
+        long mine = part.self == part.collective.root() ? elements : 0;
+        launch(operand, 0, result, 0, false, true, mine, elements);
+      }
+      case ALL_TO_ALL, CUSTOM ->
+          throw new IllegalStateException("no multimem of " + part.collective.kind());
+    }
+  }
+
+  /**
+   * @param skipped bytes of the operand before this rank's elements
+   * @param shift bytes of the result before them
+   * @param most elements of the rank that has most
+   */
+  private void launch(
+      TensorRef operand,
+      long skipped,
+      TensorRef result,
+      long shift,
+      boolean reduces,
+      boolean replicates,
+      long elements,
+      long most) {
+    var own = part.own(operand).plus(skipped);
+    var target = part.own(result).plus(shift);
+    boolean aligned = own.isVectorAligned() && target.isVectorAligned();
+    var type = reduces ? part.dtype() : part.unit();
+    int perElement = part.dtype().bytes() / type.bytes();
+    long units = elements * perElement;
+    var words = part.meeting();
+    words.add(
+        reduces ? multicast(own) : new Word.Memory(own),
+        replicates ? multicast(target) : new Word.Memory(target));
+    addresses(words, operand, skipped, reduces);
+    addresses(words, result, shift, replicates);
+    words.add(
+        new Word.Number(aligned ? units * type.bytes() / Kernel.VECTOR : 0),
+        new Word.Number(units));
+    part.launch(
+        MultimemKernel.of(part.size, CollectivePart.THREADS, type, reduces, replicates, start, end),
+        CollectivePart.blocks(
+            most * perElement * type.bytes() / Kernel.VECTOR, 1, CollectivePart.BLOCKS),
+        CollectivePart.THREADS,
+        words.build());
+  }
+
+  /** The same offset stands for the memory of all ranks. */
+  private Word multicast(Address own) {
+    return new Word.Multicast(part.collective.group().members(), own.offset());
+  }
+
+  private void addresses(
+      ImmutableList.Builder<Word> words, TensorRef ref, long offset, boolean all) {
+    IntStream.range(0, part.size)
+        .filter(peer -> all || peer == part.self)
+        .forEach(peer -> words.add(new Word.Memory(part.of(peer, ref).plus(offset))));
+  }
+}

@@ -1,0 +1,131 @@
+package dev.symplan.codegen.cuda;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.codegen.Instruction.LocalOp;
+import dev.symplan.codegen.Operand;
+import dev.symplan.codegen.TensorRef;
+import dev.symplan.ir.Arg;
+import java.util.Optional;
+
+/** The arguments of a local op, by the names of its schema; others than expected are refused. */
+record OpArguments(LocalOp op) {
+
+  String name() {
+    return op.def().name().toString();
+  }
+
+  UnsupportedOnGpu unsupported(String what) {
+    return new UnsupportedOnGpu(what, op.name(), op.span());
+  }
+
+  private UnsupportedOnGpu unsupported(String param, Operand value) {
+    return unsupported(
+        "%s with %s = %s"
+            .formatted(
+                name(), param, value instanceof Operand.Constant(var given) ? given : value));
+  }
+
+  Operand operand(String param) {
+    return op.args().get(op.def().schema().indexOf(param));
+  }
+
+  boolean hasParam(String param) {
+    return op.def().schema().hasParam(param);
+  }
+
+  /** {@return whether the schema has the parameter, and it is not None} */
+  boolean has(String param) {
+    return hasParam(param) && !(operand(param) instanceof Operand.Constant(Arg.None _));
+  }
+
+  TensorRef tensor(String param) {
+    if (operand(param) instanceof Operand.Tensor(var ref)) {
+      return ref;
+    }
+    throw unsupported(param, operand(param));
+  }
+
+  Optional<TensorRef> optionalTensor(String param) {
+    return has(param) ? Optional.of(tensor(param)) : Optional.empty();
+  }
+
+  /** {@return the tensors of a list; empty for those that are None} */
+  ImmutableList<Optional<TensorRef>> tensors(String param) {
+    if (operand(param) instanceof Operand.Many(var items)) {
+      return items.stream()
+          .map(
+              item ->
+                  item instanceof Operand.Tensor(var ref)
+                      ? Optional.of(ref)
+                      : Optional.<TensorRef>empty())
+          .collect(ImmutableList.toImmutableList());
+    }
+    throw unsupported(param, operand(param));
+  }
+
+  Number number(String param) {
+    return switch (operand(param)) {
+      case Operand.Constant(Arg.Int(long value)) -> value;
+      case Operand.Constant(Arg.Float(double value)) -> value;
+      case Operand.Constant(Arg.Bool(boolean value)) -> value ? 1L : 0L;
+      default -> throw unsupported(param, operand(param));
+    };
+  }
+
+  long integer(String param) {
+    if (operand(param) instanceof Operand.Constant(Arg.Int(long value))) {
+      return value;
+    }
+    throw unsupported(param, operand(param));
+  }
+
+  boolean flag(String param) {
+    if (operand(param) instanceof Operand.Constant(Arg.Bool(boolean value))) {
+      return value;
+    }
+    throw unsupported(param, operand(param));
+  }
+
+  /** {@return a list of numbers; one alone counts as a list} */
+  ImmutableLongArray integers(String param) {
+    return switch (operand(param)) {
+      case Operand.Constant(Arg.Int(long value)) -> ImmutableLongArray.of(value);
+      case Operand.Constant(Arg.Seq(var items)) -> {
+        var numbers = ImmutableLongArray.builder();
+        for (var item : items) {
+          if (!(item instanceof Arg.Int(long value))) {
+            throw unsupported(param, operand(param));
+          }
+          numbers.add(value);
+        }
+        yield numbers.build();
+      }
+      default -> throw unsupported(param, operand(param));
+    };
+  }
+
+  /** {@return a dimension, counted from the front} */
+  int dim(String param, int rank) {
+    return Math.floorMod(integer(param), Math.max(1, rank));
+  }
+
+  TensorRef result() {
+    return result(0)
+        .orElseThrow(() -> unsupported(name() + " without a result has no CUDA implementation"));
+  }
+
+  Optional<TensorRef> result(int index) {
+    return index < op.results().size() ? op.results().get(index) : Optional.empty();
+  }
+
+  /** {@return all arguments by name} */
+  ImmutableMap<String, Operand> byName() {
+    var all = ImmutableMap.<String, Operand>builder();
+    for (var param : op.def().schema().params()) {
+      all.put(param.name(), operand(param.name()));
+    }
+    return all.buildOrThrow();
+  }
+}

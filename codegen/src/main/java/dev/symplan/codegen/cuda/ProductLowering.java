@@ -1,0 +1,228 @@
+package dev.symplan.codegen.cuda;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.codegen.TensorRef;
+import dev.symplan.codegen.cuda.DeviceStep.Matrix;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.TensorType;
+import java.util.Optional;
+
+/** Products of matrices, as BLAS has them: without copies where operands have neighbours. */
+final class ProductLowering {
+  private final int rank;
+  private final OpArguments arguments;
+  private final ImmutableList.Builder<DeviceStep> steps = ImmutableList.builder();
+
+  private ProductLowering(int rank, OpArguments arguments) {
+    this.rank = rank;
+    this.arguments = arguments;
+  }
+
+  static boolean supports(String op) {
+    return switch (op) {
+      case "aten::mm", "aten::bmm", "aten::addmm", "aten::baddbmm" -> true;
+      default -> false;
+    };
+  }
+
+  /**
+   * {@return what a rank does for a product}
+   *
+   * @throws UnsupportedOnGpu when BLAS cannot do it
+   */
+  static ImmutableList<DeviceStep> lower(int rank, OpArguments arguments) {
+    var lowering = new ProductLowering(rank, arguments);
+    switch (arguments.name()) {
+      case "aten::addmm" -> lowering.added("mat1", "mat2");
+      case "aten::baddbmm" -> lowering.added("batch1", "batch2");
+      default -> lowering.product(arguments.tensor("self"), arguments.tensor("mat2"));
+    }
+    return lowering.steps.build();
+  }
+
+  private void product(TensorRef left, TensorRef right) {
+    if (left.type().size(left.type().rank() - 1) == 0) {
+      steps.addAll(PlaceOps.fill(rank, arguments, 0));
+    } else {
+      product(left, right, 1, 0, arguments.result(), Optional.empty());
+    }
+  }
+
+  /** {@code beta · self + alpha · left · right}. */
+  private void added(String left, String right) {
+    double beta = arguments.number("beta").doubleValue();
+    double alpha = arguments.number("alpha").doubleValue();
+    var result = arguments.result();
+    var self = Moves.expand(arguments.tensor("self"), result.type().sizes());
+    if (arguments.tensor(left).type().size(result.type().rank() - 1) == 0) {
+      if (beta == 0) {
+        steps.addAll(PlaceOps.fill(rank, arguments, 0));
+      } else if (beta == 1) {
+        steps.addAll(Moves.copy(rank, arguments, self, result));
+      } else {
+        throw arguments.unsupported(
+            "%s of no columns with beta = %s".formatted(arguments.name(), beta));
+      }
+    } else if (beta == 0) {
+      product(arguments.tensor(left), arguments.tensor(right), alpha, 0, result, Optional.empty());
+    } else if (!isForBlas(result)
+        || !isForBlas(arguments.tensor(left))
+        || !isForBlas(arguments.tensor(right))) {
+      product(arguments.tensor(left), arguments.tensor(right), alpha, beta, self, Optional.empty());
+    } else if (isBias(self) && beta == 1) {
+      product(
+          arguments.tensor(left),
+          arguments.tensor(right),
+          alpha,
+          0,
+          result,
+          Optional.of(Address.of(rank, self)));
+    } else if (isAddend(self)) {
+      product(arguments.tensor(left), arguments.tensor(right), alpha, beta, self, Optional.empty());
+    } else {
+      steps.addAll(Moves.copy(rank, arguments, self, result));
+      product(
+          arguments.tensor(left), arguments.tensor(right), alpha, beta, result, Optional.empty());
+    }
+  }
+
+  /** Whether it has one number for each row of the column-major product. */
+  private boolean isBias(TensorRef self) {
+    var type = self.type();
+    int dims = type.rank();
+    int along = byColumns() ? dims - 2 : dims - 1;
+    int across = byColumns() ? dims - 1 : dims - 2;
+    return type.dtype() == arguments.result().type().dtype()
+        // BLAS has no epilogues in f64.
+        && type.dtype() != DType.F64
+        && type.stride(across) == 0
+        && (type.stride(along) == 1 || type.size(along) == 1)
+        && (dims == 2 || type.stride(0) == 0)
+        && Address.of(rank, self).isVectorAligned();
+  }
+
+  /** Whether it lies as the result does, so that it need not be there first. */
+  private boolean isAddend(TensorRef self) {
+    int first = self.type().rank() - 2;
+    return self.type().dtype() == arguments.result().type().dtype()
+        && (byColumns()
+            ? leads(self.type(), first, first + 1)
+            : leads(self.type(), first + 1, first));
+  }
+
+  /** Whether the result is column-major, rather than row-major. */
+  private boolean byColumns() {
+    var type = arguments.result().type();
+    int first = type.rank() - 2;
+    boolean byColumns = leads(type, first, first + 1);
+    if (!byColumns && !leads(type, first + 1, first)) {
+      throw arguments.unsupported("%s into %s".formatted(arguments.name(), type));
+    }
+    return byColumns;
+  }
+
+  /** Whether BLAS knows the type, and rows or columns have their elements side by side. */
+  private boolean isForBlas(TensorRef ref) {
+    var type = ref.type();
+    boolean known =
+        switch (type.dtype()) {
+          case F32, F64, F16, BF16 -> type.dtype() == arguments.result().type().dtype();
+          default -> false;
+        };
+    int first = type.rank() - 2;
+    return known && (leads(type, first, first + 1) || leads(type, first + 1, first));
+  }
+
+  /** Each element by itself, for what BLAS does not take. */
+  private DeviceStep plain(
+      TensorRef left, TensorRef right, double alpha, double beta, TensorRef addend) {
+    var result = arguments.result();
+    var dtype = result.type().dtype();
+    if (!CTypes.computes(dtype)
+        || !CTypes.computes(left.type().dtype())
+        || !CTypes.computes(right.type().dtype())) {
+      throw arguments.unsupported("%s of %s".formatted(arguments.name(), dtype.shortName()));
+    }
+    var kernel = new PlaceKernel(rank, result.type().sizes());
+    var places = kernel.indices();
+    var batch = places.subList(0, places.size() - 2);
+    var row = ImmutableList.<String>builder().addAll(batch).add(places.get(batch.size()), "k");
+    var column = ImmutableList.<String>builder().addAll(batch).add("k", places.getLast());
+    var type = CTypes.computed(dtype);
+    kernel.line("%s sum = 0;".formatted(type));
+    kernel.line(
+        "for (long long k = 0; k < %d; k++) {".formatted(left.type().size(batch.size() + 1)));
+    kernel.line(
+        "  sum += (%s)%s * (%s)%s;"
+            .formatted(
+                type, kernel.value(left, row.build()), type, kernel.value(right, column.build())));
+    kernel.line("}");
+    var value = alpha == 1 ? "sum" : "%s * sum".formatted(PlaceKernel.number(dtype, alpha));
+    if (beta != 0) {
+      value +=
+          " + %s * (%s)%s"
+              .formatted(PlaceKernel.number(dtype, beta), type, kernel.value(addend, places));
+    }
+    kernel.set(result, places, value);
+    return kernel.build(arguments.op().stream(), arguments.op().name());
+  }
+
+  private void product(
+      TensorRef left,
+      TensorRef right,
+      double alpha,
+      double beta,
+      TensorRef addend,
+      Optional<Address> bias) {
+    var result = arguments.result();
+    var dtype = left.type().dtype();
+    if (result.type().numel() == 0) {
+      return;
+    }
+    if (!isForBlas(left) || !isForBlas(right) || !isForBlas(result)) {
+      steps.add(plain(left, right, alpha, beta, addend));
+      return;
+    }
+    int first = result.type().rank() - 2;
+    boolean byColumns = byColumns();
+    // Row by row, the transposed result is column-major: it is that of the transposed operands.
+    steps.add(
+        new DeviceStep.Product(
+            arguments.op().stream(),
+            dtype,
+            result.type().size(byColumns ? first : first + 1),
+            result.type().size(byColumns ? first + 1 : first),
+            left.type().size(first + 1),
+            alpha,
+            beta,
+            matrix(byColumns ? left : right, !byColumns),
+            matrix(byColumns ? right : left, !byColumns),
+            matrix(addend, !byColumns),
+            bias,
+            matrix(result, !byColumns),
+            first == 0 ? 1 : result.type().size(0),
+            arguments.op().name()));
+  }
+
+  /** Whether elements along {@code near} are neighbours, and {@code far} is at least a column. */
+  private static boolean leads(TensorType type, int near, int far) {
+    return (type.size(near) == 1 || type.stride(near) == 1)
+        && (type.size(far) == 1 || type.stride(far) >= type.size(near));
+  }
+
+  private Matrix matrix(TensorRef ref, boolean flipped) {
+    var type = ref.type();
+    int row = type.rank() - 2 + (flipped ? 1 : 0);
+    int column = type.rank() - 1 - (flipped ? 1 : 0);
+    boolean straight = leads(type, row, column);
+    if (!straight && !leads(type, column, row)) {
+      throw arguments.unsupported(
+          "%s of %s, whose rows lie apart,".formatted(arguments.name(), type));
+    }
+    int near = straight ? row : column;
+    int far = straight ? column : row;
+    long leading = type.size(far) == 1 ? Math.max(1, type.size(near)) : type.stride(far);
+    return new Matrix(
+        Address.of(rank, ref), !straight, leading, type.rank() == 3 ? type.stride(0) : 0);
+  }
+}

@@ -1,0 +1,243 @@
+package dev.symplan.codegen.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import com.google.common.base.Ascii;
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.codegen.Executable;
+import dev.symplan.codegen.Lowering;
+import dev.symplan.codegen.cuda.DeviceStep.Launch;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.testkit.Golden;
+import dev.symplan.ir.text.GraphParser;
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.Target;
+import dev.symplan.planner.Variant;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.stream.Collectors;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** What goes into the streams for each sample, with its kernels, and that these compile. */
+class KernelTextsTest {
+  private static final Path SAMPLES = Path.of(System.getProperty("symplan.root"), "samples");
+
+  private static final List<Variant> GENERATED =
+      List.of(
+          Variant.ONE_SHOT,
+          Variant.TWO_SHOT,
+          Variant.ONE_SHOT_PUSH,
+          Variant.TWO_SHOT_PUSH,
+          Variant.PUSH,
+          Variant.COPY_ENGINE);
+
+  static List<String> samples() {
+    try (var files = Files.list(SAMPLES)) {
+      return files
+          .map(file -> String.valueOf(file.getFileName()))
+          .filter(name -> name.endsWith(".graph"))
+          .map(name -> name.substring(0, name.length() - ".graph".length()))
+          .sorted()
+          .toList();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  private static Executable executable(String sample, CompileOptions options) {
+    return Lowering.lower(
+        Compiler.forTarget(Target.H200_X4)
+            .with(options)
+            .compile(SAMPLES.resolve(sample + ".graph")));
+  }
+
+  private static Set<String> kernels(List<DeviceProgram> programs) {
+    return programs.stream()
+        .flatMap(program -> program.steps().stream())
+        .filter(Launch.class::isInstance)
+        .map(step -> ((Launch) step).kernel().text())
+        .collect(Collectors.toCollection(LinkedHashSet::new));
+  }
+
+  /** Steps of the first two ranks in one line each, and every rank's kernels once, behind them. */
+  private static String text(List<DeviceProgram> programs) {
+    var numbers = new LinkedHashMap<String, Integer>();
+    kernels(programs).forEach(kernel -> numbers.put(kernel, numbers.size()));
+    var lines = new ArrayList<String>();
+    for (var program : programs.subList(0, Math.min(2, programs.size()))) {
+      lines.add("rank " + program.rank());
+      for (var step : program.steps()) {
+        lines.add("  " + text(step, numbers));
+      }
+    }
+    numbers.forEach((kernel, number) -> lines.add("\n// kernel " + number + "\n" + kernel));
+    return String.join("\n", lines) + "\n";
+  }
+
+  private static String text(DeviceStep step, Map<String, Integer> numbers) {
+    return step instanceof Launch launch
+        ? "%s: kernel %d <<<%d, %d>>> %s %s"
+            .formatted(
+                launch.label(),
+                numbers.get(launch.kernel().text()),
+                launch.blocks(),
+                launch.threads(),
+                launch.stream().text(),
+                launch.words().stream().map(KernelTextsTest::text).collect(Collectors.joining(" ")))
+        : step.toString();
+  }
+
+  private static String text(Word word) {
+    return switch (word) {
+      case Word.Number(long value) -> Long.toString(value);
+      case Word.Memory(var at) ->
+          "r%d:%s%s+%d"
+              .formatted(
+                  at.rank(), at.arena().text(), at.index() == 0 ? "" : at.index(), at.offset());
+      case Word.Multicast(var members, long offset) -> "%s:symmetric+%d".formatted(members, offset);
+      case Word.Flags(int place, int rank) -> "r%d:flags%d".formatted(rank, place);
+      case Word.Meetings(int place) -> "meetings" + place;
+      case Word.Failure _ -> "failure";
+      case Word.Patience _ -> "patience";
+    };
+  }
+
+  @ParameterizedTest
+  @MethodSource("samples")
+  void textsOfSamples(String sample) {
+    var executable = executable(sample, CompileOptions.DEFAULT);
+    String text;
+    try {
+      text = text(DeviceLowering.lower(executable));
+    } catch (UnsupportedOnGpu e) {
+      text = "cannot run: " + e.getMessage() + "\n";
+    }
+    Golden.check("cuda/" + sample + ".txt", text);
+  }
+
+  @Test
+  void everyTextIsThatOfASample() {
+    Golden.checkNoneUnused("cuda", samples().stream().map(sample -> sample + ".txt").toList());
+  }
+
+  /** Every variant of every sample, and every type with every reduction. */
+  @Test
+  void compilesForEveryArchitecture() {
+    Set<String> kernels = new LinkedHashSet<>();
+    for (var sample : samples()) {
+      try {
+        kernels.addAll(kernels(DeviceLowering.lower(executable(sample, CompileOptions.DEFAULT))));
+      } catch (UnsupportedOnGpu e) {
+        assertThat(e).hasMessageContaining(".graph:");
+      }
+    }
+    for (var variant : GENERATED) {
+      kernels.addAll(collectives(variant));
+    }
+    for (var dtype : List.of("f64", "f32", "f16", "bf16", "i64", "i32", "u8")) {
+      for (var op : List.of("sum", "min", "max", "product")) {
+        kernels.add(allReduce(dtype, op, Variant.ONE_SHOT));
+        kernels.add(allReduce(dtype, op, Variant.ONE_SHOT_PUSH));
+      }
+    }
+    for (var variant : List.of(Variant.ONE_SHOT, Variant.ONE_SHOT_PUSH, Variant.TWO_SHOT_PUSH)) {
+      kernels.add(allReduce("bf16", "avg", variant));
+    }
+    kernels.add(allReduce("f32", "max", Variant.TWO_SHOT_PUSH));
+    Nvcc.check(List.copyOf(kernels));
+  }
+
+  /** The kernels of all collectives that a variant exists for. */
+  private static Set<String> collectives(Variant variant) {
+    var forced =
+        Arrays.stream(Kind.values())
+            .filter(kind -> kind != Kind.CUSTOM && variant.implementsKind(kind))
+            .collect(
+                ImmutableMap.toImmutableMap(kind -> Ascii.toLowerCase(kind.name()), _ -> variant));
+    return kernels(
+        DeviceLowering.lower(
+            executable("collectives", CompileOptions.DEFAULT.withVariants(forced))));
+  }
+
+  private static ImmutableList<DeviceProgram> lower(
+      Target target, String type, String call, ImmutableMap<String, Variant> variants) {
+    var text =
+        """
+        graph version 1
+        group g = [0, 1]
+        graph t(x: %s) {
+          r = _c10d_functional::%s
+          o = _c10d_functional::wait_tensor(r)
+          return o
+        }
+        """
+            .formatted(type, call);
+    return DeviceLowering.lower(
+        Lowering.lower(
+            Compiler.forTarget(target)
+                .with(CompileOptions.DEFAULT.withVariants(variants))
+                .compile(GraphParser.parse(new SourceFile("test.graph", text)))));
+  }
+
+  private static String allReduce(String dtype, String op, Variant variant) {
+    var programs =
+        lower(
+            Target.H200_X4,
+            dtype + "[37, 5]",
+            "all_reduce(x, \"%s\", \"g\")".formatted(op),
+            ImmutableMap.of("all_reduce", variant));
+    return kernels(programs).iterator().next();
+  }
+
+  private static String multimem(String kind, String type, String call) {
+    return kernels(lower(Target.H200_X8, type, call, ImmutableMap.of(kind, Variant.MULTIMEM)))
+        .iterator()
+        .next();
+  }
+
+  /** Only from sm_90 on are there such instructions. */
+  @Test
+  void multimemCompilesToTheSwitchsInstructions() {
+    var reduce = multimem("all_reduce", "bf16[4099]", "all_reduce(x, \"sum\", \"g\")");
+    var half = multimem("all_reduce", "f16[4099]", "all_reduce(x, \"sum\", \"g\")");
+    var scatter =
+        multimem("reduce_scatter", "f32[64, 3]", "reduce_scatter_tensor(x, \"sum\", 2, \"g\")");
+    var gather = multimem("all_gather", "u8[77]", "all_gather_into_tensor(x, 2, \"g\")");
+    var broadcast = multimem("broadcast", "i64[9]", "broadcast(x, 1, \"g\")");
+    var ptx = Nvcc.ptx(List.of(reduce, half, scatter, gather, broadcast), Nvcc.FROM_HOPPER);
+    var load = "multimem.ld_reduce.relaxed.sys.global.add";
+    var store = "multimem.st.relaxed.sys.global.v4.f32";
+    assertThat(ptx.get(0)).contains(load + ".acc::f32.v4.bf16x2", store);
+    assertThat(ptx.get(1)).contains(load + ".acc::f32.v4.f16x2", store);
+    assertThat(ptx.get(2)).contains(load + ".v4.f32").doesNotContain(store);
+    assertThat(ptx.get(3)).contains(store).doesNotContain(load);
+    assertThat(ptx.get(4)).contains(store).doesNotContain(load);
+  }
+
+  @Test
+  void multimemIsForTargetsWithMulticastOnly() {
+    assertThatThrownBy(
+            () ->
+                lower(
+                    Target.H200_X4,
+                    "bf16[64]",
+                    "all_reduce(x, \"sum\", \"g\")",
+                    ImmutableMap.of("all_reduce", Variant.MULTIMEM)))
+        .hasMessageContaining("target has no multicast");
+  }
+}

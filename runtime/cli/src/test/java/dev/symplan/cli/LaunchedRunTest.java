@@ -1,0 +1,156 @@
+package dev.symplan.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.SessionOptions;
+import dev.symplan.runtime.launch.LaunchEnvironment;
+import dev.symplan.runtime.launch.LaunchEnvironment.Launcher;
+import dev.symplan.runtime.launch.World;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.net.ServerSocket;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executors;
+import java.util.function.ToIntBiFunction;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(60)
+class LaunchedRunTest {
+  private static final int RANKS = 3;
+
+  /** What one process does, by the world that it is in. */
+  @FunctionalInterface
+  private interface Work extends ToIntBiFunction<World, Console> {}
+
+  private record Result(int code, String out, String err) {}
+
+  private static List<Result> run(Work work) throws IOException {
+    int port;
+    try (var socket = new ServerSocket(0)) {
+      port = socket.getLocalPort();
+    }
+    try (var threads = Executors.newCachedThreadPool()) {
+      var results = new ArrayList<CompletableFuture<Result>>();
+      for (int rank = 0; rank < RANKS; rank++) {
+        var environment =
+            new LaunchEnvironment(Launcher.SRUN, rank, RANKS, rank, "localhost", port, "");
+        results.add(CompletableFuture.supplyAsync(() -> run(environment, work), threads));
+      }
+      return results.stream().map(CompletableFuture::join).toList();
+    }
+  }
+
+  private static Result run(LaunchEnvironment environment, Work work) {
+    var out = new ByteArrayOutputStream();
+    var err = new ByteArrayOutputStream();
+    try (var o = new PrintStream(out, true, StandardCharsets.UTF_8);
+        var e = new PrintStream(err, true, StandardCharsets.UTF_8)) {
+      int code =
+          LaunchedRun.call(
+              environment,
+              SessionOptions.DEFAULT.withTimeout(Duration.ofSeconds(20)),
+              new Console(o, e),
+              (options, console) -> work.applyAsInt(options.world().orElseThrow(), console));
+      return new Result(
+          code, out.toString(StandardCharsets.UTF_8), err.toString(StandardCharsets.UTF_8));
+    }
+  }
+
+  private static CompileException wrong() {
+    return new CompileException(
+        Diagnostic.error(
+            DiagnosticCode.BAD_TENSORS,
+            Span.ofFile(new SourceFile("rank2.inputs.safetensors", "")),
+            "there is no tensor 'in0'",
+            ""));
+  }
+
+  @Test
+  void rankZeroSpeaksForAll() throws IOException {
+    var results =
+        run(
+            (_, console) -> {
+              console.print("done\n");
+              console.progress("progress");
+              return ExitCode.OK;
+            });
+    assertThat(results)
+        .containsExactly(
+            new Result(0, "done\n", "progress" + System.lineSeparator()),
+            new Result(0, "", ""),
+            new Result(0, "", ""));
+  }
+
+  @Test
+  void allExitWithTheWorstCode() throws IOException {
+    assertThat(run((world, _) -> world.rank() == 1 ? ExitCode.FAILED : ExitCode.OK))
+        .extracting(Result::code)
+        .containsOnly(ExitCode.FAILED);
+  }
+
+  @Test
+  void allSayWhatOneLacks() throws IOException {
+    var results =
+        run(
+            (world, _) -> {
+              if (world.rank() == 2) {
+                throw wrong();
+              }
+              world.barrier("session");
+              return ExitCode.OK;
+            });
+    assertThat(results).extracting(Result::code).containsOnly(ExitCode.FAILED);
+    assertThat(results.get(2).err())
+        .contains("rank2.inputs.safetensors")
+        .contains("error[bad-tensors]: there is no tensor 'in0'");
+    assertThat(results.subList(0, 2))
+        .allSatisfy(
+            result ->
+                assertThat(result.err())
+                    .startsWith("error: rank 2: rank2.inputs.safetensors")
+                    .contains("there is no tensor 'in0'"));
+  }
+
+  @Test
+  void whatAllLackIsSaidOnce() throws IOException {
+    var results =
+        run(
+            (_, _) -> {
+              throw wrong();
+            });
+    assertThat(results).extracting(Result::code).containsOnly(ExitCode.FAILED);
+    assertThat(results.stream().filter(result -> !result.err().isEmpty())).hasSize(1);
+  }
+
+  @Test
+  void allReportAFailureOfOne() throws IOException {
+    var results =
+        run(
+            (world, _) -> {
+              if (world.rank() == 1) {
+                throw new RunException("rank 1: all_reduce 'r' (f.graph:4) waited more than 27 s");
+              }
+              world.get("nothing");
+              return ExitCode.OK;
+            });
+    assertThat(results)
+        .allSatisfy(
+            result -> {
+              assertThat(result.code()).isEqualTo(ExitCode.RUNTIME);
+              assertThat(result.err())
+                  .startsWith("error: rank 1: all_reduce 'r' (f.graph:4) waited more than 27 s");
+            });
+  }
+}

@@ -1,0 +1,36 @@
+package dev.symplan.runtime.profile;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.planner.Stream;
+
+/**
+ * When each instruction of one run ran.
+ *
+ * @param activities of each rank in the order of its instructions; one for each that does anything
+ * @param method how the times were taken, and what that adds to them
+ */
+public record Profile(ImmutableList<Activity> activities, String method) {
+
+  /**
+   * One instruction of one rank.
+   *
+   * @param label what the instruction is called: its first result, or the op
+   * @param kernel what really ran, as far as it is known
+   * @param begin in microseconds, on a clock of all ranks
+   * @param end in microseconds
+   */
+  public record Activity(
+      int rank, Stream stream, String label, String kernel, double begin, double end) {
+    public Activity {
+      if (!(end >= begin)) {
+        throw new IllegalArgumentException(
+            "%s of rank %d ends at %s, before %s".formatted(label, rank, end, begin));
+      }
+    }
+
+    /** {@return microseconds} */
+    public double micros() {
+      return end - begin;
+    }
+  }
+}

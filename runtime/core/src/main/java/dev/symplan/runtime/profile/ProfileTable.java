@@ -1,0 +1,91 @@
+package dev.symplan.runtime.profile;
+
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.Stream;
+import dev.symplan.planner.report.Table;
+import dev.symplan.planner.report.Units;
+import dev.symplan.runtime.profile.ProfiledStep.Traffic;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Locale;
+
+/** One rank's steps, predicted and measured. */
+public final class ProfileTable {
+  private ProfileTable() {}
+
+  /**
+   * {@return a row for each step of the first rank that was profiled, and a sum for each stream}
+   *
+   * @throws IllegalArgumentException when the profile is of another plan
+   */
+  public static String print(Plan plan, Profile profile) {
+    if (profile.activities().isEmpty()) {
+      return "nothing ran\n";
+    }
+    int rank = profile.activities().getFirst().rank();
+    var steps =
+        ProfiledStep.of(plan, profile).stream()
+            .filter(step -> step.activity().rank() == rank)
+            .toList();
+    var table =
+        new Table(
+            "step",
+            "does",
+            "variant",
+            "stream",
+            "predicted",
+            "measured",
+            "size",
+            "GB/s",
+            "waited",
+            "kernel");
+    for (var step : steps) {
+      var activity = step.activity();
+      table.row(
+          activity.label(),
+          step.what(),
+          step.traffic().map(Traffic::variant).orElse(""),
+          activity.stream().text(),
+          number(step.predicted()),
+          number(activity.micros()),
+          step.traffic().map(t -> Units.bytes(t.bytes())).orElse(""),
+          step.traffic().map(t -> number(t.rate())).orElse(""),
+          step.traffic().map(t -> number(t.waited())).orElse(""),
+          activity.kernel());
+    }
+    return "steps of rank %d, µs; %s\n%s\n%s"
+        .formatted(rank, profile.method(), table.render(), sums(steps));
+  }
+
+  private static String sums(List<ProfiledStep> steps) {
+    var busy = new EnumMap<Stream, double[]>(Stream.class);
+    double begin = Double.POSITIVE_INFINITY;
+    double end = Double.NEGATIVE_INFINITY;
+    for (var step : steps) {
+      var activity = step.activity();
+      var sum = busy.computeIfAbsent(activity.stream(), _ -> new double[4]);
+      sum[0]++;
+      sum[1] += step.predicted();
+      sum[2] += activity.micros();
+      sum[3] += step.traffic().map(Traffic::waited).orElse(0.0);
+      begin = Math.min(begin, activity.begin());
+      end = Math.max(end, activity.end());
+    }
+    var table = new Table("stream", "steps", "predicted", "measured", "waited for peers");
+    busy.forEach(
+        (stream, sum) ->
+            table.row(
+                stream.text(),
+                Integer.toString((int) sum[0]),
+                number(sum[1]),
+                number(sum[2]),
+                number(sum[3])));
+    return table.render()
+        + "from the first step's begin to the last one's end: %s µs\n"
+            .formatted(number(end - begin));
+  }
+
+  private static String number(double value) {
+    return String.format(Locale.ROOT, "%.1f", value);
+  }
+}

@@ -1,0 +1,98 @@
+package dev.symplan.runtime.launch;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.codegen.Executable;
+import dev.symplan.codegen.Lowering;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.text.GraphParser;
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.Target;
+import dev.symplan.planner.Variant;
+import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.launch.LaunchEnvironment.Launcher;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executors;
+import java.util.function.IntFunction;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(60)
+class PlanAgreementTest {
+  private static Executable executable(int ranks, String reduceOp) {
+    var text =
+        """
+        graph version 1
+        group g = [%s]
+        graph sum(x: f32[4096]) {
+          r = _c10d_functional::all_reduce(x, "%s", "g")
+          o = _c10d_functional::wait_tensor(r)
+          return o
+        }
+        """
+            .formatted(ranks == 2 ? "0, 1" : "0, 1, 2", reduceOp);
+    return Lowering.lower(
+        Compiler.forTarget(Target.H200_X4)
+            .with(
+                CompileOptions.DEFAULT
+                    .withRanks(ranks)
+                    .withVariants(ImmutableMap.of("all_reduce", Variant.TWO_SHOT)))
+            .compile(GraphParser.parse(new SourceFile("sum.graph", text))));
+  }
+
+  /** What each rank says of its executable; empty where it agrees. */
+  private static List<String> check(int processes, IntFunction<Executable> executables) {
+    int port = WorldTest.freePort();
+    try (var threads = Executors.newCachedThreadPool()) {
+      var said = new ArrayList<CompletableFuture<String>>();
+      for (int rank = 0; rank < processes; rank++) {
+        int self = rank;
+        said.add(
+            CompletableFuture.supplyAsync(
+                () -> {
+                  var environment =
+                      new LaunchEnvironment(
+                          Launcher.MPIRUN, self, processes, self, "localhost", port, "");
+                  try (var world = World.join(environment, Duration.ofSeconds(20))) {
+                    PlanAgreement.check(executables.apply(self), world);
+                    world.barrier("end");
+                    return "";
+                  } catch (RunException e) {
+                    return String.valueOf(e.getMessage());
+                  }
+                },
+                threads));
+      }
+      return said.stream().map(CompletableFuture::join).toList();
+    }
+  }
+
+  @Test
+  void theSamePlanIsAgreedOn() {
+    assertThat(check(3, _ -> executable(3, "sum"))).containsOnly("");
+  }
+
+  @Test
+  void theFirstDifferenceIsNamedByAll() {
+    var said = check(2, rank -> executable(2, rank == 0 ? "sum" : "avg"));
+    assertThat(said)
+        .allSatisfy(
+            message ->
+                assertThat(message)
+                    .startsWith("ranks 0 and 1 do not have the same plan: rank 0 has ")
+                    .contains("all_reduce two_shot sum of 2 ranks")
+                    .contains("all_reduce two_shot avg of 2 ranks")
+                    .contains("'r' (sum.graph:4)"));
+  }
+
+  @Test
+  void theNumberOfProcessesMustFit() {
+    assertThat(check(2, _ -> executable(3, "sum")))
+        .containsOnly("the plan is for 3 ranks, but mpirun started 2 processes");
+  }
+}

@@ -1,0 +1,174 @@
+package dev.symplan.runtime.cuda;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.codegen.cuda.DeviceStep;
+import dev.symplan.codegen.cuda.DeviceStep.Await;
+import dev.symplan.codegen.cuda.DeviceStep.Copy;
+import dev.symplan.codegen.cuda.DeviceStep.Launch;
+import dev.symplan.codegen.cuda.DeviceStep.Mark;
+import dev.symplan.codegen.cuda.DeviceStep.Nccl;
+import dev.symplan.codegen.cuda.DeviceStep.Product;
+import dev.symplan.planner.Stream;
+import dev.symplan.runtime.profile.Profile.Activity;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.stream.Collectors;
+import org.bytedeco.cuda.cudart.CUevent_st;
+import org.bytedeco.cuda.global.cudart;
+
+/**
+ * One rank's program in a graph that takes the time before and behind each instruction, by events
+ * that are nodes of the graph. They keep a kernel from being started while the one before it ends,
+ * so that the sum is more than a run takes.
+ *
+ * <p>Of libraries' calls, the kernels are those that the graph got by them.
+ */
+final class TimedGraph {
+
+  private record Section(
+      Stream stream, String label, String kernel, CUevent_st begin, CUevent_st end) {}
+
+  private final Gpu gpu;
+  private final Check check;
+  private final List<Section> sections = new ArrayList<>();
+  private final CUevent_st zero;
+  private final CUevent_st one;
+  private final int graph;
+  private double twoEvents;
+
+  /** To be made by the GPU's thread, on all ranks at once. */
+  TimedGraph(Gpu gpu) {
+    this.gpu = gpu;
+    this.check = gpu.check();
+    zero = gpu.event(cudart.cudaEventDefault);
+    one = gpu.event(cudart.cudaEventDefault);
+    graph =
+        gpu.captureStepwise(
+            () -> {
+              record(zero, Stream.COMPUTE);
+              record(one, Stream.COMPUTE);
+            },
+            this::add);
+  }
+
+  private void record(CUevent_st event, Stream stream) {
+    check.runtime(
+        cudart.cudaEventRecordWithFlags(event, gpu.stream(stream), cudart.cudaEventRecordExternal),
+        "cudaEventRecordWithFlags");
+  }
+
+  private void add(DeviceStep step, Runnable enqueue) {
+    var label = label(step);
+    if (label.isEmpty()) {
+      enqueue.run();
+      return;
+    }
+    var begin = gpu.event(cudart.cudaEventDefault);
+    var end = gpu.event(cudart.cudaEventDefault);
+    record(begin, step.stream());
+    enqueue.run();
+    var kernel = kernel(step);
+    record(end, step.stream());
+    sections.add(new Section(step.stream(), label.get(), kernel, begin, end));
+  }
+
+  private static Optional<String> label(DeviceStep step) {
+    return switch (step) {
+      case Launch launch -> Optional.of(launch.label());
+      case Copy copy -> Optional.of(copy.label());
+      case Product product -> Optional.of(product.label());
+      case Nccl nccl -> Optional.of(nccl.label());
+      case Mark _, Await _ -> Optional.empty();
+    };
+  }
+
+  private String kernel(DeviceStep step) {
+    return switch (step) {
+      case Launch launch ->
+          "generated, %d blocks of %d threads".formatted(launch.blocks(), launch.threads());
+      case Copy copy -> "copy engine, %d bytes".formatted(copy.bytes());
+      case Product product -> captured(product.stream(), "cublasLtMatmul");
+      case Nccl nccl ->
+          captured(
+              nccl.stream(),
+              nccl.calls().stream()
+                      .map(call -> call.function().name().toLowerCase(Locale.ROOT))
+                      .distinct()
+                      .collect(Collectors.joining("+", "nccl ", ""))
+                  + (nccl.windows() ? " with windows" : ""));
+      case Mark _, Await _ -> "";
+    };
+  }
+
+  private String captured(Stream stream, String call) {
+    var names = CapturedKernels.last(gpu.stream(stream));
+    return names.isEmpty() ? call + " (kernel unknown)" : String.join(" ", names);
+  }
+
+  /** {@return what ran when, on a clock of the GPU's} */
+  ImmutableList<Activity> run() {
+    gpu.launch(graph);
+    gpu.await();
+    twoEvents = micros(zero, one);
+    var activities = new ArrayList<Activity>();
+    for (var section : sections) {
+      double begin = micros(zero, section.begin());
+      var activity =
+          new Activity(
+              check.rank(),
+              section.stream(),
+              section.label(),
+              section.kernel(),
+              begin,
+              begin + micros(section.begin(), section.end()));
+      merge(activities, activity);
+      destroy(section.begin());
+      destroy(section.end());
+    }
+    destroy(zero);
+    destroy(one);
+    return ImmutableList.copyOf(activities);
+  }
+
+  /** Steps of one instruction have the same label and are next to each other. */
+  private static void merge(List<Activity> activities, Activity next) {
+    if (!activities.isEmpty()
+        && activities.getLast().label().equals(next.label())
+        && activities.getLast().stream() == next.stream()) {
+      var last = activities.removeLast();
+      activities.add(
+          new Activity(
+              last.rank(),
+              last.stream(),
+              last.label(),
+              last.kernel().equals(next.kernel())
+                  ? last.kernel()
+                  : last.kernel() + ", " + next.kernel(),
+              last.begin(),
+              next.end()));
+    } else {
+      activities.add(next);
+    }
+  }
+
+  private double micros(CUevent_st from, CUevent_st to) {
+    var millis = new float[1];
+    check.runtime(cudart.cudaEventElapsedTime(millis, from, to), "cudaEventElapsedTime");
+    return millis[0] * 1000.0;
+  }
+
+  private void destroy(CUevent_st event) {
+    check.runtime(cudart.cudaEventDestroy(event), "cudaEventDestroy");
+  }
+
+  /** {@return how the times were taken; known after the run} */
+  String method() {
+    return String.format(
+        Locale.ROOT,
+        "one run of a CUDA graph with an event before and behind each step, which alone take %.1f"
+            + " µs; GPUs' clocks brought together at the end of the first collective",
+        twoEvents);
+  }
+}

@@ -1,0 +1,78 @@
+package dev.symplan.runtime.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import dev.symplan.codegen.Lowering;
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.Target;
+import dev.symplan.runtime.Case;
+import dev.symplan.runtime.Session;
+import dev.symplan.runtime.Weights;
+import dev.symplan.runtime.tensor.Rounding;
+import dev.symplan.runtime.tensor.TensorDiff;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Captured runs of PyTorch on four GPUs, with what is generated for each rank's own work. */
+class EmulatedCasesTest {
+  private static final Path CASES =
+      Path.of(System.getProperty("symplan.shared", "../shared")).resolve("cases/numeric");
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "allreduce_relu",
+        "tp_mlp_f32",
+        "tp_mlp_bf16",
+        "sp_mlp",
+        "fsdp_mlp_train_fwd",
+        "fsdp_mlp_train_bwd",
+        "llama_tiny",
+        "llama_tiny_train_fwd",
+        "llama_tiny_train_bwd"
+      })
+  void givesWhatPyTorchGave(String name) {
+    var folder = folder(name);
+    assumeTrue(Files.exists(folder), "the case is not here");
+    var plan = plan(folder);
+    try (var session = EmulatedSession.open(List.of(Lowering.lower(plan))).getFirst()) {
+      check(new Case(folder), plan, session);
+    }
+  }
+
+  /** {@return a captured case, of the repository's or of those beside it} */
+  static Path folder(String name) {
+    var own = Path.of(System.getProperty("symplan.root"), "samples", "cases", name);
+    return Files.exists(own) ? own : CASES.resolve(name);
+  }
+
+  static Plan plan(Path folder) {
+    return Compiler.forTarget(Target.H200_X4).with(CompileOptions.DEFAULT).compile(folder);
+  }
+
+  /** Runs a case and compares with what was captured. */
+  static void check(Case captured, Plan plan, Session session) {
+    captured.fillInputs(session, plan, Weights.NONE);
+    session.run();
+    for (int rank = 0; rank < session.ranks(); rank++) {
+      var graph = plan.forRank(rank).graph();
+      var rounding = Rounding.of(graph);
+      for (int i = 0; i < session.outputCount(); i++) {
+        var actual = session.output(rank, i);
+        if (actual.isPresent() && graph.unspecifiedBy(i).isEmpty()) {
+          var expected = captured.expected(rank, i, actual.get().type());
+          var difference = TensorDiff.between(actual.get(), expected);
+          assertThat(difference.isWithin(rounding.ofOutput(graph.outputs().get(i))))
+              .as("output %d of rank %d: %s", i, rank, difference)
+              .isTrue();
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,233 @@
+package dev.symplan.runtime.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.text.GraphParser;
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.Target;
+import dev.symplan.runtime.Session;
+import dev.symplan.runtime.tensor.HostTensor;
+import dev.symplan.runtime.tensor.Rounding;
+import dev.symplan.runtime.tensor.SeededInputs;
+import dev.symplan.runtime.tensor.TensorDiff;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+
+/** Programs of one rank over ops that have CUDA implementations. */
+final class LocalPrograms {
+  private LocalPrograms() {}
+
+  static Plan plan(String text) {
+    return Compiler.forTarget(Target.H200_X4)
+        .with(CompileOptions.DEFAULT.withRanks(1))
+        .compile(GraphParser.parse(new SourceFile("test.graph", text)));
+  }
+
+  static void fill(Session session, int seed) {
+    for (int i = 0; i < session.inputNames().size(); i++) {
+      SeededInputs.fill(session.input(0, i).orElseThrow(), seed, 0, session.inputNames().get(i));
+    }
+  }
+
+  /** Fails where results differ by more than rounding explains. */
+  static void compare(Plan plan, Session actual, Session expected, String text) {
+    var graph = plan.forRank(0).graph();
+    var rounding = Rounding.of(graph);
+    for (int i = 0; i < actual.outputCount(); i++) {
+      if (graph.unspecifiedBy(i).isEmpty()) {
+        var given = actual.output(0, i).orElseThrow();
+        var wanted = expected.output(0, i).orElseThrow();
+        var difference = TensorDiff.between(given, wanted);
+        assertThat(difference.isWithin(rounding.ofOutput(graph.outputs().get(i))))
+            .as("output %d: %s%n%s", i, difference, text)
+            .isTrue();
+      }
+    }
+  }
+
+  /** {@return the first byte in which two contiguous tensors differ, or -1} */
+  static long mismatch(HostTensor a, HostTensor b) {
+    return a.memory()
+        .asSlice(0, a.type().storageBytes())
+        .mismatch(b.memory().asSlice(0, b.type().storageBytes()));
+  }
+
+  /** Norms, softmaxes and what surrounds them, made up. */
+  static List<String> madeUpRows(long seed, int count) {
+    var texts = new ArrayList<String>();
+    for (long next = seed; next < seed + count; next++) {
+      texts.add(new MadeUpRows(new Random(next)).text());
+    }
+    return texts;
+  }
+
+  private static String program(String inputs, String... lines) {
+    var names = new ArrayList<String>();
+    var body = new StringBuilder();
+    for (var line : lines) {
+      var made = line.substring(0, line.indexOf(" = "));
+      names.addAll(List.of(made.split(", ")));
+      body.append("  ").append(line).append('\n');
+    }
+    return """
+    graph version 1
+    graph t(%s) {
+    %s  return %s
+    }
+    """
+        .formatted(inputs, body, String.join(", ", names));
+  }
+
+  static List<String> reductions() {
+    return List.of(
+        program(
+            "x: f32[3, 5, 70]",
+            "a = aten::sum.dim_IntList(x, [-1])",
+            "b = aten::sum.dim_IntList(x, [0, 1], True)",
+            "c = aten::mean.dim(x, [1])",
+            "d = aten::amax(x, [0, 2])",
+            "e = aten::amin(x, [1], True)",
+            "f = aten::prod.dim_int(x, 2)",
+            "g = aten::sum(x)",
+            "h = aten::mean(x)",
+            "i, j = aten::var_mean.correction(x, [2], correction=0)",
+            "k = aten::linalg_vector_norm(x, 2, [1])",
+            "l = aten::logsumexp(x, [2])",
+            "m = aten::argmax(x, 1)",
+            "n = aten::argmin(x)",
+            "o, p = aten::max.dim(x, 2, True)",
+            "q = aten::cumsum(x, 1)",
+            "r = aten::_softmax(x, 1, False)",
+            "s = aten::_log_softmax(x, 2, False)"),
+        program(
+            "x: bf16[2, 3000]",
+            "a = aten::sum.dim_IntList(x, [1])",
+            "b = aten::_softmax(x, 1, False)",
+            "c = aten::mean.dim(x, [0])",
+            "d = aten::amax(x)"),
+        program(
+            "x: i64[6, 40]",
+            "a = aten::sum.dim_IntList(x, [1])",
+            "b = aten::amax(x, [0])",
+            "c = aten::any.dim(x, 1)",
+            "d = aten::all(x)",
+            "e = aten::cumsum(x, 0)",
+            "f = aten::argmin(x, 1)",
+            "g = aten::count_nonzero(x)",
+            "h = aten::prod(x)"),
+        program(
+            "x: f32[2, 40000]",
+            "a = aten::_softmax(x, 1, False)",
+            "b = aten::sum(x)",
+            "c = aten::argmax(x, 1)"),
+        program(
+            "x: bf16[4, 6, 96], w: bf16[96], b: bf16[96]",
+            "y, m, r = aten::native_layer_norm(x, [96], w, b, 1e-05)",
+            "z, q = aten::_fused_rms_norm(x, [96], w, 1e-06)",
+            "l = aten::layer_norm(x, [6, 96])"));
+  }
+
+  static List<String> places() {
+    return List.of(
+        program(
+                "x: f32[4, 6], i: i64[3, 5], w: bf16[8, 10], m: i64[4, 2]",
+                "a = aten::full([3, 2], -0.5)",
+                "b = prims::iota(7, start=2, step=3, dtype=torch.int64, device='cuda',"
+                    + " requires_grad=False)",
+                "c = aten::arange.start_step(1, 9, 0.75)",
+                "d = aten::eye.m(3, 4)",
+                "e = aten::triu(x, 1)",
+                "f = aten::tril(x)",
+                "g = aten::constant_pad_nd(x, [1, 2, -1, 3], 2.5)",
+                "h = aten::flip(x, [1])",
+                "j = aten::embedding(w, i)",
+                "k = aten::slice_scatter(x, o, 1, 1, 5, 2)",
+                "l = aten::scalar_tensor(3.5, dtype=torch.float16)")
+            .replace("m: i64[4, 2]", "o: f32[4, 2]"),
+        program(
+            "x: f32[8, 9, 10], i: i64[5], j: i64[2, 1], r: f32[8, 10], g: i64[8, 4, 10]",
+            "a = aten::index_select(x, 1, i)",
+            "b = aten::index.Tensor(x, [i])",
+            "c = aten::index.Tensor(x, [None, i, j])",
+            "d = aten::index.Tensor(x, [j, None, i])",
+            "e = aten::gather(x, 1, g)",
+            "f = aten::select_scatter(x, r, 1, -2)",
+            "h = aten::scatter.value(x, 1, g, 7.5)",
+            "k = aten::one_hot(i, 8)"),
+        program(
+                "x: f32[8, 300], i: i64[40], v: f32[40, 300], y: bf16[8, 3, 9], u: bf16[9, 40, 3],"
+                    + " w: f32[5, 8, 6], q: i64[5, 8]",
+                "a = aten::index_put(x, [i], v, True)",
+                "b = aten::index_put(y, [i], z, True)",
+                "c = aten::embedding_dense_backward(w, q, 20, 3, False)",
+                "d = aten::index_put(x, [i], v)")
+            .replace("  b = ", "  z = aten::permute(u, [1, 2, 0])\n  b = "));
+  }
+
+  static List<String> products() {
+    return List.of(
+        program(
+            "x: f32[5, 7], y: f32[7, 9], b: f32[9], c: f32[5, 9], d: f32[5, 1], e: f64[9]",
+            "m = aten::mm(x, y)",
+            "n = aten::addmm(b, x, y)",
+            "o = aten::addmm(c, x, y, beta=0.5, alpha=2)",
+            "p = aten::addmm(d, x, y)",
+            "q = aten::addmm(b, x, y, beta=3)"),
+        """
+        graph version 1
+        graph t(x: bf16[3, 4, 6], y: bf16[5, 6], z: bf16[3, 6, 5], b: bf16[4, 5], c: bf16[12]) {
+          t = aten::permute(y, [1, 0])
+          e = aten::expand(t, [3, 6, 5])
+          m = aten::bmm(x, e)
+          n = aten::baddbmm(b, x, z)
+          o = aten::bmm(x, z)
+          p = aten::permute(o, [0, 2, 1])
+          q = aten::bmm(p, x)
+          u = aten::unsqueeze(c, 1)
+          v = aten::expand(u, [12, 4])
+          w = aten::view(x, [12, 6])
+          s = aten::slice.Tensor(w, 1, 0, 6, 2)
+          r = aten::permute(s, [1, 0])
+          k = aten::mm(r, v)
+          return m, n, o, q, k
+        }
+        """,
+        program(
+            "x: i64[5, 7], y: i64[7, 9], z: f64[3, 4], w: f64[4, 2], b: f64[2]",
+            "m = aten::mm(x, y)",
+            "n = aten::mm(z, w)",
+            "o = aten::addmm(b, z, w)"));
+  }
+
+  static List<String> attention() {
+    var texts = new ArrayList<String>();
+    for (var dtype : List.of("f32", "bf16", "f64")) {
+      texts.add(
+          program(
+              "q: %1$s[2, 4, 7, 20], k: %1$s[2, 2, 150, 20], v: %1$s[2, 2, 150, 24],"
+                      .formatted(dtype)
+                  + " m: b8[7, 150], b: %s[2, 1, 7, 150]".formatted(dtype),
+              "a = aten::scaled_dot_product_attention(q, k, v, enable_gqa=True)",
+              "c = aten::scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.3,"
+                  + " enable_gqa=True)",
+              "d = aten::scaled_dot_product_attention(q, k, v, m, enable_gqa=True)",
+              "e = aten::scaled_dot_product_attention(q, k, v, b, enable_gqa=True)"));
+    }
+    texts.add(
+        program(
+            "q: f32[1, 3, 140, 8], k: f32[1, 3, 9, 8], v: f32[1, 3, 9, 130],"
+                + " b: f32[1, 3, 140, 9], g: f32[1, 3, 140, 130]",
+            "o, l, s, t = aten::_scaled_dot_product_efficient_attention(q, k, v, b, True)",
+            "dq, dk, dv, db = aten::_scaled_dot_product_efficient_attention_backward(g, q, k, v, b,"
+                + " o, l, s, t, 0.0, [True, True, True, True])",
+            "o2, l2, s2, t2 = aten::_scaled_dot_product_efficient_attention(q, k, v, b, True, 0.0,"
+                + " True)",
+            "eq, ek, ev = aten::_scaled_dot_product_efficient_attention_backward(g, q, k, v, b,"
+                + " o2, l2, s2, t2, 0.0, [True, True, True, False], True)"));
+    return texts;
+  }
+}

@@ -1,0 +1,215 @@
+package dev.symplan.runtime.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.codegen.Lowering;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.text.GraphParser;
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.Target;
+import dev.symplan.planner.Variant;
+import dev.symplan.runtime.Backend;
+import dev.symplan.runtime.Case;
+import dev.symplan.runtime.Session;
+import dev.symplan.runtime.tensor.HostTensor;
+import dev.symplan.runtime.tensor.Rounding;
+import dev.symplan.runtime.tensor.SeededInputs;
+import dev.symplan.runtime.tensor.TensorDiff;
+import java.nio.file.Files;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Stream;
+import org.bytedeco.cuda.global.cudart;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Each rank's own work, and whole cases, against the host backend and PyTorch. */
+@Tag("gpu")
+class LocalWorkOnGpuTest {
+  private static final Duration PATIENCE = Duration.ofSeconds(10);
+  private static final long SEED = Long.getLong("symplan.seed", 7_000);
+  private static final int PROGRAMS = 40;
+  private static final int RUNS = 10_000;
+
+  /** Between two looks at all outputs; each run ends in the one that sums up the others. */
+  private static final int LOOKS = 100;
+
+  @BeforeEach
+  void requireGpus() {
+    var problem = Libraries.problem();
+    assumeTrue(problem.isEmpty(), problem.orElse(""));
+  }
+
+  private static int gpus() {
+    var count = new int[1];
+    new Check(0).runtime(cudart.cudaGetDeviceCount(count), "cudaGetDeviceCount");
+    return count[0];
+  }
+
+  static Stream<Arguments> programs() {
+    return Stream.of(
+        Arguments.of("reductions", LocalPrograms.reductions()),
+        Arguments.of("places", LocalPrograms.places()),
+        Arguments.of("products", LocalPrograms.products()),
+        Arguments.of("attention", LocalPrograms.attention()),
+        Arguments.of("made-up rows", LocalPrograms.madeUpRows(SEED, PROGRAMS)));
+  }
+
+  @ParameterizedTest(name = "{0}")
+  @MethodSource("programs")
+  void agreesWithTheHost(String name, List<String> texts) {
+    for (int i = 0; i < texts.size(); i++) {
+      var plan = LocalPrograms.plan(texts.get(i));
+      try (var gpu = CudaSession.open(Lowering.lower(plan), PATIENCE);
+          var host = Session.open(plan, Backend.HOST)) {
+        LocalPrograms.fill(gpu, i);
+        LocalPrograms.fill(host, i);
+        host.run();
+        for (int run = 0; run < 2; run++) {
+          gpu.run();
+          LocalPrograms.compare(plan, gpu, host, name + "\n" + texts.get(i));
+        }
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "allreduce_relu",
+        "tp_mlp_f32",
+        "tp_mlp_bf16",
+        "sp_mlp",
+        "fsdp_mlp_train_fwd",
+        "fsdp_mlp_train_bwd",
+        "llama_tiny",
+        "llama_tiny_train_fwd",
+        "llama_tiny_train_bwd"
+      })
+  void givesWhatPyTorchGave(String name) {
+    var folder = EmulatedCasesTest.folder(name);
+    assumeTrue(Files.exists(folder), "the case is not here");
+    assumeTrue(gpus() >= 4, "the case is for four GPUs");
+    var plan = EmulatedCasesTest.plan(folder);
+    try (var session = CudaSession.open(Lowering.lower(plan), PATIENCE)) {
+      EmulatedCasesTest.check(new Case(folder), plan, session);
+    }
+  }
+
+  /** Products, rows and collectives of all kinds that are ours, each reading what others wrote. */
+  private static Plan mixed() {
+    var text =
+        """
+        graph version 1
+        group g = [0, 1, 2, 3]
+        graph mixed(x: bf16[64, 512], w: bf16[512, 512], v: f32[512], y: f32[256, 96]) {
+          a = aten::mm(x, w)
+          f = prims::convert_element_type(a, torch.float32)
+          s = aten::pow.Tensor_Scalar(f, 2)
+          m = aten::mean.dim(s, [-1], True)
+          e = aten::add.Scalar(m, 1e-05)
+          r = aten::rsqrt(e)
+          n = aten::mul.Tensor(f, r)
+          k = aten::mul.Tensor(n, v)
+          b = prims::convert_element_type(k, torch.bfloat16)
+          c = _c10d_functional::all_reduce(b, "sum", "g")
+          d = _c10d_functional::wait_tensor(c)
+          h = _c10d_functional::all_gather_into_tensor(d, 4, "g")
+          i = aten::_softmax(y, -1, False)
+          j = _c10d_functional::reduce_scatter_tensor(i, "sum", 4, "g")
+          l = _c10d_functional::wait_tensor(h)
+          o = _c10d_functional::wait_tensor(j)
+          p = aten::mm(l, w)
+          q = aten::silu(p)
+          u = _c10d_functional::all_gather_into_tensor(o, 4, "g")
+          z = _c10d_functional::wait_tensor(u)
+          t = aten::sum.dim_IntList(z, [1])
+          return d, q, o, t
+        }
+        """;
+    return Compiler.forTarget(Target.H200_X4)
+        .with(
+            CompileOptions.DEFAULT.withVariants(
+                ImmutableMap.of(
+                    "all_reduce", Variant.TWO_SHOT,
+                    "all_gather", Variant.COPY_ENGINE,
+                    "reduce_scatter", Variant.ONE_SHOT)))
+        .compile(GraphParser.parse(new SourceFile("mixed.graph", text)));
+  }
+
+  /** Fresh memory is poisoned, so that what is read too early is not a number. */
+  @Test
+  void repeatsToTheBit() {
+    assumeTrue(gpus() >= 4, "the plan is for four GPUs");
+    try (var session = CudaSession.open(Lowering.lower(mixed()), PATIENCE)) {
+      for (int rank = 0; rank < 4; rank++) {
+        for (var name : session.inputNames()) {
+          SeededInputs.fill(session.input(rank, name), 9, rank, name);
+        }
+      }
+      session.run();
+      var first = new ArrayList<HostTensor>();
+      for (int rank = 0; rank < 4; rank++) {
+        for (int i = 0; i < session.outputCount(); i++) {
+          var output = session.output(rank, i).orElseThrow();
+          var copy = HostTensor.allocate(output.type());
+          copy.copyFrom(output);
+          first.add(copy);
+        }
+      }
+      for (int run = 1; run < RUNS; run++) {
+        session.run();
+        for (int k = 0; k < first.size(); k++) {
+          int rank = k / session.outputCount();
+          int index = k % session.outputCount();
+          // The last output depends on the collectives before it: it is looked at each time.
+          if (run % LOOKS == 0 || index == session.outputCount() - 1 || index == 0) {
+            var output = session.output(rank, index).orElseThrow();
+            assertThat(LocalPrograms.mismatch(first.get(k), output))
+                .as("output %d of rank %d, run %d", index, rank, run)
+                .isEqualTo(-1);
+          }
+        }
+      }
+    }
+  }
+
+  @Test
+  void agreesInAMixedPlan() {
+    assumeTrue(gpus() >= 4, "the plan is for four GPUs");
+    var plan = mixed();
+    try (var gpu = CudaSession.open(Lowering.lower(plan), PATIENCE);
+        var host = Session.open(plan, Backend.HOST)) {
+      for (var session : List.of(gpu, host)) {
+        for (int rank = 0; rank < 4; rank++) {
+          for (var name : session.inputNames()) {
+            SeededInputs.fill(session.input(rank, name), 9, rank, name);
+          }
+        }
+        session.run();
+      }
+      for (int rank = 0; rank < 4; rank++) {
+        var graph = plan.forRank(rank).graph();
+        var rounding = Rounding.of(graph);
+        for (int i = 0; i < gpu.outputCount(); i++) {
+          var difference =
+              TensorDiff.between(
+                  gpu.output(rank, i).orElseThrow(), host.output(rank, i).orElseThrow());
+          assertThat(difference.isWithin(rounding.ofOutput(graph.outputs().get(i))))
+              .as("output %d of rank %d: %s", i, rank, difference)
+              .isTrue();
+        }
+      }
+    }
+  }
+}
