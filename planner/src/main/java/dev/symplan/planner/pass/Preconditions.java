@@ -30,6 +30,7 @@ import java.util.stream.Stream;
  * @param multicast whether the target must have NVLink multicast
  * @param copyEngines whether the target must have copy engines that reach peers
  * @param peers whether all ranks must reach each other's memory
+ * @param several whether it takes several tensors in one launch, with the newest NCCL
  * @param mostBytes the largest operand of one rank, a power of two; empty where there is no limit
  * @param nccl the oldest NCCL that has it, as {@code major * 10000 + minor * 100 + patch}; empty
  *     where that does not matter
@@ -41,6 +42,7 @@ public record Preconditions(
     boolean multicast,
     boolean copyEngines,
     boolean peers,
+    boolean several,
     OptionalLong mostBytes,
     OptionalInt nccl,
     ImmutableSortedMap<Integer, ImmutableList<String>> newer) {
@@ -97,6 +99,7 @@ public record Preconditions(
                     Stream.of(DType.values())
                         .anyMatch(dtype -> ask.isAnswered(best, op, dtype, 1024, 1)))
             .collect(ImmutableList.toImmutableList());
+    boolean several = !dtypes.isEmpty() && ask.isAnswered(best, "sum", dtypes.getFirst(), 1024, 2);
     var oldest = oldest(target -> ask.isAnswered(target));
     return new Preconditions(
         reductions,
@@ -104,9 +107,10 @@ public record Preconditions(
         !ask.isAnswered(with(false, true, NEWEST, RANKS)),
         !ask.isAnswered(with(true, false, NEWEST, RANKS)),
         !ask.isAnswered(with(true, true, NEWEST, RANKS - 1)) && variant != Variant.LOCAL,
+        several,
         mostBytes(ask, best, dtypes),
         oldest > OLDEST ? OptionalInt.of(oldest) : OptionalInt.empty(),
-        newer(ask, reductions, dtypes, oldest));
+        newer(ask, reductions, dtypes, several, oldest));
   }
 
   private interface Condition {
@@ -145,7 +149,7 @@ public record Preconditions(
   }
 
   private static ImmutableSortedMap<Integer, ImmutableList<String>> newer(
-      Question ask, List<String> reductions, List<DType> dtypes, int oldest) {
+      Question ask, List<String> reductions, List<DType> dtypes, boolean takesSeveral, int oldest) {
     var newer = new TreeMap<Integer, ImmutableList<String>>();
     for (var op : reductions) {
       note(
@@ -160,7 +164,7 @@ public record Preconditions(
     for (var dtype : dtypes) {
       note(newer, oldest, oldest(t -> ask.isAnswered(t, "sum", dtype, 1024, 1)), dtype.shortName());
     }
-    if (!dtypes.isEmpty()) {
+    if (!dtypes.isEmpty() && takesSeveral) {
       note(
           newer,
           oldest,

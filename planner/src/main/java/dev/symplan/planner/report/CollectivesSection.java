@@ -164,8 +164,7 @@ final class CollectivesSection {
     }
     text.append(verdict.detail().isEmpty() ? "" : ", " + verdict.detail());
     text.append(threshold.isEmpty() ? "" : ", " + threshold);
-    return text.append(verdict.chosen() ? " ← " + Codes.of(verdict.reason()) : "")
-        .toString();
+    return text.append(verdict.chosen() ? " ← " + Codes.of(verdict.reason()) : "").toString();
   }
 
   private Row arg(ArgDecision arg) {

@@ -62,7 +62,7 @@ public final class CollectivesTable {
       out.append(
           kind == Kind.CUSTOM
               ? "Ops that a library or a graph declares, with `symm_mem` or `group` clauses"
-                    + " ([language.md](language.md)).\n\n"
+                  + " ([language.md](language.md)).\n\n"
               : ops(kind).stream()
                   .map(op -> "`" + op.name() + "`")
                   .collect(Collectors.joining(", ", "", "\n\n")));
@@ -153,6 +153,9 @@ public final class CollectivesTable {
     }
     if (variant.needsWorkspace()) {
       words.add("a workspace");
+    }
+    if (!needs.several()) {
+      words.add("one tensor");
     }
     needs.mostBytes().ifPresent(bytes -> words.add("at most " + Units.bytes(bytes) + " (4 ranks)"));
     needs.nccl().ifPresent(version -> words.add("NCCL " + version(version)));

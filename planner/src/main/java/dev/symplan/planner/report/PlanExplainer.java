@@ -109,6 +109,10 @@ public final class PlanExplainer {
   private void demands(Value value) {
     var placement = index.plan().placement(value);
     for (var collective : index.plan().collectives()) {
+      if (collective.op() == index.opIndex(value)) {
+        // Its own story tells that.
+        continue;
+      }
       var tensors = RankIndex.tensors(collective);
       for (int i = 0; i < tensors.size(); i++) {
         var arg = collective.args().get(i);

@@ -136,6 +136,11 @@ public final class ReasonTexts {
               "The collective is larger than the variant's kernel can count.",
               "It is left out.",
               "Smaller collectives: `--chunk on`.");
+      case ROWS ->
+          words(
+              "The ranks send parts of different sizes.",
+              "Variants that move equal parts are left out.",
+              "Equal `split_sizes`.");
       case WORKSPACE ->
           words(
               "The workspace that it would push through is larger than the target allows.",
@@ -148,8 +153,9 @@ public final class ReasonTexts {
               "A newer NCCL, and its version in the target file.");
       case LIBRARY_GROUP ->
           words(
-              "The target's NCCL takes one symmetric collective in a group of calls.",
-              "Symmetric kernels are left out for coalesced collectives.",
+              "NCCL takes one such collective in a group of calls: its copy engines always, its"
+                  + " symmetric kernels before 2.28.",
+              "These are left out for coalesced collectives.",
               "NCCL 2.30.7, or `--bucket off`.");
       case LIBRARY_RACE ->
           words(
@@ -264,8 +270,7 @@ public final class ReasonTexts {
         + table(Reordering.Outcome.values(), ReasonTexts::of);
   }
 
-  private static <E extends Enum<E>> String table(
-      E[] codes, Function<? super E, Words> words) {
+  private static <E extends Enum<E>> String table(E[] codes, Function<? super E, Words> words) {
     return Arrays.stream(codes)
         .map(
             code -> {

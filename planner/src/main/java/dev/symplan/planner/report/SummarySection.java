@@ -8,6 +8,7 @@ import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
 import dev.symplan.planner.Reordering;
 import dev.symplan.planner.Variant;
+import java.util.Comparator;
 import java.util.Locale;
 import java.util.Optional;
 import java.util.TreeMap;
@@ -143,9 +144,7 @@ final class SummarySection {
     long copied = 0;
     for (var collective : first.collectives()) {
       counts.merge(
-          Codes.of(collective.kind()) + " " + collective.variant().text(),
-          1,
-          Integer::sum);
+          Codes.of(collective.kind()) + " " + collective.variant().text(), 1, Integer::sum);
       for (var arg : collective.args()) {
         if (arg.realization() == Realization.STAGED) {
           copies++;
@@ -188,12 +187,21 @@ final class SummarySection {
               collectives,
               rankPlan.collectives().stream().mapToDouble(c -> c.verdict().totalMicros()).sum());
     }
-    return Row.titled("time")
-        .details(
-            "%s predicted, %s of it collectives that nothing hides"
-                .formatted(Units.micros(micros), Units.micros(collectives)))
-        .fact("predicted_us", micros)
-        .fact("collectives_us", collectives)
+    var row = Row.titled("time").fact("predicted_us", micros).fact("collectives_us", collectives);
+    var text =
+        "%s predicted, %s of it collectives that nothing hides"
+            .formatted(Units.micros(micros), Units.micros(collectives));
+    var slowest =
+        first.collectives().stream()
+            .max(Comparator.comparingDouble(c -> c.verdict().totalMicros()));
+    if (slowest.isEmpty()) {
+      return row.details(text).build();
+    }
+    var name = RankIndex.name(first.graph().ops().get(slowest.get().op()));
+    return row.details(
+            "%s, the slowest %s: %s"
+                .formatted(text, name, Units.micros(slowest.get().verdict().totalMicros())))
+        .fact("slowest", name)
         .build();
   }
 

@@ -197,6 +197,14 @@ class ReasonsTest {
           return r
         }
         """);
+    plan(
+        USUAL,
+        """
+        graph g(x: f32[10, 64]) {
+          r = _c10d_functional::all_to_all_single(x, [1, 2, 3, 4], [1, 2, 3, 4], "tp")
+          return r
+        }
+        """);
     var coalesced =
         """
         graph g(x: bf16[1024], y: bf16[1024]) {

@@ -18,9 +18,9 @@ public final class CodeSection {
   /** {@return instructions of all ranks, and the launches and kernels of the first one} */
   public static Section of(Plan plan) {
     var executable = Lowering.lower(plan);
-    var text = new StringBuilder(executable.toText()).append("\ncuda, rank 0\n");
+    var text = new StringBuilder(executable.toText()).append("\ncuda\n");
     try {
-      text.append(DeviceText.of(DeviceLowering.lower(executable).getFirst()));
+      text.append(DeviceText.of(DeviceLowering.lower(executable), 1));
     } catch (UnsupportedOnGpu e) {
       text.append("none: ").append(e.getMessage()).append('\n');
     }
