@@ -200,8 +200,13 @@ class ReasonsTest {
     plan(
         USUAL,
         """
-        graph g(x: f32[10, 64]) {
-          r = _c10d_functional::all_to_all_single(x, [1, 2, 3, 4], [1, 2, 3, 4], "tp")
+        graph g(x: f32[3, 64]) ranks [0, 2] {
+          r = _c10d_functional::all_to_all_single(x, [1, 2], [1, 2], "pairs")
+          return r
+        }
+
+        graph g(x: f32[3, 64]) ranks [1, 3] {
+          r = _c10d_functional::all_to_all_single(x, [2, 1], [2, 1], "pairs")
           return r
         }
         """);

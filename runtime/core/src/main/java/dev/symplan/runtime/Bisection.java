@@ -1,8 +1,10 @@
 package dev.symplan.runtime;
 
+import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
@@ -14,6 +16,7 @@ import dev.symplan.runtime.tensor.Rounding;
 import dev.symplan.runtime.tensor.TensorDiff;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Optional;
@@ -158,6 +161,11 @@ public final class Bisection {
       var plainest = plainest(collective);
       if (!results.isEmpty() && plainest.isPresent()) {
         var name = results.getFirst().name();
+        if (isKind(name)
+            && !rankPlan.collectives().stream().allMatch(c -> plainest(c).isPresent())) {
+          // An option of this name speaks of all of the kind, and some have no other variant.
+          continue;
+        }
         var other = plainest.get();
         decisions.putIfAbsent(
             name,
@@ -173,6 +181,10 @@ public final class Bisection {
       }
     }
     return List.copyOf(decisions.values());
+  }
+
+  private static boolean isKind(String name) {
+    return Arrays.stream(Kind.values()).anyMatch(k -> Ascii.toLowerCase(k.name()).equals(name));
   }
 
   private static Optional<Variant> plainest(CollectivePlan collective) {

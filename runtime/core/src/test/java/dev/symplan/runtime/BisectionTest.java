@@ -93,13 +93,6 @@ class BisectionTest {
         .decisions().stream().map(Bisection.Decision::flag).toList();
   }
 
-  private static String firstCollective(String name) {
-    var plan =
-        Compiler.forTarget(Target.H200_X4).compile(CASES.resolve(name)).rankPlans().getFirst();
-    var op = plan.graph().ops().get(plan.collectives().getFirst().op());
-    return op.results().getFirst().name();
-  }
-
   @Test
   void whatAgreesHasNoCulprit() {
     assertThat(bisect("sp_mlp", executable -> false)).isEqualTo(new Bisection.Outcome.Agrees());
@@ -112,9 +105,12 @@ class BisectionTest {
 
   @Test
   void findsTheVariantThatIsBroken() {
-    var name = firstCollective("sp_mlp");
-    assertThat(found(bisect("sp_mlp", executable -> !runs(executable, name, Variant.NCCL))))
-        .containsExactly("--variant " + name + "=nccl");
+    assertThat(
+            found(
+                bisect(
+                    "reduce_ops",
+                    executable -> runs(executable, "all_reduce_5", Variant.ONE_SHOT_PUSH))))
+        .containsExactly("--variant all_reduce_5=nccl");
   }
 
   @Test
@@ -124,12 +120,13 @@ class BisectionTest {
 
   @Test
   void findsWhatFailsTogetherOnly() {
-    var name = firstCollective("sp_mlp");
     assertThat(
             found(
                 bisect(
-                    "sp_mlp",
-                    executable -> fuses(executable) && !runs(executable, name, Variant.NCCL))))
-        .containsExactlyInAnyOrder("--no-fusion", "--variant " + name + "=nccl");
+                    "tp_mlp_bf16",
+                    executable ->
+                        fuses(executable)
+                            && runs(executable, "all_reduce", Variant.ONE_SHOT_PUSH))))
+        .containsExactlyInAnyOrder("--no-fusion", "--variant all_reduce=nccl");
   }
 }
