@@ -1,4 +1,4 @@
-/* all_gather push, multimem, copy_engine, nccl_symm
+/* all_gather push, multimem, copy_engine, nccl_symm, nccl_ce
  * 3 ranks. x_r1[2] is slot 2 of rank 1's buffer x. */
 
 #define ROUNDS 2

@@ -77,7 +77,7 @@ public record Workspace(int ranks, int rounds, long packets, boolean flagged) {
 
   /** {@return the bytes of one half, which begins where a buffer may} */
   public long halfBytes() {
-    return Buffer.aligned(rounds * (ranks - 1) * packets * packetBytes());
+    return Buffer.aligned(rounds * (ranks - 1L) * packets * packetBytes());
   }
 
   /** {@return the bytes of the whole workspace, if no other collective needs more} */

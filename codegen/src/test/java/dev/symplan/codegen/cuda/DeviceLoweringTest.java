@@ -70,13 +70,15 @@ class DeviceLoweringTest {
                 lower(
                     """
                     graph version 1
+                    group g = [0, 1]
+                    op lab::mix(Tensor input, str group) -> Tensor  group(group)
                     graph t(x: f32[8, 6]) {
-                      a = aten::cumsum(x, 0)
+                      a: f32[8, 6] = lab::mix(x, "g")
                       return a
                     }
                     """))
         .isInstanceOf(UnsupportedOnGpu.class)
-        .hasMessageContaining("aten::cumsum")
-        .hasMessageContaining("test.graph:3");
+        .hasMessageContaining("lab::mix")
+        .hasMessageContaining("test.graph:5");
   }
 }

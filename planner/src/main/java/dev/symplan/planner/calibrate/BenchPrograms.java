@@ -15,6 +15,7 @@ import dev.symplan.planner.Rewrites;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.stream.Collectors;
@@ -37,25 +38,44 @@ public final class BenchPrograms {
    * @param bytes of one rank's operand; rounded down to whole elements for each rank
    */
   public static Program collective(Kind kind, DType dtype, long bytes, int ranks) {
-    long elements = Math.max(ranks, bytes / dtype.bytes() / ranks * ranks);
+    return collectives(kind, dtype, ImmutableList.of(bytes), ranks);
+  }
+
+  /** {@return collectives of several sizes, which have nothing to do with each other} */
+  public static Program collectives(Kind kind, DType dtype, List<Long> sizes, int ranks) {
+    var inputs = new ArrayList<String>();
+    var outputs = new ArrayList<String>();
+    var lines = ImmutableList.<String>builder();
+    for (int i = 0; i < sizes.size(); i++) {
+      long elements = Math.max(ranks, sizes.get(i) / dtype.bytes() / ranks * ranks);
+      inputs.add("x%d: %s[%d]".formatted(i, dtype.shortName(), elements));
+      lines.add(
+          "%s = _c10d_functional::%s".formatted(label(i), call(kind, "x" + i, elements, ranks)));
+      lines.add("o%d = _c10d_functional::wait_tensor(%s)".formatted(i, label(i)));
+      outputs.add("o" + i);
+    }
+    return program(ranks, String.join(", ", inputs), lines.build(), String.join(", ", outputs));
+  }
+
+  /** {@return what one of several collectives is called} */
+  public static String label(int index) {
+    return "r" + index;
+  }
+
+  private static String call(Kind kind, String operand, long elements, int ranks) {
     var equal =
         IntStream.range(0, ranks)
             .mapToObj(_ -> Long.toString(elements / ranks))
             .collect(Collectors.joining(", ", "[", "]"));
-    var call =
-        switch (kind) {
-          case ALL_REDUCE -> "all_reduce(x, \"sum\", \"g\")";
-          case ALL_GATHER -> "all_gather_into_tensor(x, %d, \"g\")".formatted(ranks);
-          case REDUCE_SCATTER -> "reduce_scatter_tensor(x, \"sum\", %d, \"g\")".formatted(ranks);
-          case ALL_TO_ALL -> "all_to_all_single(x, %s, %s, \"g\")".formatted(equal, equal);
-          case BROADCAST -> "broadcast(x, 0, \"g\")";
-          case CUSTOM -> throw new IllegalArgumentException("a custom op cannot be timed alone");
-        };
-    return program(
-        ranks,
-        "x: %s[%d]".formatted(dtype.shortName(), elements),
-        List.of("r = _c10d_functional::" + call, "o = _c10d_functional::wait_tensor(r)"),
-        "o");
+    return switch (kind) {
+      case ALL_REDUCE -> "all_reduce(%s, \"sum\", \"g\")".formatted(operand);
+      case ALL_GATHER -> "all_gather_into_tensor(%s, %d, \"g\")".formatted(operand, ranks);
+      case REDUCE_SCATTER ->
+          "reduce_scatter_tensor(%s, \"sum\", %d, \"g\")".formatted(operand, ranks);
+      case ALL_TO_ALL -> "all_to_all_single(%s, %s, %s, \"g\")".formatted(operand, equal, equal);
+      case BROADCAST -> "broadcast(%s, 0, \"g\")".formatted(operand);
+      case CUSTOM -> throw new IllegalArgumentException("a custom op cannot be timed alone");
+    };
   }
 
   /** {@return a product of square matrices, without any collective} */
@@ -170,6 +190,17 @@ public final class BenchPrograms {
   public static Plan planUnfused(Program program, Target target) {
     return Compiler.forTarget(target)
         .with(CompileOptions.DEFAULT.withFusion(false))
+        .compile(program);
+  }
+
+  /** {@return a plan in which every collective stays what it is, and nothing runs beside it} */
+  public static Plan planApart(Program program, Target target, Kind kind, Variant variant) {
+    return Compiler.forTarget(target)
+        .with(
+            CompileOptions.DEFAULT
+                .withVariants(ImmutableMap.of(Ascii.toLowerCase(kind.name()), variant))
+                .withRewrites(Rewrites.OFF)
+                .withOverlap(false))
         .compile(program);
   }
 

@@ -1,4 +1,4 @@
-/** Targets fitted to measured points. */
+/** Programs that are measured, the points that come of it, and targets fitted to them. */
 @NullMarked
 package dev.symplan.planner.calibrate;
 

@@ -122,6 +122,33 @@ class MemoryTest {
   }
 
   @Test
+  void smallReductionsOfAGroupShareOneWorkspace() {
+    var planned =
+        Planned.of(
+            """
+            graph version 1
+
+            group tp = [0, 1, 2, 3]
+
+            graph g(x: f32[64, 64] @external) {
+              a = aten::mm(x, x)
+              r = _c10d_functional::all_reduce(a, "sum", "tp")
+              b = aten::mm(r, x)
+              c = aten::slice.Tensor(b, 0, 0, 16)
+              s = _c10d_functional::all_reduce(c, "max", "tp")
+              return s
+            }
+            """,
+            forced("all_reduce", Variant.ONE_SHOT_PUSH));
+    var buffers = planned.plan().rankPlans().getFirst().buffers();
+    // Two halves of what three peers push; those of the smaller one lie in the same.
+    assertThat(buffers.stream().filter(buffer -> buffer.name().startsWith("workspace")))
+        .singleElement()
+        .satisfies(buffer -> assertThat(buffer.bytes()).isEqualTo(2 * 3 * 64 * 64 * 4));
+    assertThat(planned.plan().symmetric().bytes()).isEqualTo(2 * 3 * 64 * 64 * 4);
+  }
+
+  @Test
   void groupsShareOneArena() {
     var planned =
         Planned.of(

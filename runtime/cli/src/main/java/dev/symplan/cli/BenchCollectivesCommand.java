@@ -2,9 +2,9 @@ package dev.symplan.cli;
 
 import com.google.common.base.Ascii;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.planner.calibrate.BenchPlot;
 import dev.symplan.planner.calibrate.BenchPrograms;
-import dev.symplan.planner.report.BenchPlot;
-import dev.symplan.planner.report.BenchTable;
+import dev.symplan.planner.calibrate.BenchTable;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -61,7 +61,7 @@ final class BenchCollectivesCommand implements Callable<Integer> {
       var bench = run.bench(device.get());
       for (var kind : kinds) {
         for (var dtype : dtypes) {
-          bytes.forEach(size -> bench.collective(kind, dtype, size, wanted));
+          bench.collectives(kind, dtype, bytes, wanted);
         }
       }
       var points = run.points();

@@ -1,6 +1,6 @@
 package dev.symplan.cli;
 
-import dev.symplan.planner.report.BenchTable;
+import dev.symplan.planner.calibrate.BenchTable;
 import dev.symplan.planner.report.Units;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.bench.Bench;

@@ -1,7 +1,7 @@
 package dev.symplan.cli;
 
+import dev.symplan.planner.calibrate.BenchPlot;
 import dev.symplan.planner.calibrate.Points;
-import dev.symplan.planner.report.BenchPlot;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,7 +1,7 @@
 package dev.symplan.cli;
 
+import dev.symplan.planner.calibrate.BenchTable;
 import dev.symplan.planner.calibrate.Points;
-import dev.symplan.planner.report.BenchTable;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;

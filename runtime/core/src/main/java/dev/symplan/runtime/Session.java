@@ -127,6 +127,18 @@ public interface Session extends AutoCloseable {
   }
 
   /**
+   * Measures one collective by itself, as {@link #time(int, int)} does a whole run.
+   *
+   * @param label what the collective is called; it must need no barrier of another one's, be by
+   *     itself on the compute stream, and its operands be filled
+   * @throws RunException as {@link #run}
+   * @throws UnsupportedOperationException when the backend runs nothing but whole programs
+   */
+  default Timing time(String label, int runs, int measurements) {
+    throw new UnsupportedOperationException(label + " cannot be run by itself");
+  }
+
+  /**
    * Runs once, as {@link #run} does, and says when each instruction ran on the ranks of this
    * process; of none, if the backend takes no times. That takes longer than {@link #run}. All
    * processes of a session ask for it.

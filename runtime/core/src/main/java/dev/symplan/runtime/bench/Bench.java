@@ -14,7 +14,14 @@ import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.Timing;
 import dev.symplan.runtime.tensor.SeededInputs;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
 import java.util.OptionalDouble;
+import java.util.Set;
+import java.util.TreeMap;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
@@ -58,20 +65,74 @@ public record Bench(
   /**
    * Measures every variant of a collective that there is.
    *
-   * @param bytes of one rank's operand; rounded down to whole elements for each rank
+   * @param sizes bytes of one rank's operand; rounded down to whole elements for each rank
    */
-  public void collective(Kind kind, DType dtype, long bytes, Predicate<Variant> wanted) {
-    var program = BenchPrograms.collective(kind, dtype, bytes, ranks);
-    for (var verdict : BenchPrograms.verdicts(BenchPrograms.plan(program, target))) {
-      var variant = verdict.variant();
-      if (verdict.reason().eligible() && wanted.test(variant)) {
-        var plan = BenchPrograms.plan(program, target, kind, variant);
+  public void collectives(Kind kind, DType dtype, List<Long> sizes, Predicate<Variant> wanted) {
+    var bySize = new TreeMap<Variant, Map<Long, Integer>>();
+    for (long bytes : sizes) {
+      var program = BenchPrograms.collective(kind, dtype, bytes, ranks);
+      for (var verdict : BenchPrograms.verdicts(BenchPrograms.plan(program, target))) {
+        if (verdict.reason().eligible() && wanted.test(verdict.variant())) {
+          bySize
+              .computeIfAbsent(verdict.variant(), _ -> new LinkedHashMap<>())
+              .put(bytes, runs(verdict));
+        }
+      }
+    }
+    bySize.forEach(
+        (variant, runs) -> {
+          // Where barriers are the plan's, those between two collectives may be left out.
+          boolean apart = variant.hasPlannedBarriers();
+          for (var group : apart ? each(runs.keySet()) : together(runs.keySet())) {
+            measure(kind, variant, dtype, group, runs);
+          }
+        });
+  }
+
+  private static List<List<Long>> each(Set<Long> sizes) {
+    return sizes.stream().map(List::of).toList();
+  }
+
+  /** As few groups as there can be, none much larger than the largest size. */
+  private static List<List<Long>> together(Set<Long> sizes) {
+    var groups = new ArrayList<List<Long>>();
+    long largest = Collections.max(sizes);
+    long sum = largest;
+    for (long bytes : sizes) {
+      if (sum + bytes > largest) {
+        groups.add(new ArrayList<>());
+        sum = 0;
+      }
+      groups.getLast().add(bytes);
+      sum += bytes;
+    }
+    return groups;
+  }
+
+  /** In one session, as NCCL takes a second to make its communicators. */
+  private void measure(
+      Kind kind, Variant variant, DType dtype, List<Long> sizes, Map<Long, Integer> runs) {
+    var what = "%s %s of %s bytes".formatted(kind, variant.text(), sizes);
+    try (var session =
+        open(
+            BenchPrograms.planApart(
+                BenchPrograms.collectives(kind, dtype, sizes, ranks), target, kind, variant))) {
+      session.run();
+      for (int i = 0; i < sizes.size(); i++) {
+        long bytes = sizes.get(i);
+        int times = runs.getOrDefault(bytes, 1);
+        var label = BenchPrograms.label(i);
         measure(
             "%s %s of %d bytes".formatted(kind, variant.text(), bytes),
             new Subject.Collective(kind, variant, bytes, ranks),
             dtype,
-            () -> time(plan, runs(verdict)));
+            () ->
+                sizes.size() == 1
+                    ? session.time(times, measurements)
+                    : session.time(label, times, measurements));
       }
+    } catch (RunException e) {
+      failed.accept(what, e);
     }
   }
 

@@ -1,12 +1,13 @@
 package dev.symplan.runtime.doctor;
 
 import com.google.common.base.Ascii;
+import com.google.common.base.CharMatcher;
+import com.google.common.base.Splitter;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict.Reason;
 import java.util.Comparator;
-import java.util.Locale;
 import java.util.Optional;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -35,6 +36,8 @@ public record Diagnosis(
 
   /** Multicast loads and stores are instructions of sm_90. */
   private static final int MULTIMEM_CAPABILITY = 90;
+
+  private static final int RANKS_OF_SAMPLES = 4;
 
   private static final ImmutableList<String> WINDOWS_OFF_AT_0 =
       ImmutableList.of("NCCL_WIN_ENABLE", "NCCL_CUMEM_ENABLE");
@@ -78,10 +81,16 @@ public record Diagnosis(
    * A built-in target for this machine.
    *
    * @param ranks how many of this machine's GPUs it plans for
+   * @param file what to write into {@link #FILE} first, as the target is not quite this machine's
    * @param command one that tries it, on the GPUs or, where they cannot be used, on the CPU
    * @param note in what the machine differs; empty if in nothing that is known
    */
-  public record Fit(Target target, int ranks, String command, Optional<String> note) {}
+  public record Fit(
+      Target target, int ranks, Optional<String> file, String command, Optional<String> note) {
+
+    /** The name of a target file in a command. */
+    public static final String FILE = "here.json";
+  }
 
   /** {@return what these facts mean} */
   public static Diagnosis of(Machine machine) {
@@ -97,7 +106,7 @@ public record Diagnosis(
         Stream.of(Variant.values())
             .map(variant -> support(variant, machine, windows, multicast, peers))
             .collect(ImmutableList.toImmutableList()),
-        fit(machine, multicast.present()));
+        fit(machine));
   }
 
   /** {@return whether backend cuda can be used} */
@@ -250,7 +259,8 @@ public record Diagnosis(
                 Optional.of(Reason.NO_MULTICAST),
                 "GPU %d is sm_%d".formatted(older.get().index(), older.get().capability()))
             : multicast.present()
-                ? amongPeers(variant, needs, machine, peers)
+                ? lacking(
+                    variant, needs, Optional.empty(), "backend cuda makes no multicast object yet")
                 : lacking(variant, needs, Optional.of(Reason.NO_MULTICAST), multicast.detail());
       }
       // NCCL copies by the copy engines from 2.28 on, older than which it is not taken at all.
@@ -311,22 +321,18 @@ public record Diagnosis(
     return "%s.%s.%s".formatted(code / 10_000, code / 100 % 100, code % 100);
   }
 
-  /**
-   * The smallest built-in target of these GPUs that has as many, or the largest. One with multicast
-   * fits only where that is there: its plans would use it.
-   */
-  private static Optional<Fit> fit(Machine machine, boolean multicast) {
+  /** The smallest built-in target of these GPUs that has as many, or the largest. */
+  private static Optional<Fit> fit(Machine machine) {
     var names = machine.gpus().stream().map(Machine.Gpu::name).distinct().toList();
     if (names.size() != 1) {
       return Optional.empty();
     }
     int gpus = machine.gpus().size();
-    var model = names.getFirst().toLowerCase(Locale.ROOT);
+    var words =
+        Splitter.on(CharMatcher.whitespace()).splitToList(Ascii.toLowerCase(names.getFirst()));
     return Target.names().stream()
         .flatMap(name -> Target.ofName(name).stream())
-        .filter(target -> target.name().contains("x"))
-        .filter(target -> ImmutableList.copyOf(model.split("[^a-z0-9]+")).contains(family(target)))
-        .filter(target -> multicast || !target.multicast())
+        .filter(target -> target.name().contains("x") && words.contains(family(target)))
         .min(
             Comparator.comparing((Target target) -> target.gpus() < gpus)
                 .thenComparingInt(target -> Math.abs(target.gpus() - gpus)))
@@ -336,11 +342,24 @@ public record Diagnosis(
   private static Fit fit(Target target, Machine machine) {
     int ranks = Math.min(machine.gpus().size(), target.gpus());
     var nccl = machine.nccl();
+    // Plans for a target with multicast use it, which backend cuda does not.
+    var file =
+        target.multicast()
+            ? Optional.of(
+                "{\"format\": \"symplan-target\", \"version\": 1, \"name\": \"here\", \"base\": \"%s\","
+                        .formatted(target.name())
+                    + " \"multicast\": false}")
+            : Optional.<String>empty();
     return new Fit(
         target,
         ranks,
-        "symplan run samples/tp_mlp.graph --ranks %d --target %s --backend %s"
-            .formatted(ranks, target.name(), machine.problem().isEmpty() ? "cuda" : "host"),
+        file,
+        "symplan run %s --ranks %d --target %s --backend %s"
+            .formatted(
+                ranks == RANKS_OF_SAMPLES ? "samples/tp_mlp.graph" : "GRAPH",
+                ranks,
+                file.isPresent() ? Fit.FILE : target.name(),
+                machine.problem().isEmpty() ? "cuda" : "host"),
         nccl.isPresent() && nccl.getAsInt() != target.nccl()
             ? Optional.of(
                 "it has the times of NCCL %s, this machine has %s"

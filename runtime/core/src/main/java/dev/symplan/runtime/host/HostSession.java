@@ -8,6 +8,7 @@ import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.TensorType;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.Timing;
 import dev.symplan.runtime.profile.Profile;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.lang.foreign.Arena;
@@ -186,6 +187,17 @@ final class HostSession implements Session {
       threads.shutdownNow().forEach(_ -> rendezvous.finish());
       abandoned = !rendezvous.awaitStop(GRACE);
       throw failure;
+    }
+  }
+
+  @Override
+  public Timing time(String label, int runs, int measurements) {
+    requireOpen();
+    runners.forEach(runner -> runner.runOnly(label));
+    try {
+      return time(runs, measurements);
+    } finally {
+      runners.forEach(runner -> runner.runOnly(""));
     }
   }
 

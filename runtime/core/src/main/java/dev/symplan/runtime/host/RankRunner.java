@@ -56,6 +56,9 @@ final class RankRunner {
   private final ImmutableList<Lane> lanes;
   private boolean prepared;
 
+  /** The one instruction that is run; empty for all. */
+  private String only = "";
+
   RankRunner(
       RankProgram program, List<HostMemory> ranks, Collectives collectives, Rendezvous rendezvous) {
     this.program = program;
@@ -188,7 +191,9 @@ final class RankRunner {
         lane.at = i;
         rendezvous.advance();
         lane.mark(i);
-        actions.get(i).run();
+        if (only.isEmpty() || label(lane.instructions.get(i)).filter(only::equals).isPresent()) {
+          actions.get(i).run();
+        }
       }
       lane.at = actions.size();
       lane.mark(actions.size());
@@ -198,6 +203,11 @@ final class RankRunner {
       rendezvous.abort(
           new RunException(describe(lane.instructions.get(lane.at)) + ": " + reason(e), e));
     }
+  }
+
+  /** Has the next runs leave out all instructions but those called so; none, for an empty name. */
+  void runOnly(String label) {
+    only = label;
   }
 
   /** Has the next runs take the time of each instruction, or not. */

@@ -21,10 +21,11 @@ final class Connection {
   /** How often a side says something. */
   private static final Duration BEAT = Duration.ofSeconds(1);
 
-  /** How long the other side may say nothing. */
+  /** How long the other side of a connection of the store may say nothing. */
   static final Duration SILENCE = Duration.ofSeconds(10);
 
   private final Socket socket;
+  private final Duration silence;
   private final DataInputStream in;
   private final DataOutputStream out;
   private final BlockingQueue<Frame> queue = new LinkedBlockingQueue<>();
@@ -36,6 +37,7 @@ final class Connection {
   private final Thread writer;
 
   /**
+   * @param silence how long the other side may say nothing
    * @param onFrame for what comes but signs of life, in its order
    * @param onEnd for the reason when nothing comes any more
    */
@@ -43,15 +45,17 @@ final class Connection {
       Socket socket,
       DataInputStream in,
       DataOutputStream out,
+      Duration silence,
       String name,
       Consumer<Frame> onFrame,
       Consumer<String> onEnd)
       throws IOException {
     this.socket = socket;
+    this.silence = silence;
     this.in = in;
     this.out = out;
     socket.setTcpNoDelay(true);
-    socket.setSoTimeout(Math.toIntExact(SILENCE.toMillis()));
+    socket.setSoTimeout(Math.toIntExact(silence.toMillis()));
     this.reader =
         Thread.ofPlatform().daemon().name(name + "-in").unstarted(() -> read(onFrame, onEnd));
     this.writer = Thread.ofPlatform().daemon().name(name + "-out").unstarted(this::write);
@@ -68,7 +72,11 @@ final class Connection {
   }
 
   boolean hasUnsent() {
-    return unsent.get() > 0 && !socket.isClosed();
+    return unsent.get() > 0;
+  }
+
+  boolean isOpen() {
+    return !socket.isClosed();
   }
 
   private void read(Consumer<Frame> onFrame, Consumer<String> onEnd) {
@@ -81,7 +89,7 @@ final class Connection {
         }
       }
     } catch (SocketTimeoutException e) {
-      reason = "nothing was heard of it for %d s".formatted(SILENCE.toSeconds());
+      reason = "nothing was heard of it for " + World.text(silence);
     } catch (IOException e) {
       reason = "its connection is lost";
     } catch (RuntimeException e) {

@@ -21,7 +21,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.Semaphore;
-import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -39,7 +38,7 @@ final class Store implements AutoCloseable {
   private static final int MOST_STRANGERS = 64;
   private static final Duration RETRY = Duration.ofMillis(100);
 
-  private static final Duration DRAINING = Duration.ofSeconds(1);
+  private static final Duration DRAINING = Duration.ofSeconds(5);
   private static final Duration DRAINING_STEP = Duration.ofMillis(2);
 
   /** What a process exits with that loses another. */
@@ -136,6 +135,7 @@ final class Store implements AutoCloseable {
               socket,
               in,
               out,
+              Connection.SILENCE,
               "symplan-store-" + rank,
               frame -> take(rank, frame),
               reason -> ended(rank, reason));
@@ -261,8 +261,8 @@ final class Store implements AutoCloseable {
   }
 
   /**
-   * Takes nobody in any more, and waits a moment until all know the news; those who are there are
-   * served until they leave or this process ends.
+   * Takes nobody in any more, and waits a moment until the others have left, too: they may not have
+   * what they asked for. Those who stay are served until this process ends.
    */
   @Override
   public void close() {
@@ -271,12 +271,18 @@ final class Store implements AutoCloseable {
     } catch (IOException e) {
       throw new RunException("the store cannot be closed: " + e.getMessage(), e);
     }
-    for (int i = 0; i < DRAINING.dividedBy(DRAINING_STEP) && hasUnsent(); i++) {
+    for (int i = 0; i < DRAINING.dividedBy(DRAINING_STEP) && isNeeded(); i++) {
       Waiting.sleep(DRAINING_STEP);
     }
   }
 
-  private synchronized boolean hasUnsent() {
-    return Stream.of(connections).anyMatch(c -> c != null && c.hasUnsent());
+  private synchronized boolean isNeeded() {
+    for (int rank = 0; rank < connections.length; rank++) {
+      var connection = connections[rank];
+      if (connection != null && connection.isOpen() && (!left[rank] || connection.hasUnsent())) {
+        return true;
+      }
+    }
+    return false;
   }
 }

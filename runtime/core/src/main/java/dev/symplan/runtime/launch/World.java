@@ -3,25 +3,16 @@ package dev.symplan.runtime.launch;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.launch.Frame.Kind;
-import dev.symplan.runtime.launch.Handshake.Answer;
-import java.io.BufferedInputStream;
-import java.io.BufferedOutputStream;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
 import java.net.Socket;
-import java.net.UnknownHostException;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
@@ -40,13 +31,6 @@ import org.jspecify.annotations.Nullable;
  * called by one thread at a time.
  */
 public final class World implements AutoCloseable {
-  private static final Duration FIRST_RETRY = Duration.ofMillis(20);
-  private static final Duration LAST_RETRY = Duration.ofMillis(500);
-  private static final Duration CONNECTING = Duration.ofSeconds(2);
-
-  /** How long a port may still be an earlier session's. */
-  private static final Duration PORT_PATIENCE = Duration.ofSeconds(5);
-
   private static final Duration LEAVING = Duration.ofSeconds(1);
 
   private final LaunchEnvironment environment;
@@ -62,7 +46,7 @@ public final class World implements AutoCloseable {
   private volatile boolean storeIsGone;
   private volatile boolean closed;
 
-  private World(
+  World(
       LaunchEnvironment environment,
       Duration timeout,
       Optional<Store> store,
@@ -73,7 +57,9 @@ public final class World implements AutoCloseable {
     this.environment = environment;
     this.timeout = timeout;
     this.store = store;
-    this.connection = new Connection(socket, in, out, "symplan-world", this::take, this::ended);
+    this.connection =
+        new Connection(
+            socket, in, out, Connection.SILENCE, "symplan-world", this::take, this::ended);
   }
 
   /**
@@ -83,123 +69,20 @@ public final class World implements AutoCloseable {
    * @throws RunException when not all come in time; the message names who is missing
    */
   public static World join(LaunchEnvironment environment, Duration timeout) {
-    long end = System.nanoTime() + timeout.toNanos();
-    var handshake = Handshake.of(environment.job(), environment.rank(), environment.size());
-    var address = address(environment);
-    var store =
-        environment.rank() == 0
-            ? Optional.of(
-                Store.listen(
-                    address,
-                    environment.port(),
-                    handshake,
-                    timeout.compareTo(PORT_PATIENCE) < 0 ? timeout : PORT_PATIENCE))
-            : Optional.<Store>empty();
-    try {
-      // The name that others know rank 0 by need not be known on its own host.
-      var keeper =
-          store.isPresent() && !address.isLoopbackAddress()
-              ? InetAddress.getLoopbackAddress()
-              : address;
-      var world = connect(environment, timeout, end, store, keeper, handshake);
-      try {
-        world.hosts =
-            world.gather("hosts", host().getBytes(StandardCharsets.UTF_8)).stream()
-                .map(bytes -> new String(bytes, StandardCharsets.UTF_8))
-                .collect(ImmutableList.toImmutableList());
-      } catch (RunException e) {
-        world.fail(Store.LOST, Objects.requireNonNull(e.getMessage()));
-        world.connection.leave(LEAVING);
-        throw e;
-      }
-      return world;
-    } catch (RunException e) {
-      store.ifPresent(Store::close);
-      throw e;
-    }
+    return Joining.join(environment, timeout);
   }
 
-  private static InetAddress address(LaunchEnvironment environment) {
-    try {
-      return InetAddress.getByName(environment.host());
-    } catch (UnknownHostException e) {
-      throw new RunException(
-          "rank %d does not know the host '%s', where rank 0 should run"
-              .formatted(environment.rank(), environment.host()),
-          e);
-    }
+  /** Begins to listen, and learns where the others are. */
+  void meet(String host) {
+    connection.start();
+    hosts =
+        gather("hosts", host.getBytes(StandardCharsets.UTF_8)).stream()
+            .map(bytes -> new String(bytes, StandardCharsets.UTF_8))
+            .collect(ImmutableList.toImmutableList());
   }
 
-  private static World connect(
-      LaunchEnvironment environment,
-      Duration timeout,
-      long end,
-      Optional<Store> store,
-      InetAddress keeper,
-      Handshake handshake) {
-    var retry = FIRST_RETRY;
-    while (true) {
-      String problem;
-      var socket = new Socket();
-      try {
-        socket.connect(
-            new InetSocketAddress(keeper, environment.port()),
-            Math.toIntExact(CONNECTING.toMillis()));
-        socket.setSoTimeout(Math.toIntExact(CONNECTING.toMillis()));
-        var in = new DataInputStream(new BufferedInputStream(socket.getInputStream()));
-        var out = new DataOutputStream(new BufferedOutputStream(socket.getOutputStream()));
-        handshake.write(out);
-        var reply = Handshake.Reply.read(in);
-        if (reply.answer() == Answer.WELCOME) {
-          var world = new World(environment, timeout, store, socket, in, out);
-          world.connection.start();
-          return world;
-        }
-        problem = reply.reason();
-        if (reply.answer() == Answer.NEVER) {
-          end = System.nanoTime();
-        }
-      } catch (IOException e) {
-        problem = e.getMessage() == null ? e.toString() : e.getMessage();
-      }
-      closeQuietly(socket);
-      if (System.nanoTime() + retry.toNanos() > end) {
-        throw new RunException(
-            "rank %d does not get to rank 0 at %s, port %d, within %s: %s"
-                .formatted(
-                    environment.rank(),
-                    environment.host(),
-                    environment.port(),
-                    text(timeout),
-                    problem));
-      }
-      Waiting.sleep(retry);
-      retry = retry.multipliedBy(2).compareTo(LAST_RETRY) < 0 ? retry.multipliedBy(2) : LAST_RETRY;
-    }
-  }
-
-  private static void closeQuietly(Socket socket) {
-    try {
-      socket.close();
-    } catch (IOException e) {
-      // It was of no use.
-    }
-  }
-
-  private static String text(Duration time) {
+  static String text(Duration time) {
     return time.toMillis() % 1000 == 0 ? time.toSeconds() + " s" : time.toMillis() + " ms";
-  }
-
-  /** What tells this host from others, also where containers give hosts the same name. */
-  private static String host() {
-    var boot = Path.of("/proc/sys/kernel/random/boot_id");
-    try {
-      return Files.isReadable(boot)
-          ? Files.readString(boot).strip()
-          : InetAddress.getLocalHost().getHostName();
-    } catch (IOException e) {
-      return "unknown";
-    }
   }
 
   /** {@return this process's rank} */

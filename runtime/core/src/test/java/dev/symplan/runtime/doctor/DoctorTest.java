@@ -5,9 +5,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.testkit.Golden;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict.Reason;
+import dev.symplan.planner.io.TargetFile;
 import dev.symplan.runtime.doctor.Diagnosis.Support;
 import dev.symplan.runtime.doctor.Machine.Attempt;
 import dev.symplan.runtime.doctor.Machine.Driver;
@@ -207,7 +209,7 @@ class DoctorTest {
   void multicastCanBeTurnedOff(String name, String value, boolean present) {
     var machine = h200(4, ImmutableList.of(new Setting(name, value, false)));
     assertThat(Diagnosis.of(machine).multicast().present()).isEqualTo(present);
-    assertThat(support(machine, Variant.MULTIMEM).ranks()).isEqualTo(present ? 4 : 0);
+    assertThat(support(machine, Variant.MULTIMEM).ranks()).isZero();
     assertThat(reason(machine, Variant.MULTIMEM).equals(Optional.of(Reason.NO_MULTICAST)))
         .isEqualTo(!present);
   }
@@ -249,11 +251,13 @@ class DoctorTest {
   @CsvSource({
     "2, NVIDIA H200, h200x4, 2",
     "4, NVIDIA H200, h200x4, 4",
-    "8, NVIDIA H200, h200x4, 4",
-    "8, NVIDIA H100 80GB HBM3, , 0",
-    "2, NVIDIA GH200 480GB, , 0"
+    "5, NVIDIA H200, h200x8, 5",
+    "8, NVIDIA H100 80GB HBM3, h100x8, 8",
+    "16, NVIDIA B200, b200x8, 8",
+    "2, NVIDIA GH200 480GB, , 0",
+    "4, NVIDIA L40S, , 0"
   })
-  void fitsATargetWithoutMulticast(int gpus, String name, String target, int ranks) {
+  void fitsTheSmallestTargetThatHasAsManyGpus(int gpus, String name, String target, int ranks) {
     var machine =
         machine(gpus, name, (_, _) -> true, libraries("2.28.9"), SETTINGS, Optional.empty());
     var fit = Diagnosis.of(machine).fit();
@@ -261,18 +265,23 @@ class DoctorTest {
     assertThat(fit.map(Diagnosis.Fit::ranks).orElse(0)).isEqualTo(ranks);
   }
 
-  @ParameterizedTest
-  @CsvSource({"4, H200, h200x4", "5, H200, h200x8", "8, H100 PCIe, h100x8", "2, B200, b200x8"})
-  void fitsTheSmallestTargetThatHasAsManyGpus(int gpus, String name, String target) {
+  @Test
+  void turnsOffTheMulticastOfATargetThatHasIt() {
+    assertThat(Diagnosis.of(H200_X4).fit().orElseThrow().file()).isEmpty();
+    var fit = Diagnosis.of(h200(8, SETTINGS)).fit().orElseThrow();
+    var target = TargetFile.read(new SourceFile("here.json", fit.file().orElseThrow()));
+    assertThat(target.multicast()).isFalse();
+    assertThat(target.gpus()).isEqualTo(8);
+    assertThat(fit.command())
+        .isEqualTo("symplan run GRAPH --ranks 8 --target here.json --backend cuda");
+  }
+
+  @Test
+  void saysWhereATargetHasAnotherNccl() {
     var machine =
-        machine(
-            gpus,
-            "NVIDIA " + name,
-            (_, _) -> true,
-            libraries("2.28.9"),
-            ImmutableList.of(new Setting("NCCL_NVLS_ENABLE", "1", false)),
-            Optional.empty());
-    assertThat(Diagnosis.of(machine).fit().orElseThrow().target().name()).isEqualTo(target);
+        machine(4, "NVIDIA H200", (_, _) -> true, libraries("2.30.7"), SETTINGS, Optional.empty());
+    assertThat(Diagnosis.of(machine).fit().orElseThrow().note())
+        .contains("it has the times of NCCL 2.28.9, this machine has 2.30.7");
   }
 
   @Test

@@ -29,7 +29,8 @@ final class CapturedKernels {
   /** {@return the names of the kernels that were captured last} */
   static ImmutableList<String> last(CUstream_st stream) {
     var names = ImmutableList.<String>builder();
-    try (var nodes = new PointerPointer<CUgraphNode_st>(1);
+    // The binding lets it point to the driver's own array.
+    try (var nodes = new PointerPointer<CUgraphNode_st>();
         var count = new SizeTPointer(1);
         var edges = new cudaGraphEdgeData();
         var graph = new CUgraph_st()) {
@@ -39,9 +40,8 @@ final class CapturedKernels {
       if (status != cudart.cudaSuccess) {
         return ImmutableList.of();
       }
-      var array = new PointerPointer<CUgraphNode_st>(nodes.get(0));
       for (int i = 0; i < count.get(0); i++) {
-        name(array.get(CUgraphNode_st.class, i)).ifPresent(names::add);
+        name(nodes.get(CUgraphNode_st.class, i)).ifPresent(names::add);
       }
     }
     return names.build();

@@ -1,7 +1,6 @@
 package dev.symplan.runtime.cuda;
 
 import com.google.common.collect.ImmutableList;
-import com.google.common.collect.ImmutableSortedMap;
 import com.google.common.collect.ImmutableSortedSet;
 import dev.symplan.codegen.Agreement;
 import dev.symplan.codegen.Executable;
@@ -18,16 +17,10 @@ import dev.symplan.runtime.launch.World;
 import dev.symplan.runtime.profile.Profile;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.time.Duration;
-import java.util.Comparator;
-import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
-import java.util.concurrent.ConcurrentSkipListMap;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
-import java.util.concurrent.locks.LockSupport;
-import java.util.function.Consumer;
-import java.util.function.Function;
+import java.util.function.ToIntBiFunction;
 
 /**
  * A plan on GPUs: one thread and one CUDA graph for each.
@@ -38,14 +31,6 @@ import java.util.function.Function;
  */
 final class CudaSession implements Session {
 
-  /** How long GPUs have to stop when the session has failed. */
-  private static final Duration STOPPING = Duration.ofSeconds(2);
-
-  /** How long a failed session may take to free what it has. */
-  private static final Duration FREEING = Duration.ofSeconds(15);
-
-  private static final long LOOK_NANOS = 1_000_000;
-
   /** So that what a launch of a graph costs the host does not count. */
   private static final int RUNS_IN_GRAPH = 20;
 
@@ -54,12 +39,7 @@ final class CudaSession implements Session {
   private final Optional<World> world;
   private final Ending ending;
 
-  /** By rank. */
-  private final ImmutableSortedMap<Integer, LocalRank> locals;
-
-  /** The same, to go through without an iterator. */
-  private final ImmutableList<LocalRank> all;
-
+  private final LocalRanks locals;
   private final Runnable runOnce = this::runOnce;
   private Runnable onClose = () -> {};
   private boolean captured;
@@ -69,13 +49,12 @@ final class CudaSession implements Session {
       Executable executable,
       Optional<World> world,
       Ending ending,
-      ImmutableSortedMap<Integer, LocalRank> locals,
+      LocalRanks locals,
       Duration timeout) {
     this.executable = executable;
     this.world = world;
     this.ending = ending;
     this.locals = locals;
-    this.all = locals.values().asList();
     this.timeout = timeout;
   }
 
@@ -93,35 +72,33 @@ final class CudaSession implements Session {
    * @throws RunException when it cannot be had; the message says why
    */
   static CudaSession open(Executable executable, Duration timeout, Optional<World> world) {
-    if (world.isPresent()) {
-      PlanAgreement.check(executable, world.get());
-    } else {
-      Agreement.firstDifference(Agreement.of(executable))
-          .ifPresent(
-              difference -> {
-                throw new RunException(difference);
-              });
-    }
-    var programs = lower(executable);
     var ending = new Ending(world);
-    var devices =
-        world.isPresent() ? Processes.device(world.get()) : Devices.ofAllRanks(programs.size());
-    var locals =
-        devices.entrySet().stream()
-            .collect(
-                ImmutableSortedMap.toImmutableSortedMap(
-                    Comparator.naturalOrder(),
-                    Map.Entry::getKey,
-                    e -> new LocalRank(e.getKey(), e.getValue(), ending)));
-    var session = new CudaSession(executable, world, ending, locals, timeout);
     try {
-      session.prepare(programs);
-      return session;
-    } catch (RuntimeException | Error e) {
-      if (e instanceof RunException failed) {
-        ending.fail(failed);
+      if (world.isPresent()) {
+        PlanAgreement.check(executable, world.get());
+      } else {
+        Agreement.firstDifference(Agreement.of(executable))
+            .ifPresent(
+                difference -> {
+                  throw new RunException(difference);
+                });
       }
-      session.close();
+      var programs = lower(executable);
+      var devices =
+          world.isPresent() ? Processes.device(world.get()) : Devices.ofAllRanks(programs.size());
+      var locals = new LocalRanks(devices, ending);
+      try {
+        var session = new CudaSession(executable, world, ending, locals, timeout);
+        session.prepare(programs);
+        return session;
+      } catch (RunException e) {
+        ending.fail(e);
+        locals.close();
+        throw e;
+      }
+    } catch (RunException e) {
+      // The other processes need not wait for this one.
+      ending.fail(e);
       throw e;
     }
   }
@@ -141,10 +118,10 @@ final class CudaSession implements Session {
 
   private void prepare(ImmutableList<DeviceProgram> programs) {
     if (world.isPresent()) {
-      Processes.prepare(all.getFirst(), executable, programs, world.get(), timeout);
+      Processes.prepare(locals.get(world.get().rank()), executable, programs, world.get(), timeout);
       return;
     }
-    forAll(
+    locals.forAll(
         local ->
             local.open(
                 program(local.rank()),
@@ -153,38 +130,11 @@ final class CudaSession implements Session {
                 Sharing.WithinProcess.WITHIN_PROCESS,
                 timeout));
     var ids = Communicators.ids(programs);
-    forAll(local -> local.gpu().prepare(this::regionOfThisProcess, ids));
+    locals.forAll(local -> local.gpu().prepare(this::regionOfThisProcess, ids));
   }
 
   private long regionOfThisProcess(int rank, Peers.Region region) {
     return local(rank).gpu().memory().region(region).address();
-  }
-
-  /** Does something on every GPU's thread at once, and reports the first failure. */
-  private <T> ImmutableList<T> onAll(Function<LocalRank, T> task) {
-    var results = new ConcurrentSkipListMap<Integer, T>();
-    forAll(local -> results.put(local.rank(), task.apply(local)));
-    return ImmutableList.copyOf(results.values());
-  }
-
-  private void forAll(Consumer<LocalRank> task) {
-    for (var local : all) {
-      local.start(() -> task.accept(local));
-    }
-    joinAll();
-  }
-
-  private void joinAll() {
-    for (int i = 0; i < all.size(); i++) {
-      try {
-        all.get(i).thread().join();
-      } catch (RunException e) {
-        ending.fail(e);
-      }
-    }
-    if (ending.hasBegun()) {
-      throw ending.cause().orElseThrow();
-    }
   }
 
   private static void on(LocalRank local, Runnable task) {
@@ -199,7 +149,7 @@ final class CudaSession implements Session {
 
   @Override
   public ImmutableSortedSet<Integer> localRanks() {
-    return locals.keySet();
+    return locals.ranks();
   }
 
   @Override
@@ -217,12 +167,7 @@ final class CudaSession implements Session {
   }
 
   LocalRank local(int rank) {
-    var local = locals.get(Objects.checkIndex(rank, ranks()));
-    if (local == null) {
-      throw new IllegalArgumentException(
-          "rank %d is not of this process, which has %s".formatted(rank, localRanks()));
-    }
-    return local;
+    return locals.get(Objects.checkIndex(rank, ranks()));
   }
 
   @Override
@@ -291,24 +236,17 @@ final class CudaSession implements Session {
   private void runOnce() {
     // A GPU that still gets its inputs, or whose graph is not built, would let its peers' kernels
     // spin, and the driver may have to wait for those.
-    boolean hasUploads = false;
-    for (int i = 0; i < all.size(); i++) {
-      hasUploads |= all.get(i).copies().hasUploads();
-    }
-    if (hasUploads) {
-      forAll(local -> local.copies().upload());
+    if (locals.hasUploads()) {
+      locals.forAll(local -> local.copies().upload());
     }
     captureRun();
-    for (int i = 0; i < all.size(); i++) {
-      all.get(i).startRun();
-    }
-    joinAll();
+    locals.run();
   }
 
   /** The graph of a run is each GPU's first. */
   private void captureRun() {
     if (!captured) {
-      forAll(local -> local.gpu().capture(1));
+      locals.forAll(local -> local.gpu().capture(1));
       world.ifPresent(others -> others.barrier("what a run does, captured"));
       captured = true;
     }
@@ -317,6 +255,15 @@ final class CudaSession implements Session {
   /** On the slowest GPU's clock, by graphs that have many runs in them. */
   @Override
   public Timing time(int runs, int measurements) {
+    return time((gpu, times) -> gpu.capture(times), runs, measurements);
+  }
+
+  @Override
+  public Timing time(String label, int runs, int measurements) {
+    return time((gpu, times) -> gpu.captureOnly(label, times), runs, measurements);
+  }
+
+  private Timing time(ToIntBiFunction<Gpu, Integer> capture, int runs, int measurements) {
     requireOpen();
     int times = Math.min(runs, RUNS_IN_GRAPH);
     int launches = Math.ceilDiv(runs, times);
@@ -324,11 +271,18 @@ final class CudaSession implements Session {
     guarded(
         () -> {
           captureRun();
-          var graphs = onAll(local -> local.gpu().capture(times));
+          var graphs = locals.onAll(local -> capture.applyAsInt(local.gpu(), times));
           world.ifPresent(others -> others.barrier("runs to be timed, captured"));
           for (int i = -1; i < measurements; i++) {
             double slowest =
-                onAll(local -> local.gpu().time(graphs.get(all.indexOf(local)), launches)).stream()
+                locals
+                    .onAll(
+                        local ->
+                            local
+                                .gpu()
+                                .time(Objects.requireNonNull(graphs.get(local.rank())), launches))
+                    .values()
+                    .stream()
                     .mapToDouble(micros -> micros)
                     .max()
                     .orElseThrow();
@@ -344,13 +298,19 @@ final class CudaSession implements Session {
     var found = new AtomicReference<Profile>();
     guarded(
         () -> {
-          forAll(local -> local.copies().upload());
+          locals.forAll(local -> local.copies().upload());
           captureRun();
-          var timed = onAll(local -> new TimedGraph(local.gpu()));
+          var timed = locals.onAll(local -> new TimedGraph(local.gpu()));
           world.ifPresent(others -> others.barrier("a run to be profiled, captured"));
-          var lists = onAll(local -> timed.get(all.indexOf(local)).run());
-          forAll(local -> local.copies().ran());
-          found.set(new Profile(Alignment.of(executable, lists), timed.getFirst().method()));
+          var lists =
+              locals
+                  .onAll(local -> Objects.requireNonNull(timed.get(local.rank())).run())
+                  .values()
+                  .asList();
+          locals.forAll(local -> local.copies().ran());
+          found.set(
+              new Profile(
+                  Alignment.of(executable, lists), timed.values().iterator().next().method()));
         });
     return Objects.requireNonNull(found.get());
   }
@@ -367,21 +327,8 @@ final class CudaSession implements Session {
       run.run();
     } catch (RunException e) {
       ending.fail(e);
-      throw new RunException(e.getMessage() + busy(), e);
+      throw new RunException(e.getMessage() + locals.busy(), e);
     }
-  }
-
-  /** Who keeps the others waiting, as far as this process knows. */
-  private String busy() {
-    var ranks =
-        all.stream()
-            .filter(local -> !local.thread().isIdle() || !local.gpu().isIdle(Duration.ZERO))
-            .map(local -> "rank " + local.rank())
-            .toList();
-    return ranks.isEmpty()
-        ? ""
-        : "; %s %s still busy"
-            .formatted(String.join(" and ", ranks), ranks.size() == 1 ? "is" : "are");
   }
 
   @Override
@@ -406,61 +353,9 @@ final class CudaSession implements Session {
     }
     closed = true;
     try {
-      if (ending.hasBegun()) {
-        release();
-      } else {
-        forAll(local -> local.gpu().close());
-      }
+      locals.close();
     } finally {
-      all.forEach(local -> local.thread().close());
       onClose.run();
     }
-  }
-
-  /**
-   * Frees what a failed session has. Only when all GPUs of the process have stopped: until then
-   * they may touch each other's memory, which else stays until the process ends.
-   */
-  private void release() {
-    boolean stopped =
-        attempt(local -> local.openGpu().ifPresent(Gpu::stop), STOPPING)
-            && attempt(
-                local ->
-                    local
-                        .openGpu()
-                        .filter(gpu -> !gpu.isIdle(STOPPING))
-                        .ifPresent(
-                            gpu -> {
-                              throw new RunException("rank " + local.rank() + " does not stop");
-                            }),
-                STOPPING.multipliedBy(2));
-    if (stopped) {
-      var _ = attempt(local -> local.openGpu().ifPresent(Gpu::close), FREEING);
-    }
-  }
-
-  /** Does something on every GPU's thread; says whether that went well in time. */
-  private boolean attempt(Consumer<LocalRank> task, Duration most) {
-    long end = System.nanoTime() + most.toNanos();
-    var done = new AtomicInteger();
-    for (var local : all) {
-      if (!local.thread().isIdle()) {
-        return false;
-      }
-      local
-          .thread()
-          .start(
-              () -> {
-                task.accept(local);
-                done.incrementAndGet();
-              });
-    }
-    while (!all.stream().allMatch(local -> local.thread().isIdle())) {
-      if (System.nanoTime() > end) {
-        return false;
-      }
-      LockSupport.parkNanos(LOOK_NANOS);
-    }
-    return done.get() == all.size();
   }
 }

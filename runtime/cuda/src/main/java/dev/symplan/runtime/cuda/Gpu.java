@@ -65,7 +65,6 @@ final class Gpu {
     this.device = device;
     this.check = new Check(program.rank());
     check.runtime(cudart.cudaSetDevice(device), "cudaSetDevice");
-    this.memory = new GpuMemory(rankProgram, program, symmetricBytes, sharing, check);
     this.communicators = new Communicators(check);
     check.runtime(
         cudart.cudaStreamCreateWithFlags(rescue, cudart.cudaStreamNonBlocking),
@@ -81,6 +80,8 @@ final class Gpu {
     for (int i = 0; i < program.events() + 2 * Stream.values().length; i++) {
       events.add(event(cudart.cudaEventDisableTiming));
     }
+    // Last, as it is what most likely fails, and frees what it has by itself then.
+    this.memory = new GpuMemory(rankProgram, program, symmetricBytes, sharing, check);
   }
 
   /** {@return a new event, which the caller destroys} */
@@ -142,6 +143,21 @@ final class Gpu {
           for (int i = 0; i < times; i++) {
             work.forEach(Runnable::run);
             joinStreams();
+          }
+        });
+  }
+
+  /**
+   * {@return the number of a graph that does what is called so, and nothing else, so many times}
+   */
+  int captureOnly(String label, int times) {
+    return capture(
+        () -> {
+          for (int i = 0; i < times * work.size(); i++) {
+            var step = program.steps().get(i % work.size());
+            if (TimedGraph.label(step).filter(label::equals).isPresent()) {
+              work.get(i % work.size()).run();
+            }
           }
         });
   }

@@ -2,6 +2,7 @@ package dev.symplan.runtime.cuda;
 
 import com.google.common.collect.HashBasedTable;
 import com.google.common.collect.Table;
+import com.google.common.primitives.Bytes;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.launch.World;
 import java.nio.ByteBuffer;
@@ -10,6 +11,7 @@ import java.nio.file.Path;
 import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.EnumMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import org.bytedeco.javacpp.Pointer;
@@ -20,6 +22,9 @@ import org.bytedeco.javacpp.Pointer;
  */
 final class MappedPeers implements Peers {
   private static final int TOKEN = 16;
+  private static final byte INVITATION = 1;
+  private static final byte REFUSAL = 0;
+  private static final String GIVEN = "where memory handles go to";
 
   /** A GPU's own memory, in blocks that other processes can map. */
   static final class Own implements Sharing {
@@ -55,18 +60,29 @@ final class MappedPeers implements Peers {
 
   /** What a process tells the others before it sends them handles. */
   private record Invitation(Path socket, byte[] token, long[] bytes) {
+    /** {@return what a process gives that can take no handles} */
+    static byte[] refusal(String reason) {
+      return Bytes.concat(new byte[] {REFUSAL}, reason.getBytes(StandardCharsets.UTF_8));
+    }
+
     byte[] toBytes() {
       var path = socket.toString().getBytes(StandardCharsets.UTF_8);
-      var buffer = ByteBuffer.allocate(TOKEN + bytes.length * Long.BYTES + path.length);
-      buffer.put(token);
+      var buffer = ByteBuffer.allocate(1 + TOKEN + bytes.length * Long.BYTES + path.length);
+      buffer.put(INVITATION).put(token);
       for (long size : bytes) {
         buffer.putLong(size);
       }
       return buffer.put(path).array();
     }
 
+    /**
+     * @throws RunException when it is a refusal
+     */
     static Invitation of(byte[] bytes) {
       var buffer = ByteBuffer.wrap(bytes);
+      if (buffer.get() == REFUSAL) {
+        throw new RunException(StandardCharsets.UTF_8.decode(buffer).toString());
+      }
       var token = new byte[TOKEN];
       buffer.get(token);
       var sizes = new long[Region.values().length];
@@ -98,32 +114,47 @@ final class MappedPeers implements Peers {
   void exchange(World world, Duration timeout) {
     var token = new byte[TOKEN];
     new SecureRandom().nextBytes(token);
-    try (var socket = DescriptorSocket.open()) {
-      var sizes = new long[Region.values().length];
-      for (var region : Region.values()) {
-        sizes[region.ordinal()] = own.block(region).bytes();
+    DescriptorSocket opened;
+    try {
+      opened = DescriptorSocket.open();
+    } catch (RunException e) {
+      // The others need not wait for this rank.
+      var _ =
+          world.gather(GIVEN, Invitation.refusal("rank %d: %s".formatted(rank, e.getMessage())));
+      throw e;
+    }
+    try (var socket = opened) {
+      var given = world.gather(GIVEN, invitation(socket, token).toBytes());
+      exchange(given.stream().map(Invitation::of).toList(), token, socket, timeout);
+    }
+  }
+
+  private Invitation invitation(DescriptorSocket socket, byte[] token) {
+    var sizes = new long[Region.values().length];
+    for (var region : Region.values()) {
+      sizes[region.ordinal()] = own.block(region).bytes();
+    }
+    return new Invitation(socket.path(), token, sizes);
+  }
+
+  private void exchange(
+      List<Invitation> invitations, byte[] token, DescriptorSocket socket, Duration timeout) {
+    for (int peer = 0; peer < invitations.size(); peer++) {
+      if (peer != rank) {
+        send(invitations.get(peer), socket);
       }
-      var invitations =
-          world.gather("memory", new Invitation(socket.path(), token, sizes).toBytes()).stream()
-              .map(Invitation::of)
-              .toList();
-      for (int peer = 0; peer < world.size(); peer++) {
-        if (peer != rank) {
-          send(invitations.get(peer), socket);
-        }
-      }
-      int expected = (world.size() - 1) * Region.values().length;
-      while (mapped.size() < expected) {
-        var received = socket.receive(timeout);
-        try {
-          var note = note(received.note(), token);
-          int peer = note.getInt();
-          var region = Region.values()[note.getInt()];
-          long bytes = invitations.get(peer).bytes()[region.ordinal()];
-          mapped.put(peer, region, MappedBlock.of(received.descriptor(), bytes, own.device, check));
-        } finally {
-          DescriptorSocket.closeDescriptor(received.descriptor());
-        }
+    }
+    int expected = (invitations.size() - 1) * Region.values().length;
+    while (mapped.size() < expected) {
+      var received = socket.receive(timeout);
+      try {
+        var note = note(received.note(), token);
+        int peer = note.getInt();
+        var region = Region.values()[note.getInt()];
+        long bytes = invitations.get(peer).bytes()[region.ordinal()];
+        mapped.put(peer, region, MappedBlock.of(received.descriptor(), bytes, own.device, check));
+      } finally {
+        DescriptorSocket.closeDescriptor(received.descriptor());
       }
     }
   }

@@ -74,7 +74,8 @@ final class TimedGraph {
     sections.add(new Section(step.stream(), label.get(), kernel, begin, end));
   }
 
-  private static Optional<String> label(DeviceStep step) {
+  /** {@return what a step is called; empty for one that only orders streams} */
+  static Optional<String> label(DeviceStep step) {
     return switch (step) {
       case Launch launch -> Optional.of(launch.label());
       case Copy copy -> Optional.of(copy.label());

@@ -95,6 +95,14 @@ class ProcessesOnGpuTest {
             compare(byNccl(), false);
           }
           case "forever" -> forever(args[1].equals("own") ? own(OWN) : byNccl());
+          case "apart" -> {
+            if (System.getenv("RANK").equals("1")) {
+              System.setProperty("java.io.tmpdir", "/nowhere");
+            }
+            compare(byNccl(), false);
+            System.out.println("nccl runs");
+            compare(own(OWN), true);
+          }
           case "disagree" -> {
             var variants = ImmutableMap.<String, Variant>builder().putAll(OWN);
             if (System.getenv("RANK").equals("1")) {
@@ -176,6 +184,18 @@ class ProcessesOnGpuTest {
     launch("disagree");
     for (var child : children) {
       assertThat(child.rest()).contains("failed: ranks 0 and 1 do not have the same plan");
+      assertThat(child.process().waitFor()).isEqualTo(4);
+    }
+  }
+
+  @Test
+  void withoutPeersMemoryNcclStillRuns() throws Exception {
+    launch("apart");
+    for (var child : children) {
+      assertThat(child.rest())
+          .startsWith("nccl runs\nfailed: ")
+          .contains("cannot reach the memory of rank")
+          .contains("there is no place for a socket");
       assertThat(child.process().waitFor()).isEqualTo(4);
     }
   }

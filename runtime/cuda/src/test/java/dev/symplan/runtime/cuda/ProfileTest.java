@@ -37,14 +37,14 @@ class ProfileTest {
         Alignment.of(
             Lowering.lower(plan),
             List.of(
-                ImmutableList.of(activity(0, "a", 0, 5), activity(0, "r", 5, 9)),
-                ImmutableList.of(activity(1, "a", 100, 101), activity(1, "r", 101, 120))));
+                ImmutableList.of(activity(0, "a", 0, 5), activity(0, "r0", 5, 9)),
+                ImmutableList.of(activity(1, "a", 100, 101), activity(1, "r0", 101, 120))));
     assertThat(aligned)
         .containsExactly(
             activity(0, "a", -9, -4),
-            activity(0, "r", -4, 0),
+            activity(0, "r0", -4, 0),
             activity(1, "a", -20, -19),
-            activity(1, "r", -19, 0));
+            activity(1, "r0", -19, 0));
   }
 
   private static Activity activity(int rank, String label, double begin, double end) {

@@ -1,4 +1,4 @@
-package dev.symplan.planner.report;
+package dev.symplan.planner.calibrate;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
@@ -7,10 +7,7 @@ import dev.symplan.ir.DType;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
-import dev.symplan.planner.calibrate.BenchPrograms;
-import dev.symplan.planner.calibrate.Point;
 import dev.symplan.planner.calibrate.Point.Subject;
-import dev.symplan.planner.calibrate.Points;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.LinkedHashMap;

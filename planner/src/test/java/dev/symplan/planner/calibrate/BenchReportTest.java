@@ -1,4 +1,4 @@
-package dev.symplan.planner.report;
+package dev.symplan.planner.calibrate;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
@@ -9,8 +9,6 @@ import dev.symplan.ir.testkit.Golden;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict;
-import dev.symplan.planner.calibrate.BenchPrograms;
-import dev.symplan.planner.calibrate.Points;
 import java.io.StringReader;
 import javax.xml.parsers.DocumentBuilderFactory;
 import org.junit.jupiter.api.Test;

@@ -1,11 +1,11 @@
-package dev.symplan.planner.report;
+package dev.symplan.planner.calibrate;
 
 import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
-import dev.symplan.planner.calibrate.Points;
 import dev.symplan.planner.cost.CostModel;
+import dev.symplan.planner.report.Units;
 import java.util.Collection;
 import java.util.List;
 import java.util.Locale;

@@ -1,4 +1,4 @@
-package dev.symplan.planner.report;
+package dev.symplan.planner.calibrate;
 
 import com.google.common.xml.XmlEscapers;
 import java.util.Locale;

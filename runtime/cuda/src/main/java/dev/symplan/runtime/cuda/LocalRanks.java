@@ -1,0 +1,196 @@
+package dev.symplan.runtime.cuda;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSortedMap;
+import com.google.common.collect.ImmutableSortedSet;
+import dev.symplan.runtime.RunException;
+import java.time.Duration;
+import java.util.Comparator;
+import java.util.Map;
+import java.util.concurrent.ConcurrentSkipListMap;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.Consumer;
+import java.util.function.Function;
+
+/** The ranks of this process, whose GPUs do the same things at the same time. */
+final class LocalRanks {
+
+  /** How long GPUs have to stop when the session has failed. */
+  private static final Duration STOPPING = Duration.ofSeconds(2);
+
+  /** How long a failed session may take to free what it has. */
+  private static final Duration FREEING = Duration.ofSeconds(15);
+
+  private static final long LOOK_NANOS = 1_000_000;
+
+  private final Ending ending;
+  private final ImmutableSortedMap<Integer, LocalRank> byRank;
+
+  /** The same, to go through without an iterator. */
+  private final ImmutableList<LocalRank> all;
+
+  /**
+   * @param devices by rank, which of the GPUs that this process sees
+   */
+  LocalRanks(ImmutableSortedMap<Integer, Integer> devices, Ending ending) {
+    this.ending = ending;
+    this.byRank =
+        devices.entrySet().stream()
+            .collect(
+                ImmutableSortedMap.toImmutableSortedMap(
+                    Comparator.naturalOrder(),
+                    Map.Entry::getKey,
+                    e -> new LocalRank(e.getKey(), e.getValue(), ending)));
+    this.all = byRank.values().asList();
+  }
+
+  ImmutableSortedSet<Integer> ranks() {
+    return byRank.keySet();
+  }
+
+  /**
+   * {@return one of them}
+   *
+   * @throws IllegalArgumentException when it is another process's
+   */
+  LocalRank get(int rank) {
+    var local = byRank.get(rank);
+    if (local == null) {
+      throw new IllegalArgumentException(
+          "rank %d is not of this process, which has %s".formatted(rank, ranks()));
+    }
+    return local;
+  }
+
+  /**
+   * Does something on every GPU's thread at once, and waits for all.
+   *
+   * @return what each gave
+   * @throws RunException for the first failure of all, which ends the session
+   */
+  <T> ImmutableSortedMap<Integer, T> onAll(Function<LocalRank, T> task) {
+    var results = new ConcurrentSkipListMap<Integer, T>();
+    forAll(local -> results.put(local.rank(), task.apply(local)));
+    return ImmutableSortedMap.copyOf(results);
+  }
+
+  /**
+   * Does something on every GPU's thread at once, and waits for all.
+   *
+   * @throws RunException for the first failure of all, which ends the session
+   */
+  void forAll(Consumer<LocalRank> task) {
+    for (var local : all) {
+      local.start(() -> task.accept(local));
+    }
+    joinAll();
+  }
+
+  /** Runs the program once on all; makes nothing. */
+  void run() {
+    for (int i = 0; i < all.size(); i++) {
+      all.get(i).startRun();
+    }
+    joinAll();
+  }
+
+  boolean hasUploads() {
+    for (int i = 0; i < all.size(); i++) {
+      if (all.get(i).copies().hasUploads()) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  private void joinAll() {
+    for (int i = 0; i < all.size(); i++) {
+      try {
+        all.get(i).thread().join();
+      } catch (RunException e) {
+        ending.fail(e);
+      }
+    }
+    if (ending.hasBegun()) {
+      throw ending.cause().orElseThrow();
+    }
+  }
+
+  /** {@return who keeps the others waiting, as far as this process knows; empty if nobody does} */
+  String busy() {
+    var ranks =
+        all.stream()
+            .filter(
+                local ->
+                    !local.thread().isIdle()
+                        || local.openGpu().filter(gpu -> !gpu.isIdle(Duration.ZERO)).isPresent())
+            .map(local -> "rank " + local.rank())
+            .toList();
+    return ranks.isEmpty()
+        ? ""
+        : "; %s %s still busy"
+            .formatted(String.join(" and ", ranks), ranks.size() == 1 ? "is" : "are");
+  }
+
+  /**
+   * Frees everything.
+   *
+   * @throws RunException when something cannot be freed
+   */
+  void close() {
+    try {
+      if (ending.hasBegun()) {
+        release();
+      } else {
+        forAll(local -> local.gpu().close());
+      }
+    } finally {
+      all.forEach(local -> local.thread().close());
+    }
+  }
+
+  /**
+   * Frees what a failed session has. Only when all GPUs of the process have stopped: until then
+   * they may touch each other's memory, which else stays until the process ends.
+   */
+  private void release() {
+    boolean stopped =
+        attempt(local -> local.openGpu().ifPresent(Gpu::stop), STOPPING)
+            && attempt(LocalRanks::awaitStop, STOPPING.multipliedBy(2));
+    if (stopped) {
+      var _ = attempt(local -> local.openGpu().ifPresent(Gpu::close), FREEING);
+    }
+  }
+
+  private static void awaitStop(LocalRank local) {
+    if (local.openGpu().filter(gpu -> !gpu.isIdle(STOPPING)).isPresent()) {
+      throw new RunException("rank " + local.rank() + " does not stop");
+    }
+  }
+
+  /** Does something on every GPU's thread; says whether that went well in time. */
+  private boolean attempt(Consumer<LocalRank> task, Duration most) {
+    long end = System.nanoTime() + most.toNanos();
+    var done = new AtomicInteger();
+    for (var local : all) {
+      if (!local.thread().isIdle()) {
+        return false;
+      }
+      local
+          .thread()
+          .start(
+              () -> {
+                task.accept(local);
+                done.incrementAndGet();
+              });
+    }
+    while (!all.stream().allMatch(local -> local.thread().isIdle())) {
+      if (System.nanoTime() > end) {
+        return false;
+      }
+      LockSupport.parkNanos(LOOK_NANOS);
+    }
+    return done.get() == all.size();
+  }
+}
