@@ -3,6 +3,8 @@ package dev.symplan.planner.pass;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Graph;
 import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.PassObserver;
+import dev.symplan.planner.PassObserver.Pass;
 import dev.symplan.planner.Reordering.Figures;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
@@ -35,24 +37,32 @@ record PlanDraft(
       Target target,
       CompileOptions options,
       CostModel costs,
-      ToIntFunction<String> groupSize) {
+      ToIntFunction<String> groupSize,
+      PassObserver observer) {
     var graphs =
         IntStream.range(0, normalized.size())
             .mapToObj(
                 g -> RankGraph.analyze(normalized.get(g), spaces.get(g), costs, options.fusion()))
             .collect(ImmutableList.toImmutableList());
-    var selections = Select.run(graphs, target, options, costs, groupSize);
+    var selections =
+        observer.time(Pass.SELECT, () -> Select.run(graphs, target, options, costs, groupSize));
     var realized =
-        IntStream.range(0, graphs.size())
-            .mapToObj(g -> Realize.run(graphs.get(g), selections, spaces.get(g)))
-            .collect(ImmutableList.toImmutableList());
+        observer.time(
+            Pass.REALIZE,
+            () ->
+                IntStream.range(0, graphs.size())
+                    .mapToObj(g -> Realize.run(graphs.get(g), selections, spaces.get(g)))
+                    .collect(ImmutableList.toImmutableList()));
     var variants =
         selections.stream().map(Selection::variant).collect(ImmutableList.toImmutableList());
     var schedules = ImmutableList.<Schedule>builder();
     var lives = ImmutableList.<Liveness>builder();
     for (var graph : realized) {
       var fusion = Fusion.of(graph.graph(), graph.aliases(), options.fusion());
-      var schedule = Schedule.of(graph, fusion, variants, costs, options.overlap(), groupSize);
+      var schedule =
+          observer.time(
+              Pass.SCHEDULE,
+              () -> Schedule.of(graph, fusion, variants, costs, options.overlap(), groupSize));
       schedules.add(schedule);
       lives.add(Liveness.of(graph, fusion, schedule));
     }
