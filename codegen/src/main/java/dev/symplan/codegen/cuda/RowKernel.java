@@ -110,6 +110,7 @@ final class RowKernel {
   private final List<Store> stores = new ArrayList<>();
   private final Map<Base, Integer> bases = new LinkedHashMap<>();
   private boolean inOrder;
+  private boolean across;
 
   /**
    * @param rowSizes the indices of rows
@@ -125,6 +126,14 @@ final class RowKernel {
   /** {@return what messages and expressions call a value} */
   static String name(int node) {
     return "v" + node;
+  }
+
+  /**
+   * Has neighbouring threads take neighbouring rows, rather than elements: for rows whose elements
+   * are further apart in memory than rows are.
+   */
+  void goAcross() {
+    across = rows >= WARP && elements > 1;
   }
 
   /** {@return the number of elements of a row} */
@@ -201,7 +210,7 @@ final class RowKernel {
   DeviceStep.Launch build(Stream stream, String label) {
     int threads = threads();
     int together = 1;
-    while (threads * together < (rows > together ? BLOCK : WARP)) {
+    while (across ? together < WARP : threads * together < (rows > together ? BLOCK : WARP)) {
       together *= 2;
     }
     var memory = new LinkedHashMap<Address, Integer>();
@@ -230,9 +239,10 @@ final class RowKernel {
     if (inOrder || elements <= 1) {
       return 1;
     }
-    long wanted = elements <= 8 * WARP ? Math.min(elements, WARP) : Math.ceilDiv(elements, 8);
+    long wanted =
+        !across && elements <= 8 * WARP ? Math.min(elements, WARP) : Math.ceilDiv(elements, 8);
     int power = 1;
-    while (power < wanted && power < MOST_THREADS) {
+    while (power < wanted && power < (across ? MOST_THREADS / WARP : MOST_THREADS)) {
       power *= 2;
     }
     return power;
@@ -544,6 +554,21 @@ final class RowKernel {
       for (int i = 0; i < count; i++) {
         line(3, "%s a%d = %s;".formatted(fold.types().get(i), i, kept(n, i)));
       }
+      if (across) {
+        share(
+            n,
+            fold,
+            threads * WARP,
+            "threadIdx.x",
+            "threadIdx.x % 32",
+            "w * 32 + threadIdx.x % 32",
+            threads);
+        for (int i = 0; i < count; i++) {
+          line(3, "%s = a%d;".formatted(kept(n, i), i));
+        }
+        line(2, "}");
+        return;
+      }
       line(3, "for (int d = %d; d > 0; d /= 2) {".formatted(Math.min(threads, WARP) / 2));
       for (int i = 0; i < count; i++) {
         line(
@@ -553,33 +578,47 @@ final class RowKernel {
       line(4, fold.combine());
       line(3, "}");
       if (threads > WARP) {
-        for (int i = 0; i < count; i++) {
-          line(
-              3,
-              "__shared__ %s shared%d_%d[%d];"
-                  .formatted(fold.types().get(i), n, i, threads / WARP));
-        }
-        line(3, "if (lane % 32 == 0) {");
-        for (int i = 0; i < count; i++) {
-          line(4, "shared%d_%d[lane / 32] = a%d;".formatted(n, i, i));
-        }
-        line(3, "}");
-        line(3, "__syncthreads();");
-        for (int i = 0; i < count; i++) {
-          line(3, "a%d = shared%d_%d[0];".formatted(i, n, i));
-        }
-        line(3, "for (int w = 1; w < %d; w++) {".formatted(threads / WARP));
-        for (int i = 0; i < count; i++) {
-          line(4, "%s b%d = shared%d_%d[w];".formatted(fold.types().get(i), i, n, i));
-        }
-        line(4, fold.combine());
-        line(3, "}");
-        line(3, "__syncthreads();");
+        share(n, fold, threads / WARP, "lane / 32", "0", "w", threads / WARP);
       }
       for (int i = 0; i < count; i++) {
         line(3, "%s = a%d;".formatted(kept(n, i), i));
       }
       line(2, "}");
+    }
+
+    /**
+     * Has threads leave what they kept for others, who take it in order.
+     *
+     * @param place where a thread leaves its own
+     * @param first where the first is that a thread takes
+     * @param next where the others are, by {@code w}
+     */
+    private void share(
+        int n, Fold fold, int places, String place, String first, String next, int parts) {
+      int count = fold.types().size();
+      for (int i = 0; i < count; i++) {
+        line(3, "__shared__ %s shared%d_%d[%d];".formatted(fold.types().get(i), n, i, places));
+      }
+      if (!across) {
+        line(3, "if (lane % 32 == 0) {");
+      }
+      for (int i = 0; i < count; i++) {
+        line(across ? 3 : 4, "shared%d_%d[%s] = a%d;".formatted(n, i, place, i));
+      }
+      if (!across) {
+        line(3, "}");
+      }
+      line(3, "__syncthreads();");
+      for (int i = 0; i < count; i++) {
+        line(3, "a%d = shared%d_%d[%s];".formatted(i, n, i, first));
+      }
+      line(3, "for (int w = 1; w < %d; w++) {".formatted(parts));
+      for (int i = 0; i < count; i++) {
+        line(4, "%s b%d = shared%d_%d[%s];".formatted(fold.types().get(i), i, n, i, next));
+      }
+      line(4, fold.combine());
+      line(3, "}");
+      line(3, "__syncthreads();");
     }
 
     private void storeSingles() {
@@ -652,7 +691,7 @@ final class RowKernel {
     private String start(Map<Address, Integer> memory) {
       var start = new StringBuilder();
       if (rowSizes.length() > 0) {
-        start.append("    long long left = row;\n");
+        start.append("    %s left = row;\n".formatted(rows < 1L << 31 ? "unsigned" : "long long"));
       }
       for (int dim = rowSizes.length() - 1; dim >= 0; dim--) {
         start.append(
@@ -680,6 +719,8 @@ final class RowKernel {
 
     private String frame(Map<Address, Integer> memory) {
       var start = start(memory);
+      var lane = across ? "threadIdx.x / 32" : "threadIdx.x % " + threads;
+      var own = across ? "threadIdx.x % 32" : "threadIdx.x / " + threads;
       return CTypes.PRELUDE
           + """
 
@@ -688,21 +729,21 @@ final class RowKernel {
           };
 
           extern "C" __global__ void __launch_bounds__(%d) symplan_kernel(const __grid_constant__ Args args) {
-            [[maybe_unused]] const unsigned lane = threadIdx.x %% %d;
+            [[maybe_unused]] const unsigned lane = %s;
             for (long long first = (long long)blockIdx.x * %d; first < %d; first += (long long)gridDim.x * %d) {
           """
               .formatted(
-                  Math.max(1, memory.size()), threads * together, threads, together, rows, together)
+                  Math.max(1, memory.size()), threads * together, lane, together, rows, together)
           + (together == 1
               ? "    const long long row = first;\n"
               : rows % together == 0
-                  ? "    const long long row = first + threadIdx.x / %d;\n".formatted(threads)
+                  ? "    const long long row = first + %s;\n".formatted(own)
                   : """
-                      const bool live = first + threadIdx.x / %1$d < %2$d;
+                      const bool live = first + %1$s < %2$d;
                       // All threads go along, as those of a warp work together.
-                      const long long row = live ? first + threadIdx.x / %1$d : %2$d - 1;
+                      const long long row = live ? first + %1$s : %2$d - 1;
                   """
-                      .formatted(threads, rows))
+                      .formatted(own, rows))
           + start
           + body
           + "  }\n}\n";

@@ -260,6 +260,9 @@ final class RowLowering {
     var gone = IntStream.range(0, main.rank()).filter(dims::contains).toArray();
     var kernel = new RowKernel(sizes(main, kept), sizes(main, gone));
     boolean overRow = gone.length > 0;
+    if (isAcross(main, kept, gone)) {
+      kernel.goAcross();
+    }
     var nodes =
         RowOps.apply(
             kernel,
@@ -277,6 +280,14 @@ final class RowLowering {
       }
     }
     return kernel;
+  }
+
+  /** Whether rows are neighbours in memory, and a row's elements are not. */
+  private static boolean isAcross(TensorType type, int[] kept, int[] gone) {
+    return kept.length > 0
+        && type.stride(kept[kept.length - 1]) == 1
+        && type.size(kept[kept.length - 1]) > 1
+        && Arrays.stream(gone).allMatch(dim -> type.size(dim) == 1 || type.stride(dim) > 1);
   }
 
   private static Place result(View view, int rank, int[] kept, int[] gone) {

@@ -120,6 +120,15 @@ final class LocalPrograms {
             "g = aten::count_nonzero(x)",
             "h = aten::prod(x)"),
         program(
+            "x: f32[300, 41], y: bf16[7, 33, 64], z: i64[70, 45]",
+            "a = aten::sum.dim_IntList(x, [0])",
+            "b = aten::mean.dim(y, [0, 1])",
+            "c = aten::var.dim(y, [1])",
+            "d = aten::argmax(z, 0)",
+            "e = aten::cumsum(x, 0)",
+            "f = aten::_softmax(y, 0, False)",
+            "g, h = aten::max.dim(x, 0)"),
+        program(
             "x: f32[2, 40000]",
             "a = aten::_softmax(x, 1, False)",
             "b = aten::sum(x)",
