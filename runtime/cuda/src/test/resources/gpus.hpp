@@ -45,6 +45,7 @@ static unsigned short rounded_to_f16(float value) {
 
 namespace gpus {
 const size_t STACK = 24 << 10;
+const int STANDSTILL = 10000;
 
 /** A launch, or a copy of so many bytes where there is no kernel. */
 struct Step {
@@ -190,6 +191,7 @@ extern "C" long long run(
   for (int r = 0; r < ranks; r++) {
     all.push_back({steps[r], counts[r], 0, 0, 0});
   }
+  int still = ranks;
   for (long long turn = 0; turn < limit; turn++) {
     // Now and then a rank gets on with its next block; that of slow ones later.
     if (live.empty() || draw(64) == 0) {
@@ -210,7 +212,14 @@ extern "C" long long run(
         continue;
       }
     }
+    // Ranks stand still for a while, so that others get as far ahead as they may.
+    if (turn % STANDSTILL == 0) {
+      still = draw(ranks + 1);
+    }
     int chosen = draw(live.size());
+    for (int i = 0; i < 16 && live[chosen]->rank == still; i++) {
+      chosen = draw(live.size());
+    }
     current = live[chosen];
     threadIdx.x = current->thread;
     blockIdx.x = current->block->index;

@@ -24,6 +24,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.UnaryOperator;
 import java.util.regex.Pattern;
 
 /**
@@ -47,9 +48,6 @@ final class EmulatedGpus {
   private static final Pattern OPERAND =
       Pattern.compile("\"=?[a-z]\"\\(((?:[^()]|\\([^()]*\\))*)\\)");
   private static final Pattern CLOCK = Pattern.compile("asm volatile\\(\"mov.u64[^)]*\\)\\);");
-
-  /** More turns than any of the tests takes, if nobody waits for ever. */
-  private static final long LIMIT = 400_000_000;
 
   private static final long PATIENCE = 1_000_000_000;
 
@@ -107,8 +105,9 @@ final class EmulatedGpus {
   /**
    * @param times how often each rank goes through its program in one run, without waiting for
    *     others
+   * @param change what is done to the text of every kernel
    */
-  EmulatedGpus(Executable executable, int times) {
+  EmulatedGpus(Executable executable, int times, UnaryOperator<String> change) {
     this.programs = DeviceLowering.lower(executable);
     for (var program : executable.ranks()) {
       memory.add(new Memory(program, executable.symmetricBytes(), programs.getFirst().places()));
@@ -122,7 +121,7 @@ final class EmulatedGpus {
       }
     }
     var list = List.copyOf(kernels);
-    var library = Emulation.compile("/gpus.hpp", list, EmulatedGpus::plain);
+    var library = Emulation.compile("/gpus.hpp", list, text -> plain(change.apply(text)));
     this.run = Linker.nativeLinker().downcallHandle(library.findOrThrow("run"), RUN);
     this.counts = owner.allocate(ValueLayout.JAVA_INT, programs.size());
     for (int rank = 0; rank < programs.size(); rank++) {
@@ -212,14 +211,18 @@ final class EmulatedGpus {
     return memory.get(rank).tensor(ref);
   }
 
-  /** Runs all programs, to the end of all. */
-  void run(long seed) {
+  /**
+   * Runs all programs, to the end of all.
+   *
+   * @param limit so many turns, after which threads are taken to wait for ever
+   */
+  void run(long seed, long limit) {
     try (var arena = Arena.ofConfined()) {
       var all = arena.allocate(ValueLayout.ADDRESS, steps.size());
       for (int rank = 0; rank < steps.size(); rank++) {
         all.setAtIndex(ValueLayout.ADDRESS, rank, steps.get(rank));
       }
-      long turns = (long) run.invokeExact(steps.size(), all, counts, seed, LIMIT);
+      long turns = (long) run.invokeExact(steps.size(), all, counts, seed, limit);
       assertThat(turns).as("threads wait for each other for ever, seed %d", seed).isNotNegative();
     } catch (RuntimeException | Error e) {
       throw e;
