@@ -146,6 +146,10 @@ public final class PlanFile {
       json.writeStartArray();
       json.writeNumber(placement.buffer());
       json.writeNumber(placement.offset());
+      if (placement.isShare()) {
+        json.writeNumber(placement.shareOf());
+        json.writeNumber(placement.stride());
+      }
       json.writeEndArray();
     }
     json.writeEndArray();

@@ -75,11 +75,12 @@ record PlanDraft(
         allSchedules,
         allLives,
         Workspaces.of(realized, allSchedules, variants, groupSize),
-        mergeInPlace(allLives, variants));
+        mergeInPlace(allLives, variants, groupSize));
   }
 
   /** All ranks do in place what all ranks can. */
-  private static boolean[] mergeInPlace(List<Liveness> lives, ImmutableList<Variant> variants) {
+  private static boolean[] mergeInPlace(
+      List<Liveness> lives, ImmutableList<Variant> variants, ToIntFunction<String> groupSize) {
     lives.forEach(life -> life.mergeConcatenations(lives.size() == 1));
     var inPlace = new boolean[variants.size()];
     for (int k = 0; k < inPlace.length; k++) {
@@ -89,6 +90,7 @@ record PlanDraft(
         lives.forEach(life -> life.mergeCollective(index));
       }
     }
+    lives.forEach(life -> life.mergeShares(variants, groupSize));
     lives.forEach(life -> life.mergeLocal(lives.size() == 1));
     return inPlace;
   }

@@ -384,6 +384,9 @@ class MainTest {
           2 | pack GOODCSV --capacity -1                         | must not be negative
           2 | pack GOODCSV --capacity many                       | Invalid value for option '--capacity'
           4 | run CUSTOM                                         | has no host implementation
+          4 | run GRAPH --launch env                             | no launcher has started this process
+          2 | run GRAPH --launch some                            | expected one of [AUTO, SINGLE, ENV]
+          2 | run GRAPH --timeout 0                              | --timeout: 0.0 is no time to wait
           """)
   void wrongInputGivesOneClearError(int code, String line, String message) throws IOException {
     var words = line.split(" ");
