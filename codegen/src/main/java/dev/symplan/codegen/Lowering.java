@@ -96,10 +96,10 @@ public final class Lowering {
   private TensorRef tensor(Value value) {
     var placement = rankPlan.placement(value);
     var buffer = rankPlan.buffers().get(placement.buffer());
+    long offset = placement.offset() + plan.shift(rank, placement);
     return buffer.arena().isExternal()
-        ? new TensorRef(
-            buffer.arena(), Math.toIntExact(buffer.offset()), placement.offset(), value.tensor())
-        : new TensorRef(buffer.arena(), 0, buffer.offset() + placement.offset(), value.tensor());
+        ? new TensorRef(buffer.arena(), Math.toIntExact(buffer.offset()), offset, value.tensor())
+        : new TensorRef(buffer.arena(), 0, buffer.offset() + offset, value.tensor());
   }
 
   private void compute(Op op) {

@@ -23,24 +23,35 @@ import java.util.Optional;
 public final class Compiler {
   private final Optional<Target> target;
   private final CompileOptions options;
+  private final PassObserver observer;
 
-  private Compiler(Optional<Target> target, CompileOptions options) {
+  private Compiler(Optional<Target> target, CompileOptions options, PassObserver observer) {
     this.target = target;
     this.options = options;
+    this.observer = observer;
   }
 
   /** A compiler for H200s of one host: as many as the ranks need. */
   public static Compiler forDefaultTarget() {
-    return new Compiler(Optional.empty(), CompileOptions.DEFAULT);
+    return new Compiler(Optional.empty(), CompileOptions.DEFAULT, PassObserver.NONE);
   }
 
   public static Compiler forTarget(Target target) {
-    return new Compiler(Optional.of(target), CompileOptions.DEFAULT);
+    return new Compiler(Optional.of(target), CompileOptions.DEFAULT, PassObserver.NONE);
   }
 
   /** {@return a compiler with other options} */
   public Compiler with(CompileOptions newOptions) {
-    return new Compiler(target, newOptions);
+    return new Compiler(target, newOptions, observer);
+  }
+
+  /** {@return a compiler that tells what each pass made} */
+  public Compiler observedBy(PassObserver newObserver) {
+    return new Compiler(target, options, newObserver);
+  }
+
+  public CompileOptions options() {
+    return options;
   }
 
   /**
@@ -80,6 +91,6 @@ public final class Compiler {
   }
 
   private Plan compile(Program program, List<Diagnostic> warnings) {
-    return Pipeline.run(program, target, options, warnings);
+    return Pipeline.run(program, target, options, warnings, observer);
   }
 }

@@ -65,6 +65,16 @@ public record Plan(
     return rankPlans.get(planOfRank.get(rank));
   }
 
+  /** {@return bytes from a value's {@link Placement#offset} to where it is on a rank} */
+  public long shift(int rank, Placement placement) {
+    if (!placement.isShare()) {
+      return 0;
+    }
+    var group = group(forRank(rank).collectives().get(placement.shareOf()).group());
+    var members = group.members().get(group.partOf(rank).orElseThrow());
+    return members.indexOf(rank) * placement.stride();
+  }
+
   /**
    * {@return the group called so}
    *

@@ -131,6 +131,19 @@ public enum Variant {
     return this != CUSTOM && protocol(kind).writesOf().isRemote();
   }
 
+  /**
+   * {@return whether what a rank brings to an all_gather may lie in its part of the result, and
+   * what it gets from a reduce_scatter in its part of the operand: no peer touches it there, nor
+   * does the library ask for the same offset everywhere}
+   */
+  public boolean allowsShareInWhole(Kind kind) {
+    return switch (kind) {
+      case ALL_GATHER -> this == PUSH || this == COPY_ENGINE || this == NCCL;
+      case REDUCE_SCATTER -> this == ONE_SHOT || this == NCCL;
+      case ALL_REDUCE, ALL_TO_ALL, BROADCAST, CUSTOM -> false;
+    };
+  }
+
   /** {@return whether operand and result may be one buffer: each element is read before written} */
   public boolean allowsInPlace(Kind kind) {
     return kind == Kind.ALL_REDUCE

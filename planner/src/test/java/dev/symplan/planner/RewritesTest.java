@@ -10,8 +10,9 @@ import dev.symplan.planner.Rewrite.Reason;
 import dev.symplan.planner.Rewrites.Mode;
 import dev.symplan.planner.io.PlanFile;
 import dev.symplan.planner.report.PlanExplainer;
-import dev.symplan.planner.report.PlanPrinter;
-import dev.symplan.planner.report.PlanPrinter.View;
+import dev.symplan.planner.report.PlanReport;
+import dev.symplan.planner.report.TextRenderer;
+import dev.symplan.planner.report.View;
 import java.util.List;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
@@ -96,7 +97,8 @@ class RewritesTest {
     assertThat(PlanFile.toJson(read)).isEqualTo(json);
     var line =
         "merged r (16.0 KiB, test.graph:6:7), s (16.0 KiB, test.graph:8:7) in the place of s:";
-    assertThat(PlanPrinter.print(plan, List.of(View.COLLECTIVES))).contains("\n" + line);
+    assertThat(TextRenderer.render(PlanReport.of(plan, List.of(View.COLLECTIVES))))
+        .contains("\n" + line);
     assertThat(PlanExplainer.explain(plan, "s").orElseThrow()).contains("  " + line);
   }
 
@@ -279,7 +281,7 @@ class RewritesTest {
     assertThat(collectives(plan)).hasSize(rewrite.pieces()).startsWith("r_0", "r_1");
     var async = plan.forRank(0).collectives().stream().map(CollectivePlan::isAsync).toList();
     assertThat(async).startsWith(true).endsWith(false);
-    assertThat(PlanPrinter.print(plan, List.of(View.COLLECTIVES)))
+    assertThat(TextRenderer.render(PlanReport.of(plan, List.of(View.COLLECTIVES))))
         .contains("split r (128.0 MiB, test.graph:8:7) in ");
   }
 

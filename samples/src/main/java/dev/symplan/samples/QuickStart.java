@@ -3,7 +3,8 @@ package dev.symplan.samples;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.Target;
-import dev.symplan.planner.report.PlanPrinter;
+import dev.symplan.planner.report.PlanReport;
+import dev.symplan.planner.report.TextRenderer;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.tensor.HostTensor;
@@ -17,7 +18,7 @@ public final class QuickStart {
   /** {@return the first element of rank 0's first output} */
   static double run(Path graph) {
     Plan plan = Compiler.forTarget(Target.H200_X4).compile(graph);
-    System.out.println(PlanPrinter.print(plan));
+    System.out.println(TextRenderer.render(PlanReport.of(plan)));
 
     try (Session session = Session.open(plan, Backend.HOST)) {
       for (int rank = 0; rank < session.ranks(); rank++) {

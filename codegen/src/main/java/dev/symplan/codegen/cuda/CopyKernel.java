@@ -35,7 +35,7 @@ final class CopyKernel {
             extern "C" __global__ void __launch_bounds__(%2$d) symplan_kernel(const __grid_constant__ Args args) {
               long long step = (long long)gridDim.x * %2$d;
               for (long long i = (long long)blockIdx.x * %2$d + threadIdx.x; i < %3$d; i += step) {
-                long long rest = i;
+                %8$s rest = i;
             %4$s    args.to[%5$s] = %6$s;
               }
             }
@@ -47,7 +47,8 @@ final class CopyKernel {
                     indices,
                     offset(to.type()),
                     same ? read : CTypes.narrow(target, CTypes.widen(source, read)),
-                    same ? CTypes.bits(target.bytes()) : CTypes.stored(target));
+                    same ? CTypes.bits(target.bytes()) : CTypes.stored(target),
+                    count < 1L << 31 ? "unsigned" : "long long");
     return new DeviceStep.Launch(
         stream,
         new Kernel(text),

@@ -4,6 +4,7 @@ import static dev.symplan.codegen.cuda.Pointwise.result;
 import static dev.symplan.codegen.cuda.Pointwise.typeOf;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.Streams;
 import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
@@ -25,13 +26,32 @@ final class ElementwiseKernel {
   /** Beyond this, threads take several elements each. */
   private static final int MAX_BLOCKS = 4096;
 
+  /** From so many elements on, memory is what takes the time. */
+  private static final long LONG = 1 << 15;
+
+  private static final int MOST_WIDTH = 8;
+
+  private static final String VECTOR =
+      """
+
+      template <class T>
+      struct alignas(sizeof(T) * %1$d < 16 ? sizeof(T) * %1$d : 16) Vector {
+        T e[%1$d];
+      };
+      """;
+
   private final int rank;
   private final TensorType shape;
   private final Map<TensorRef, Integer> pointers = new LinkedHashMap<>();
   private final Map<TensorRef, String> loaded = new HashMap<>();
   private final Map<Integer, String> passed = new HashMap<>();
+  private final StringBuilder reads = new StringBuilder();
   private final StringBuilder body = new StringBuilder();
+  private final StringBuilder writes = new StringBuilder();
   private final boolean flat;
+
+  /** Neighbours along the last dimension that a thread takes at once. */
+  private final int width;
 
   private ElementwiseKernel(int rank, ImmutableList<Part> parts) {
     this.rank = rank;
@@ -39,6 +59,54 @@ final class ElementwiseKernel {
     this.flat =
         parts.stream()
             .allMatch(part -> isFlat(result(part)) && part.args().stream().allMatch(this::isFlat));
+    this.width = width(parts);
+  }
+
+  /** Long tensors are read and written 16 bytes at once, where they lie for that. */
+  private int width(ImmutableList<Part> parts) {
+    var refs =
+        parts.stream()
+            .flatMap(part -> Streams.concat(part.args().stream(), part.results().stream()))
+            .filter(Operand.Tensor.class::isInstance)
+            .map(operand -> ((Operand.Tensor) operand).ref())
+            .toList();
+    if (shape.numel() < LONG || shape.rank() == 0) {
+      return 1;
+    }
+    int least = refs.stream().mapToInt(ref -> ref.type().dtype().bytes()).min().orElse(1);
+    for (int wide = Math.min(MOST_WIDTH, Kernel.VECTOR / least); wide > 1; wide /= 2) {
+      int tried = wide;
+      if (refs.stream().allMatch(ref -> isWide(ref, tried))) {
+        return wide;
+      }
+    }
+    return 1;
+  }
+
+  private boolean isWide(TensorRef ref, int wide) {
+    var type = ref.type();
+    long row = flat ? shape.numel() : shape.size(shape.rank() - 1);
+    if (row % wide != 0) {
+      return false;
+    }
+    if (isSpread(type)) {
+      return true;
+    }
+    boolean together =
+        ref.offset() % Math.min(Kernel.VECTOR, (long) wide * type.dtype().bytes()) == 0
+            && (flat || type.stride(type.rank() - 1) == 1);
+    for (int dim = 0; !flat && dim < type.rank() - 1; dim++) {
+      together &= type.size(dim) == 1 || type.stride(dim) % wide == 0;
+    }
+    return together;
+  }
+
+  /** Whether neighbours along the last dimension have one element in common. */
+  private boolean isSpread(TensorType type) {
+    return !flat
+        && (type.rank() == 0
+            || type.size(type.rank() - 1) == 1
+            || type.stride(type.rank() - 1) == 0);
   }
 
   /** {@return whether parts are elementwise, of one shape, and can be such a kernel} */
@@ -119,7 +187,7 @@ final class ElementwiseKernel {
     body.append("    %s %s = %s;\n".formatted(CTypes.computed(type), value, text));
     switch (result(part)) {
       case Operand.Tensor(var ref) -> {
-        body.append("    %s = %s;\n".formatted(element(ref, false), CTypes.narrow(type, value)));
+        write(index, ref, CTypes.narrow(type, value));
         loaded.put(ref, value);
       }
       case Operand.Passed(int number, var _) -> passed.put(number, value);
@@ -152,9 +220,35 @@ final class ElementwiseKernel {
             .formatted(
                 CTypes.computed(ref.type().dtype()),
                 name,
-                CTypes.widen(ref.type().dtype(), element(ref, true))));
+                CTypes.widen(ref.type().dtype(), read(ref, "m" + loaded.size()))));
     loaded.put(ref, name);
     return name;
+  }
+
+  private String read(TensorRef ref, String vector) {
+    if (width == 1) {
+      return element(ref, true);
+    }
+    var type = CTypes.stored(ref.type().dtype());
+    if (isSpread(ref.type())) {
+      reads.append("    %s %s = %s;\n".formatted(type, vector, element(ref, true)));
+      return vector;
+    }
+    reads.append(
+        "    Vector<%s> %s = *(const Vector<%s>*)&%s;\n"
+            .formatted(type, vector, type, element(ref, true)));
+    return vector + ".e[e]";
+  }
+
+  private void write(int index, TensorRef ref, String value) {
+    if (width == 1) {
+      body.append("    %s = %s;\n".formatted(element(ref, false), value));
+      return;
+    }
+    var type = CTypes.stored(ref.type().dtype());
+    reads.append("    Vector<%s> o%d;\n".formatted(type, index));
+    body.append("    o%d.e[e] = %s;\n".formatted(index, value));
+    writes.append("    *(Vector<%s>*)&%s = o%d;\n".formatted(type, element(ref, false), index));
   }
 
   private String element(TensorRef ref, boolean read) {
@@ -166,7 +260,7 @@ final class ElementwiseKernel {
 
   private String offset(TensorType type) {
     if (flat) {
-      return "i";
+      return width == 1 ? "i" : "i * " + width;
     }
     var terms = new StringBuilder();
     for (int dim = 0; dim < type.rank(); dim++) {
@@ -181,9 +275,10 @@ final class ElementwiseKernel {
   }
 
   private DeviceStep.Launch build(Stream stream, String label) {
-    long count = shape.numel();
+    long count = shape.numel() / width;
     var text =
         CTypes.PRELUDE
+            + (width == 1 ? "" : VECTOR.formatted(width))
             + """
 
             struct Args {
@@ -202,8 +297,13 @@ final class ElementwiseKernel {
                     index(count),
                     THREADS,
                     count)
-            + indices(count)
-            + body
+            + indices()
+            + reads
+            + (width == 1
+                ? body.toString()
+                : "    #pragma unroll\n    for (int e = 0; e < %d; e++) {\n%s    }\n"
+                    .formatted(width, body.toString().indent(2)))
+            + writes
             + "  }\n}\n";
     var words = ImmutableList.<Word>builder();
     pointers.keySet().forEach(ref -> words.add(new Word.Memory(Address.of(rank, ref))));
@@ -220,11 +320,14 @@ final class ElementwiseKernel {
     return count < 1L << 30 ? "unsigned" : "unsigned long long";
   }
 
-  private String indices(long count) {
+  private String indices() {
     if (flat || shape.rank() == 0) {
       return "";
     }
-    var text = new StringBuilder("    %s rest = i;\n".formatted(index(count)));
+    var text =
+        new StringBuilder(
+            "    %s rest = i%s;\n"
+                .formatted(index(shape.numel()), width == 1 ? "" : " * " + width));
     for (int dim = shape.rank() - 1; dim >= 0; dim--) {
       text.append("    long long i%d = rest %% %d;\n".formatted(dim, Math.max(1, shape.size(dim))));
       text.append("    rest /= %d;\n".formatted(Math.max(1, shape.size(dim))));

@@ -10,7 +10,8 @@ import java.util.Optional;
 
 /**
  * Fused ops as one kernel: by elements where all have one shape, else by rows. Where that cannot
- * be, as few as possible in each of several kernels: what is passed on stays within one.
+ * be, as few as possible in each of several kernels, one op after the other for each row: what is
+ * passed on stays within one.
  */
 final class FusedLowering {
   private FusedLowering() {}
@@ -21,26 +22,31 @@ final class FusedLowering {
    * @throws UnsupportedOnGpu when there is no CUDA implementation
    */
   static ImmutableList<DeviceStep> lower(int rank, Fused fused) {
+    var steps = ImmutableList.<DeviceStep>builder();
     try {
       return ImmutableList.of(together(rank, fused));
     } catch (UnsupportedOnGpu e) {
-      var steps = ImmutableList.<DeviceStep>builder();
       int from = 0;
       for (int to = 1; to <= fused.parts().size(); to++) {
         if (!passesOn(fused, to)) {
           var parts = fused.parts().subList(from, to);
-          if (parts.size() == fused.parts().size()) {
-            throw e;
-          }
           if (parts.size() == 1) {
             steps.addAll(LocalLowering.lower(rank, alone(fused, parts.getFirst())));
           } else {
-            steps.add(together(rank, new Fused(fused.stream(), fused.rows(), parts)));
+            steps.add(inTurn(rank, new Fused(fused.stream(), fused.rows(), parts)));
           }
           from = to;
         }
       }
       return steps.build();
+    }
+  }
+
+  private static DeviceStep inTurn(int rank, Fused fused) {
+    try {
+      return together(rank, fused);
+    } catch (UnsupportedOnGpu e) {
+      return StagedKernel.launch(rank, fused.stream(), fused.rows(), fused.parts());
     }
   }
 

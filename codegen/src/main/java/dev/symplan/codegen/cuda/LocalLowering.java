@@ -1,6 +1,7 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSet;
 import dev.symplan.codegen.Instruction.LocalOp;
 import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Operand;
@@ -13,6 +14,9 @@ import java.util.Optional;
 
 /** Local ops as launches, copies and products. */
 final class LocalLowering {
+  private static final ImmutableSet<String> JOINS =
+      ImmutableSet.of("aten::cat", "aten::concat", "aten::stack", "aten::copy_");
+
   private final int rank;
   private final LocalOp op;
   private final OpArguments arguments;
@@ -35,6 +39,25 @@ final class LocalLowering {
     return lowering.steps.build();
   }
 
+  /** {@return what kind of implementation an op has; empty where it has none} */
+  static Optional<String> family(OpDef def) {
+    var name = def.name().toString();
+    if (JOINS.contains(name)) {
+      return Optional.of("joined or copied");
+    } else if (ProductLowering.supports(name)) {
+      return Optional.of("product");
+    } else if (PlaceOps.supports(name)) {
+      return Optional.of("by places");
+    } else if (AttentionKernels.supports(name)) {
+      return Optional.of("attention");
+    } else if (RowOps.supports(name) || StagedKernel.sorts(name)) {
+      return Optional.of("by rows");
+    } else if (Expressions.find(functional(def).orElse(def).name().toString()).isPresent()) {
+      return Optional.of("by elements");
+    }
+    return Optional.empty();
+  }
+
   private void lower() {
     var name = arguments.name();
     switch (name) {
@@ -53,6 +76,8 @@ final class LocalLowering {
           steps.addAll(AttentionKernels.lower(rank, arguments));
         } else if (RowOps.supports(name)) {
           byRows();
+        } else if (StagedKernel.sorts(name)) {
+          sorted();
         } else if (op.def().schema().mutates()) {
           inPlace();
         } else {
@@ -63,6 +88,24 @@ final class LocalLowering {
   }
 
   private void byRows() {
+    if (hasElements()) {
+      steps.add(RowLowering.single(rank, op.stream(), part()));
+    }
+  }
+
+  private void sorted() {
+    if (hasElements()) {
+      var self = arguments.tensor("self").type();
+      int rows = self.rank() == 0 ? 0 : arguments.dim("dim", self.rank());
+      steps.add(StagedKernel.launch(rank, op.stream(), rows, ImmutableList.of(part())));
+    }
+  }
+
+  private boolean hasElements() {
+    return op.results().stream().flatMap(Optional::stream).anyMatch(ref -> ref.type().numel() > 0);
+  }
+
+  private Part part() {
     var results =
         op.results().stream()
             .<Operand>map(
@@ -71,11 +114,7 @@ final class LocalLowering {
                         ? new Operand.Tensor(result.get())
                         : new Operand.Constant(Arg.None.NONE))
             .collect(ImmutableList.toImmutableList());
-    if (op.results().stream().flatMap(Optional::stream).anyMatch(ref -> ref.type().numel() > 0)) {
-      steps.add(
-          RowLowering.single(
-              rank, op.stream(), new Part(op.def(), op.args(), results, op.name(), op.span())));
-    }
+    return new Part(op.def(), op.args(), results, op.name(), op.span());
   }
 
   private void elementwise(OpDef def, ImmutableList<Operand> args, TensorRef result) {
@@ -96,18 +135,21 @@ final class LocalLowering {
     }
   }
 
-  /** The form of an elementwise op that writes its result over {@code self}. */
+  /** The form that makes a new result, of an op that writes it over {@code self}. */
+  private static Optional<OpDef> functional(OpDef def) {
+    var name = def.name();
+    return def.schema().mutates() && name.name().endsWith("_") && def.schema().hasParam("self")
+        ? OpRegistry.global()
+            .find(
+                new OpName(
+                    name.namespace(),
+                    name.name().substring(0, name.name().length() - 1),
+                    name.overload()))
+        : Optional.empty();
+  }
+
   private void inPlace() {
-    var name = op.def().name();
-    var form =
-        name.name().endsWith("_") && arguments.hasParam("self")
-            ? OpRegistry.global()
-                .find(
-                    new OpName(
-                        name.namespace(),
-                        name.name().substring(0, name.name().length() - 1),
-                        name.overload()))
-            : Optional.<OpDef>empty();
+    var form = functional(op.def());
     if (form.isEmpty()) {
       throw arguments.unsupported(arguments.name() + " has no CUDA implementation");
     }

@@ -243,9 +243,10 @@ final class PeerLowering {
             : Direction.PULL;
     // Parts of an all_to_all may differ from rank to rank, but all must launch as many blocks.
     long most =
-        collective.kind() == Kind.ALL_TO_ALL && !collective.sendRows().isEmpty()
-            ? Long.MAX_VALUE
-            : Math.max(part.operand(tensor).type().bytes(), 1) / Kernel.VECTOR;
+        IntStream.range(0, part.size)
+            .mapToLong(peer -> part.at(peer).operands().get(tensor).type().bytes())
+            .max()
+            .orElse(0);
     part.launch(
         CollectiveKernels.move(
             part.size,
@@ -255,7 +256,7 @@ final class PeerLowering {
             edges.start(),
             edges.end(),
             direction),
-        CollectivePart.blocks(Math.min(most, 1L << 40), pieces, CollectivePart.BLOCKS),
+        CollectivePart.blocks(most / Kernel.VECTOR, pieces, CollectivePart.BLOCKS),
         CollectivePart.THREADS,
         part.meeting()
             .addAll(from.build())

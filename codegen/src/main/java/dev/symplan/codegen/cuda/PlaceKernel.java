@@ -99,7 +99,7 @@ final class PlaceKernel {
     long count = sizes.stream().reduce(1, Math::multiplyExact);
     var indices = new StringBuilder();
     if (sizes.length() > 0) {
-      indices.append("    long long rest = i;\n");
+      indices.append("    %s rest = i;\n".formatted(count < 1L << 31 ? "unsigned" : "long long"));
     }
     for (int dim = sizes.length() - 1; dim >= 0; dim--) {
       indices.append(

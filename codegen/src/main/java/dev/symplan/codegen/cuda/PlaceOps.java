@@ -99,6 +99,9 @@ final class PlaceOps {
     table.put("aten::slice_backward", op -> op.slice(false));
     table.put("aten::select_scatter", op -> op.select(true));
     table.put("aten::select_backward", op -> op.select(false));
+    for (var overload : List.of("", ".msg")) {
+      table.put("aten::_assert_async" + overload, PlaceOps::check);
+    }
     table.put("aten::embedding", PlaceOps::embedding);
     table.put("aten::index_select", PlaceOps::indexSelect);
     table.put("aten::gather", PlaceOps::gather);
@@ -230,6 +233,13 @@ final class PlaceOps {
         self,
         indices,
         arguments.number("value"));
+  }
+
+  private void check() {
+    var self = arguments.tensor("self");
+    var kernel = kernel(self.type().sizes());
+    kernel.line("if (%s == 0) {\n  __trap();\n}".formatted(kernel.value(self, kernel.indices())));
+    launch(kernel, self.type().sizes());
   }
 
   private void flip(String param) {

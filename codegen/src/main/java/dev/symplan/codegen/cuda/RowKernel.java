@@ -3,6 +3,7 @@ package dev.symplan.codegen.cuda;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.TensorRef;
+import dev.symplan.ir.DType;
 import dev.symplan.planner.Stream;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -11,6 +12,7 @@ import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
@@ -55,10 +57,22 @@ final class RowKernel {
   /**
    * Where a tensor's elements are.
    *
+   * @param address in memory; empty for what a block has to itself
+   * @param shared what a block has to itself is called
    * @param rows elements from one index to the next, for each dimension of rows
    * @param inner for each dimension within a row
    */
-  record Place(TensorRef ref, ImmutableLongArray rows, ImmutableLongArray inner) {}
+  record Place(
+      Optional<Address> address,
+      String shared,
+      DType dtype,
+      ImmutableLongArray rows,
+      ImmutableLongArray inner) {
+
+    static Place of(int rank, TensorRef ref, ImmutableLongArray rows, ImmutableLongArray inner) {
+      return new Place(Optional.of(Address.of(rank, ref)), "", ref.type().dtype(), rows, inner);
+    }
+  }
 
   private sealed interface Node {
     /** Whether each element has its own. */
@@ -84,9 +98,9 @@ final class RowKernel {
 
   private record Store(int node, Place place) {}
 
-  private record Base(Address address, String type, ImmutableLongArray rows) {}
+  private record Base(
+      Optional<Address> address, String shared, String type, ImmutableLongArray rows) {}
 
-  private final int rank;
   private final ImmutableLongArray rowSizes;
   private final ImmutableLongArray innerSizes;
   private final long rows;
@@ -96,13 +110,13 @@ final class RowKernel {
   private final List<Store> stores = new ArrayList<>();
   private final Map<Base, Integer> bases = new LinkedHashMap<>();
   private boolean inOrder;
+  private boolean across;
 
   /**
    * @param rowSizes the indices of rows
    * @param innerSizes the indices of a row's elements
    */
-  RowKernel(int rank, ImmutableLongArray rowSizes, ImmutableLongArray innerSizes) {
-    this.rank = rank;
+  RowKernel(ImmutableLongArray rowSizes, ImmutableLongArray innerSizes) {
     this.rowSizes = rowSizes;
     this.innerSizes = innerSizes;
     this.rows = rowSizes.stream().reduce(1, Math::multiplyExact);
@@ -112,6 +126,14 @@ final class RowKernel {
   /** {@return what messages and expressions call a value} */
   static String name(int node) {
     return "v" + node;
+  }
+
+  /**
+   * Has neighbouring threads take neighbouring rows, rather than elements: for rows whose elements
+   * are further apart in memory than rows are.
+   */
+  void goAcross() {
+    across = rows >= WARP && elements > 1;
   }
 
   /** {@return the number of elements of a row} */
@@ -178,7 +200,7 @@ final class RowKernel {
 
   private static String type(Node node) {
     return switch (node) {
-      case Loaded(var place, var _) -> CTypes.computed(place.ref().type().dtype());
+      case Loaded(var place, var _) -> CTypes.computed(place.dtype());
       case Computed(var type, var _, var _, var _) -> type;
       case Folded(var fold, var _, var _, var _) -> fold.types().getFirst();
       case Scanned(var fold, var _, var _, var _) -> fold.types().getFirst();
@@ -188,19 +210,28 @@ final class RowKernel {
   DeviceStep.Launch build(Stream stream, String label) {
     int threads = threads();
     int together = 1;
-    while (threads * together < (rows > together ? BLOCK : WARP)) {
+    while (across ? together < WARP : threads * together < (rows > together ? BLOCK : WARP)) {
       together *= 2;
     }
-    var text = new Writer(threads, together).text();
+    var memory = new LinkedHashMap<Address, Integer>();
+    var text = new Writer(threads, together).text(memory);
     return new DeviceStep.Launch(
         stream,
         new Kernel(text),
         Math.toIntExact(Math.clamp(Math.ceilDiv(rows, together), 1, MAX_BLOCKS)),
         threads * together,
-        bases.keySet().stream()
-            .map(base -> new Word.Memory(base.address()))
-            .collect(ImmutableList.toImmutableList()),
+        memory.keySet().stream().map(Word.Memory::new).collect(ImmutableList.toImmutableList()),
         label);
+  }
+
+  /**
+   * {@return statements that do, with all threads of a block, some of the rows: so many together,
+   * of which {@code outer} is the number}
+   *
+   * @param memory the arguments of the kernel that they become a part of
+   */
+  String fragment(long together, int threads, Map<Address, Integer> memory) {
+    return new Writer(1, 1).fragment(together, threads, memory);
   }
 
   /** How many share a row. */
@@ -208,9 +239,10 @@ final class RowKernel {
     if (inOrder || elements <= 1) {
       return 1;
     }
-    long wanted = elements <= 8 * WARP ? Math.min(elements, WARP) : Math.ceilDiv(elements, 8);
+    long wanted =
+        !across && elements <= 8 * WARP ? Math.min(elements, WARP) : Math.ceilDiv(elements, 8);
     int power = 1;
-    while (power < wanted && power < MOST_THREADS) {
+    while (power < wanted && power < (across ? MOST_THREADS / WARP : MOST_THREADS)) {
       power *= 2;
     }
     return power;
@@ -302,7 +334,25 @@ final class RowKernel {
       inputs(nodes.get(node)).forEach(input -> keep(input, pass, seen));
     }
 
-    String text() {
+    String text(Map<Address, Integer> memory) {
+      write();
+      return frame(memory);
+    }
+
+    String fragment(long together, int threads, Map<Address, Integer> memory) {
+      write();
+      return """
+          for (long long own = threadIdx.x; own < %d; own += %d) {
+            [[maybe_unused]] const unsigned lane = 0;
+            const long long row = outer * %d + own;
+      """
+              .formatted(together, threads, together)
+          + start(memory)
+          + body
+          + "    }\n";
+    }
+
+    private void write() {
       for (int pass = 0; pass <= passes; pass++) {
         for (int n = 0; n < nodes.size(); n++) {
           if (reachable.contains(n) && !isFull(n) && available[n] == pass) {
@@ -314,7 +364,6 @@ final class RowKernel {
         }
       }
       storeSingles();
-      return frame();
     }
 
     private void line(int depth, String line) {
@@ -505,6 +554,21 @@ final class RowKernel {
       for (int i = 0; i < count; i++) {
         line(3, "%s a%d = %s;".formatted(fold.types().get(i), i, kept(n, i)));
       }
+      if (across) {
+        share(
+            n,
+            fold,
+            threads * WARP,
+            "threadIdx.x",
+            "threadIdx.x % 32",
+            "w * 32 + threadIdx.x % 32",
+            threads);
+        for (int i = 0; i < count; i++) {
+          line(3, "%s = a%d;".formatted(kept(n, i), i));
+        }
+        line(2, "}");
+        return;
+      }
       line(3, "for (int d = %d; d > 0; d /= 2) {".formatted(Math.min(threads, WARP) / 2));
       for (int i = 0; i < count; i++) {
         line(
@@ -514,33 +578,47 @@ final class RowKernel {
       line(4, fold.combine());
       line(3, "}");
       if (threads > WARP) {
-        for (int i = 0; i < count; i++) {
-          line(
-              3,
-              "__shared__ %s shared%d_%d[%d];"
-                  .formatted(fold.types().get(i), n, i, threads / WARP));
-        }
-        line(3, "if (lane % 32 == 0) {");
-        for (int i = 0; i < count; i++) {
-          line(4, "shared%d_%d[lane / 32] = a%d;".formatted(n, i, i));
-        }
-        line(3, "}");
-        line(3, "__syncthreads();");
-        for (int i = 0; i < count; i++) {
-          line(3, "a%d = shared%d_%d[0];".formatted(i, n, i));
-        }
-        line(3, "for (int w = 1; w < %d; w++) {".formatted(threads / WARP));
-        for (int i = 0; i < count; i++) {
-          line(4, "%s b%d = shared%d_%d[w];".formatted(fold.types().get(i), i, n, i));
-        }
-        line(4, fold.combine());
-        line(3, "}");
-        line(3, "__syncthreads();");
+        share(n, fold, threads / WARP, "lane / 32", "0", "w", threads / WARP);
       }
       for (int i = 0; i < count; i++) {
         line(3, "%s = a%d;".formatted(kept(n, i), i));
       }
       line(2, "}");
+    }
+
+    /**
+     * Has threads leave what they kept for others, who take it in order.
+     *
+     * @param place where a thread leaves its own
+     * @param first where the first is that a thread takes
+     * @param next where the others are, by {@code w}
+     */
+    private void share(
+        int n, Fold fold, int places, String place, String first, String next, int parts) {
+      int count = fold.types().size();
+      for (int i = 0; i < count; i++) {
+        line(3, "__shared__ %s shared%d_%d[%d];".formatted(fold.types().get(i), n, i, places));
+      }
+      if (!across) {
+        line(3, "if (lane % 32 == 0) {");
+      }
+      for (int i = 0; i < count; i++) {
+        line(across ? 3 : 4, "shared%d_%d[%s] = a%d;".formatted(n, i, place, i));
+      }
+      if (!across) {
+        line(3, "}");
+      }
+      line(3, "__syncthreads();");
+      for (int i = 0; i < count; i++) {
+        line(3, "a%d = shared%d_%d[%s];".formatted(i, n, i, first));
+      }
+      line(3, "for (int w = 1; w < %d; w++) {".formatted(parts));
+      for (int i = 0; i < count; i++) {
+        line(4, "%s b%d = shared%d_%d[%s];".formatted(fold.types().get(i), i, n, i, next));
+      }
+      line(4, fold.combine());
+      line(3, "}");
+      line(3, "__syncthreads();");
     }
 
     private void storeSingles() {
@@ -560,7 +638,7 @@ final class RowKernel {
     }
 
     private String written(Store store) {
-      var dtype = store.place().ref().type().dtype();
+      var dtype = store.place().dtype();
       return "%s%s = %s;"
           .formatted(
               rows % together == 0 ? "" : "if (live) ",
@@ -569,15 +647,12 @@ final class RowKernel {
     }
 
     private String read(Place place) {
-      return CTypes.widen(place.ref().type().dtype(), element(place));
+      return CTypes.widen(place.dtype(), element(place));
     }
 
     private String element(Place place) {
       var base =
-          new Base(
-              Address.of(rank, place.ref()),
-              CTypes.stored(place.ref().type().dtype()),
-              place.rows());
+          new Base(place.address(), place.shared(), CTypes.stored(place.dtype()), place.rows());
       int pointer = bases.computeIfAbsent(base, _ -> bases.size());
       return "p%d[%s]".formatted(pointer, offset(place));
     }
@@ -612,10 +687,11 @@ final class RowKernel {
       return terms.isEmpty() ? "0" : terms;
     }
 
-    private String frame() {
+    /** Finds the row, and where it is in memory. */
+    private String start(Map<Address, Integer> memory) {
       var start = new StringBuilder();
       if (rowSizes.length() > 0) {
-        start.append("    long long left = row;\n");
+        start.append("    %s left = row;\n".formatted(rows < 1L << 31 ? "unsigned" : "long long"));
       }
       for (int dim = rowSizes.length() - 1; dim >= 0; dim--) {
         start.append(
@@ -623,14 +699,28 @@ final class RowKernel {
                 .formatted(dim, rowSizes.get(dim), rowSizes.get(dim)));
       }
       bases.forEach(
-          (base, number) ->
-              start.append(
-                  "    %s* p%d = (%s*)args.memory[%d] + %s;\n"
-                      .formatted(
-                          base.type(), number, base.type(), number, terms(base.rows(), "r%d"))));
+          (base, number) -> {
+            var from =
+                base.address()
+                    .map(
+                        address ->
+                            "args.memory[%d]"
+                                .formatted(memory.computeIfAbsent(address, _ -> memory.size())))
+                    .orElse(base.shared());
+            start.append(
+                "    %s* p%d = (%s*)%s + %s;\n"
+                    .formatted(base.type(), number, base.type(), from, terms(base.rows(), "r%d")));
+          });
       for (int n : kept) {
-        start.append("    %s k%d[%d];\n".formatted(type(nodes.get(n)), n, perThread));
+        start.append("    %s k%d[%d];\n".formatted(type(nodes.get(n)), n, Math.max(1, perThread)));
       }
+      return start.toString();
+    }
+
+    private String frame(Map<Address, Integer> memory) {
+      var start = start(memory);
+      var lane = across ? "threadIdx.x / 32" : "threadIdx.x % " + threads;
+      var own = across ? "threadIdx.x % 32" : "threadIdx.x / " + threads;
       return CTypes.PRELUDE
           + """
 
@@ -639,21 +729,21 @@ final class RowKernel {
           };
 
           extern "C" __global__ void __launch_bounds__(%d) symplan_kernel(const __grid_constant__ Args args) {
-            [[maybe_unused]] const unsigned lane = threadIdx.x %% %d;
+            [[maybe_unused]] const unsigned lane = %s;
             for (long long first = (long long)blockIdx.x * %d; first < %d; first += (long long)gridDim.x * %d) {
           """
               .formatted(
-                  Math.max(1, bases.size()), threads * together, threads, together, rows, together)
+                  Math.max(1, memory.size()), threads * together, lane, together, rows, together)
           + (together == 1
               ? "    const long long row = first;\n"
               : rows % together == 0
-                  ? "    const long long row = first + threadIdx.x / %d;\n".formatted(threads)
+                  ? "    const long long row = first + %s;\n".formatted(own)
                   : """
-                      const bool live = first + threadIdx.x / %1$d < %2$d;
+                      const bool live = first + %1$s < %2$d;
                       // All threads go along, as those of a warp work together.
-                      const long long row = live ? first + threadIdx.x / %1$d : %2$d - 1;
+                      const long long row = live ? first + %1$s : %2$d - 1;
                   """
-                      .formatted(threads, rows))
+                      .formatted(own, rows))
           + start
           + body
           + "  }\n}\n";

@@ -15,6 +15,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
+import java.util.function.Function;
 import java.util.stream.IntStream;
 
 /**
@@ -25,7 +27,6 @@ import java.util.stream.IntStream;
 final class RowLowering {
   private final int rank;
   private final int rows;
-  private final ImmutableLongArray rowSizes;
 
   /** Without dimensions of one element. */
   private final ImmutableLongArray inner;
@@ -38,7 +39,6 @@ final class RowLowering {
     this.rank = rank;
     this.rows = fused.rows();
     var first = Pointwise.typeOf(fused.parts().getFirst().results().getFirst());
-    this.rowSizes = first.sizes().subArray(0, rows);
     var longest = ImmutableLongArray.of();
     for (var part : fused.parts()) {
       for (var result : part.results()) {
@@ -53,7 +53,7 @@ final class RowLowering {
       }
     }
     this.inner = longest;
-    this.kernel = new RowKernel(rank, rowSizes, inner);
+    this.kernel = new RowKernel(first.sizes().subArray(0, rows), inner);
   }
 
   private static ImmutableLongArray longer(ImmutableLongArray a, ImmutableLongArray b) {
@@ -206,7 +206,8 @@ final class RowLowering {
             .filter(dim -> as.size(dim) != 1)
             .mapToLong(dim -> strides[dim])
             .toArray();
-    return new Place(
+    return Place.of(
+        rank,
         ref,
         ImmutableLongArray.copyOf(Arrays.copyOf(strides, rows)),
         own.length == 0
@@ -221,10 +222,35 @@ final class RowLowering {
    * @throws UnsupportedOnGpu when it cannot
    */
   static DeviceStep.Launch single(int rank, Stream stream, Part part) {
+    return over(part, operand -> View.of(rank, ((Operand.Tensor) operand).ref()))
+        .build(stream, part.name());
+  }
+
+  /**
+   * A tensor as a part reads or writes it.
+   *
+   * @param address in memory; empty for what a block has to itself
+   * @param shared what a block has to itself is called
+   */
+  record View(TensorType type, Optional<Address> address, String shared) {
+    static View of(int rank, TensorRef ref) {
+      return new View(ref.type(), Optional.of(Address.of(rank, ref)), "");
+    }
+
+    Place place(ImmutableLongArray rows, ImmutableLongArray inner) {
+      return new Place(address, shared, type.dtype(), rows, inner);
+    }
+  }
+
+  /**
+   * {@return a kernel for one op that reduces, normalizes or scans dimensions of its operands,
+   * wherever they are; the others make its rows}
+   */
+  static RowKernel over(Part part, Function<Operand, View> views) {
     var main =
         part.args().stream()
-            .filter(Operand.Tensor.class::isInstance)
-            .map(operand -> ((Operand.Tensor) operand).ref().type())
+            .filter(Pointwise::isTensor)
+            .map(Pointwise::typeOf)
             .findFirst()
             .orElseThrow(
                 () ->
@@ -232,33 +258,69 @@ final class RowLowering {
     var dims = dims(part, main.rank());
     var kept = IntStream.range(0, main.rank()).filter(dim -> !dims.contains(dim)).toArray();
     var gone = IntStream.range(0, main.rank()).filter(dims::contains).toArray();
-    var kernel = new RowKernel(rank, sizes(main, kept), sizes(main, gone));
+    var kernel = new RowKernel(sizes(main, kept), sizes(main, gone));
     boolean overRow = gone.length > 0;
+    if (isAcross(main, kept, gone)) {
+      kernel.goAcross();
+    }
     var nodes =
         RowOps.apply(
             kernel,
             part,
             operand -> {
-              var ref = ((Operand.Tensor) operand).ref();
-              var strides = strides(ref.type(), main.rank());
-              return kernel.load(new Place(ref, pick(strides, kept), pick(strides, gone)), overRow);
+              var view = views.apply(operand);
+              var strides = strides(view.type(), main.rank());
+              return kernel.load(view.place(pick(strides, kept), pick(strides, gone)), overRow);
             },
             overRow);
     for (int i = 0; i < nodes.size(); i++) {
-      if (part.results().get(i) instanceof Operand.Tensor(var ref)) {
-        kernel.store(nodes.get(i), result(ref, main.rank(), kept, gone));
+      if (Pointwise.isTensor(part.results().get(i))) {
+        var view = views.apply(part.results().get(i));
+        kernel.store(nodes.get(i), result(view, main.rank(), kept, gone));
       }
     }
-    return kernel.build(stream, part.name());
+    return kernel;
   }
 
-  private static Place result(TensorRef ref, int rank, int[] kept, int[] gone) {
-    var type = ref.type();
+  /** Whether rows are neighbours in memory, and a row's elements are not. */
+  private static boolean isAcross(TensorType type, int[] kept, int[] gone) {
+    return kept.length > 0
+        && type.stride(kept[kept.length - 1]) == 1
+        && type.size(kept[kept.length - 1]) > 1
+        && Arrays.stream(gone).allMatch(dim -> type.size(dim) == 1 || type.stride(dim) > 1);
+  }
+
+  private static Place result(View view, int rank, int[] kept, int[] gone) {
+    var type = view.type();
     if (type.rank() == rank) {
       var strides = strides(type, rank);
-      return new Place(ref, pick(strides, kept), pick(strides, gone));
+      return view.place(pick(strides, kept), pick(strides, gone));
     }
-    return new Place(ref, type.strides(), ImmutableLongArray.copyOf(new long[gone.length]));
+    return view.place(type.strides(), ImmutableLongArray.copyOf(new long[gone.length]));
+  }
+
+  /** {@return a kernel for one elementwise op, whose rows are single elements} */
+  static RowKernel elements(Part part, Function<Operand, View> views) {
+    var result = Pointwise.result(part);
+    var type = Pointwise.typeOf(result);
+    var none = ImmutableLongArray.of();
+    var kernel = new RowKernel(type.sizes(), none);
+    var inputs = new ArrayList<Integer>();
+    var text =
+        Pointwise.value(
+            part,
+            operand -> {
+              var view = views.apply(operand);
+              var strides = ImmutableLongArray.copyOf(strides(view.type(), type.rank()));
+              int node = kernel.load(view.place(strides, none), false);
+              inputs.add(node);
+              return RowKernel.name(node);
+            });
+    int node = kernel.compute(CTypes.computed(type.dtype()), text, inputs);
+    var view = views.apply(result);
+    kernel.store(
+        node, view.place(ImmutableLongArray.copyOf(strides(view.type(), type.rank())), none));
+    return kernel;
   }
 
   /** The strides of a tensor, as one of more dimensions before its own. */
@@ -279,7 +341,7 @@ final class RowLowering {
   }
 
   /** The dimensions that an op reduces, normalizes or scans. */
-  private static List<Integer> dims(Part part, int rank) {
+  static List<Integer> dims(Part part, int rank) {
     var schema = part.def().schema();
     if (schema.hasParam("normalized_shape")
         && part.args().get(schema.indexOf("normalized_shape"))

@@ -64,6 +64,44 @@ class DeviceLoweringTest {
   }
 
   @Test
+  void compilesRowsPlacesAndAttention() {
+    var programs =
+        lower(
+            """
+            graph version 1
+            graph t(x: bf16[64, 600], w: bf16[600], l: f32[3, 100000], n: i64[64, 9],
+                    q: bf16[2, 4, 50, 64], k: bf16[2, 2, 70, 64], b: bf16[2, 4, 50, 70], b2: bf16[2, 4, 50, 50]) {
+              f = prims::convert_element_type(x, torch.float32)
+              s = aten::pow.Tensor_Scalar(f, 2)
+              m = aten::mean.dim(s, [-1], True)
+              e = aten::add.Scalar(m, 1e-05)
+              r = aten::rsqrt(e)
+              y = aten::mul.Tensor(f, r)
+              z = aten::mul.Tensor(y, w)
+              o = aten::_softmax(l, -1, False)
+              v, i = aten::max.dim(n, 1)
+              c = aten::cumsum(n, 1)
+              d = aten::embedding(x, n)
+              g = aten::index_put(x, [i], x, True)
+              p = aten::constant_pad_nd(x, [1, 2], 0.5)
+              a = aten::scaled_dot_product_attention(q, k, k, b, enable_gqa=True)
+              u, h, j, t = aten::_scaled_dot_product_efficient_attention(q, q, q, None, True)
+              dq, dk, dv = aten::_scaled_dot_product_efficient_attention_backward(q, q, q, q, b2, u, h, j, t, 0.0, [True, True, True, False], True)
+              return z, o, v, c, d, g, p, a, dq, dk, dv
+            }
+            """);
+    var kernels =
+        programs.getFirst().steps().stream()
+            .filter(Launch.class::isInstance)
+            .map(step -> ((Launch) step).kernel().text())
+            .distinct()
+            .toList();
+    assertThat(kernels).hasSizeGreaterThan(9);
+    // Nothing in them depends on the architecture.
+    assertThat(Nvcc.ptx(kernels, ImmutableList.of("sm_80"))).hasSameSizeAs(kernels);
+  }
+
+  @Test
   void namesOpsThatCannotRun() {
     assertThatThrownBy(
             () ->

@@ -21,12 +21,9 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
-import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
@@ -74,56 +71,13 @@ class KernelTextsTest {
         .collect(Collectors.toCollection(LinkedHashSet::new));
   }
 
-  /** Steps of the first two ranks in one line each, and every rank's kernels once, behind them. */
-  private static String text(List<DeviceProgram> programs) {
-    var numbers = new LinkedHashMap<String, Integer>();
-    kernels(programs).forEach(kernel -> numbers.put(kernel, numbers.size()));
-    var lines = new ArrayList<String>();
-    for (var program : programs.subList(0, Math.min(2, programs.size()))) {
-      lines.add("rank " + program.rank());
-      for (var step : program.steps()) {
-        lines.add("  " + text(step, numbers));
-      }
-    }
-    numbers.forEach((kernel, number) -> lines.add("\n// kernel " + number + "\n" + kernel));
-    return String.join("\n", lines) + "\n";
-  }
-
-  private static String text(DeviceStep step, Map<String, Integer> numbers) {
-    return step instanceof Launch launch
-        ? "%s: kernel %d <<<%d, %d>>> %s %s"
-            .formatted(
-                launch.label(),
-                numbers.get(launch.kernel().text()),
-                launch.blocks(),
-                launch.threads(),
-                launch.stream().text(),
-                launch.words().stream().map(KernelTextsTest::text).collect(Collectors.joining(" ")))
-        : step.toString();
-  }
-
-  private static String text(Word word) {
-    return switch (word) {
-      case Word.Number(long value) -> Long.toString(value);
-      case Word.Memory(var at) ->
-          "r%d:%s%s+%d"
-              .formatted(
-                  at.rank(), at.arena().text(), at.index() == 0 ? "" : at.index(), at.offset());
-      case Word.Multicast(var members, long offset) -> "%s:symmetric+%d".formatted(members, offset);
-      case Word.Flags(int place, int rank) -> "r%d:flags%d".formatted(rank, place);
-      case Word.Meetings(int place) -> "meetings" + place;
-      case Word.Failure _ -> "failure";
-      case Word.Patience _ -> "patience";
-    };
-  }
-
   @ParameterizedTest
   @MethodSource("samples")
   void textsOfSamples(String sample) {
     var executable = executable(sample, CompileOptions.DEFAULT);
     String text;
     try {
-      text = text(DeviceLowering.lower(executable));
+      text = DeviceText.of(DeviceLowering.lower(executable), 2);
     } catch (UnsupportedOnGpu e) {
       text = "cannot run: " + e.getMessage() + "\n";
     }

@@ -32,6 +32,16 @@ public final class Golden {
     check(EXPECTED, ACTUAL, name, actual, Boolean.getBoolean("golden.update"));
   }
 
+  /** Checks that the text is that of a generated file which lies elsewhere, such as a document. */
+  public static void checkFile(Path file, String actual) {
+    var folder = file.toAbsolutePath().normalize().getParent();
+    if (folder == null) {
+      throw new IllegalArgumentException(file + " is no file");
+    }
+    check(
+        folder, ACTUAL, file.getFileName().toString(), actual, Boolean.getBoolean("golden.update"));
+  }
+
   /**
    * Checks that a folder holds no file but these.
    *

@@ -10,7 +10,9 @@ import dev.symplan.ir.Notes;
 import dev.symplan.ir.Program;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.pt2.ExportArchive;
 import dev.symplan.ir.text.GraphPrinter;
+import dev.symplan.ir.text.SourceReader;
 import dev.symplan.planner.ArenaSize;
 import dev.symplan.planner.ArgDecision;
 import dev.symplan.planner.Buffer;
@@ -24,6 +26,7 @@ import dev.symplan.planner.Verdict;
 import java.io.IOException;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.stream.Collectors;
@@ -74,6 +77,13 @@ public final class PlanFile {
   public static boolean isPlan(String text) {
     var head = text.substring(0, Math.min(200, text.length())).stripLeading();
     return head.startsWith("{") && head.contains(FORMAT);
+  }
+
+  /** {@return whether a file looks like a plan file} */
+  public static boolean isPlan(Path file) {
+    return Files.isRegularFile(file)
+        && !ExportArchive.isArchive(file)
+        && isPlan(SourceReader.read(file).text());
   }
 
   static DefaultPrettyPrinter printer() {
@@ -136,6 +146,10 @@ public final class PlanFile {
       json.writeStartArray();
       json.writeNumber(placement.buffer());
       json.writeNumber(placement.offset());
+      if (placement.isShare()) {
+        json.writeNumber(placement.shareOf());
+        json.writeNumber(placement.stride());
+      }
       json.writeEndArray();
     }
     json.writeEndArray();

@@ -229,7 +229,11 @@ final class PlanFileReader {
   }
 
   private Placement placement(Field field) {
-    return new Placement(field.at(0).intValue(), field.at(1).integer());
+    int buffer = field.at(0).intValue();
+    long offset = field.at(1).integer();
+    return field.size() == 2
+        ? new Placement(buffer, offset)
+        : new Placement(buffer, offset, field.at(2).intValue(), field.at(3).integer());
   }
 
   private Buffer buffer(Field field) {
@@ -352,6 +356,10 @@ final class PlanFileReader {
         throw wrong(path + "[" + index + "]", "is missing", "");
       }
       return new Field(path + "[" + index + "]", child);
+    }
+
+    int size() {
+      return node.size();
     }
 
     <T> ImmutableList<T> list(BiFunction<Field, Integer, T> read) {

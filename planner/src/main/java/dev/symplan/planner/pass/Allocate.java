@@ -108,14 +108,14 @@ final class Allocate {
       if (!life.hasMemory(storage.id())) {
         continue;
       }
-      int root = life.root(storage.id());
+      int root = life.places().root(storage.id());
       if (draftOf[root] < 0) {
         draftOf[root] = drafts.size();
         drafts.add(newDraft(graph, life, root));
       }
       draftOf[storage.id()] = draftOf[root];
       var draft = drafts.get(draftOf[root]);
-      draft.bytes = Math.max(draft.bytes, life.offset(storage.id()) + storage.bytes());
+      draft.bytes = Math.max(draft.bytes, life.places().offset(storage.id()) + storage.bytes());
       if (life.first(storage.id()) < draft.first) {
         draft.first = life.first(storage.id());
         draft.name = storage.value().name();
@@ -140,7 +140,7 @@ final class Allocate {
 
   private static Draft newDraft(Realize.Realized graph, Liveness life, int storage) {
     var value = graph.aliases().storage(storage).value();
-    var arena = life.isSymmetric(storage) ? Arena.SYMMETRIC : graph.arenas()[storage];
+    var arena = life.places().isSymmetric(storage) ? Arena.SYMMETRIC : graph.arenas()[storage];
     int position =
         switch (arena) {
           // Inputs have the first ids.
@@ -275,9 +275,13 @@ final class Allocate {
   private static void place(Rank rank, Value value, Aliases aliases, Placement[] placements) {
     if (value.isTensor() && rank.draftOf()[aliases.id(value)] >= 0) {
       int storage = aliases.id(value);
+      var places = rank.life().places();
       placements[value.id()] =
           new Placement(
-              rank.draftOf()[storage], rank.life().offset(storage) + aliases.offset(value));
+              rank.draftOf()[storage],
+              places.offset(storage) + aliases.offset(value),
+              places.shareOf(storage),
+              places.isShare(storage) ? aliases.storage(storage).bytes() : 0);
     }
   }
 }

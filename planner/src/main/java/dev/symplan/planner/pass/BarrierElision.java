@@ -95,7 +95,14 @@ final class BarrierElision {
       return plan.buffer(value).arena() == Arena.SYMMETRIC
           && plan.buffer(other).arena() == Arena.SYMMETRIC
           && begin(value) < begin(other) + other.tensor().storageBytes()
-          && begin(other) < begin(value) + value.tensor().storageBytes();
+          && begin(other) < end(value);
+    }
+
+    /** What is elsewhere on each rank may be anywhere behind its beginning. */
+    private long end(Value value) {
+      return plan.placement(value).isShare()
+          ? plan.buffer(value).end()
+          : begin(value) + value.tensor().storageBytes();
     }
 
     private long begin(Value value) {

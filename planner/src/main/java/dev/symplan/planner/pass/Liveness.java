@@ -15,6 +15,7 @@ import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.function.ToIntFunction;
 
 /**
  * When each storage of a rank holds data, in steps, and which storages take another's place.
@@ -35,13 +36,7 @@ final class Liveness {
   private final int[] lastUser;
 
   private final int[] lastByOthers;
-  private final int[] parent;
-
-  /** Where a storage begins in its parent's place, in bytes. */
-  private final long[] shift;
-
-  /** Whether peers need a storage, or what takes its place, at the same offset; for roots. */
-  private final boolean[] symmetric;
+  private Places places;
 
   private Liveness(Realize.Realized graph, Fusion fusion, Schedule schedule) {
     this.graph = graph;
@@ -53,17 +48,19 @@ final class Liveness {
     this.last = new int[count];
     this.lastUser = new int[count];
     this.lastByOthers = new int[count];
-    this.parent = new int[count];
-    this.shift = new long[count];
-    this.symmetric = new boolean[count];
     Arrays.fill(first, Integer.MAX_VALUE);
     Arrays.fill(last, -1);
     Arrays.fill(lastUser, -1);
     Arrays.fill(lastByOthers, -1);
-    Arrays.setAll(parent, i -> i);
-    for (int storage = 0; storage < count; storage++) {
+    this.places = apart();
+  }
+
+  private Places apart() {
+    var symmetric = new boolean[aliases.count()];
+    for (int storage = 0; storage < symmetric.length; storage++) {
       symmetric[storage] = graph.arenas()[storage] == Arena.SYMMETRIC;
     }
+    return Places.apart(symmetric);
   }
 
   static Liveness of(Realize.Realized graph, Fusion fusion, Schedule schedule) {
@@ -170,6 +167,7 @@ final class Liveness {
       ImmutableIntArray unit, int position, boolean symmetricToo, Set<Integer> taken) {
     var result = graph.graph().ops().get(unit.get(position)).result();
     if (graph.arenas()[aliases.id(result)].isExternal()
+        || places.isShare(aliases.id(result))
         || aliases.of(result).value().id() != result.id()) {
       return;
     }
@@ -205,10 +203,11 @@ final class Liveness {
       ImmutableIntArray unit, int position, Value operand, Value result, boolean symmetricToo) {
     int from = aliases.id(operand);
     return !fusion.isPassing(from)
+        && !places.isShare(from)
         && aliases.storage(from).def() < unit.get(0)
         && !graph.arenas()[from].isExternal()
-        && (symmetricToo || !isSymmetric(from) || !isSymmetric(aliases.id(result)))
-        && (symmetricToo || !isSymmetric(from) || offset(aliases.id(result)) == 0)
+        && (symmetricToo || !places.isSymmetric(from) || !places.isSymmetric(aliases.id(result)))
+        && (symmetricToo || !places.isSymmetric(from) || places.offset(aliases.id(result)) == 0)
         && aliases.isWhole(operand)
         && sameLayout(operand.tensor(), result.tensor())
         && diesIn(operand, schedule.stepOfOp()[unit.get(0)])
@@ -250,7 +249,7 @@ final class Liveness {
   }
 
   /** Whether a step is the last to use a storage, which nobody else uses from its start on. */
-  private boolean diesIn(Value value, int step) {
+  boolean diesIn(Value value, int step) {
     int storage = aliases.id(value);
     return !graph.pinned()[storage]
         && lastUser[storage] == step
@@ -275,11 +274,7 @@ final class Liveness {
       }
     }
     if (peakBytes() > before) {
-      Arrays.setAll(parent, i -> i);
-      Arrays.fill(shift, 0);
-      for (int storage = 0; storage < parent.length; storage++) {
-        symmetric[storage] = graph.arenas()[storage] == Arena.SYMMETRIC;
-      }
+      places = apart();
     }
   }
 
@@ -294,69 +289,47 @@ final class Liveness {
       if (piece.offset() % Slots.VECTOR == 0
           && !graph.given()[from]
           && !graph.arenas()[from].isExternal()
-          && (symmetricToo || !isSymmetric(from))
+          && (symmetricToo || !places.isSymmetric(from))
           && aliases.isWhole(piece.value())
           && diesIn(piece.value(), schedule.stepOfOp()[index])
           && pieces.stream().filter(p -> aliases.id(p.value()) == from).count() == 1) {
-        join(from, to, piece.offset());
+        places.join(from, to, piece.offset());
       }
     }
   }
 
   private void merge(Value operand, Value result) {
-    join(aliases.id(result), aliases.id(operand), 0);
+    places.join(aliases.id(result), aliases.id(operand), 0);
   }
 
-  /** Puts one storage into the place of another, some bytes behind its beginning. */
-  private void join(int part, int whole, long offset) {
-    int from = root(part);
-    int to = root(whole);
-    if (from == to) {
-      return;
+  /**
+   * Has what the rank brings to all_gathers written where their results have it, and leaves what it
+   * gets from reduce_scatters where their operands have it. Each takes a share's memory less while
+   * the collective runs, but the whole's for longer: so only if it lowers the peak, either that of
+   * all such collectives or that of those next to what makes, or uses, the share.
+   *
+   * @param groupSize the number of ranks in a group
+   */
+  void mergeShares(ImmutableList<Variant> variants, ToIntFunction<String> groupSize) {
+    var shares = new Shares(graph, schedule, this, variants, groupSize);
+    long before = peakBytes();
+    var apart = places.copy();
+    for (boolean all : new boolean[] {true, false}) {
+      if (shares.join(all, places) && peakBytes() < before) {
+        return;
+      }
+      places = apart.copy();
     }
-    long distance = offset(whole) + offset - offset(part);
-    if (distance < 0) {
-      int other = from;
-      from = to;
-      to = other;
-    }
-    parent[from] = to;
-    shift[from] = Math.abs(distance);
-    symmetric[to] |= symmetric[from];
   }
 
-  /** {@return where a storage begins in the place of its {@link #root}, in bytes} */
-  long offset(int storage) {
-    return root(storage) == storage ? 0 : shift[storage];
-  }
-
-  /** {@return whether peers need what lies in a storage's place at the same offset} */
-  boolean isSymmetric(int storage) {
-    return symmetric[root(storage)];
+  /** {@return how the storages lie in each other's places} */
+  Places places() {
+    return places;
   }
 
   /** {@return whether a storage lives at all: it is more than what a step passes on} */
   boolean hasMemory(int storage) {
     return !fusion.isPassing(storage);
-  }
-
-  /** {@return the storage whose place this one takes} */
-  int root(int storage) {
-    int root = storage;
-    long distance = 0;
-    while (parent[root] != root) {
-      distance += shift[root];
-      root = parent[root];
-    }
-    for (int i = storage; i != root && parent[i] != root; ) {
-      int next = parent[i];
-      long own = shift[i];
-      parent[i] = root;
-      shift[i] = distance;
-      distance -= own;
-      i = next;
-    }
-    return root;
   }
 
   /** {@return the most bytes of the rank's own memory that are live at one step} */
@@ -365,9 +338,9 @@ final class Liveness {
     var to = last.clone();
     var bytes = new long[first.length];
     for (int storage = 0; storage < first.length; storage++) {
-      int root = root(storage);
+      int root = places.root(storage);
       if (!fusion.isPassing(storage)) {
-        long end = offset(storage) + aliases.storage(storage).bytes();
+        long end = places.offset(storage) + aliases.storage(storage).bytes();
         bytes[root] = Math.max(bytes[root], Buffer.aligned(end));
         from[root] = Math.min(from[root], first[storage]);
         to[root] = Math.max(to[root], last[storage]);
@@ -375,7 +348,8 @@ final class Liveness {
     }
     var change = new long[schedule.steps().size() + 3];
     for (int storage = 0; storage < first.length; storage++) {
-      if (bytes[storage] > 0 && (symmetric[storage] || !graph.arenas()[storage].isExternal())) {
+      if (bytes[storage] > 0
+          && (places.isSymmetric(storage) || !graph.arenas()[storage].isExternal())) {
         change[from[storage] + 1] += bytes[storage];
         change[to[storage] + 2] -= bytes[storage];
       }

@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Graph;
 import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.Notes;
 import dev.symplan.ir.Program;
 import dev.symplan.ir.RankAgreement;
 import dev.symplan.ir.Value;
@@ -12,9 +13,12 @@ import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.planner.ArgDecision;
 import dev.symplan.planner.Barrier;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.PassObserver;
+import dev.symplan.planner.PassObserver.Pass;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.PlanDigest;
 import dev.symplan.planner.RankPlan;
@@ -53,8 +57,10 @@ public final class Pipeline {
   private final Target target;
   private final CompileOptions options;
   private final CostModel costs;
+  private final PassObserver observer;
 
-  private Pipeline(Target target, CompileOptions options) {
+  private Pipeline(Target target, CompileOptions options, PassObserver observer) {
+    this.observer = observer;
     this.target = target;
     this.options = options;
     this.costs = new CostModel(target);
@@ -67,10 +73,14 @@ public final class Pipeline {
    * @throws IllegalStateException when the plan breaks a rule: an error of the planner's
    */
   public static Plan run(
-      Program program, Optional<Target> target, CompileOptions options, List<Diagnostic> warnings) {
+      Program program,
+      Optional<Target> target,
+      CompileOptions options,
+      List<Diagnostic> warnings,
+      PassObserver observer) {
     var graphOfRank = GraphChoice.of(program, options);
     var machine = target.orElseGet(() -> Target.defaultFor(graphOfRank.size()));
-    return new Pipeline(machine, options).plan(program, graphOfRank, warnings);
+    return new Pipeline(machine, options, observer).plan(program, graphOfRank, warnings);
   }
 
   private Plan plan(Program program, List<Graph> graphOfRank, List<Diagnostic> warnings) {
@@ -88,12 +98,32 @@ public final class Pipeline {
     checkSpaceNames(distinct);
     var spaces = distinct.stream().map(graph -> SpaceChoice.of(options, graph)).toList();
     Function<List<Graph>, PlanDraft> draftOf =
-        graphs -> PlanDraft.of(graphs, spaces, target, options, costs, groupSize);
-    var normalized = distinct.stream().map(Normalize::run).toList();
-    var rewritten = Rewriting.run(normalized, target, options, costs, groupSize, draftOf);
-    var ordering = Ordering.choose(rewritten.draft(), draftOf::apply, options);
+        graphs -> PlanDraft.of(graphs, spaces, target, options, costs, groupSize, observer);
+    Function<List<Graph>, Program> programOf =
+        graphs ->
+            new Program(
+                program.groups(), program.declarations(), ImmutableList.copyOf(graphs), Notes.NONE);
+    observer.graphs(Pass.SOURCE, programOf.apply(distinct));
+    var normalized =
+        observer.time(Pass.NORMALIZE, () -> distinct.stream().map(Normalize::run).toList());
+    observer.graphs(Pass.NORMALIZE, programOf.apply(normalized));
+    var rewritten =
+        Rewriting.run(
+            normalized,
+            target,
+            options,
+            costs,
+            groupSize,
+            draftOf,
+            (pass, graphs) -> observer.graphs(pass, programOf.apply(graphs)),
+            observer);
+    var ordering =
+        observer.time(
+            Pass.REORDER, () -> Ordering.choose(rewritten.draft(), draftOf::apply, options));
     var draft = ordering.draft();
     var memory = ordering.memory();
+    observer.graphs(
+        Pass.REORDER, programOf.apply(draft.graphs().stream().map(RankGraph::graph).toList()));
 
     var rankPlans = ImmutableList.<RankPlan>builder();
     for (int g = 0; g < memory.ranks().size(); g++) {
@@ -108,21 +138,34 @@ public final class Pipeline {
               own.local()));
     }
     var planOfRank = GraphChoice.indices(graphOfRank);
-    var plans = BarrierElision.run(rankPlans.build());
+    Function<ImmutableList<RankPlan>, Plan> planOf =
+        plans ->
+            new Plan(
+                distinct.getFirst().name(),
+                target,
+                program.groups(),
+                program.declarations(),
+                plans,
+                planOfRank,
+                memory.symmetric(),
+                PlanDigest.of(memory.symmetric().bytes(), program.groups(), plans, planOfRank),
+                rewritten.rewrites(),
+                ordering.reordering(),
+                ImmutableList.copyOf(warnings));
+    var allocated = rankPlans.build();
+    if (observer != PassObserver.NONE) {
+      var before = planOf.apply(allocated);
+      observer.plan(Pass.SELECT, before);
+      observer.graphs(
+          Pass.REALIZE, programOf.apply(allocated.stream().map(RankPlan::graph).toList()));
+      observer.plan(Pass.SCHEDULE, before);
+      observer.plan(Pass.ALLOCATE, before);
+    }
     var plan =
-        new Plan(
-            distinct.getFirst().name(),
-            target,
-            program.groups(),
-            program.declarations(),
-            plans,
-            planOfRank,
-            memory.symmetric(),
-            PlanDigest.of(memory.symmetric().bytes(), program.groups(), plans, planOfRank),
-            rewritten.rewrites(),
-            ordering.reordering(),
-            ImmutableList.copyOf(warnings));
-    var violations = PlanVerifier.verify(plan);
+        planOf.apply(observer.time(Pass.ELIDE_BARRIERS, () -> BarrierElision.run(allocated)));
+    observer.plan(Pass.ELIDE_BARRIERS, plan);
+    var violations = observer.time(Pass.VERIFY, () -> PlanVerifier.verify(plan));
+    observer.plan(Pass.VERIFY, plan);
     if (!violations.isEmpty()) {
       throw new IllegalStateException("the plan is unsafe: " + violations.getFirst());
     }
@@ -155,9 +198,33 @@ public final class Pipeline {
               draft.inPlace()[k],
               workspace < 0 ? workspace : firstWorkspace + workspace,
               selection.verdicts(),
-              graph.args().get(k)));
+              placed(collective, graph.args().get(k), draft.inPlace()[k])));
     }
     return plans.build();
+  }
+
+  /** Once it is known, what says that results take their operands' places. */
+  private static ImmutableList<ArgDecision> placed(
+      Collective collective, ImmutableList<ArgDecision> args, boolean inPlace) {
+    if (!inPlace) {
+      return args;
+    }
+    int operands = collective.operands().size();
+    var placed = ImmutableList.<ArgDecision>builder();
+    for (int i = 0; i < args.size(); i++) {
+      var arg = args.get(i);
+      placed.add(
+          arg.reason() == ArgDecision.Reason.RESULT_WRITES
+              ? new ArgDecision(
+                  arg.result(),
+                  arg.value(),
+                  arg.realization(),
+                  ArgDecision.Reason.IN_PLACE,
+                  args.get(i - operands).value(),
+                  arg.bytes())
+              : arg);
+    }
+    return placed.build();
   }
 
   private static ImmutableList<Integer> ids(ImmutableList<Value> values) {

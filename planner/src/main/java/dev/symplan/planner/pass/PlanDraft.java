@@ -3,6 +3,8 @@ package dev.symplan.planner.pass;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Graph;
 import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.PassObserver;
+import dev.symplan.planner.PassObserver.Pass;
 import dev.symplan.planner.Reordering.Figures;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
@@ -35,24 +37,32 @@ record PlanDraft(
       Target target,
       CompileOptions options,
       CostModel costs,
-      ToIntFunction<String> groupSize) {
+      ToIntFunction<String> groupSize,
+      PassObserver observer) {
     var graphs =
         IntStream.range(0, normalized.size())
             .mapToObj(
                 g -> RankGraph.analyze(normalized.get(g), spaces.get(g), costs, options.fusion()))
             .collect(ImmutableList.toImmutableList());
-    var selections = Select.run(graphs, target, options, costs, groupSize);
+    var selections =
+        observer.time(Pass.SELECT, () -> Select.run(graphs, target, options, costs, groupSize));
     var realized =
-        IntStream.range(0, graphs.size())
-            .mapToObj(g -> Realize.run(graphs.get(g), selections, spaces.get(g)))
-            .collect(ImmutableList.toImmutableList());
+        observer.time(
+            Pass.REALIZE,
+            () ->
+                IntStream.range(0, graphs.size())
+                    .mapToObj(g -> Realize.run(graphs.get(g), selections, spaces.get(g)))
+                    .collect(ImmutableList.toImmutableList()));
     var variants =
         selections.stream().map(Selection::variant).collect(ImmutableList.toImmutableList());
     var schedules = ImmutableList.<Schedule>builder();
     var lives = ImmutableList.<Liveness>builder();
     for (var graph : realized) {
       var fusion = Fusion.of(graph.graph(), graph.aliases(), options.fusion());
-      var schedule = Schedule.of(graph, fusion, variants, costs, options.overlap(), groupSize);
+      var schedule =
+          observer.time(
+              Pass.SCHEDULE,
+              () -> Schedule.of(graph, fusion, variants, costs, options.overlap(), groupSize));
       schedules.add(schedule);
       lives.add(Liveness.of(graph, fusion, schedule));
     }
@@ -65,11 +75,12 @@ record PlanDraft(
         allSchedules,
         allLives,
         Workspaces.of(realized, allSchedules, variants, groupSize),
-        mergeInPlace(allLives, variants));
+        mergeInPlace(allLives, variants, groupSize));
   }
 
   /** All ranks do in place what all ranks can. */
-  private static boolean[] mergeInPlace(List<Liveness> lives, ImmutableList<Variant> variants) {
+  private static boolean[] mergeInPlace(
+      List<Liveness> lives, ImmutableList<Variant> variants, ToIntFunction<String> groupSize) {
     lives.forEach(life -> life.mergeConcatenations(lives.size() == 1));
     var inPlace = new boolean[variants.size()];
     for (int k = 0; k < inPlace.length; k++) {
@@ -79,6 +90,7 @@ record PlanDraft(
         lives.forEach(life -> life.mergeCollective(index));
       }
     }
+    lives.forEach(life -> life.mergeShares(variants, groupSize));
     lives.forEach(life -> life.mergeLocal(lives.size() == 1));
     return inPlace;
   }

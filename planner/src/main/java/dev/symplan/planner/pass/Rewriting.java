@@ -3,6 +3,8 @@ package dev.symplan.planner.pass;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Graph;
 import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.PassObserver;
+import dev.symplan.planner.PassObserver.Pass;
 import dev.symplan.planner.Reordering.Figures;
 import dev.symplan.planner.Rewrite;
 import dev.symplan.planner.Rewrite.Reason;
@@ -11,6 +13,7 @@ import dev.symplan.planner.Target;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.report.Units;
 import java.util.List;
+import java.util.function.BiConsumer;
 import java.util.function.Function;
 import java.util.function.ToIntFunction;
 
@@ -43,48 +46,56 @@ final class Rewriting {
       CompileOptions options,
       CostModel costs,
       ToIntFunction<String> groupSize,
-      Function<List<Graph>, PlanDraft> draftOf) {
+      Function<List<Graph>, PlanDraft> draftOf,
+      BiConsumer<Pass, List<Graph>> made,
+      PassObserver observer) {
     var rewriting = new Rewriting(normalized, options, draftOf);
-    rewriting.bucket(target, costs, groupSize);
-    rewriting.chunk(target, costs, groupSize);
+    observer.time(Pass.BUCKET, () -> rewriting.bucket(target, costs, groupSize));
+    made.accept(Pass.BUCKET, rewriting.graphs());
+    observer.time(Pass.CHUNK, () -> rewriting.chunk(target, costs, groupSize));
+    made.accept(Pass.CHUNK, rewriting.graphs());
     return new Rewritten(rewriting.draft, rewriting.rewrites.build());
   }
 
-  private void bucket(Target target, CostModel costs, ToIntFunction<String> groupSize) {
+  private List<Graph> graphs() {
+    return draft.graphs().stream().map(RankGraph::graph).toList();
+  }
+
+  private PlanDraft bucket(Target target, CostModel costs, ToIntFunction<String> groupSize) {
     var graphs = draft.graphs();
     var select = Select.asking(graphs, target, options, costs, groupSize);
     var decided = Bucketing.decide(graphs, options, costs, select, groupSize);
     if (decided.buckets().isEmpty()) {
       rewrites.addAll(decided.rewrites());
-      return;
+      return draft;
     }
     var merged = graphs.stream().map(graph -> Merging.run(graph, decided.buckets())).toList();
-    judge(merged, decided.rewrites(), options.rewrites().bucket());
+    return judge(merged, decided.rewrites(), options.rewrites().bucket());
   }
 
-  private void chunk(Target target, CostModel costs, ToIntFunction<String> groupSize) {
+  private PlanDraft chunk(Target target, CostModel costs, ToIntFunction<String> groupSize) {
     var graphs = draft.graphs();
     var select = Select.asking(graphs, target, options, costs, groupSize);
     var decided = Chunking.decide(graphs, options, costs, select, groupSize);
     if (decided.chunks().isEmpty()) {
       rewrites.addAll(decided.rewrites());
-      return;
+      return draft;
     }
     var split = ImmutableList.<Graph>builder();
     for (int g = 0; g < graphs.size(); g++) {
       split.add(Splitting.run(graphs.get(g), g, decided.chunks()));
     }
-    judge(split.build(), decided.rewrites(), options.rewrites().chunk());
+    return judge(split.build(), decided.rewrites(), options.rewrites().chunk());
   }
 
-  private void judge(List<Graph> graphs, List<Rewrite> decided, Mode mode) {
+  private PlanDraft judge(List<Graph> graphs, List<Rewrite> decided, Mode mode) {
     var other = draftOf.apply(graphs);
     var before = draft.figures();
     var after = other.figures();
     if (mode == Mode.ON || isBetter(before, after)) {
       draft = other;
       rewrites.addAll(decided);
-      return;
+      return draft;
     }
     var detail =
         "with all that were so predicted, the plan takes %s and %s, not %s and %s"
@@ -95,6 +106,7 @@ final class Rewriting {
                 Units.bytes(before.peakBytes()));
     decided.forEach(
         rewrite -> rewrites.add(rewrite.made() ? rewrite.undone(Reason.PLAN, detail) : rewrite));
+    return draft;
   }
 
   private static boolean isBetter(Figures before, Figures after) {

@@ -6,6 +6,7 @@ import dev.symplan.planner.Step;
 import dev.symplan.planner.Stream;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.cost.CostModel;
+import dev.symplan.planner.cost.Timeline;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;

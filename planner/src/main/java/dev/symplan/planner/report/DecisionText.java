@@ -4,17 +4,18 @@ import dev.symplan.ir.Graph;
 import dev.symplan.planner.ArgDecision;
 
 /** A decision about one tensor of a collective, as a sentence. */
-final class DecisionText {
+public final class DecisionText {
   private DecisionText() {}
 
-  static String of(Graph graph, ArgDecision decision) {
+  /** {@return for example {@code zero-copy: aten::mm writes it there (mlp.graph:9)}} */
+  public static String of(Graph graph, ArgDecision decision) {
     var what =
         switch (decision.reason()) {
           case PRODUCER_WRITES -> decision.cause() + " writes it there" + place(graph, decision);
           case PLANNED_INPUT -> "the caller fills " + decision.cause() + " in the arena";
           case COLLECTIVE_RESULT -> decision.cause() + " leaves it there";
           case RESULT_WRITES -> "the collective writes it there";
-          case IN_PLACE -> "it takes the operand's place";
+          case IN_PLACE -> "it takes the place of " + decision.cause();
           case EXTERNAL_INPUT -> decision.cause() + " is the caller's memory";
           case EXTERNAL_OUTPUT -> decision.cause() + " goes to the caller's memory";
           case NOT_CONTIGUOUS -> "its elements do not lie row-major";

@@ -1,14 +1,14 @@
 package dev.symplan.planner.report;
 
-import com.google.common.base.Ascii;
+import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
+import dev.symplan.planner.ArgDecision;
+import dev.symplan.planner.ArgDecision.Realization;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Plan;
-import dev.symplan.planner.RankPlan;
-import dev.symplan.planner.Rewrite;
-import dev.symplan.planner.Verdict;
+import dev.symplan.planner.Variant;
+import dev.symplan.planner.cost.CostModel;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -16,163 +16,247 @@ import java.util.stream.Collectors;
 
 /** The story of one value or collective: what the plan decided about it, and why. */
 public final class PlanExplainer {
-  private final RankPlan plan;
-  private final List<Rewrite> rewrites;
-  private final List<String> lines = new ArrayList<>();
+  /** More readers or companions than these are only counted. */
+  private static final int NAMED = 8;
 
-  private PlanExplainer(RankPlan plan, List<Rewrite> rewrites) {
+  private final Plan plan;
+  private final RankIndex index;
+  private final List<Row> rows = new ArrayList<>();
+
+  private PlanExplainer(Plan plan, RankIndex index) {
     this.plan = plan;
-    this.rewrites = rewrites;
+    this.index = index;
   }
 
   /** {@return the story, lines ended by line feeds; empty if no rank has a value of this name} */
   public static Optional<String> explain(Plan plan, String name) {
-    for (var rankPlan : plan.rankPlans()) {
-      var story = new PlanExplainer(rankPlan, plan.rewrites()).explain(name);
-      if (story.isPresent()) {
-        return story;
-      }
-    }
-    return Optional.empty();
+    return story(plan, name).map(story -> TextRenderer.rows(List.of(story)));
   }
 
-  private Optional<String> explain(String name) {
-    for (var input : plan.graph().inputs()) {
-      if (input.name().equals(name)) {
-        lines.add("%s is an input (%s)".formatted(input, input.span().shortForm()));
-        memory(input);
-        uses(input);
-        return finish();
-      }
-    }
-    for (int i = 0; i < plan.graph().ops().size(); i++) {
-      var op = plan.graph().ops().get(i);
-      for (var value : op.results()) {
+  /** {@return the story as a row, its chapters below it} */
+  static Optional<Row> story(Plan plan, String name) {
+    for (int i = 0; i < plan.rankPlans().size(); i++) {
+      var index = new RankIndex(plan.rankPlans().get(i), PlanReport.ranksOf(plan, i));
+      for (var value : index.values()) {
         if (value.name().equals(name)) {
-          lines.add(
-              "%s is what %s gives (%s)".formatted(value, op.def().name(), op.span().shortForm()));
-          memory(value);
-          rewrite(name);
-          collectiveOf(i).ifPresent(this::choice);
-          uses(value);
-          return finish();
+          return Optional.of(new PlanExplainer(plan, index).story(value));
         }
       }
     }
     return Optional.empty();
   }
 
-  private Optional<String> finish() {
-    return Optional.of(lines.stream().map(line -> line + "\n").collect(Collectors.joining()));
+  private Row story(Value value) {
+    var op = index.opOf(value);
+    memory(value);
+    demands(value);
+    rewrites(value.name());
+    if (op.isPresent()) {
+      index.collectiveOf(index.opIndex(value)).ifPresent(this::choice);
+    }
+    uses(value);
+    var title =
+        op.map(
+                by ->
+                    "%s is what %s gives (%s)"
+                        .formatted(value, by.def().name(), by.span().shortForm()))
+            .orElseGet(() -> "%s is an input (%s)".formatted(value, value.span().shortForm()));
+    return Row.titled(title).rows(rows).build();
+  }
+
+  private void say(String title, String text) {
+    rows.add(Row.of(title, text));
   }
 
   private void memory(Value value) {
-    var placement = plan.placement(value);
+    var placement = index.plan().placement(value);
     if (!placement.exists()) {
-      lines.add(
+      say(
+          "memory",
           value.isTensor()
-              ? "  memory   none: a fused step passes it on, element by element"
-              : "  it has no memory");
+              ? "none: a fused step passes it on, element by element"
+              : "none: it is no tensor");
       return;
     }
-    var buffer = plan.buffers().get(placement.buffer());
-    lines.add(
-        "  memory   %s, %s of the buffer '%s' (%s), in use from step %s to %s of %s"
+    var buffer = index.plan().buffers().get(placement.buffer());
+    say(
+        "memory",
+        "%s, %s of the buffer '%s' (%s), in use from step %s to %s of %s"
             .formatted(
-                PlanPrinter.address(plan, value),
+                index.address(value),
                 Units.bytes(value.tensor().storageBytes()),
                 buffer.name(),
                 Units.bytes(buffer.bytes()),
                 buffer.first(),
                 buffer.last(),
-                plan.steps().size()));
+                index.plan().steps().size()));
+    var others =
+        index.valuesOf(placement.buffer()).stream()
+            .filter(other -> other.id() != value.id())
+            .map(Value::name)
+            .toList();
+    if (!others.isEmpty()) {
+      say("shared", "the buffer is also that of " + listed(others));
+    }
   }
 
-  private Optional<CollectivePlan> collectiveOf(int op) {
-    return plan.collectives().stream().filter(c -> c.op() == op).findFirst();
+  private static String listed(List<String> names) {
+    var text = names.stream().limit(NAMED).collect(Collectors.joining(", "));
+    return names.size() > NAMED ? "%s and %s more".formatted(text, names.size() - NAMED) : text;
+  }
+
+  /** Which collectives want the value's memory to be symmetric, and what they got. */
+  private void demands(Value value) {
+    var placement = index.plan().placement(value);
+    for (var collective : index.plan().collectives()) {
+      if (collective.op() == index.opIndex(value)) {
+        // Its own story tells that.
+        continue;
+      }
+      var tensors = RankIndex.tensors(collective);
+      for (int i = 0; i < tensors.size(); i++) {
+        var arg = collective.args().get(i);
+        var tensor = index.values().get(tensors.get(i));
+        boolean same =
+            placement.exists() && index.plan().placement(tensor).buffer() == placement.buffer();
+        boolean itself = arg.value().equals(value.name());
+        if (arg.realization() != Realization.NOT_NEEDED && (same || itself)) {
+          say(
+              "wanted",
+              "in symmetric memory by %s as %s (%s): %s %s, %s"
+                  .formatted(
+                      index.name(collective),
+                      collective.variant().text(),
+                      index.plan().graph().ops().get(collective.op()).span().shortForm(),
+                      arg.result() ? "result" : "operand",
+                      arg.value(),
+                      DecisionText.of(index.plan().graph(), arg)));
+          better(arg);
+        }
+      }
+    }
+  }
+
+  /** What would save a copy. */
+  private void better(ArgDecision arg) {
+    if (arg.realization() != Realization.STAGED) {
+      return;
+    }
+    var size = Units.bytes(arg.bytes());
+    var what =
+        switch (arg.reason()) {
+          case NOT_CONTIGUOUS -> "a contiguous %s would save".formatted(arg.value());
+          case NOT_ALIGNED ->
+              "a %s that begins at a multiple of 16 bytes would save".formatted(arg.value());
+          case EXTERNAL_INPUT ->
+              "an input %s in the arena (--place %s=symm, or --donate %s) would save"
+                  .formatted(arg.cause(), arg.cause(), arg.cause());
+          case EXTERNAL_OUTPUT ->
+              "an output %s in the arena (--place %s=symm) would save"
+                  .formatted(arg.value(), arg.value());
+          case RANKS_DIFFER ->
+              "graphs that treat %s alike on all ranks would save".formatted(arg.value());
+          case PRODUCER_WRITES,
+              PLANNED_INPUT,
+              COLLECTIVE_RESULT,
+              RESULT_WRITES,
+              IN_PLACE,
+              VARIANT_READS_ANYWHERE ->
+              "";
+        };
+    if (!what.isEmpty()) {
+      say("better", "%s a copy of %s".formatted(what, size));
+    }
   }
 
   private void choice(CollectivePlan collective) {
-    lines.add(
-        "  runs as  %s: %s".formatted(collective.variant().text(), collective.variant().summary()));
-    for (var verdict : collective.verdicts()) {
-      lines.add("    " + text(verdict));
-    }
-    if (collective.workspace() != CollectivePlan.NO_WORKSPACE) {
-      var buffer = plan.buffers().get(collective.workspace());
-      lines.add(
-          "  through  %s, %s, %s"
-              .formatted(
-                  buffer.name(), PlanPrinter.address(buffer, 0), Units.bytes(buffer.bytes())));
-    }
+    int k = index.plan().collectives().indexOf(collective);
+    var row = CollectivesSection.row(plan, index, k);
+    var verdicts =
+        row.rows().stream().filter(child -> child.facts().containsKey("verdict")).toList();
+    rows.add(
+        Row.titled("runs as")
+            .details(
+                "%s: %s".formatted(collective.variant().text(), collective.variant().summary()))
+            .rows(verdicts)
+            .build());
+    say(
+        "moves",
+        "%s of each rank, %s over its busier link direction; %s"
+            .formatted(
+                Units.bytes(row.whole("bytes")),
+                Units.bytes(Math.round(row.real("link_bytes"))),
+                row.text("numerics")));
     for (var arg : collective.args()) {
-      lines.add(
-          "  %s  %s %s"
-              .formatted(
-                  arg.result() ? "result " : "operand",
-                  arg.value(),
-                  DecisionText.of(plan.graph(), arg)));
+      say(
+          arg.result() ? "result" : "operand",
+          "%s %s".formatted(arg.value(), DecisionText.of(index.plan().graph(), arg)));
+      better(arg);
     }
     if (collective.variant().hasPlannedBarriers()) {
-      lines.add(
-          "  barriers before: %s, after: %s"
-              .formatted(
-                  PlanPrinter.text(plan, collective.start()),
-                  PlanPrinter.text(plan, collective.end())));
+      say(
+          "barriers",
+          "before: %s, after: %s".formatted(row.text("start_barrier"), row.text("end_barrier")));
     }
-    lines.add(
+    say(
+        "stream",
         collective.isAsync()
-            ? "  beside compute, on the %s stream".formatted(collective.stream().text())
-            : "  on the compute stream: nothing to run beside it");
+            ? "beside compute, on the %s stream".formatted(collective.stream().text())
+            : "on the compute stream: nothing to run beside it");
+    faster(collective, row.whole("bytes"), Math.toIntExact(row.whole("ranks")));
+  }
+
+  /** Which variants that cannot run here would be faster, and what they lack. */
+  private void faster(CollectivePlan collective, long bytes, int ranks) {
+    var costs = new CostModel(plan.target());
+    double now = costs.transferMicros(collective.kind(), collective.variant(), bytes, ranks);
+    for (var verdict : collective.verdicts()) {
+      if (verdict.reason().eligible() || ranks < 2 || verdict.variant() == Variant.LOCAL) {
+        continue;
+      }
+      double then = costs.transferMicros(collective.kind(), verdict.variant(), bytes, ranks);
+      if (then < now) {
+        say(
+            "better",
+            "%s would take %s by itself, not %s, but: %s"
+                .formatted(
+                    verdict.variant().text(),
+                    Units.micros(then),
+                    Units.micros(now),
+                    verdict.detail()));
+      }
+    }
   }
 
   /** What became of the collective of the source that gives this value, or gave it. */
-  private void rewrite(String name) {
-    for (var rewrite : rewrites) {
+  private void rewrites(String name) {
+    for (var rewrite : plan.rewrites()) {
       if (rewrite.parts().stream().anyMatch(part -> part.name().equals(name))) {
-        lines.add("  " + RewriteText.of(rewrite));
+        rows.add(Row.of(RewriteText.of(rewrite)));
       }
     }
-  }
-
-  private static String text(Verdict verdict) {
-    var name = verdict.variant().text();
-    if (!verdict.reason().eligible()) {
-      return "%s cannot: %s".formatted(name, verdict.detail());
-    }
-    var time =
-        Units.micros(verdict.totalMicros())
-            + (verdict.stagingMicros() > 0
-                ? " (%s of it copies)".formatted(Units.micros(verdict.stagingMicros()))
-                : "")
-            + (verdict.detail().isEmpty() ? "" : ", " + verdict.detail());
-    return "%s %s%s"
-        .formatted(
-            name, time, verdict.chosen() ? " ← " + Ascii.toLowerCase(verdict.reason().name()) : "");
   }
 
   private void uses(Value value) {
-    for (int i = 0; i < plan.graph().ops().size(); i++) {
-      var op = plan.graph().ops().get(i);
-      if (reads(op, value)) {
-        var collective = collectiveOf(i);
-        lines.add(
-            "  read by  %s (%s)%s"
-                .formatted(
-                    op.def().name(),
-                    op.span().shortForm(),
-                    collective.map(c -> " as " + c.variant().text()).orElse("")));
-      }
+    var readers = ImmutableList.copyOf(index.readers(value));
+    for (int number : readers.subList(0, Math.min(NAMED, readers.size()))) {
+      var op = index.plan().graph().ops().get(number);
+      int step = index.stepOfOp(number);
+      say(
+          "read by",
+          "%s (%s)%s%s"
+              .formatted(
+                  op.def().name(),
+                  op.span().shortForm(),
+                  index.collectiveOf(number).map(c -> " as " + c.variant().text()).orElse(""),
+                  step < 0 ? ", which moves nothing" : " in step " + step));
     }
-    if (plan.graph().outputs().stream()
+    if (readers.size() > NAMED) {
+      say("read by", "%s more".formatted(readers.size() - NAMED));
+    }
+    if (index.plan().graph().outputs().stream()
         .anyMatch(o -> o instanceof Arg.Ref(var v) && v.id() == value.id())) {
-      lines.add("  returned by the graph");
+      rows.add(Row.of("returned by the graph"));
     }
-  }
-
-  private static boolean reads(Op op, Value value) {
-    boolean[] found = {false};
-    op.forEachOperand(v -> found[0] |= v.id() == value.id());
-    return found[0];
   }
 }

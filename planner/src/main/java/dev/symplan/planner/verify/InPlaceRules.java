@@ -89,6 +89,7 @@ final class InPlaceRules {
           && piece.tensor().isContiguous()
           && facts.space(piece.id()) == facts.space(result.id())
           && facts.begin(piece.id()) == next
+          && facts.shiftAlike(piece.id(), result.id())
           && Collections.frequency(pieces, piece) == 1) {
         parts.add(piece.id());
       }
@@ -115,12 +116,14 @@ final class InPlaceRules {
       int i = positions.getOrDefault(operand, -1);
       boolean inPlace = i >= 0 && i < count && samePlace(operand, collective.results().get(i));
       same += inPlace ? 1 : 0;
-      if (!inPlace || !collective.inPlace()) {
+      if (!(inPlace && collective.inPlace()) && !isShare(operand, op)) {
         uses.add(new Use(operand, false));
       }
     }
     for (int result : facts.fresh(op)) {
-      uses.add(new Use(result, true));
+      if (!isShare(result, op)) {
+        uses.add(new Use(result, true));
+      }
     }
     boolean all = count > 0 && same == collective.operands().size();
     if (all != collective.inPlace()) {
@@ -139,6 +142,12 @@ final class InPlaceRules {
               .formatted(facts.text(op), collective.variant().text()));
     }
     checkApart(op, uses);
+  }
+
+  /** Whether a tensor lies in the whole that a collective makes, or takes; {@link ShareRules} */
+  private boolean isShare(int value, int op) {
+    var placement = facts.plan.placements().get(value);
+    return placement.isShare() && placement.shareOf() == facts.collectiveOf(op);
   }
 
   private String placesText(CollectivePlan collective) {
@@ -163,6 +172,7 @@ final class InPlaceRules {
       return facts.plan.placements().get(operand).equals(facts.plan.placements().get(result));
     }
     return facts.space(operand) == facts.space(result)
+        && facts.shiftAlike(operand, result)
         && facts.begin(operand) == facts.begin(result)
         && facts.end(operand) == facts.end(result);
   }

@@ -66,7 +66,7 @@ final class PlacementRules {
     int index = placement.buffer();
     if (value.id() == base.id()) {
       used[index] = true;
-      bytes[index] = Math.max(bytes[index], placement.offset() + size);
+      bytes[index] = Math.max(bytes[index], placement.offset() + size + facts.spread(value.id()));
       if (facts.definedBy(storage) < 0) {
         checkInput(value, index);
       }
@@ -80,7 +80,9 @@ final class PlacementRules {
           "%s is %d bytes at byte %d of %s, which has %d"
               .formatted(value.name(), size, offset, base.name(), base.tensor().storageBytes()));
     }
-    if (index != basePlacement.buffer() || placement.offset() != basePlacement.offset() + offset) {
+    if (index != basePlacement.buffer()
+        || placement.offset() != basePlacement.offset() + offset
+        || !facts.shiftAlike(value.id(), base.id())) {
       wrong(
           "%s must be byte %d of %s, which is at %s, but is at %s"
               .formatted(

@@ -53,6 +53,10 @@ final class RankFacts {
   private final int[] opOf;
   private final int[] stamps;
   private final BitSet workspaces = new BitSet();
+
+  /** How far apart the places of a value are on the first and the last rank of a group. */
+  private final long[] spread;
+
   private int stamp;
 
   private RankFacts(RankPlan plan, int rank, Findings findings) {
@@ -75,6 +79,7 @@ final class RankFacts {
     this.mayHaveStep = new boolean[opCount];
     this.collectiveOf = new int[opCount];
     Arrays.fill(collectiveOf, -1);
+    this.spread = new long[valueCount];
   }
 
   /** Reads the rules of a structurally sound rank plan. */
@@ -93,6 +98,13 @@ final class RankFacts {
     }
     for (int i = 0; i < rankPlan.graph().ops().size(); i++) {
       facts.visit(i, rankPlan.graph().ops().get(i));
+    }
+    for (int id = 0; id < facts.spread.length; id++) {
+      var placement = rankPlan.placements().get(id);
+      if (placement.isShare()) {
+        var group = plan.group(rankPlan.collectives().get(placement.shareOf()).group());
+        facts.spread[id] = LongMath.saturatedMultiply(group.size() - 1L, placement.stride());
+      }
     }
     return facts;
   }
@@ -294,16 +306,38 @@ final class RankFacts {
     };
   }
 
-  /** {@return where in its space a tensor's first byte is} */
+  /**
+   * {@return where in its space a tensor's first byte is, on the first rank of the group where that
+   * depends on the rank}
+   */
   long begin(int value) {
     var placement = plan.placements().get(value);
     var buffer = plan.buffers().get(placement.buffer());
     return placement.offset() + (buffer.arena().isExternal() ? 0 : buffer.offset());
   }
 
-  /** {@return where in its space the first byte behind a tensor is} */
+  /**
+   * {@return where in its space the first byte behind a tensor is, on the last rank of the group
+   * where that depends on the rank: what holds of all bytes up to there holds on every rank}
+   */
   long end(int value) {
-    return begin(value) + value(value).tensor().storageBytes();
+    return LongMath.saturatedAdd(
+        begin(value) + value(value).tensor().storageBytes(), spread[value]);
+  }
+
+  /**
+   * {@return how many more bytes a tensor may be in than it takes, as its place depends on the
+   * rank}
+   */
+  long spread(int value) {
+    return spread[value];
+  }
+
+  /** {@return whether two tensors are equally far from where they are on the first rank} */
+  boolean shiftAlike(int a, int b) {
+    var one = plan.placements().get(a);
+    var other = plan.placements().get(b);
+    return one.shareOf() == other.shareOf() && one.stride() == other.stride();
   }
 
   /** {@return whether two tensors with memory share a byte} */
@@ -317,6 +351,7 @@ final class RankFacts {
     var to = value(b).tensor();
     return space(a) == space(b)
         && begin(a) == begin(b)
+        && shiftAlike(a, b)
         && from.sizes().equals(to.sizes())
         && from.strides().equals(to.strides())
         && from.dtype().bytes() == to.dtype().bytes()

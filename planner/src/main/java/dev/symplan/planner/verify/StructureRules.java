@@ -175,7 +175,11 @@ final class StructureRules {
       var name = value == null ? "value " + id : value.name();
       if (placement.buffer() >= rankPlan.buffers().size()) {
         wrong("%s is in buffer %d, which is not there".formatted(name, placement.buffer()));
-      } else if (placement.offset() > LIMIT) {
+      } else if (placement.shareOf() >= rankPlan.collectives().size()) {
+        wrong(
+            "%s is a share of collective %d, which is not there"
+                .formatted(name, placement.shareOf()));
+      } else if (placement.offset() > LIMIT || placement.stride() > LIMIT) {
         wrong("%s is beyond any memory".formatted(name));
       } else if (tensor && !placement.exists() && !passing.get(id)) {
         wrong("%s has no memory".formatted(name));

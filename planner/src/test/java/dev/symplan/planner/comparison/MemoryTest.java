@@ -201,7 +201,8 @@ class MemoryTest {
     assertThat(planned.collective(0).isAsync()).isTrue();
     int join = planned.rank().steps().indexOf(new Step.Join(0));
     assertThat(join).isGreaterThan(planned.buffer("a").first() + 1);
-    assertThat(planned.buffer("a").last()).isEqualTo(join);
+    // It may be a share of what is gathered, which lives on.
+    assertThat(planned.buffer("a").last()).isGreaterThanOrEqualTo(join);
     for (var name : new String[] {"b", "c"}) {
       assertThat(planned.samePlace(name, "a")).isFalse();
     }

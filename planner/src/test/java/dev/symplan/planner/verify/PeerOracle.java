@@ -253,7 +253,8 @@ final class PeerOracle {
     if (value.isTensor()
         && own.placement(value).exists()
         && own.buffer(value).arena() == Arena.SYMMETRIC) {
-      long begin = own.buffer(value).offset() + own.placement(value).offset();
+      var placement = own.placement(value);
+      long begin = own.buffer(value).offset() + placement.offset() + plan.shift(rank, placement);
       note(thread, rank, begin, begin + value.tensor().storageBytes(), write, k);
     }
   }

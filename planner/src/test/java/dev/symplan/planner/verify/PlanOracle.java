@@ -8,6 +8,7 @@ import static dev.symplan.planner.verify.PlannedRun.samePlace;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.planner.Arena;
 import dev.symplan.planner.CollectivePlan;
+import dev.symplan.planner.Placement;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
 import dev.symplan.planner.Step;
@@ -15,6 +16,7 @@ import dev.symplan.planner.Variant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /**
@@ -42,9 +44,18 @@ final class PlanOracle {
       for (int i = 0; i < plan.rankPlans().size(); i++) {
         var rank = plan.rankPlans().get(i);
         boolean beside = rank.collectives().stream().anyMatch(c -> c.isAsync());
-        // Without side streams only the direction of elementwise ops differs.
-        for (int mode = 0; mode < (beside ? PlannedRun.MODES : 2); mode++) {
-          new PlannedRun(plan, rank, models.get(i), mode).run();
+        int index = i;
+        boolean alike = rank.placements().stream().noneMatch(Placement::isShare);
+        var ranks =
+            IntStream.range(0, plan.worldSize())
+                .filter(r -> plan.planOfRank().get(r) == index)
+                .limit(alike ? 1 : plan.worldSize())
+                .toArray();
+        for (int number : ranks) {
+          // Without side streams only the direction of elementwise ops differs.
+          for (int mode = 0; mode < (beside ? PlannedRun.MODES : 2); mode++) {
+            new PlannedRun(plan, number, models.get(i), mode).run();
+          }
         }
       }
       return PeerOracle.unsafe(plan);

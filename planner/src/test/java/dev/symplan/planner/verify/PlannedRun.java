@@ -2,10 +2,12 @@ package dev.symplan.planner.verify;
 
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.Rows;
 import dev.symplan.planner.Arena;
 import dev.symplan.planner.CollectivePlan;
+import dev.symplan.planner.Placement;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
 import dev.symplan.planner.Step;
@@ -31,6 +33,8 @@ final class PlannedRun implements GraphModel.Memory {
     }
   }
 
+  private final Plan plan;
+  private final int number;
   private final RankPlan rank;
   private final GraphModel model;
   private final int mode;
@@ -41,8 +45,10 @@ final class PlannedRun implements GraphModel.Memory {
   private final boolean[] started;
   private final boolean[] done;
 
-  PlannedRun(Plan plan, RankPlan rank, GraphModel model, int mode) {
-    this.rank = rank;
+  PlannedRun(Plan plan, int number, GraphModel model, int mode) {
+    this.plan = plan;
+    this.number = number;
+    this.rank = plan.forRank(number);
     this.model = model;
     this.mode = mode;
     this.started = new boolean[rank.collectives().size()];
@@ -70,10 +76,18 @@ final class PlannedRun implements GraphModel.Memory {
               case LOCAL -> local;
               case EXTERNAL_INPUT, EXTERNAL_OUTPUT -> external[placement.buffer()];
             };
-        begin[id] = placement.offset() + (buffer.arena().isExternal() ? 0 : buffer.offset());
-        room[id] = buffer.bytes() - placement.offset();
+        long offset = placement.offset() + shift(plan, number, placement);
+        begin[id] = offset + (buffer.arena().isExternal() ? 0 : buffer.offset());
+        room[id] = buffer.bytes() - offset;
       }
     }
+  }
+
+  private static long shift(Plan plan, int number, Placement placement) {
+    require(
+        placement.shareOf() < plan.forRank(number).collectives().size(),
+        "a share of a collective that is not there");
+    return plan.shift(number, placement);
   }
 
   static void require(boolean fact, String message) {
@@ -91,7 +105,8 @@ final class PlannedRun implements GraphModel.Memory {
     return arena == arena(rank, b)
         && (!arena.isExternal()
             || rank.placements().get(a).buffer() == rank.placements().get(b).buffer())
-        && place(rank, a) == place(rank, b);
+        && place(rank, a) == place(rank, b)
+        && rank.placements().get(a).shareOf() == rank.placements().get(b).shareOf();
   }
 
   static Arena arena(RankPlan rank, int id) {
@@ -175,8 +190,29 @@ final class PlannedRun implements GraphModel.Memory {
       flush(k);
     } else if (!collective.inPlace()) {
       // A peer may have begun to write already.
-      rank.graph().ops().get(collective.op()).results().forEach(r -> model.spoil(this, r));
+      var results = rank.graph().ops().get(collective.op()).results();
+      for (int r = 0; r < results.size(); r++) {
+        if (!holdsShare(collective, r)) {
+          model.spoil(this, results.get(r));
+        }
+      }
     }
+  }
+
+  /** Whether an operand, or a result, is just the part of the other that no peer touches. */
+  private boolean holdsShare(CollectivePlan collective, int r) {
+    if (!collective.variant().allowsShareInWhole(collective.kind())) {
+      return false;
+    }
+    boolean gathers = collective.kind() == Kind.ALL_GATHER;
+    int operand = collective.operands().get(r);
+    int result = collective.results().get(r);
+    int part = gathers ? operand : result;
+    int whole = gathers ? result : operand;
+    var group = plan.group(collective.group());
+    int position = group.members().get(group.partOf(number).orElseThrow()).indexOf(number);
+    long bytes = rank.graph().values().get(part).tensor().storageBytes();
+    return spaceOf[part] == spaceOf[whole] && begin[part] == begin[whole] + position * bytes;
   }
 
   private void flush(int k) {
@@ -233,8 +269,10 @@ final class PlannedRun implements GraphModel.Memory {
         r ->
             joins
                 || collective != null
-                    && collective.inPlace()
-                    && samePlace(rank, collective.operands().get(r), collective.results().get(r)));
+                    && (holdsShare(collective, r)
+                        || collective.inPlace()
+                            && samePlace(
+                                rank, collective.operands().get(r), collective.results().get(r))));
     require(model.findsResults(op, this), "a result is not what it must be");
   }
 

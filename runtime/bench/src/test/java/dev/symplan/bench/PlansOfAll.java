@@ -11,7 +11,8 @@ import dev.symplan.planner.io.ProgramReader;
 import dev.symplan.planner.pack.PackOptions;
 import dev.symplan.planner.pack.Packer;
 import dev.symplan.planner.pack.PackingProblem;
-import dev.symplan.planner.report.PlanPrinter;
+import dev.symplan.planner.report.PlanReport;
+import dev.symplan.planner.report.TextRenderer;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
@@ -67,7 +68,11 @@ final class PlansOfAll {
             .with(CompileOptions.DEFAULT.withRanks(ranks).withGraph(nameOfFirst(program)))
             .compile(program);
     System.out.println(
-        name + " " + hash(PlanFile.toJson(plan)) + " " + hash(PlanPrinter.print(plan)));
+        name
+            + " "
+            + hash(PlanFile.toJson(plan))
+            + " "
+            + hash(TextRenderer.render(PlanReport.of(plan))));
   }
 
   private static String nameOfFirst(Program program) {

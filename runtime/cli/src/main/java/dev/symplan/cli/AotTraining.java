@@ -31,7 +31,14 @@ final class AotTraining {
             new String[] {"--help"},
             new String[] {"compile", graph, "-o", plan},
             new String[] {"dump", plan},
+            new String[] {"dump", graph, "--view", "summary,collectives,values,memory,schedule"},
+            new String[] {"dump", plan, "--format", "json"},
+            new String[] {"dump", plan, "--format", "csv"},
             new String[] {"explain", graph, "r"},
+            new String[] {"diff", plan, plan},
+            new String[] {
+              "dump", samples.resolve("cases/plan/fsdp8_mlp_train_4l.0.fx.txt").toString()
+            },
             new String[] {"run", graph},
             new String[] {"run", samples.resolve("fsdp_layer.graph").toString()},
             new String[] {

@@ -1,8 +1,11 @@
 package dev.symplan.cli;
 
+import dev.symplan.planner.Plan;
 import dev.symplan.planner.io.PlanFile;
-import dev.symplan.planner.report.PlanPrinter;
-import dev.symplan.planner.report.PlanPrinter.View;
+import dev.symplan.planner.report.PassFolder;
+import dev.symplan.planner.report.PlanReport;
+import dev.symplan.planner.report.TextRenderer;
+import dev.symplan.planner.report.View;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
@@ -35,16 +38,32 @@ final class CompileCommand implements Callable<Integer> {
       description = "Write the plan here.")
   private Optional<Path> output = Optional.empty();
 
+  @Option(
+      names = "--dump-dir",
+      paramLabel = "DIR",
+      description =
+          "Write the text after every pass into this folder, numbered; graphs are inputs again."
+              + " How long each took is in timings.txt.")
+  private Optional<Path> dumpDir = Optional.empty();
+
   CompileCommand(Console console) {
     this.console = console;
   }
 
+  private Plan observed(Path folder) {
+    var passes = PassFolder.at(folder);
+    var plan = flags.compiler().observedBy(passes).compile(input);
+    passes.finish();
+    console.progress("passes written to " + folder);
+    return plan;
+  }
+
   @Override
   public Integer call() {
-    var plan = flags.compiler().compile(input);
+    var plan = dumpDir.map(this::observed).orElseGet(() -> flags.compiler().compile(input));
     console.warnings(plan.warnings());
     output.ifPresent(file -> PlanFile.write(plan, file));
-    console.print(PlanPrinter.print(plan, List.of(View.SUMMARY)));
+    console.print(TextRenderer.render(PlanReport.of(plan, List.of(View.SUMMARY))));
     output.ifPresent(file -> console.progress("plan written to " + file));
     return ExitCode.OK;
   }

@@ -1,20 +1,45 @@
 package dev.symplan.cli;
 
-import dev.symplan.planner.report.PlanPrinter;
-import dev.symplan.planner.report.PlanPrinter.View;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.io.WholeFile;
+import dev.symplan.planner.report.CsvRenderer;
+import dev.symplan.planner.report.DotRenderer;
+import dev.symplan.planner.report.Format;
+import dev.symplan.planner.report.JsonRenderer;
+import dev.symplan.planner.report.ModelExplorerRenderer;
+import dev.symplan.planner.report.PlanReport;
+import dev.symplan.planner.report.TextRenderer;
+import dev.symplan.planner.report.TraceRenderer;
+import dev.symplan.planner.report.View;
+import dev.symplan.runtime.report.CodeSection;
 import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.Iterator;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Help.Ansi;
 import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
 
 @Command(
     name = "dump",
-    description = "Show a plan: which variant each collective runs, and where every value lives.")
+    description = {
+      "Show a plan: which variant each collective runs, where every value lives, and when.",
+      "Views: summary (arenas, counts), collectives (what was chosen, what not, and why), values"
+          + " (every buffer), memory (a map of offsets over steps), schedule (streams and predicted"
+          + " times), code (instructions and CUDA), graph (the planned graph, which can be compiled"
+          + " again)."
+    })
 final class DumpCommand implements Callable<Integer> {
   private final Console console;
+
+  @Spec private CommandSpec spec;
 
   @Parameters(paramLabel = "INPUT", description = "A plan, or what compile takes.")
   private Path input;
@@ -25,8 +50,33 @@ final class DumpCommand implements Callable<Integer> {
       names = "--view",
       split = ",",
       paramLabel = "VIEW",
-      description = "What to show: ${COMPLETION-CANDIDATES} (default: summary,collectives,values).")
-  private List<View> views = List.of(View.SUMMARY, View.COLLECTIVES, View.VALUES);
+      description =
+          "What to show: ${COMPLETION-CANDIDATES} (default: summary,collectives,values; in JSON"
+              + " all but code).",
+      completionCandidates = ViewNames.class)
+  private List<View> views = List.of();
+
+  @Option(
+      names = "--format",
+      paramLabel = "FORMAT",
+      description =
+          "How: ${COMPLETION-CANDIDATES} (default: text). csv has the buffers, dot and"
+              + " model-explorer the planned graph, perfetto the predicted schedule.",
+      completionCandidates = FormatNames.class,
+      defaultValue = "text")
+  private String format;
+
+  @Option(
+      names = {"-o", "--output"},
+      paramLabel = "FILE",
+      description = "Write there rather than to the standard output.")
+  private Optional<Path> output = Optional.empty();
+
+  @Option(
+      names = "--width",
+      paramLabel = "COLUMNS",
+      description = "How wide maps may be (default: COLUMNS of the environment, else 100).")
+  private Optional<Integer> width = Optional.empty();
 
   DumpCommand(Console console) {
     this.console = console;
@@ -34,7 +84,75 @@ final class DumpCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
-    console.print(PlanPrinter.print(Inputs.plan(input, flags, console), views));
+    var as =
+        Format.ofText(format)
+            .orElseThrow(
+                () ->
+                    usage(
+                        "--format: there is no format '%s'; there are %s"
+                            .formatted(
+                                format,
+                                Arrays.stream(Format.values()).map(Format::text).toList())));
+    if (!views.isEmpty() && !as.takesViews()) {
+      throw usage("--view: %s has one view only".formatted(as.text()));
+    }
+    if (width.filter(columns -> columns < 1).isPresent()) {
+      throw usage("--width must be at least 1");
+    }
+    var plan = Inputs.plan(input, flags, console);
+    var text = render(as, report(plan, views.isEmpty() ? as.views() : views));
+    if (output.isPresent()) {
+      WholeFile.write(output.get(), text, "the dump");
+      console.progress("written to " + output.get());
+    } else {
+      console.print(text);
+    }
     return ExitCode.OK;
+  }
+
+  private PlanReport report(Plan plan, List<View> shown) {
+    var report = PlanReport.of(plan, shown);
+    return views.contains(View.CODE) ? report.with(CodeSection.of(plan)) : report;
+  }
+
+  private String render(Format as, PlanReport report) {
+    return switch (as) {
+      case TEXT -> TextRenderer.render(report, columns(), output.isEmpty() && Ansi.AUTO.enabled());
+      case JSON -> JsonRenderer.render(report);
+      case CSV -> CsvRenderer.render(report);
+      case DOT -> DotRenderer.render(report);
+      case MODEL_EXPLORER -> ModelExplorerRenderer.render(report);
+      case MODEL_EXPLORER_DATA -> ModelExplorerRenderer.nodeData(report);
+      case PERFETTO -> TraceRenderer.render(report);
+    };
+  }
+
+  private int columns() {
+    return width.orElseGet(
+        () ->
+            Optional.ofNullable(System.getenv("COLUMNS"))
+                .filter(text -> text.matches("[1-9][0-9]{0,3}"))
+                .map(Integer::parseInt)
+                .orElse(TextRenderer.USUAL_WIDTH));
+  }
+
+  private ParameterException usage(String message) {
+    return new ParameterException(spec.commandLine(), message);
+  }
+
+  /** For completion and help. */
+  static final class ViewNames implements Iterable<String> {
+    @Override
+    public Iterator<String> iterator() {
+      return Arrays.stream(View.values()).map(View::text).iterator();
+    }
+  }
+
+  /** For completion and help. */
+  static final class FormatNames implements Iterable<String> {
+    @Override
+    public Iterator<String> iterator() {
+      return Arrays.stream(Format.values()).map(Format::text).iterator();
+    }
   }
 }

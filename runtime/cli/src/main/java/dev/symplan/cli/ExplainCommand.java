@@ -1,23 +1,48 @@
 package dev.symplan.cli;
 
+import com.google.common.collect.ImmutableList;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.report.PeakAdvice;
+import dev.symplan.planner.report.PeakReport;
 import dev.symplan.planner.report.PlanExplainer;
+import dev.symplan.planner.report.Row;
 import java.nio.file.Path;
+import java.util.Optional;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
 
 @Command(
     name = "explain",
-    description = "Tell the story of one value or collective: where it lives, what runs, and why.")
+    description = {
+      "Tell the story of one value or collective: where it lives, what runs, and why.",
+      "With --peak: what is live where memory is fullest, why, and what would need less; every"
+          + " piece of advice was tried by planning again."
+    })
 final class ExplainCommand implements Callable<Integer> {
   private final Console console;
+
+  @Spec private CommandSpec spec;
 
   @Parameters(index = "0", paramLabel = "INPUT", description = "A plan, or what compile takes.")
   private Path input;
 
-  @Parameters(index = "1", paramLabel = "NAME", description = "The value's name in the graph.")
-  private String name;
+  @Parameters(
+      index = "1",
+      arity = "0..1",
+      paramLabel = "NAME",
+      description = "The value's name in the graph.")
+  private Optional<String> name = Optional.empty();
+
+  @Option(
+      names = "--peak",
+      description = "Tell what the memory's peak is made of, and how to lower it.")
+  private boolean peak;
 
   @Mixin private CompileFlags flags;
 
@@ -27,13 +52,32 @@ final class ExplainCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
+    if (name.isPresent() == peak) {
+      throw new ParameterException(
+          spec.commandLine(), "explain takes the name of a value, or --peak");
+    }
     var plan = Inputs.plan(input, flags, console);
-    var story = PlanExplainer.explain(plan, name);
+    if (peak) {
+      console.print(PeakReport.text(plan, advice(plan)));
+      return ExitCode.OK;
+    }
+    var story = PlanExplainer.explain(plan, name.orElseThrow());
     if (story.isEmpty()) {
-      console.progress("error[unknown-value]: the plan has no value '%s'".formatted(name));
+      console.progress(
+          "error[unknown-value]: the plan has no value '%s'".formatted(name.orElseThrow()));
       return ExitCode.FAILED;
     }
     console.print(story.get());
     return ExitCode.OK;
+  }
+
+  private ImmutableList<Row> advice(Plan plan) {
+    if (Inputs.isPlan(input)) {
+      console.progress("no advice: name what the plan was compiled from, to plan it in other ways");
+      return ImmutableList.of();
+    }
+    var compiler = flags.compiler();
+    return PeakAdvice.of(
+        plan, compiler.options(), options -> compiler.with(options).compile(input));
   }
 }

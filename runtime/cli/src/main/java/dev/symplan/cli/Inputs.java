@@ -1,6 +1,7 @@
 package dev.symplan.cli;
 
 import dev.symplan.planner.Plan;
+import dev.symplan.planner.io.PlanFile;
 import java.nio.file.Path;
 
 /** Turns what the user named into a plan. */
@@ -14,5 +15,10 @@ final class Inputs {
     var plan = flags.compiler().load(input);
     console.warnings(plan.warnings());
     return plan;
+  }
+
+  /** {@return whether a file is a plan, which tells no more what it was compiled from} */
+  static boolean isPlan(Path input) {
+    return PlanFile.isPlan(input);
   }
 }

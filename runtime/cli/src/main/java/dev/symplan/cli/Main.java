@@ -68,6 +68,8 @@ public final class Main {
             .put(ImportCommand.class, ImportCommand::new)
             .put(DumpCommand.class, DumpCommand::new)
             .put(ExplainCommand.class, ExplainCommand::new)
+            .put(DiffCommand.class, DiffCommand::new)
+            .put(BisectCommand.class, BisectCommand::new)
             .put(VerifyCommand.class, VerifyCommand::new)
             .put(PackCommand.class, PackCommand::new)
             .put(CalibrateCommand.class, CalibrateCommand::new)

@@ -1,13 +1,10 @@
 package dev.symplan.cli;
 
-import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpName;
 import dev.symplan.ir.op.OpRegistry;
-import dev.symplan.planner.Variant;
-import java.util.Arrays;
+import dev.symplan.planner.report.CollectivesTable;
 import java.util.Optional;
 import java.util.concurrent.Callable;
-import java.util.stream.Collectors;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
@@ -24,8 +21,7 @@ final class OpsCommand implements Callable<Integer> {
 
   @Option(
       names = "--collectives",
-      description =
-          "Only collectives, each with its variants and what these need in symmetric memory.")
+      description = "Only collectives, with their variants and what these need.")
   private boolean collectives;
 
   OpsCommand(Console console) {
@@ -34,42 +30,27 @@ final class OpsCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
+    if (collectives) {
+      return shown(CollectivesTable.text(pattern.orElse("")));
+    }
     int shown = 0;
     for (OpName name : OpRegistry.global().names()) {
       if (name.toString().contains(pattern.orElse(""))) {
         var def = OpRegistry.global().get(name.toString());
-        if (!collectives || def.collective().isPresent()) {
-          console.print(def.schema() + "\n");
-          def.collective().ifPresent(spec -> console.print(variants(def)));
-          shown++;
-        }
+        console.print(def.schema() + "\n");
+        shown++;
       }
     }
-    if (shown == 0) {
-      console.progress(
-          "error[unknown-op]: no op's name contains '%s'".formatted(pattern.orElse("")));
-      return ExitCode.FAILED;
-    }
-    return ExitCode.OK;
+    return shown == 0 ? none() : ExitCode.OK;
   }
 
-  private static String variants(OpDef def) {
-    var kind = def.collective().orElseThrow().kind();
-    return Arrays.stream(Variant.values())
-        .filter(v -> v.implementsKind(kind))
-        .map(
-            v ->
-                "    %-12s %s; symmetric: %s\n"
-                    .formatted(
-                        v.text(),
-                        v.summary(),
-                        needs(v.needsSymmetricOperand(kind), v.needsSymmetricResult(kind))))
-        .collect(Collectors.joining());
+  private int shown(String table) {
+    console.print(table);
+    return table.isEmpty() ? none() : ExitCode.OK;
   }
 
-  private static String needs(boolean operand, boolean result) {
-    return operand && result
-        ? "operand and result"
-        : operand ? "operand" : result ? "result" : "nothing";
+  private int none() {
+    console.progress("error[unknown-op]: no op's name contains '%s'".formatted(pattern.orElse("")));
+    return ExitCode.FAILED;
   }
 }

@@ -7,7 +7,7 @@ import dev.symplan.ir.PythonLiterals;
 import dev.symplan.ir.Value;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
-import dev.symplan.planner.report.PlanPrinter;
+import dev.symplan.planner.report.DecisionText;
 import dev.symplan.planner.report.Units;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.tensor.HostTensor;
@@ -85,7 +85,7 @@ final class RunReport {
                 .formatted(
                     arg.result() ? "result " : "operand",
                     arg.value(),
-                    PlanPrinter.decision(rankPlan, arg),
+                    DecisionText.of(rankPlan.graph(), arg),
                     Units.bytes(arg.bytes())));
       }
     }

@@ -75,6 +75,8 @@ class MainTest {
         "import",
         "dump",
         "explain",
+        "diff",
+        "bisect",
         "verify",
         "pack",
         "calibrate",
@@ -238,14 +240,73 @@ class MainTest {
     var result = run("explain", sample("tp_mlp.graph"), "r");
     assertThat(result.code()).isZero();
     assertThat(result.out())
-        .contains("runs as  one_shot_push", "multimem cannot: target has no multicast");
+        .containsPattern("runs as +one_shot_push")
+        .containsPattern("multimem +cannot: target has no multicast");
     assertThat(run("explain", sample("tp_mlp.graph"), "nobody").code()).isEqualTo(1);
+  }
+
+  @Test
+  void dumpsInEveryFormat() throws IOException {
+    var input = sample("tp_mlp.graph");
+    var names =
+        List.of("text", "json", "csv", "dot", "model-explorer", "model-explorer-data", "perfetto");
+    for (var format : names) {
+      var file = folder.resolve("dump." + format);
+      var printed = run("dump", input, "--format", format);
+      assertThat(printed.code()).as(printed.err()).isZero();
+      assertThat(run("dump", input, "--format", format, "-o", file).out()).isEmpty();
+      assertThat(Files.readString(file)).isEqualTo(printed.out());
+    }
+    assertThat(run("dump", input, "--view", "code").out())
+        .contains("executable mlp", "// kernel 0", "__global__");
+    assertThat(run("dump", input, "--view", "memory", "--width", "50").out().lines())
+        .filteredOn(line -> line.contains("|"))
+        .allMatch(line -> line.length() <= 50);
+  }
+
+  @Test
+  void tellsInWhatPlansDiffer() {
+    var input = sample("tp_mlp.graph");
+    var first = folder.resolve("a.json");
+    var second = folder.resolve("b.json");
+    assertThat(run("compile", input, "-o", first).code()).isZero();
+    assertThat(run("compile", input, "--variant", "r=nccl", "-o", second).code()).isZero();
+    assertThat(run("diff", first, input).code()).isZero();
+    var different = run("diff", first, second);
+    assertThat(different.code()).isEqualTo(1);
+    assertThat(different.out()).contains("→ nccl: forced");
+  }
+
+  @Test
+  void explainsThePeak() {
+    var result = run("explain", sample("tp_mlp.graph"), "--peak");
+    assertThat(result.code()).as(result.err()).isZero();
+    assertThat(result.out()).contains("output, kept for the caller", "advice: of ");
+  }
+
+  @Test
+  void bisectsACase() {
+    var result = run("bisect", sample("cases/tp_mlp_bf16"));
+    assertThat(result.code()).as(result.err()).isZero();
+    assertThat(result.out()).isEqualTo("the check does not fail\n");
+  }
+
+  @Test
+  void writesWhatEveryPassMade() throws IOException {
+    var passes = folder.resolve("passes");
+    assertThat(run("compile", sample("tp_mlp.graph"), "--dump-dir", passes).code()).isZero();
+    assertThat(run("dump", passes.resolve("11-verify.json")).out())
+        .isEqualTo(run("dump", sample("tp_mlp.graph")).out());
+    assertThat(Files.readString(passes.resolve("timings.txt"))).contains("verify");
   }
 
   @Test
   void listsOps() {
     assertThat(run("ops", "aten::mm").out()).contains("aten::mm(Tensor self, Tensor mat2)");
-    assertThat(run("ops", "--collectives").out()).contains("two_shot", "symmetric: operand");
+    assertThat(run("ops", "--collectives").out())
+        .contains("_c10d_functional::all_reduce(Tensor input")
+        .containsPattern("two_shot +operand and result +sum, avg, min, max");
+    assertThat(run("ops", "--collectives", "no such op").code()).isEqualTo(1);
     assertThat(run("ops", "no such op").code()).isEqualTo(1);
   }
 
@@ -298,6 +359,12 @@ class MainTest {
           2 | compile GRAPH --target none                        | there is no target 'none'
           2 | compile GRAPH --variant all_reduce=none            | there is no variant 'none'
           2 | run GRAPH --backend gpu                            | there is no backend 'gpu'
+          2 | dump GRAPH --format none                           | there is no format 'none'
+          2 | dump GRAPH --format csv --view values              | csv has one view only
+          2 | explain GRAPH                                      | takes the name of a value, or --peak
+          2 | explain GRAPH r --peak                             | takes the name of a value, or --peak
+          2 | bisect GRAPH                                       | is no case directory
+          1 | dump GRAPH -o NOWHERE/deeper/dump.txt              | cannot be written here
           1 | compile NOWHERE                                    | unreadable-file
           1 | compile GRAPH --variant all_reduce=multimem        | target has no multicast
           1 | compile GRAPH --variant all_gather=push            | no collective is called 'all_gather'
@@ -317,6 +384,9 @@ class MainTest {
           2 | pack GOODCSV --capacity -1                         | must not be negative
           2 | pack GOODCSV --capacity many                       | Invalid value for option '--capacity'
           4 | run CUSTOM                                         | has no host implementation
+          4 | run GRAPH --launch env                             | no launcher has started this process
+          2 | run GRAPH --launch some                            | expected one of [AUTO, SINGLE, ENV]
+          2 | run GRAPH --timeout 0                              | --timeout: 0.0 is no time to wait
           """)
   void wrongInputGivesOneClearError(int code, String line, String message) throws IOException {
     var words = line.split(" ");

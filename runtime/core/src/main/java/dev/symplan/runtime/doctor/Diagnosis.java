@@ -7,6 +7,7 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict.Reason;
+import dev.symplan.runtime.doctor.Machine.Setting;
 import java.util.Comparator;
 import java.util.Optional;
 import java.util.stream.IntStream;
@@ -161,12 +162,9 @@ public record Diagnosis(
         return new Finding(false, "GPU %d has no NVLink multicast".formatted(gpu.index()));
       }
     }
-    return Stream.of(
-            Stream.of("NCCL_NVLS_ENABLE").flatMap(n -> valued(machine, n, "0")),
-            Stream.of("TORCH_SYMM_MEM_DISABLE_MULTICAST", "NVSHMEM_DISABLE_NVLS")
-                .flatMap(n -> valued(machine, n, "1")))
-        .flatMap(s -> s)
-        .findFirst()
+    return valued(machine, "NCCL_NVLS_ENABLE", "0")
+        .or(() -> valued(machine, "TORCH_SYMM_MEM_DISABLE_MULTICAST", "1"))
+        .or(() -> valued(machine, "NVSHMEM_DISABLE_NVLS", "1"))
         .map(
             setting ->
                 new Finding(
@@ -175,12 +173,14 @@ public record Diagnosis(
                         .formatted(
                             setting.name(),
                             setting.value(),
-                            setting.ours() ? ", which Symplan sets" : "")))
+                            setting.source().equals(Setting.ENVIRONMENT)
+                                ? ""
+                                : ", which %s sets".formatted(setting.source()))))
         .orElse(new Finding(true, "all GPUs have it"));
   }
 
-  private static Stream<Machine.Setting> valued(Machine machine, String name, String value) {
-    return machine.setting(name).filter(setting -> setting.value().equals(value)).stream();
+  private static Optional<Setting> valued(Machine machine, String name, String value) {
+    return machine.setting(name).filter(setting -> setting.value().equals(value));
   }
 
   /** Ranks are the first GPUs, so what counts is how many of these reach each other. */

@@ -72,7 +72,7 @@ public final class DoctorJson {
           .addObject()
           .put("name", setting.name())
           .put("value", setting.value())
-          .put("set_by_symplan", setting.ours());
+          .put("source", setting.source());
     }
     variants(root, diagnosis);
     diagnosis

@@ -8,6 +8,7 @@ import dev.symplan.runtime.doctor.Diagnosis.Lack;
 import dev.symplan.runtime.doctor.Machine.Gpu;
 import dev.symplan.runtime.doctor.Machine.Link;
 import dev.symplan.runtime.doctor.Machine.NvLinks;
+import dev.symplan.runtime.doctor.Machine.Setting;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
@@ -215,7 +216,11 @@ public final class DoctorText {
             setting ->
                 "  %s=%s%s\n"
                     .formatted(
-                        setting.name(), setting.value(), setting.ours() ? "  (by Symplan)" : ""))
+                        setting.name(),
+                        setting.value(),
+                        setting.source().equals(Setting.ENVIRONMENT)
+                            ? ""
+                            : "  (by %s)".formatted(setting.source())))
         .collect(Collectors.joining("", "settings in force\n", ""));
   }
 

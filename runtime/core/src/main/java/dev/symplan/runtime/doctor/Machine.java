@@ -186,9 +186,14 @@ public record Machine(
   }
 
   /**
-   * A variable of the environment.
+   * A variable of the environment, or of a file that NCCL reads beside it.
    *
-   * @param ours whether Symplan sets it, as the caller does not
+   * @param source who sets it: {@link #ENVIRONMENT}, {@link #SYMPLAN} or a file
    */
-  public record Setting(String name, String value, boolean ours) {}
+  public record Setting(String name, String value, String source) {
+    public static final String ENVIRONMENT = "environment";
+
+    /** Symplan, as the caller does not. */
+    public static final String SYMPLAN = "Symplan";
+  }
 }

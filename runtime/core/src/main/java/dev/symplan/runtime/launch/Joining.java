@@ -92,7 +92,7 @@ final class Joining {
         socket.connect(
             new InetSocketAddress(keeper, environment.port()),
             Math.toIntExact(CONNECTING.toMillis()));
-        socket.setSoTimeout(Math.toIntExact(CONNECTING.toMillis()));
+        socket.setSoTimeout(Math.toIntExact(Connection.SILENCE.toMillis()));
         var in = new DataInputStream(new BufferedInputStream(socket.getInputStream()));
         var out = new DataOutputStream(new BufferedOutputStream(socket.getOutputStream()));
         handshake.write(out);

@@ -40,12 +40,13 @@ public final class PlanAgreement {
     int ranks = executable.ranks().size();
     if (ranks != world.size()) {
       throw new RunException(
-          "the plan is for %d rank%s, but %s started %d processes"
+          "the plan is for %d rank%s, but %s started %d process%s"
               .formatted(
                   ranks,
                   ranks == 1 ? "" : "s",
                   world.environment().launcher().text(),
-                  world.size()));
+                  world.size(),
+                  world.size() == 1 ? "" : "es"));
     }
     var terms = Agreement.of(executable);
     Agreement.firstDifference(terms)

@@ -144,8 +144,7 @@ final class Store implements AutoCloseable {
         socket.close();
         return;
       }
-      Handshake.answer(out, Answer.WELCOME, "");
-      connection.start();
+      welcome(rank, out, connection);
     } catch (IOException | RuntimeException e) {
       // A stranger, or one that is gone again.
       try {
@@ -155,6 +154,16 @@ final class Store implements AutoCloseable {
       }
     } finally {
       strangers.release();
+    }
+  }
+
+  private void welcome(int rank, DataOutputStream out, Connection connection) {
+    try {
+      Handshake.answer(out, Answer.WELCOME, "");
+      connection.start();
+    } catch (IOException e) {
+      connection.close();
+      ended(rank, "its connection is lost");
     }
   }
 

@@ -29,7 +29,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 class DoctorTest {
   private static final ImmutableList<Setting> SETTINGS =
-      ImmutableList.of(new Setting("NCCL_NVLS_ENABLE", "0", true));
+      ImmutableList.of(new Setting("NCCL_NVLS_ENABLE", "0", Setting.SYMPLAN));
 
   private static final long H200_BYTES = 150_121_545_728L;
 
@@ -207,7 +207,7 @@ class DoctorTest {
     "NVSHMEM_DISABLE_NVLS, 0, true"
   })
   void multicastCanBeTurnedOff(String name, String value, boolean present) {
-    var machine = h200(4, ImmutableList.of(new Setting(name, value, false)));
+    var machine = h200(4, ImmutableList.of(new Setting(name, value, Setting.ENVIRONMENT)));
     assertThat(Diagnosis.of(machine).multicast().present()).isEqualTo(present);
     assertThat(support(machine, Variant.MULTIMEM).ranks()).isZero();
     assertThat(reason(machine, Variant.MULTIMEM).equals(Optional.of(Reason.NO_MULTICAST)))
@@ -216,7 +216,8 @@ class DoctorTest {
 
   @Test
   void windowsCanBeTurnedOff() {
-    var machine = h200(4, ImmutableList.of(new Setting("NCCL_CUMEM_ENABLE", "0", false)));
+    var machine =
+        h200(4, ImmutableList.of(new Setting("NCCL_CUMEM_ENABLE", "0", Setting.ENVIRONMENT)));
     assertThat(Diagnosis.of(machine).windows().detail()).isEqualTo("off by NCCL_CUMEM_ENABLE=0");
     assertThat(support(machine, Variant.NCCL_SYMM).ranks()).isZero();
     assertThat(support(machine, Variant.NCCL).ranks()).isEqualTo(4);

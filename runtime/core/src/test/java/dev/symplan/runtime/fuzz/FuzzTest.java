@@ -11,6 +11,7 @@ import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
 import dev.symplan.ir.op.OpTrait;
+import dev.symplan.planner.Placement;
 import dev.symplan.planner.Reordering.Outcome;
 import dev.symplan.planner.Step;
 import dev.symplan.runtime.host.HostCall;
@@ -55,6 +56,7 @@ class FuzzTest {
   private final ConcurrentLinkedQueue<String> failures = new ConcurrentLinkedQueue<>();
   private final AtomicInteger async = new AtomicInteger();
   private final AtomicInteger inPlace = new AtomicInteger();
+  private final AtomicInteger shares = new AtomicInteger();
   private final AtomicInteger reordered = new AtomicInteger();
   private final AtomicInteger fused = new AtomicInteger();
   private final AtomicInteger fusedByRows = new AtomicInteger();
@@ -137,8 +139,9 @@ class FuzzTest {
     }
     stories.forEach(System.out::println);
     System.out.printf(
-        "%d collectives beside compute, %d in place; %d programs in another order%n",
-        async.get(), inPlace.get(), reordered.get());
+        "%d collectives beside compute, %d in place; %d with shares in the whole; %d programs in"
+            + " another order%n",
+        async.get(), inPlace.get(), shares.get(), reordered.get());
     System.out.printf(
         "%d fused steps, %d of them with ops that go by rows%n", fused.get(), fusedByRows.get());
     var notRun = new TreeMap<String, Long>();
@@ -155,6 +158,7 @@ class FuzzTest {
       assertThat(missing).as("ops that were never run").isEmpty();
       assertThat(async.get()).as("collectives beside compute").isPositive();
       assertThat(inPlace.get()).as("collectives in place").isPositive();
+      assertThat(shares.get()).as("programs with shares in the whole").isPositive();
       assertThat(reordered.get()).as("programs in another order").isPositive();
       assertThat(fusedByRows.get()).as("fused steps by rows").isPositive();
     }
@@ -188,6 +192,8 @@ class FuzzTest {
                 async.addAndGet(collective.isAsync() ? 1 : 0);
                 inPlace.addAndGet(collective.inPlace() ? 1 : 0);
               }
+              shares.addAndGet(
+                  plan.forRank(0).placements().stream().anyMatch(Placement::isShare) ? 1 : 0);
               for (var step : plan.forRank(0).steps()) {
                 if (step instanceof Step.Fused(var indices)) {
                   var all = plan.forRank(0).graph().ops();

@@ -7,11 +7,9 @@ import dev.symplan.runtime.doctor.Machine.Driver;
 import dev.symplan.runtime.doctor.Machine.Gpu;
 import dev.symplan.runtime.doctor.Machine.Library;
 import dev.symplan.runtime.doctor.Machine.Link;
-import dev.symplan.runtime.doctor.Machine.Setting;
 import dev.symplan.runtime.doctor.MachineProbe;
 import java.util.Map;
 import java.util.Optional;
-import java.util.TreeMap;
 import java.util.stream.IntStream;
 
 /**
@@ -19,23 +17,6 @@ import java.util.stream.IntStream;
  * bindings, so that it tells the same of machines that lack something.
  */
 public final class CudaProbe implements MachineProbe {
-  private static final ImmutableList<String> PREFIXES =
-      ImmutableList.of(
-          "NCCL_", "TORCH_SYMM_MEM_", "NVSHMEM_", "CUDA_", "OMPI_COMM_WORLD_", "SLURM_PROCID");
-
-  private static final ImmutableList<String> NAMES =
-      ImmutableList.of(
-          "CONDA_PREFIX",
-          "LD_LIBRARY_PATH",
-          "LOCAL_RANK",
-          "MASTER_ADDR",
-          "MASTER_PORT",
-          "NVIDIA_VISIBLE_DEVICES",
-          "RANK",
-          "SYMPLAN_JAVA_OPTS",
-          "VIRTUAL_ENV",
-          "WORLD_SIZE");
-
   @Override
   public Machine probe() {
     var problem = Libraries.problem();
@@ -70,7 +51,7 @@ public final class CudaProbe implements MachineProbe {
           driver.map(CudaProbe::gpus).orElse(ImmutableList.of()),
           driver.map(d -> links(d, nvml.nvml())).orElse(ImmutableList.of()),
           listed.build(),
-          settings(environment),
+          Settings.of(environment),
           problem);
     }
   }
@@ -124,19 +105,5 @@ public final class CudaProbe implements MachineProbe {
       }
     }
     return links.build();
-  }
-
-  /** {@return what changes how libraries behave, and where they are looked for, by name} */
-  static ImmutableList<Setting> settings(Map<String, String> environment) {
-    var settings = new TreeMap<String, Setting>();
-    environment.forEach(
-        (name, value) -> {
-          if (NAMES.contains(name) || PREFIXES.stream().anyMatch(name::startsWith)) {
-            settings.put(name, new Setting(name, value, false));
-          }
-        });
-    Libraries.SETTINGS.forEach(
-        (name, value) -> settings.putIfAbsent(name, new Setting(name, value, true)));
-    return ImmutableList.copyOf(settings.values());
   }
 }

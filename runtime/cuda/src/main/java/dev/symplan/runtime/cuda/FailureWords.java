@@ -14,8 +14,6 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
-import org.bytedeco.cuda.global.cudart;
-import org.bytedeco.javacpp.BytePointer;
 
 /**
  * Words in host memory, one for each launch that waits for peers: a kernel that gives up says so in
@@ -27,21 +25,18 @@ final class FailureWords {
   private record Known(String text, ImmutableIntArray members) {}
 
   private final ImmutableMap<String, Known> collectives;
-  private final BytePointer memory = new BytePointer();
-  private final long onDevice;
   private final MemorySegment words;
+  private final long onDevice;
   private final List<String> labels = new ArrayList<>();
 
-  /** To be called by the thread of the GPU. */
-  FailureWords(RankProgram program, int capacity, Check check) {
+  /**
+   * @param words memory that the GPU can write to, all 0
+   * @param onDevice its address for the GPU
+   */
+  FailureWords(RankProgram program, MemorySegment words, long onDevice) {
     this.collectives = collectives(program);
-    long bytes = Math.max(1L, capacity) * Integer.BYTES;
-    check.runtime(cudart.cudaHostAlloc(memory, bytes, cudart.cudaHostAllocMapped), "cudaHostAlloc");
-    this.words = MemorySegment.ofAddress(memory.address()).reinterpret(bytes).fill((byte) 0);
-    try (var mapped = new BytePointer()) {
-      check.runtime(cudart.cudaHostGetDevicePointer(mapped, memory, 0), "cudaHostGetDevicePointer");
-      this.onDevice = mapped.address();
-    }
+    this.words = words;
+    this.onDevice = onDevice;
   }
 
   private static ImmutableMap<String, Known> collectives(RankProgram program) {
@@ -105,9 +100,5 @@ final class FailureWords {
   String describe(String label) {
     var known = collectives.get(label);
     return known == null ? "'" + label + "'" : known.text();
-  }
-
-  void free(Check check) {
-    check.runtime(cudart.cudaFreeHost(memory), "cudaFreeHost");
   }
 }

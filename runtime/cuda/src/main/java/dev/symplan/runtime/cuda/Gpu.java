@@ -47,6 +47,9 @@ final class Gpu {
   private final Ending ending;
   private final Duration timeout;
 
+  /** Less than the host waits, so that it hears from kernels what they wait for. */
+  private final Duration patience;
+
   /**
    * @param device which of the GPUs that this process sees
    * @param timeout how long a run may take, and how long kernels wait for peers, nearly
@@ -62,6 +65,7 @@ final class Gpu {
     this.program = program;
     this.ending = ending;
     this.timeout = timeout;
+    this.patience = timeout.multipliedBy(9).dividedBy(10);
     this.device = device;
     this.check = new Check(program.rank());
     check.runtime(cudart.cudaSetDevice(device), "cudaSetDevice");
@@ -127,13 +131,8 @@ final class Gpu {
     releases.add(peers::close);
     releases.add(communicators::close);
     communicators.join(program.rank(), ids, memory);
-    var preparation = new Preparation(this, peers, communicators, patience());
+    var preparation = new Preparation(this, peers, communicators, patience);
     work = preparation.steps(program.steps());
-  }
-
-  /** Less than the host waits, so that it hears from kernels what they wait for. */
-  private Duration patience() {
-    return timeout.multipliedBy(9).dividedBy(10);
   }
 
   /** {@return the number of a graph that does the program so many times} */
@@ -253,7 +252,7 @@ final class Gpu {
       }
       Thread.onSpinWait();
     }
-    var gaveUp = memory.failures().failure(patience());
+    var gaveUp = memory.failures().failure(patience);
     if (gaveUp.isPresent()) {
       ending.fail(new RunException("rank %d: %s".formatted(program.rank(), gaveUp.get())));
     }
@@ -283,8 +282,8 @@ final class Gpu {
 
   /** Has kernels that wait for peers give up, also those of NCCL's. */
   void stop() {
-    memory.giveUp(rescue);
     communicators.abort();
+    memory.giveUp(rescue);
   }
 
   /**

@@ -8,6 +8,7 @@ import dev.symplan.codegen.cuda.Word;
 import dev.symplan.planner.Arena;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.cuda.Peers.Region;
+import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.EnumMap;
@@ -63,8 +64,7 @@ final class GpuMemory {
       this.local = allocate(program.localBytes(), POISON);
       share(sharing, Region.FLAGS, (long) places * DeviceProgram.FLAGS * Integer.BYTES, 0);
       this.meetings = allocate((long) places * DeviceProgram.COUNTS * Integer.BYTES, 0);
-      this.failures = new FailureWords(program, waiting(device), check);
-      releases.add(() -> failures().free(check));
+      this.failures = failures(program, waiting(device));
       this.ones = ones();
       this.inputs = program.inputs().stream().map(this::external).toList();
       this.outputs = program.outputs().stream().map(this::external).toList();
@@ -80,16 +80,30 @@ final class GpuMemory {
     }
   }
 
+  private FailureWords failures(RankProgram program, int words) {
+    long bytes = Math.max(1L, words) * Integer.BYTES;
+    var memory = pinned(bytes, cudart.cudaHostAllocMapped);
+    try (var mapped = new BytePointer()) {
+      check.runtime(cudart.cudaHostGetDevicePointer(mapped, memory, 0), "cudaHostGetDevicePointer");
+      return new FailureWords(
+          program,
+          MemorySegment.ofAddress(memory.address()).reinterpret(bytes).fill((byte) 0),
+          mapped.address());
+    }
+  }
+
   private BytePointer ones() {
     var one = new int[Math.max(1, places)];
     Arrays.fill(one, 1);
-    var memory = new BytePointer();
-    check.runtime(
-        cudart.cudaHostAlloc(
-            memory, (long) one.length * Integer.BYTES, cudart.cudaHostAllocDefault),
-        "cudaHostAlloc");
-    releases.add(() -> check.runtime(cudart.cudaFreeHost(memory), "cudaFreeHost"));
+    var memory = pinned((long) one.length * Integer.BYTES, cudart.cudaHostAllocDefault);
     new IntPointer(memory).put(one);
+    return memory;
+  }
+
+  private BytePointer pinned(long bytes, int flags) {
+    var memory = new BytePointer();
+    check.runtime(cudart.cudaHostAlloc(memory, bytes, flags), "cudaHostAlloc");
+    releases.add(() -> check.runtime(cudart.cudaFreeHost(memory), "cudaFreeHost"));
     return memory;
   }
 

@@ -52,6 +52,7 @@ final class Libraries {
       ImmutableMap.<String, Integer>builder()
           .put("ncclAllGather", 20000)
           .put("ncclAllReduce", 20000)
+          .put("ncclAlltoAll", 22800)
           .put("ncclBroadcast", 20000)
           .put("ncclCommAbort", 20400)
           .put("ncclCommDestroy", 20000)

@@ -155,10 +155,9 @@ final class LocalRanks {
    * they may touch each other's memory, which else stays until the process ends.
    */
   private void release() {
-    boolean stopped =
-        attempt(local -> local.openGpu().ifPresent(Gpu::stop), STOPPING)
-            && attempt(LocalRanks::awaitStop, STOPPING.multipliedBy(2));
-    if (stopped) {
+    // A GPU that has failed cannot be told anything, but does nothing either.
+    var _ = attempt(local -> local.openGpu().ifPresent(Gpu::stop), STOPPING);
+    if (attempt(LocalRanks::awaitStop, STOPPING.multipliedBy(2))) {
       var _ = attempt(local -> local.openGpu().ifPresent(Gpu::close), FREEING);
     }
   }

@@ -11,6 +11,8 @@ import dev.symplan.runtime.doctor.Machine.Link;
 import dev.symplan.runtime.doctor.Machine.NvLinks;
 import dev.symplan.runtime.doctor.Machine.Setting;
 import dev.symplan.runtime.doctor.MachineProbe;
+import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.Optional;
@@ -164,15 +166,33 @@ class CudaProbeTest {
   }
 
   @Test
-  void takesTheCallersSettingsBeforeItsOwn() {
+  void takesTheCallersSettingsBeforeItsOwn() throws IOException {
+    var conf = folder.resolve("nccl.conf");
+    Files.writeString(
+        conf,
+        """
+        # what the administrator wants
+        NCCL_NVLS_ENABLE=1
+        NCCL_SOCKET_IFNAME = eth0
+        NCCL_DEBUG=WARN
+        nonsense
+        """);
     assertThat(
-            CudaProbe.settings(
-                Map.of("NCCL_NVLS_ENABLE", "1", "NCCL_DEBUG", "INFO", "HOME", "/root")))
+            Settings.of(
+                Map.of(
+                    "NCCL_CONF_FILE", conf.toString(),
+                    "NCCL_DEBUG", "INFO",
+                    "NCCL_RUNTIME_CONNECT", "1",
+                    "RANK", "3",
+                    "EDITOR", "vi")))
         .containsExactly(
-            new Setting("NCCL_DEBUG", "INFO", false),
-            new Setting("NCCL_NVLS_ENABLE", "1", false),
-            new Setting("NCCL_RUNTIME_CONNECT", "0", true),
-            new Setting("NCCL_SINGLE_PROC_MEM_REG_ENABLE", "1", true));
+            new Setting("NCCL_CONF_FILE", conf.toString(), Setting.ENVIRONMENT),
+            new Setting("NCCL_DEBUG", "INFO", Setting.ENVIRONMENT),
+            new Setting("NCCL_NVLS_ENABLE", "0", Setting.SYMPLAN),
+            new Setting("NCCL_RUNTIME_CONNECT", "1", Setting.ENVIRONMENT),
+            new Setting("NCCL_SINGLE_PROC_MEM_REG_ENABLE", "1", Setting.SYMPLAN),
+            new Setting("NCCL_SOCKET_IFNAME", "eth0", conf.toString()),
+            new Setting("RANK", "3", Setting.ENVIRONMENT));
   }
 
   @Test

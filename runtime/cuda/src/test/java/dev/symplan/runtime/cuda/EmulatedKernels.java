@@ -1,12 +1,9 @@
 package dev.symplan.runtime.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.symplan.codegen.cuda.DeviceStep.Launch;
 import dev.symplan.codegen.cuda.Kernel;
-import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
@@ -14,8 +11,6 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SymbolLookup;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -50,72 +45,8 @@ final class EmulatedKernels {
 
   /** Skips the test where there is no compiler, and fails with what it says of a kernel. */
   static EmulatedKernels compile(Collection<Kernel> all) {
-    assumeTrue(run(List.of("g++", "--version")).startsWith("0\n"), "no g++ on the PATH");
     var kernels = List.copyOf(new LinkedHashSet<>(all));
-    var text = new StringBuilder(prelude());
-    for (int i = 0; i < kernels.size(); i++) {
-      text.append("namespace n%d {\n%s}\n".formatted(i, text(kernels.get(i), i)));
-      text.append(
-          """
-          extern "C" void call%1$d(const long long* words) {
-            n%1$d::Args args;
-            memcpy(&args, words, sizeof(args));
-            n%1$d::kernel%1$d(args);
-          }
-          """
-              .formatted(i));
-    }
-    try {
-      var folder = Files.createTempDirectory("symplan-emulated");
-      var source = Files.writeString(folder.resolve("kernels.cpp"), text);
-      var library = folder.resolve("kernels.so");
-      var said =
-          run(
-              List.of(
-                  "g++",
-                  "-std=c++17",
-                  "-O1",
-                  "-w",
-                  "-ffp-contract=off",
-                  "-shared",
-                  "-fPIC",
-                  "-o",
-                  library.toString(),
-                  source.toString()));
-      assertThat(said).startsWith("0\n");
-      var loaded =
-          new EmulatedKernels(kernels, SymbolLookup.libraryLookup(library, Arena.global()));
-      Files.delete(source);
-      Files.delete(library);
-      Files.delete(folder);
-      return loaded;
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
-    }
-  }
-
-  private static String prelude() {
-    try (var in = EmulatedKernels.class.getResourceAsStream("/emulation.hpp")) {
-      return new String(Objects.requireNonNull(in).readAllBytes(), StandardCharsets.UTF_8);
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
-    }
-  }
-
-  /** Each in a namespace of its own, without machine instructions. */
-  private static String text(Kernel kernel, int number) {
-    return kernel
-        .text()
-        .replace(Kernel.ENTRY, "kernel" + number)
-        .replace(
-            "asm(\"cvt.rn.bf16.f32 %0, %1;\" : \"=h\"(bits) : \"f\"(value));",
-            "bits = rounded_to_bf16(value);")
-        .replace(
-            "asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(value) : \"h\"(bits));",
-            "value = widened_f16(bits);")
-        .replace(
-            "asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(bits) : \"f\"(value));",
-            "bits = rounded_to_f16(value);");
+    return new EmulatedKernels(kernels, Emulation.compile("/emulation.hpp", kernels, text -> text));
   }
 
   /**
@@ -143,20 +74,6 @@ final class EmulatedKernels {
       throw e;
     } catch (Throwable e) {
       throw new IllegalStateException(e);
-    }
-  }
-
-  /** The exit code and, on the next lines, what was said. */
-  private static String run(List<String> command) {
-    try {
-      var process = new ProcessBuilder(command).redirectErrorStream(true).start();
-      var said = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-      return process.waitFor() + "\n" + said;
-    } catch (IOException e) {
-      return "127\n" + e.getMessage();
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      return "130\n";
     }
   }
 }

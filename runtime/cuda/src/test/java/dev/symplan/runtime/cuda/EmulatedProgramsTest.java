@@ -60,6 +60,16 @@ class EmulatedProgramsTest {
   }
 
   @Test
+  void partsOfRows() {
+    check(LocalPrograms.partsOfRows());
+  }
+
+  @Test
+  void longTensors() {
+    check(LocalPrograms.longTensors());
+  }
+
+  @Test
   void places() {
     check(LocalPrograms.places());
   }

@@ -120,6 +120,15 @@ final class LocalPrograms {
             "g = aten::count_nonzero(x)",
             "h = aten::prod(x)"),
         program(
+            "x: f32[300, 41], y: bf16[7, 33, 64], z: i64[70, 45]",
+            "a = aten::sum.dim_IntList(x, [0])",
+            "b = aten::mean.dim(y, [0, 1])",
+            "c = aten::var.dim(y, [1])",
+            "d = aten::argmax(z, 0)",
+            "e = aten::cumsum(x, 0)",
+            "f = aten::_softmax(y, 0, False)",
+            "g, h = aten::max.dim(x, 0)"),
+        program(
             "x: f32[2, 40000]",
             "a = aten::_softmax(x, 1, False)",
             "b = aten::sum(x)",
@@ -129,6 +138,60 @@ final class LocalPrograms {
             "y, m, r = aten::native_layer_norm(x, [96], w, b, 1e-05)",
             "z, q = aten::_fused_rms_norm(x, [96], w, 1e-06)",
             "l = aten::layer_norm(x, [6, 96])"));
+  }
+
+  /** Ops over a part of what fused ones call rows, and such that sort. */
+  static List<String> partsOfRows() {
+    return List.of(
+        """
+        graph version 1
+        graph t(x: f32[20, 6, 30], r: bf16[40, 8], w: f32[30]) {
+          a = aten::mul.Tensor(x, w)
+          m = aten::mean.dim(a, [1], True)
+          d = aten::sub.Tensor(a, m)
+          e = aten::exp(d)
+          s = aten::sum.dim_IntList(e, [2])
+          q = aten::_softmax(d, 1, False)
+          u = aten::cumsum(q, 1)
+          f = prims::convert_element_type(r, torch.float32)
+          p = aten::_softmax(f, -1, False)
+          v, i = aten::topk(p, 2)
+          t = aten::sum.dim_IntList(v, [-1], True)
+          n = aten::div.Tensor(v, t)
+          return s, u, n, i
+        }
+        """,
+        program(
+            "x: f32[5, 17, 9], y: i64[30], z: bf16[4, 70]",
+            "a, b = aten::sort(x, 1, True)",
+            "c, d = aten::topk(x, 4, 2, False)",
+            "e = aten::argsort(y)",
+            "f, g = aten::sort(y)",
+            "h, i = aten::topk(z, 7)"));
+  }
+
+  /** So many elements that several are taken at once, where they lie for that. */
+  static List<String> longTensors() {
+    return List.of(
+        program(
+            "x: bf16[64, 520], y: f32[64, 520], b: f32[520], c: bf16[64, 1]",
+            "a = aten::add.Tensor(x, y)",
+            "d = aten::mul.Tensor(a, b)",
+            "e = aten::mul.Tensor(x, c)",
+            "f = aten::silu(x)",
+            "g = aten::lt.Tensor(y, b)",
+            "h = prims::convert_element_type(d, torch.bfloat16)"),
+        program(
+            "x: f16[37, 1001], y: f32[260, 2, 129], z: i64[40000], w: bf16[65, 520]",
+            "a = aten::neg(x)",
+            "b = aten::relu(y)",
+            "c = aten::add.Scalar(z, 3)",
+            "d = aten::permute(w, [1, 0])",
+            "e = aten::exp(d)",
+            "f = aten::slice.Tensor(w, 1, 8, 520)",
+            "g = aten::sigmoid(f)",
+            "h = aten::slice.Tensor(w, 1, 1, 513)",
+            "k = aten::sigmoid(h)"));
   }
 
   static List<String> places() {

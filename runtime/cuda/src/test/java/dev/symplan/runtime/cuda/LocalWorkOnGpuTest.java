@@ -59,6 +59,8 @@ class LocalWorkOnGpuTest {
   static Stream<Arguments> programs() {
     return Stream.of(
         Arguments.of("reductions", LocalPrograms.reductions()),
+        Arguments.of("parts of rows", LocalPrograms.partsOfRows()),
+        Arguments.of("long tensors", LocalPrograms.longTensors()),
         Arguments.of("places", LocalPrograms.places()),
         Arguments.of("products", LocalPrograms.products()),
         Arguments.of("attention", LocalPrograms.attention()),

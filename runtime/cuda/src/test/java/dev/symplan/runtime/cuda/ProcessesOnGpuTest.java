@@ -42,6 +42,14 @@ class ProcessesOnGpuTest {
           "all_to_all", Variant.COPY_ENGINE,
           "broadcast", Variant.ONE_SHOT);
 
+  /** Peers' memory must be empty before the first of these. */
+  private static final ImmutableMap<String, Variant> PUSHED =
+      ImmutableMap.<String, Variant>builder()
+          .putAll(OWN)
+          .put("all_reduce", Variant.ONE_SHOT_PUSH)
+          .put("broadcast", Variant.TWO_SHOT)
+          .buildKeepingLast();
+
   /** Sums alone, which NCCL has symmetric kernels for. */
   private static final String BY_NCCL =
       """
@@ -92,6 +100,7 @@ class ProcessesOnGpuTest {
         switch (args[0]) {
           case "compare" -> {
             compare(own(OWN), true);
+            compare(own(PUSHED), true);
             compare(byNccl(), false);
           }
           case "forever" -> forever(args[1].equals("own") ? own(OWN) : byNccl());
@@ -204,6 +213,7 @@ class ProcessesOnGpuTest {
   @Test
   void thePlansCompile() {
     assertThat(own(OWN).worldSize()).isEqualTo(RANKS);
+    assertThat(own(PUSHED).worldSize()).isEqualTo(RANKS);
     assertThat(byNccl().worldSize()).isEqualTo(RANKS);
   }
 
@@ -217,11 +227,25 @@ class ProcessesOnGpuTest {
     killed("nccl");
   }
 
+  /** What makes no sound for 10 s is gone; kernels alone would wait 18 s. */
+  @Test
+  void aFrozenRankEndsTheOthers() throws Exception {
+    launch("forever", "own");
+    children.forEach(child -> child.line("running"));
+    long victim = children.get(2).process().pid();
+    assertThat(new ProcessBuilder("kill", "-STOP", Long.toString(victim)).start().waitFor())
+        .isZero();
+    othersEnd(System.nanoTime());
+  }
+
   private void killed(String variants) throws Exception {
     launch("forever", variants);
     children.forEach(child -> child.line("running"));
     children.get(2).process().destroyForcibly();
-    long begin = System.nanoTime();
+    othersEnd(System.nanoTime());
+  }
+
+  private void othersEnd(long begin) throws Exception {
     for (int rank : IntStream.of(0, 1, 3).toArray()) {
       var child = children.get(rank);
       assertThat(child.rest()).contains("failed: ").contains("rank 2");

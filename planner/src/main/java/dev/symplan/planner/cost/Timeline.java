@@ -1,8 +1,7 @@
-package dev.symplan.planner.pass;
+package dev.symplan.planner.cost;
 
 import dev.symplan.planner.Stream;
 import dev.symplan.planner.Variant;
-import dev.symplan.planner.cost.CostModel;
 import java.util.EnumMap;
 
 /**
@@ -10,7 +9,7 @@ import java.util.EnumMap;
  * stream runs one collective at a time, and what compute beside it did not hide is waited for at
  * the join.
  */
-final class Timeline {
+public final class Timeline {
   /** A collective that ran for so many times its predicted time will be done. */
   private static final double CERTAINTY = 2;
 
@@ -20,18 +19,22 @@ final class Timeline {
   private final double[] transfer;
   private double now;
 
-  Timeline(CostModel costs, double[] transfer) {
+  /**
+   * @param transfer the time of each collective by itself, in µs
+   */
+  public Timeline(CostModel costs, double[] transfer) {
     this.costs = costs;
     this.transfer = transfer;
     this.begin = new double[transfer.length];
   }
 
   /** Takes in local work of so many µs. */
-  void compute(double micros) {
+  public void compute(double micros) {
     now += micros;
   }
 
-  void start(int collective, Stream stream) {
+  /** Takes in a collective; one on the compute stream is done here. */
+  public void start(int collective, Stream stream) {
     if (stream == Stream.COMPUTE) {
       now += transfer[collective];
       return;
@@ -41,11 +44,12 @@ final class Timeline {
   }
 
   /** {@return whether the collective has had time enough to be done, even if prediction erred} */
-  boolean isLongDone(int collective) {
+  public boolean isLongDone(int collective) {
     return now - begin[collective] >= CERTAINTY * transfer[collective];
   }
 
-  void join(int collective, Variant variant) {
+  /** Lets compute wait for a collective on a side stream. */
+  public void join(int collective, Variant variant) {
     double beside = Math.max(0, now - begin[collective]);
     now =
         Math.max(now, begin[collective])
@@ -53,8 +57,13 @@ final class Timeline {
             + costs.forkJoinMicros();
   }
 
+  /** {@return when a collective on a side stream that was started begins, in µs} */
+  public double begin(int collective) {
+    return begin[collective];
+  }
+
   /** {@return the time of all that was issued, in µs} */
-  double micros() {
+  public double micros() {
     return now;
   }
 }

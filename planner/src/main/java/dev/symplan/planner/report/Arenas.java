@@ -1,0 +1,74 @@
+package dev.symplan.planner.report;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaSize;
+import dev.symplan.planner.Buffer;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.RankPlan;
+import java.util.function.Predicate;
+
+/**
+ * How full an arena of one rank is.
+ *
+ * @param bytes its size
+ * @param bound what any placement of what must be there needs at least
+ * @param live the most bytes that are live in it at one step
+ * @param peakStep the first such step; -1 for before the first
+ */
+record Arenas(Arena arena, long bytes, long bound, long live, int peakStep) {
+
+  /** {@return both arenas of a rank, the symmetric one first} */
+  static ImmutableList<Arenas> of(Plan plan, RankPlan rankPlan) {
+    return ImmutableList.of(
+        of(rankPlan, Arena.SYMMETRIC, plan.symmetric()),
+        of(rankPlan, Arena.LOCAL, rankPlan.local()));
+  }
+
+  private static Arenas of(RankPlan plan, Arena arena, ArenaSize size) {
+    var peak = Peak.of(plan, buffer -> buffer.arena() == arena);
+    return new Arenas(arena, size.bytes(), size.bound(), peak.bytes(), peak.step());
+  }
+
+  /** {@return the part of it, in percent, that is never in use: what packing lost} */
+  double fragmentation() {
+    return bytes == 0 ? 0 : 100.0 * (bytes - Math.min(bytes, live)) / bytes;
+  }
+
+  /**
+   * The most bytes that are live at one step.
+   *
+   * @param step the first step at which they are; -1 for before the first
+   */
+  record Peak(long bytes, int step) {
+    static Peak of(RankPlan plan, Predicate<Buffer> counts) {
+      var live = profile(plan, counts);
+      int at = 0;
+      for (int i = 1; i < live.length; i++) {
+        at = live[i] > live[at] ? i : at;
+      }
+      return new Peak(live[at], at - 1);
+    }
+  }
+
+  /**
+   * {@return the bytes that are live at each step, from the one before the first to the one behind
+   * the last}
+   */
+  static long[] profile(RankPlan plan, Predicate<Buffer> counts) {
+    var change = new long[plan.steps().size() + 3];
+    for (var buffer : plan.buffers()) {
+      if (counts.test(buffer)) {
+        change[buffer.first() + 1] += buffer.alignedBytes();
+        change[buffer.last() + 2] -= buffer.alignedBytes();
+      }
+    }
+    var live = new long[plan.steps().size() + 2];
+    long now = 0;
+    for (int i = 0; i < live.length; i++) {
+      now += change[i];
+      live[i] = now;
+    }
+    return live;
+  }
+}

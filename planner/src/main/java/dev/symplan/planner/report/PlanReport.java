@@ -1,0 +1,96 @@
+package dev.symplan.planner.report;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.planner.Plan;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.function.Function;
+
+/**
+ * What there is to say about a plan, once, for all renderers: {@link TextRenderer} for people,
+ * {@link JsonRenderer}, {@link CsvRenderer}, {@link DotRenderer}, {@link ModelExplorerRenderer} and
+ * {@link TraceRenderer} for programs.
+ *
+ * @param target the name of the target
+ * @param ranks the world size
+ * @param planOfRank for each rank, the number of its graph among the different ones
+ */
+public record PlanReport(
+    String name,
+    String target,
+    String digest,
+    int ranks,
+    ImmutableList<Integer> planOfRank,
+    ImmutableList<Section> sections) {
+
+  /** {@return the usual views of a plan} */
+  public static PlanReport of(Plan plan) {
+    return of(plan, View.USUAL);
+  }
+
+  /**
+   * {@return the views of a plan, in this order}
+   *
+   * <p>{@link View#CODE} is not among them: what the planner knows nothing of is added by {@link
+   * #with}.
+   */
+  public static PlanReport of(Plan plan, Collection<View> views) {
+    var sections = new ArrayList<Section>();
+    for (var view : views) {
+      switch (view) {
+        case SUMMARY -> sections.add(SummarySection.of(plan));
+        case COLLECTIVES ->
+            sections.addAll(perGraph(plan, index -> CollectivesSection.of(plan, index)));
+        case VALUES -> sections.addAll(perGraph(plan, ValuesSection::of));
+        case MEMORY -> sections.addAll(perGraph(plan, index -> MemorySection.of(plan, index)));
+        case SCHEDULE -> sections.addAll(perGraph(plan, index -> ScheduleSection.of(plan, index)));
+        case GRAPH -> sections.addAll(GraphSection.of(plan));
+        case CODE -> {}
+      }
+    }
+    return new PlanReport(
+        plan.name(),
+        plan.target().name(),
+        plan.digest(),
+        plan.worldSize(),
+        plan.planOfRank().asList().stream().collect(ImmutableList.toImmutableList()),
+        ImmutableList.copyOf(sections));
+  }
+
+  private static ImmutableList<Section> perGraph(Plan plan, Function<RankIndex, Section> section) {
+    var sections = ImmutableList.<Section>builder();
+    for (int i = 0; i < plan.rankPlans().size(); i++) {
+      sections.add(section.apply(new RankIndex(plan.rankPlans().get(i), ranksOf(plan, i))));
+    }
+    return sections.build();
+  }
+
+  /** {@return the ranks that run one of the graphs} */
+  public static ImmutableList<Integer> ranksOf(Plan plan, int graph) {
+    var ranks = ImmutableList.<Integer>builder();
+    for (int rank = 0; rank < plan.worldSize(); rank++) {
+      if (plan.planOfRank().get(rank) == graph) {
+        ranks.add(rank);
+      }
+    }
+    return ranks.build();
+  }
+
+  /** {@return the report with one more section behind the others} */
+  public PlanReport with(Section section) {
+    return new PlanReport(
+        name,
+        target,
+        digest,
+        ranks,
+        planOfRank,
+        ImmutableList.<Section>builder().addAll(sections).add(section).build());
+  }
+
+  /** {@return the sections of one view: one for each different graph} */
+  ImmutableList<Section> sections(View view) {
+    return sections.stream()
+        .filter(section -> section.view() == view)
+        .collect(ImmutableList.toImmutableList());
+  }
+}

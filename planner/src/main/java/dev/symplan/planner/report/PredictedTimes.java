@@ -1,0 +1,110 @@
+package dev.symplan.planner.report;
+
+import dev.symplan.ir.Op;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.op.OpTrait;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.RankPlan;
+import dev.symplan.planner.Step;
+import dev.symplan.planner.Stream;
+import dev.symplan.planner.cost.CostModel;
+import dev.symplan.planner.cost.Timeline;
+import java.util.ArrayList;
+import java.util.LinkedHashSet;
+
+/**
+ * When each step of a plan is predicted to begin and end on its own stream, in µs from the start of
+ * a run: the cost model's times, one after the other, as the planner adds them up.
+ *
+ * @param begin by step; for the start of a collective on a side stream, when the stream is free
+ * @param end by step
+ * @param total of all steps
+ */
+record PredictedTimes(double[] begin, double[] end, double total) {
+
+  static PredictedTimes of(Plan plan, RankPlan rankPlan) {
+    var costs = new CostModel(plan.target());
+    var values = rankPlan.graph().values();
+    var transfers = new double[rankPlan.collectives().size()];
+    for (int k = 0; k < transfers.length; k++) {
+      var collective = rankPlan.collectives().get(k);
+      long bytes =
+          collective.operands().stream().mapToLong(id -> values.get(id).tensor().bytes()).sum();
+      transfers[k] =
+          costs.transferMicros(
+              collective.kind(), collective.variant(), bytes, groupSize(plan, collective.group()));
+    }
+    var timeline = new Timeline(costs, transfers);
+    int count = rankPlan.steps().size();
+    var begin = new double[count];
+    var end = new double[count];
+    for (int i = 0; i < count; i++) {
+      begin[i] = timeline.micros();
+      switch (rankPlan.steps().get(i)) {
+        case Step.Compute(int op) ->
+            timeline.compute(micros(rankPlan, costs, rankPlan.graph().ops().get(op)));
+        case Step.Fused fused -> timeline.compute(costs.kernelMicros(movedBytes(rankPlan, fused)));
+        case Step.Start(int k) -> {
+          var stream = rankPlan.collectives().get(k).stream();
+          timeline.start(k, stream);
+          if (stream != Stream.COMPUTE) {
+            begin[i] = timeline.begin(k);
+            end[i] = begin[i] + transfers[k];
+            continue;
+          }
+        }
+        case Step.Join(int k) -> timeline.join(k, rankPlan.collectives().get(k).variant());
+      }
+      end[i] = timeline.micros();
+    }
+    return new PredictedTimes(begin, end, timeline.micros());
+  }
+
+  /** {@return how many ranks a group has; all, where the plan has no such group} */
+  static int groupSize(Plan plan, String name) {
+    return plan.groups().stream()
+        .filter(group -> group.name().equals(name))
+        .mapToInt(group -> group.size())
+        .findFirst()
+        .orElse(plan.worldSize());
+  }
+
+  private static double micros(RankPlan plan, CostModel costs, Op op) {
+    return isJoined(plan, op) ? 0 : costs.computeMicros(op);
+  }
+
+  /** Whether what a concatenation joins was written where its result lies. */
+  private static boolean isJoined(RankPlan plan, Op op) {
+    if (!op.def().has(OpTrait.CONCATENATION)) {
+      return false;
+    }
+    var result = plan.placement(op.result());
+    long next = result.offset();
+    var pieces = new ArrayList<Value>();
+    op.args().getFirst().forEachValue(pieces::add);
+    for (var piece : pieces) {
+      var placement = plan.placement(piece);
+      if (piece.tensor().numel() > 0
+          && (placement.buffer() != result.buffer() || placement.offset() != next)) {
+        return false;
+      }
+      next += piece.tensor().bytes();
+    }
+    return true;
+  }
+
+  private static long movedBytes(RankPlan plan, Step.Fused fused) {
+    var moved = new LinkedHashSet<Value>();
+    fused
+        .ops()
+        .forEach(
+            index -> {
+              plan.graph().ops().get(index).forEachOperand(moved::add);
+              moved.addAll(plan.graph().ops().get(index).results());
+            });
+    return moved.stream()
+        .filter(value -> plan.placement(value).exists())
+        .mapToLong(value -> value.tensor().bytes())
+        .sum();
+  }
+}

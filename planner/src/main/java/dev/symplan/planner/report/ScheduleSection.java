@@ -1,0 +1,144 @@
+package dev.symplan.planner.report;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Op;
+import dev.symplan.ir.Value;
+import dev.symplan.planner.Barrier;
+import dev.symplan.planner.CollectivePlan;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.Step;
+import dev.symplan.planner.Stream;
+import java.util.HashMap;
+import java.util.Locale;
+import java.util.Map;
+import java.util.stream.Collectors;
+
+/** The steps in the order in which they are issued, with their streams, events and times. */
+final class ScheduleSection {
+  private final RankIndex index;
+  private final PredictedTimes times;
+
+  /** The events that side streams record, by collective. */
+  private final Map<Integer, Integer> doneEvents = new HashMap<>();
+
+  private int events;
+
+  private ScheduleSection(Plan plan, RankIndex index) {
+    this.index = index;
+    this.times = PredictedTimes.of(plan, index.plan());
+  }
+
+  static Section of(Plan plan, RankIndex index) {
+    var section = new ScheduleSection(plan, index);
+    var rows = ImmutableList.<Row>builder();
+    for (int i = 0; i < index.plan().steps().size(); i++) {
+      rows.add(section.row(i, index.plan().steps().get(i)));
+    }
+    return new Section(
+        View.SCHEDULE,
+        index.ranks(),
+        "",
+        ImmutableList.of("step", "stream", "begins", "takes", "what"),
+        rows.build(),
+        ImmutableList.of());
+  }
+
+  private Row row(int number, Step step) {
+    return switch (step) {
+      case Step.Compute(int op) -> row(number, "op", Stream.COMPUTE, opText(op), op(op)).build();
+      case Step.Fused(var ops) -> {
+        var row =
+            row(number, "fused", Stream.COMPUTE, opText(ops.get(0)), op(ops.get(0)))
+                .numbers("fused_ops", ops.asList());
+        ops.stream()
+            .skip(1)
+            .forEach(op -> row.row(Row.titled("fused").details(opText(op)).fact("op", op).build()));
+        yield row.build();
+      }
+      case Step.Start(int k) -> start(number, k);
+      case Step.Join(int k) -> join(number, k);
+    };
+  }
+
+  private Row start(int number, int k) {
+    var collective = index.plan().collectives().get(k);
+    var text =
+        opText(collective.op())
+            + " as "
+            + collective.variant().text()
+            + standIn("start", collective.start())
+            + standIn("end", collective.end());
+    if (collective.isAsync()) {
+      int fork = events++;
+      doneEvents.put(k, events++);
+      text += ", after event %s, records event %s".formatted(fork, doneEvents.get(k));
+    }
+    var row =
+        row(number, "start", collective.stream(), text, op(collective.op())).fact("collective", k);
+    return collective.isAsync()
+        ? row.fact("overlap_us", overlap(number, k, collective)).build()
+        : row.build();
+  }
+
+  private Row join(int number, int k) {
+    var collective = index.plan().collectives().get(k);
+    var name = index.name(collective);
+    return row(
+            number,
+            "join",
+            Stream.COMPUTE,
+            "wait for %s, event %s".formatted(name, doneEvents.getOrDefault(k, -1)),
+            name)
+        .fact("collective", k)
+        .build();
+  }
+
+  /** The predicted time for which compute runs beside a collective. */
+  private double overlap(int number, int k, CollectivePlan collective) {
+    int join = index.endOfCollective(k);
+    double until = join > number ? times.begin()[join] : times.end()[number];
+    double beside = Math.min(until, times.end()[number]) - times.begin()[number];
+    return collective.isAsync() ? Math.max(0, beside) : 0;
+  }
+
+  private Row.Builder row(int number, String kind, Stream stream, String text, String name) {
+    double micros = times.end()[number] - times.begin()[number];
+    return Row.titled(Integer.toString(number))
+        .details(
+            stream.text(),
+            String.format(Locale.ROOT, "%.1f", times.begin()[number]),
+            Units.micros(micros),
+            text)
+        .fact("step", number)
+        .fact("kind", kind)
+        .fact("stream", stream.text())
+        .fact("name", name)
+        .fact("what", text)
+        .fact("begin_us", times.begin()[number])
+        .fact("duration_us", micros);
+  }
+
+  private String op(int op) {
+    return RankIndex.name(index.plan().graph().ops().get(op));
+  }
+
+  private String standIn(String edge, Barrier barrier) {
+    return barrier instanceof Barrier.StandIn
+        ? ", %s barrier: %s".formatted(edge, CollectivesSection.barrierText(index, barrier))
+        : "";
+  }
+
+  private String opText(int number) {
+    Op op = index.plan().graph().ops().get(number);
+    var results =
+        op.results().stream()
+            .filter(Value::isTensor)
+            .map(
+                v ->
+                    v.name()
+                        + (index.plan().placement(v).exists() ? " at " : ", ")
+                        + index.address(v))
+            .collect(Collectors.joining(", "));
+    return op.def().name() + (results.isEmpty() ? "" : " → " + results);
+  }
+}

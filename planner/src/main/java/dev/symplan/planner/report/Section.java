@@ -1,0 +1,21 @@
+package dev.symplan.planner.report;
+
+import com.google.common.collect.ImmutableList;
+
+/**
+ * One view of a plan, for the ranks that run one graph.
+ *
+ * @param ranks these ranks
+ * @param heading a line above the rest; empty for none
+ * @param columns what titles and details of the rows are; empty for rows that need no head
+ * @param rows what it tells of
+ * @param lines text that people read after the rows; of {@link View#GRAPH} and {@link View#CODE}
+ *     instead of them
+ */
+public record Section(
+    View view,
+    ImmutableList<Integer> ranks,
+    String heading,
+    ImmutableList<String> columns,
+    ImmutableList<Row> rows,
+    ImmutableList<String> lines) {}

@@ -1,0 +1,257 @@
+package dev.symplan.planner.report;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.planner.ArgDecision.Realization;
+import dev.symplan.planner.Barrier;
+import dev.symplan.planner.Buffer;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.RankPlan;
+import dev.symplan.planner.Reordering;
+import dev.symplan.planner.Variant;
+import java.util.Comparator;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+
+/** Arenas, counts and the predicted time of a plan. */
+final class SummarySection {
+  private final Plan plan;
+  private final RankPlan first;
+
+  private SummarySection(Plan plan) {
+    this.plan = plan;
+    this.first = plan.rankPlans().getFirst();
+  }
+
+  static Section of(Plan plan) {
+    var summary = new SummarySection(plan);
+    var rows = ImmutableList.<Row>builder();
+    rows.add(summary.arenas());
+    summary.packing().forEach(rows::add);
+    rows.add(summary.windows(), summary.work(), summary.time(), summary.order());
+    summary.barriers().ifPresent(rows::add);
+    return new Section(
+        View.SUMMARY,
+        IntStream.range(0, plan.worldSize()).boxed().collect(ImmutableList.toImmutableList()),
+        "plan %s · %s rank%s · target %s · digest %s"
+            .formatted(
+                plan.name(),
+                plan.worldSize(),
+                plan.worldSize() == 1 ? "" : "s",
+                plan.target().name(),
+                plan.digest().substring(0, 12)),
+        ImmutableList.of(),
+        rows.build(),
+        ImmutableList.of());
+  }
+
+  private Row arenas() {
+    long local = 0;
+    long localBound = 0;
+    long external = 0;
+    for (var rankPlan : plan.rankPlans()) {
+      local = Math.max(local, rankPlan.local().bytes());
+      localBound = Math.max(localBound, rankPlan.local().bound());
+      external = Math.max(external, externalBytes(rankPlan));
+    }
+    return Row.titled("arenas")
+        .details(
+            "symmetric %s (bound %s)   local %s (bound %s)   together %s (bound %s)   external %s"
+                .formatted(
+                    Units.bytes(plan.symmetric().bytes()),
+                    Units.bytes(plan.symmetric().bound()),
+                    Units.bytes(local),
+                    Units.bytes(localBound),
+                    Units.bytes(plan.total().bytes()),
+                    Units.bytes(plan.total().bound()),
+                    Units.bytes(external)))
+        .fact("symmetric_bytes", plan.symmetric().bytes())
+        .fact("symmetric_bound_bytes", plan.symmetric().bound())
+        .fact("local_bytes", local)
+        .fact("local_bound_bytes", localBound)
+        .fact("total_bytes", plan.total().bytes())
+        .fact("total_bound_bytes", plan.total().bound())
+        .fact("external_bytes", external)
+        .build();
+  }
+
+  /** {@return what a rank's inputs and outputs take in the caller's memory} */
+  static long externalBytes(RankPlan rankPlan) {
+    return rankPlan.buffers().stream()
+        .filter(buffer -> buffer.arena().isExternal())
+        .mapToLong(Buffer::bytes)
+        .sum();
+  }
+
+  /** For each arena of each graph, what is live in it at most, and when. */
+  private Stream<Row> packing() {
+    return IntStream.range(0, plan.rankPlans().size())
+        .boxed()
+        .flatMap(
+            i -> {
+              var index = new RankIndex(plan.rankPlans().get(i), PlanReport.ranksOf(plan, i));
+              return Arenas.of(plan, index.plan()).stream()
+                  .filter(arena -> arena.bytes() > 0)
+                  .map(arena -> packing(index, arena));
+            });
+  }
+
+  private Row packing(RankIndex index, Arenas arena) {
+    return Row.titled("peak")
+        .details(
+            "%s%s: %s live %s, %s %% fragmented"
+                .formatted(
+                    arena.arena().text(),
+                    plan.rankPlans().size() == 1 ? "" : " of ranks " + index.ranks(),
+                    Units.bytes(arena.live()),
+                    index.when(arena.peakStep()),
+                    String.format(Locale.ROOT, "%.1f", arena.fragmentation())))
+        .fact("arena", arena.arena().text())
+        .numbers("ranks", index.ranks())
+        .fact("bytes", arena.bytes())
+        .fact("bound_bytes", arena.bound())
+        .fact("live_bytes", arena.live())
+        .fact("peak_step", arena.peakStep())
+        .fact("fragmentation_percent", arena.fragmentation())
+        .build();
+  }
+
+  private Row windows() {
+    var groups = new TreeSet<String>();
+    for (var collective : first.collectives()) {
+      if (collective.variant() == Variant.NCCL_SYMM) {
+        groups.add(collective.group());
+      }
+    }
+    return Row.titled("windows")
+        .details(
+            groups.isEmpty()
+                ? "none: no collective runs in a symmetric kernel of NCCL's"
+                : "%s: the symmetric arena, registered with %s"
+                    .formatted(groups.size(), String.join(", ", groups)))
+        .fact("windows", groups.size())
+        .names("groups", groups)
+        .build();
+  }
+
+  private Row work() {
+    var counts = new TreeMap<String, Integer>();
+    long copies = 0;
+    long copied = 0;
+    for (var collective : first.collectives()) {
+      counts.merge(
+          Codes.of(collective.kind()) + " " + collective.variant().text(), 1, Integer::sum);
+      for (var arg : collective.args()) {
+        if (arg.realization() == Realization.STAGED) {
+          copies++;
+          copied += arg.bytes();
+        }
+      }
+    }
+    var kinds =
+        counts.isEmpty()
+            ? "no collectives"
+            : counts.entrySet().stream()
+                    .map(e -> e.getValue() + " × " + e.getKey())
+                    .collect(Collectors.joining(", "))
+                + (copies == 0
+                    ? " · no copies"
+                    : " · %s cop%s of %s"
+                        .formatted(copies, copies == 1 ? "y" : "ies", Units.bytes(copied)));
+    return Row.titled("work")
+        .details(
+            "%s ops in %s steps · %s"
+                .formatted(first.graph().ops().size(), first.steps().size(), kinds))
+        .fact("ops", first.graph().ops().size())
+        .fact("steps", first.steps().size())
+        .fact("copies", copies)
+        .fact("copied_bytes", copied)
+        .rows(
+            counts.entrySet().stream()
+                .map(e -> Row.titled(e.getKey()).fact("count", e.getValue()).build())
+                .toList())
+        .build();
+  }
+
+  private Row time() {
+    double micros = 0;
+    double collectives = 0;
+    for (var rankPlan : plan.rankPlans()) {
+      micros = Math.max(micros, PredictedTimes.of(plan, rankPlan).total());
+      collectives =
+          Math.max(
+              collectives,
+              rankPlan.collectives().stream().mapToDouble(c -> c.verdict().totalMicros()).sum());
+    }
+    var row = Row.titled("time").fact("predicted_us", micros).fact("collectives_us", collectives);
+    var text =
+        "%s predicted, %s of it collectives that nothing hides"
+            .formatted(Units.micros(micros), Units.micros(collectives));
+    var slowest =
+        first.collectives().stream()
+            .max(Comparator.comparingDouble(c -> c.verdict().totalMicros()));
+    if (slowest.isEmpty()) {
+      return row.details(text).build();
+    }
+    var name = RankIndex.name(first.graph().ops().get(slowest.get().op()));
+    return row.details(
+            "%s, the slowest %s: %s"
+                .formatted(text, name, Units.micros(slowest.get().verdict().totalMicros())))
+        .fact("slowest", name)
+        .build();
+  }
+
+  private Row order() {
+    var reordering = plan.reordering();
+    return Row.titled("order")
+        .details(order(reordering))
+        .fact("outcome", Codes.of(reordering.outcome()))
+        .build();
+  }
+
+  private static String order(Reordering reordering) {
+    var given = reordering.given();
+    var other = reordering.other();
+    return switch (reordering.outcome()) {
+      case OFF -> "as given";
+      case NO_GAIN -> "as given: no other order was found that needs less";
+      case TOO_SLOW ->
+          "as given: another needs %s at the peak, not %s, but %s, not %s"
+              .formatted(
+                  Units.bytes(other.peakBytes()),
+                  Units.bytes(given.peakBytes()),
+                  Units.micros(other.micros()),
+                  Units.micros(given.micros()));
+      case REORDERED ->
+          "changed: %s at the peak, not %s · predicted %s, not %s"
+              .formatted(
+                  Units.bytes(other.peakBytes()),
+                  Units.bytes(given.peakBytes()),
+                  Units.micros(other.micros()),
+                  Units.micros(given.micros()));
+    };
+  }
+
+  private Optional<Row> barriers() {
+    var barriers =
+        first.collectives().stream()
+            .filter(collective -> collective.variant().hasPlannedBarriers())
+            .flatMap(collective -> Stream.of(collective.start(), collective.end()))
+            .toList();
+    long redundant = barriers.stream().filter(Barrier.StandIn.class::isInstance).count();
+    return redundant == 0
+        ? Optional.empty()
+        : Optional.of(
+            Row.titled("barriers")
+                .details(
+                    "%s of %s: others stand in for the rest"
+                        .formatted(barriers.size() - redundant, barriers.size()))
+                .fact("barriers", barriers.size())
+                .fact("left_out", redundant)
+                .build());
+  }
+}

@@ -1,0 +1,74 @@
+package dev.symplan.planner.report;
+
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.planner.Target;
+import dev.symplan.planner.Variant;
+import dev.symplan.planner.cost.CostModel;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.OptionalLong;
+
+/**
+ * From which size of the operand on, or up to which, a variant would be faster than another, by the
+ * cost model: copies and hidden time left out.
+ */
+final class Thresholds {
+  private static final long LEAST = 16;
+  private static final long MOST = 64L << 30;
+
+  private record Pair(Kind kind, Variant variant, Variant chosen, int ranks, long bytes) {}
+
+  private final CostModel costs;
+  private final Map<Pair, String> known = new HashMap<>();
+
+  Thresholds(Target target) {
+    this.costs = new CostModel(target);
+  }
+
+  /** {@return for example {@code faster up to 256.0 KiB}} */
+  String text(Kind kind, Variant variant, Variant chosen, int ranks, long bytes) {
+    return known.computeIfAbsent(new Pair(kind, variant, chosen, ranks, bytes), this::text);
+  }
+
+  private String text(Pair pair) {
+    long here = Math.max(LEAST, pair.bytes());
+    if (isFaster(pair, here)) {
+      return "faster by itself; copies or hidden time decide";
+    }
+    var below = crossing(pair, here, false);
+    if (below.isPresent()) {
+      return "faster up to " + Units.bytes(below.getAsLong());
+    }
+    var above = crossing(pair, here, true);
+    return above.isPresent()
+        ? "faster from " + Units.bytes(above.getAsLong())
+        : "faster at no size";
+  }
+
+  private boolean isFaster(Pair pair, long bytes) {
+    return costs.transferMicros(pair.kind(), pair.variant(), bytes, pair.ranks())
+        < costs.transferMicros(pair.kind(), pair.chosen(), bytes, pair.ranks());
+  }
+
+  /** The size nearest to the given one at which it is faster, found by doubling and halving. */
+  private OptionalLong crossing(Pair pair, long from, boolean up) {
+    long slow = from;
+    long fast = from;
+    do {
+      slow = fast;
+      fast = up ? fast * 2 : fast / 2;
+      if (fast < LEAST || fast > MOST) {
+        return OptionalLong.empty();
+      }
+    } while (!isFaster(pair, fast));
+    while (Math.abs(fast - slow) > Math.max(1, fast / 256)) {
+      long middle = (slow + fast) / 2;
+      if (isFaster(pair, middle)) {
+        fast = middle;
+      } else {
+        slow = middle;
+      }
+    }
+    return OptionalLong.of(fast);
+  }
+}

@@ -1,0 +1,30 @@
+package dev.symplan.planner.report;
+
+import com.google.common.base.Ascii;
+import com.google.common.collect.ImmutableList;
+
+/** A part of a report. */
+public enum View {
+  /** Arenas, counts, and the predicted time. */
+  SUMMARY,
+  /** Each collective with its variant, what was not taken and why, and how it adds. */
+  COLLECTIVES,
+  /** Each buffer with arena, offset and live range, and why collectives find it there. */
+  VALUES,
+  /** The arenas over the schedule, as a map. */
+  MEMORY,
+  /** The issue order, with streams, waits and predicted times. */
+  SCHEDULE,
+  /** What the ranks execute: instructions, and the CUDA C++ of the kernels. */
+  CODE,
+  /** The planned graph, in the graph language. */
+  GRAPH;
+
+  /** What is shown where nobody asks for a view. */
+  public static final ImmutableList<View> USUAL = ImmutableList.of(SUMMARY, COLLECTIVES, VALUES);
+
+  /** {@return the name in options and files} */
+  public String text() {
+    return Ascii.toLowerCase(name());
+  }
+}

@@ -1,0 +1,88 @@
+package dev.symplan.planner.verify;
+
+import com.google.common.collect.Iterables;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.planner.CollectivePlan;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.verify.Violation.Rule;
+
+/**
+ * {@link Rule#OVERWRITTEN} where a rank's share lies in the whole: what it brings to an all_gather
+ * in its part of the result, what it gets from a reduce_scatter in its part of the operand. Nobody
+ * else may touch that part, which depends on the variant, and it must be just that part on every
+ * rank.
+ */
+final class ShareRules {
+  private final Plan plan;
+  private final RankFacts facts;
+  private final Findings findings;
+
+  private ShareRules(Plan plan, RankFacts facts, Findings findings) {
+    this.plan = plan;
+    this.facts = facts;
+    this.findings = findings;
+  }
+
+  static void check(Plan plan, RankFacts facts, Findings findings) {
+    var rules = new ShareRules(plan, facts, findings);
+    for (int storage = 0; storage < facts.storageCount(); storage++) {
+      var value = facts.storage(storage);
+      var placement = facts.plan.placements().get(value.id());
+      if (placement.exists() && placement.isShare()) {
+        rules.check(value, facts.plan.collectives().get(placement.shareOf()));
+      }
+    }
+  }
+
+  private void check(Value share, CollectivePlan collective) {
+    boolean gathers = collective.kind() == Kind.ALL_GATHER;
+    var shares = gathers ? collective.operands() : collective.results();
+    var wholes = gathers ? collective.results() : collective.operands();
+    int index = Iterables.indexOf(shares, id -> facts.storageOf(id) == facts.storageOf(share.id()));
+    if (index < 0 || !collective.variant().allowsShareInWhole(collective.kind())) {
+      wrong(
+          share,
+          collective,
+          index < 0
+              ? "has no such share"
+              : "is " + collective.variant().text() + ", whose shares must lie apart");
+      return;
+    }
+    var whole = facts.value(wholes.get(index));
+    int ranks = plan.group(collective.group()).size();
+    long bytes = share.tensor().storageBytes();
+    long stride = facts.plan.placements().get(share.id()).stride();
+    if (stride != bytes
+        || facts.value(shares.get(index)).tensor().storageBytes() != bytes
+        || whole.tensor().storageBytes() != ranks * bytes
+        || !share.tensor().isContiguous()
+        || !whole.tensor().isContiguous()) {
+      wrong(
+          share,
+          collective,
+          "has shares of %d bytes, %d bytes apart, in %d"
+              .formatted(bytes, stride, whole.tensor().storageBytes()));
+    }
+    var buffer = facts.plan.buffers().get(facts.plan.placements().get(share.id()).buffer());
+    if (facts.space(share.id()) != facts.space(whole.id())
+        || facts.begin(share.id()) != facts.begin(whole.id())
+        || facts.spread(whole.id()) != 0
+        || buffer.arena().isExternal()
+        || facts.opOf(share.id()) < 0) {
+      wrong(
+          share,
+          collective,
+          "has its whole at %s, and the first share at %s"
+              .formatted(facts.place(whole.id()), facts.place(share.id())));
+    }
+  }
+
+  private void wrong(Value share, CollectivePlan collective, String message) {
+    findings.add(
+        Rule.OVERWRITTEN,
+        facts.rank(),
+        "%s is said to lie in the whole of %s, which %s"
+            .formatted(share.name(), facts.text(collective.op()), message));
+  }
+}

@@ -1,0 +1,373 @@
+package dev.symplan.planner.report;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.op.OpRegistry;
+import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.testkit.Golden;
+import dev.symplan.ir.text.GraphParser;
+import dev.symplan.planner.ArgDecision;
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.Reordering;
+import dev.symplan.planner.Rewrite;
+import dev.symplan.planner.Rewrites;
+import dev.symplan.planner.Rewrites.Mode;
+import dev.symplan.planner.Target;
+import dev.symplan.planner.Variant;
+import dev.symplan.planner.Verdict;
+import dev.symplan.planner.io.TargetFile;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.OptionalDouble;
+import java.util.Set;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Each reason that a plan can give is given by some plan here, and has its line in the docs. */
+class ReasonsTest {
+  private static final Path DOCS = Path.of(System.getProperty("symplan.root"), "docs");
+  private static final Set<Enum<?>> GIVEN = new HashSet<>();
+
+  private static final CompileOptions USUAL = CompileOptions.DEFAULT;
+
+  private static Target target(String settings) {
+    return TargetFile.read(
+        new SourceFile(
+            "t.json",
+            """
+            {"format": "symplan-target", "version": 1, "name": "t", "base": "h200x4", %s}
+            """
+                .formatted(settings)));
+  }
+
+  private static void plan(Target target, CompileOptions options, String graph) {
+    var text =
+        "graph version 1\ngroup tp = [0, 1, 2, 3]\ngroup pairs = [0, 1], [2, 3]\n"
+            + "group own = [0], [1], [2], [3]\n"
+            + graph;
+    note(
+        Compiler.forTarget(target)
+            .with(options.withRanks(target.gpus()))
+            .compile(GraphParser.parse(new SourceFile("g.graph", text))));
+  }
+
+  private static void plan(CompileOptions options, String graph) {
+    plan(Target.H200_X4, options, graph);
+  }
+
+  private static void note(Plan plan) {
+    for (var rankPlan : plan.rankPlans()) {
+      for (var collective : rankPlan.collectives()) {
+        collective.args().forEach(arg -> GIVEN.add(arg.reason()));
+        collective.verdicts().forEach(verdict -> GIVEN.add(verdict.reason()));
+      }
+    }
+    plan.rewrites().forEach(rewrite -> GIVEN.add(rewrite.reason()));
+    GIVEN.add(plan.reordering().outcome());
+  }
+
+  private static CompileOptions forced(String selector, Variant variant) {
+    return USUAL.withVariants(ImmutableMap.of(selector, variant));
+  }
+
+  private static CompileOptions rewrites(Mode bucket, Mode chunk) {
+    return USUAL.withRewrites(new Rewrites(bucket, chunk));
+  }
+
+  private static String reduced(String dtype, String op) {
+    return """
+    graph g(x: %s[64, 64]) {
+      y = aten::relu(x)
+      r = _c10d_functional::all_reduce(y, "%s", "tp")
+      return r
+    }
+    """
+        .formatted(dtype, op);
+  }
+
+  @BeforeAll
+  static void planAll() {
+    tensors();
+    variants();
+    collectives();
+    orders();
+  }
+
+  private static void tensors() {
+    var gather =
+        """
+        graph g(x: f32[64, 64]) {
+          y = aten::relu(x)
+          a = _c10d_functional::all_gather_into_tensor(%s, 4, "tp")
+          b = _c10d_functional::all_gather_into_tensor(a, 4, "tp")
+          return b
+        }
+        """;
+    plan(forced("all_gather", Variant.ONE_SHOT), gather.formatted("y"));
+    plan(forced("all_gather", Variant.ONE_SHOT), gather.formatted("x"));
+    plan(
+        forced("all_gather", Variant.ONE_SHOT).withInputs(MemorySpace.EXTERNAL),
+        gather.formatted("x"));
+    plan(
+        forced("all_gather", Variant.PUSH).withOutputs(MemorySpace.EXTERNAL),
+        gather.formatted("y"));
+    plan(forced("all_reduce", Variant.TWO_SHOT), reduced("f32", "sum"));
+    plan(
+        forced("all_reduce", Variant.TWO_SHOT),
+        """
+        graph g(x: f32[64, 64]) {
+          y = aten::relu(x)
+          r = _c10d_functional::all_reduce(y, "sum", "tp")
+          return r, y
+        }
+        """);
+    plan(
+        forced("all_reduce", Variant.ONE_SHOT),
+        """
+        graph g(x: f32[64]) {
+          y = aten::relu(x)
+          s = aten::slice.Tensor(y, 0, 1, 33)
+          r = _c10d_functional::all_reduce(s, "sum", "tp")
+          return r
+        }
+        """);
+    plan(
+        forced("all_gather", Variant.ONE_SHOT),
+        """
+        graph g(x: f32[64, 32], w: f32[32, 128]) {
+          y = aten::mm(x, w)
+          t = aten::t(y)
+          r = _c10d_functional::all_gather_into_tensor(t, 4, "tp")
+          return r
+        }
+        """);
+    plan(
+        forced("all_reduce", Variant.ONE_SHOT),
+        """
+        graph g(x: f32[64]) ranks [0, 1] {
+          y = aten::relu(x)
+          s = aten::slice.Tensor(y, 0, 0, 32)
+          r = _c10d_functional::all_reduce(s, "sum", "tp")
+          return r
+        }
+
+        graph g(x: f32[64]) ranks [2, 3] {
+          y = aten::relu(x)
+          s = aten::slice.Tensor(y, 0, 32, 64)
+          r = _c10d_functional::all_reduce(s, "sum", "tp")
+          return r
+        }
+        """);
+  }
+
+  private static void variants() {
+    plan(USUAL, reduced("f32", "sum"));
+    plan(USUAL, reduced("f64", "max"));
+    plan(target("\"nccl\": \"2.20.3\""), USUAL, reduced("f32", "sum"));
+    plan(
+        target("\"copy_engines\": false"),
+        USUAL,
+        """
+        graph g(x: f32[64, 64]) {
+          r = _c10d_functional::all_gather_into_tensor(x, 4, "tp")
+          return r
+        }
+        """);
+    plan(
+        USUAL,
+        """
+        graph g(x: bf16[8589934592]) {
+          r = _c10d_functional::all_reduce(x, "sum", "tp")
+          return r
+        }
+        """);
+    plan(
+        USUAL,
+        """
+        graph g(x: f32[64, 64]) {
+          r = _c10d_functional::all_reduce(x, "sum", "own")
+          return r
+        }
+        """);
+    plan(
+        USUAL,
+        """
+        graph g(x: f32[3, 64]) ranks [0, 2] {
+          r = _c10d_functional::all_to_all_single(x, [1, 2], [1, 2], "pairs")
+          return r
+        }
+
+        graph g(x: f32[3, 64]) ranks [1, 3] {
+          r = _c10d_functional::all_to_all_single(x, [2, 1], [2, 1], "pairs")
+          return r
+        }
+        """);
+    var coalesced =
+        """
+        graph g(x: bf16[1024], y: bf16[1024]) {
+          a, b = _c10d_functional::all_reduce_coalesced([x, y], "sum", "tp")
+          return a, b
+        }
+        """;
+    plan(target("\"nccl\": \"2.27.7\""), USUAL, coalesced);
+    plan(target("\"nccl\": \"2.28.9\""), USUAL, coalesced);
+    note(
+        Compiler.forTarget(Target.H200_X4)
+            .compile(
+                GraphParser.parse(
+                    new SourceFile(
+                        "g.graph",
+                        "graph version 1\ngroup tp = [0, 1, 2, 3, 4, 5, 6, 7]\n"
+                            + reduced("f32", "sum")))));
+  }
+
+  private static void collectives() {
+    var small =
+        """
+        graph small(x: f32[64, 64], y: f32[64, 64]) {
+          a = aten::relu(x)
+          r = _c10d_functional::all_reduce(a, "sum", "tp")
+          b = aten::exp(%s)
+          s = _c10d_functional::all_reduce(b, "sum", "%s")
+          o = aten::add.Tensor(r, s)
+          return o
+        }
+        """;
+    plan(rewrites(Mode.AUTO, Mode.OFF), small.formatted("y", "tp"));
+    plan(rewrites(Mode.ON, Mode.OFF), small.formatted("r", "tp"));
+    plan(rewrites(Mode.ON, Mode.OFF), small.formatted("y", "pairs"));
+    plan(
+        rewrites(Mode.ON, Mode.OFF).withVariants(ImmutableMap.of("s", Variant.NCCL)),
+        small.formatted("y", "tp"));
+    plan(
+        rewrites(Mode.ON, Mode.OFF),
+        """
+        graph chain(x: f32[64, 64]) {
+          r = _c10d_functional::all_reduce(x, "sum", "tp")
+          s = _c10d_functional::all_reduce(r, "sum", "tp")
+          return s
+        }
+        """);
+    var fsdp =
+        """
+        graph fsdp(x: bf16[4, 2048], v: bf16[512, 2048], w: bf16[512, 2048]) {
+          g = _c10d_functional::all_gather_into_tensor(v, 4, "tp")
+          a = aten::mm(x, g)
+          h = _c10d_functional::all_gather_into_tensor(w, 4, "tp")
+          b = aten::mm(a, h)
+          return b
+        }
+        """;
+    plan(rewrites(Mode.AUTO, Mode.OFF), fsdp);
+    plan(rewrites(Mode.ON, Mode.OFF), fsdp);
+    var product =
+        """
+        graph product(x: bf16[%s, 1024], w: bf16[1024, 1024]) {
+          y = aten::mm(x, w)
+          r = _c10d_functional::all_reduce(y, "sum", "tp")
+          return r
+        }
+        """;
+    plan(rewrites(Mode.OFF, Mode.AUTO), product.formatted(128));
+    plan(rewrites(Mode.OFF, Mode.AUTO), product.formatted(4096));
+    plan(rewrites(Mode.OFF, Mode.ON), product.formatted(4096));
+    plan(
+        USUAL,
+        """
+        graph g(x: bf16[1024, 1024], w: bf16[1024, 1024]) {
+          a = _c10d_functional::all_reduce(w, "sum", "tp")
+          b = _c10d_functional::all_reduce(x, "sum", "tp")
+          c = _c10d_functional::all_reduce(w, "sum", "tp")
+          return c
+        }
+        """);
+  }
+
+  private static void orders() {
+    var tree =
+        """
+        graph g(x: f32[256, 256]) {
+          a = aten::mm(x, x)
+          b = aten::mm(x, x)
+          c = aten::mm(x, x)
+          sa = aten::sum(a)
+          sb = aten::sum(b)
+          sc = aten::sum(c)
+          return sa, sb, sc
+        }
+        """;
+    plan(USUAL, tree);
+    plan(USUAL.withReorderBudget(OptionalDouble.empty()), tree);
+    plan(
+        USUAL,
+        """
+        graph g(x: f32[4096, 4096], y: f32[4096, 4096]) {
+          p = aten::mm(x, y)
+          r = _c10d_functional::all_reduce(p, "sum", "tp")
+          a = aten::mm(y, x)
+          b = aten::mm(y, a)
+          c = aten::mm(y, b)
+          q = aten::sum(r)
+          s = aten::sum(c)
+          return q, s
+        }
+        """);
+  }
+
+  @ParameterizedTest
+  @EnumSource(ArgDecision.Reason.class)
+  void isGivenForATensor(ArgDecision.Reason reason) {
+    assertThat(GIVEN).contains(reason);
+  }
+
+  @ParameterizedTest
+  @EnumSource(Verdict.Reason.class)
+  void isGivenForAVariant(Verdict.Reason reason) {
+    assertThat(GIVEN).contains(reason);
+  }
+
+  @ParameterizedTest
+  @EnumSource(Rewrite.Reason.class)
+  void isGivenForARewrite(Rewrite.Reason reason) {
+    assertThat(GIVEN).contains(reason);
+  }
+
+  @ParameterizedTest
+  @EnumSource(Reordering.Outcome.class)
+  void isGivenForAnOrder(Reordering.Outcome outcome) {
+    assertThat(GIVEN).contains(outcome);
+  }
+
+  @Test
+  void theDocumentsAreGenerated() {
+    Golden.checkFile(DOCS.resolve("reasons.md"), ReasonTexts.markdown());
+    Golden.checkFile(DOCS.resolve("collectives.md"), CollectivesTable.markdown());
+  }
+
+  @Test
+  void everyCollectiveOfTheRegistryIsInTheTable() {
+    var table = CollectivesTable.text("");
+    var registry = OpRegistry.global();
+    var missing = new ArrayList<String>();
+    for (var name : registry.names()) {
+      var def = registry.get(name.toString());
+      boolean waits = def.has(OpTrait.WAIT);
+      if (def.collective().isPresent() && !waits && !table.contains(name + "(")) {
+        missing.add(name.toString());
+      }
+    }
+    assertThat(missing).isEmpty();
+    assertThat(Variant.values())
+        .filteredOn(variant -> variant != Variant.CUSTOM)
+        .allMatch(variant -> table.contains("\n    " + variant.text()));
+    assertThat(CollectivesTable.text("no such op")).isEmpty();
+  }
+}

@@ -1,0 +1,135 @@
+package dev.symplan.planner.verify;
+
+import static dev.symplan.planner.verify.VerifierFixtures.first;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.text.GraphParser;
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.Placement;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.Target;
+import dev.symplan.planner.Variant;
+import dev.symplan.planner.io.PlanFile;
+import dev.symplan.planner.verify.Violation.Rule;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Shares in the whole: where they may be, and where they are on each rank. */
+class ShareRulesTest {
+  /** Two groups of two, so that a rank and its position in the group differ. */
+  private static final String GATHER =
+      """
+      graph version 1
+      group g = [0, 1], [2, 3]
+      graph gather(x: f32[64, 32], w: f32[32, 64]) {
+        y = aten::mm(x, w)
+        r = _c10d_functional::all_gather_into_tensor(y, 2, "g")
+        o = _c10d_functional::wait_tensor(r)
+        return o
+      }
+      """;
+
+  private static final String SCATTER =
+      """
+      graph version 1
+      group g = [0, 1], [2, 3]
+      graph scatter(x: f32[64, 32], w: f32[32, 64]) {
+        y = aten::mm(x, w)
+        r = _c10d_functional::reduce_scatter_tensor(y, "sum", 2, "g")
+        o = _c10d_functional::wait_tensor(r)
+        s = aten::sum(o)
+        return s
+      }
+      """;
+
+  private static final long SHARE = 64 * 64 * 4;
+
+  private static Plan plan(String text, String kind, Variant variant) {
+    return Compiler.forTarget(Target.H200_X4)
+        .with(CompileOptions.DEFAULT.withVariants(ImmutableMap.of(kind, variant)))
+        .compile(GraphParser.parse(new SourceFile("share.graph", text)));
+  }
+
+  private static Plan gather(Variant variant) {
+    return plan(GATHER, "all_gather", variant);
+  }
+
+  private static Placement place(Plan plan, String value) {
+    var edits = PlanEdits.of(plan);
+    return edits.rank(0).placement(edits.value(0, value));
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = Variant.class,
+      names = {"PUSH", "COPY_ENGINE", "NCCL"})
+  void whatIsGatheredIsWrittenWhereTheResultHasIt(Variant variant) {
+    var plan = gather(variant);
+    var share = place(plan, "y");
+    assertThat(share).isEqualTo(new Placement(place(plan, "r").buffer(), 0, 0, SHARE));
+    assertThat(plan.total().bytes()).isEqualTo(2 * SHARE);
+    for (int rank = 0; rank < 4; rank++) {
+      assertThat(plan.shift(rank, share)).isEqualTo(rank % 2 * SHARE);
+    }
+    var read = PlanFile.read(new SourceFile("plan", PlanFile.toJson(plan)));
+    assertThat(place(read, "y")).isEqualTo(share);
+  }
+
+  @Test
+  void whatPeersReadLiesAtTheSameOffsetEverywhere() {
+    var plan = gather(Variant.ONE_SHOT);
+    assertThat(place(plan, "y").isShare()).isFalse();
+    assertThat(plan.total().bytes()).isEqualTo(3 * SHARE);
+  }
+
+  @Test
+  void whatIsScatteredStaysWhereTheOperandHasIt() {
+    var plan = plan(SCATTER, "reduce_scatter", Variant.ONE_SHOT);
+    var share = place(plan, "r");
+    assertThat(share).isEqualTo(new Placement(place(plan, "y").buffer(), 0, 0, SHARE / 2));
+    assertThat(plan.shift(3, share)).isEqualTo(SHARE / 2);
+  }
+
+  @Test
+  void aPartThatAPeerWrites() {
+    var plan = gather(Variant.PUSH);
+    var buffer = place(plan, "y").buffer();
+    var one = PlanEdits.of(plan).placement("y", new Placement(buffer, 0)).restated();
+    assertThat(first(one, Rule.OVERWRITTEN).message())
+        .contains("r at ")
+        .contains("over its operand y");
+    var half = new Placement(buffer, 0, 0, SHARE / 2);
+    assertThat(
+            first(PlanEdits.of(plan).placement("y", half).restated(), Rule.OVERWRITTEN).message())
+        .isEqualTo(
+            "y is said to lie in the whole of _c10d_functional::all_gather_into_tensor → r, which"
+                + " has shares of 16384 bytes, 8192 bytes apart, in 32768");
+    var late = new Placement(buffer, 1024, 0, SHARE);
+    assertThat(
+            first(PlanEdits.of(plan).placement("y", late).restated(), Rule.OVERWRITTEN).message())
+        .contains("which has its whole at symm+0x0, and the first share at symm+0x400");
+  }
+
+  @Test
+  void aCollectiveThatIsNotThere() {
+    var plan = gather(Variant.PUSH);
+    var none = new Placement(place(plan, "y").buffer(), 0, 7, SHARE);
+    assertThat(first(PlanEdits.of(plan).placement("y", none).plan(), Rule.STRUCTURE).message())
+        .isEqualTo("y is a share of collective 7, which is not there");
+  }
+
+  @Test
+  void aVariantWhosePeersReadIt() {
+    var pushed = gather(Variant.PUSH);
+    var plan = gather(Variant.ONE_SHOT);
+    var share = new Placement(place(plan, "r").buffer(), 0, 0, SHARE);
+    assertThat(place(pushed, "y").stride()).isEqualTo(share.stride());
+    assertThat(
+            first(PlanEdits.of(plan).placement("y", share).restated(), Rule.OVERWRITTEN).message())
+        .endsWith("which is one_shot, whose shares must lie apart");
+  }
+}

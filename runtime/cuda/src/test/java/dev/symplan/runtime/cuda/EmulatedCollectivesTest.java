@@ -1,0 +1,199 @@
+package dev.symplan.runtime.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import com.google.common.base.Ascii;
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.codegen.Lowering;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.text.GraphParser;
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.Rewrites;
+import dev.symplan.planner.Variant;
+import dev.symplan.runtime.Backend;
+import dev.symplan.runtime.Session;
+import dev.symplan.runtime.tensor.HostTensor;
+import dev.symplan.runtime.tensor.SeededInputs;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.UnaryOperator;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/**
+ * The kernels that reach peers, all ranks' threads at once in an order that is drawn, against the
+ * host backend to the bit. Other orders with {@code -Dsymplan.seed=N}.
+ */
+class EmulatedCollectivesTest {
+  private static final long SEED = Long.getLong("symplan.seed", 1);
+
+  /** The ranks go through their programs so often without waiting for each other. */
+  private static final int TIMES = 3;
+
+  /** What the small programs here do not take, if nobody waits for ever. */
+  private static final long MOST_TURNS = 8_000_000;
+
+  private static final int SEEDS = Integer.getInteger("symplan.graphs", 1);
+
+  private final List<String> inputs = new ArrayList<>();
+  private final List<String> lines = new ArrayList<>();
+  private final List<String> outputs = new ArrayList<>();
+
+  private void add(String input, String call) {
+    int i = inputs.size();
+    inputs.add("x%d: %s".formatted(i, input));
+    lines.add("r%d = _c10d_functional::%s".formatted(i, call.replace("INPUT", "x" + i)));
+    lines.add("o%1$d = _c10d_functional::wait_tensor(r%1$d)".formatted(i));
+    outputs.add("o" + i);
+  }
+
+  private Plan plan(int ranks, Kind kind, Variant variant) {
+    var text =
+        """
+        graph version 1
+        group g = [%s]
+        graph t(%s) {
+          %s
+          return %s
+        }
+        """
+            .formatted(
+                IntStream.range(0, ranks)
+                    .mapToObj(Integer::toString)
+                    .collect(Collectors.joining(", ")),
+                String.join(", ", inputs),
+                String.join("\n  ", lines),
+                String.join(", ", outputs));
+    return Compiler.forTarget(CollectivesOnGpuTest.ROOMY)
+        .with(
+            CompileOptions.DEFAULT
+                .withRewrites(Rewrites.OFF)
+                .withVariants(ImmutableMap.of(Ascii.toLowerCase(kind.name()), variant)))
+        .compile(GraphParser.parse(new SourceFile("emulated.graph", text)));
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "ONE_SHOT_PUSH, 2", "ONE_SHOT_PUSH, 3", "ONE_SHOT_PUSH, 4",
+    "TWO_SHOT_PUSH, 2", "TWO_SHOT_PUSH, 3", "TWO_SHOT_PUSH, 4"
+  })
+  void pushes(Variant variant, int ranks) {
+    for (int elements : new int[] {1, 1037, 66}) {
+      for (var dtype : List.of(DType.BF16, DType.F32, DType.I64)) {
+        for (var op : List.of("sum", "max")) {
+          add(
+              "%s[%d]".formatted(dtype.shortName(), elements),
+              "all_reduce(INPUT, \"%s\", \"g\")".formatted(op));
+        }
+      }
+    }
+    check(plan(ranks, Kind.ALL_REDUCE, variant));
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "ALL_REDUCE, ONE_SHOT",
+    "ALL_REDUCE, TWO_SHOT",
+    "ALL_GATHER, ONE_SHOT",
+    "ALL_GATHER, PUSH",
+    "REDUCE_SCATTER, ONE_SHOT",
+    "ALL_TO_ALL, ONE_SHOT",
+    "ALL_TO_ALL, PUSH",
+    "BROADCAST, ONE_SHOT",
+    "BROADCAST, TWO_SHOT",
+    "BROADCAST, COPY_ENGINE"
+  })
+  void meetings(Kind kind, Variant variant) {
+    int ranks = 3;
+    for (int rows : new int[] {1, 37}) {
+      var input = "bf16[%d, 5]".formatted(rows * ranks);
+      var equal = "[%1$d, %1$d, %1$d]".formatted(rows);
+      add(
+          input,
+          switch (kind) {
+            case ALL_REDUCE -> "all_reduce(INPUT, \"avg\", \"g\")";
+            case ALL_GATHER -> "all_gather_into_tensor(INPUT, 3, \"g\")";
+            case REDUCE_SCATTER -> "reduce_scatter_tensor(INPUT, \"sum\", 3, \"g\")";
+            case ALL_TO_ALL -> "all_to_all_single(INPUT, %s, %s, \"g\")".formatted(equal, equal);
+            case BROADCAST -> "broadcast(INPUT, 1, \"g\")";
+            case CUSTOM -> throw new IllegalArgumentException();
+          });
+    }
+    check(plan(ranks, kind, variant));
+  }
+
+  /** What the tests above are for. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "ONE_SHOT_PUSH | / TICKS % 2 * args.half | * 0",
+        "ONE_SHOT_PUSH | clear(args.slots[round][r] + half, i); |",
+        "TWO_SHOT_PUSH | clear(args.slots[round][r] + half, i); |",
+        "ONE_SHOT_PUSH | x->word[0] != EMPTY && | ",
+        "ONE_SHOT | meet(args, ++meeting, false); |",
+        "TWO_SHOT | meet(args, ++meeting, PUSHES); |",
+      })
+  void wrongKernelsAreFound(Variant variant, String part, @Nullable String other) {
+    for (int i = 0; i < 4; i++) {
+      lines.add("a%1$d = aten::mul.Scalar(%2$s, 0.5)".formatted(i, i == 0 ? "x0" : "o" + (i - 1)));
+      lines.add("r%1$d = _c10d_functional::all_reduce(a%1$d, \"sum\", \"g\")".formatted(i));
+      lines.add("o%1$d = _c10d_functional::wait_tensor(r%1$d)".formatted(i));
+    }
+    inputs.add("x0: bf16[300]");
+    outputs.add("o3");
+    var plan = plan(3, Kind.ALL_REDUCE, variant);
+    check(plan, text -> text, MOST_TURNS);
+    assertThatThrownBy(
+            () -> check(plan, text -> text.replace(part, other == null ? "" : other), MOST_TURNS))
+        .isInstanceOf(AssertionError.class)
+        .hasMessageContaining("seed");
+  }
+
+  private static void check(Plan plan) {
+    check(plan, text -> text, 50 * MOST_TURNS);
+  }
+
+  private static void check(Plan plan, UnaryOperator<String> change, long limit) {
+    var executable = Lowering.lower(plan);
+    var gpus = new EmulatedGpus(executable, TIMES, change);
+    try (var host = Session.open(plan, Backend.HOST)) {
+      for (long seed = SEED; seed < SEED + SEEDS; seed++) {
+        for (int rank = 0; rank < plan.worldSize(); rank++) {
+          var program = executable.ranks().get(rank);
+          for (int i = 0; i < program.inputs().size(); i++) {
+            var name = program.inputNames().get(i);
+            SeededInputs.fill(host.input(rank, i).orElseThrow(), seed, rank, name);
+            SeededInputs.fill(
+                gpus.tensor(rank, program.inputs().get(i).orElseThrow()), seed, rank, name);
+          }
+        }
+        host.run();
+        gpus.run(seed, limit);
+        for (int rank = 0; rank < plan.worldSize(); rank++) {
+          var program = executable.ranks().get(rank);
+          for (int i = 0; i < program.outputs().size(); i++) {
+            var actual = gpus.tensor(rank, program.outputs().get(i).orElseThrow());
+            assertThat(mismatch(actual, host.output(rank, i).orElseThrow()))
+                .as("output %d of rank %d, seed %d", i, rank, seed)
+                .isEqualTo(-1);
+          }
+        }
+      }
+    }
+  }
+
+  private static long mismatch(HostTensor a, HostTensor b) {
+    return a.memory()
+        .asSlice(0, a.type().storageBytes())
+        .mismatch(b.memory().asSlice(0, b.type().storageBytes()));
+  }
+}

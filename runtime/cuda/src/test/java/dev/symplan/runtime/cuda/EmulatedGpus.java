@@ -1,0 +1,236 @@
+package dev.symplan.runtime.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.symplan.codegen.Executable;
+import dev.symplan.codegen.RankProgram;
+import dev.symplan.codegen.TensorRef;
+import dev.symplan.codegen.cuda.Address;
+import dev.symplan.codegen.cuda.DeviceLowering;
+import dev.symplan.codegen.cuda.DeviceProgram;
+import dev.symplan.codegen.cuda.DeviceStep;
+import dev.symplan.codegen.cuda.DeviceStep.Copy;
+import dev.symplan.codegen.cuda.DeviceStep.Launch;
+import dev.symplan.codegen.cuda.Kernel;
+import dev.symplan.codegen.cuda.Word;
+import dev.symplan.runtime.tensor.HostTensor;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandle;
+import java.util.ArrayList;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.function.UnaryOperator;
+import java.util.regex.Pattern;
+
+/**
+ * A plan's collectives on several GPUs that are emulated on this machine's processor: kernels as
+ * they are generated, all ranks' threads at once, in an order that is drawn.
+ */
+final class EmulatedGpus {
+  private static final FunctionDescriptor RUN =
+      FunctionDescriptor.of(
+          ValueLayout.JAVA_LONG,
+          ValueLayout.JAVA_INT,
+          ValueLayout.ADDRESS,
+          ValueLayout.ADDRESS,
+          ValueLayout.JAVA_LONG,
+          ValueLayout.JAVA_LONG);
+
+  /** A statement, its instruction, and what it takes. */
+  private static final Pattern ASM =
+      Pattern.compile("asm volatile\\(\"(ld|st)\\.[^;]*;\"(.*?): \"memory\"\\);", Pattern.DOTALL);
+
+  private static final Pattern OPERAND =
+      Pattern.compile("\"=?[a-z]\"\\(((?:[^()]|\\([^()]*\\))*)\\)");
+  private static final Pattern CLOCK = Pattern.compile("asm volatile\\(\"mov.u64[^)]*\\)\\);");
+
+  private static final long PATIENCE = 1_000_000_000;
+
+  private final Arena owner = Arena.ofAuto();
+  private final List<DeviceProgram> programs;
+  private final List<Memory> memory = new ArrayList<>();
+  private final MethodHandle run;
+  private final List<MemorySegment> steps = new ArrayList<>();
+  private final MemorySegment counts;
+
+  /** One rank's memory, as a session on GPUs makes it. */
+  private final class Memory {
+    private final MemorySegment symmetric;
+    private final MemorySegment local;
+    private final MemorySegment flags;
+    private final MemorySegment counts;
+    private final MemorySegment failure = allocate(8, (byte) 0);
+    private final List<Optional<MemorySegment>> inputs;
+    private final List<Optional<MemorySegment>> outputs;
+
+    Memory(RankProgram program, long symmetricBytes, int places) {
+      symmetric = allocate(symmetricBytes, DeviceProgram.EMPTY);
+      local = allocate(program.localBytes(), DeviceProgram.EMPTY);
+      flags = allocate((long) places * DeviceProgram.FLAGS * Integer.BYTES, (byte) 0);
+      counts = allocate((long) places * DeviceProgram.COUNTS * Integer.BYTES, (byte) 0);
+      inputs = program.inputs().stream().map(this::external).toList();
+      outputs = program.outputs().stream().map(this::external).toList();
+    }
+
+    private Optional<MemorySegment> external(Optional<TensorRef> ref) {
+      return ref.filter(r -> r.arena().isExternal())
+          .map(r -> allocate(r.offset() + r.type().storageBytes(), DeviceProgram.EMPTY));
+    }
+
+    private MemorySegment allocate(long bytes, byte fill) {
+      return owner.allocate(Math.max(8, bytes), 256).fill(fill);
+    }
+
+    MemorySegment at(dev.symplan.planner.Arena arena, int index) {
+      return switch (arena) {
+        case SYMMETRIC -> symmetric;
+        case LOCAL -> local;
+        case EXTERNAL_INPUT -> inputs.get(index).orElseThrow();
+        case EXTERNAL_OUTPUT -> outputs.get(index).orElseThrow();
+      };
+    }
+
+    HostTensor tensor(TensorRef ref) {
+      return new HostTensor(
+          at(ref.arena(), ref.index()).asSlice(ref.offset(), ref.type().storageBytes()),
+          ref.type());
+    }
+  }
+
+  /**
+   * @param times how often each rank goes through its program in one run, without waiting for
+   *     others
+   * @param change what is done to the text of every kernel
+   */
+  EmulatedGpus(Executable executable, int times, UnaryOperator<String> change) {
+    this.programs = DeviceLowering.lower(executable);
+    for (var program : executable.ranks()) {
+      memory.add(new Memory(program, executable.symmetricBytes(), programs.getFirst().places()));
+    }
+    var kernels = new LinkedHashSet<Kernel>();
+    for (var program : programs) {
+      for (var step : program.steps()) {
+        if (step instanceof Launch launch) {
+          kernels.add(launch.kernel());
+        }
+      }
+    }
+    var list = List.copyOf(kernels);
+    var library = Emulation.compile("/gpus.hpp", list, text -> plain(change.apply(text)));
+    this.run = Linker.nativeLinker().downcallHandle(library.findOrThrow("run"), RUN);
+    this.counts = owner.allocate(ValueLayout.JAVA_INT, programs.size());
+    for (int rank = 0; rank < programs.size(); rank++) {
+      var words = new ArrayList<Long>();
+      for (int time = 0; time < times; time++) {
+        for (var step : programs.get(rank).steps()) {
+          switch (step) {
+            case Launch launch -> {
+              int number = list.indexOf(launch.kernel());
+              words.add(library.findOrThrow("call" + number).address());
+              words.add((long) launch.blocks());
+              words.add((long) launch.threads());
+              words.add(array(launch.words(), rank));
+            }
+            case Copy copy -> {
+              words.addAll(List.of(0L, 1L, 1L));
+              words.add(array(List.of(at(copy.to()), at(copy.from()), copy.bytes())));
+            }
+            // In the order of the program: one stream after the other.
+            case DeviceStep.Mark _, DeviceStep.Await _ -> {}
+            default -> throw new IllegalArgumentException("not emulated: " + step);
+          }
+        }
+      }
+      counts.setAtIndex(ValueLayout.JAVA_INT, rank, words.size() / 4);
+      var array = owner.allocate(ValueLayout.JAVA_LONG, Math.max(1, words.size()));
+      for (int i = 0; i < words.size(); i++) {
+        array.setAtIndex(ValueLayout.JAVA_LONG, i, words.get(i));
+      }
+      steps.add(array);
+    }
+  }
+
+  /** Instructions for memory that peers share become calls, at which others may go on. */
+  private static String plain(String text) {
+    var clocked = CLOCK.matcher(text).replaceAll("now = 0;");
+    return ASM.matcher(clocked)
+        .replaceAll(
+            statement -> {
+              var operands =
+                  OPERAND.matcher(statement.group(2)).results().map(m -> m.group(1)).toList();
+              var ordered = new ArrayList<String>();
+              boolean load = statement.group(1).equals("ld");
+              ordered.add(load ? operands.getLast() : operands.getFirst());
+              ordered.addAll(
+                  load
+                      ? operands.subList(0, operands.size() - 1)
+                      : operands.subList(1, operands.size()));
+              return "gpus::%s(%s);".formatted(load ? "load" : "store", String.join(", ", ordered));
+            });
+  }
+
+  private long array(List<Word> words, int rank) {
+    return array(words.stream().map(word -> value(word, rank)).toList());
+  }
+
+  private long array(List<Long> values) {
+    var array = owner.allocate(ValueLayout.JAVA_LONG, Math.max(1, values.size()));
+    for (int i = 0; i < values.size(); i++) {
+      array.setAtIndex(ValueLayout.JAVA_LONG, i, values.get(i));
+    }
+    return array.address();
+  }
+
+  private long value(Word word, int rank) {
+    var own = memory.get(rank);
+    return switch (word) {
+      case Word.Number(long number) -> number;
+      case Word.Memory(var address) -> at(address);
+      case Word.Flags(int place, int peer) ->
+          memory.get(peer).flags.address() + (long) place * DeviceProgram.FLAGS * Integer.BYTES;
+      case Word.Meetings(int place) ->
+          own.counts.address() + (long) place * DeviceProgram.COUNTS * Integer.BYTES;
+      case Word.Failure _ -> own.failure.address();
+      case Word.Patience _ -> PATIENCE;
+      case Word.Multicast multicast ->
+          throw new IllegalArgumentException("not emulated: " + multicast);
+    };
+  }
+
+  private long at(Address address) {
+    return memory.get(address.rank()).at(address.arena(), address.index()).address()
+        + address.offset();
+  }
+
+  HostTensor tensor(int rank, TensorRef ref) {
+    return memory.get(rank).tensor(ref);
+  }
+
+  /**
+   * Runs all programs, to the end of all.
+   *
+   * @param limit so many turns, after which threads are taken to wait for ever
+   */
+  void run(long seed, long limit) {
+    try (var arena = Arena.ofConfined()) {
+      var all = arena.allocate(ValueLayout.ADDRESS, steps.size());
+      for (int rank = 0; rank < steps.size(); rank++) {
+        all.setAtIndex(ValueLayout.ADDRESS, rank, steps.get(rank));
+      }
+      long turns = (long) run.invokeExact(steps.size(), all, counts, seed, limit);
+      assertThat(turns).as("threads wait for each other for ever, seed %d", seed).isNotNegative();
+    } catch (RuntimeException | Error e) {
+      throw e;
+    } catch (Throwable e) {
+      throw new IllegalStateException(e);
+    }
+    for (var own : memory) {
+      assertThat(own.failure.get(ValueLayout.JAVA_INT, 0)).isZero();
+    }
+  }
+}

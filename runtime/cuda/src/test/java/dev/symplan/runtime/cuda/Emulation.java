@@ -1,0 +1,114 @@
+package dev.symplan.runtime.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import dev.symplan.codegen.cuda.Kernel;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.SymbolLookup;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.util.List;
+import java.util.Objects;
+import java.util.function.UnaryOperator;
+
+/** Generated kernels, compiled for this machine's processor by its C++ compiler. */
+final class Emulation {
+  private Emulation() {}
+
+  /**
+   * {@return a library with a function {@code callN} for each kernel, which takes its words}
+   *
+   * <p>Skips the test where there is no compiler, and fails with what it says of a kernel.
+   *
+   * @param prelude the resource that has what kernels need of CUDA
+   * @param plain takes machine instructions out of a text, besides conversions
+   */
+  static SymbolLookup compile(String prelude, List<Kernel> kernels, UnaryOperator<String> plain) {
+    assumeTrue(run(List.of("g++", "--version")).startsWith("0\n"), "no g++ on the PATH");
+    var text = new StringBuilder(resource(prelude));
+    for (int i = 0; i < kernels.size(); i++) {
+      var kernel = plain.apply(text(kernels.get(i), i));
+      text.append("namespace n%d {\n%s}\n".formatted(i, kernel));
+      text.append(
+          """
+          extern "C" void call%1$d(const long long* words) {
+            n%1$d::Args args;
+            memcpy(&args, words, sizeof(args));
+            n%1$d::kernel%1$d(args);
+          }
+          """
+              .formatted(i));
+      kernel
+          .lines()
+          .filter(line -> line.startsWith("#define "))
+          .forEach(line -> text.append("#undef ").append(line.split(" ")[1]).append('\n'));
+    }
+    try {
+      var folder = Files.createTempDirectory("symplan-emulated");
+      var source = Files.writeString(folder.resolve("kernels.cpp"), text);
+      var library = folder.resolve("kernels.so");
+      var said =
+          run(
+              List.of(
+                  "g++",
+                  "-std=c++17",
+                  "-O1",
+                  "-w",
+                  "-ffp-contract=off",
+                  "-shared",
+                  "-fPIC",
+                  "-o",
+                  library.toString(),
+                  source.toString()));
+      assertThat(said).startsWith("0\n");
+      var loaded = SymbolLookup.libraryLookup(library, Arena.global());
+      Files.delete(source);
+      Files.delete(library);
+      Files.delete(folder);
+      return loaded;
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  private static String resource(String name) {
+    try (var in = Emulation.class.getResourceAsStream(name)) {
+      return new String(Objects.requireNonNull(in).readAllBytes(), StandardCharsets.UTF_8);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  /** Each under a name of its own, without the instructions that convert. */
+  private static String text(Kernel kernel, int number) {
+    return kernel
+        .text()
+        .replace(Kernel.ENTRY, "kernel" + number)
+        .replace(
+            "asm(\"cvt.rn.bf16.f32 %0, %1;\" : \"=h\"(bits) : \"f\"(value));",
+            "bits = rounded_to_bf16(value);")
+        .replace(
+            "asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(value) : \"h\"(bits));",
+            "value = widened_f16(bits);")
+        .replace(
+            "asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(bits) : \"f\"(value));",
+            "bits = rounded_to_f16(value);");
+  }
+
+  /** The exit code and, on the next lines, what was said. */
+  private static String run(List<String> command) {
+    try {
+      var process = new ProcessBuilder(command).redirectErrorStream(true).start();
+      var said = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+      return process.waitFor() + "\n" + said;
+    } catch (IOException e) {
+      return "127\n" + e.getMessage();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      return "130\n";
+    }
+  }
+}

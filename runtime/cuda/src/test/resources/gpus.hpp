@@ -1,0 +1,241 @@
+// Several GPUs that run kernels at once, on one processor: every thread is a fiber, and which one
+// goes on is drawn at each access to memory that peers share. Words of one access come one by one.
+#include <string.h>
+#include <ucontext.h>
+#include <cmath>
+#include <cstdlib>
+#include <vector>
+
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __noinline__
+#define __grid_constant__
+#define __launch_bounds__(...)
+
+struct Index {
+  unsigned x, y, z;
+};
+static Index threadIdx, blockIdx, blockDim, gridDim;
+
+struct uint4 {
+  unsigned x, y, z, w;
+};
+static uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+
+template <class To, class From>
+static To bits_as(From from) {
+  To to;
+  memcpy(&to, &from, sizeof(to));
+  return to;
+}
+static float __uint_as_float(unsigned bits) { return bits_as<float>(bits); }
+
+static unsigned short rounded_to_bf16(float value) {
+  unsigned bits = bits_as<unsigned>(value);
+  if (value != value) {
+    return 0x7fff;
+  }
+  return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+static float widened_f16(unsigned short bits) { return (float)bits_as<_Float16>(bits); }
+static unsigned short rounded_to_f16(float value) {
+  return bits_as<unsigned short>((_Float16)value);
+}
+
+namespace gpus {
+const size_t STACK = 24 << 10;
+const int STANDSTILL = 10000;
+
+/** A launch, or a copy of so many bytes where there is no kernel. */
+struct Step {
+  void (*kernel)(const long long*);
+  long long blocks, threads;
+  const long long* words;
+};
+
+struct Block {
+  int index, size, arrived, generation, left;
+};
+
+struct Fiber {
+  ucontext_t context;
+  char* stack;
+  int rank, thread;
+  Block* block;
+  Step* step;
+};
+
+struct Rank {
+  Step* steps;
+  int count, step, next, running;
+};
+
+static ucontext_t scheduler;
+static std::vector<Fiber*> live, spare;
+static Fiber* current;
+static bool ended;
+static unsigned long long state;
+
+static unsigned draw(unsigned below) {
+  state ^= state << 13;
+  state ^= state >> 7;
+  state ^= state << 17;
+  return (unsigned)(state >> 11) % below;
+}
+
+static void rest() { swapcontext(&current->context, &scheduler); }
+
+static void maybe_rest() {
+  if (draw(4) == 0) {
+    rest();
+  }
+}
+
+template <class... T>
+static void load(const void* from, T&... out) {
+  const char* at = (const char*)from;
+  rest();
+  ((memcpy(&out, at, sizeof(out)), at += sizeof(out), maybe_rest()), ...);
+}
+
+template <class... T>
+static void store(void* to, T... in) {
+  char* at = (char*)to;
+  ((memcpy(at, &in, sizeof(in)), at += sizeof(in), maybe_rest()), ...);
+}
+
+static void body() {
+  current->step->kernel(current->step->words);
+  ended = true;
+  swapcontext(&current->context, &scheduler);
+}
+
+static void begin(Rank& rank, int index) {
+  Step& step = rank.steps[rank.step];
+  if (step.kernel == nullptr) {
+    memcpy((void*)step.words[0], (const void*)step.words[1], step.words[2]);
+    return;
+  }
+  Block* block = new Block{rank.next, (int)step.threads, 0, 0, (int)step.threads};
+  for (int t = 0; t < step.threads; t++) {
+    Fiber* fiber;
+    if (spare.empty()) {
+      fiber = new Fiber();
+      fiber->stack = (char*)malloc(STACK);
+    } else {
+      fiber = spare.back();
+      spare.pop_back();
+    }
+    getcontext(&fiber->context);
+    fiber->context.uc_stack.ss_sp = fiber->stack;
+    fiber->context.uc_stack.ss_size = STACK;
+    fiber->context.uc_link = nullptr;
+    makecontext(&fiber->context, body, 0);
+    fiber->rank = index;
+    fiber->thread = t;
+    fiber->block = block;
+    fiber->step = &step;
+    live.push_back(fiber);
+  }
+  rank.running++;
+}
+
+/** Begins a block, if one may: a few at once, and a step's only when the one before has ended. */
+static bool advance(Rank& rank, int index) {
+  if (rank.step == rank.count || rank.running == 2) {
+    return false;
+  }
+  Step& step = rank.steps[rank.step];
+  if (rank.next < step.blocks) {
+    begin(rank, index);
+    rank.next++;
+    return true;
+  }
+  if (rank.running == 0) {
+    rank.step++;
+    rank.next = 0;
+    return true;
+  }
+  return false;
+}
+}  // namespace gpus
+
+static void __syncthreads() {
+  gpus::Block* block = gpus::current->block;
+  int generation = block->generation;
+  if (++block->arrived == block->size) {
+    block->arrived = 0;
+    block->generation++;
+    return;
+  }
+  while (block->generation == generation) {
+    gpus::rest();
+  }
+}
+
+static unsigned atomicAdd(unsigned* at, unsigned value) {
+  gpus::maybe_rest();
+  unsigned before = *at;
+  *at += value;
+  return before;
+}
+
+/** Returns how often fibers took turns; -1 where it was more often than the limit. */
+extern "C" long long run(
+    int ranks, gpus::Step** steps, const int* counts, long long seed, long long limit) {
+  using namespace gpus;
+  state = seed * 0x9e3779b97f4a7c15ull + 1;
+  live.clear();
+  std::vector<Rank> all;
+  for (int r = 0; r < ranks; r++) {
+    all.push_back({steps[r], counts[r], 0, 0, 0});
+  }
+  int still = ranks;
+  for (long long turn = 0; turn < limit; turn++) {
+    // Now and then a rank gets on with its next block; that of slow ones later.
+    if (live.empty() || draw(64) == 0) {
+      int first = draw(ranks);
+      bool more = false;
+      for (int i = 0; i < ranks && (i == 0 || live.empty()); i++) {
+        int r = (first + i) % ranks;
+        more |= advance(all[r], r);
+      }
+      if (live.empty()) {
+        bool done = !more;
+        for (Rank& rank : all) {
+          done &= rank.step == rank.count;
+        }
+        if (done) {
+          return turn;
+        }
+        continue;
+      }
+    }
+    // Ranks stand still for a while, so that others get as far ahead as they may.
+    if (turn % STANDSTILL == 0) {
+      still = draw(ranks + 1);
+    }
+    int chosen = draw(live.size());
+    for (int i = 0; i < 16 && live[chosen]->rank == still; i++) {
+      chosen = draw(live.size());
+    }
+    current = live[chosen];
+    threadIdx.x = current->thread;
+    blockIdx.x = current->block->index;
+    blockDim.x = current->step->threads;
+    gridDim.x = current->step->blocks;
+    ended = false;
+    swapcontext(&scheduler, &current->context);
+    if (ended) {
+      if (--current->block->left == 0) {
+        delete current->block;
+        all[current->rank].running--;
+      }
+      spare.push_back(current);
+      live[chosen] = live.back();
+      live.pop_back();
+    }
+  }
+  return -1;
+}
