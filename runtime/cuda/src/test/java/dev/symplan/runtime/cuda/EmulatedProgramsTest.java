@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Test;
  */
 class EmulatedProgramsTest {
   private static final long SEED = Long.getLong("symplan.seed", 7_000);
-  private static final int PROGRAMS = Integer.getInteger("symplan.graphs", 60);
+  private static final int PROGRAMS = Integer.getInteger("symplan.graphs", 40);
 
   /** Runs all and compares all results; the order of threads and blocks must not matter. */
   private static void check(List<String> texts) {
