@@ -85,7 +85,7 @@ public record Calibration(
     var measured = new Measurements(points);
     var machine = MachineFit.fit(measured, base, name);
     var curves = curves(measured, base, machine);
-    var target = withCurves(machine, base, curves, points.name());
+    var target = withCurves(machine, base, curves, measured.sourceOfCopyEngines());
     return new Calibration(target, fits(measured, target), sizes(measured, target));
   }
 
@@ -128,7 +128,7 @@ public record Calibration(
   }
 
   private static Target withCurves(
-      Target machine, Target base, SortedMap<Key, Curve> fitted, String points) {
+      Target machine, Target base, SortedMap<Key, Curve> fitted, String start) {
     boolean same = base.name().equals(machine.name());
     var table = ImmutableTable.<Kind, Variant, ImmutableList<Curve>>builder();
     // What copy engines need to start is in all of their curves, if it was not measured by itself.
@@ -166,7 +166,7 @@ public record Calibration(
     }
     var sources = new LinkedHashMap<>(machine.sources());
     if (!startKnown && !engines.isEmpty()) {
-      sources.put("copy_engine_us", points + ": the least latency of the copy_engine curves");
+      sources.put("copy_engine_us", start + ", the least of what the smallest messages take");
     }
     return new Target(
         machine.name(),

@@ -34,8 +34,8 @@ final class CurveFit {
   /** So does one that takes so many times what those beside it say. */
   private static final double SPIKE = 1.5;
 
-  /** How near lines have to come: measurements of different days differ by more. */
-  private static final double TOLERANCE = 0.02;
+  /** How near lines have to come: the same is measured again with no less difference. */
+  private static final double TOLERANCE = 0.01;
 
   private CurveFit() {}
 

@@ -141,7 +141,9 @@ final class MachineFit {
     var kept =
         figure(
             field,
-            subject -> subject instanceof Subject.Together t && t.copyEngine() == copyEngine,
+            subject ->
+                subject instanceof Subject.Together t
+                    && (copyEngine ? t.byCopyEngines() : t.onSms()),
             MachineFit::share);
     if (kept.isEmpty()) {
       return known;

@@ -87,6 +87,13 @@ final class Measurements {
                     && new Key(c.kind(), c.variant(), c.ranks()).equals(key)));
   }
 
+  String sourceOfCopyEngines() {
+    return source(
+        of(
+            subject ->
+                subject instanceof Subject.Collective c && c.variant() == Variant.COPY_ENGINE));
+  }
+
   private static String words(List<Point> found, Function<Point, String> of, String before) {
     var words = found.stream().map(of).filter(word -> !word.isEmpty()).distinct().sorted().toList();
     return words.isEmpty() ? "" : before + String.join(", ", words);

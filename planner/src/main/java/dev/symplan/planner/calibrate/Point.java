@@ -71,9 +71,14 @@ public record Point(
      * @param name of the transfer, as the file has it
      */
     record Together(String name, double computeMicros, double transferMicros) implements Subject {
-      /** {@return whether the transfer takes no SM} */
-      boolean copyEngine() {
+      /** {@return whether the transfer is by our use of the copy engines} */
+      boolean byCopyEngines() {
         return name.equals(Variant.COPY_ENGINE.text());
+      }
+
+      /** {@return whether the transfer takes SMs; libraries may also use the copy engines} */
+      boolean onSms() {
+        return Variant.ofText(name).filter(Variant::usesCopyEngines).isEmpty();
       }
     }
   }

@@ -44,6 +44,15 @@ class CalibrateTest {
   }
 
   @Test
+  void theBuiltInTargetIsWhatItsPointsGive() {
+    var calibration = Calibration.of(Points.read(MEASURED), Target.H200_X4, "h200x4");
+    assertThat(TargetFile.toJson(calibration.target()))
+        .as("the command in docs/targets.md gives the built-in target again")
+        .isEqualTo(TargetFile.toJson(Target.H200_X4));
+    assertThat(calibration.agreement()).isGreaterThanOrEqualTo(0.95);
+  }
+
+  @Test
   void predictsTheVariantThatWasMeasuredFastest() {
     var calibration = Calibration.of(Points.read(MEASURED), Target.HOST, "lab");
     assertThat(calibration.sizes()).hasSizeGreaterThan(50);

@@ -46,7 +46,7 @@ class CalibrateCommandTest {
     assertThat(run("compile", SAMPLE, "--target", target, "-o", plan).code()).isZero();
     Files.delete(target);
     assertThat(run("dump", plan).out()).contains("target lab", "r all_reduce  nccl");
-    assertThat(run("explain", plan, "r").out()).contains("one_shot 10.5 µs, estimated");
+    assertThat(run("explain", plan, "r").out()).containsPattern("one_shot +[0-9.]+ µs, estimated");
   }
 
   @Test

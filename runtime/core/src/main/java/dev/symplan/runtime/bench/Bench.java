@@ -1,6 +1,7 @@
 package dev.symplan.runtime.bench;
 
 import dev.symplan.ir.DType;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.Target;
@@ -13,7 +14,9 @@ import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.Timing;
+import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.SeededInputs;
+import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.LinkedHashMap;
@@ -55,6 +58,9 @@ public record Bench(
 
   /** Products are measured in so many runs each: they take long. */
   private static final int PRODUCT_RUNS = 10;
+
+  /** So many numbers are made up. */
+  private static final long PATTERN = 1 << 18;
 
   /** What the host takes for a run. */
   public record Step(Timing wall, Timing device) {}
@@ -286,9 +292,20 @@ public record Bench(
     var session = Session.open(plan, backend);
     for (int rank : session.localRanks()) {
       for (int i = 0; i < session.inputNames().size(); i++) {
-        SeededInputs.fill(session.input(rank, i).orElseThrow(), 1, rank, "x" + i);
+        fill(session.input(rank, i).orElseThrow(), rank, "x" + i);
       }
     }
     return session;
+  }
+
+  /** With the same numbers again and again, as making so many up takes longer than to measure. */
+  private static void fill(HostTensor tensor, int rank, String name) {
+    long count = Math.min(PATTERN, tensor.type().numel());
+    SeededInputs.fill(tensor.as(TensorType.contiguous(tensor.dtype(), count)), 1, rank, name);
+    long bytes = count * tensor.dtype().bytes();
+    long end = tensor.type().numel() * tensor.dtype().bytes();
+    for (long at = bytes; at < end; at += bytes) {
+      MemorySegment.copy(tensor.memory(), 0, tensor.memory(), at, Math.min(bytes, end - at));
+    }
   }
 }
