@@ -578,7 +578,10 @@ final class RowKernel {
       line(4, fold.combine());
       line(3, "}");
       if (threads > WARP) {
-        share(n, fold, threads / WARP, "lane / 32", "0", "w", threads / WARP);
+        int warps = threads / WARP;
+        // Each row of a block has places of its own.
+        var own = together == 1 ? "" : "threadIdx.x / %d * %d + ".formatted(threads, warps);
+        share(n, fold, together * warps, "threadIdx.x / 32", own + "0", own + "w", warps);
       }
       for (int i = 0; i < count; i++) {
         line(3, "%s = a%d;".formatted(kept(n, i), i));

@@ -66,8 +66,8 @@ final class CollectivesSection {
     return Row.titled(index.name(collective) + " " + kind)
         .details(
             collective.variant().text() + (collective.isAsync() ? " ∥" : ""),
-            places(collective, collective.operands(), collective.inPlace()),
-            places(collective, collective.results(), false),
+            places(collective.operands(), collective.inPlace()),
+            places(collective.results(), false),
             Units.micros(verdict.totalMicros()),
             Units.bytes(bytes),
             Units.bytes(Math.round(link)),
@@ -169,7 +169,7 @@ final class CollectivesSection {
 
   private Row arg(ArgDecision arg) {
     return Row.titled((arg.result() ? "result " : "operand ") + arg.value())
-        .details(DecisionText.of(index.plan().graph(), arg))
+        .details(index.text(arg))
         .fact("value", arg.value())
         .fact("result", arg.result())
         .fact("realization", Codes.of(arg.realization()))
@@ -179,7 +179,7 @@ final class CollectivesSection {
         .build();
   }
 
-  private String places(CollectivePlan collective, List<Integer> ids, boolean inPlace) {
+  private String places(List<Integer> ids, boolean inPlace) {
     if (ids.isEmpty()) {
       return "-";
     }

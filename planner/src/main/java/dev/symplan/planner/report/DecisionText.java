@@ -1,7 +1,9 @@
 package dev.symplan.planner.report;
 
 import dev.symplan.ir.Graph;
+import dev.symplan.ir.Op;
 import dev.symplan.planner.ArgDecision;
+import java.util.Optional;
 
 /** A decision about one tensor of a collective, as a sentence. */
 public final class DecisionText {
@@ -9,9 +11,20 @@ public final class DecisionText {
 
   /** {@return for example {@code zero-copy: aten::mm writes it there (mlp.graph:9)}} */
   public static String of(Graph graph, ArgDecision decision) {
+    return of(
+        decision,
+        graph.ops().stream()
+            .filter(op -> op.results().stream().anyMatch(v -> v.name().equals(decision.value())))
+            .findFirst());
+  }
+
+  /**
+   * @param producer the op that gives the tensor
+   */
+  static String of(ArgDecision decision, Optional<Op> producer) {
     var what =
         switch (decision.reason()) {
-          case PRODUCER_WRITES -> decision.cause() + " writes it there" + place(graph, decision);
+          case PRODUCER_WRITES -> decision.cause() + " writes it there" + place(producer);
           case PLANNED_INPUT -> "the caller fills " + decision.cause() + " in the arena";
           case COLLECTIVE_RESULT -> decision.cause() + " leaves it there";
           case RESULT_WRITES -> "the collective writes it there";
@@ -26,10 +39,8 @@ public final class DecisionText {
     return decision.realization().text() + ": " + what;
   }
 
-  private static String place(Graph graph, ArgDecision decision) {
-    return graph.ops().stream()
-        .filter(op -> op.results().stream().anyMatch(v -> v.name().equals(decision.value())))
-        .findFirst()
+  private static String place(Optional<Op> producer) {
+    return producer
         .filter(op -> op.span().line() > 0)
         .map(op -> " (" + op.span().shortForm() + ")")
         .orElse("");

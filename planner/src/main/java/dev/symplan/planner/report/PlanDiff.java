@@ -256,7 +256,7 @@ public final class PlanDiff {
     return "%s%s, %s"
         .formatted(
             buffer.arena().text(),
-            buffer.symmetric() ? " at the same offset everywhere" : "",
+            buffer.symmetric() ? ", for peers" : "",
             Units.bytes(value.tensor().storageBytes()));
   }
 }

@@ -130,7 +130,7 @@ public final class PlanExplainer {
                       index.plan().graph().ops().get(collective.op()).span().shortForm(),
                       arg.result() ? "result" : "operand",
                       arg.value(),
-                      DecisionText.of(index.plan().graph(), arg)));
+                      index.text(arg)));
           better(arg);
         }
       }
@@ -187,10 +187,15 @@ public final class PlanExplainer {
                 Units.bytes(row.whole("bytes")),
                 Units.bytes(Math.round(row.real("link_bytes"))),
                 row.text("numerics")));
-    for (var arg : collective.args()) {
+    if (collective.workspace() != CollectivePlan.NO_WORKSPACE) {
+      var buffer = index.plan().buffers().get(collective.workspace());
       say(
-          arg.result() ? "result" : "operand",
-          "%s %s".formatted(arg.value(), DecisionText.of(index.plan().graph(), arg)));
+          "through",
+          "%s, %s, %s"
+              .formatted(buffer.name(), RankIndex.address(buffer, 0), Units.bytes(buffer.bytes())));
+    }
+    for (var arg : collective.args()) {
+      say(arg.result() ? "result" : "operand", "%s %s".formatted(arg.value(), index.text(arg)));
       better(arg);
     }
     if (collective.variant().hasPlannedBarriers()) {

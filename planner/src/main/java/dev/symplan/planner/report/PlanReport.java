@@ -1,10 +1,12 @@
 package dev.symplan.planner.report;
 
+import com.google.common.base.Suppliers;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.planner.Plan;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.function.Function;
+import java.util.function.Supplier;
 
 /**
  * What there is to say about a plan, once, for all renderers: {@link TextRenderer} for people,
@@ -36,14 +38,17 @@ public record PlanReport(
    */
   public static PlanReport of(Plan plan, Collection<View> views) {
     var sections = new ArrayList<Section>();
+    Supplier<ImmutableList<RankIndex>> indices = Suppliers.memoize(() -> indices(plan));
     for (var view : views) {
       switch (view) {
-        case SUMMARY -> sections.add(SummarySection.of(plan));
+        case SUMMARY -> sections.add(SummarySection.of(plan, indices.get()));
         case COLLECTIVES ->
-            sections.addAll(perGraph(plan, index -> CollectivesSection.of(plan, index)));
-        case VALUES -> sections.addAll(perGraph(plan, ValuesSection::of));
-        case MEMORY -> sections.addAll(perGraph(plan, index -> MemorySection.of(plan, index)));
-        case SCHEDULE -> sections.addAll(perGraph(plan, index -> ScheduleSection.of(plan, index)));
+            sections.addAll(perGraph(indices.get(), index -> CollectivesSection.of(plan, index)));
+        case VALUES -> sections.addAll(perGraph(indices.get(), ValuesSection::of));
+        case MEMORY ->
+            sections.addAll(perGraph(indices.get(), index -> MemorySection.of(plan, index)));
+        case SCHEDULE ->
+            sections.addAll(perGraph(indices.get(), index -> ScheduleSection.of(plan, index)));
         case GRAPH -> sections.addAll(GraphSection.of(plan));
         case CODE -> {}
       }
@@ -57,12 +62,17 @@ public record PlanReport(
         ImmutableList.copyOf(sections));
   }
 
-  private static ImmutableList<Section> perGraph(Plan plan, Function<RankIndex, Section> section) {
-    var sections = ImmutableList.<Section>builder();
+  private static ImmutableList<RankIndex> indices(Plan plan) {
+    var indices = ImmutableList.<RankIndex>builder();
     for (int i = 0; i < plan.rankPlans().size(); i++) {
-      sections.add(section.apply(new RankIndex(plan.rankPlans().get(i), ranksOf(plan, i))));
+      indices.add(new RankIndex(plan.rankPlans().get(i), ranksOf(plan, i)));
     }
-    return sections.build();
+    return indices.build();
+  }
+
+  private static ImmutableList<Section> perGraph(
+      ImmutableList<RankIndex> indices, Function<RankIndex, Section> section) {
+    return indices.stream().map(section).collect(ImmutableList.toImmutableList());
   }
 
   /** {@return the ranks that run one of the graphs} */

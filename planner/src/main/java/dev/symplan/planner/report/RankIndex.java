@@ -49,6 +49,7 @@ final class RankIndex {
   private final List<List<Value>> valuesOf = new ArrayList<>();
   private final List<List<Use>> usesOf = new ArrayList<>();
   private final Map<Integer, ArgDecision> decisions = new HashMap<>();
+  private final Map<String, Op> producers = new HashMap<>();
   private final Role[] roles;
 
   RankIndex(RankPlan plan, ImmutableList<Integer> ranks) {
@@ -97,7 +98,10 @@ final class RankIndex {
     for (int i = 0; i < plan.graph().ops().size(); i++) {
       int index = i;
       var op = plan.graph().ops().get(i);
-      op.results().forEach(value -> opOfValue[value.id()] = index);
+      for (var value : op.results()) {
+        opOfValue[value.id()] = index;
+        producers.putIfAbsent(value.name(), op);
+      }
       if (stepOfOp[i] >= 0) {
         var read = new HashSet<Integer>();
         op.forEachOperand(
@@ -188,6 +192,11 @@ final class RankIndex {
 
   Optional<ArgDecision> decision(int buffer) {
     return Optional.ofNullable(decisions.get(buffer));
+  }
+
+  /** {@return how a tensor of a collective is realized, as a sentence} */
+  String text(ArgDecision decision) {
+    return DecisionText.of(decision, Optional.ofNullable(producers.get(decision.value())));
   }
 
   /** {@return the step that runs an op; -1 for views and waits, which nothing runs} */

@@ -20,15 +20,17 @@ import java.util.stream.Stream;
 /** Arenas, counts and the predicted time of a plan. */
 final class SummarySection {
   private final Plan plan;
+  private final ImmutableList<RankIndex> indices;
   private final RankPlan first;
 
-  private SummarySection(Plan plan) {
+  private SummarySection(Plan plan, ImmutableList<RankIndex> indices) {
     this.plan = plan;
+    this.indices = indices;
     this.first = plan.rankPlans().getFirst();
   }
 
-  static Section of(Plan plan) {
-    var summary = new SummarySection(plan);
+  static Section of(Plan plan, ImmutableList<RankIndex> indices) {
+    var summary = new SummarySection(plan, indices);
     var rows = ImmutableList.<Row>builder();
     rows.add(summary.arenas());
     summary.packing().forEach(rows::add);
@@ -89,15 +91,12 @@ final class SummarySection {
 
   /** For each arena of each graph, what is live in it at most, and when. */
   private Stream<Row> packing() {
-    return IntStream.range(0, plan.rankPlans().size())
-        .boxed()
+    return indices.stream()
         .flatMap(
-            i -> {
-              var index = new RankIndex(plan.rankPlans().get(i), PlanReport.ranksOf(plan, i));
-              return Arenas.of(plan, index.plan()).stream()
-                  .filter(arena -> arena.bytes() > 0)
-                  .map(arena -> packing(index, arena));
-            });
+            index ->
+                Arenas.of(plan, index.plan()).stream()
+                    .filter(arena -> arena.bytes() > 0)
+                    .map(arena -> packing(index, arena)));
   }
 
   private Row packing(RankIndex index, Arenas arena) {

@@ -94,7 +94,14 @@ final class ValuesSection {
     var reasons = new ArrayList<String>();
     var plan = index.plan();
     if (index.role(id) == RankIndex.Role.WORKSPACE) {
-      reasons.add("workspace: peers store into it what collectives push");
+      plan.collectives().stream()
+          .filter(collective -> collective.workspace() == id)
+          .findFirst()
+          .ifPresent(
+              collective ->
+                  reasons.add(
+                      "peers of group %s push what they reduce there, at any time"
+                          .formatted(collective.group())));
     }
     for (var value : index.valuesOf(id)) {
       if (index.opOf(value).isEmpty()) {
@@ -107,8 +114,8 @@ final class ValuesSection {
         break;
       }
     }
-    index.decision(id).ifPresent(decision -> reasons.add(DecisionText.of(plan.graph(), decision)));
-    if (index.role(id) != RankIndex.Role.WORKSPACE) {
+    index.decision(id).ifPresent(decision -> reasons.add(index.text(decision)));
+    if (index.role(id) == RankIndex.Role.OUTPUT || index.role(id) == RankIndex.Role.INPUT) {
       for (Arg output : plan.graph().outputs()) {
         if (output instanceof Arg.Ref(Value value)
             && value.isTensor()

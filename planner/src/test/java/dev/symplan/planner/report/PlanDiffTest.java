@@ -72,7 +72,7 @@ class PlanDiffTest {
     var plain = plan(forced(Variant.NCCL));
     var text = PlanDiff.text(symmetric, plain);
     assertThat(text)
-        .contains("y  symmetric at the same offset everywhere, 1.0 MiB → local, 1.0 MiB")
+        .contains("y  symmetric, for peers, 1.0 MiB → local, 1.0 MiB")
         .containsPattern("predicted +[0-9.]+ µs → [0-9.]+ µs")
         .containsPattern("symmetric +1.0 MiB → 0 B, 1.0 MiB less");
     assertThat(PlanDiff.text(plain, symmetric)).containsPattern("symmetric +0 B → 1.0 MiB, .*more");
