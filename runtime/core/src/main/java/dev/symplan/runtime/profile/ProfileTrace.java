@@ -8,7 +8,7 @@ import dev.symplan.planner.report.Fact;
 
 /**
  * A profile as Chrome's trace events, which <a href="https://ui.perfetto.dev">Perfetto</a> shows: a
- * process for each rank, a thread for each stream, as in the traces of predicted schedules.
+ * process for each rank, a thread for each stream.
  */
 public final class ProfileTrace {
   private ProfileTrace() {}
@@ -24,11 +24,17 @@ public final class ProfileTrace {
             ImmutableMap.of(
                 "plan", new Fact.Text(plan.name()),
                 "target", new Fact.Text(plan.target().name()),
-                "digest", new Fact.Text(plan.digest()),
                 "method", new Fact.Text(profile.method())));
-    names(profile, trace);
-    double begin =
-        profile.activities().stream().mapToDouble(Profile.Activity::begin).min().orElse(0);
+    var activities = profile.activities();
+    for (int rank : activities.stream().mapToInt(Profile.Activity::rank).distinct().toArray()) {
+      trace.process(rank, "rank " + rank);
+      for (var stream : Stream.values()) {
+        if (activities.stream().anyMatch(a -> a.rank() == rank && a.stream() == stream)) {
+          trace.thread(rank, stream.ordinal(), stream.text());
+        }
+      }
+    }
+    double zero = activities.stream().mapToDouble(Profile.Activity::begin).min().orElse(0);
     for (var step : ProfiledStep.of(plan, profile)) {
       var activity = step.activity();
       trace.slice(
@@ -36,39 +42,28 @@ public final class ProfileTrace {
           activity.stream().ordinal(),
           activity.label(),
           step.traffic().isPresent() ? "collective" : "compute",
-          activity.begin() - begin,
+          activity.begin() - zero,
           activity.micros(),
-          args(step));
+          facts(step));
     }
     return trace.toJson();
   }
 
-  private static void names(Profile profile, ChromeTrace trace) {
-    for (int rank :
-        profile.activities().stream().mapToInt(Profile.Activity::rank).distinct().toArray()) {
-      trace.process(rank, "rank " + rank);
-      for (var stream : Stream.values()) {
-        if (profile.activities().stream().anyMatch(a -> a.rank() == rank && a.stream() == stream)) {
-          trace.thread(rank, stream.ordinal(), stream.text());
-        }
-      }
-    }
-  }
-
-  private static ImmutableMap<String, Fact> args(ProfiledStep step) {
-    var args = ImmutableMap.<String, Fact>builder();
-    args.put("does", new Fact.Text(step.what()));
-    args.put("kernel", new Fact.Text(step.activity().kernel()));
-    args.put("predicted_us", new Fact.Real(step.predicted()));
+  private static ImmutableMap<String, Fact> facts(ProfiledStep step) {
+    var facts =
+        ImmutableMap.<String, Fact>builder()
+            .put("does", new Fact.Text(step.what()))
+            .put("kernel", new Fact.Text(step.activity().kernel()))
+            .put("predicted_us", new Fact.Real(step.predicted()));
     step.traffic()
         .ifPresent(
-            traffic -> {
-              args.put("collective", new Fact.Whole(traffic.collective()));
-              args.put("variant", new Fact.Text(traffic.variant()));
-              args.put("bytes", new Fact.Whole(traffic.bytes()));
-              args.put("gbps", new Fact.Real(traffic.rate()));
-              args.put("waited_us", new Fact.Real(traffic.waited()));
-            });
-    return args.buildOrThrow();
+            traffic ->
+                facts
+                    .put("collective", new Fact.Whole(traffic.collective()))
+                    .put("variant", new Fact.Text(traffic.variant()))
+                    .put("bytes", new Fact.Whole(traffic.bytes()))
+                    .put("gbps", new Fact.Real(traffic.rate()))
+                    .put("waited_us", new Fact.Real(traffic.waited())));
+    return facts.buildOrThrow();
   }
 }
