@@ -183,7 +183,7 @@ public record Preconditions(
   }
 
   private static Target with(boolean multicast, boolean copyEngines, int nccl, int gpus) {
-    var base = Target.H200_X8;
+    var base = Target.H200_X4;
     return new Target(
         base.name(),
         gpus,
