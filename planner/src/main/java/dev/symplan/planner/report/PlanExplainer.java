@@ -90,6 +90,14 @@ public final class PlanExplainer {
                 buffer.first(),
                 buffer.last(),
                 index.plan().steps().size()));
+    if (placement.isShare()) {
+      var collective = index.plan().collectives().get(placement.shareOf());
+      say(
+          "share",
+          "of the whole of %s: each rank of group %s has its own, %s behind that of the one before"
+              .formatted(
+                  index.name(collective), collective.group(), Units.bytes(placement.stride())));
+    }
     var others =
         index.valuesOf(placement.buffer()).stream()
             .filter(other -> other.id() != value.id())

@@ -85,7 +85,9 @@ record PredictedTimes(double[] begin, double[] end, double total) {
     for (var piece : pieces) {
       var placement = plan.placement(piece);
       if (piece.tensor().numel() > 0
-          && (placement.buffer() != result.buffer() || placement.offset() != next)) {
+          && (placement.buffer() != result.buffer()
+              || placement.offset() != next
+              || placement.isShare())) {
         return false;
       }
       next += piece.tensor().bytes();

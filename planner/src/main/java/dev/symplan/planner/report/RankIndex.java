@@ -268,12 +268,14 @@ final class RankIndex {
         : op.results().getFirst().name();
   }
 
-  /** {@return for example {@code symm+0x400}, {@code in3}} */
+  /** {@return for example {@code symm+0x400}, {@code in3}, {@code symm+0x0+rank*0x100}} */
   String address(Value value) {
     var placement = plan.placement(value);
-    return placement.exists()
-        ? address(plan.buffers().get(placement.buffer()), placement.offset())
-        : "no memory";
+    if (!placement.exists()) {
+      return "no memory";
+    }
+    var first = address(plan.buffers().get(placement.buffer()), placement.offset());
+    return placement.isShare() ? first + "+rank*0x" + Long.toHexString(placement.stride()) : first;
   }
 
   static String address(Buffer buffer, long offset) {

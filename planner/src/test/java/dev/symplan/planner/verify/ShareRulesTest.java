@@ -13,6 +13,7 @@ import dev.symplan.planner.Plan;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.io.PlanFile;
+import dev.symplan.planner.report.PlanExplainer;
 import dev.symplan.planner.verify.Violation.Rule;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -77,6 +78,16 @@ class ShareRulesTest {
     }
     var read = PlanFile.read(new SourceFile("plan", PlanFile.toJson(plan)));
     assertThat(place(read, "y")).isEqualTo(share);
+  }
+
+  @Test
+  void reportsSayThatThePlaceDependsOnTheRank() {
+    var plan = gather(Variant.PUSH);
+    assertThat(PlanExplainer.explain(plan, "y").orElseThrow())
+        .contains("symm+0x0+rank*0x4000, 16.0 KiB of the buffer 'y' (32.0 KiB)")
+        .contains(
+            "of the whole of r: each rank of group g has its own, 16.0 KiB behind that of the one"
+                + " before");
   }
 
   @Test
