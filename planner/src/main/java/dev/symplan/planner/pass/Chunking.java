@@ -26,6 +26,9 @@ final class Chunking {
   /** In auto, no piece has fewer rows: a tile of the GPU's matrix products. */
   private static final int TILE_ROWS = 128;
 
+  /** In auto, what splitting must gain at least: measured times differ as much from run to run. */
+  private static final double LEAST_GAIN = 0.03;
+
   /**
    * A collective that is split.
    *
@@ -127,7 +130,7 @@ final class Chunking {
           "its %s rows do not divide into large pieces".formatted(all.getFirst().rows()),
           0,
           0);
-    } else if (mode == Mode.AUTO && bestMicros >= whole) {
+    } else if (mode == Mode.AUTO && bestMicros >= whole * (1 - LEAST_GAIN)) {
       var detail =
           String.format(Locale.ROOT, "%.1f µs in %d pieces, %.1f in one", bestMicros, best, whole);
       note(k, Action.WHOLE, 1, Reason.NO_GAIN, detail, whole, bestMicros);
