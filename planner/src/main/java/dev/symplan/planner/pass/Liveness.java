@@ -312,6 +312,9 @@ final class Liveness {
    */
   void mergeShares(ImmutableList<Variant> variants, ToIntFunction<String> groupSize) {
     var shares = new Shares(graph, schedule, this, variants, groupSize);
+    if (shares.isEmpty()) {
+      return;
+    }
     long before = peakBytes();
     var apart = places.copy();
     for (boolean all : new boolean[] {true, false}) {

@@ -20,7 +20,7 @@ import java.util.function.Function;
 record Ordering(PlanDraft draft, Allocate.Result memory, Reordering reordering) {
 
   /** A change of the order must be worth it: this part of the memory. */
-  private static final double LEAST_GAIN = 0.01;
+  static final double LEAST_GAIN = 0.01;
 
   /** How many orders are tried, for each freedom: of graphs of many ops, fewer. */
   private static final int MOST_TRIED = 3;

@@ -23,6 +23,12 @@ final class Reorder {
   /** Up to so many sets of ops, small graphs get the best order there is. */
   private static final int MOST_SETS = 1 << 14;
 
+  /**
+   * What an order must gain by prediction to be looked at: half of what it must gain in the end, as
+   * predictions are not exact, and each look plans the whole graph.
+   */
+  private static final double LEAST_PREDICTED = Ordering.LEAST_GAIN / 2;
+
   /** How many units improving an order may look at. */
   private static final long WORK = 8_000_000;
 
@@ -42,7 +48,9 @@ final class Reorder {
           case ANYWHERE -> free;
           case WITHIN_WINDOWS -> free.withinWindows();
         };
+    double most = MemoryProfile.of(units, units.given()).peak() * (1 - LEAST_PREDICTED);
     return orders(units, MOST_SETS).stream()
+        .filter(order -> MemoryProfile.of(units, order).peak() <= most)
         .map(units::inOrder)
         .collect(ImmutableList.toImmutableList());
   }

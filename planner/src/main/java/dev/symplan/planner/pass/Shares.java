@@ -80,6 +80,10 @@ final class Shares {
         : life.last(part) <= schedule.endStep()[k] + 1;
   }
 
+  boolean isEmpty() {
+    return found.isEmpty();
+  }
+
   /**
    * Joins them.
    *
