@@ -56,6 +56,7 @@ final class BenchCollectivesCommand implements Callable<Integer> {
     if (device.isEmpty()) {
       return ExitCode.NO_DEVICE;
     }
+    svg.ifPresent(LineFile::check);
     var target = flags.target(device.get());
     try (var run = flags.start(console, device.get())) {
       var bench = run.bench(device.get());

@@ -42,6 +42,9 @@ final class BenchFlags {
       names = "--ranks",
       paramLabel = "N",
       description = "The number of ranks (default: as many as there are GPUs; 4 on the host).")
+  private Optional<Integer> givenRanks = Optional.empty();
+
+  /** As given, or what {@link #backend} finds. */
   private int ranks;
 
   @Option(
@@ -129,7 +132,7 @@ final class BenchFlags {
    * @throws ParameterException when there is none called so, or an option is wrong
    */
   Optional<Backend> backend(Console console) {
-    if (ranks < 0 || ranks == 1) {
+    if (givenRanks.isPresent() && givenRanks.get() < 2) {
       throw usage("--ranks must be at least 2: one rank has nobody to talk to");
     }
     if (measurements < 1) {
@@ -151,11 +154,10 @@ final class BenchFlags {
     if (reason.isPresent()) {
       return Optional.empty();
     }
-    if (ranks == 0) {
-      ranks = isHost(device) ? 4 : MachineProbe.ofThisMachine().gpus().size();
-      if (ranks < 2) {
-        throw usage("there is one GPU, which has nobody to talk to; --backend host needs none");
-      }
+    ranks =
+        givenRanks.orElseGet(() -> isHost(device) ? 4 : MachineProbe.ofThisMachine().gpus().size());
+    if (ranks < 2) {
+      throw usage("there is one GPU, which has nobody to talk to; --backend host needs none");
     }
     return Optional.of(device);
   }

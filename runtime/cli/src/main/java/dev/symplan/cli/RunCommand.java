@@ -173,6 +173,7 @@ final class RunCommand implements Callable<Integer> {
       console.progress("  hint: symplan doctor tells what was looked for, and where");
       return ExitCode.NO_DEVICE;
     }
+    profile.filter(file -> !file.isEmpty()).map(Path::of).ifPresent(LineFile::check);
     var options = SessionOptions.DEFAULT.withLaunch(launch);
     if (timeout.isPresent()) {
       options = options.withTimeout(Duration.ofNanos(Math.round(timeout.get() * 1e9)));

@@ -189,6 +189,7 @@ class BenchCommandTest {
           """
           collectives --backend gpu | there is no backend 'gpu'
           collectives --backend host --ranks 1 | one rank has nobody to talk to
+          overlap --backend host --ranks 0 | one rank has nobody to talk to
           collectives --backend host --ops reduce | there is no collective 'reduce'; there are all_
           collectives --backend host --sizes 1Kb | '1Kb' is no size; write for example 64KiB
           collectives --backend host --sizes 2KiB..1KiB | has no size in it
@@ -218,5 +219,22 @@ class BenchCommandTest {
             "1");
     assertThat(result.code()).isEqualTo(1);
     assertThat(result.err()).contains("folder.csv", "the file cannot be written");
+  }
+
+  @Test
+  void findsThatAPlotCannotBeWrittenBeforeItMeasures() {
+    var result =
+        run(
+            "bench",
+            "collectives",
+            "--backend",
+            "host",
+            "--sizes",
+            "1KiB",
+            "--svg",
+            folder.resolve("no/such/folder.svg"));
+    assertThat(result.code()).isEqualTo(1);
+    assertThat(result.out()).isEmpty();
+    assertThat(result.err()).contains("folder.svg", "the file cannot be written");
   }
 }

@@ -71,6 +71,13 @@ class RunProfileTest {
   }
 
   @Test
+  void findsThatATraceCannotBeWrittenBeforeItRuns() throws IOException {
+    var file = folder.resolve("no/such/folder.json");
+    assertThat(run("run", "--profile=" + file, graph(), "--target", "host")).isEqualTo(1);
+    assertThat(out).contains("folder.json: error").doesNotContain("ran on");
+  }
+
+  @Test
   void traceHasAProcessForEachRankAndAThreadForEachStream() throws IOException {
     var file = folder.resolve("trace.json");
     assertThat(run("run", "--profile=" + file, graph(), "--target", "host")).as(out).isZero();
