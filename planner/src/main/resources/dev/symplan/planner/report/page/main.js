@@ -75,8 +75,8 @@ class Page {
     const [report] = this.reports;
     document.getElementById('plan-name').textContent = report.name;
     document.getElementById('plan-facts').textContent =
-      `${Words.count(report.ranks, 'rank')} · ${report.target} · ${Words.micros(report.total('time', 'predicted_us'))} · `
-      + `${Words.bytes(report.total('arenas', 'total_bytes'))} · ${report.digest.slice(0, 12)}`;
+      `${Words.count(report.ranks, 'rank')} · ${report.target} · ${Words.micros(report.total('time', 'predicted_us'))} predicted · `
+      + `${Words.bytes(report.total('arenas', 'total_bytes'))} in arenas · ${report.digest.slice(0, 12)}`;
   }
 
   #choices() {
@@ -106,6 +106,7 @@ class Page {
     on('zoom-in', 'click', () => this.scale(2));
     on('zoom-out', 'click', () => this.scale(0.5));
     on('zoom-fit', 'click', () => this.fit());
+    on('fit-offsets', 'click', () => this.#fitOffsets());
     on('theme', 'click', () => this.#toggleTheme());
     on('help', 'click', () => document.getElementById('help-dialog').showModal());
     on('help-close', 'click', () => document.getElementById('help-dialog').close());
@@ -161,13 +162,14 @@ class Page {
     const keys = {
       ArrowLeft: () => this.pan(far),
       ArrowRight: () => this.pan(-far),
-      ArrowUp: () => this.#maps.forEach((map) => map.panAllY(far)),
-      ArrowDown: () => this.#maps.forEach((map) => map.panAllY(-far)),
+      ArrowUp: () => this.#offsets(event.shiftKey, 1.5, far),
+      ArrowDown: () => this.#offsets(event.shiftKey, 1 / 1.5, -far),
       '+': () => this.scale(1.5),
       '=': () => this.scale(1.5),
       '-': () => this.scale(1 / 1.5),
       0: () => this.fit(),
       f: () => this.#frameSelection(),
+      y: () => this.#fitOffsets(),
       '/': () => document.getElementById('search').focus(),
       Escape: () => {
         this.search('');
@@ -278,6 +280,15 @@ class Page {
   fit() {
     this.#maps.forEach((map) => map.fitY());
     this.zoomTo(d3.zoomIdentity);
+  }
+
+  /** Zooms into the offsets of all arenas, or pans them. */
+  #offsets(zooms, factor, part) {
+    this.#maps.forEach((map) => (zooms ? map.zoomAllY(factor) : map.panAllY(part)));
+  }
+
+  #fitOffsets() {
+    this.#maps.forEach((map) => map.fitWindow());
   }
 
   centre(value) {

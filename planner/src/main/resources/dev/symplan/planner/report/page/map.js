@@ -194,9 +194,27 @@ class PlanMap {
     this.#low(arena, arena.low + (span * pixels) / (arena.bottom - arena.top));
   }
 
+  zoomAllY(factor) {
+    this.arenas.forEach((arena) => this.zoomY(arena, factor));
+  }
+
   /** Moves all arenas up or down by a part of what they show. */
   panAllY(part) {
     this.arenas.forEach((arena) => this.#panY(arena, part * (arena.bottom - arena.top)));
+  }
+
+  /** Shows the offsets that anything in the window takes, and no others. */
+  fitWindow() {
+    const {graph} = this;
+    const [from, to] = this.#visible();
+    const passes = this.#page.passes[this.plan];
+    for (const arena of this.arenas) {
+      const seen = Array.from(arena.buffers).filter((b) => passes[b] && graph.first[b] <= to - 2 && graph.last[b] >= from + 2);
+      const low = d3.min(seen, (b) => graph.offset[b]) ?? 0;
+      const high = d3.max(seen, (b) => graph.offset[b] + graph.bytes[b]) ?? arena.bytes;
+      arena.zoom = Math.max(1, this.#page.arenaBytes(arena.name) / Math.max(1.06 * (high - low), 4096));
+      this.#low(arena, low);
+    }
   }
 
   fitY() {
@@ -285,7 +303,7 @@ class PlanMap {
       if (tick.x < GUTTER || tick.x > this.width - RIGHT) {
         continue;
       }
-      context.fillText(tick.text, tick.x, y);
+      context.fillText(tick.text, Math.max(tick.x, GUTTER + 12), y);
       context.moveTo(Math.round(tick.x) + 0.5, OVERVIEW + AXIS);
       context.lineTo(Math.round(tick.x) + 0.5, this.streamsTop + this.graph.streams.length * LANE);
     }
@@ -512,39 +530,51 @@ class PlanMap {
     const {schedule} = this.graph;
     const {steps, stepTexts, dimmed, ground} = this.colours;
     const right = this.width - RIGHT;
-    const named = [];
+    const height = LANE - 3;
+    const wide = [];
+    const shares = {dimmed: [], op: [], fused: [], join: [], start: []};
     const passes = this.#page.stepPasses[this.plan];
-    // Collectives are few and what people look for: they are drawn last, and never narrower than 2 pixels.
-    for (const collectives of [false, true]) {
-      let painted = -1;
-      for (const step of stream.steps) {
-        const kind = schedule.get('kind', step);
-        if ((kind === 'start') !== collectives) {
-          continue;
-        }
-        const [from, to] = this.#span(step);
-        const least = collectives ? 2 : 0.7;
-        if (to < GUTTER || from > right || (to - from < least && Math.floor(from) === painted)) {
-          continue;
-        }
-        painted = Math.floor(from);
-        const left = Math.max(from, GUTTER - 2);
-        const width = Math.min(Math.max(to - from, least), right + 2 - left);
-        context.fillStyle = passes && !passes[step] ? dimmed : steps[kind];
-        context.fillRect(left, top, width, LANE - 3);
+    const seen = stream.steps
+      .map((step) => ({step, kind: schedule.get('kind', step), span: this.#span(step)}))
+      .filter(({span: [from, to]}) => to >= GUTTER && from <= right);
+    // Collectives are what people look for: where they are few, none is narrower than 2 pixels.
+    const few = seen.filter(({kind}) => kind === 'start').length < (right - GUTTER) / 8;
+    for (const {step, kind, span: [from, to]} of seen) {
+      const look = passes && !passes[step] ? 'dimmed' : kind;
+      const least = few && kind === 'start' ? 2 : 0;
+      if (to - from < Math.max(1, least) && least === 0) {
+        const column = Math.floor(from);
+        shares[look][column] = (shares[look][column] ?? 0) + to - from;
+        continue;
+      }
+      const left = Math.max(from, GUTTER - 2);
+      wide.push({step, kind, look, left, width: Math.min(Math.max(to - from, least), right + 2 - left)});
+    }
+    // Of many steps in one column of pixels, each kind has its share of the height.
+    const filled = [];
+    for (const [look, columns] of Object.entries(shares)) {
+      context.fillStyle = look === 'dimmed' ? dimmed : steps[look];
+      columns.forEach((share, column) => {
+        const under = filled[column] ?? 0;
+        const part = Math.min(share * height, height - under);
+        context.fillRect(column, top + under, 1, part);
+        filled[column] = under + part;
         this.drawn++;
-        if (width > 4) {
-          context.fillStyle = ground;
-          context.fillRect(left + width - 0.5, top, 0.5, LANE - 3);
-        }
-        if (width > 40) {
-          named.push({step, kind, left, width});
-        }
+      });
+    }
+    const ordered = [...wide.filter(({kind}) => kind !== 'start'), ...wide.filter(({kind}) => kind === 'start')];
+    for (const {look, left, width} of ordered) {
+      context.fillStyle = look === 'dimmed' ? dimmed : steps[look];
+      context.fillRect(left, top, width, height);
+      this.drawn++;
+      if (width > 4) {
+        context.fillStyle = ground;
+        context.fillRect(left + width - 0.5, top, 0.5, height);
       }
     }
     context.textAlign = 'left';
-    for (const {step, kind, left, width} of named) {
-      context.fillStyle = stepTexts[kind];
+    for (const {step, kind, look, left, width} of ordered.filter((one) => one.width > 40)) {
+      context.fillStyle = look === 'dimmed' ? this.colours.muted : stepTexts[kind];
       context.fillText(shortened(schedule.get('name', step), width - 8), left + 4, top + LANE / 2 - 1);
     }
   }
@@ -631,9 +661,10 @@ class PlanMap {
     const link = (row, dash) => {
       const rect = this.#outline(context, {kind: 'buffer', row}, 2, dash);
       if (rect && own) {
+        const [x, y] = inside(rect, own.x + own.width / 2, own.y + own.height / 2);
         context.beginPath();
-        context.moveTo(own.x + own.width / 2, own.y + own.height / 2);
-        context.lineTo(rect.x + rect.width / 2, rect.y + rect.height / 2);
+        context.moveTo(...inside(own, x, y));
+        context.lineTo(x, y);
         context.lineWidth = 1;
         context.stroke();
       }
@@ -776,6 +807,11 @@ class PlanMap {
     }
     return best;
   }
+}
+
+/** The place in a rectangle that is nearest to another. */
+function inside(rect, x, y) {
+  return [Math.min(Math.max(x, rect.x), rect.x + rect.width), Math.min(Math.max(y, rect.y), rect.y + rect.height)];
 }
 
 /** A scale as offset and slope, for loops. */

@@ -161,13 +161,11 @@ class Panels {
   #collectiveRow({row}) {
     const table = this.#page.graphs[0].collectives;
     const micros = table.get('predicted_us', row);
-    const bar = el('span', {class: 'bar'});
-    bar.style.width = `${(100 * micros) / this.longest}%`;
     return [
       el('span', {class: 'name', title: table.get('name', row)}, table.get('name', row)),
       el('span', {class: 'variant'}, table.get('variant', row)),
       el('span', {class: 'size'}, Words.bytes(table.get('bytes', row))),
-      el('span', {class: 'time'}, bar, el('span', {}, Words.micros(micros))),
+      el('span', {class: 'time'}, bar(micros / this.longest), el('span', {}, Words.micros(micros))),
     ];
   }
 
@@ -213,20 +211,27 @@ class Panels {
     const verdicts = this.#page.graphs[plan].verdicts(row);
     const able = verdicts.filter((v) => v.eligible).sort((a, b) => a.micros - b.micros);
     const longest = Math.max(...able.map((v) => v.micros), 1e-9);
+    const chosen = verdicts.find((v) => v.chosen);
+    const details = new Set(able.map((v) => v.detail));
     const rows = able.map((v) => {
-      const bar = el('span', {class: 'bar'});
-      bar.style.width = `${(100 * v.micros) / longest}%`;
-      const words = [v.staging > 0 ? `${Words.micros(v.staging)} of it copies` : '', v.detail, v.threshold,
-        v.chosen && v.reason === 'forced' ? 'forced' : ''];
+      const percent = chosen ? Math.round(100 * (v.micros / chosen.micros - 1)) : 0;
+      const words = [
+        v.chosen ? v.reason : percent === 0 ? 'hardly slower' : `${Math.abs(percent)} % ${percent > 0 ? 'slower' : 'faster'}`,
+        v.threshold,
+        v.staging > 0 ? `${Words.micros(v.staging)} of it copies` : '',
+        details.size > 1 ? v.detail : '',
+      ];
       return el('tr', {class: v.chosen ? 'chosen' : null, 'data-variant': v.variant},
-        el('th', {scope: 'row'}, v.chosen ? `▸ ${v.variant}` : v.variant),
-        el('td', {class: 'time'}, bar, el('span', {}, Words.micros(v.micros))),
-        el('td', {}, words.filter((word) => word).join(', ')));
+        el('th', {scope: 'row'}, v.variant),
+        el('td', {class: 'time'}, bar(v.micros / longest), el('span', {}, Words.micros(v.micros))),
+        el('td', {}, words.filter((word) => word).join('; ')));
     });
     const unable = verdicts.filter((v) => !v.eligible).map((v) =>
       el('tr', {class: 'unable', 'data-variant': v.variant},
         el('th', {scope: 'row'}, v.variant), el('td', {colspan: 2}, `cannot: ${v.detail}`)));
-    return el('table', {class: 'verdicts'}, el('tbody', {}, rows, unable));
+    const [detail] = details;
+    return el('div', {}, el('table', {class: 'verdicts'}, el('tbody', {}, rows, unable)),
+      details.size === 1 && detail ? el('p', {class: 'muted'}, `These times are ${detail}.`) : null);
   }
 
   /** The questions that people come with, answered. */
@@ -286,15 +291,11 @@ class Panels {
       card.append(
         el('p', {}, el('strong', {}, `${arena.name} arena: ${Words.bytes(arena.live)}`), ' live at step ', step),
         el('table', {class: 'live'}, el('tbody', {},
-          live.slice(0, 8).map((row) => {
-            const bar = el('span', {class: 'bar'});
-            bar.style.width = `${(100 * graph.bytes[row]) / graph.bytes[live[0]]}%`;
-            return el('tr', {},
-              el('td', {}, this.#link(0, 'buffer', row)),
-              el('td', {class: 'time'}, bar, el('span', {}, Words.bytes(graph.bytes[row]))),
-              el('td', {}, because.get(graph.values.get('id', row)) ?? Words.life(graph, row)));
-          }),
-          rest.length > 0 ? el('tr', {}, el('td', {colspan: 3},
+          live.slice(0, 8).map((row) => el('tr', {},
+            el('td', {class: 'time'}, bar(graph.bytes[row] / graph.bytes[live[0]]), el('span', {}, Words.bytes(graph.bytes[row]))),
+            el('td', {}, this.#link(0, 'buffer', row), el('div', {class: 'muted'},
+              because.get(graph.values.get('id', row)) ?? Words.life(graph, row))))),
+          rest.length > 0 ? el('tr', {}, el('td', {colspan: 2},
             `and ${Words.count(rest.length, 'smaller one')}, ${Words.bytes(d3.sum(rest, (row) => graph.bytes[row]))} together`)) : [])));
     }
     return card;

@@ -10,20 +10,22 @@ const Words = {
     temporary: 'temporary',
   },
 
+  UNITS: ['B', 'KiB', 'MiB', 'GiB', 'TiB'],
+
   bytes(bytes) {
-    const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
     let unit = 0;
     let value = bytes;
-    while (value >= 1024 && unit < units.length - 1) {
+    while (value >= 1024 && unit < Words.UNITS.length - 1) {
       value /= 1024;
       unit++;
     }
-    return unit === 0 ? `${bytes} B` : `${value.toFixed(1)} ${units[unit]}`;
+    return unit === 0 ? `${bytes} B` : `${value.toFixed(1)} ${Words.UNITS[unit]}`;
   },
 
-  /** Without a fraction that says nothing, for axes. */
+  /** Exactly, for axes. */
   tick(bytes) {
-    return Words.bytes(bytes).replace('.0 ', ' ');
+    const unit = bytes <= 0 ? 0 : Math.min(Math.floor(Math.log2(bytes) / 10), Words.UNITS.length - 1);
+    return `${+(bytes / 1024 ** unit).toFixed(4)} ${Words.UNITS[unit]}`;
   },
 
   micros(micros) {
@@ -89,6 +91,13 @@ function el(tag, attributes = {}, ...children) {
       element.setAttribute(name, value);
     }
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+/** A bar behind a number. */
+function bar(share) {
+  const element = el('span', {class: 'bar'});
+  element.style.width = `${100 * share}%`;
   return element;
 }
