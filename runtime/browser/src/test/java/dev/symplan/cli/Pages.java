@@ -37,7 +37,11 @@ final class Pages {
     return ROOT.resolve("docs").resolve(name);
   }
 
-  /** Runs a command, which must succeed. */
+  /**
+   * Runs a command.
+   *
+   * @param expected its exit code
+   */
   static String run(List<String> command, int expected) {
     var out = new ByteArrayOutputStream();
     var err = new ByteArrayOutputStream();
@@ -49,28 +53,29 @@ final class Pages {
     return out.toString(StandardCharsets.UTF_8);
   }
 
+  static List<String> command(String name, List<String> input, String... options) {
+    return Stream.of(List.of(name), input, List.of(options)).flatMap(List::stream).toList();
+  }
+
   /** {@return the page of a plan} */
   static Path write(Path file, List<String> input) {
     return dump(file, "html", input);
   }
 
+  /** {@return the name of the file with the plan} */
+  static String compile(Path file, List<String> input) {
+    run(command("compile", input, "-o", file.toString()), ExitCode.OK);
+    return file.toString();
+  }
+
   static Path dump(Path file, String format, List<String> input) {
-    run(
-        Stream.of(List.of("dump"), input, List.of("--format", format, "-o", file.toString()))
-            .flatMap(List::stream)
-            .toList(),
-        ExitCode.OK);
+    run(command("dump", input, "--format", format, "-o", file.toString()), ExitCode.OK);
     return file;
   }
 
   /** {@return the report of a plan, for programs} */
   static JsonNode report(List<String> input) {
-    var text =
-        run(
-            Stream.of(List.of("dump"), input, List.of("--format", "json"))
-                .flatMap(List::stream)
-                .toList(),
-            ExitCode.OK);
+    var text = run(command("dump", input, "--format", "json"), ExitCode.OK);
     try {
       return new ObjectMapper().readTree(text);
     } catch (IOException e) {
