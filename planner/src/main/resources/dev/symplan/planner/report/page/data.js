@@ -3,6 +3,7 @@
 /** Rows of facts: cells in columns, and the rows that belong to them in a table of their own. */
 class Table {
   #columns = new Map();
+  #names = null;
 
   constructor(table) {
     this.count = table.count;
@@ -69,6 +70,20 @@ class Table {
   /** The rows of `below` that belong to a row. */
   children(row) {
     return this.below ? range(this.first[row], this.first[row + 1]) : [];
+  }
+
+  /** The first row of each name. */
+  get names() {
+    if (this.#names === null) {
+      this.#names = new Map();
+      for (let row = 0; row < this.count; row++) {
+        const name = this.get('name', row);
+        if (!this.#names.has(name)) {
+          this.#names.set(name, row);
+        }
+      }
+    }
+    return this.#names;
   }
 
   /** The rows with a value in a column. */

@@ -127,7 +127,8 @@ class Panels {
   lists() {
     const page = this.#page;
     const graph = page.graphs[0];
-    const names = (table) => (a, b) => table.get('name', a).localeCompare(table.get('name', b), 'en', {numeric: true});
+    const collator = new Intl.Collator('en', {numeric: true});
+    const names = (table) => (a, b) => collator.compare(table.get('name', a), table.get('name', b));
     const numbers = (column, sign) => (a, b) => sign * (column[a] - column[b]) || a - b;
     const {collectives, values} = graph;
     const orders = {
@@ -256,8 +257,8 @@ class Panels {
     return el('section', {class: 'card', 'data-testid': 'about'}, el('dl', {},
       fact('time', `${Words.micros(report.total('time', 'predicted_us'))} predicted, `
         + `${Words.micros(report.total('time', 'collectives_us'))} of it collectives that nothing hides`),
-      fact('memory', `${Words.bytes(report.total('arenas', 'total_bytes'))} in arenas, `
-        + `${Words.bytes(report.total('arenas', 'external_bytes'))} of the caller’s`),
+      fact('memory', `${Words.bytes(report.total('arenas', 'total_bytes'))} in arenas `
+        + `(at least ${Words.bytes(report.total('arenas', 'total_bound_bytes'))} however it is placed), ${Words.bytes(report.total('arenas', 'external_bytes'))} of the caller’s`),
       fact('work', `${Words.count(report.total('work', 'ops'), 'op')} in ${Words.count(graph.steps, 'step')}`),
       collectives.length > 0 ? fact('collectives', collectives.join(', ')) : [],
       fact('copies', copies > 0
