@@ -20,7 +20,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Predicate;
 import java.util.regex.Pattern;
-import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -29,9 +28,7 @@ import org.junit.jupiter.api.io.TempDir;
 @InChromium
 class HtmlPageTest {
   private static final List<String> ONE_SHOT =
-      Stream.of(Pages.FSDP, List.of("--variant", "all_gather=one_shot"))
-          .flatMap(List::stream)
-          .toList();
+      Pages.with(Pages.FSDP, "--variant", "all_gather=one_shot");
 
   @TempDir private static Path folder;
 

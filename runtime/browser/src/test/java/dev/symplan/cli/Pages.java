@@ -53,8 +53,12 @@ final class Pages {
     return out.toString(StandardCharsets.UTF_8);
   }
 
-  static List<String> command(String name, List<String> input, String... options) {
-    return Stream.of(List.of(name), input, List.of(options)).flatMap(List::stream).toList();
+  static List<String> with(List<String> words, String... more) {
+    return Stream.of(words, List.of(more)).flatMap(List::stream).toList();
+  }
+
+  private static List<String> command(String name, List<String> input, String... options) {
+    return with(with(List.of(name), input.toArray(String[]::new)), options);
   }
 
   /** {@return the page of a plan} */
