@@ -327,7 +327,11 @@ final class CudaSession implements Session {
       run.run();
     } catch (RunException e) {
       ending.fail(e);
-      throw new RunException(e.getMessage() + locals.busy(), e);
+      var busy = locals.busy();
+      if (!busy.isEmpty()) {
+        ProcessExit.skipLibraries();
+      }
+      throw new RunException(e.getMessage() + busy, e);
     }
   }
 

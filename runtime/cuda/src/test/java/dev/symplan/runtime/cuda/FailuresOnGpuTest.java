@@ -123,7 +123,7 @@ class FailuresOnGpuTest {
   }
 
   @ParameterizedTest
-  @EnumSource(names = {"TWO_SHOT", "ONE_SHOT", "NCCL"})
+  @EnumSource(names = {"TWO_SHOT", "ONE_SHOT", "NCCL", "NCCL_SYMM"})
   void aStuckRankIsReportedAndLeavesNothing(Variant variant) {
     var problem = Libraries.problem();
     assumeTrue(problem.isEmpty(), problem.orElse(""));
