@@ -97,9 +97,9 @@ final class CudaSession implements Session {
         throw e;
       }
     } catch (RunException e) {
-      // The other processes need not wait for this one.
+      // The other processes need not wait for this one; what failed first, maybe there, is why.
       ending.fail(e);
-      throw e;
+      throw ending.cause().orElse(e);
     }
   }
 
