@@ -5,7 +5,7 @@ import dev.symplan.codegen.Instruction.Fused;
 import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
-import dev.symplan.codegen.cuda.RowKernel.Place;
+import dev.symplan.codegen.cuda.RowNode.Place;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.TensorType;
 import dev.symplan.planner.Stream;
