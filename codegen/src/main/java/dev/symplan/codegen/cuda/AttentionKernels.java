@@ -321,12 +321,14 @@ final class AttentionKernels {
 
   /** Fills in one kernel's text. */
   private final class Writer {
-    private final Map<Address, Integer> pointers = new LinkedHashMap<>();
+    private final MemoryArguments memory = new MemoryArguments();
+    private final long blocks;
     private final Map<String, String> texts = new LinkedHashMap<>();
 
     Writer(long blocks) {
       long columns = key.type().size(2);
-      texts.put("$BLOCKS", Long.toString(blocks));
+      this.blocks = blocks;
+      number("$BLOCKS", blocks);
       number("$THREADS", THREADS);
       number("$ROWS", query.type().size(2));
       number("$COLUMNS", columns);
@@ -355,10 +357,10 @@ final class AttentionKernels {
     }
 
     private String element(TensorRef ref, List<String> indices) {
-      int pointer = pointers.computeIfAbsent(Address.of(rank, ref), _ -> pointers.size());
-      return "((%s*)args.memory[%d])[%s]"
-          .formatted(
-              CTypes.stored(ref.type().dtype()), pointer, PlaceKernel.offset(ref.type(), indices));
+      return memory.element(
+          CTypes.stored(ref.type().dtype()),
+          Address.of(rank, ref),
+          PlaceKernel.offset(ref.type(), indices));
     }
 
     String value(TensorRef ref, String... indices) {
@@ -399,15 +401,12 @@ final class AttentionKernels {
               .toList()) {
         text = text.replace(name, texts.getOrDefault(name, ""));
       }
-      var head =
-          CTypes.PRELUDE + "\nstruct Args {\n  char* memory[%d];\n};\n".formatted(pointers.size());
-      return new DeviceStep.Launch(
+      return memory.launch(
           arguments.op().stream(),
-          new Kernel(head + text),
-          Math.toIntExact(
-              Math.clamp(Long.parseLong(texts.getOrDefault("$BLOCKS", "1")), 1, MAX_BLOCKS)),
+          CTypes.PRELUDE + memory.struct() + text,
+          blocks,
+          MAX_BLOCKS,
           THREADS,
-          pointers.keySet().stream().map(Word.Memory::new).collect(ImmutableList.toImmutableList()),
           arguments.op().name());
     }
   }

@@ -52,7 +52,7 @@ final class CopyKernel {
     return new DeviceStep.Launch(
         stream,
         new Kernel(text),
-        Math.toIntExact(Math.clamp(Math.ceilDiv(count, THREADS), 1, MAX_BLOCKS)),
+        Math.clamp(Math.ceilDiv(count, THREADS), 1, MAX_BLOCKS),
         THREADS,
         ImmutableList.of(
             new Word.Memory(Address.of(rank, from)), new Word.Memory(Address.of(rank, to))),

@@ -1,14 +1,11 @@
 package dev.symplan.codegen.cuda;
 
-import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.planner.Stream;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.stream.IntStream;
 
 /**
@@ -23,7 +20,7 @@ final class PlaceKernel {
 
   private final int rank;
   private final ImmutableLongArray sizes;
-  private final Map<Address, Integer> pointers = new LinkedHashMap<>();
+  private final MemoryArguments memory = new MemoryArguments();
   private final StringBuilder body = new StringBuilder();
 
   PlaceKernel(int rank, ImmutableLongArray sizes) {
@@ -48,8 +45,7 @@ final class PlaceKernel {
   }
 
   private String element(TensorRef ref, String type, List<String> indices) {
-    int pointer = pointers.computeIfAbsent(Address.of(rank, ref), _ -> pointers.size());
-    return "((%s*)args.memory[%d])[%s]".formatted(type, pointer, offset(ref.type(), indices));
+    return memory.element(type, Address.of(rank, ref), offset(ref.type(), indices));
   }
 
   static String offset(TensorType type, List<String> indices) {
@@ -109,26 +105,17 @@ final class PlaceKernel {
     }
     var text =
         CTypes.PRELUDE
+            + memory.struct()
             + """
-
-            struct Args {
-              char* memory[%d];
-            };
 
             extern "C" __global__ void __launch_bounds__(%d) symplan_kernel(const __grid_constant__ Args args) {
               long long step = (long long)gridDim.x * %d;
               for (long long i = (long long)blockIdx.x * %d + threadIdx.x; i < %d; i += step) {
             """
-                .formatted(Math.max(1, pointers.size()), THREADS, THREADS, THREADS, count)
+                .formatted(THREADS, THREADS, THREADS, count)
             + indices
             + body
             + "  }\n}\n";
-    return new DeviceStep.Launch(
-        stream,
-        new Kernel(text),
-        Math.toIntExact(Math.clamp(Math.ceilDiv(count, THREADS), 1, MAX_BLOCKS)),
-        THREADS,
-        pointers.keySet().stream().map(Word.Memory::new).collect(ImmutableList.toImmutableList()),
-        label);
+    return memory.launch(stream, text, Math.ceilDiv(count, THREADS), MAX_BLOCKS, THREADS, label);
   }
 }

@@ -12,7 +12,6 @@ import dev.symplan.codegen.cuda.RowNode.Store;
 import dev.symplan.planner.Stream;
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
@@ -134,15 +133,10 @@ final class RowKernel {
 
   DeviceStep.Launch build(Stream stream, String label) {
     var threads = RowThreads.of(rows, elements, inOrder, across);
-    var memory = new LinkedHashMap<Address, Integer>();
+    var memory = new MemoryArguments();
     var text = new RowWriter(this, nodes, stores, threads).kernel(memory);
-    return new DeviceStep.Launch(
-        stream,
-        new Kernel(text),
-        Math.toIntExact(Math.clamp(Math.ceilDiv(rows, threads.together()), 1, MAX_BLOCKS)),
-        threads.block(),
-        memory.keySet().stream().map(Word.Memory::new).collect(ImmutableList.toImmutableList()),
-        label);
+    return memory.launch(
+        stream, text, Math.ceilDiv(rows, threads.together()), MAX_BLOCKS, threads.block(), label);
   }
 
   /**
@@ -152,7 +146,7 @@ final class RowKernel {
    * @param threads those of the block
    * @param memory the arguments of the kernel that they become a part of
    */
-  String fragment(long together, int threads, Map<Address, Integer> memory) {
+  String fragment(long together, int threads, MemoryArguments memory) {
     return new RowWriter(this, nodes, stores, RowThreads.ALONE).fragment(together, threads, memory);
   }
 }

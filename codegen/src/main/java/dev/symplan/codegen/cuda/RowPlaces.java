@@ -68,17 +68,11 @@ final class RowPlaces {
    *
    * @param memory the arguments of the kernel
    */
-  String pointers(Map<Address, Integer> memory) {
+  String pointers(MemoryArguments memory) {
     var text = new StringBuilder();
     bases.forEach(
         (base, number) -> {
-          var from =
-              base.address()
-                  .map(
-                      address ->
-                          "args.memory[%d]"
-                              .formatted(memory.computeIfAbsent(address, _ -> memory.size())))
-                  .orElse(base.shared());
+          var from = base.address().map(memory::pointer).orElse(base.shared());
           text.append(
               "    %s* p%d = (%s*)%s + %s;\n"
                   .formatted(base.type(), number, base.type(), from, terms(base.rows(), "r%d")));

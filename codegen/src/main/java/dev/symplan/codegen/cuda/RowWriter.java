@@ -12,7 +12,6 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
-import java.util.Map;
 import java.util.Set;
 
 /** Writes a {@link RowKernel}'s text, once all its values are known. */
@@ -47,29 +46,20 @@ final class RowWriter {
    *
    * @param memory its arguments, which this adds to
    */
-  String kernel(Map<Address, Integer> memory) {
+  String kernel(MemoryArguments memory) {
     write();
     var start = start(memory);
     long rows = kernel.rows();
     int together = threads.together();
     return CTypes.PRELUDE
+        + memory.struct()
         + """
-
-        struct Args {
-          char* memory[%d];
-        };
 
         extern "C" __global__ void __launch_bounds__(%d) symplan_kernel(const __grid_constant__ Args args) {
           [[maybe_unused]] const unsigned lane = %s;
           for (long long first = (long long)blockIdx.x * %d; first < %d; first += (long long)gridDim.x * %d) {
         """
-            .formatted(
-                Math.max(1, memory.size()),
-                threads.block(),
-                threads.lane(),
-                together,
-                rows,
-                together)
+            .formatted(threads.block(), threads.lane(), together, rows, together)
         + (together == 1
             ? "    const long long row = first;\n"
             : rows % together == 0
@@ -90,7 +80,7 @@ final class RowWriter {
    *
    * @param blockThreads the threads of a block
    */
-  String fragment(long rowsTogether, int blockThreads, Map<Address, Integer> memory) {
+  String fragment(long rowsTogether, int blockThreads, MemoryArguments memory) {
     write();
     return """
         for (long long own = threadIdx.x; own < %d; own += %d) {
@@ -104,7 +94,7 @@ final class RowWriter {
   }
 
   /** Finds the row, and where it is in memory. */
-  private String start(Map<Address, Integer> memory) {
+  private String start(MemoryArguments memory) {
     var start = new StringBuilder();
     var sizes = kernel.rowSizes();
     if (sizes.length() > 0) {

@@ -30,7 +30,7 @@ final class StagedKernel {
 
   private final int rank;
   private final int rows;
-  private final Map<Address, Integer> memory = new LinkedHashMap<>();
+  private final MemoryArguments memory = new MemoryArguments();
   private final Map<Integer, TensorType> passed = new LinkedHashMap<>();
   private final StringBuilder body = new StringBuilder();
 
@@ -120,16 +120,10 @@ final class StagedKernel {
   }
 
   private String element(View view, List<String> indices) {
-    var from =
-        view.address()
-            .map(
-                address ->
-                    "args.memory[%d]"
-                        .formatted(memory.computeIfAbsent(address, _ -> memory.size())))
-            .orElse(view.shared());
-    return "((%s*)%s)[%s]"
-        .formatted(
-            CTypes.stored(view.type().dtype()), from, PlaceKernel.offset(view.type(), indices));
+    return MemoryArguments.element(
+        CTypes.stored(view.type().dtype()),
+        view.address().map(memory::pointer).orElse(view.shared()),
+        PlaceKernel.offset(view.type(), indices));
   }
 
   private boolean flag(Part part, String param, boolean otherwise) {
@@ -225,24 +219,15 @@ final class StagedKernel {
     }
     var text =
         CTypes.PRELUDE
+            + memory.struct()
             + """
-
-            struct Args {
-              char* memory[%d];
-            };
 
             extern "C" __global__ void __launch_bounds__(%d) symplan_kernel(const __grid_constant__ Args args) {
             %s  for (long long outer = blockIdx.x; outer < %d; outer += gridDim.x) {
             """
-                .formatted(Math.max(1, memory.size()), THREADS, shared, blocks)
+                .formatted(THREADS, shared, blocks)
             + body
             + "  }\n}\n";
-    return new DeviceStep.Launch(
-        stream,
-        new Kernel(text),
-        Math.toIntExact(Math.clamp(blocks, 1, MAX_BLOCKS)),
-        THREADS,
-        memory.keySet().stream().map(Word.Memory::new).collect(ImmutableList.toImmutableList()),
-        parts.getLast().name());
+    return memory.launch(stream, text, blocks, MAX_BLOCKS, THREADS, parts.getLast().name());
   }
 }
