@@ -5,7 +5,6 @@ import com.google.common.collect.ImmutableMap;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.DType;
-import dev.symplan.ir.TensorType;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -303,20 +302,10 @@ final class AttentionKernels {
       throw arguments.unsupported("%s of %s".formatted(arguments.name(), type));
     }
     var sizes = new long[] {1, 1, 1, 1};
-    var strides = new long[4];
     for (int dim = 0; dim < type.rank(); dim++) {
       sizes[4 - type.rank() + dim] = type.size(dim);
-      strides[4 - type.rank() + dim] = type.stride(dim);
     }
-    return new TensorRef(
-        ref.arena(),
-        ref.index(),
-        ref.offset(),
-        new TensorType(
-            type.dtype(),
-            ImmutableLongArray.copyOf(sizes),
-            ImmutableLongArray.copyOf(strides),
-            type.space()));
+    return Moves.expand(ref, ImmutableLongArray.copyOf(sizes));
   }
 
   /** Fills in one kernel's text. */
@@ -360,7 +349,7 @@ final class AttentionKernels {
       return memory.element(
           CTypes.stored(ref.type().dtype()),
           Address.of(rank, ref),
-          PlaceKernel.offset(ref.type(), indices));
+          Indices.offset(ref.type(), indices));
     }
 
     String value(TensorRef ref, String... indices) {

@@ -51,21 +51,17 @@ final class DepositKernel {
     return memory.element(
         CTypes.stored(ref.type().dtype()),
         Address.of(rank, ref),
-        PlaceKernel.offset(ref.type(), indices));
+        Indices.offset(ref.type(), indices));
   }
 
   private String value(TensorRef ref, List<String> indices) {
     return CTypes.widen(ref.type().dtype(), element(ref, indices));
   }
 
+  /** On one line, as it is in a template. */
   private static String declare(String from, String prefix, ImmutableLongArray sizes) {
-    var text = new StringBuilder();
-    for (int dim = sizes.length() - 1; dim >= 0; dim--) {
-      text.append(
-          "[[maybe_unused]] const long long %s%d = %s %% %d; %s /= %d; "
-              .formatted(prefix, dim, from, sizes.get(dim), from, sizes.get(dim)));
-    }
-    return text.toString();
+    return Indices.of("", "[[maybe_unused]] const long long " + prefix, from, sizes)
+        .replace('\n', ' ');
   }
 
   private static ImmutableLongArray sizes(Indexing indexing, List<Integer> dims) {

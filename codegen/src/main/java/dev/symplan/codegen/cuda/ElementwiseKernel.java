@@ -305,14 +305,7 @@ final class ElementwiseKernel {
     if (flat || shape.rank() == 0) {
       return "";
     }
-    var text =
-        new StringBuilder(
-            "    %s rest = i%s;\n"
-                .formatted(index(shape.numel()), width == 1 ? "" : " * " + width));
-    for (int dim = shape.rank() - 1; dim >= 0; dim--) {
-      text.append("    long long i%d = rest %% %d;\n".formatted(dim, Math.max(1, shape.size(dim))));
-      text.append("    rest /= %d;\n".formatted(Math.max(1, shape.size(dim))));
-    }
-    return text.toString();
+    return "    %s rest = i%s;\n".formatted(index(shape.numel()), width == 1 ? "" : " * " + width)
+        + Indices.of("    ", "long long i", "rest", shape.sizes());
   }
 }

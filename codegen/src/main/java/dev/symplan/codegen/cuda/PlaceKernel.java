@@ -3,7 +3,6 @@ package dev.symplan.codegen.cuda;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.DType;
-import dev.symplan.ir.TensorType;
 import dev.symplan.planner.Stream;
 import java.util.List;
 import java.util.stream.IntStream;
@@ -45,19 +44,7 @@ final class PlaceKernel {
   }
 
   private String element(TensorRef ref, String type, List<String> indices) {
-    return memory.element(type, Address.of(rank, ref), offset(ref.type(), indices));
-  }
-
-  static String offset(TensorType type, List<String> indices) {
-    var terms = new StringBuilder();
-    for (int dim = 0; dim < type.rank(); dim++) {
-      if (type.size(dim) != 1 && type.stride(dim) != 0) {
-        terms
-            .append(terms.isEmpty() ? "" : " + ")
-            .append("(long long)(%s) * %d".formatted(indices.get(dim), type.stride(dim)));
-      }
-    }
-    return terms.isEmpty() ? "0" : terms.toString();
+    return memory.element(type, Address.of(rank, ref), Indices.offset(ref.type(), indices));
   }
 
   /** {@return {@code i0}, {@code i1} and so on, for the last so many dimensions of the shape} */
@@ -95,14 +82,9 @@ final class PlaceKernel {
     long count = sizes.stream().reduce(1, Math::multiplyExact);
     var indices = new StringBuilder();
     if (sizes.length() > 0) {
-      indices.append("    %s rest = i;\n".formatted(count < 1L << 31 ? "unsigned" : "long long"));
+      indices.append("    %s rest = i;\n".formatted(Indices.number(count)));
     }
-    for (int dim = sizes.length() - 1; dim >= 0; dim--) {
-      indices.append(
-          "    %slong long i%d = rest %% %d;\n"
-              .formatted("[[maybe_unused]] ", dim, sizes.get(dim)));
-      indices.append("    rest /= %d;\n".formatted(sizes.get(dim)));
-    }
+    indices.append(Indices.of("    ", "[[maybe_unused]] long long i", "rest", sizes));
     var text =
         CTypes.PRELUDE
             + memory.struct()

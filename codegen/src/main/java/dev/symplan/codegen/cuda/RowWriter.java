@@ -98,14 +98,9 @@ final class RowWriter {
     var start = new StringBuilder();
     var sizes = kernel.rowSizes();
     if (sizes.length() > 0) {
-      start.append(
-          "    %s left = row;\n".formatted(kernel.rows() < 1L << 31 ? "unsigned" : "long long"));
+      start.append("    %s left = row;\n".formatted(Indices.number(kernel.rows())));
     }
-    for (int dim = sizes.length() - 1; dim >= 0; dim--) {
-      start.append(
-          "    [[maybe_unused]] const long long r%d = left %% %d;\n    left /= %d;\n"
-              .formatted(dim, sizes.get(dim), sizes.get(dim)));
-    }
+    start.append(Indices.of("    ", "[[maybe_unused]] const long long r", "left", sizes));
     start.append(places.pointers(memory));
     for (int n : passes.kept()) {
       start.append("    %s k%d[%d];\n".formatted(nodes.get(n).type(), n, Math.max(1, perThread)));
@@ -239,11 +234,8 @@ final class RowWriter {
     if (sizes.length() <= 1) {
       return;
     }
-    line(3, "%s rest = c;".formatted(kernel.elements() < 1L << 31 ? "unsigned" : "long long"));
-    for (int dim = sizes.length() - 1; dim >= 0; dim--) {
-      line(3, "[[maybe_unused]] const long long j%d = rest %% %d;".formatted(dim, sizes.get(dim)));
-      line(3, "rest /= %d;".formatted(sizes.get(dim)));
-    }
+    line(3, "%s rest = c;".formatted(Indices.number(kernel.elements())));
+    body.append(Indices.of("      ", "[[maybe_unused]] const long long j", "rest", sizes));
   }
 
   /** What is done for each element in one pass. */

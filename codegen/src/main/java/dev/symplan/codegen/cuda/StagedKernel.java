@@ -83,8 +83,7 @@ final class StagedKernel {
       strides[dim] = stride;
       stride *= type.size(dim);
     }
-    return new TensorType(
-        type.dtype(), type.sizes(), ImmutableLongArray.copyOf(strides), type.space());
+    return type.withStrides(ImmutableLongArray.copyOf(strides));
   }
 
   private static long inner(TensorType type, int rows) {
@@ -123,7 +122,7 @@ final class StagedKernel {
     return MemoryArguments.element(
         CTypes.stored(view.type().dtype()),
         view.address().map(memory::pointer).orElse(view.shared()),
-        PlaceKernel.offset(view.type(), indices));
+        Indices.offset(view.type(), indices));
   }
 
   private boolean flag(Part part, String param, boolean otherwise) {
@@ -159,11 +158,7 @@ final class StagedKernel {
               long long left = outer * %d + own;
         """
             .formatted(elements, THREADS, elements));
-    for (int i = type.rank() - 1; i >= 0; i--) {
-      body.append(
-          "      const long long i%d = left %% %d;\n      left /= %d;\n"
-              .formatted(i, type.size(i), type.size(i)));
-    }
+    body.append(Indices.of("      ", "const long long i", "left", type.sizes()));
     var computed = CTypes.computed(dtype);
     body.append(
         """
