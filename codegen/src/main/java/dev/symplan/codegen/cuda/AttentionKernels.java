@@ -5,7 +5,6 @@ import com.google.common.collect.ImmutableMap;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.DType;
-import dev.symplan.ir.TensorType;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -303,30 +302,22 @@ final class AttentionKernels {
       throw arguments.unsupported("%s of %s".formatted(arguments.name(), type));
     }
     var sizes = new long[] {1, 1, 1, 1};
-    var strides = new long[4];
     for (int dim = 0; dim < type.rank(); dim++) {
       sizes[4 - type.rank() + dim] = type.size(dim);
-      strides[4 - type.rank() + dim] = type.stride(dim);
     }
-    return new TensorRef(
-        ref.arena(),
-        ref.index(),
-        ref.offset(),
-        new TensorType(
-            type.dtype(),
-            ImmutableLongArray.copyOf(sizes),
-            ImmutableLongArray.copyOf(strides),
-            type.space()));
+    return Moves.expand(ref, ImmutableLongArray.copyOf(sizes));
   }
 
   /** Fills in one kernel's text. */
   private final class Writer {
-    private final Map<Address, Integer> pointers = new LinkedHashMap<>();
+    private final MemoryArguments memory = new MemoryArguments();
+    private final long blocks;
     private final Map<String, String> texts = new LinkedHashMap<>();
 
     Writer(long blocks) {
       long columns = key.type().size(2);
-      texts.put("$BLOCKS", Long.toString(blocks));
+      this.blocks = blocks;
+      number("$BLOCKS", blocks);
       number("$THREADS", THREADS);
       number("$ROWS", query.type().size(2));
       number("$COLUMNS", columns);
@@ -355,10 +346,10 @@ final class AttentionKernels {
     }
 
     private String element(TensorRef ref, List<String> indices) {
-      int pointer = pointers.computeIfAbsent(Address.of(rank, ref), _ -> pointers.size());
-      return "((%s*)args.memory[%d])[%s]"
-          .formatted(
-              CTypes.stored(ref.type().dtype()), pointer, PlaceKernel.offset(ref.type(), indices));
+      return memory.element(
+          CTypes.stored(ref.type().dtype()),
+          Address.of(rank, ref),
+          Indices.offset(ref.type(), indices));
     }
 
     String value(TensorRef ref, String... indices) {
@@ -399,15 +390,12 @@ final class AttentionKernels {
               .toList()) {
         text = text.replace(name, texts.getOrDefault(name, ""));
       }
-      var head =
-          CTypes.PRELUDE + "\nstruct Args {\n  char* memory[%d];\n};\n".formatted(pointers.size());
-      return new DeviceStep.Launch(
+      return memory.launch(
           arguments.op().stream(),
-          new Kernel(head + text),
-          Math.toIntExact(
-              Math.clamp(Long.parseLong(texts.getOrDefault("$BLOCKS", "1")), 1, MAX_BLOCKS)),
+          CTypes.PRELUDE + memory.struct() + text,
+          blocks,
+          MAX_BLOCKS,
           THREADS,
-          pointers.keySet().stream().map(Word.Memory::new).collect(ImmutableList.toImmutableList()),
           arguments.op().name());
     }
   }

@@ -5,7 +5,7 @@ import dev.symplan.codegen.Instruction.Fused;
 import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
-import dev.symplan.codegen.cuda.RowKernel.Place;
+import dev.symplan.codegen.cuda.RowNode.Place;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.TensorType;
 import dev.symplan.planner.Stream;
@@ -195,21 +195,16 @@ final class RowLowering {
    * @param as the shape that the tensor is broadcast to: rows, then the elements of one
    */
   private Place place(TensorRef ref, TensorType as) {
-    var type = ref.type();
-    int skipped = as.rank() - type.rank();
-    var strides = new long[as.rank()];
-    for (int dim = 0; dim < type.rank(); dim++) {
-      strides[dim + skipped] = type.size(dim) == 1 ? 0 : type.stride(dim);
-    }
+    var strides = Indices.broadcast(ref.type(), as.rank());
     var own =
         IntStream.range(rows, as.rank())
             .filter(dim -> as.size(dim) != 1)
-            .mapToLong(dim -> strides[dim])
+            .mapToLong(strides::get)
             .toArray();
     return Place.of(
         rank,
         ref,
-        ImmutableLongArray.copyOf(Arrays.copyOf(strides, rows)),
+        strides.subArray(0, rows),
         own.length == 0
             ? ImmutableLongArray.copyOf(new long[inner.length()])
             : ImmutableLongArray.copyOf(own));
@@ -269,7 +264,7 @@ final class RowLowering {
             part,
             operand -> {
               var view = views.apply(operand);
-              var strides = strides(view.type(), main.rank());
+              var strides = Indices.broadcast(view.type(), main.rank());
               return kernel.load(view.place(pick(strides, kept), pick(strides, gone)), overRow);
             },
             overRow);
@@ -293,7 +288,7 @@ final class RowLowering {
   private static Place result(View view, int rank, int[] kept, int[] gone) {
     var type = view.type();
     if (type.rank() == rank) {
-      var strides = strides(type, rank);
+      var strides = Indices.broadcast(type, rank);
       return view.place(pick(strides, kept), pick(strides, gone));
     }
     return view.place(type.strides(), ImmutableLongArray.copyOf(new long[gone.length]));
@@ -311,33 +306,23 @@ final class RowLowering {
             part,
             operand -> {
               var view = views.apply(operand);
-              var strides = ImmutableLongArray.copyOf(strides(view.type(), type.rank()));
+              var strides = Indices.broadcast(view.type(), type.rank());
               int node = kernel.load(view.place(strides, none), false);
               inputs.add(node);
               return RowKernel.name(node);
             });
     int node = kernel.compute(CTypes.computed(type.dtype()), text, inputs);
     var view = views.apply(result);
-    kernel.store(
-        node, view.place(ImmutableLongArray.copyOf(strides(view.type(), type.rank())), none));
+    kernel.store(node, view.place(Indices.broadcast(view.type(), type.rank()), none));
     return kernel;
   }
 
-  /** The strides of a tensor, as one of more dimensions before its own. */
-  private static long[] strides(TensorType type, int rank) {
-    var strides = new long[rank];
-    for (int dim = 0; dim < type.rank(); dim++) {
-      strides[dim + rank - type.rank()] = type.size(dim) == 1 ? 0 : type.stride(dim);
-    }
-    return strides;
-  }
-
   private static ImmutableLongArray sizes(TensorType type, int[] dims) {
-    return pick(type.sizes().toArray(), dims);
+    return pick(type.sizes(), dims);
   }
 
-  private static ImmutableLongArray pick(long[] values, int[] dims) {
-    return ImmutableLongArray.copyOf(Arrays.stream(dims).mapToLong(dim -> values[dim]));
+  private static ImmutableLongArray pick(ImmutableLongArray values, int[] dims) {
+    return ImmutableLongArray.copyOf(Arrays.stream(dims).mapToLong(values::get));
   }
 
   /** The dimensions that an op reduces, normalizes or scans. */

@@ -5,7 +5,7 @@ import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.Streams;
 import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Operand;
-import dev.symplan.codegen.cuda.RowKernel.Fold;
+import dev.symplan.codegen.cuda.RowNode.Fold;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import java.util.List;

@@ -30,7 +30,7 @@ final class StagedKernel {
 
   private final int rank;
   private final int rows;
-  private final Map<Address, Integer> memory = new LinkedHashMap<>();
+  private final MemoryArguments memory = new MemoryArguments();
   private final Map<Integer, TensorType> passed = new LinkedHashMap<>();
   private final StringBuilder body = new StringBuilder();
 
@@ -83,8 +83,7 @@ final class StagedKernel {
       strides[dim] = stride;
       stride *= type.size(dim);
     }
-    return new TensorType(
-        type.dtype(), type.sizes(), ImmutableLongArray.copyOf(strides), type.space());
+    return type.withStrides(ImmutableLongArray.copyOf(strides));
   }
 
   private static long inner(TensorType type, int rows) {
@@ -120,16 +119,10 @@ final class StagedKernel {
   }
 
   private String element(View view, List<String> indices) {
-    var from =
-        view.address()
-            .map(
-                address ->
-                    "args.memory[%d]"
-                        .formatted(memory.computeIfAbsent(address, _ -> memory.size())))
-            .orElse(view.shared());
-    return "((%s*)%s)[%s]"
-        .formatted(
-            CTypes.stored(view.type().dtype()), from, PlaceKernel.offset(view.type(), indices));
+    return MemoryArguments.element(
+        CTypes.stored(view.type().dtype()),
+        view.address().map(memory::pointer).orElse(view.shared()),
+        Indices.offset(view.type(), indices));
   }
 
   private boolean flag(Part part, String param, boolean otherwise) {
@@ -165,11 +158,7 @@ final class StagedKernel {
               long long left = outer * %d + own;
         """
             .formatted(elements, THREADS, elements));
-    for (int i = type.rank() - 1; i >= 0; i--) {
-      body.append(
-          "      const long long i%d = left %% %d;\n      left /= %d;\n"
-              .formatted(i, type.size(i), type.size(i)));
-    }
+    body.append(Indices.of("      ", "const long long i", "left", type.sizes()));
     var computed = CTypes.computed(dtype);
     body.append(
         """
@@ -225,24 +214,15 @@ final class StagedKernel {
     }
     var text =
         CTypes.PRELUDE
+            + memory.struct()
             + """
-
-            struct Args {
-              char* memory[%d];
-            };
 
             extern "C" __global__ void __launch_bounds__(%d) symplan_kernel(const __grid_constant__ Args args) {
             %s  for (long long outer = blockIdx.x; outer < %d; outer += gridDim.x) {
             """
-                .formatted(Math.max(1, memory.size()), THREADS, shared, blocks)
+                .formatted(THREADS, shared, blocks)
             + body
             + "  }\n}\n";
-    return new DeviceStep.Launch(
-        stream,
-        new Kernel(text),
-        Math.toIntExact(Math.clamp(blocks, 1, MAX_BLOCKS)),
-        THREADS,
-        memory.keySet().stream().map(Word.Memory::new).collect(ImmutableList.toImmutableList()),
-        parts.getLast().name());
+    return memory.launch(stream, text, blocks, MAX_BLOCKS, THREADS, parts.getLast().name());
   }
 }
