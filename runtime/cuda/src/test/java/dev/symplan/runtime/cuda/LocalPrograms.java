@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.symplan.ir.DType;
 import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.testkit.MadeUpRows;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
@@ -16,14 +17,12 @@ import dev.symplan.runtime.tensor.SeededInputs;
 import dev.symplan.runtime.tensor.TensorDiff;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Random;
+import java.util.stream.LongStream;
 
 /** Programs of one rank over ops that have CUDA implementations. */
 final class LocalPrograms {
   /** A few roundings of terms in f32 that may cancel: none is larger than about 1. */
   private static final double CANCELLED = 8 * Math.ulp(1f);
-
-  private static final long GOLDEN_RATIO = 0x9E3779B97F4A7C15L;
 
   private LocalPrograms() {}
 
@@ -65,14 +64,10 @@ final class LocalPrograms {
         .mismatch(b.memory().asSlice(0, b.type().storageBytes()));
   }
 
-  /** Norms, softmaxes and what surrounds them, made up. */
   static List<String> madeUpRows(long seed, int count) {
-    var texts = new ArrayList<String>();
-    for (long next = seed; next < seed + count; next++) {
-      // Random's first numbers hardly differ between neighbouring seeds.
-      texts.add(new MadeUpRows(new Random(next * GOLDEN_RATIO)).text());
-    }
-    return texts;
+    return LongStream.range(seed, seed + count)
+        .mapToObj(next -> MadeUpRows.text(next, false))
+        .toList();
   }
 
   private static String program(String inputs, String... lines) {
