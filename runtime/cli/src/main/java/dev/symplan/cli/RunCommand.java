@@ -155,22 +155,12 @@ final class RunCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
-    var device =
-        Backend.ofName(backend)
-            .orElseThrow(
-                () ->
-                    new ParameterException(
-                        spec.commandLine(),
-                        "--backend: there is no backend '%s'; there are %s"
-                            .formatted(backend, Backend.all().map(Backend::name).toList())));
+    var device = Backends.named(backend, spec);
     if (timeout.isPresent() && !(timeout.get() > 0 && timeout.get() < 1e6)) {
       throw new ParameterException(
           spec.commandLine(), "--timeout: %s is no time to wait".formatted(timeout.get()));
     }
-    var unavailable = device.unavailable();
-    if (unavailable.isPresent()) {
-      console.progress("error: backend %s: %s".formatted(backend, unavailable.get()));
-      console.progress("  hint: symplan doctor tells what was looked for, and where");
+    if (!Backends.isUsable(device, console)) {
       return ExitCode.NO_DEVICE;
     }
     profile.filter(file -> !file.isEmpty()).map(Path::of).ifPresent(LineFile::check);
