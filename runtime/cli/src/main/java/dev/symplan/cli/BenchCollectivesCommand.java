@@ -5,6 +5,7 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.calibrate.BenchPlot;
 import dev.symplan.planner.calibrate.BenchPrograms;
 import dev.symplan.planner.calibrate.BenchTable;
+import dev.symplan.planner.io.WholeFile;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -62,7 +63,10 @@ final class BenchCollectivesCommand implements Callable<Integer> {
             }
           }
           var points = run.points();
-          svg.ifPresent(file -> LineFile.write(file, BenchPlot.svg(points, run.bench().target())));
+          svg.ifPresent(
+              file ->
+                  WholeFile.write(
+                      file, BenchPlot.svg(points, run.bench().target()), "the drawing"));
           console.print(BenchTable.text(points, run.bench().target()));
           return run.code();
         });

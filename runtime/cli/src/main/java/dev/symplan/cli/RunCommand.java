@@ -6,6 +6,7 @@ import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.planner.Plan;
+import dev.symplan.planner.io.WholeFile;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Case;
 import dev.symplan.runtime.Reference;
@@ -20,8 +21,6 @@ import dev.symplan.runtime.profile.ProfileTable;
 import dev.symplan.runtime.profile.ProfileTrace;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.Safetensors;
-import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -233,7 +232,7 @@ final class RunCommand implements Callable<Integer> {
       console.print("\n" + ProfileTable.print(plan, measured));
       if (!file.isEmpty()) {
         var own = world.map(w -> "%s.rank%d".formatted(file, w.rank())).orElse(file);
-        LineFile.write(Path.of(own), ProfileTrace.toJson(plan, measured));
+        WholeFile.write(Path.of(own), ProfileTrace.toJson(plan, measured), "the trace");
         console.progress("trace written to " + own);
       }
     }
@@ -306,16 +305,7 @@ final class RunCommand implements Callable<Integer> {
     }
 
     private void write(Session session, Path folder) {
-      try {
-        Files.createDirectories(folder);
-      } catch (IOException e) {
-        throw new CompileException(
-            Diagnostic.error(
-                DiagnosticCode.UNREADABLE_FILE,
-                Span.ofFile(new SourceFile(folder.toString(), "")),
-                "the folder cannot be made",
-                "choose a place that you may write to"));
-      }
+      WholeFile.folder(folder);
       for (int rank : session.localRanks()) {
         Safetensors.write(
             folder.resolve("rank" + rank + ".outputs.safetensors"), Case.outputs(session, rank));
