@@ -293,13 +293,10 @@ final class RunCommand implements Callable<Integer> {
         Plan plan, Session session, Case data) {
       var expected = new ArrayList<List<Optional<HostTensor>>>();
       for (int rank = 0; rank < plan.worldSize(); rank++) {
-        var own = new ArrayList<Optional<HostTensor>>();
-        for (int i = 0; session.localRanks().contains(rank) && i < session.outputCount(); i++) {
-          int index = i;
-          int of = rank;
-          own.add(session.output(rank, i).map(t -> data.expected(of, index, t.type())));
-        }
-        expected.add(own);
+        expected.add(
+            session.localRanks().contains(rank)
+                ? data.expected(rank, plan.forRank(rank).graph())
+                : List.of());
       }
       return expected;
     }
