@@ -37,14 +37,34 @@ public final class WholeFile {
       } finally {
         Files.deleteIfExists(partial);
       }
-    } catch (IOException e) {
-      throw new CompileException(
-          Diagnostic.error(
-              DiagnosticCode.UNREADABLE_FILE,
-              Span.ofFile(new SourceFile(file.toString(), "")),
-              what + " cannot be written here",
-              "choose a folder that exists and that you may write to"));
+    } catch (IOException _) {
+      throw wrong(
+          file,
+          what + " cannot be written here",
+          "choose a folder that exists and that you may write to");
     }
+  }
+
+  /**
+   * Makes a folder for such files, and those it is in, if it is not there.
+   *
+   * @throws CompileException when it cannot be made
+   */
+  public static void folder(Path folder) {
+    try {
+      Files.createDirectories(folder);
+    } catch (IOException _) {
+      throw wrong(folder, "the folder cannot be made", "choose a place that you may write to");
+    }
+  }
+
+  private static CompileException wrong(Path path, String message, String hint) {
+    return new CompileException(
+        Diagnostic.error(
+            DiagnosticCode.UNREADABLE_FILE,
+            Span.ofFile(new SourceFile(path.toString(), "")),
+            message,
+            hint));
   }
 
   private static void move(Path from, Path to) throws IOException {

@@ -10,7 +10,10 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/** A text file that grows: what was appended is in it, even if the program ends in between. */
+/**
+ * A text file that grows line by line: what was appended is in it, even if the program ends in
+ * between.
+ */
 final class LineFile implements AutoCloseable {
   private final Path path;
   private final BufferedWriter out;
@@ -56,13 +59,6 @@ final class LineFile implements AutoCloseable {
       out.flush();
     } catch (IOException _) {
       throw unwritable(path);
-    }
-  }
-
-  /** Replaces a whole file. */
-  static void write(Path path, String text) {
-    try (var file = create(path)) {
-      file.append(text);
     }
   }
 

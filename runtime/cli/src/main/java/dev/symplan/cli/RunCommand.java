@@ -6,6 +6,7 @@ import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.planner.Plan;
+import dev.symplan.planner.io.WholeFile;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Case;
 import dev.symplan.runtime.Reference;
@@ -20,8 +21,6 @@ import dev.symplan.runtime.profile.ProfileTable;
 import dev.symplan.runtime.profile.ProfileTrace;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.Safetensors;
-import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -155,22 +154,12 @@ final class RunCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
-    var device =
-        Backend.ofName(backend)
-            .orElseThrow(
-                () ->
-                    new ParameterException(
-                        spec.commandLine(),
-                        "--backend: there is no backend '%s'; there are %s"
-                            .formatted(backend, Backend.all().map(Backend::name).toList())));
+    var device = Backends.named(backend, spec);
     if (timeout.isPresent() && !(timeout.get() > 0 && timeout.get() < 1e6)) {
       throw new ParameterException(
           spec.commandLine(), "--timeout: %s is no time to wait".formatted(timeout.get()));
     }
-    var unavailable = device.unavailable();
-    if (unavailable.isPresent()) {
-      console.progress("error: backend %s: %s".formatted(backend, unavailable.get()));
-      console.progress("  hint: symplan doctor tells what was looked for, and where");
+    if (!Backends.isUsable(device, console)) {
       return ExitCode.NO_DEVICE;
     }
     profile.filter(file -> !file.isEmpty()).map(Path::of).ifPresent(LineFile::check);
@@ -243,7 +232,7 @@ final class RunCommand implements Callable<Integer> {
       console.print("\n" + ProfileTable.print(plan, measured));
       if (!file.isEmpty()) {
         var own = world.map(w -> "%s.rank%d".formatted(file, w.rank())).orElse(file);
-        LineFile.write(Path.of(own), ProfileTrace.toJson(plan, measured));
+        WholeFile.write(Path.of(own), ProfileTrace.toJson(plan, measured), "the trace");
         console.progress("trace written to " + own);
       }
     }
@@ -304,28 +293,16 @@ final class RunCommand implements Callable<Integer> {
         Plan plan, Session session, Case data) {
       var expected = new ArrayList<List<Optional<HostTensor>>>();
       for (int rank = 0; rank < plan.worldSize(); rank++) {
-        var own = new ArrayList<Optional<HostTensor>>();
-        for (int i = 0; session.localRanks().contains(rank) && i < session.outputCount(); i++) {
-          int index = i;
-          int of = rank;
-          own.add(session.output(rank, i).map(t -> data.expected(of, index, t.type())));
-        }
-        expected.add(own);
+        expected.add(
+            session.localRanks().contains(rank)
+                ? data.expected(rank, plan.forRank(rank).graph())
+                : List.of());
       }
       return expected;
     }
 
     private void write(Session session, Path folder) {
-      try {
-        Files.createDirectories(folder);
-      } catch (IOException e) {
-        throw new CompileException(
-            Diagnostic.error(
-                DiagnosticCode.UNREADABLE_FILE,
-                Span.ofFile(new SourceFile(folder.toString(), "")),
-                "the folder cannot be made",
-                "choose a place that you may write to"));
-      }
+      WholeFile.folder(folder);
       for (int rank : session.localRanks()) {
         Safetensors.write(
             folder.resolve("rank" + rank + ".outputs.safetensors"), Case.outputs(session, rank));

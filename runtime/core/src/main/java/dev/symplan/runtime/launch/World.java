@@ -20,6 +20,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
@@ -126,19 +127,25 @@ public final class World implements AutoCloseable {
    */
   public ImmutableList<byte[]> gather(String what, byte[] own) {
     var round = what + "#" + rounds.merge(what, 1, Integer::sum);
-    set(key(round, rank()), own);
     var futures = new ArrayList<CompletableFuture<byte[]>>();
     for (int rank = 0; rank < size(); rank++) {
       futures.add(ask(key(round, rank)));
     }
+    // Behind the questions: when the last rank gives, all are answered, before anyone who got
+    // through can fail.
+    set(key(round, rank()), own);
     var all = CompletableFuture.allOf(futures.toArray(CompletableFuture[]::new));
+    await(all, () -> missing(what, futures));
+    return futures.stream()
+        .map(CompletableFuture::resultNow)
+        .collect(ImmutableList.toImmutableList());
+  }
+
+  private <T> T await(CompletableFuture<T> future, Supplier<String> late) {
     try {
-      all.get(timeout.toNanos(), TimeUnit.NANOSECONDS);
-      return futures.stream()
-          .map(CompletableFuture::resultNow)
-          .collect(ImmutableList.toImmutableList());
+      return future.get(timeout.toNanos(), TimeUnit.NANOSECONDS);
     } catch (TimeoutException e) {
-      throw new RunException(missing(what, futures), e);
+      throw new RunException(late.get(), e);
     } catch (ExecutionException e) {
       throw failed();
     } catch (InterruptedException e) {
@@ -192,19 +199,11 @@ public final class World implements AutoCloseable {
    * @throws RunException when a rank fails, or it does not come in time
    */
   public byte[] get(String key) {
-    try {
-      return ask(key).get(timeout.toNanos(), TimeUnit.NANOSECONDS);
-    } catch (TimeoutException e) {
-      throw new RunException(
-          "rank %d waited more than %s for '%s', which no rank gave"
-              .formatted(rank(), text(timeout), key),
-          e);
-    } catch (ExecutionException e) {
-      throw failed();
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      throw new RunException("was interrupted while it waited for other ranks", e);
-    }
+    return await(
+        ask(key),
+        () ->
+            "rank %d waited more than %s for '%s', which no rank gave"
+                .formatted(rank(), text(timeout), key));
   }
 
   private CompletableFuture<byte[]> ask(String key) {

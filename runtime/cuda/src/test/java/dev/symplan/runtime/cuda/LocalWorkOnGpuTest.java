@@ -14,11 +14,10 @@ import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Case;
+import dev.symplan.runtime.OutputCheck;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.tensor.HostTensor;
-import dev.symplan.runtime.tensor.Rounding;
 import dev.symplan.runtime.tensor.SeededInputs;
-import dev.symplan.runtime.tensor.TensorDiff;
 import java.nio.file.Files;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -31,7 +30,6 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
-import org.junit.jupiter.params.provider.ValueSource;
 
 /** Each rank's own work, and whole cases, against the host backend and PyTorch. */
 @Tag("gpu")
@@ -86,18 +84,7 @@ class LocalWorkOnGpuTest {
   }
 
   @ParameterizedTest
-  @ValueSource(
-      strings = {
-        "allreduce_relu",
-        "tp_mlp_f32",
-        "tp_mlp_bf16",
-        "sp_mlp",
-        "fsdp_mlp_train_fwd",
-        "fsdp_mlp_train_bwd",
-        "llama_tiny",
-        "llama_tiny_train_fwd",
-        "llama_tiny_train_bwd"
-      })
+  @MethodSource("dev.symplan.runtime.cuda.EmulatedCasesTest#cases")
   void givesWhatPyTorchGave(String name) {
     var folder = EmulatedCasesTest.folder(name);
     assumeTrue(Files.exists(folder), "the case is not here");
@@ -201,16 +188,10 @@ class LocalWorkOnGpuTest {
         session.run();
       }
       for (int rank = 0; rank < 4; rank++) {
-        var graph = plan.forRank(rank).graph();
-        var rounding = Rounding.of(graph);
-        for (int i = 0; i < gpu.outputCount(); i++) {
-          var difference =
-              TensorDiff.between(
-                  gpu.output(rank, i).orElseThrow(), host.output(rank, i).orElseThrow());
-          assertThat(difference.isWithin(rounding.ofOutput(graph.outputs().get(i))))
-              .as("output %d of rank %d: %s", i, rank, difference)
-              .isTrue();
-        }
+        assertThat(OutputCheck.of(plan, gpu, rank, LocalPrograms.outputs(host, rank)))
+            .as("rank %d", rank)
+            .hasSize(gpu.outputCount())
+            .allMatch(OutputCheck::agrees);
       }
     }
   }
