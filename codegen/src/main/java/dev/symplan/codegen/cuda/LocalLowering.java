@@ -126,7 +126,7 @@ final class LocalLowering {
             .map(arg -> ((Operand.Tensor) arg).ref())
             .toList();
     if (op.results().size() > 1 || op.group().isPresent() || !Pointwise.supports(part)) {
-      throw arguments.unsupported(arguments.name() + " has no CUDA implementation");
+      throw arguments.unsupported();
     }
     if (copies(def) && sources.size() == 1 && Moves.isSame(sources.getFirst(), result)) {
       copy(sources.getFirst(), result);
@@ -151,7 +151,7 @@ final class LocalLowering {
   private void inPlace() {
     var form = functional(op.def());
     if (form.isEmpty()) {
-      throw arguments.unsupported(arguments.name() + " has no CUDA implementation");
+      throw arguments.unsupported();
     }
     var given = arguments.byName();
     var args =

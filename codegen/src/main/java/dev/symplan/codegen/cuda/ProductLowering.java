@@ -138,11 +138,9 @@ final class ProductLowering {
       TensorRef left, TensorRef right, double alpha, double beta, TensorRef addend) {
     var result = arguments.result();
     var dtype = result.type().dtype();
-    if (!CTypes.computes(dtype)
-        || !CTypes.computes(left.type().dtype())
-        || !CTypes.computes(right.type().dtype())) {
-      throw arguments.unsupported("%s of %s".formatted(arguments.name(), dtype.shortName()));
-    }
+    arguments.checkComputes(result);
+    arguments.checkComputes(left);
+    arguments.checkComputes(right);
     var kernel = new PlaceKernel(rank, result.type().sizes());
     var places = kernel.indices();
     var batch = places.subList(0, places.size() - 2);
