@@ -48,7 +48,7 @@ final class LocalLowering {
       return Optional.of("product");
     } else if (PlaceOps.supports(name)) {
       return Optional.of("by places");
-    } else if (AttentionKernels.supports(name)) {
+    } else if (AttentionLowering.supports(name)) {
       return Optional.of("attention");
     } else if (RowOps.supports(name) || StagedKernel.sorts(name)) {
       return Optional.of("by rows");
@@ -72,8 +72,8 @@ final class LocalLowering {
           steps.addAll(ProductLowering.lower(rank, arguments));
         } else if (PlaceOps.supports(name)) {
           steps.addAll(PlaceOps.lower(rank, arguments));
-        } else if (AttentionKernels.supports(name)) {
-          steps.addAll(AttentionKernels.lower(rank, arguments));
+        } else if (AttentionLowering.supports(name)) {
+          steps.addAll(AttentionLowering.lower(rank, arguments));
         } else if (RowOps.supports(name)) {
           byRows();
         } else if (StagedKernel.sorts(name)) {

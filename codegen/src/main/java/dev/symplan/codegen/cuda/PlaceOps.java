@@ -50,10 +50,11 @@ final class PlaceOps {
     return op.steps.build();
   }
 
-  /** {@return what sets all elements of the result} */
-  static ImmutableList<DeviceStep> fill(int rank, OpArguments arguments, Number value) {
+  /** {@return what sets all elements of a tensor} */
+  static ImmutableList<DeviceStep> fill(
+      int rank, OpArguments arguments, TensorRef to, Number value) {
     var op = new PlaceOps(rank, arguments);
-    op.fill(arguments.result(), value);
+    op.fill(to, value);
     return op.steps.build();
   }
 

@@ -42,7 +42,7 @@ final class ProductLowering {
 
   private void product(TensorRef left, TensorRef right) {
     if (left.type().size(left.type().rank() - 1) == 0) {
-      steps.addAll(PlaceOps.fill(rank, arguments, 0));
+      steps.addAll(PlaceOps.fill(rank, arguments, arguments.result(), 0));
     } else {
       product(left, right, 1, 0, arguments.result(), Optional.empty());
     }
@@ -56,7 +56,7 @@ final class ProductLowering {
     var self = Moves.expand(arguments.tensor("self"), result.type().sizes());
     if (arguments.tensor(left).type().size(result.type().rank() - 1) == 0) {
       if (beta == 0) {
-        steps.addAll(PlaceOps.fill(rank, arguments, 0));
+        steps.addAll(PlaceOps.fill(rank, arguments, arguments.result(), 0));
       } else if (beta == 1) {
         steps.addAll(Moves.copy(rank, arguments, self, result));
       } else {
