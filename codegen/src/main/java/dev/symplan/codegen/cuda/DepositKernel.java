@@ -40,10 +40,8 @@ final class DepositKernel {
       TensorRef result,
       boolean adds,
       Optional<Long> ignored) {
-    var dtype = result.type().dtype();
-    if (!CTypes.computes(dtype) || !CTypes.computes(values.type().dtype())) {
-      throw arguments.unsupported("%s of %s".formatted(arguments.name(), dtype.shortName()));
-    }
+    arguments.checkComputes(result);
+    arguments.checkComputes(values);
     return new DepositKernel(rank).build(arguments, self, indexing, values, result, adds, ignored);
   }
 

@@ -1,7 +1,7 @@
 package dev.symplan.codegen.cuda;
 
-import static dev.symplan.codegen.cuda.Pointwise.result;
-import static dev.symplan.codegen.cuda.Pointwise.typeOf;
+import static dev.symplan.codegen.cuda.Parts.result;
+import static dev.symplan.codegen.cuda.Parts.typeOf;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.Streams;
@@ -122,7 +122,7 @@ final class ElementwiseKernel {
     clash(parts)
         .ifPresent(
             part -> {
-              throw Pointwise.unsupported(
+              throw Parts.unsupported(
                   part, part.def().name() + " over what else is read or written");
             });
     var kernel = new ElementwiseKernel(rank, parts);

@@ -94,20 +94,12 @@ final class StagedKernel {
     if (sorts(part.def().name().toString())) {
       sort(part);
     } else if (Pointwise.supports(part)) {
-      var type = Pointwise.typeOf(Pointwise.result(part));
+      var type = Parts.typeOf(Parts.result(part));
       body.append(
           RowLowering.elements(part, this::view).fragment(inner(type, rows), THREADS, memory));
     } else {
-      var over =
-          part.args().stream()
-              .filter(Pointwise::isTensor)
-              .map(Pointwise::typeOf)
-              .findFirst()
-              .orElseThrow(
-                  () ->
-                      Pointwise.unsupported(
-                          part, part.def().name() + " has no CUDA implementation"));
-      var dims = RowLowering.dims(part, over.rank());
+      var over = Parts.main(part);
+      var dims = Parts.dims(part, over.rank());
       long together =
           IntStream.range(rows, over.rank())
               .filter(dim -> !dims.contains(dim))
@@ -125,23 +117,19 @@ final class StagedKernel {
         Indices.offset(view.type(), indices));
   }
 
-  private boolean flag(Part part, String param, boolean otherwise) {
-    return part.def().schema().hasParam(param)
-            && part.args().get(part.def().schema().indexOf(param))
-                instanceof Operand.Constant(Arg.Bool(boolean value))
+  private static boolean flag(Part part, String param, boolean otherwise) {
+    return Parts.constant(part, param).orElse(Arg.None.NONE) instanceof Arg.Bool(boolean value)
         ? value
         : otherwise;
   }
 
   private void sort(Part part) {
-    var self = view(part.args().get(part.def().schema().indexOf("self")));
+    var self = view(Parts.argument(part, "self").orElseThrow());
     var type = self.type();
     var dtype = type.dtype();
-    if (!CTypes.computes(dtype)) {
-      throw Pointwise.unsupported(part, "%s of %s".formatted(part.def().name(), dtype.shortName()));
-    }
+    Parts.checkComputes(part, dtype);
     boolean descending = flag(part, "descending", flag(part, "largest", false));
-    int dim = type.rank() == 0 ? 0 : RowLowering.dims(part, type.rank()).getFirst();
+    int dim = type.rank() == 0 ? 0 : Parts.dims(part, type.rank()).getFirst();
     long count = type.rank() == 0 ? 1 : type.size(dim);
     var own = IntStream.range(0, type.rank()).mapToObj(i -> "i" + i).toList();
     var other = new ArrayList<>(own);
@@ -179,7 +167,7 @@ final class StagedKernel {
                 // A NaN is larger than all.
                 descending ? "x == x && (y > x || y != y)" : "y == y && (y < x || x != x)"));
     for (var result : part.results()) {
-      if (Pointwise.isTensor(result)) {
+      if (Parts.isTensor(result)) {
         var view = view(result);
         boolean indices = result == part.results().getLast();
         long taken = view.type().rank() == 0 ? 1 : view.type().size(dim);
@@ -195,7 +183,7 @@ final class StagedKernel {
   }
 
   private DeviceStep.Launch build(Stream stream, ImmutableList<Part> parts) {
-    var first = Pointwise.typeOf(parts.getFirst().results().getLast());
+    var first = Parts.typeOf(parts.getFirst().results().getLast());
     long blocks = IntStream.range(0, rows).mapToLong(first::size).reduce(1, Math::multiplyExact);
     long bytes = 0;
     var shared = new StringBuilder();
@@ -207,7 +195,7 @@ final class StagedKernel {
           "  __shared__ %s passed%d[%d];\n".formatted(CTypes.stored(dtype), entry.getKey(), count));
     }
     if (bytes > SHARED_BYTES) {
-      throw Pointwise.unsupported(
+      throw Parts.unsupported(
           parts.getLast(),
           "%s over a part of rows, with %d bytes of each passed on (try --no-fusion)"
               .formatted(parts.getLast().def().name(), bytes));
