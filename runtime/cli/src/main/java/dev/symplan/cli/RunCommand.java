@@ -204,24 +204,15 @@ final class RunCommand implements Callable<Integer> {
       var weights = weightsFrom.map(file -> Weights.read(file, plan.name())).orElse(Weights.NONE);
       weights.check(plan);
       try (var session = Session.open(plan, device, options)) {
-        var inputs = data.isPresent() ? "the case's inputs" : "inputs from seed " + seed;
-        int code =
-            run(
-                plan,
-                session,
-                data.map(Case::new),
-                weights,
-                weights.names().isEmpty()
-                    ? inputs
-                    : inputs + ", weights of " + weightsFrom.orElseThrow());
+        var inputs = new RunInputs(plan, session, data.map(Case::new), weights, seed);
+        var origin =
+            weights.names().isEmpty()
+                ? inputs.origin()
+                : inputs.origin() + ", weights of " + weightsFrom.orElseThrow();
+        int code = run(plan, session, inputs, origin);
         if (profile.isPresent()) {
           // Donated inputs are gone.
-          fill(
-              new RunInputs(plan, session, weights, seed),
-              plan,
-              session,
-              data.map(Case::new),
-              weights);
+          inputs.fill();
           print(plan, session.profile(), profile.get());
         }
         return code;
@@ -237,19 +228,9 @@ final class RunCommand implements Callable<Integer> {
       }
     }
 
-    private void fill(
-        RunInputs madeUp, Plan plan, Session session, Optional<Case> data, Weights weights) {
-      if (data.isPresent()) {
-        data.get().fillInputs(session, plan, weights);
-      } else {
-        madeUp.fill();
-      }
-    }
-
-    private int run(
-        Plan plan, Session session, Optional<Case> data, Weights weights, String inputs) {
-      var madeUp = new RunInputs(plan, session, weights, seed);
-      fill(madeUp, plan, session, data, weights);
+    private int run(Plan plan, Session session, RunInputs inputs, String origin) {
+      inputs.fill();
+      var data = inputs.data();
       if (check && (data.isEmpty() || !data.get().hasOutputs())) {
         throw new CompileException(
             Diagnostic.error(
@@ -263,11 +244,11 @@ final class RunCommand implements Callable<Integer> {
           check
               ? fromCase(plan, session, data.orElseThrow())
               : compare && Reference.canEvaluate(plan)
-                  ? Reference.evaluate(plan, madeUp)
+                  ? Reference.evaluate(plan, inputs)
                   : List.<List<Optional<HostTensor>>>of();
       session.run();
       var report = new RunReport(plan, console);
-      report.describe(backend, inputs);
+      report.describe(backend, origin);
       outputs.ifPresent(folder -> write(session, folder));
       if (expected.isEmpty()) {
         report.uncompared(
