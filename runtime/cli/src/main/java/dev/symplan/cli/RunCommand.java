@@ -1,10 +1,7 @@
 package dev.symplan.cli;
 
 import dev.symplan.ir.diag.CompileException;
-import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
-import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.diag.Span;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.io.WholeFile;
 import dev.symplan.runtime.Backend;
@@ -232,12 +229,11 @@ final class RunCommand implements Callable<Integer> {
       inputs.fill();
       var data = inputs.data();
       if (check && (data.isEmpty() || !data.get().hasOutputs())) {
-        throw new CompileException(
-            Diagnostic.error(
-                DiagnosticCode.BAD_TENSORS,
-                Span.ofFile(new SourceFile(data.isEmpty() ? input.toString() : "the case", "")),
-                "there are no expected outputs to check against",
-                "--check needs a case with rankN.outputs.safetensors"));
+        throw CompileException.ofFile(
+            DiagnosticCode.BAD_TENSORS,
+            caseFolder.orElse(input),
+            "there are no expected outputs to check against",
+            "--check needs a case with rankN.outputs.safetensors");
       }
       boolean compare = check || data.isEmpty();
       var expected =
