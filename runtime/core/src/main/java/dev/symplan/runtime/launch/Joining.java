@@ -56,7 +56,7 @@ final class Joining {
       try {
         world.meet(host());
       } catch (RunException e) {
-        world.fail(Store.LOST, Objects.requireNonNull(e.getMessage()));
+        world.fail(Failure.RUN_FAILED, Objects.requireNonNull(e.getMessage()));
         world.close();
         throw e;
       }

@@ -265,7 +265,7 @@ public final class World implements AutoCloseable {
       end(
           new Failure(
               0,
-              Store.LOST,
+              Failure.RUN_FAILED,
               "the process of rank 0, which keeps what ranks share, has ended or hangs: "
                   + reason));
     }
