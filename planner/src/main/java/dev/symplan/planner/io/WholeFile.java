@@ -1,10 +1,7 @@
 package dev.symplan.planner.io;
 
 import dev.symplan.ir.diag.CompileException;
-import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
-import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.diag.Span;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.AtomicMoveNotSupportedException;
@@ -59,12 +56,7 @@ public final class WholeFile {
   }
 
   private static CompileException wrong(Path path, String message, String hint) {
-    return new CompileException(
-        Diagnostic.error(
-            DiagnosticCode.UNREADABLE_FILE,
-            Span.ofFile(new SourceFile(path.toString(), "")),
-            message,
-            hint));
+    return CompileException.ofFile(DiagnosticCode.UNREADABLE_FILE, path, message, hint);
   }
 
   private static void move(Path from, Path to) throws IOException {

@@ -1,6 +1,9 @@
 package dev.symplan.cli;
 
 import dev.symplan.runtime.Backend;
+import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.launch.Launch;
+import java.util.Map;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.ParameterException;
 
@@ -32,5 +35,23 @@ final class Backends {
           console.progress("  hint: symplan doctor tells what was looked for, and where");
         });
     return reason.isEmpty();
+  }
+
+  /**
+   * Refuses a command that has all ranks in its process where a launcher has started several: each
+   * would do the whole work, on the same devices and into the same files.
+   *
+   * @param variables as of {@link System#getenv()}
+   * @throws RunException when one has, or the environment contradicts itself
+   */
+  static void requireOneProcess(String command, Map<String, String> variables) {
+    Launch.AUTO
+        .environment(variables)
+        .ifPresent(
+            environment -> {
+              throw new RunException(
+                  "%s has all ranks in one process, but this is %s: start it alone"
+                      .formatted(command, environment));
+            });
   }
 }

@@ -145,6 +145,7 @@ final class BenchFlags {
       throw usage("--measurements must be at least 1");
     }
     var device = Backends.named(backend, spec);
+    Backends.requireOneProcess("bench", System.getenv());
     if (!Backends.isUsable(device, console)) {
       return ExitCode.NO_DEVICE;
     }

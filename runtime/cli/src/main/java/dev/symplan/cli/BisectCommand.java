@@ -43,6 +43,7 @@ final class BisectCommand implements Callable<Integer> {
   @Override
   public Integer call() {
     var device = Backends.named(backend, spec);
+    Backends.requireOneProcess("bisect", System.getenv());
     if (!Backends.isUsable(device, console)) {
       return ExitCode.NO_DEVICE;
     }

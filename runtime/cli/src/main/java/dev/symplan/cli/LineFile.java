@@ -1,10 +1,7 @@
 package dev.symplan.cli;
 
 import dev.symplan.ir.diag.CompileException;
-import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
-import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.diag.Span;
 import java.io.BufferedWriter;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -63,12 +60,11 @@ final class LineFile implements AutoCloseable {
   }
 
   private static CompileException unwritable(Path path) {
-    return new CompileException(
-        Diagnostic.error(
-            DiagnosticCode.UNREADABLE_FILE,
-            Span.ofFile(new SourceFile(path.toString(), "")),
-            "the file cannot be written",
-            "choose a place that you may write to"));
+    return CompileException.ofFile(
+        DiagnosticCode.UNREADABLE_FILE,
+        path,
+        "the file cannot be written",
+        "choose a place that you may write to");
   }
 
   @Override

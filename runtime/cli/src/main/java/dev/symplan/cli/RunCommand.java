@@ -1,10 +1,7 @@
 package dev.symplan.cli;
 
 import dev.symplan.ir.diag.CompileException;
-import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
-import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.diag.Span;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.io.WholeFile;
 import dev.symplan.runtime.Backend;
@@ -203,24 +200,15 @@ final class RunCommand implements Callable<Integer> {
       var weights = weightsFrom.map(file -> Weights.read(file, plan.name())).orElse(Weights.NONE);
       weights.check(plan);
       try (var session = Session.open(plan, device, options)) {
-        var inputs = data.isPresent() ? "the case's inputs" : "inputs from seed " + seed;
-        int code =
-            run(
-                plan,
-                session,
-                data.map(Case::new),
-                weights,
-                weights.names().isEmpty()
-                    ? inputs
-                    : inputs + ", weights of " + weightsFrom.orElseThrow());
+        var inputs = new RunInputs(plan, session, data.map(Case::new), weights, seed);
+        var origin =
+            weights.names().isEmpty()
+                ? inputs.origin()
+                : inputs.origin() + ", weights of " + weightsFrom.orElseThrow();
+        int code = run(plan, session, inputs, origin);
         if (profile.isPresent()) {
           // Donated inputs are gone.
-          fill(
-              new RunInputs(plan, session, weights, seed),
-              plan,
-              session,
-              data.map(Case::new),
-              weights);
+          inputs.fill();
           print(plan, session.profile(), profile.get());
         }
         return code;
@@ -236,37 +224,26 @@ final class RunCommand implements Callable<Integer> {
       }
     }
 
-    private void fill(
-        RunInputs madeUp, Plan plan, Session session, Optional<Case> data, Weights weights) {
-      if (data.isPresent()) {
-        data.get().fillInputs(session, plan, weights);
-      } else {
-        madeUp.fill();
-      }
-    }
-
-    private int run(
-        Plan plan, Session session, Optional<Case> data, Weights weights, String inputs) {
-      var madeUp = new RunInputs(plan, session, weights, seed);
-      fill(madeUp, plan, session, data, weights);
+    private int run(Plan plan, Session session, RunInputs inputs, String origin) {
+      inputs.fill();
+      var data = inputs.data();
       if (check && (data.isEmpty() || !data.get().hasOutputs())) {
-        throw new CompileException(
-            Diagnostic.error(
-                DiagnosticCode.BAD_TENSORS,
-                Span.ofFile(new SourceFile(data.isEmpty() ? input.toString() : "the case", "")),
-                "there are no expected outputs to check against",
-                "--check needs a case with rankN.outputs.safetensors"));
+        throw CompileException.ofFile(
+            DiagnosticCode.BAD_TENSORS,
+            caseFolder.orElse(input),
+            "there are no expected outputs to check against",
+            "--check needs a case with rankN.outputs.safetensors");
       }
       boolean compare = check || data.isEmpty();
       var expected =
           check
               ? fromCase(plan, session, data.orElseThrow())
               : compare && Reference.canEvaluate(plan)
-                  ? Reference.evaluate(plan, madeUp)
+                  ? Reference.evaluate(plan, inputs)
                   : List.<List<Optional<HostTensor>>>of();
       session.run();
       var report = new RunReport(plan, console);
-      report.describe(backend, inputs);
+      report.describe(backend, origin);
       outputs.ifPresent(folder -> write(session, folder));
       if (expected.isEmpty()) {
         report.uncompared(

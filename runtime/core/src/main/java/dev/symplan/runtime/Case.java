@@ -7,10 +7,7 @@ import dev.symplan.ir.Graph;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.CompileException;
-import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
-import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.diag.Span;
 import dev.symplan.planner.Plan;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.Safetensors;
@@ -104,12 +101,7 @@ public final class Case {
   }
 
   private static CompileException wrong(Path file, String message, String hint) {
-    return new CompileException(
-        Diagnostic.error(
-            DiagnosticCode.BAD_TENSORS,
-            Span.ofFile(new SourceFile(file.toString(), "")),
-            message,
-            hint));
+    return CompileException.ofFile(DiagnosticCode.BAD_TENSORS, file, message, hint);
   }
 
   /** {@return the tensors of one rank's outputs, named as in a case} */

@@ -1,6 +1,7 @@
 package dev.symplan.runtime.launch;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.planner.report.Units;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.launch.Frame.Kind;
 import java.io.DataInputStream;
@@ -80,10 +81,6 @@ public final class World implements AutoCloseable {
         gather("hosts", host.getBytes(StandardCharsets.UTF_8)).stream()
             .map(bytes -> new String(bytes, StandardCharsets.UTF_8))
             .collect(ImmutableList.toImmutableList());
-  }
-
-  static String text(Duration time) {
-    return time.toMillis() % 1000 == 0 ? time.toSeconds() + " s" : time.toMillis() + " ms";
   }
 
   /** {@return this process's rank} */
@@ -168,7 +165,7 @@ public final class World implements AutoCloseable {
     return "rank %d waited more than %s for rank%s %s (%s)"
         .formatted(
             rank(),
-            text(timeout),
+            Units.duration(timeout),
             missing.size() == 1 ? "" : "s",
             missing.stream().map(Object::toString).collect(Collectors.joining(", ")),
             what);
@@ -203,7 +200,7 @@ public final class World implements AutoCloseable {
         ask(key),
         () ->
             "rank %d waited more than %s for '%s', which no rank gave"
-                .formatted(rank(), text(timeout), key));
+                .formatted(rank(), Units.duration(timeout), key));
   }
 
   private CompletableFuture<byte[]> ask(String key) {
@@ -268,7 +265,7 @@ public final class World implements AutoCloseable {
       end(
           new Failure(
               0,
-              Store.LOST,
+              Failure.RUN_FAILED,
               "the process of rank 0, which keeps what ranks share, has ended or hangs: "
                   + reason));
     }

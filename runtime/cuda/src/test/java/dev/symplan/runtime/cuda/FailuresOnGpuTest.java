@@ -3,7 +3,6 @@ package dev.symplan.runtime.cuda;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.data.Offset.offset;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.codegen.Lowering;
@@ -126,7 +125,7 @@ class FailuresOnGpuTest {
   @ParameterizedTest
   @EnumSource(names = {"TWO_SHOT", "ONE_SHOT", "NCCL"})
   void aStuckRankIsReportedAndLeavesNothing(Variant variant) {
-    var plan = plan(ranksHere(), variant);
+    var plan = plan(Gpus.ranks(), variant);
     runRight(plan);
     long before = free();
     getStuck(plan);
@@ -137,18 +136,10 @@ class FailuresOnGpuTest {
   /** NCCL keeps the windows of what is aborted. */
   @Test
   void aRankStuckInNcclsSymmetricKernelsIsReported() {
-    var plan = plan(ranksHere(), Variant.NCCL_SYMM);
+    var plan = plan(Gpus.ranks(), Variant.NCCL_SYMM);
     runRight(plan);
     getStuck(plan);
     runRight(plan);
-  }
-
-  private static int ranksHere() {
-    var problem = Libraries.problem();
-    assumeTrue(problem.isEmpty(), problem.orElse(""));
-    int ranks = Math.min(4, Devices.count());
-    assumeTrue(ranks > 1, "one GPU has no peers");
-    return ranks;
   }
 
   private static void getStuck(Plan plan) {

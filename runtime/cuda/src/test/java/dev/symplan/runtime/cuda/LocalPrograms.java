@@ -58,13 +58,6 @@ final class LocalPrograms {
         .toList();
   }
 
-  /** {@return the first byte in which two contiguous tensors differ, or -1} */
-  static long mismatch(HostTensor a, HostTensor b) {
-    return a.memory()
-        .asSlice(0, a.type().storageBytes())
-        .mismatch(b.memory().asSlice(0, b.type().storageBytes()));
-  }
-
   static List<String> madeUpRows(long seed, int count) {
     return LongStream.range(seed, seed + count)
         .mapToObj(next -> MadeUpRows.text(next, false))

@@ -23,7 +23,6 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Stream;
-import org.bytedeco.cuda.global.cudart;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -44,14 +43,7 @@ class LocalWorkOnGpuTest {
 
   @BeforeEach
   void requireGpus() {
-    var problem = Libraries.problem();
-    assumeTrue(problem.isEmpty(), problem.orElse(""));
-  }
-
-  private static int gpus() {
-    var count = new int[1];
-    new Check(0).runtime(cudart.cudaGetDeviceCount(count), "cudaGetDeviceCount");
-    return count[0];
+    Gpus.require(1);
   }
 
   static Stream<Arguments> programs() {
@@ -88,7 +80,7 @@ class LocalWorkOnGpuTest {
   void givesWhatPyTorchGave(String name) {
     var folder = EmulatedCasesTest.folder(name);
     assumeTrue(Files.exists(folder), "the case is not here");
-    assumeTrue(gpus() >= 4, "the case is for four GPUs");
+    Gpus.require(4);
     var plan = EmulatedCasesTest.plan(folder);
     try (var session = CudaSession.open(Lowering.lower(plan), PATIENCE)) {
       EmulatedCasesTest.check(new Case(folder), plan, session);
@@ -139,7 +131,7 @@ class LocalWorkOnGpuTest {
   /** Fresh memory is poisoned, so that what is read too early is not a number. */
   @Test
   void repeatsToTheBit() {
-    assumeTrue(gpus() >= 4, "the plan is for four GPUs");
+    Gpus.require(4);
     try (var session = CudaSession.open(Lowering.lower(mixed()), PATIENCE)) {
       for (int rank = 0; rank < 4; rank++) {
         for (var name : session.inputNames()) {
@@ -164,9 +156,8 @@ class LocalWorkOnGpuTest {
           // The last output depends on the collectives before it: it is looked at each time.
           if (run % LOOKS == 0 || index == session.outputCount() - 1 || index == 0) {
             var output = session.output(rank, index).orElseThrow();
-            assertThat(LocalPrograms.mismatch(first.get(k), output))
-                .as("output %d of rank %d, run %d", index, rank, run)
-                .isEqualTo(-1);
+            Bits.assertSame(
+                output, first.get(k), "output %d of rank %d, run %d".formatted(index, rank, run));
           }
         }
       }
@@ -175,7 +166,7 @@ class LocalWorkOnGpuTest {
 
   @Test
   void agreesInAMixedPlan() {
-    assumeTrue(gpus() >= 4, "the plan is for four GPUs");
+    Gpus.require(4);
     var plan = mixed();
     try (var gpu = CudaSession.open(Lowering.lower(plan), PATIENCE);
         var host = Session.open(plan, Backend.HOST)) {

@@ -1,7 +1,6 @@
 package dev.symplan.runtime.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.diag.SourceFile;
@@ -175,9 +174,7 @@ class ProcessesOnGpuTest {
   }
 
   private void launch(IntFunction<List<String>> options, String... args) {
-    var problem = Libraries.problem();
-    assumeTrue(problem.isEmpty(), problem.orElse(""));
-    assumeTrue(Devices.count() >= RANKS, "four GPUs are needed");
+    Gpus.require(RANKS);
     children = ChildProcess.launch(options, Child.class, RANKS, args);
   }
 
