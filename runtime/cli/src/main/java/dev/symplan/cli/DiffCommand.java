@@ -17,7 +17,6 @@ import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 @Command(
-    name = "diff",
     description = {
       "Tell in what two plans differ: variants and why, values that moved or grew, memory, time.",
       "Exits with 1 when they differ, 0 when they do not."

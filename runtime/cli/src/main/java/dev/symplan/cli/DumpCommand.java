@@ -28,7 +28,6 @@ import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 @Command(
-    name = "dump",
     description = {
       "Show a plan: which variant each collective runs, where every value lives, and when.",
       "Views: summary (arenas, counts), collectives (what was chosen, what not, and why), values"

@@ -19,7 +19,6 @@ import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 @Command(
-    name = "explain",
     description = {
       "Tell the story of one value or collective: where it lives, what runs, and why.",
       "With --peak: what is live where memory is fullest, why, and what would need less; every"
