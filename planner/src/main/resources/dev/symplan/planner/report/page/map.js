@@ -487,7 +487,7 @@ class PlanMap {
       context.lineTo(x, arena.bottom);
       context.stroke();
       context.setLineDash([]);
-      tag(`peak: ${Words.bytes(arena.live)} at step ${arena.peakStep}`, x, arena.bottom - 12, 'middle');
+      tag(`peak: ${Words.bytes(arena.live)} ${Words.when(this.graph, arena.peakStep)}`, x, arena.bottom - 12, 'middle');
     }
   }
 

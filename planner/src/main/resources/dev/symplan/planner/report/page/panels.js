@@ -286,11 +286,11 @@ class Panels {
       const live = graph.liveAt(arena, arena.peakStep);
       const because = this.#becauseAtPeak(graph, arena);
       const step = arena.peakStep >= 0 && arena.peakStep < graph.steps
-        ? this.#link(0, 'step', arena.peakStep, graph.stepName(arena.peakStep))
-        : graph.stepName(arena.peakStep);
+        ? ['at step ', this.#link(0, 'step', arena.peakStep, graph.stepName(arena.peakStep))]
+        : [Words.when(graph, arena.peakStep)];
       const rest = live.slice(8);
       card.append(
-        el('p', {}, el('strong', {}, `${arena.name} arena: ${Words.bytes(arena.live)}`), ' live at step ', step),
+        el('p', {}, el('strong', {}, `${arena.name} arena: ${Words.bytes(arena.live)}`), ' live ', ...step),
         el('table', {class: 'live'}, el('tbody', {},
           live.slice(0, 8).map((row) => el('tr', {},
             el('td', {class: 'time'}, bar(graph.bytes[row] / graph.bytes[live[0]]), el('span', {}, Words.bytes(graph.bytes[row]))),

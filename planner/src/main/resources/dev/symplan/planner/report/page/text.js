@@ -63,6 +63,10 @@ const Words = {
       : `from step ${first} to step ${last}`;
   },
 
+  when(graph, step) {
+    return step < 0 ? 'before the first step' : step >= graph.steps ? 'after the last step' : `at step ${step}`;
+  },
+
   address(graph, b) {
     const arena = graph.values.get('arena', b);
     return arena === 'symmetric' || arena === 'local'
