@@ -75,10 +75,6 @@ class PlanReportTest {
     };
   }
 
-  private static String golden(String sample, Format format) {
-    return sample + "." + format.text();
-  }
-
   @ParameterizedTest
   @MethodSource("goldens")
   void looksAsItShould(String sample, Format format) {
