@@ -3,7 +3,6 @@ package dev.symplan.codegen.cuda;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.codegen.Executable;
@@ -121,8 +120,7 @@ class KernelTextsTest {
     var forced =
         Arrays.stream(Kind.values())
             .filter(kind -> kind != Kind.CUSTOM && variant.implementsKind(kind))
-            .collect(
-                ImmutableMap.toImmutableMap(kind -> Ascii.toLowerCase(kind.name()), _ -> variant));
+            .collect(ImmutableMap.toImmutableMap(Kind::text, _ -> variant));
     return kernels(
         DeviceLowering.lower(
             executable("collectives", CompileOptions.DEFAULT.withVariants(forced))));

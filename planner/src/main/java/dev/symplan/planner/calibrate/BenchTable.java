@@ -1,6 +1,5 @@
 package dev.symplan.planner.calibrate;
 
-import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.calibrate.Point.Subject;
@@ -23,7 +22,7 @@ public final class BenchTable {
       out.append(
           "%s of %s on %d ranks%s: µs measured (predicted); * is the fastest, > what the planner picks\n"
               .formatted(
-                  kind(comparison),
+                  comparison.kind().text(),
                   comparison.dtype().isEmpty() ? "any type" : comparison.dtype(),
                   comparison.ranks(),
                   comparison.where().isEmpty() ? "" : ", " + comparison.where()));
@@ -84,7 +83,7 @@ public final class BenchTable {
     var out = new StringBuilder();
     var comparisons = Comparison.of(points, target);
     for (var comparison : comparisons) {
-      var header = new ArrayList<>(List.of(kind(comparison)));
+      var header = new ArrayList<>(List.of(comparison.kind().text()));
       header.addAll(comparison.implementations());
       header.add("the planner's pick");
       markdown(out, header);
@@ -167,10 +166,6 @@ public final class BenchTable {
             first,
             String.format(Locale.ROOT, "%.1f%%", 100.0 * first / rows.size()),
             near);
-  }
-
-  private static String kind(Comparison comparison) {
-    return Ascii.toLowerCase(comparison.kind().name());
   }
 
   private static String number(double micros) {
