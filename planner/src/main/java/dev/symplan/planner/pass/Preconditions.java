@@ -103,7 +103,8 @@ public record Preconditions(
             .filter(op -> ask.reduces())
             .filter(op -> ask.isAnswered(best, op))
             .collect(ImmutableList.toImmutableList());
-    boolean several = !dtypes.isEmpty() && ask.isAnswered(best, "sum", dtypes.getFirst(), FEW_BYTES, 2);
+    boolean several =
+        !dtypes.isEmpty() && ask.isAnswered(best, "sum", dtypes.getFirst(), FEW_BYTES, 2);
     var oldest = oldest(target -> ask.isAnswered(target, "sum"));
     return new Preconditions(
         reductions,

@@ -38,8 +38,7 @@ record SpaceChoice(CompileOptions options, ImmutableList<Arg> outputs) {
               if (!input && graphs.stream().noneMatch(graph -> isOutput(graph, name))) {
                 throw wrong(graphs, "'%s' is neither an input nor an output of '%s'", name, "");
               } else if (!input && space == MemorySpace.DONATED) {
-                throw wrong(
-                    graphs, "'%s' is no input of '%s'", name, "only inputs can be donated");
+                throw wrong(graphs, "'%s' is no input of '%s'", name, "only inputs can be donated");
               }
             });
   }
@@ -49,10 +48,7 @@ record SpaceChoice(CompileOptions options, ImmutableList<Arg> outputs) {
     var graph = graphs.getFirst();
     return new CompileException(
         Diagnostic.error(
-            DiagnosticCode.BAD_OPTION,
-            graph.span(),
-            message.formatted(name, graph.name()),
-            hint));
+            DiagnosticCode.BAD_OPTION, graph.span(), message.formatted(name, graph.name()), hint));
   }
 
   private static boolean isInput(Graph graph, String name) {
