@@ -114,6 +114,11 @@ public record Target(
 
   /** {@return NCCL's version as NCCL writes it, for example {@code 2.28.9}} */
   public String ncclVersion() {
+    return ncclVersion(nccl);
+  }
+
+  /** {@return the same of any version, given as {@code major * 10000 + minor * 100 + patch}} */
+  public static String ncclVersion(int nccl) {
     return "%s.%s.%s".formatted(nccl / 10_000, nccl / 100 % 100, nccl % 100);
   }
 

@@ -83,11 +83,6 @@ class KernelTextsTest {
     Golden.check("cuda/" + sample + ".txt", text);
   }
 
-  @Test
-  void everyTextIsThatOfASample() {
-    Golden.checkNoneUnused("cuda", samples().stream().map(sample -> sample + ".txt").toList());
-  }
-
   /** Every variant of every sample, and every type with every reduction. */
   @Test
   void compilesForEveryArchitecture() {

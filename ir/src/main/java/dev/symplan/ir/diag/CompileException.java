@@ -1,6 +1,7 @@
 package dev.symplan.ir.diag;
 
 import com.google.common.collect.ImmutableList;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.stream.Collectors;
 
@@ -17,6 +18,17 @@ public final class CompileException extends RuntimeException {
 
   public CompileException(Diagnostic diagnostic) {
     this(List.of(diagnostic));
+  }
+
+  /**
+   * {@return that a file or folder is wrong as a whole}
+   *
+   * @param hint what to do; empty where there is nothing to say
+   */
+  public static CompileException ofFile(
+      DiagnosticCode code, Path file, String message, String hint) {
+    return new CompileException(
+        Diagnostic.error(code, Span.ofFile(new SourceFile(file.toString(), "")), message, hint));
   }
 
   /** {@return errors, and the warnings that came before them} */

@@ -3,10 +3,8 @@ package dev.symplan.ir.pt2;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSet;
 import dev.symplan.ir.diag.CompileException;
-import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.diag.Span;
 import java.io.IOException;
 import java.io.InputStream;
 import java.lang.foreign.Arena;
@@ -294,7 +292,6 @@ final class ArchiveFile {
 
   private static CompileException wrong(
       Path path, DiagnosticCode code, String message, String hint) {
-    return new CompileException(
-        Diagnostic.error(code, Span.ofFile(new SourceFile(path.toString(), "")), message, hint));
+    return CompileException.ofFile(code, path, message, hint);
   }
 }

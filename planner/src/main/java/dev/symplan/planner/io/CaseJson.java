@@ -4,10 +4,7 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import dev.symplan.ir.diag.CompileException;
-import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
-import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.text.SourceReader;
 import java.nio.file.Path;
 
@@ -37,7 +34,6 @@ final class CaseJson {
   }
 
   static CompileException wrong(Path file, DiagnosticCode code, String message, String hint) {
-    return new CompileException(
-        Diagnostic.error(code, Span.ofFile(new SourceFile(file.toString(), "")), message, hint));
+    return CompileException.ofFile(code, file, message, hint);
   }
 }

@@ -1,10 +1,7 @@
 package dev.symplan.planner.io;
 
 import dev.symplan.ir.diag.CompileException;
-import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
-import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.diag.Span;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.AtomicMoveNotSupportedException;
@@ -37,14 +34,29 @@ public final class WholeFile {
       } finally {
         Files.deleteIfExists(partial);
       }
-    } catch (IOException e) {
-      throw new CompileException(
-          Diagnostic.error(
-              DiagnosticCode.UNREADABLE_FILE,
-              Span.ofFile(new SourceFile(file.toString(), "")),
-              what + " cannot be written here",
-              "choose a folder that exists and that you may write to"));
+    } catch (IOException _) {
+      throw wrong(
+          file,
+          what + " cannot be written here",
+          "choose a folder that exists and that you may write to");
     }
+  }
+
+  /**
+   * Makes a folder for such files, and those it is in, if it is not there.
+   *
+   * @throws CompileException when it cannot be made
+   */
+  public static void folder(Path folder) {
+    try {
+      Files.createDirectories(folder);
+    } catch (IOException _) {
+      throw wrong(folder, "the folder cannot be made", "choose a place that you may write to");
+    }
+  }
+
+  private static CompileException wrong(Path path, String message, String hint) {
+    return CompileException.ofFile(DiagnosticCode.UNREADABLE_FILE, path, message, hint);
   }
 
   private static void move(Path from, Path to) throws IOException {

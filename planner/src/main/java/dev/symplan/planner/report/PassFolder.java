@@ -3,17 +3,11 @@ package dev.symplan.planner.report;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Program;
 import dev.symplan.ir.diag.CompileException;
-import dev.symplan.ir.diag.Diagnostic;
-import dev.symplan.ir.diag.DiagnosticCode;
-import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.text.GraphPrinter;
 import dev.symplan.planner.PassObserver;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.io.PlanFile;
 import dev.symplan.planner.io.WholeFile;
-import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.EnumMap;
 import java.util.Locale;
@@ -39,16 +33,7 @@ public final class PassFolder implements PassObserver {
    * @throws CompileException when it cannot be made
    */
   public static PassFolder at(Path folder) {
-    try {
-      Files.createDirectories(folder);
-    } catch (IOException _) {
-      throw new CompileException(
-          Diagnostic.error(
-              DiagnosticCode.UNREADABLE_FILE,
-              Span.ofFile(new SourceFile(folder.toString(), "")),
-              "the folder cannot be made",
-              "choose a place that you may write to"));
-    }
+    WholeFile.folder(folder);
     return new PassFolder(folder);
   }
 

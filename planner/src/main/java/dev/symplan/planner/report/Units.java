@@ -1,5 +1,6 @@
 package dev.symplan.planner.report;
 
+import java.time.Duration;
 import java.util.Locale;
 
 /** Quantities as people read them, the same in every locale. */
@@ -27,5 +28,10 @@ public final class Units {
     return micros < 1000
         ? String.format(Locale.ROOT, "%.1f µs", micros)
         : String.format(Locale.ROOT, "%.2f ms", micros / 1000);
+  }
+
+  /** {@return for example {@code 20 s}, {@code 1500 ms}} */
+  public static String duration(Duration time) {
+    return time.toMillis() % 1000 == 0 ? time.toSeconds() + " s" : time.toMillis() + " ms";
   }
 }

@@ -120,7 +120,7 @@ class PlanDiffTest {
   @Test
   void thePeakNamesWhatIsLiveAndWhy() {
     var plan = plan(forced(Variant.ONE_SHOT).withInputs(MemorySpace.SYMMETRIC));
-    var text = PeakReport.text(plan, List.of());
+    var text = TextRenderer.render(PlanReport.of(plan, List.of(View.PEAK)));
     assertThat(text)
         .startsWith("symmetric arena: 3.0 MiB of 3.0 MiB live at step 0, y = aten::mm\n")
         .containsPattern("\n  y +1.0 MiB +33.3 % +written here, last read by r in step 1 ")

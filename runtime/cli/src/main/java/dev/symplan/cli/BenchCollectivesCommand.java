@@ -5,6 +5,7 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.calibrate.BenchPlot;
 import dev.symplan.planner.calibrate.BenchPrograms;
 import dev.symplan.planner.calibrate.BenchTable;
+import dev.symplan.planner.io.WholeFile;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -52,24 +53,23 @@ final class BenchCollectivesCommand implements Callable<Integer> {
     var bytes = flags.sizes("--sizes", sizes);
     var dtypes = flags.dtypes();
     var wanted = flags.wanted();
-    var device = flags.backend(console);
-    if (device.isEmpty()) {
-      return ExitCode.NO_DEVICE;
-    }
     svg.ifPresent(LineFile::check);
-    var target = flags.target(device.get());
-    try (var run = flags.start(console, device.get())) {
-      var bench = run.bench(device.get());
-      for (var kind : kinds) {
-        for (var dtype : dtypes) {
-          bench.collectives(kind, dtype, bytes, wanted);
-        }
-      }
-      var points = run.points();
-      svg.ifPresent(file -> LineFile.write(file, BenchPlot.svg(points, target)));
-      console.print(BenchTable.text(points, target));
-      return points.list().isEmpty() ? ExitCode.RUNTIME : ExitCode.OK;
-    }
+    return flags.measure(
+        console,
+        run -> {
+          for (var kind : kinds) {
+            for (var dtype : dtypes) {
+              run.bench().collectives(kind, dtype, bytes, wanted);
+            }
+          }
+          var points = run.points();
+          svg.ifPresent(
+              file ->
+                  WholeFile.write(
+                      file, BenchPlot.svg(points, run.bench().target()), "the drawing"));
+          console.print(BenchTable.text(points, run.bench().target()));
+          return run.code();
+        });
   }
 
   private List<Kind> kinds() {

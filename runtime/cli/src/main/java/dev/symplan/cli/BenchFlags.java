@@ -20,6 +20,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Predicate;
+import java.util.function.ToIntFunction;
 import java.util.stream.Collectors;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -43,9 +44,6 @@ final class BenchFlags {
       paramLabel = "N",
       description = "The number of ranks (default: as many as there are GPUs; 4 on the host).")
   private Optional<Integer> givenRanks = Optional.empty();
-
-  /** As given, or what {@link #backend} finds. */
-  private int ranks;
 
   @Option(
       names = "--target",
@@ -83,30 +81,36 @@ final class BenchFlags {
       description = "Write each time here as soon as it is known, as calibrate reads it.")
   private Optional<Path> csv = Optional.empty();
 
-  /** What a command measures, its output file open; what it found can be had from it. */
-  final class Run implements AutoCloseable {
+  /** A command that measures; its output file is open. */
+  final class Run {
     private final Console console;
     private final List<String> header;
-    private final List<Point> points = new ArrayList<>();
     private final Optional<LineFile> file;
+    private final List<Point> points = new ArrayList<>();
+    private final Bench bench;
 
-    private Run(Console console, List<String> header) {
+    private Run(
+        Backend device, Target planned, int ranks, Console console, Optional<LineFile> file) {
       this.console = console;
-      this.header = header;
-      file = csv.map(LineFile::create);
+      this.file = file;
+      header = BenchHeader.lines(spec.root(), device);
+      bench =
+          new Bench(
+              device,
+              planned,
+              ranks,
+              measurements,
+              BenchHeader.device(device),
+              LocalDate.now(ZoneOffset.UTC).toString(),
+              this::found,
+              (what, why) -> console.progress("%s: %s".formatted(what, why.getMessage())));
+      header.forEach(line -> console.print("# " + line + "\n"));
       file.ifPresent(f -> f.append(PointWriter.header(header)));
     }
 
-    Bench bench(Backend device) {
-      return new Bench(
-          device,
-          target(device),
-          ranks,
-          measurements,
-          BenchHeader.device(device),
-          LocalDate.now(ZoneOffset.UTC).toString(),
-          this::found,
-          (what, why) -> console.progress("%s: %s".formatted(what, why.getMessage())));
+    /** {@return what measures; what it finds is written down at once} */
+    Bench bench() {
+      return bench;
     }
 
     private void found(Point point) {
@@ -116,62 +120,50 @@ final class BenchFlags {
       console.progress(row.strip());
     }
 
+    /** {@return what was found until now} */
     Points points() {
       return Points.of(points, header);
     }
 
-    @Override
-    public void close() {
-      file.ifPresent(LineFile::close);
+    /** {@return the exit code of a command that should have found something} */
+    int code() {
+      return points.isEmpty() ? ExitCode.RUNTIME : ExitCode.OK;
     }
   }
 
   /**
-   * {@return the backend, if it can be used here}
+   * Measures on the backend that is asked for.
    *
-   * @throws ParameterException when there is none called so, or an option is wrong
+   * @return what {@code work} returns, or that the backend cannot be used here
+   * @throws ParameterException when an option is wrong
    */
-  Optional<Backend> backend(Console console) {
+  int measure(Console console, ToIntFunction<Run> work) {
     if (givenRanks.isPresent() && givenRanks.get() < 2) {
       throw usage("--ranks must be at least 2: one rank has nobody to talk to");
     }
     if (measurements < 1) {
       throw usage("--measurements must be at least 1");
     }
-    var device =
-        Backend.ofName(backend)
-            .orElseThrow(
-                () ->
-                    usage(
-                        "--backend: there is no backend '%s'; there are %s"
-                            .formatted(backend, Backend.all().map(Backend::name).toList())));
-    var reason = device.unavailable();
-    reason.ifPresent(
-        why ->
-            console.progress(
-                "error: backend %s: %s; --backend host measures on the CPU"
-                    .formatted(backend, why)));
-    if (reason.isPresent()) {
-      return Optional.empty();
+    var device = Backends.named(backend, spec);
+    Backends.requireOneProcess("bench", System.getenv());
+    if (!Backends.isUsable(device, console)) {
+      return ExitCode.NO_DEVICE;
     }
-    ranks =
+    int ranks =
         givenRanks.orElseGet(() -> isHost(device) ? 4 : MachineProbe.ofThisMachine().gpus().size());
     if (ranks < 2) {
       throw usage("there is one GPU, which has nobody to talk to; --backend host needs none");
     }
-    return Optional.of(device);
-  }
-
-  Run start(Console console, Backend device) {
-    var header = BenchHeader.lines(spec.root(), device);
-    header.forEach(line -> console.print("# " + line + "\n"));
-    return new Run(console, header);
-  }
-
-  Target target(Backend device) {
-    return target
-        .map(name -> CompileFlags.target(name, "--target", spec))
-        .orElseGet(() -> isHost(device) ? Target.HOST : Target.defaultFor(ranks));
+    var planned =
+        target
+            .map(name -> CompileFlags.target(name, "--target", spec))
+            .orElseGet(() -> isHost(device) ? Target.HOST : Target.defaultFor(ranks));
+    var file = csv.map(LineFile::create);
+    try {
+      return work.applyAsInt(new Run(device, planned, ranks, console, file));
+    } finally {
+      file.ifPresent(LineFile::close);
+    }
   }
 
   private static boolean isHost(Backend device) {

@@ -13,12 +13,7 @@ final class BenchMachineCommand implements Callable<Integer> {
 
   @Mixin private BenchFlags flags;
 
-  @Option(
-      names = "--product",
-      paramLabel = "N",
-      description = "Multiply matrices of N × N (default: ${DEFAULT-VALUE}).",
-      defaultValue = "8192")
-  private int product;
+  @Mixin private ProductOption product;
 
   @Option(
       names = "--bytes",
@@ -34,18 +29,13 @@ final class BenchMachineCommand implements Callable<Integer> {
   @Override
   public Integer call() {
     long copied = flags.bytes("--bytes", bytes);
-    if (product < 1) {
-      throw flags.usage("--product must be at least 1");
-    }
+    int size = product.size();
     var dtypes = flags.dtypes();
-    var device = flags.backend(console);
-    if (device.isEmpty()) {
-      return ExitCode.NO_DEVICE;
-    }
-    try (var run = flags.start(console, device.get())) {
-      var bench = run.bench(device.get());
-      dtypes.forEach(dtype -> bench.machine(dtype, product, copied));
-      return run.points().list().isEmpty() ? ExitCode.RUNTIME : ExitCode.OK;
-    }
+    return flags.measure(
+        console,
+        run -> {
+          dtypes.forEach(dtype -> run.bench().machine(dtype, size, copied));
+          return run.code();
+        });
   }
 }

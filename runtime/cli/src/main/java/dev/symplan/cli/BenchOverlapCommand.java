@@ -21,12 +21,7 @@ final class BenchOverlapCommand implements Callable<Integer> {
 
   @Mixin private BenchFlags flags;
 
-  @Option(
-      names = "--product",
-      paramLabel = "N",
-      description = "Multiply matrices of N × N (default: ${DEFAULT-VALUE}).",
-      defaultValue = "8192")
-  private int product;
+  @Mixin private ProductOption product;
 
   @Option(
       names = "--bytes",
@@ -42,34 +37,29 @@ final class BenchOverlapCommand implements Callable<Integer> {
   @Override
   public Integer call() {
     long gathered = flags.bytes("--bytes", bytes);
-    if (product < 1) {
-      throw flags.usage("--product must be at least 1");
-    }
+    int size = product.size();
     var wanted = flags.wanted();
     var dtypes = flags.dtypes();
-    var device = flags.backend(console);
-    if (device.isEmpty()) {
-      return ExitCode.NO_DEVICE;
-    }
-    try (var run = flags.start(console, device.get())) {
-      var bench = run.bench(device.get());
-      for (var dtype : dtypes) {
-        bench.overlap(dtype, product, gathered, wanted);
-      }
-      var points = run.points();
-      console.print(
-          "products of %1$d × %1$d beside the gathering of %2$s of each rank, µs\n"
-              .formatted(product, Units.bytes(gathered)));
-      console.print(BenchTable.text(points, flags.target(device.get())));
-      for (var dtype : dtypes) {
-        try {
-          print(bench.chunks(dtype, product));
-        } catch (RunException e) {
-          console.progress("a product and its all_reduce: " + e.getMessage());
-        }
-      }
-      return points.list().isEmpty() ? ExitCode.RUNTIME : ExitCode.OK;
-    }
+    return flags.measure(
+        console,
+        run -> {
+          var bench = run.bench();
+          for (var dtype : dtypes) {
+            bench.overlap(dtype, size, gathered, wanted);
+          }
+          console.print(
+              "products of %1$d × %1$d beside the gathering of %2$s of each rank, µs\n"
+                  .formatted(size, Units.bytes(gathered)));
+          console.print(BenchTable.text(run.points(), bench.target()));
+          for (var dtype : dtypes) {
+            try {
+              print(bench.chunks(dtype, size));
+            } catch (RunException e) {
+              console.progress("a product and its all_reduce: " + e.getMessage());
+            }
+          }
+          return run.code();
+        });
   }
 
   private void print(Bench.Chunks chunks) {

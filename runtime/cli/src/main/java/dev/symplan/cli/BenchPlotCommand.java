@@ -2,6 +2,7 @@ package dev.symplan.cli;
 
 import dev.symplan.planner.calibrate.BenchPlot;
 import dev.symplan.planner.calibrate.Points;
+import dev.symplan.planner.io.WholeFile;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -42,7 +43,7 @@ final class BenchPlotCommand implements Callable<Integer> {
   @Override
   public Integer call() {
     var planned = CompileFlags.target(target, "--target", spec);
-    LineFile.write(svg, BenchPlot.svg(Points.read(files), planned));
+    WholeFile.write(svg, BenchPlot.svg(Points.read(files), planned), "the drawing");
     console.progress("drawn in " + svg);
     return ExitCode.OK;
   }

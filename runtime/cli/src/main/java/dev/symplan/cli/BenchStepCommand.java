@@ -1,5 +1,6 @@
 package dev.symplan.cli;
 
+import dev.symplan.runtime.bench.Bench;
 import java.util.Locale;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
@@ -40,26 +41,27 @@ final class BenchStepCommand implements Callable<Integer> {
     if (products < 1 || runs < 1) {
       throw flags.usage("--products and --runs must be at least 1");
     }
-    var device = flags.backend(console);
-    if (device.isEmpty()) {
-      return ExitCode.NO_DEVICE;
-    }
-    try (var run = flags.start(console, device.get())) {
-      var step = run.bench(device.get()).step(products, runs);
-      double wall = step.wall().median();
-      double work = step.device().median();
-      console.print(
-          String.format(
-              Locale.ROOT,
-              "%d instructions: %.1f µs from call to return (%.1f to %.1f), of which the device"
-                  + " works %.1f; the host takes %.1f\n",
-              2 * products,
-              wall,
-              step.wall().least(),
-              step.wall().most(),
-              work,
-              wall - work));
-    }
-    return ExitCode.OK;
+    return flags.measure(
+        console,
+        run -> {
+          print(run.bench().step(products, runs));
+          return ExitCode.OK;
+        });
+  }
+
+  private void print(Bench.Step step) {
+    double wall = step.wall().median();
+    double work = step.device().median();
+    console.print(
+        String.format(
+            Locale.ROOT,
+            "%d instructions: %.1f µs from call to return (%.1f to %.1f), of which the device"
+                + " works %.1f; the host takes %.1f\n",
+            2 * products,
+            wall,
+            step.wall().least(),
+            step.wall().most(),
+            work,
+            wall - work));
   }
 }

@@ -1,6 +1,5 @@
 package dev.symplan.cli;
 
-import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Bisection;
 import dev.symplan.runtime.Bisection.Outcome;
 import dev.symplan.runtime.Case;
@@ -15,7 +14,6 @@ import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 @Command(
-    name = "bisect",
     description = {
       "Find the decisions of the planner that make a case's check fail: variants, realization,"
           + " fusion, overlap and order are turned off by halves, and the case is run each time.",
@@ -44,16 +42,15 @@ final class BisectCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
-    var device =
-        Backend.ofName(backend)
-            .orElseThrow(() -> usage("--backend: there is no backend '%s'".formatted(backend)));
-    var unavailable = device.unavailable();
-    if (unavailable.isPresent()) {
-      console.progress("error: backend %s: %s".formatted(backend, unavailable.get()));
+    var device = Backends.named(backend, spec);
+    Backends.requireOneProcess("bisect", System.getenv());
+    if (!Backends.isUsable(device, console)) {
       return ExitCode.NO_DEVICE;
     }
     if (!Case.isCase(input) || !new Case(input).hasOutputs()) {
-      throw usage("CASE: '%s' is no case directory with outputs to check against".formatted(input));
+      throw new ParameterException(
+          spec.commandLine(),
+          "CASE: '%s' is no case directory with outputs to check against".formatted(input));
     }
     return tell(Bisection.run(input, flags.compiler(), device, console::progress));
   }
@@ -79,9 +76,5 @@ final class BisectCommand implements Callable<Integer> {
         yield ExitCode.FAILED;
       }
     };
-  }
-
-  private ParameterException usage(String message) {
-    return new ParameterException(spec.commandLine(), message);
   }
 }

@@ -16,7 +16,6 @@ import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 @Command(
-    name = "calibrate",
     description = {
       "Fit a target file to measured times, for --target.",
       "Reads CSV with the header 'kind,variant,dtype,bytes,ranks,micros': one measured collective"

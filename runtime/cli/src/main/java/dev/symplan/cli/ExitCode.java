@@ -1,5 +1,7 @@
 package dev.symplan.cli;
 
+import dev.symplan.runtime.launch.Failure;
+
 /** What the process exits with. */
 final class ExitCode {
   static final int OK = 0;
@@ -14,7 +16,7 @@ final class ExitCode {
   static final int NO_DEVICE = 3;
 
   /** The program failed while it ran. */
-  static final int RUNTIME = 4;
+  static final int RUNTIME = Failure.RUN_FAILED;
 
   /** An error of Symplan's own. */
   static final int BUG = 70;

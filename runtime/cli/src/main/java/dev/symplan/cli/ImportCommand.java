@@ -4,8 +4,6 @@ import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
-import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.diag.Span;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.io.ProgramFile;
 import dev.symplan.planner.io.ProgramReader;
@@ -26,7 +24,6 @@ import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 @Command(
-    name = "import",
     description = {
       "Write a graph in the graph language, whatever it comes from.",
       "Ranks that run graphs of their own have them one below the other, each with its ranks."
@@ -152,11 +149,6 @@ final class ImportCommand implements Callable<Integer> {
   }
 
   private static CompileException wrong(Path file, String message, String hint) {
-    return new CompileException(
-        Diagnostic.error(
-            DiagnosticCode.BAD_OPTION,
-            Span.ofFile(new SourceFile(file.toString(), "")),
-            message,
-            hint));
+    return CompileException.ofFile(DiagnosticCode.BAD_OPTION, file, message, hint);
   }
 }

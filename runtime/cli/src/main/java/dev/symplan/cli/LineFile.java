@@ -1,16 +1,16 @@
 package dev.symplan.cli;
 
 import dev.symplan.ir.diag.CompileException;
-import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
-import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.diag.Span;
 import java.io.BufferedWriter;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/** A text file that grows: what was appended is in it, even if the program ends in between. */
+/**
+ * A text file that grows line by line: what was appended is in it, even if the program ends in
+ * between.
+ */
 final class LineFile implements AutoCloseable {
   private final Path path;
   private final BufferedWriter out;
@@ -59,20 +59,12 @@ final class LineFile implements AutoCloseable {
     }
   }
 
-  /** Replaces a whole file. */
-  static void write(Path path, String text) {
-    try (var file = create(path)) {
-      file.append(text);
-    }
-  }
-
   private static CompileException unwritable(Path path) {
-    return new CompileException(
-        Diagnostic.error(
-            DiagnosticCode.UNREADABLE_FILE,
-            Span.ofFile(new SourceFile(path.toString(), "")),
-            "the file cannot be written",
-            "choose a place that you may write to"));
+    return CompileException.ofFile(
+        DiagnosticCode.UNREADABLE_FILE,
+        path,
+        "the file cannot be written",
+        "choose a place that you may write to");
   }
 
   @Override

@@ -1,11 +1,9 @@
 package dev.symplan.cli;
 
 import dev.symplan.ir.diag.CompileException;
-import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
-import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.diag.Span;
 import dev.symplan.planner.Plan;
+import dev.symplan.planner.io.WholeFile;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Case;
 import dev.symplan.runtime.Reference;
@@ -20,8 +18,6 @@ import dev.symplan.runtime.profile.ProfileTable;
 import dev.symplan.runtime.profile.ProfileTrace;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.Safetensors;
-import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -41,7 +37,6 @@ import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 @Command(
-    name = "run",
     description = {
       "Run a graph, a plan or a case on all ranks, and compare the outputs.",
       "A case is a directory with a graph, rankN.inputs.safetensors and, for --check,"
@@ -155,22 +150,12 @@ final class RunCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
-    var device =
-        Backend.ofName(backend)
-            .orElseThrow(
-                () ->
-                    new ParameterException(
-                        spec.commandLine(),
-                        "--backend: there is no backend '%s'; there are %s"
-                            .formatted(backend, Backend.all().map(Backend::name).toList())));
+    var device = Backends.named(backend, spec);
     if (timeout.isPresent() && !(timeout.get() > 0 && timeout.get() < 1e6)) {
       throw new ParameterException(
           spec.commandLine(), "--timeout: %s is no time to wait".formatted(timeout.get()));
     }
-    var unavailable = device.unavailable();
-    if (unavailable.isPresent()) {
-      console.progress("error: backend %s: %s".formatted(backend, unavailable.get()));
-      console.progress("  hint: symplan doctor tells what was looked for, and where");
+    if (!Backends.isUsable(device, console)) {
       return ExitCode.NO_DEVICE;
     }
     profile.filter(file -> !file.isEmpty()).map(Path::of).ifPresent(LineFile::check);
@@ -215,24 +200,15 @@ final class RunCommand implements Callable<Integer> {
       var weights = weightsFrom.map(file -> Weights.read(file, plan.name())).orElse(Weights.NONE);
       weights.check(plan);
       try (var session = Session.open(plan, device, options)) {
-        var inputs = data.isPresent() ? "the case's inputs" : "inputs from seed " + seed;
-        int code =
-            run(
-                plan,
-                session,
-                data.map(Case::new),
-                weights,
-                weights.names().isEmpty()
-                    ? inputs
-                    : inputs + ", weights of " + weightsFrom.orElseThrow());
+        var inputs = new RunInputs(plan, session, data.map(Case::new), weights, seed);
+        var origin =
+            weights.names().isEmpty()
+                ? inputs.origin()
+                : inputs.origin() + ", weights of " + weightsFrom.orElseThrow();
+        int code = run(plan, session, inputs, origin);
         if (profile.isPresent()) {
           // Donated inputs are gone.
-          fill(
-              new RunInputs(plan, session, weights, seed),
-              plan,
-              session,
-              data.map(Case::new),
-              weights);
+          inputs.fill();
           print(plan, session.profile(), profile.get());
         }
         return code;
@@ -243,42 +219,31 @@ final class RunCommand implements Callable<Integer> {
       console.print("\n" + ProfileTable.print(plan, measured));
       if (!file.isEmpty()) {
         var own = world.map(w -> "%s.rank%d".formatted(file, w.rank())).orElse(file);
-        LineFile.write(Path.of(own), ProfileTrace.toJson(plan, measured));
+        WholeFile.write(Path.of(own), ProfileTrace.toJson(plan, measured), "the trace");
         console.progress("trace written to " + own);
       }
     }
 
-    private void fill(
-        RunInputs madeUp, Plan plan, Session session, Optional<Case> data, Weights weights) {
-      if (data.isPresent()) {
-        data.get().fillInputs(session, plan, weights);
-      } else {
-        madeUp.fill();
-      }
-    }
-
-    private int run(
-        Plan plan, Session session, Optional<Case> data, Weights weights, String inputs) {
-      var madeUp = new RunInputs(plan, session, weights, seed);
-      fill(madeUp, plan, session, data, weights);
+    private int run(Plan plan, Session session, RunInputs inputs, String origin) {
+      inputs.fill();
+      var data = inputs.data();
       if (check && (data.isEmpty() || !data.get().hasOutputs())) {
-        throw new CompileException(
-            Diagnostic.error(
-                DiagnosticCode.BAD_TENSORS,
-                Span.ofFile(new SourceFile(data.isEmpty() ? input.toString() : "the case", "")),
-                "there are no expected outputs to check against",
-                "--check needs a case with rankN.outputs.safetensors"));
+        throw CompileException.ofFile(
+            DiagnosticCode.BAD_TENSORS,
+            caseFolder.orElse(input),
+            "there are no expected outputs to check against",
+            "--check needs a case with rankN.outputs.safetensors");
       }
       boolean compare = check || data.isEmpty();
       var expected =
           check
               ? fromCase(plan, session, data.orElseThrow())
               : compare && Reference.canEvaluate(plan)
-                  ? Reference.evaluate(plan, madeUp)
+                  ? Reference.evaluate(plan, inputs)
                   : List.<List<Optional<HostTensor>>>of();
       session.run();
       var report = new RunReport(plan, console);
-      report.describe(backend, inputs);
+      report.describe(backend, origin);
       outputs.ifPresent(folder -> write(session, folder));
       if (expected.isEmpty()) {
         report.uncompared(
@@ -304,28 +269,16 @@ final class RunCommand implements Callable<Integer> {
         Plan plan, Session session, Case data) {
       var expected = new ArrayList<List<Optional<HostTensor>>>();
       for (int rank = 0; rank < plan.worldSize(); rank++) {
-        var own = new ArrayList<Optional<HostTensor>>();
-        for (int i = 0; session.localRanks().contains(rank) && i < session.outputCount(); i++) {
-          int index = i;
-          int of = rank;
-          own.add(session.output(rank, i).map(t -> data.expected(of, index, t.type())));
-        }
-        expected.add(own);
+        expected.add(
+            session.localRanks().contains(rank)
+                ? data.expected(rank, plan.forRank(rank).graph())
+                : List.of());
       }
       return expected;
     }
 
     private void write(Session session, Path folder) {
-      try {
-        Files.createDirectories(folder);
-      } catch (IOException e) {
-        throw new CompileException(
-            Diagnostic.error(
-                DiagnosticCode.UNREADABLE_FILE,
-                Span.ofFile(new SourceFile(folder.toString(), "")),
-                "the folder cannot be made",
-                "choose a place that you may write to"));
-      }
+      WholeFile.folder(folder);
       for (int rank : session.localRanks()) {
         Safetensors.write(
             folder.resolve("rank" + rank + ".outputs.safetensors"), Case.outputs(session, rank));

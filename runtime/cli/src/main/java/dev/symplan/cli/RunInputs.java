@@ -1,6 +1,7 @@
 package dev.symplan.cli;
 
 import dev.symplan.planner.Plan;
+import dev.symplan.runtime.Case;
 import dev.symplan.runtime.Reference;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.Weights;
@@ -9,13 +10,27 @@ import dev.symplan.runtime.tensor.SeededInputs;
 import java.util.Optional;
 
 /**
- * Inputs that are made up from a seed, but for weights: the same for a rank in whatever process.
+ * Inputs of a run, of a case or else made up from a seed, but for weights: the same for a rank in
+ * whatever process.
  */
-record RunInputs(Plan plan, Session session, Weights weights, long seed)
+record RunInputs(Plan plan, Session session, Optional<Case> data, Weights weights, long seed)
     implements Reference.Inputs {
+
+  /** {@return where they are from, but for weights; for people} */
+  String origin() {
+    return data.isPresent() ? "the case's inputs" : "inputs from seed " + seed;
+  }
 
   /** Fills the inputs of the ranks of this process. */
   void fill() {
+    if (data.isPresent()) {
+      data.get().fillInputs(session, plan, weights);
+    } else {
+      makeUp();
+    }
+  }
+
+  private void makeUp() {
     for (int rank : session.localRanks()) {
       for (int i = 0; i < session.inputNames().size(); i++) {
         if (!weights.fill(session, plan, rank, i)) {
@@ -30,7 +45,10 @@ record RunInputs(Plan plan, Session session, Weights weights, long seed)
     SeededInputs.fill(tensor, seed, rank, session.inputNames().get(index));
   }
 
-  /** {@return an input: what the session has, or the same for the rank of another process} */
+  /**
+   * {@return a made-up input or weights: what the session has, or the same for the rank of another
+   * process}
+   */
   @Override
   public Optional<HostTensor> input(int rank, int index) {
     if (session.localRanks().contains(rank)) {

@@ -1,18 +1,16 @@
 package dev.symplan.cli;
 
 import com.google.common.base.Ascii;
+import com.google.common.collect.Maps;
 import dev.symplan.ir.Arg;
-import dev.symplan.ir.DType;
 import dev.symplan.ir.PythonLiterals;
 import dev.symplan.ir.Value;
 import dev.symplan.planner.Plan;
-import dev.symplan.planner.RankPlan;
 import dev.symplan.planner.report.DecisionText;
 import dev.symplan.planner.report.Units;
+import dev.symplan.runtime.OutputCheck;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.tensor.HostTensor;
-import dev.symplan.runtime.tensor.Rounding;
-import dev.symplan.runtime.tensor.TensorDiff;
 import java.math.BigDecimal;
 import java.math.MathContext;
 import java.util.List;
@@ -99,35 +97,21 @@ final class RunReport {
   Compared compare(Session session, List<List<Optional<HostTensor>>> expected) {
     var all = Compared.NOTHING;
     for (int rank : session.localRanks()) {
-      var rounding = Rounding.of(plan.forRank(rank).graph());
+      var checks =
+          Maps.uniqueIndex(
+              OutputCheck.of(plan, session, rank, expected.get(rank)), OutputCheck::index);
       for (int i = 0; i < session.outputCount(); i++) {
-        all = all.plus(compare(session, rank, i, expected.get(rank).get(i), rounding));
+        var leftBy = plan.forRank(rank).graph().unspecifiedBy(i);
+        var check = checks.get(i);
+        if (leftBy.isPresent()) {
+          var by = "not compared: %s does not write it".formatted(leftBy.get().def().name());
+          all = all.plus(new Compared(row(rank, i, by), 0, 0, 1));
+        } else if (check != null) {
+          all = all.plus(new Compared(row(rank, i, text(check)), 1, check.agrees() ? 0 : 1, 0));
+        }
       }
     }
     return all;
-  }
-
-  private Compared compare(
-      Session session, int rank, int index, Optional<HostTensor> expected, Rounding rounding) {
-    var graph = plan.forRank(rank).graph();
-    var actual = session.output(rank, index);
-    var leftBy = graph.unspecifiedBy(index);
-    if (leftBy.isPresent()) {
-      var row =
-          "  rank %d  out%d %s  not compared: %s does not write it\n"
-              .formatted(rank, index, name(plan.forRank(rank), index), leftBy.get().def().name());
-      return new Compared(row, 0, 0, 1);
-    }
-    if (actual.isEmpty() || expected.isEmpty()) {
-      return Compared.NOTHING;
-    }
-    var diff = TensorDiff.between(actual.get(), expected.get());
-    var roundedTo = rounding.ofOutput(graph.outputs().get(index));
-    return new Compared(
-        row(rank, index, actual.get(), diff, roundedTo) + "\n",
-        1,
-        diff.isWithin(roundedTo) ? 0 : 1,
-        0);
   }
 
   /** Tells how all outputs compare. */
@@ -145,22 +129,22 @@ final class RunReport {
                 .formatted(all.wrong(), all.outputs(), rest));
   }
 
-  private String row(int rank, int index, HostTensor actual, TensorDiff diff, DType roundedTo) {
-    return "  rank %d  out%d %s  %s  max abs error %s  relative L2 %s  %s"
-        .formatted(
-            rank,
-            index,
-            name(plan.forRank(rank), index),
-            actual.type(),
-            number(diff.maxAbs()),
-            number(diff.relativeL2()),
-            diff.isWithin(roundedTo) ? "ok" : "above " + number(diff.limit(roundedTo)));
+  private String row(int rank, int index, String text) {
+    var name =
+        plan.forRank(rank).graph().outputs().get(index) instanceof Arg.Ref(Value value)
+            ? value.name()
+            : "";
+    return "  rank %d  out%d %s  %s\n".formatted(rank, index, name, text);
   }
 
-  private static String name(RankPlan rankPlan, int index) {
-    return rankPlan.graph().outputs().get(index) instanceof Arg.Ref(Value value)
-        ? value.name()
-        : "";
+  private static String text(OutputCheck check) {
+    var diff = check.difference();
+    return "%s  max abs error %s  relative L2 %s  %s"
+        .formatted(
+            check.type(),
+            number(diff.maxAbs()),
+            number(diff.relativeL2()),
+            check.agrees() ? "ok" : "above " + number(diff.limit(check.roundedTo())));
   }
 
   private static String number(double value) {

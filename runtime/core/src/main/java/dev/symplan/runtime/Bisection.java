@@ -12,8 +12,6 @@ import dev.symplan.planner.Plan;
 import dev.symplan.planner.Rewrites;
 import dev.symplan.planner.Rewrites.Mode;
 import dev.symplan.planner.Variant;
-import dev.symplan.runtime.tensor.Rounding;
-import dev.symplan.runtime.tensor.TensorDiff;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -206,21 +204,13 @@ public final class Bisection {
     try (var session = Session.open(plan, backend)) {
       data.fillInputs(session, plan, Weights.NONE);
       session.run();
-      for (int rank : session.localRanks()) {
-        var graph = plan.forRank(rank).graph();
-        var rounding = Rounding.of(graph);
-        for (int i = 0; i < session.outputCount(); i++) {
-          var actual = session.output(rank, i);
-          if (actual.isPresent() && graph.unspecifiedBy(i).isEmpty()) {
-            var expected = data.expected(rank, i, actual.get().type());
-            if (!TensorDiff.between(actual.get(), expected)
-                .isWithin(rounding.ofOutput(graph.outputs().get(i)))) {
-              return false;
-            }
-          }
-        }
-      }
-      return true;
+      return session.localRanks().stream()
+          .flatMap(
+              rank ->
+                  OutputCheck.of(
+                      plan, session, rank, data.expected(rank, plan.forRank(rank).graph()))
+                      .stream())
+          .allMatch(OutputCheck::agrees);
     } catch (RunException _) {
       // A run that fails does not agree.
       return false;

@@ -1,12 +1,13 @@
 package dev.symplan.runtime;
 
+import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.Graph;
 import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.CompileException;
-import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
-import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.diag.Span;
 import dev.symplan.planner.Plan;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.Safetensors;
@@ -62,13 +63,21 @@ public final class Case {
   }
 
   /**
-   * {@return the expected output, as the graph's type has it}
+   * {@return the expected outputs of a rank; empty for those that are no tensors}
    *
-   * @throws CompileException when the file or tensor is missing or of another type
+   * @throws CompileException when the file or a tensor is missing or of another type
    */
-  public HostTensor expected(int rank, int index, TensorType type) {
+  public ImmutableList<Optional<HostTensor>> expected(int rank, Graph graph) {
     var file = folder.resolve("rank" + rank + ".outputs.safetensors");
-    return tensor(file, Safetensors.read(file), "out" + index, type, "output " + index);
+    var tensors = Safetensors.read(file);
+    var expected = ImmutableList.<Optional<HostTensor>>builder();
+    for (int i = 0; i < graph.outputs().size(); i++) {
+      expected.add(
+          graph.outputs().get(i) instanceof Arg.Ref(Value value) && value.isTensor()
+              ? Optional.of(tensor(file, tensors, "out" + i, value.tensor(), "output " + i))
+              : Optional.empty());
+    }
+    return expected.build();
   }
 
   private static HostTensor tensor(
@@ -92,12 +101,7 @@ public final class Case {
   }
 
   private static CompileException wrong(Path file, String message, String hint) {
-    return new CompileException(
-        Diagnostic.error(
-            DiagnosticCode.BAD_TENSORS,
-            Span.ofFile(new SourceFile(file.toString(), "")),
-            message,
-            hint));
+    return CompileException.ofFile(DiagnosticCode.BAD_TENSORS, file, message, hint);
   }
 
   /** {@return the tensors of one rank's outputs, named as in a case} */

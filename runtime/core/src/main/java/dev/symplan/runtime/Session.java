@@ -115,15 +115,7 @@ public interface Session extends AutoCloseable {
    * @throws RunException as {@link #run}
    */
   default Timing time(int runs, int measurements) {
-    var micros = new double[measurements];
-    for (int i = -1; i < measurements; i++) {
-      long begin = System.nanoTime();
-      for (int run = 0; run < runs; run++) {
-        run();
-      }
-      micros[Math.max(0, i)] = (System.nanoTime() - begin) / 1e3 / runs;
-    }
-    return Timing.of(micros);
+    return Timing.ofHost(runs, measurements, this::run);
   }
 
   /**

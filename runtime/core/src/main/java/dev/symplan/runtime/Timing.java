@@ -25,6 +25,24 @@ public record Timing(ImmutableList<Double> micros) {
             .collect(ImmutableList.toImmutableList()));
   }
 
+  /**
+   * {@return how long work takes by this host's clock}
+   *
+   * @param runs one behind the other in each measurement
+   * @param measurements at least one; another one before them is not counted
+   */
+  public static Timing ofHost(int runs, int measurements, Runnable work) {
+    var micros = new double[measurements];
+    for (int i = -1; i < measurements; i++) {
+      long begin = System.nanoTime();
+      for (int run = 0; run < runs; run++) {
+        work.run();
+      }
+      micros[Math.max(0, i)] = (System.nanoTime() - begin) / 1e3 / runs;
+    }
+    return of(micros);
+  }
+
   /** {@return the upper median} */
   public double median() {
     return micros.get(micros.size() / 2);

@@ -5,10 +5,7 @@ import com.google.common.collect.ImmutableSet;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.CompileException;
-import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
-import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.pt2.ExportArchive;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.io.ProgramReader;
@@ -143,11 +140,6 @@ public final class Weights {
   }
 
   private static CompileException wrong(Path file, String message, String hint) {
-    return new CompileException(
-        Diagnostic.error(
-            DiagnosticCode.BAD_TENSORS,
-            Span.ofFile(new SourceFile(file.toString(), "")),
-            message,
-            hint));
+    return CompileException.ofFile(DiagnosticCode.BAD_TENSORS, file, message, hint);
   }
 }

@@ -212,15 +212,8 @@ public record Bench(
    */
   public Step step(int products, int runs) {
     try (var session = open(BenchPrograms.plan(BenchPrograms.chain(products, ranks), target))) {
-      var wall = new double[measurements];
-      for (int i = -1; i < measurements; i++) {
-        long begin = System.nanoTime();
-        for (int run = 0; run < runs; run++) {
-          session.run();
-        }
-        wall[Math.max(0, i)] = (System.nanoTime() - begin) / 1e3 / runs;
-      }
-      return new Step(Timing.of(wall), session.time(runs, measurements));
+      return new Step(
+          Timing.ofHost(runs, measurements, session::run), session.time(runs, measurements));
     }
   }
 

@@ -136,7 +136,7 @@ public record Diagnosis(
         return new Finding(false, "off by " + name + "=0");
       }
     }
-    return new Finding(true, "mapped memory and NCCL " + ncclVersion(nccl.getAsInt()));
+    return new Finding(true, "mapped memory and NCCL " + Target.ncclVersion(nccl.getAsInt()));
   }
 
   private static Finding processes(Machine machine) {
@@ -309,16 +309,12 @@ public record Diagnosis(
 
   private static String tooOld(int nccl) {
     return "a symmetric kernel needs NCCL %s, this machine has %s"
-        .formatted(oldestNccl(), ncclVersion(nccl));
+        .formatted(oldestNccl(), Target.ncclVersion(nccl));
   }
 
   /** {@return for example {@code 2.28}} */
   public static String oldestNccl() {
     return "%s.%s".formatted(OLDEST_NCCL / 10_000, OLDEST_NCCL / 100 % 100);
-  }
-
-  private static String ncclVersion(int code) {
-    return "%s.%s.%s".formatted(code / 10_000, code / 100 % 100, code % 100);
   }
 
   /** The smallest built-in target of these GPUs that has as many, or the largest. */
@@ -363,7 +359,7 @@ public record Diagnosis(
         nccl.isPresent() && nccl.getAsInt() != target.nccl()
             ? Optional.of(
                 "it has the times of NCCL %s, this machine has %s"
-                    .formatted(target.ncclVersion(), ncclVersion(nccl.getAsInt())))
+                    .formatted(target.ncclVersion(), Target.ncclVersion(nccl.getAsInt())))
             : Optional.empty());
   }
 

@@ -98,6 +98,11 @@ public record Machine(
 
     /** {@return for example {@code 13.0}} */
     public String cudaVersion() {
+      return cudaVersion(cuda);
+    }
+
+    /** {@return the same of any version, given as {@link #cuda} is} */
+    public static String cudaVersion(int cuda) {
       return "%s.%s".formatted(cuda / 1000, cuda % 1000 / 10);
     }
   }

@@ -1,18 +1,16 @@
 package dev.symplan.runtime.host;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.codegen.Agreement;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
-import dev.symplan.ir.TensorType;
+import dev.symplan.runtime.ExecutableSession;
 import dev.symplan.runtime.RunException;
-import dev.symplan.runtime.Session;
 import dev.symplan.runtime.Timing;
+import dev.symplan.runtime.launch.PlanAgreement;
 import dev.symplan.runtime.profile.Profile;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -24,12 +22,11 @@ import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /** Memory, threads and the loop of the host backend. */
-final class HostSession implements Session {
+final class HostSession extends ExecutableSession {
 
   /** How long threads have to stop once a run has failed. */
   private static final Duration GRACE = Duration.ofSeconds(2);
 
-  private final Executable executable;
   private final Arena memory = Arena.ofShared();
   private final List<HostMemory> ranks = new ArrayList<>();
   private final List<RankRunner> runners = new ArrayList<>();
@@ -37,7 +34,6 @@ final class HostSession implements Session {
   private final Rendezvous rendezvous;
   private final ExecutorService threads;
   private final List<Thread> started = new CopyOnWriteArrayList<>();
-  private boolean closed;
 
   /** Threads of a failed run did not stop; their memory must stay. */
   private boolean abandoned;
@@ -47,12 +43,8 @@ final class HostSession implements Session {
    *     is missing
    */
   HostSession(Executable executable, Duration patience) {
-    Agreement.firstDifference(Agreement.of(executable))
-        .ifPresent(
-            difference -> {
-              throw new RunException(difference);
-            });
-    this.executable = executable;
+    super(executable);
+    PlanAgreement.check(executable);
     this.rendezvous =
         new Rendezvous(
             executable.ranks().stream().mapToInt(RankProgram::events).toArray(),
@@ -87,83 +79,21 @@ final class HostSession implements Session {
   }
 
   @Override
-  public int ranks() {
-    return ranks.size();
-  }
-
-  @Override
-  public ImmutableList<String> inputNames() {
-    return executable.ranks().getFirst().inputNames();
-  }
-
-  @Override
-  public int outputCount() {
-    return executable.ranks().getFirst().outputs().size();
-  }
-
-  @Override
   public Optional<HostTensor> input(int rank, int index) {
     requireOpen();
     return program(rank).inputs().get(index).map(ranks.get(rank)::tensor);
   }
 
-  private RankProgram program(int rank) {
-    return executable.ranks().get(rank);
-  }
-
   @Override
-  public boolean isExternalInput(int rank, int index) {
-    return program(rank).inputs().get(index).filter(ref -> ref.arena().isExternal()).isPresent();
-  }
-
-  @Override
-  public void bindInput(int rank, int index, HostTensor tensor) {
-    requireOpen();
-    var name = "input '%s' of rank %d".formatted(program(rank).inputNames().get(index), rank);
-    var ref = program(rank).inputs().get(index);
-    if (ref.isEmpty() || ref.get().arena() != dev.symplan.planner.Arena.EXTERNAL_INPUT) {
-      throw new IllegalArgumentException(name + " is planned: it has its place in an arena");
-    }
-    ranks.get(rank).bindInput(index, checkedMemory(ref.get(), tensor, name));
+  protected void useAsInput(int rank, TensorRef input, HostTensor tensor) {
+    ranks.get(rank).bindInput(input.index(), tensor.memory());
     runners.get(rank).forgetAddresses();
   }
 
   @Override
-  public void bindOutput(int rank, int index, HostTensor tensor) {
-    requireOpen();
-    var name = "output %d of rank %d".formatted(index, rank);
-    var ref = program(rank).outputs().get(index);
-    if (ref.isEmpty() || !ref.get().arena().isExternal()) {
-      throw new IllegalArgumentException(name + " is planned: it has its place in an arena");
-    }
-    if (ref.get().arena() != dev.symplan.planner.Arena.EXTERNAL_OUTPUT
-        || ref.get().index() != index) {
-      throw new IllegalArgumentException(
-          "%s has no memory of its own: it is that of %s".formatted(name, ref.get()));
-    }
-    if (tensor.memory().isReadOnly()) {
-      throw new IllegalArgumentException(name + ": the memory is read-only");
-    }
-    ranks.get(rank).bindOutput(index, checkedMemory(ref.get(), tensor, name));
+  protected void useAsOutput(int rank, TensorRef output, HostTensor tensor) {
+    ranks.get(rank).bindOutput(output.index(), tensor.memory());
     runners.get(rank).forgetAddresses();
-  }
-
-  private static MemorySegment checkedMemory(TensorRef ref, HostTensor tensor, String name) {
-    TensorType expected = ref.type();
-    if (tensor.dtype() != expected.dtype()
-        || !tensor.type().sizes().equals(expected.sizes())
-        || !tensor.type().strides().equals(expected.strides())) {
-      throw new IllegalArgumentException(
-          "%s is %s, not %s".formatted(name, expected, tensor.type()));
-    }
-    if (!tensor.memory().isNative()) {
-      throw new IllegalArgumentException(name + ": the memory is on the Java heap; use an Arena");
-    }
-    if (!tensor.memory().isAccessibleBy(new Thread())) {
-      throw new IllegalArgumentException(
-          name + ": the memory is confined to a thread; use a shared or automatic Arena");
-    }
-    return tensor.memory();
   }
 
   @Override
@@ -230,18 +160,8 @@ final class HostSession implements Session {
     return program(rank).outputs().get(index).map(ranks.get(rank)::tensor);
   }
 
-  private void requireOpen() {
-    if (closed) {
-      throw new IllegalStateException("the session is closed");
-    }
-  }
-
   @Override
-  public void close() {
-    if (closed) {
-      return;
-    }
-    closed = true;
+  protected void release() {
     threads.shutdownNow();
     boolean interrupted = false;
     for (int i = 0; i < started.size() && !abandoned; ) {

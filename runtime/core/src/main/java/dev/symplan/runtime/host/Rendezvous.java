@@ -1,6 +1,7 @@
 package dev.symplan.runtime.host;
 
 import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.planner.report.Units;
 import dev.symplan.runtime.RunException;
 import java.time.Duration;
 import java.util.Arrays;
@@ -116,7 +117,9 @@ final class Rendezvous {
         if (left <= 0) {
           var ops = stuck.get();
           if (seen == progress && !ops.isEmpty()) {
-            abort(new RunException(ops + ": not finished after more than " + patienceText()));
+            abort(
+                new RunException(
+                    ops + ": not finished after more than " + Units.duration(patience)));
             return;
           }
           seen = progress;
@@ -248,7 +251,8 @@ final class Rendezvous {
         throw new Aborted();
       }
       if (left <= 0) {
-        throw new RunException("waited more than %s for %s".formatted(patienceText(), whom.get()));
+        throw new RunException(
+            "waited more than %s for %s".formatted(Units.duration(patience), whom.get()));
       }
       try {
         left = changed.awaitNanos(left);
@@ -263,9 +267,5 @@ final class Rendezvous {
     if (failure != null) {
       throw new Aborted();
     }
-  }
-
-  private String patienceText() {
-    return patience.toSeconds() > 0 ? patience.toSeconds() + " s" : patience.toMillis() + " ms";
   }
 }

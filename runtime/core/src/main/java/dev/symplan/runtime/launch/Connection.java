@@ -1,5 +1,6 @@
 package dev.symplan.runtime.launch;
 
+import dev.symplan.planner.report.Units;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
@@ -89,7 +90,7 @@ final class Connection {
         }
       }
     } catch (SocketTimeoutException e) {
-      reason = "nothing was heard of it for " + World.text(silence);
+      reason = "nothing was heard of it for " + Units.duration(silence);
     } catch (IOException e) {
       reason = "its connection is lost";
     } catch (RuntimeException e) {

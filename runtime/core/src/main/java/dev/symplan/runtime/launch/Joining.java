@@ -1,5 +1,6 @@
 package dev.symplan.runtime.launch;
 
+import dev.symplan.planner.report.Units;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.launch.Handshake.Answer;
 import java.io.BufferedInputStream;
@@ -55,7 +56,7 @@ final class Joining {
       try {
         world.meet(host());
       } catch (RunException e) {
-        world.fail(Store.LOST, Objects.requireNonNull(e.getMessage()));
+        world.fail(Failure.RUN_FAILED, Objects.requireNonNull(e.getMessage()));
         world.close();
         throw e;
       }
@@ -113,7 +114,7 @@ final class Joining {
                     environment.rank(),
                     environment.host(),
                     environment.port(),
-                    World.text(timeout),
+                    Units.duration(timeout),
                     problem));
       }
       Waiting.sleep(retry);

@@ -171,7 +171,7 @@ public record LaunchEnvironment(
     private String required(String name, Launcher launcher) {
       if (value(name).isEmpty()) {
         throw new RunException(
-            "%s is not set, but other variables of %s are; --launch=single ignores them"
+            "%s is not set, but other variables of %s are; run --launch=single ignores them"
                 .formatted(name, launcher.text()));
       }
       return value(name);

@@ -49,11 +49,7 @@ public final class PlanAgreement {
                   world.size() == 1 ? "" : "es"));
     }
     var terms = Agreement.of(executable);
-    Agreement.firstDifference(terms)
-        .ifPresent(
-            difference -> {
-              throw new RunException(difference);
-            });
+    check(terms);
     var hasher = Hashing.sha256().newHasher();
     terms.forEach(own -> hasher.putBytes(toBytes(own, Integer.MAX_VALUE)));
     var digest = hasher.hash().asBytes();
@@ -68,6 +64,23 @@ public final class PlanAgreement {
     throw new RunException(
         Agreement.firstDifference(all)
             .orElse("the processes do not have the same plan, though each's own part fits"));
+  }
+
+  /**
+   * Compares the ranks of an executable with each other.
+   *
+   * @throws RunException when they do not fit each other; the message names the first difference
+   */
+  public static void check(Executable executable) {
+    check(Agreement.of(executable));
+  }
+
+  private static void check(ImmutableList<ImmutableList<Term>> terms) {
+    Agreement.firstDifference(terms)
+        .ifPresent(
+            difference -> {
+              throw new RunException(difference);
+            });
   }
 
   private static byte[] toBytes(List<Term> terms, int most) {

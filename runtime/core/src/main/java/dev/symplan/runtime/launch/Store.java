@@ -41,9 +41,6 @@ final class Store implements AutoCloseable {
   private static final Duration DRAINING = Duration.ofSeconds(5);
   private static final Duration DRAINING_STEP = Duration.ofMillis(2);
 
-  /** What a process exits with that loses another. */
-  static final int LOST = 4;
-
   private record Waiter(Connection connection, int number) {}
 
   private final ServerSocket listener;
@@ -241,7 +238,9 @@ final class Store implements AutoCloseable {
     if (!left[rank]) {
       fail(
           new Failure(
-              rank, LOST, "the process of rank %d has ended or hangs: %s".formatted(rank, reason)));
+              rank,
+              Failure.RUN_FAILED,
+              "the process of rank %d has ended or hangs: %s".formatted(rank, reason)));
     }
   }
 

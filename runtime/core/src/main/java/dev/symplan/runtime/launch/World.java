@@ -1,6 +1,7 @@
 package dev.symplan.runtime.launch;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.planner.report.Units;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.launch.Frame.Kind;
 import java.io.DataInputStream;
@@ -20,6 +21,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
@@ -81,10 +83,6 @@ public final class World implements AutoCloseable {
             .collect(ImmutableList.toImmutableList());
   }
 
-  static String text(Duration time) {
-    return time.toMillis() % 1000 == 0 ? time.toSeconds() + " s" : time.toMillis() + " ms";
-  }
-
   /** {@return this process's rank} */
   public int rank() {
     return environment.rank();
@@ -126,19 +124,25 @@ public final class World implements AutoCloseable {
    */
   public ImmutableList<byte[]> gather(String what, byte[] own) {
     var round = what + "#" + rounds.merge(what, 1, Integer::sum);
-    set(key(round, rank()), own);
     var futures = new ArrayList<CompletableFuture<byte[]>>();
     for (int rank = 0; rank < size(); rank++) {
       futures.add(ask(key(round, rank)));
     }
+    // Behind the questions: when the last rank gives, all are answered, before anyone who got
+    // through can fail.
+    set(key(round, rank()), own);
     var all = CompletableFuture.allOf(futures.toArray(CompletableFuture[]::new));
+    await(all, () -> missing(what, futures));
+    return futures.stream()
+        .map(CompletableFuture::resultNow)
+        .collect(ImmutableList.toImmutableList());
+  }
+
+  private <T> T await(CompletableFuture<T> future, Supplier<String> late) {
     try {
-      all.get(timeout.toNanos(), TimeUnit.NANOSECONDS);
-      return futures.stream()
-          .map(CompletableFuture::resultNow)
-          .collect(ImmutableList.toImmutableList());
+      return future.get(timeout.toNanos(), TimeUnit.NANOSECONDS);
     } catch (TimeoutException e) {
-      throw new RunException(missing(what, futures), e);
+      throw new RunException(late.get(), e);
     } catch (ExecutionException e) {
       throw failed();
     } catch (InterruptedException e) {
@@ -161,7 +165,7 @@ public final class World implements AutoCloseable {
     return "rank %d waited more than %s for rank%s %s (%s)"
         .formatted(
             rank(),
-            text(timeout),
+            Units.duration(timeout),
             missing.size() == 1 ? "" : "s",
             missing.stream().map(Object::toString).collect(Collectors.joining(", ")),
             what);
@@ -192,19 +196,11 @@ public final class World implements AutoCloseable {
    * @throws RunException when a rank fails, or it does not come in time
    */
   public byte[] get(String key) {
-    try {
-      return ask(key).get(timeout.toNanos(), TimeUnit.NANOSECONDS);
-    } catch (TimeoutException e) {
-      throw new RunException(
-          "rank %d waited more than %s for '%s', which no rank gave"
-              .formatted(rank(), text(timeout), key),
-          e);
-    } catch (ExecutionException e) {
-      throw failed();
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      throw new RunException("was interrupted while it waited for other ranks", e);
-    }
+    return await(
+        ask(key),
+        () ->
+            "rank %d waited more than %s for '%s', which no rank gave"
+                .formatted(rank(), Units.duration(timeout), key));
   }
 
   private CompletableFuture<byte[]> ask(String key) {
@@ -269,7 +265,7 @@ public final class World implements AutoCloseable {
       end(
           new Failure(
               0,
-              Store.LOST,
+              Failure.RUN_FAILED,
               "the process of rank 0, which keeps what ranks share, has ended or hangs: "
                   + reason));
     }

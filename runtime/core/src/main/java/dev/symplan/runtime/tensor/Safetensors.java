@@ -13,10 +13,7 @@ import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.diag.CompileException;
-import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
-import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.diag.Span;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.lang.foreign.Arena;
@@ -203,8 +200,7 @@ public final class Safetensors {
   }
 
   private CompileException wrong(DiagnosticCode code, String message, String hint) {
-    return new CompileException(
-        Diagnostic.error(code, Span.ofFile(new SourceFile(file.toString(), "")), message, hint));
+    return CompileException.ofFile(code, file, message, hint);
   }
 
   /** {@return whether the format can hold a type} */

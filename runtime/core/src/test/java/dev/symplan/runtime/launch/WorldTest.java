@@ -104,6 +104,23 @@ class WorldTest {
                     .isEqualTo("0.0 0.1 0.2 0.3 0.4 1.0 1.1 1.2 1.3 1.4 2.0 2.1 2.2 2.3 2.4"));
   }
 
+  /** Whoever fails right after it: no other rank may still be waiting for what was given. */
+  @Test
+  void allGetThroughAGatheringOrNone() {
+    for (int i = 0; i < 100; i++) {
+      var all =
+          onAll(
+              3,
+              freePort(),
+              world -> {
+                var given = world.gather("names", bytes("n" + world.rank()));
+                world.fail(1, "rank %d stops".formatted(world.rank()));
+                return given.size();
+              });
+      assertThat(all).allSatisfy(future -> assertThat(future.join()).isEqualTo(3));
+    }
+  }
+
   @Test
   void largeValuesGoThrough() {
     var all =

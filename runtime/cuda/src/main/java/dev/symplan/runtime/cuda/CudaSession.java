@@ -2,15 +2,13 @@ package dev.symplan.runtime.cuda;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSortedSet;
-import dev.symplan.codegen.Agreement;
 import dev.symplan.codegen.Executable;
-import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.DeviceLowering;
 import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.codegen.cuda.UnsupportedOnGpu;
+import dev.symplan.runtime.ExecutableSession;
 import dev.symplan.runtime.RunException;
-import dev.symplan.runtime.Session;
 import dev.symplan.runtime.Timing;
 import dev.symplan.runtime.launch.PlanAgreement;
 import dev.symplan.runtime.launch.World;
@@ -29,12 +27,11 @@ import java.util.function.ToIntBiFunction;
  * run once it was handed out, and then stays there: who wants to change it asks for it again. That
  * of an output is fetched when it is asked for.
  */
-final class CudaSession implements Session {
+final class CudaSession extends ExecutableSession {
 
   /** So that what a launch of a graph costs the host does not count. */
   private static final int RUNS_IN_GRAPH = 20;
 
-  private final Executable executable;
   private final Duration timeout;
   private final Optional<World> world;
   private final Ending ending;
@@ -43,7 +40,6 @@ final class CudaSession implements Session {
   private final Runnable runOnce = this::runOnce;
   private Runnable onClose = () -> {};
   private boolean captured;
-  private boolean closed;
 
   private CudaSession(
       Executable executable,
@@ -51,7 +47,7 @@ final class CudaSession implements Session {
       Ending ending,
       LocalRanks locals,
       Duration timeout) {
-    this.executable = executable;
+    super(executable);
     this.world = world;
     this.ending = ending;
     this.locals = locals;
@@ -74,15 +70,8 @@ final class CudaSession implements Session {
   static CudaSession open(Executable executable, Duration timeout, Optional<World> world) {
     var ending = new Ending(world);
     try {
-      if (world.isPresent()) {
-        PlanAgreement.check(executable, world.get());
-      } else {
-        Agreement.firstDifference(Agreement.of(executable))
-            .ifPresent(
-                difference -> {
-                  throw new RunException(difference);
-                });
-      }
+      world.ifPresentOrElse(
+          others -> PlanAgreement.check(executable, others), () -> PlanAgreement.check(executable));
       var programs = lower(executable);
       var devices =
           world.isPresent() ? Processes.device(world.get()) : Devices.ofAllRanks(programs.size());
@@ -97,9 +86,9 @@ final class CudaSession implements Session {
         throw e;
       }
     } catch (RunException e) {
-      // The other processes need not wait for this one.
+      // The other processes need not wait for this one; what failed first, maybe there, is why.
       ending.fail(e);
-      throw e;
+      throw ending.cause().orElse(e);
     }
   }
 
@@ -118,7 +107,8 @@ final class CudaSession implements Session {
 
   private void prepare(ImmutableList<DeviceProgram> programs) {
     if (world.isPresent()) {
-      Processes.prepare(locals.get(world.get().rank()), executable, programs, world.get(), timeout);
+      Processes.prepare(
+          locals.get(world.get().rank()), executable(), programs, world.get(), timeout);
       return;
     }
     locals.forAll(
@@ -126,7 +116,7 @@ final class CudaSession implements Session {
             local.open(
                 program(local.rank()),
                 programs.get(local.rank()),
-                executable.symmetricBytes(),
+                executable().symmetricBytes(),
                 Sharing.WithinProcess.WITHIN_PROCESS,
                 timeout));
     var ids = Communicators.ids(programs);
@@ -143,27 +133,8 @@ final class CudaSession implements Session {
   }
 
   @Override
-  public int ranks() {
-    return executable.ranks().size();
-  }
-
-  @Override
   public ImmutableSortedSet<Integer> localRanks() {
     return locals.ranks();
-  }
-
-  @Override
-  public ImmutableList<String> inputNames() {
-    return executable.ranks().getFirst().inputNames();
-  }
-
-  @Override
-  public int outputCount() {
-    return executable.ranks().getFirst().outputs().size();
-  }
-
-  private RankProgram program(int rank) {
-    return executable.ranks().get(rank);
   }
 
   LocalRank local(int rank) {
@@ -180,51 +151,13 @@ final class CudaSession implements Session {
   }
 
   @Override
-  public boolean isExternalInput(int rank, int index) {
-    return program(rank).inputs().get(index).filter(ref -> ref.arena().isExternal()).isPresent();
+  protected void useAsInput(int rank, TensorRef input, HostTensor tensor) {
+    local(rank).copies().bindInput(input, tensor);
   }
 
   @Override
-  public void bindInput(int rank, int index, HostTensor tensor) {
-    requireOpen();
-    var name = "input '%s' of rank %d".formatted(inputNames().get(index), rank);
-    var ref = program(rank).inputs().get(index);
-    if (ref.isEmpty() || ref.get().arena() != dev.symplan.planner.Arena.EXTERNAL_INPUT) {
-      throw new IllegalArgumentException(name + " is planned: it has its place in an arena");
-    }
-    local(rank).copies().bindInput(ref.get(), checked(ref.get(), tensor, name));
-  }
-
-  @Override
-  public void bindOutput(int rank, int index, HostTensor tensor) {
-    requireOpen();
-    var name = "output %d of rank %d".formatted(index, rank);
-    var ref = program(rank).outputs().get(index);
-    if (ref.isEmpty() || ref.get().arena() != dev.symplan.planner.Arena.EXTERNAL_OUTPUT) {
-      throw new IllegalArgumentException(name + " has no memory of its own");
-    }
-    if (tensor.memory().isReadOnly()) {
-      throw new IllegalArgumentException(name + ": the memory is read-only");
-    }
-    local(rank).copies().bindOutput(ref.get(), checked(ref.get(), tensor, name));
-  }
-
-  private static HostTensor checked(TensorRef ref, HostTensor tensor, String name) {
-    var expected = ref.type();
-    if (tensor.dtype() != expected.dtype()
-        || !tensor.type().sizes().equals(expected.sizes())
-        || !tensor.type().strides().equals(expected.strides())) {
-      throw new IllegalArgumentException(
-          "%s is %s, not %s".formatted(name, expected, tensor.type()));
-    }
-    if (!tensor.memory().isNative()) {
-      throw new IllegalArgumentException(name + ": the memory is on the Java heap; use an Arena");
-    }
-    if (!tensor.memory().isAccessibleBy(new Thread())) {
-      throw new IllegalArgumentException(
-          name + ": the memory is confined to a thread; use a shared or automatic Arena");
-    }
-    return tensor;
+  protected void useAsOutput(int rank, TensorRef output, HostTensor tensor) {
+    local(rank).copies().bindOutput(output, tensor);
   }
 
   @Override
@@ -310,7 +243,7 @@ final class CudaSession implements Session {
           locals.forAll(local -> local.copies().ran());
           found.set(
               new Profile(
-                  Alignment.of(executable, lists), timed.values().iterator().next().method()));
+                  Alignment.of(executable(), lists), timed.values().iterator().next().method()));
         });
     return Objects.requireNonNull(found.get());
   }
@@ -327,7 +260,11 @@ final class CudaSession implements Session {
       run.run();
     } catch (RunException e) {
       ending.fail(e);
-      throw new RunException(e.getMessage() + locals.busy(), e);
+      var busy = locals.busy();
+      if (!busy.isEmpty()) {
+        ProcessExit.skipLibraries();
+      }
+      throw new RunException(e.getMessage() + busy, e);
     }
   }
 
@@ -340,18 +277,8 @@ final class CudaSession implements Session {
     return ref.map(local.copies()::tensor);
   }
 
-  private void requireOpen() {
-    if (closed) {
-      throw new IllegalStateException("the session is closed");
-    }
-  }
-
   @Override
-  public void close() {
-    if (closed) {
-      return;
-    }
-    closed = true;
+  protected void release() {
     try {
       locals.close();
     } finally {

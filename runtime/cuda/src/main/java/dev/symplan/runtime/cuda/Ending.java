@@ -1,6 +1,7 @@
 package dev.symplan.runtime.cuda;
 
 import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.launch.Failure;
 import dev.symplan.runtime.launch.World;
 import java.time.Duration;
 import java.util.Objects;
@@ -32,12 +33,10 @@ final class Ending {
     if (first == null) {
       since = System.nanoTime();
       first = cause;
-      world.ifPresent(others -> others.fail(FAILED, Objects.requireNonNull(cause.getMessage())));
+      world.ifPresent(
+          others -> others.fail(Failure.RUN_FAILED, Objects.requireNonNull(cause.getMessage())));
     }
   }
-
-  /** What a process exits with when a run failed. */
-  private static final int FAILED = 4;
 
   /** {@return whether something has failed} */
   boolean hasBegun() {

@@ -5,6 +5,7 @@ import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.cuda.DeviceProgram;
+import dev.symplan.planner.report.Units;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.time.Duration;
@@ -89,11 +90,8 @@ final class FailureWords {
             ? "rank " + known.members().get(peer)
             : "its peers";
     return "%s waited more than %s for %s"
-        .formatted(known == null ? "'" + label + "'" : known.text(), text(patience), whom);
-  }
-
-  static String text(Duration time) {
-    return time.toMillis() % 1000 == 0 ? time.toSeconds() + " s" : time.toMillis() + " ms";
+        .formatted(
+            known == null ? "'" + label + "'" : known.text(), Units.duration(patience), whom);
   }
 
   /** {@return what messages call the collectives of NCCL's, which say nothing themselves} */

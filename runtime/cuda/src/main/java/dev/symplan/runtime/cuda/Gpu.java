@@ -6,6 +6,7 @@ import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.codegen.cuda.DeviceStep;
 import dev.symplan.planner.Stream;
+import dev.symplan.planner.report.Units;
 import dev.symplan.runtime.RunException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -271,7 +272,7 @@ final class Gpu {
     return "rank %d: its GPU is not done after %s%s"
         .formatted(
             program.rank(),
-            FailureWords.text(timeout),
+            Units.duration(timeout),
             byNccl.isEmpty()
                 ? ""
                 : "; NCCL, which does not say where it waits, does %s%s"

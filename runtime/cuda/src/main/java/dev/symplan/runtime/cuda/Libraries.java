@@ -5,6 +5,7 @@ import com.google.common.collect.ImmutableSortedMap;
 import dev.symplan.runtime.cuda.LibrarySearch.Finding;
 import dev.symplan.runtime.doctor.Diagnosis;
 import dev.symplan.runtime.doctor.Machine.Attempt;
+import dev.symplan.runtime.doctor.Machine.Driver;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
@@ -141,12 +142,8 @@ final class Libraries {
         yield cuda >= OLDEST_CUDA
             ? Optional.empty()
             : Optional.of(
-                "the NVIDIA driver is too old: it supports CUDA %d.%d, and %d.%d is needed"
-                    .formatted(
-                        cuda / 1000,
-                        cuda % 1000 / 10,
-                        OLDEST_CUDA / 1000,
-                        OLDEST_CUDA % 1000 / 10));
+                "the NVIDIA driver is too old: it supports CUDA %s, and %s is needed"
+                    .formatted(Driver.cudaVersion(cuda), Driver.cudaVersion(OLDEST_CUDA)));
       }
     };
   }

@@ -8,11 +8,17 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.function.IntFunction;
 
 /** A Java process that runs a class of the tests; what it prints is kept. */
 record ChildProcess(Process process, BufferedReader out) {
 
   static ChildProcess start(Class<?> main, Map<String, String> environment, String... args) {
+    return start(List.of(), main, environment, args);
+  }
+
+  private static ChildProcess start(
+      List<String> options, Class<?> main, Map<String, String> environment, String... args) {
     var command =
         new ArrayList<>(
             List.of(
@@ -22,8 +28,9 @@ record ChildProcess(Process process, BufferedReader out) {
                 "-Dsymplan.root=" + System.getProperty("symplan.root", ""),
                 "-Dsymplan.cuda.libs=" + System.getProperty("symplan.cuda.libs", ""),
                 "-cp",
-                System.getProperty("java.class.path"),
-                main.getName()));
+                System.getProperty("java.class.path")));
+    command.addAll(options);
+    command.add(main.getName());
     command.addAll(List.of(args));
     var builder = new ProcessBuilder(command).redirectErrorStream(true);
     builder.environment().putAll(environment);
@@ -37,11 +44,22 @@ record ChildProcess(Process process, BufferedReader out) {
 
   /** Starts a process for each rank, as torchrun does. */
   static List<ChildProcess> launch(Class<?> main, int size, String... args) {
+    return launch(_ -> List.of(), main, size, args);
+  }
+
+  /**
+   * The same.
+   *
+   * @param options of each rank's Java
+   */
+  static List<ChildProcess> launch(
+      IntFunction<List<String>> options, Class<?> main, int size, String... args) {
     var port = Integer.toString(freePort() - 1);
     var children = new ArrayList<ChildProcess>();
     for (int rank = 0; rank < size; rank++) {
       children.add(
           start(
+              options.apply(rank),
               main,
               Map.of(
                   "RANK", Integer.toString(rank),

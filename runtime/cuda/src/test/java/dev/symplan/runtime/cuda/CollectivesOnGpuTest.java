@@ -2,12 +2,10 @@ package dev.symplan.runtime.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.codegen.Lowering;
 import dev.symplan.ir.DType;
-import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
@@ -15,18 +13,15 @@ import dev.symplan.planner.Plan;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.calibrate.BenchPrograms;
-import dev.symplan.planner.io.TargetFile;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.Session;
-import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.SeededInputs;
 import dev.symplan.runtime.tensor.TensorDiff;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.stream.Stream;
-import org.bytedeco.cuda.global.cudart;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -42,16 +37,6 @@ class CollectivesOnGpuTest {
 
   private static final List<DType> DTYPES =
       List.of(DType.F32, DType.BF16, DType.F16, DType.I64, DType.U8);
-
-  /** Refuses no workspace for its size. */
-  static final Target ROOMY =
-      TargetFile.read(
-          new SourceFile(
-              "roomy.json",
-              """
-              {"format": "symplan-target", "version": 1, "name": "roomy", "base": "h200x4",
-               "workspace_bytes": 1073741824}
-              """));
 
   private static final int RUNS = 10_000;
 
@@ -70,10 +55,7 @@ class CollectivesOnGpuTest {
   /** Nothing here makes what it needs, and it says so before anything runs. */
   @Test
   void multimemIsRefusedBeforeItRuns() {
-    var problem = Libraries.problem();
-    assumeTrue(problem.isEmpty(), problem.orElse(""));
-    int ranks = gpus();
-    assumeTrue(ranks > 1, "one GPU has no peers");
+    int ranks = Gpus.ranks();
     var plan =
         BenchPrograms.plan(
             BenchPrograms.collective(Kind.ALL_REDUCE, DType.BF16, 4096, ranks),
@@ -85,19 +67,10 @@ class CollectivesOnGpuTest {
         .hasMessageContaining("multicast");
   }
 
-  private static int gpus() {
-    var count = new int[1];
-    new Check(0).runtime(cudart.cudaGetDeviceCount(count), "cudaGetDeviceCount");
-    return Math.min(4, count[0]);
-  }
-
   @ParameterizedTest
   @MethodSource("variants")
   void agreesWithTheHost(Kind kind, Variant variant) {
-    var problem = Libraries.problem();
-    assumeTrue(problem.isEmpty(), problem.orElse(""));
-    int ranks = gpus();
-    assumeTrue(ranks > 1, "one GPU has no peers");
+    int ranks = Gpus.ranks();
     for (var dtype : DTYPES) {
       boolean byNccl =
           variant == Variant.NCCL || variant == Variant.NCCL_SYMM || variant == Variant.NCCL_CE;
@@ -110,7 +83,10 @@ class CollectivesOnGpuTest {
       for (long bytes : byNccl ? new long[] {4100} : SIZES) {
         var plan =
             BenchPrograms.plan(
-                BenchPrograms.collective(kind, dtype, bytes, ranks), ROOMY, kind, variant);
+                BenchPrograms.collective(kind, dtype, bytes, ranks),
+                GroupProgram.ROOMY,
+                kind,
+                variant);
         compare(plan, byNccl && kind.name().contains("REDUCE"), "%s of %d".formatted(dtype, bytes));
       }
     }
@@ -141,9 +117,7 @@ class CollectivesOnGpuTest {
   @ParameterizedTest
   @MethodSource("mixed")
   void repeatsToTheBit(ImmutableMap<String, Variant> variants) {
-    var problem = Libraries.problem();
-    assumeTrue(problem.isEmpty(), problem.orElse(""));
-    assumeTrue(gpus() == 4, "the plan is for four GPUs");
+    Gpus.require(4);
     var plan =
         Compiler.forTarget(Target.H200_X4)
             .with(CompileOptions.DEFAULT.withVariants(variants))
@@ -159,14 +133,7 @@ class CollectivesOnGpuTest {
       }
       for (int run = 0; run < RUNS; run++) {
         gpu.run();
-        for (int rank = 0; rank < 4; rank++) {
-          for (int i = 0; i < gpu.outputCount(); i++) {
-            assertThat(
-                    mismatch(gpu.output(rank, i).orElseThrow(), host.output(rank, i).orElseThrow()))
-                .as("output %d of rank %d, run %d", i, rank, run)
-                .isEqualTo(-1);
-          }
-        }
+        Bits.assertSame(gpu, host, "run " + run);
       }
     }
   }
@@ -188,7 +155,7 @@ class CollectivesOnGpuTest {
                 .as(name)
                 .isTrue();
           } else {
-            assertThat(mismatch(actual, expected)).as(name).isEqualTo(-1);
+            Bits.assertSame(actual, expected, name);
           }
         }
       }
@@ -199,11 +166,5 @@ class CollectivesOnGpuTest {
     for (int rank = 0; rank < session.ranks(); rank++) {
       SeededInputs.fill(session.input(rank, 0).orElseThrow(), seed, rank, "x");
     }
-  }
-
-  private static long mismatch(HostTensor a, HostTensor b) {
-    return a.memory()
-        .asSlice(0, a.type().storageBytes())
-        .mismatch(b.memory().asSlice(0, b.type().storageBytes()));
   }
 }

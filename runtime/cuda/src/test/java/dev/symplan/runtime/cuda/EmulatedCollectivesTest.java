@@ -1,29 +1,18 @@
 package dev.symplan.runtime.cuda;
 
-import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.common.base.Ascii;
-import com.google.common.collect.ImmutableMap;
 import dev.symplan.codegen.Lowering;
 import dev.symplan.ir.DType;
-import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
-import dev.symplan.ir.text.GraphParser;
-import dev.symplan.planner.CompileOptions;
-import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Plan;
-import dev.symplan.planner.Rewrites;
 import dev.symplan.planner.Variant;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Session;
-import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.SeededInputs;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.function.UnaryOperator;
-import java.util.stream.Collectors;
-import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -43,41 +32,10 @@ class EmulatedCollectivesTest {
 
   private static final int SEEDS = Integer.getInteger("symplan.graphs", 1);
 
-  private final List<String> inputs = new ArrayList<>();
-  private final List<String> lines = new ArrayList<>();
-  private final List<String> outputs = new ArrayList<>();
-
-  private void add(String input, String call) {
-    int i = inputs.size();
-    inputs.add("x%d: %s".formatted(i, input));
-    lines.add("r%d = _c10d_functional::%s".formatted(i, call.replace("INPUT", "x" + i)));
-    lines.add("o%1$d = _c10d_functional::wait_tensor(r%1$d)".formatted(i));
-    outputs.add("o" + i);
-  }
+  private final GroupProgram program = new GroupProgram();
 
   private Plan plan(int ranks, Kind kind, Variant variant) {
-    var text =
-        """
-        graph version 1
-        group g = [%s]
-        graph t(%s) {
-          %s
-          return %s
-        }
-        """
-            .formatted(
-                IntStream.range(0, ranks)
-                    .mapToObj(Integer::toString)
-                    .collect(Collectors.joining(", ")),
-                String.join(", ", inputs),
-                String.join("\n  ", lines),
-                String.join(", ", outputs));
-    return Compiler.forTarget(CollectivesOnGpuTest.ROOMY)
-        .with(
-            CompileOptions.DEFAULT
-                .withRewrites(Rewrites.OFF)
-                .withVariants(ImmutableMap.of(Ascii.toLowerCase(kind.name()), variant)))
-        .compile(GraphParser.parse(new SourceFile("emulated.graph", text)));
+    return program.plan(ranks, Ascii.toLowerCase(kind.name()), variant);
   }
 
   @ParameterizedTest
@@ -89,9 +47,8 @@ class EmulatedCollectivesTest {
     for (int elements : new int[] {1, 1037, 66}) {
       for (var dtype : List.of(DType.BF16, DType.F32, DType.I64)) {
         for (var op : List.of("sum", "max")) {
-          add(
-              "%s[%d]".formatted(dtype.shortName(), elements),
-              "all_reduce(INPUT, \"%s\", \"g\")".formatted(op));
+          var input = program.input("%s[%d]".formatted(dtype.shortName(), elements));
+          program.output(program.collective("all_reduce(%s, \"%s\", \"g\")".formatted(input, op)));
         }
       }
     }
@@ -114,18 +71,20 @@ class EmulatedCollectivesTest {
   void meetings(Kind kind, Variant variant) {
     int ranks = 3;
     for (int rows : new int[] {1, 37}) {
-      var input = "bf16[%d, 5]".formatted(rows * ranks);
+      var input = program.input("bf16[%d, 5]".formatted(rows * ranks));
       var equal = "[%1$d, %1$d, %1$d]".formatted(rows);
-      add(
-          input,
-          switch (kind) {
-            case ALL_REDUCE -> "all_reduce(INPUT, \"avg\", \"g\")";
-            case ALL_GATHER -> "all_gather_into_tensor(INPUT, 3, \"g\")";
-            case REDUCE_SCATTER -> "reduce_scatter_tensor(INPUT, \"sum\", 3, \"g\")";
-            case ALL_TO_ALL -> "all_to_all_single(INPUT, %s, %s, \"g\")".formatted(equal, equal);
-            case BROADCAST -> "broadcast(INPUT, 1, \"g\")";
-            case CUSTOM -> throw new IllegalArgumentException();
-          });
+      program.output(
+          program.collective(
+              switch (kind) {
+                case ALL_REDUCE -> "all_reduce(%s, \"avg\", \"g\")".formatted(input);
+                case ALL_GATHER -> "all_gather_into_tensor(%s, 3, \"g\")".formatted(input);
+                case REDUCE_SCATTER ->
+                    "reduce_scatter_tensor(%s, \"sum\", 3, \"g\")".formatted(input);
+                case ALL_TO_ALL ->
+                    "all_to_all_single(%s, %s, %s, \"g\")".formatted(input, equal, equal);
+                case BROADCAST -> "broadcast(%s, 1, \"g\")".formatted(input);
+                case CUSTOM -> throw new IllegalArgumentException();
+              }));
     }
     check(plan(ranks, kind, variant));
   }
@@ -143,13 +102,12 @@ class EmulatedCollectivesTest {
         "TWO_SHOT | meet(args, ++meeting, PUSHES); |",
       })
   void wrongKernelsAreFound(Variant variant, String part, @Nullable String other) {
+    var value = program.input("bf16[300]");
     for (int i = 0; i < 4; i++) {
-      lines.add("a%1$d = aten::mul.Scalar(%2$s, 0.5)".formatted(i, i == 0 ? "x0" : "o" + (i - 1)));
-      lines.add("r%1$d = _c10d_functional::all_reduce(a%1$d, \"sum\", \"g\")".formatted(i));
-      lines.add("o%1$d = _c10d_functional::wait_tensor(r%1$d)".formatted(i));
+      var half = program.op("aten::mul.Scalar(%s, 0.5)".formatted(value));
+      value = program.collective("all_reduce(%s, \"sum\", \"g\")".formatted(half));
     }
-    inputs.add("x0: bf16[300]");
-    outputs.add("o3");
+    program.output(value);
     var plan = plan(3, Kind.ALL_REDUCE, variant);
     check(plan, text -> text, MOST_TURNS);
     assertThatThrownBy(
@@ -182,18 +140,13 @@ class EmulatedCollectivesTest {
           var program = executable.ranks().get(rank);
           for (int i = 0; i < program.outputs().size(); i++) {
             var actual = gpus.tensor(rank, program.outputs().get(i).orElseThrow());
-            assertThat(mismatch(actual, host.output(rank, i).orElseThrow()))
-                .as("output %d of rank %d, seed %d", i, rank, seed)
-                .isEqualTo(-1);
+            Bits.assertSame(
+                actual,
+                host.output(rank, i).orElseThrow(),
+                "output %d of rank %d, seed %d".formatted(i, rank, seed));
           }
         }
       }
     }
-  }
-
-  private static long mismatch(HostTensor a, HostTensor b) {
-    return a.memory()
-        .asSlice(0, a.type().storageBytes())
-        .mismatch(b.memory().asSlice(0, b.type().storageBytes()));
   }
 }

@@ -17,7 +17,7 @@ import dev.symplan.codegen.cuda.Word;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.planner.Arena;
-import dev.symplan.runtime.Session;
+import dev.symplan.runtime.ExecutableSession;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -30,10 +30,9 @@ import java.util.Optional;
  *
  * <p>Ranks go one after the other, from collective to collective, which are done plainly.
  */
-final class EmulatedSession implements Session {
+final class EmulatedSession extends ExecutableSession {
   private static final long ALIGNMENT = 256;
 
-  private final Executable executable;
   private final EmulatedKernels kernels;
   private final List<ImmutableList<ImmutableList<DeviceStep>>> steps;
   private final List<Memory> memory = new ArrayList<>();
@@ -84,7 +83,7 @@ final class EmulatedSession implements Session {
       Executable executable,
       EmulatedKernels kernels,
       List<ImmutableList<ImmutableList<DeviceStep>>> steps) {
-    this.executable = executable;
+    super(executable);
     this.kernels = kernels;
     this.steps = steps;
     executable
@@ -127,47 +126,27 @@ final class EmulatedSession implements Session {
   }
 
   @Override
-  public int ranks() {
-    return memory.size();
-  }
-
-  @Override
-  public ImmutableList<String> inputNames() {
-    return executable.ranks().getFirst().inputNames();
-  }
-
-  @Override
-  public int outputCount() {
-    return executable.ranks().getFirst().outputs().size();
-  }
-
-  @Override
   public Optional<HostTensor> input(int rank, int index) {
-    return executable.ranks().get(rank).inputs().get(index).map(memory.get(rank)::tensor);
+    return program(rank).inputs().get(index).map(memory.get(rank)::tensor);
   }
 
   @Override
   public Optional<HostTensor> output(int rank, int index) {
-    return executable.ranks().get(rank).outputs().get(index).map(memory.get(rank)::tensor);
+    return program(rank).outputs().get(index).map(memory.get(rank)::tensor);
   }
 
   @Override
-  public boolean isExternalInput(int rank, int index) {
-    return false;
-  }
-
-  @Override
-  public void bindInput(int rank, int index, HostTensor tensor) {
+  protected void useAsInput(int rank, TensorRef input, HostTensor tensor) {
     throw new UnsupportedOperationException();
   }
 
   @Override
-  public void bindOutput(int rank, int index, HostTensor tensor) {
+  protected void useAsOutput(int rank, TensorRef output, HostTensor tensor) {
     throw new UnsupportedOperationException();
   }
 
   @Override
-  public void close() {}
+  protected void release() {}
 
   @Override
   public void run() {
@@ -175,7 +154,7 @@ final class EmulatedSession implements Session {
     while (true) {
       var waiting = new ArrayList<Collective>();
       for (int rank = 0; rank < next.length; rank++) {
-        var instructions = executable.ranks().get(rank).instructions();
+        var instructions = program(rank).instructions();
         while (next[rank] < instructions.size()) {
           int self = next[rank]++;
           if (instructions.get(self) instanceof Collective collective) {

@@ -4,26 +4,26 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.symplan.ir.DType;
 import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.testkit.MadeUpRows;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.Target;
+import dev.symplan.runtime.OutputCheck;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.tensor.HostTensor;
-import dev.symplan.runtime.tensor.Rounding;
 import dev.symplan.runtime.tensor.SeededInputs;
-import dev.symplan.runtime.tensor.TensorDiff;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Random;
+import java.util.Optional;
+import java.util.stream.IntStream;
+import java.util.stream.LongStream;
 
 /** Programs of one rank over ops that have CUDA implementations. */
 final class LocalPrograms {
   /** A few roundings of terms in f32 that may cancel: none is larger than about 1. */
   private static final double CANCELLED = 8 * Math.ulp(1f);
-
-  private static final long GOLDEN_RATIO = 0x9E3779B97F4A7C15L;
 
   private LocalPrograms() {}
 
@@ -41,38 +41,27 @@ final class LocalPrograms {
 
   /** Fails where results differ by more than rounding explains. */
   static void compare(Plan plan, Session actual, Session expected, String text) {
-    var graph = plan.forRank(0).graph();
-    var rounding = Rounding.of(graph);
-    for (int i = 0; i < actual.outputCount(); i++) {
-      if (graph.unspecifiedBy(i).isEmpty()) {
-        var given = actual.output(0, i).orElseThrow();
-        var wanted = expected.output(0, i).orElseThrow();
-        var difference = TensorDiff.between(given, wanted);
-        var roundedTo = rounding.ofOutput(graph.outputs().get(i));
-        assertThat(
-                difference.isWithin(roundedTo)
-                    || (difference.dtype() == DType.F32 && difference.maxAbs() <= CANCELLED))
-            .as("output %d: %s%n%s", i, difference, text)
-            .isTrue();
-      }
+    for (var check : OutputCheck.of(plan, actual, 0, outputs(expected, 0))) {
+      assertThat(
+              check.agrees()
+                  || (check.type().dtype() == DType.F32
+                      && check.difference().maxAbs() <= CANCELLED))
+          .as("output %s%n%s", check, text)
+          .isTrue();
     }
   }
 
-  /** {@return the first byte in which two contiguous tensors differ, or -1} */
-  static long mismatch(HostTensor a, HostTensor b) {
-    return a.memory()
-        .asSlice(0, a.type().storageBytes())
-        .mismatch(b.memory().asSlice(0, b.type().storageBytes()));
+  /** {@return what a session computed, to compare another with} */
+  static List<Optional<HostTensor>> outputs(Session session, int rank) {
+    return IntStream.range(0, session.outputCount())
+        .mapToObj(i -> session.output(rank, i))
+        .toList();
   }
 
-  /** Norms, softmaxes and what surrounds them, made up. */
   static List<String> madeUpRows(long seed, int count) {
-    var texts = new ArrayList<String>();
-    for (long next = seed; next < seed + count; next++) {
-      // Random's first numbers hardly differ between neighbouring seeds.
-      texts.add(new MadeUpRows(new Random(next * GOLDEN_RATIO)).text());
-    }
-    return texts;
+    return LongStream.range(seed, seed + count)
+        .mapToObj(next -> MadeUpRows.text(next, false))
+        .toList();
   }
 
   private static String program(String inputs, String... lines) {

@@ -14,24 +14,21 @@ import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Case;
+import dev.symplan.runtime.OutputCheck;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.tensor.HostTensor;
-import dev.symplan.runtime.tensor.Rounding;
 import dev.symplan.runtime.tensor.SeededInputs;
-import dev.symplan.runtime.tensor.TensorDiff;
 import java.nio.file.Files;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Stream;
-import org.bytedeco.cuda.global.cudart;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
-import org.junit.jupiter.params.provider.ValueSource;
 
 /** Each rank's own work, and whole cases, against the host backend and PyTorch. */
 @Tag("gpu")
@@ -46,14 +43,7 @@ class LocalWorkOnGpuTest {
 
   @BeforeEach
   void requireGpus() {
-    var problem = Libraries.problem();
-    assumeTrue(problem.isEmpty(), problem.orElse(""));
-  }
-
-  private static int gpus() {
-    var count = new int[1];
-    new Check(0).runtime(cudart.cudaGetDeviceCount(count), "cudaGetDeviceCount");
-    return count[0];
+    Gpus.require(1);
   }
 
   static Stream<Arguments> programs() {
@@ -86,22 +76,11 @@ class LocalWorkOnGpuTest {
   }
 
   @ParameterizedTest
-  @ValueSource(
-      strings = {
-        "allreduce_relu",
-        "tp_mlp_f32",
-        "tp_mlp_bf16",
-        "sp_mlp",
-        "fsdp_mlp_train_fwd",
-        "fsdp_mlp_train_bwd",
-        "llama_tiny",
-        "llama_tiny_train_fwd",
-        "llama_tiny_train_bwd"
-      })
+  @MethodSource("dev.symplan.runtime.cuda.EmulatedCasesTest#cases")
   void givesWhatPyTorchGave(String name) {
     var folder = EmulatedCasesTest.folder(name);
     assumeTrue(Files.exists(folder), "the case is not here");
-    assumeTrue(gpus() >= 4, "the case is for four GPUs");
+    Gpus.require(4);
     var plan = EmulatedCasesTest.plan(folder);
     try (var session = CudaSession.open(Lowering.lower(plan), PATIENCE)) {
       EmulatedCasesTest.check(new Case(folder), plan, session);
@@ -152,7 +131,7 @@ class LocalWorkOnGpuTest {
   /** Fresh memory is poisoned, so that what is read too early is not a number. */
   @Test
   void repeatsToTheBit() {
-    assumeTrue(gpus() >= 4, "the plan is for four GPUs");
+    Gpus.require(4);
     try (var session = CudaSession.open(Lowering.lower(mixed()), PATIENCE)) {
       for (int rank = 0; rank < 4; rank++) {
         for (var name : session.inputNames()) {
@@ -177,9 +156,8 @@ class LocalWorkOnGpuTest {
           // The last output depends on the collectives before it: it is looked at each time.
           if (run % LOOKS == 0 || index == session.outputCount() - 1 || index == 0) {
             var output = session.output(rank, index).orElseThrow();
-            assertThat(LocalPrograms.mismatch(first.get(k), output))
-                .as("output %d of rank %d, run %d", index, rank, run)
-                .isEqualTo(-1);
+            Bits.assertSame(
+                output, first.get(k), "output %d of rank %d, run %d".formatted(index, rank, run));
           }
         }
       }
@@ -188,7 +166,7 @@ class LocalWorkOnGpuTest {
 
   @Test
   void agreesInAMixedPlan() {
-    assumeTrue(gpus() >= 4, "the plan is for four GPUs");
+    Gpus.require(4);
     var plan = mixed();
     try (var gpu = CudaSession.open(Lowering.lower(plan), PATIENCE);
         var host = Session.open(plan, Backend.HOST)) {
@@ -201,16 +179,10 @@ class LocalWorkOnGpuTest {
         session.run();
       }
       for (int rank = 0; rank < 4; rank++) {
-        var graph = plan.forRank(rank).graph();
-        var rounding = Rounding.of(graph);
-        for (int i = 0; i < gpu.outputCount(); i++) {
-          var difference =
-              TensorDiff.between(
-                  gpu.output(rank, i).orElseThrow(), host.output(rank, i).orElseThrow());
-          assertThat(difference.isWithin(rounding.ofOutput(graph.outputs().get(i))))
-              .as("output %d of rank %d: %s", i, rank, difference)
-              .isTrue();
-        }
+        assertThat(OutputCheck.of(plan, gpu, rank, LocalPrograms.outputs(host, rank)))
+            .as("rank %d", rank)
+            .hasSize(gpu.outputCount())
+            .allMatch(OutputCheck::agrees);
       }
     }
   }

@@ -1,7 +1,6 @@
 package dev.symplan.runtime.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.diag.SourceFile;
@@ -21,6 +20,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Tag;
@@ -105,9 +105,6 @@ class ProcessesOnGpuTest {
           }
           case "forever" -> forever(args[1].equals("own") ? own(OWN) : byNccl());
           case "apart" -> {
-            if (System.getenv("RANK").equals("1")) {
-              System.setProperty("java.io.tmpdir", "/nowhere");
-            }
             compare(byNccl(), false);
             System.out.println("nccl runs");
             compare(own(OWN), true);
@@ -173,10 +170,12 @@ class ProcessesOnGpuTest {
   }
 
   private void launch(String... args) {
-    var problem = Libraries.problem();
-    assumeTrue(problem.isEmpty(), problem.orElse(""));
-    assumeTrue(Devices.count() >= RANKS, "four GPUs are needed");
-    children = ChildProcess.launch(Child.class, RANKS, args);
+    launch(_ -> List.of(), args);
+  }
+
+  private void launch(IntFunction<List<String>> options, String... args) {
+    Gpus.require(RANKS);
+    children = ChildProcess.launch(options, Child.class, RANKS, args);
   }
 
   @Test
@@ -199,7 +198,7 @@ class ProcessesOnGpuTest {
 
   @Test
   void withoutPeersMemoryNcclStillRuns() throws Exception {
-    launch("apart");
+    launch(rank -> rank == 1 ? List.of("-Djava.io.tmpdir=/nowhere") : List.of(), "apart");
     for (var child : children) {
       assertThat(child.rest())
           .startsWith("nccl runs\nfailed: ")

@@ -1,7 +1,6 @@
 package dev.symplan.runtime.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
@@ -69,8 +68,7 @@ class ProfileTest {
   @Test
   @Tag("gpu")
   void tellsWhatRanWhen() {
-    var problem = Libraries.problem();
-    assumeTrue(problem.isEmpty(), problem.orElse(""));
+    Gpus.require(2);
     var nccl = profile(Variant.NCCL);
     assertThat(nccl)
         .filteredOn(a -> a.label().startsWith("r"))

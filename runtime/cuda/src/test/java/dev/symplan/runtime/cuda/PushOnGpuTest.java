@@ -3,29 +3,22 @@ package dev.symplan.runtime.cuda;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import com.google.common.collect.ImmutableMap;
 import dev.symplan.codegen.Lowering;
 import dev.symplan.codegen.cuda.DeviceLowering;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.text.GraphParser;
-import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Plan;
-import dev.symplan.planner.Rewrites;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Session;
-import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.SeededInputs;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
-import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
-import org.bytedeco.cuda.global.cudart;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -49,14 +42,6 @@ class PushOnGpuTest {
   /** A word of set bits is what an empty place of a workspace is. */
   private static final byte EMPTY = -1;
 
-  private static int gpus() {
-    var problem = Libraries.problem();
-    assumeTrue(problem.isEmpty(), problem.orElse(""));
-    var count = new int[1];
-    new Check(0).runtime(cudart.cudaGetDeviceCount(count), "cudaGetDeviceCount");
-    return Math.min(4, count[0]);
-  }
-
   static Stream<Arguments> cases() {
     return PUSHES.stream()
         .flatMap(
@@ -73,22 +58,16 @@ class PushOnGpuTest {
   @ParameterizedTest
   @MethodSource("cases")
   void agreesWithTheHost(Variant variant, DType dtype, int ranks) {
-    var inputs = new ArrayList<String>();
-    var lines = new ArrayList<String>();
-    var outputs = new ArrayList<String>();
-    for (int i = 0; i < ELEMENTS.size(); i++) {
-      inputs.add("x%d: %s[%d]".formatted(i, dtype.shortName(), ELEMENTS.get(i)));
+    var program = new GroupProgram();
+    for (int elements : ELEMENTS) {
+      var input = program.input("%s[%d]".formatted(dtype.shortName(), elements));
       for (var op : OPS) {
         if (dtype.isFloat() || !op.equals("avg")) {
-          var name = "%s%d".formatted(op, i);
-          lines.add(
-              "r_%s = _c10d_functional::all_reduce(x%d, \"%s\", \"g\")".formatted(name, i, op));
-          lines.add("o_%1$s = _c10d_functional::wait_tensor(r_%1$s)".formatted(name));
-          outputs.add("o_" + name);
+          program.output(program.collective("all_reduce(%s, \"%s\", \"g\")".formatted(input, op)));
         }
       }
     }
-    compare(plan(ranks, inputs, lines, outputs, "all_reduce", variant), 20);
+    compare(program.plan(ranks, "all_reduce", variant), 20);
   }
 
   /**
@@ -97,34 +76,29 @@ class PushOnGpuTest {
   @ParameterizedTest
   @MethodSource("cases")
   void chainsInPlace(Variant variant, DType dtype, int ranks) {
-    assumeTrue(gpus() >= ranks, "there are fewer GPUs");
     assumeTrue(
         dtype == DType.F32 || dtype == DType.BF16, "products of other types are another test");
-    var lines = new ArrayList<String>();
-    var value = "x";
+    var program = new GroupProgram();
+    var value = program.input("%s[257, 129]".formatted(dtype.shortName()));
     for (int i = 0; i < 12; i++) {
-      lines.add("a%d = aten::mul.Scalar(%s, 0.75)".formatted(i, value));
-      lines.add("r%1$d = _c10d_functional::all_reduce(a%1$d, \"avg\", \"g\")".formatted(i));
-      lines.add("o%1$d = _c10d_functional::wait_tensor(r%1$d)".formatted(i));
-      value = "o" + i;
+      var scaled = program.op("aten::mul.Scalar(%s, 0.75)".formatted(value));
+      value = program.collective("all_reduce(%s, \"avg\", \"g\")".formatted(scaled));
     }
-    var inputs = List.of("x: %s[257, 129]".formatted(dtype.shortName()));
-    compare(plan(ranks, inputs, lines, List.of(value), "all_reduce", variant), 200);
+    program.output(value);
+    compare(program.plan(ranks, "all_reduce", variant), 200);
   }
 
   /** Set bits are data like any other, in whatever type. */
   @ParameterizedTest
   @MethodSource("cases")
   void carriesWhatEmptyPlacesLookLike(Variant variant, DType dtype, int ranks) {
-    var inputs = List.of("x: %s[1003]".formatted(dtype.shortName()));
-    var lines =
-        List.of(
-            "r = _c10d_functional::all_reduce(x, \"max\", \"g\")",
-            "o = _c10d_functional::wait_tensor(r)",
-            "s = _c10d_functional::all_reduce(x, \"sum\", \"g\")",
-            "p = _c10d_functional::wait_tensor(s)");
-    var plan = plan(ranks, inputs, lines, List.of("o", "p"), "all_reduce", variant);
-    assumeTrue(gpus() >= ranks, "there are fewer GPUs");
+    var program = new GroupProgram();
+    var input = program.input("%s[1003]".formatted(dtype.shortName()));
+    for (var op : List.of("max", "sum")) {
+      program.output(program.collective("all_reduce(%s, \"%s\", \"g\")".formatted(input, op)));
+    }
+    var plan = program.plan(ranks, "all_reduce", variant);
+    Gpus.require(ranks);
     try (var gpu = CudaSession.open(Lowering.lower(plan), Duration.ofSeconds(10));
         var host = Session.open(plan, Backend.HOST)) {
       for (int run = 0; run < 10; run++) {
@@ -143,13 +117,15 @@ class PushOnGpuTest {
           for (int i = 0; i < 2; i++) {
             var actual = gpu.output(rank, i).orElseThrow();
             // All ranks have the same bits; which not-a-number it is differs from the host's.
-            assertThat(mismatch(actual, gpu.output(0, i).orElseThrow()))
-                .as("output %d of ranks 0 and %d, run %d", i, rank, run)
-                .isEqualTo(-1);
+            Bits.assertSame(
+                actual,
+                gpu.output(0, i).orElseThrow(),
+                "output %d of ranks 0 and %d, run %d".formatted(i, rank, run));
             if (!dtype.isFloat()) {
-              assertThat(mismatch(actual, host.output(rank, i).orElseThrow()))
-                  .as("output %d of rank %d, run %d", i, rank, run)
-                  .isEqualTo(-1);
+              Bits.assertSame(
+                  actual,
+                  host.output(rank, i).orElseThrow(),
+                  "output %d of rank %d, run %d".formatted(i, rank, run));
             }
           }
         }
@@ -172,16 +148,12 @@ class PushOnGpuTest {
   @ParameterizedTest
   @MethodSource("broadcasts")
   void broadcastsInTwoShots(DType dtype, int ranks, int root) {
-    var inputs = new ArrayList<String>();
-    var lines = new ArrayList<String>();
-    var outputs = new ArrayList<String>();
-    for (int i = 0; i < ELEMENTS.size(); i++) {
-      inputs.add("x%d: %s[%d]".formatted(i, dtype.shortName(), ELEMENTS.get(i)));
-      lines.add("r%1$d = _c10d_functional::broadcast(x%1$d, %2$d, \"g\")".formatted(i, root));
-      lines.add("o%1$d = _c10d_functional::wait_tensor(r%1$d)".formatted(i));
-      outputs.add("o" + i);
+    var program = new GroupProgram();
+    for (int elements : ELEMENTS) {
+      var input = program.input("%s[%d]".formatted(dtype.shortName(), elements));
+      program.output(program.collective("broadcast(%s, %d, \"g\")".formatted(input, root)));
     }
-    compare(plan(ranks, inputs, lines, outputs, "broadcast", Variant.TWO_SHOT), 20);
+    compare(program.plan(ranks, "broadcast", Variant.TWO_SHOT), 20);
   }
 
   /** Two groups in two workspaces, one within the other. */
@@ -204,7 +176,7 @@ class PushOnGpuTest {
     for (var variant : PUSHES) {
       compare(
           Compiler.forTarget(Target.H200_X4)
-              .with(options("all_reduce", variant))
+              .with(GroupProgram.asWritten("all_reduce", variant))
               .compile(GraphParser.parse(new SourceFile("groups.graph", text))),
           1000);
     }
@@ -213,52 +185,17 @@ class PushOnGpuTest {
   /** A session that is opened when another one has used the memory before. */
   @Test
   void freshSessionsBeginWithEmptyWorkspaces() {
-    int ranks = gpus();
-    assumeTrue(ranks > 1, "one GPU has no peers");
+    int ranks = Gpus.ranks();
     for (int session = 0; session < 5; session++) {
       agreesWithTheHost(PUSHES.get(session % 2), DType.BF16, ranks);
     }
-  }
-
-  private static CompileOptions options(String kind, Variant variant) {
-    return CompileOptions.DEFAULT
-        .withRewrites(Rewrites.OFF)
-        .withVariants(ImmutableMap.of(kind, variant));
-  }
-
-  private static Plan plan(
-      int ranks,
-      List<String> inputs,
-      List<String> lines,
-      List<String> outputs,
-      String kind,
-      Variant variant) {
-    var text =
-        """
-        graph version 1
-        group g = [%s]
-        graph t(%s) {
-          %s
-          return %s
-        }
-        """
-            .formatted(
-                IntStream.range(0, ranks)
-                    .mapToObj(Integer::toString)
-                    .collect(Collectors.joining(", ")),
-                String.join(", ", inputs),
-                String.join("\n  ", lines),
-                String.join(", ", outputs));
-    return Compiler.forTarget(CollectivesOnGpuTest.ROOMY)
-        .with(options(kind, variant))
-        .compile(GraphParser.parse(new SourceFile("push.graph", text)));
   }
 
   /** Other data in every tenth run; in those between, the host's results are still the same. */
   private static void compare(Plan plan, int runs) {
     // Elsewhere, at least all kernels are there.
     assertThat(DeviceLowering.lower(Lowering.lower(plan))).hasSize(plan.worldSize());
-    assumeTrue(gpus() >= plan.worldSize(), "there are fewer GPUs");
+    Gpus.require(plan.worldSize());
     try (var gpu = CudaSession.open(Lowering.lower(plan), Duration.ofSeconds(10));
         var host = Session.open(plan, Backend.HOST)) {
       for (int run = 0; run < runs; run++) {
@@ -273,21 +210,8 @@ class PushOnGpuTest {
           host.run();
         }
         gpu.run();
-        for (int rank = 0; rank < gpu.ranks(); rank++) {
-          for (int i = 0; i < gpu.outputCount(); i++) {
-            assertThat(
-                    mismatch(gpu.output(rank, i).orElseThrow(), host.output(rank, i).orElseThrow()))
-                .as("output %d of rank %d, run %d", i, rank, run)
-                .isEqualTo(-1);
-          }
-        }
+        Bits.assertSame(gpu, host, "run " + run);
       }
     }
-  }
-
-  private static long mismatch(HostTensor a, HostTensor b) {
-    return a.memory()
-        .asSlice(0, a.type().storageBytes())
-        .mismatch(b.memory().asSlice(0, b.type().storageBytes()));
   }
 }

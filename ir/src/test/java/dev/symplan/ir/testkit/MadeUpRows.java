@@ -1,12 +1,18 @@
-package dev.symplan.runtime.cuda;
+package dev.symplan.ir.testkit;
 
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
-/** Writes down a program of elementwise ops and ops over the last dimensions. */
-final class MadeUpRows {
+/**
+ * Norms, softmaxes and what surrounds them, made up: programs of elementwise ops and ops over the
+ * last dimension.
+ */
+public final class MadeUpRows {
+  private static final long GOLDEN_RATIO = 0x9E3779B97F4A7C15L;
+
   private static final List<String> UNARY =
       List.of("neg", "exp", "sigmoid", "relu", "abs", "tanh", "square");
   private static final List<String> BINARY =
@@ -22,15 +28,34 @@ final class MadeUpRows {
   private record Made(String name, boolean reduced) {}
 
   private final Random random;
+  private final List<String> unary;
+  private final List<String> binary;
   private final List<Made> values = new ArrayList<>();
   private final StringBuilder body = new StringBuilder();
   private final String rows;
   private final int columns;
 
-  MadeUpRows(Random random) {
-    this.random = random;
+  private MadeUpRows(long seed, boolean amplifying) {
+    // Random's first numbers hardly differ between neighbouring seeds.
+    this.random = new Random(seed * GOLDEN_RATIO);
+    this.unary = amplifying ? concat(UNARY, "rsqrt") : UNARY;
+    this.binary = amplifying ? concat(BINARY, "div.Tensor") : BINARY;
     this.rows = pick(List.of("[17, %d]", "[3, 16, %d]", "[1, 40, %d]", "[2, 5, %d]"));
     this.columns = pick(List.of(1, 8, 24, 257, 700, 5000));
+  }
+
+  /**
+   * {@return a program in the graph language, the same for the same arguments}
+   *
+   * @param amplifying whether there are ops of which a small difference makes a large one, for
+   *     comparisons to the bit
+   */
+  public static String text(long seed, boolean amplifying) {
+    return new MadeUpRows(seed, amplifying).text();
+  }
+
+  private static List<String> concat(List<String> ops, String other) {
+    return Stream.concat(ops.stream(), Stream.of(other)).toList();
   }
 
   private <T> T pick(List<T> list) {
@@ -46,11 +71,11 @@ final class MadeUpRows {
   private void op() {
     var a = pick(values);
     switch (random.nextInt(9)) {
-      case 0, 1 -> define("aten::%s(%s)".formatted(pick(UNARY), a.name()), a.reduced());
+      case 0, 1 -> define("aten::%s(%s)".formatted(pick(unary), a.name()), a.reduced());
       case 2, 3, 4 -> {
         var b = pick(values);
         define(
-            "aten::%s(%s, %s)".formatted(pick(BINARY), a.name(), b.name()),
+            "aten::%s(%s, %s)".formatted(pick(binary), a.name(), b.name()),
             a.reduced() && b.reduced());
       }
       case 5, 6 -> {
@@ -67,12 +92,12 @@ final class MadeUpRows {
     }
   }
 
-  String text() {
+  private String text() {
     var shape = rows.formatted(columns);
     values.add(new Made("x", false));
     values.add(new Made("y", false));
     values.add(new Made("w", false));
-    int count = 3 + random.nextInt(10);
+    int count = 3 + random.nextInt(12);
     for (int i = 0; i < count; i++) {
       op();
     }

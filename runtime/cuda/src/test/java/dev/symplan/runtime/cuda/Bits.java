@@ -1,0 +1,34 @@
+package dev.symplan.runtime.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.symplan.runtime.Session;
+import dev.symplan.runtime.tensor.HostTensor;
+
+/** Comparisons to the bit. */
+final class Bits {
+  private Bits() {}
+
+  /** Fails where an output differs from that of another session. */
+  static void assertSame(Session actual, Session expected, String when) {
+    for (int rank = 0; rank < actual.ranks(); rank++) {
+      for (int i = 0; i < actual.outputCount(); i++) {
+        assertSame(
+            actual.output(rank, i).orElseThrow(),
+            expected.output(rank, i).orElseThrow(),
+            "output %d of rank %d, %s".formatted(i, rank, when));
+      }
+    }
+  }
+
+  /** Fails where two tensors of one type differ. */
+  static void assertSame(HostTensor actual, HostTensor expected, String what) {
+    assertThat(
+            actual
+                .memory()
+                .asSlice(0, actual.type().storageBytes())
+                .mismatch(expected.memory().asSlice(0, expected.type().storageBytes())))
+        .as(what)
+        .isEqualTo(-1);
+  }
+}

@@ -1,0 +1,86 @@
+package dev.symplan.runtime.cuda;
+
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.text.GraphParser;
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.Rewrites;
+import dev.symplan.planner.Target;
+import dev.symplan.planner.Variant;
+import dev.symplan.planner.io.TargetFile;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+
+/** A program of collectives of one group, {@code g}, that has all ranks. */
+final class GroupProgram {
+
+  /** Refuses no workspace for its size. */
+  static final Target ROOMY =
+      TargetFile.read(
+          new SourceFile(
+              "roomy.json",
+              """
+              {"format": "symplan-target", "version": 1, "name": "roomy", "base": "h200x4",
+               "workspace_bytes": 1073741824}
+              """));
+
+  private final List<String> inputs = new ArrayList<>();
+  private final List<String> lines = new ArrayList<>();
+  private final List<String> outputs = new ArrayList<>();
+
+  /** {@return the name of a new input} */
+  String input(String type) {
+    var name = "x" + inputs.size();
+    inputs.add("%s: %s".formatted(name, type));
+    return name;
+  }
+
+  /** {@return the name of a value of a new op} */
+  String op(String call) {
+    var name = "v" + lines.size();
+    lines.add("%s = %s".formatted(name, call));
+    return name;
+  }
+
+  /** {@return the name of the result of a collective that was waited for} */
+  String collective(String call) {
+    return op("_c10d_functional::wait_tensor(%s)".formatted(op("_c10d_functional::" + call)));
+  }
+
+  void output(String name) {
+    outputs.add(name);
+  }
+
+  /** {@return the program as it is written, with this variant for all collectives of a kind} */
+  Plan plan(int ranks, String kind, Variant variant) {
+    var text =
+        """
+        graph version 1
+        group g = [%s]
+        graph t(%s) {
+          %s
+          return %s
+        }
+        """
+            .formatted(
+                IntStream.range(0, ranks)
+                    .mapToObj(Integer::toString)
+                    .collect(Collectors.joining(", ")),
+                String.join(", ", inputs),
+                String.join("\n  ", lines),
+                String.join(", ", outputs));
+    return Compiler.forTarget(ROOMY)
+        .with(asWritten(kind, variant))
+        .compile(GraphParser.parse(new SourceFile("group.graph", text)));
+  }
+
+  static CompileOptions asWritten(String kind, Variant variant) {
+    return CompileOptions.DEFAULT
+        .withRewrites(Rewrites.OFF)
+        .withVariants(ImmutableMap.of(kind, variant));
+  }
+}
