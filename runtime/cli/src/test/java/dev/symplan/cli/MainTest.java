@@ -203,8 +203,7 @@ class MainTest {
       Safetensors.read(input.resolve(outputs))
           .forEach(
               (key, tensor) -> {
-                var copy = HostTensor.allocate(tensor.type());
-                copy.copyFrom(tensor);
+                var copy = tensor.copyAs(tensor.type());
                 copy.set(copy.get(0, 0) + 1, 0, 0);
                 tensors.put(key, copy);
               });

@@ -38,8 +38,7 @@ class WrongCaseTest {
     Safetensors.read(folder.resolve(name))
         .forEach(
             (key, tensor) -> {
-              var copy = HostTensor.allocate(tensor.type());
-              copy.copyFrom(tensor);
+              var copy = tensor.copyAs(tensor.type());
               tensors.put(key, copy);
             });
     change.accept(tensors);
