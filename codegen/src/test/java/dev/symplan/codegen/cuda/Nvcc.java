@@ -4,9 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.testkit.Tool;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -45,7 +45,7 @@ final class Nvcc {
 
   /** Everything in one go for each architecture, as nvcc itself takes a second to begin. */
   private static String compile(List<String> kernels, List<String> architectures) {
-    assumeTrue(run(List.of("nvcc", "--version")).startsWith("0\n"), "no nvcc on the PATH");
+    assumeTrue(Tool.isThere("nvcc"), "no nvcc on the PATH");
     var text = new StringBuilder();
     for (int i = 0; i < kernels.size(); i++) {
       // Each in a namespace of its own, its macros undone behind it.
@@ -74,10 +74,11 @@ final class Nvcc {
   private static void compile(Path source, String architecture) {
     var ptx = source.resolveSibling("kernels." + architecture + ".ptx").toString();
     var target = "-arch=" + architecture;
-    assertThat(run(List.of("nvcc", target, "-std=c++17", "-ptx", "-o", ptx, source.toString())))
+    assertThat(
+            Tool.run(List.of("nvcc", target, "-std=c++17", "-ptx", "-o", ptx, source.toString())))
         .as(architecture)
         .startsWith("0\n");
-    assertThat(run(List.of("ptxas", target, "-O0", "-o", ptx + ".cubin", ptx)))
+    assertThat(Tool.run(List.of("ptxas", target, "-O0", "-o", ptx + ".cubin", ptx)))
         .as(architecture)
         .startsWith("0\n");
   }
@@ -89,19 +90,5 @@ final class Nvcc {
       }
     }
     Files.delete(folder);
-  }
-
-  /** The exit code and, on the next lines, what was said. */
-  private static String run(List<String> command) {
-    try {
-      var process = new ProcessBuilder(command).redirectErrorStream(true).start();
-      var said = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-      return process.waitFor() + "\n" + said;
-    } catch (IOException e) {
-      return "127\n" + e.getMessage();
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      return "130\n";
-    }
   }
 }

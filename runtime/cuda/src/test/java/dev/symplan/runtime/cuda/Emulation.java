@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.symplan.codegen.cuda.Kernel;
+import dev.symplan.ir.testkit.Tool;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
@@ -23,12 +24,12 @@ final class Emulation {
    *
    * <p>Skips the test where there is no compiler, and fails with what it says of a kernel.
    *
-   * @param prelude the resource that has what kernels need of CUDA
+   * @param prelude the resource that has what kernels need of CUDA, beside {@code cuda.hpp}
    * @param plain takes machine instructions out of a text, besides conversions
    */
   static SymbolLookup compile(String prelude, List<Kernel> kernels, UnaryOperator<String> plain) {
-    assumeTrue(run(List.of("g++", "--version")).startsWith("0\n"), "no g++ on the PATH");
-    var text = new StringBuilder(resource(prelude));
+    assumeTrue(Tool.isThere("g++"), "no g++ on the PATH");
+    var text = new StringBuilder(resource("/cuda.hpp")).append(resource(prelude));
     for (int i = 0; i < kernels.size(); i++) {
       var kernel = plain.apply(text(kernels.get(i), i));
       text.append("namespace n%d {\n%s}\n".formatted(i, kernel));
@@ -51,7 +52,7 @@ final class Emulation {
       var source = Files.writeString(folder.resolve("kernels.cpp"), text);
       var library = folder.resolve("kernels.so");
       var said =
-          run(
+          Tool.run(
               List.of(
                   "g++",
                   "-std=c++17",
@@ -96,19 +97,5 @@ final class Emulation {
         .replace(
             "asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(bits) : \"f\"(value));",
             "bits = rounded_to_f16(value);");
-  }
-
-  /** The exit code and, on the next lines, what was said. */
-  private static String run(List<String> command) {
-    try {
-      var process = new ProcessBuilder(command).redirectErrorStream(true).start();
-      var said = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-      return process.waitFor() + "\n" + said;
-    } catch (IOException e) {
-      return "127\n" + e.getMessage();
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      return "130\n";
-    }
   }
 }
