@@ -1,7 +1,7 @@
 /* The page: what is shown of which plan, and everything that changes it. */
 
 class Page {
-  #neighbours = null;
+  #neighbours = new WeakMap();
 
   constructor() {
     this.reports = [];
@@ -272,7 +272,6 @@ class Page {
    */
   select(item, reveal = false) {
     this.selected = item;
-    this.#neighbours = null;
     this.panels.select(item);
     if (item && reveal) {
       const [from, to] = this.#extent(item);
@@ -287,9 +286,12 @@ class Page {
     this.maps.forEach((map) => map.mark());
   }
 
+  /** The buffers that an item is made from and goes into, as rows of one of the plans. */
   neighboursOf(plan, item) {
-    this.#neighbours ??= [];
-    return (this.#neighbours[plan] ??= this.#findNeighbours(plan, item));
+    if (!this.#neighbours.has(item)) {
+      this.#neighbours.set(item, []);
+    }
+    return (this.#neighbours.get(item)[plan] ??= this.#findNeighbours(plan, this.itemIn(plan, item)));
   }
 
   #findNeighbours(plan, {kind, row}) {
@@ -311,8 +313,9 @@ class Page {
   }
 
   hover(item, event = null) {
-    const same = item?.kind === this.hovered?.kind && item?.row === this.hovered?.row && item?.plan === this.hovered?.plan;
-    this.hovered = item;
+    const {hovered} = this;
+    const same = item?.kind === hovered?.kind && item?.row === hovered?.row && item?.plan === hovered?.plan;
+    this.hovered = same ? hovered : item;
     const tooltip = document.getElementById('tooltip');
     tooltip.hidden = !item;
     if (item && !same) {

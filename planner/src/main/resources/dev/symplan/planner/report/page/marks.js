@@ -11,34 +11,46 @@ class Marks {
 
   paint() {
     const context = this.#context;
-    const {ink} = this.#map.page.colours;
-    context.clearRect(0, 0, this.#map.width, this.#map.height);
-    const {selected, hovered} = this.#map.page;
-    if (this.#map.pointer && this.#map.pointer[0] >= GUTTER && this.#map.pointer[0] <= this.#map.width - RIGHT) {
-      context.strokeStyle = ink;
-      context.globalAlpha = 0.25;
-      context.lineWidth = 1;
-      context.beginPath();
-      context.moveTo(Math.round(this.#map.pointer[0]) + 0.5, OVERVIEW);
-      context.lineTo(Math.round(this.#map.pointer[0]) + 0.5, this.#map.streamsTop + this.#map.graph.streams.length * LANE);
-      context.stroke();
-      context.globalAlpha = 1;
-    }
-    const shown = selected && this.#map.page.itemIn(this.#map.plan, selected);
-    if (shown) {
-      this.#selection(context, shown);
-    }
-    const above = hovered && this.#map.page.itemIn(this.#map.plan, hovered);
+    const map = this.#map;
+    context.clearRect(0, 0, map.width, map.height);
+    this.#cursor(context);
+    const {selected, hovered} = map.page;
+    const shown = selected && map.page.itemIn(map.plan, selected);
+    const above = hovered && map.page.itemIn(map.plan, hovered);
     if (above && !(shown && above.kind === shown.kind && above.row === shown.row)) {
-      this.#outline(context, above, 2, []);
+      this.#connected(context, hovered, this.#outline(context, above, 2, []), 1);
+    }
+    if (shown) {
+      this.#connected(context, selected, this.#outline(context, shown, 3, []), 2);
+      if (shown.kind === 'buffer') {
+        this.#uses(context, shown.row);
+      } else if (shown.kind === 'collective') {
+        this.#outline(context, {kind: 'step', row: map.graph.collectives.get('step', shown.row)}, 2, []);
+      }
     }
   }
 
-  #selection(context, item) {
+  /** A line through all arenas and streams where the pointer is. */
+  #cursor(context) {
+    const {pointer, width, streamsTop, graph, page} = this.#map;
+    if (pointer && pointer[0] >= GUTTER && pointer[0] <= width - RIGHT) {
+      const x = Math.round(pointer[0]) + 0.5;
+      context.strokeStyle = page.colours.ink;
+      context.globalAlpha = 0.25;
+      context.lineWidth = 1;
+      context.beginPath();
+      context.moveTo(x, OVERVIEW);
+      context.lineTo(x, streamsTop + graph.streams.length * LANE);
+      context.stroke();
+      context.globalAlpha = 1;
+    }
+  }
+
+  /** Outlines an item's neighbours in the graph, and draws lines to them. */
+  #connected(context, item, own, width) {
     const {from, to} = this.#map.page.neighboursOf(this.#map.plan, item);
-    const own = this.#outline(context, item, 3, []);
     const link = (row, dash) => {
-      const rect = this.#outline(context, {kind: 'buffer', row}, 2, dash);
+      const rect = this.#outline(context, {kind: 'buffer', row}, width, dash);
       if (rect && own) {
         const [x, y] = inside(rect, own.x + own.width / 2, own.y + own.height / 2);
         context.beginPath();
@@ -50,13 +62,6 @@ class Marks {
     };
     from.forEach((row) => link(row, [4, 3]));
     to.forEach((row) => link(row, []));
-    context.setLineDash([]);
-    const {graph} = this.#map;
-    if (item.kind === 'buffer') {
-      this.#uses(context, item.row);
-    } else if (item.kind === 'collective') {
-      this.#outline(context, {kind: 'step', row: graph.collectives.get('step', item.row)}, 2, []);
-    }
   }
 
   /** A mark where a buffer is written and wherever it is read, in the buffer and in the streams. */

@@ -232,7 +232,8 @@ class Painter {
       tag(`size ${Words.bytes(arena.bytes)} · lower bound ${Words.bytes(arena.bound)}`, right - 4, size, 'right');
     } else {
       tag(`size ${Words.bytes(arena.bytes)}`, right - 4, size, 'right');
-      tag(`lower bound of what must be here ${Words.bytes(arena.bound)}`, right - 4, level(arena.bound, [6, 4]), 'right');
+      const words = right - GUTTER > 640 ? 'lower bound of what must be here' : 'lower bound';
+      tag(`${words} ${Words.bytes(arena.bound)}`, right - 4, level(arena.bound, [6, 4]), 'right');
     }
     const x = (this.#map.x(this.#map.at[arena.peakStep + 1]) + this.#map.x(this.#map.at[arena.peakStep + 2])) / 2;
     if (x >= GUTTER && x <= right) {
