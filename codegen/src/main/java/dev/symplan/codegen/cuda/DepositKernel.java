@@ -26,23 +26,25 @@ final class DepositKernel {
   }
 
   /**
+   * What goes where.
+   *
    * @param self what the result is before; nothing is zero
    * @param values of the shape of all places
    * @param adds rather than replaces
    * @param ignored an index of the first dimension whose values are left out
    */
-  static DeviceStep.Launch launch(
-      int rank,
-      OpArguments arguments,
+  record Deposit(
       Optional<TensorRef> self,
       Indexing indexing,
       TensorRef values,
       TensorRef result,
       boolean adds,
-      Optional<Long> ignored) {
-    arguments.checkComputes(result);
-    arguments.checkComputes(values);
-    return new DepositKernel(rank).build(arguments, self, indexing, values, result, adds, ignored);
+      Optional<Long> ignored) {}
+
+  static DeviceStep.Launch launch(int rank, OpArguments arguments, Deposit deposit) {
+    arguments.checkComputes(deposit.result());
+    arguments.checkComputes(deposit.values());
+    return new DepositKernel(rank).build(arguments, deposit);
   }
 
   private String element(TensorRef ref, List<String> indices) {
@@ -66,14 +68,9 @@ final class DepositKernel {
     return ImmutableLongArray.copyOf(dims.stream().mapToLong(dim -> indexing.self().size(dim)));
   }
 
-  private DeviceStep.Launch build(
-      OpArguments arguments,
-      Optional<TensorRef> self,
-      Indexing indexing,
-      TensorRef values,
-      TensorRef result,
-      boolean adds,
-      Optional<Long> ignored) {
+  private DeviceStep.Launch build(OpArguments arguments, Deposit deposit) {
+    var indexing = deposit.indexing();
+    var result = deposit.result();
     var dtype = result.type().dtype();
     var type = CTypes.computed(dtype);
     var indexed = sizes(indexing, indexing.dims());
@@ -102,10 +99,10 @@ final class DepositKernel {
     for (int i = 0; i < indexing.dims().size(); i++) {
       condition.add("at%d == r%d".formatted(i, i));
     }
-    ignored.ifPresent(index -> condition.add("at0 != " + Literals.integer(index)));
+    deposit.ignored().ifPresent(index -> condition.add("at0 != " + Literals.integer(index)));
     condition.add("true");
-    var summand = "(%s)%s".formatted(type, value(values, from));
-    var before = self.map(ref -> "(%s)%s".formatted(type, value(ref, place))).orElse("0");
+    var summand = "(%s)%s".formatted(type, value(deposit.values(), from));
+    var before = deposit.self().map(ref -> "(%s)%s".formatted(type, value(ref, place))).orElse("0");
     var text =
         """
 
@@ -159,7 +156,7 @@ final class DepositKernel {
                 declare("j", "j", indexing.common()),
                 matches,
                 String.join(" && ", condition),
-                adds ? "sum + " : "",
+                deposit.adds() ? "sum + " : "",
                 summand,
                 element(result, place),
                 CTypes.narrow(dtype, "sum"));

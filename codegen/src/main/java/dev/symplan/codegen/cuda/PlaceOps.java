@@ -5,6 +5,7 @@ import com.google.common.collect.ImmutableMap;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
+import dev.symplan.codegen.cuda.DepositKernel.Deposit;
 import dev.symplan.ir.Arg;
 import java.util.ArrayList;
 import java.util.List;
@@ -441,12 +442,13 @@ final class PlaceOps {
           DepositKernel.launch(
               rank,
               arguments,
-              Optional.of(self),
-              indexing,
-              values,
-              result,
-              arguments.flag("accumulate"),
-              Optional.empty()));
+              new Deposit(
+                  Optional.of(self),
+                  indexing,
+                  values,
+                  result,
+                  arguments.flag("accumulate"),
+                  Optional.empty())));
     }
   }
 
@@ -461,12 +463,13 @@ final class PlaceOps {
           DepositKernel.launch(
               rank,
               arguments,
-              Optional.empty(),
-              Indexing.of(result.type(), ImmutableList.of(Optional.of(indices))),
-              arguments.tensor("grad_output"),
-              result,
-              true,
-              Optional.of(arguments.integer("padding_idx"))));
+              new Deposit(
+                  Optional.empty(),
+                  Indexing.of(result.type(), ImmutableList.of(Optional.of(indices))),
+                  arguments.tensor("grad_output"),
+                  result,
+                  true,
+                  Optional.of(arguments.integer("padding_idx")))));
     }
   }
 }

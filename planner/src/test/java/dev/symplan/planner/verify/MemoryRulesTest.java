@@ -2,6 +2,7 @@ package dev.symplan.planner.verify;
 
 import static dev.symplan.planner.verify.PlanEdits.barriers;
 import static dev.symplan.planner.verify.VerifierFixtures.ASYNC;
+import static dev.symplan.planner.verify.VerifierFixtures.BESIDE;
 import static dev.symplan.planner.verify.VerifierFixtures.CHAIN;
 import static dev.symplan.planner.verify.VerifierFixtures.compile;
 import static dev.symplan.planner.verify.VerifierFixtures.first;
@@ -32,17 +33,7 @@ class MemoryRulesTest {
 
   @Test
   void overwrittenBetweenWriteAndRead() {
-    var text =
-        """
-        graph g(x: f32[64, 64], w: f32[64, 64]) {
-          a = aten::relu(x)
-          b = aten::mm(w, w)
-          c = aten::mm(b, w)
-          d = aten::mm(a, c)
-          return d
-        }
-        """;
-    var plan = PlanEdits.of(compile(text)).over("c", "a").restated();
+    var plan = PlanEdits.of(compile(BESIDE)).over("c", "a").restated();
     var violation = first(plan, Rule.OVERWRITTEN);
     var place = violation.message().replaceAll(".*(local[+]0x[0-9a-f]+).*", "$1");
     assertThat(violation.toString())

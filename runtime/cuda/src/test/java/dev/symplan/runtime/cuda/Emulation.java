@@ -1,9 +1,7 @@
 package dev.symplan.runtime.cuda;
 
-import static org.assertj.core.api.Assertions.assertThat;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
-
 import dev.symplan.codegen.cuda.Kernel;
+import dev.symplan.ir.testkit.Tools;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
@@ -23,12 +21,12 @@ final class Emulation {
    *
    * <p>Skips the test where there is no compiler, and fails with what it says of a kernel.
    *
-   * @param prelude the resource that has what kernels need of CUDA
+   * @param prelude the resource that has what kernels need of CUDA, beside {@code cuda.hpp}
    * @param plain takes machine instructions out of a text, besides conversions
    */
   static SymbolLookup compile(String prelude, List<Kernel> kernels, UnaryOperator<String> plain) {
-    assumeTrue(run(List.of("g++", "--version")).startsWith("0\n"), "no g++ on the PATH");
-    var text = new StringBuilder(resource(prelude));
+    Tools.assumeInstalled("g++");
+    var text = new StringBuilder(resource("/cuda.hpp")).append(resource(prelude));
     for (int i = 0; i < kernels.size(); i++) {
       var kernel = plain.apply(text(kernels.get(i), i));
       text.append("namespace n%d {\n%s}\n".formatted(i, kernel));
@@ -46,12 +44,11 @@ final class Emulation {
           .filter(line -> line.startsWith("#define "))
           .forEach(line -> text.append("#undef ").append(line.split(" ")[1]).append('\n'));
     }
-    try {
-      var folder = Files.createTempDirectory("symplan-emulated");
-      var source = Files.writeString(folder.resolve("kernels.cpp"), text);
-      var library = folder.resolve("kernels.so");
-      var said =
-          run(
+    return Tools.inFolder(
+        folder -> {
+          Files.writeString(folder.resolve("kernels.cpp"), text);
+          Tools.run(
+              folder,
               List.of(
                   "g++",
                   "-std=c++17",
@@ -61,17 +58,10 @@ final class Emulation {
                   "-shared",
                   "-fPIC",
                   "-o",
-                  library.toString(),
-                  source.toString()));
-      assertThat(said).startsWith("0\n");
-      var loaded = SymbolLookup.libraryLookup(library, Arena.global());
-      Files.delete(source);
-      Files.delete(library);
-      Files.delete(folder);
-      return loaded;
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
-    }
+                  "kernels.so",
+                  "kernels.cpp"));
+          return SymbolLookup.libraryLookup(folder.resolve("kernels.so"), Arena.global());
+        });
   }
 
   private static String resource(String name) {
@@ -96,19 +86,5 @@ final class Emulation {
         .replace(
             "asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(bits) : \"f\"(value));",
             "bits = rounded_to_f16(value);");
-  }
-
-  /** The exit code and, on the next lines, what was said. */
-  private static String run(List<String> command) {
-    try {
-      var process = new ProcessBuilder(command).redirectErrorStream(true).start();
-      var said = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-      return process.waitFor() + "\n" + said;
-    } catch (IOException e) {
-      return "127\n" + e.getMessage();
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      return "130\n";
-    }
   }
 }
