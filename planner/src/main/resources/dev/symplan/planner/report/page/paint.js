@@ -122,7 +122,8 @@ class Painter {
     const right = this.#map.width - RIGHT;
     this.#cells.fill(0);
     // Where buffers are few, each can be seen; where they are many, their colours mix.
-    const least = arena.buffers.length < 4 * (arena.bottom - arena.top) ? 1 : 0.1;
+    const seen = arena.buffers.length * Math.min((to - from) / graph.steps, 1);
+    const least = seen < 4 * (arena.bottom - arena.top) ? 1 : 0.1;
     const fill = (buffers, passing) => {
       for (const b of buffers) {
         if (graph.first[b] > to) {
