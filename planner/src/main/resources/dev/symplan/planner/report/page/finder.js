@@ -24,8 +24,10 @@ class Finder {
   }
 
   refilter() {
+    this.hit = -1;
     this.#passing();
     this.#page.filtered();
+    this.#count();
   }
 
   #passing() {
@@ -79,9 +81,7 @@ class Finder {
       input.value = query;
     }
     this.query = query.trim().toLowerCase();
-    this.hit = -1;
     this.refilter();
-    this.#count();
   }
 
   /** Finds the words of the query in names, types, kinds, sources and ops. */

@@ -14,7 +14,8 @@ class PlanMap {
   #painter;
   #marks;
   #contexts;
-  #pending = false;
+  #pending = null;
+  #ratio = 0;
   #yPane = null;
 
   /**
@@ -37,7 +38,7 @@ class PlanMap {
         + 'brackets go from buffer to buffer, question mark for help.',
     });
     frame.append(base, this.#canvas);
-    this.#contexts = [base.getContext('2d', {alpha: false}), this.#canvas.getContext('2d')];
+    this.#contexts = [base, this.#canvas].map((canvas) => canvas.getContext('2d'));
     this.#painter = new Painter(this, this.#contexts[0]);
     this.#marks = new Marks(this, this.#contexts[1]);
     this.#lists();
@@ -57,9 +58,11 @@ class PlanMap {
   #lists() {
     const {graph} = this;
     this.arenas = graph.arenas.map((arena) => {
-      const styles = KINDS.flatMap((kind) => [0, 1].map((symmetric) => ({kind, symmetric, buffers: []})));
+      // Temporaries come first: where many buffers share a pixel, the rarer kinds stay visible.
+      const kinds = [...KINDS].reverse();
+      const styles = kinds.flatMap((kind) => [0, 1].map((symmetric) => ({kind, symmetric, buffers: []})));
       for (const b of arena.buffers) {
-        styles[2 * KINDS.indexOf(graph.values.get('role', b)) + graph.symmetric[b]].buffers.push(b);
+        styles[2 * kinds.indexOf(graph.values.get('role', b)) + graph.symmetric[b]].buffers.push(b);
       }
       return {...arena, styles: styles.filter((style) => style.buffers.length > 0), low: 0, zoom: 1};
     });
@@ -121,23 +124,30 @@ class PlanMap {
     new ResizeObserver(() => this.resize()).observe(this.frame);
   }
 
-  /** Takes the size of the frame; returns whether it has one. */
+  /** Takes the size of the frame, if it is another one. */
   resize() {
-    const {width, height} = this.frame.getBoundingClientRect();
-    if (width < 2 * GUTTER || height < 50) {
-      return false;
+    const frame = this.frame.getBoundingClientRect();
+    const width = Math.floor(frame.width);
+    const height = Math.floor(frame.height);
+    const ratio = window.devicePixelRatio;
+    const same = width === this.width && height === this.height && ratio === this.#ratio;
+    if (same || width < 2 * GUTTER || height < 2 * LEAST_ARENA) {
+      return;
     }
-    const ratio = window.devicePixelRatio || 1;
-    this.width = Math.floor(width);
-    this.height = Math.floor(height);
-    for (const context of this.#contexts) {
-      context.canvas.width = this.width * ratio;
-      context.canvas.height = this.height * ratio;
-      context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    this.width = width;
+    this.height = height;
+    this.#ratio = ratio;
+    for (const {canvas} of this.#contexts) {
+      canvas.width = width * ratio;
+      canvas.height = height * ratio;
+      canvas.style.width = `${width}px`;
+      canvas.style.height = `${height}px`;
     }
+    this.#contexts.forEach((context) => context.setTransform(ratio, 0, 0, ratio, 0, 0));
     this.#layout();
     this.rescale();
-    return true;
+    // At once: what was drawn before is gone.
+    this.#paint();
   }
 
   #layout() {
@@ -247,18 +257,21 @@ class PlanMap {
     return [d3.bisectRight(this.at, from) - 3, d3.bisectLeft(this.at, to) + 1];
   }
 
+  /** Draws everything before the next frame, however often it is called. */
   draw() {
-    if (!this.#pending && this.x) {
-      this.#pending = true;
-      requestAnimationFrame(() => {
-        this.#pending = false;
-        const begin = performance.now();
-        this.#painter.paint();
-        this.#marks.paint();
-        this.frameMs = performance.now() - begin;
-        this.frames++;
-      });
+    if (this.#pending === null && this.x) {
+      this.#pending = requestAnimationFrame(() => this.#paint());
     }
+  }
+
+  #paint() {
+    cancelAnimationFrame(this.#pending);
+    this.#pending = null;
+    const begin = performance.now();
+    this.#painter.paint();
+    this.#marks.paint();
+    this.frameMs = performance.now() - begin;
+    this.frames++;
   }
 
   /** The most bytes that are live in each column of pixels, over the whole schedule. */

@@ -20,8 +20,7 @@ class Painter {
     if (this.#cells.length !== this.#map.width * this.#map.height) {
       this.#cells = new Uint8Array(this.#map.width * this.#map.height);
     }
-    context.fillStyle = this.colours.paper;
-    context.fillRect(0, 0, this.#map.width, this.#map.height);
+    context.clearRect(0, 0, this.#map.width, this.#map.height);
     context.textBaseline = 'middle';
     this.drawn = 0;
     this.#grid(context);
@@ -122,6 +121,9 @@ class Painter {
     const [y0, ys] = linear(y);
     const right = this.#map.width - RIGHT;
     this.#cells.fill(0);
+    // Where buffers are few, each can be seen; where they are many, their colours mix.
+    const seen = arena.buffers.length * Math.min((to - from) / graph.steps, 1);
+    const least = seen < 4 * (arena.bottom - arena.top) ? 1 : 0.1;
     const fill = (buffers, passing) => {
       for (const b of buffers) {
         if (graph.first[b] > to) {
@@ -146,7 +148,7 @@ class Painter {
           }
           this.#cells[cell] = 1;
         }
-        context.fillRect(left, top, Math.max(width, 1), Math.max(height, 1));
+        context.fillRect(left, top, Math.max(width, least), Math.max(height, least));
         this.drawn++;
         if (passing && width >= 4 && height >= 4) {
           large.push({b, left, top, width, height});
