@@ -1,44 +1,6 @@
-// What generated kernels need of CUDA, for one block at a time on one processor. The threads of a
-// block are fibers, which take turns where they wait for each other.
-#include <math.h>
-#include <setjmp.h>
-#include <string.h>
-#include <ucontext.h>
-#include <cstdlib>
-
-#define __global__
-#define __device__
-#define __forceinline__ inline
-#define __grid_constant__
-#define __launch_bounds__(...)
+// One block at a time on one processor. Its threads are fibers, which take turns where they wait for
+// each other.
 #define __shared__ static
-
-struct Index {
-  unsigned x, y, z;
-};
-static Index threadIdx, blockIdx, blockDim, gridDim;
-
-template <class To, class From>
-static To bits_as(From from) {
-  To to;
-  memcpy(&to, &from, sizeof(to));
-  return to;
-}
-static float __uint_as_float(unsigned bits) { return bits_as<float>(bits); }
-static float __int_as_float(int bits) { return bits_as<float>(bits); }
-static double __longlong_as_double(long long bits) { return bits_as<double>(bits); }
-
-static unsigned short rounded_to_bf16(float value) {
-  unsigned bits = bits_as<unsigned>(value);
-  if (value != value) {
-    return 0x7fff;
-  }
-  return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-}
-static float widened_f16(unsigned short bits) { return (float)bits_as<_Float16>(bits); }
-static unsigned short rounded_to_f16(float value) {
-  return bits_as<unsigned short>((_Float16)value);
-}
 
 namespace emulation {
 const int MOST = 1024;

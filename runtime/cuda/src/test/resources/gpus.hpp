@@ -1,47 +1,10 @@
 // Several GPUs that run kernels at once, on one processor: every thread is a fiber, and which one
 // goes on is drawn at each access to memory that peers share. Words of one access come one by one.
-#include <string.h>
-#include <ucontext.h>
-#include <cmath>
-#include <cstdlib>
-#include <vector>
-
-#define __global__
-#define __device__
-#define __forceinline__ inline
-#define __noinline__
-#define __grid_constant__
-#define __launch_bounds__(...)
-
-struct Index {
-  unsigned x, y, z;
-};
-static Index threadIdx, blockIdx, blockDim, gridDim;
 
 struct uint4 {
   unsigned x, y, z, w;
 };
 static uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
-
-template <class To, class From>
-static To bits_as(From from) {
-  To to;
-  memcpy(&to, &from, sizeof(to));
-  return to;
-}
-static float __uint_as_float(unsigned bits) { return bits_as<float>(bits); }
-
-static unsigned short rounded_to_bf16(float value) {
-  unsigned bits = bits_as<unsigned>(value);
-  if (value != value) {
-    return 0x7fff;
-  }
-  return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-}
-static float widened_f16(unsigned short bits) { return (float)bits_as<_Float16>(bits); }
-static unsigned short rounded_to_f16(float value) {
-  return bits_as<unsigned short>((_Float16)value);
-}
 
 namespace gpus {
 const size_t STACK = 24 << 10;

@@ -30,10 +30,6 @@ public final class HtmlRenderer {
   private static final ImmutableList<String> SCRIPTS =
       ImmutableList.of("data.js", "text.js", "diff.js", "map.js", "panels.js", "main.js");
 
-  /** What all pages have in them. */
-  static final ImmutableList<String> ASSETS =
-      ImmutableList.<String>builder().add(STYLES, LIBRARY, LICENSE).addAll(SCRIPTS).build();
-
   private HtmlRenderer() {}
 
   /** {@return the page; the same bytes for the same report, everywhere} */
@@ -46,7 +42,8 @@ public final class HtmlRenderer {
     return page(before.name() + " and " + after.name(), data(before), data(after));
   }
 
-  private static String data(PlanReport report) {
+  /** {@return what differs from page to page} */
+  static String data(PlanReport report) {
     // In JSON, < stands in strings only; there, it could end the element or begin a comment.
     return JsonTables.render(report).replace("<", "\\u003c");
   }

@@ -15,23 +15,23 @@ final class PeakReport {
 
   private PeakReport() {}
 
-  /** {@return an arena for each row, its buffers below it} */
-  static ImmutableList<Row> of(Plan plan) {
+  /** {@return a section with a row for each arena, its buffers below it} */
+  static Section of(Plan plan, ImmutableList<RankIndex> indices) {
     var rows = ImmutableList.<Row>builder();
-    for (int i = 0; i < plan.rankPlans().size(); i++) {
-      var index = new RankIndex(plan.rankPlans().get(i), PlanReport.ranksOf(plan, i));
+    for (var index : indices) {
       for (var arena : Arenas.of(plan, index.plan())) {
         if (arena.bytes() > 0) {
-          rows.add(arena(index, arena, plan.rankPlans().size() > 1));
+          rows.add(arena(index, arena, indices.size() > 1));
         }
       }
     }
-    return rows.build();
-  }
-
-  static Section section(Plan plan) {
     return new Section(
-        View.PEAK, PlanReport.ranksOf(plan), "", ImmutableList.of(), of(plan), ImmutableList.of());
+        View.PEAK,
+        PlanReport.ranksOf(plan),
+        "",
+        ImmutableList.of(),
+        rows.build(),
+        ImmutableList.of());
   }
 
   /** {@return the ids of the buffers that are live at the peak of any arena of a graph} */

@@ -50,8 +50,8 @@ public record PlanReport(
             sections.addAll(perGraph(indices.get(), index -> MemorySection.of(plan, index)));
         case SCHEDULE ->
             sections.addAll(perGraph(indices.get(), index -> ScheduleSection.of(plan, index)));
-        case GRAPH -> sections.addAll(GraphSection.of(plan));
-        case PEAK -> sections.add(PeakReport.section(plan));
+        case GRAPH -> sections.addAll(GraphSection.of(plan, indices.get()));
+        case PEAK -> sections.add(PeakReport.of(plan, indices.get()));
         case CODE -> {}
       }
     }

@@ -41,12 +41,13 @@ class MemoryRulesTest {
             "overwritten (rank 0, step 3): step 3 (aten::mm → d) reads a at "
                 + place
                 + ", but step 2 (aten::mm → c) wrote c there");
+    var bytes = place + " (16384 bytes)";
     assertThat(violation.trace())
         .containsExactly(
-            "rank 0, in step 0 (aten::relu → a, test.graph:7), writes a at " + place,
-            "rank 0, in step 2 (aten::mm → c, test.graph:9), writes c at " + place,
+            "rank 0, in step 0 (aten::relu → a, test.graph:7), writes a at " + bytes,
+            "rank 0, in step 2 (aten::mm → c, test.graph:9), writes c at " + bytes,
             "rank 0, in step 3 (aten::mm → d, test.graph:10), reads a at "
-                + place
+                + bytes
                 + ", and finds c");
   }
 

@@ -35,6 +35,7 @@ final class AotTraining {
             new String[] {"dump", graph, "--view", "summary,collectives,values,memory,schedule"},
             new String[] {"dump", plan, "--format", "json"},
             new String[] {"dump", plan, "--format", "csv"},
+            new String[] {"dump", plan, "--format", "html"},
             new String[] {"explain", graph, "r"},
             new String[] {"diff", plan, plan},
             new String[] {"compile", moe, "-o", plan},

@@ -1,16 +1,13 @@
 package dev.symplan.cli;
 
 import dev.symplan.planner.calibrate.BenchPlot;
-import dev.symplan.planner.calibrate.Points;
 import dev.symplan.planner.io.WholeFile;
 import java.nio.file.Path;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 @Command(name = "plot", description = "Draw measured times over sizes, with what the links limit.")
@@ -19,8 +16,7 @@ final class BenchPlotCommand implements Callable<Integer> {
 
   @Spec private CommandSpec spec;
 
-  @Parameters(paramLabel = "FILE", arity = "1..*", description = "CSV files of measured times.")
-  private List<Path> files = new ArrayList<>();
+  @Mixin private PointFiles files;
 
   @Option(
       names = "--svg",
@@ -43,7 +39,7 @@ final class BenchPlotCommand implements Callable<Integer> {
   @Override
   public Integer call() {
     var planned = CompileFlags.target(target, "--target", spec);
-    WholeFile.write(svg, BenchPlot.svg(Points.read(files), planned), "the drawing");
+    WholeFile.write(svg, BenchPlot.svg(files.read(), planned), "the drawing");
     console.progress("drawn in " + svg);
     return ExitCode.OK;
   }

@@ -1,15 +1,11 @@
 package dev.symplan.cli;
 
 import dev.symplan.planner.calibrate.BenchTable;
-import dev.symplan.planner.calibrate.Points;
-import java.nio.file.Path;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 @Command(
@@ -23,8 +19,7 @@ final class BenchTableCommand implements Callable<Integer> {
 
   @Spec private CommandSpec spec;
 
-  @Parameters(paramLabel = "FILE", arity = "1..*", description = "CSV files of measured times.")
-  private List<Path> files = new ArrayList<>();
+  @Mixin private PointFiles files;
 
   @Option(
       names = "--target",
@@ -43,7 +38,7 @@ final class BenchTableCommand implements Callable<Integer> {
   @Override
   public Integer call() {
     var planned = CompileFlags.target(target, "--target", spec);
-    var points = Points.read(files);
+    var points = files.read();
     if (markdown) {
       console.print(BenchTable.markdown(points, planned));
     } else {

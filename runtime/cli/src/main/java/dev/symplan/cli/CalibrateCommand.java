@@ -1,18 +1,15 @@
 package dev.symplan.cli;
 
 import dev.symplan.planner.calibrate.Calibration;
-import dev.symplan.planner.calibrate.Points;
 import dev.symplan.planner.io.TargetFile;
 import dev.symplan.planner.report.CalibrationPrinter;
 import java.nio.file.Path;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 @Command(
@@ -26,11 +23,7 @@ final class CalibrateCommand implements Callable<Integer> {
 
   @Spec private CommandSpec spec;
 
-  @Parameters(
-      paramLabel = "FILE",
-      arity = "1..*",
-      description = "CSV files of measured times, as bench writes them.")
-  private List<Path> inputs = new ArrayList<>();
+  @Mixin private PointFiles files;
 
   @Option(
       names = "--base",
@@ -60,7 +53,7 @@ final class CalibrateCommand implements Callable<Integer> {
     var from = CompileFlags.target(base, "--base", spec);
     var calibration =
         Calibration.of(
-            Points.read(inputs),
+            files.read(),
             from,
             name.or(() -> output.map(CalibrateCommand::stem)).orElse(from.name()));
     output.ifPresent(file -> TargetFile.write(calibration.target(), file));

@@ -1,16 +1,13 @@
 package dev.symplan.cli;
 
+import static dev.symplan.cli.Ran.run;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.Variant;
-import java.io.ByteArrayOutputStream;
 import java.io.IOException;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.Arrays;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -22,20 +19,6 @@ class BenchCommandTest {
       Path.of(System.getProperty("symplan.root", "../..")).resolve("docs/figures");
 
   @TempDir private Path folder;
-
-  private record Result(int code, String out, String err) {}
-
-  private static Result run(Object... args) {
-    var out = new ByteArrayOutputStream();
-    var err = new ByteArrayOutputStream();
-    int code;
-    try (var o = new PrintStream(out, true, StandardCharsets.UTF_8);
-        var e = new PrintStream(err, true, StandardCharsets.UTF_8)) {
-      code = Main.run(Arrays.stream(args).map(Object::toString).toArray(String[]::new), o, e);
-    }
-    return new Result(
-        code, out.toString(StandardCharsets.UTF_8), err.toString(StandardCharsets.UTF_8));
-  }
 
   @Test
   void whatIsMeasuredCanBeTabulatedDrawnAndFitted() throws IOException {

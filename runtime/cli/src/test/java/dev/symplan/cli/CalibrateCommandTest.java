@@ -1,14 +1,11 @@
 package dev.symplan.cli;
 
+import static dev.symplan.cli.Ran.run;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import java.io.ByteArrayOutputStream;
 import java.io.IOException;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.Arrays;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -17,17 +14,6 @@ class CalibrateCommandTest {
   private static final Path SAMPLE = ROOT.resolve("samples/tp_mlp.graph");
 
   @TempDir private Path folder;
-
-  private record Result(int code, String out) {}
-
-  private static Result run(Object... args) {
-    var printed = new ByteArrayOutputStream();
-    int code;
-    try (var out = new PrintStream(printed, true, StandardCharsets.UTF_8)) {
-      code = Main.run(Arrays.stream(args).map(Object::toString).toArray(String[]::new), out, out);
-    }
-    return new Result(code, printed.toString(StandardCharsets.UTF_8));
-  }
 
   @Test
   void fitsATargetThatPlansAreMadeFor() throws IOException {
@@ -39,14 +25,14 @@ class CalibrateCommandTest {
     Files.writeString(points, text);
     var target = folder.resolve("lab.json");
     var fitted = run("calibrate", points, "-o", target, "--base", "h200x8");
-    assertThat(fitted.code()).as(fitted.out()).isZero();
-    assertThat(fitted.out()).contains("all_reduce  nccl     4      9");
+    assertThat(fitted.code()).as(fitted.said()).isZero();
+    assertThat(fitted.said()).contains("all_reduce  nccl     4      9");
 
     var plan = folder.resolve("plan.json");
     assertThat(run("compile", SAMPLE, "--target", target, "-o", plan).code()).isZero();
     Files.delete(target);
-    assertThat(run("dump", plan).out()).contains("target lab", "r all_reduce  nccl");
-    assertThat(run("explain", plan, "r").out()).containsPattern("one_shot +[0-9.]+ µs, estimated");
+    assertThat(run("dump", plan).said()).contains("target lab", "r all_reduce  nccl");
+    assertThat(run("explain", plan, "r").said()).containsPattern("one_shot +[0-9.]+ µs, estimated");
   }
 
   @Test
@@ -54,15 +40,15 @@ class CalibrateCommandTest {
     var points = Files.writeString(folder.resolve("points.csv"), "kind,micros\nlaunch,fast\n");
     var result = run("calibrate", points);
     assertThat(result.code()).isEqualTo(1);
-    assertThat(result.out()).contains("points.csv:2:8: error[bad-points]: 'fast' is no micros");
+    assertThat(result.said()).contains("points.csv:2:8: error[bad-points]: 'fast' is no micros");
 
     var target = Files.writeString(folder.resolve("lab.json"), "{\"format\": 1}");
     result = run("dump", SAMPLE, "--target", target);
     assertThat(result.code()).isEqualTo(1);
-    assertThat(result.out()).contains("lab.json:1:12: error[bad-target]: this is no string");
+    assertThat(result.said()).contains("lab.json:1:12: error[bad-target]: this is no string");
 
     result = run("dump", SAMPLE, "--target", folder.resolve("none.json"));
     assertThat(result.code()).isEqualTo(2);
-    assertThat(result.out()).contains("nor a file; there are h200x4");
+    assertThat(result.said()).contains("nor a file; there are h200x4");
   }
 }

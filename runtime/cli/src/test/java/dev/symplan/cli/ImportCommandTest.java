@@ -1,5 +1,6 @@
 package dev.symplan.cli;
 
+import static dev.symplan.cli.Ran.run;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
@@ -8,10 +9,7 @@ import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.io.PlanFile;
 import dev.symplan.runtime.tensor.Safetensors;
-import java.io.ByteArrayOutputStream;
 import java.io.IOException;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -32,20 +30,6 @@ class ImportCommandTest {
       Path.of(System.getProperty("symplan.shared", "../shared")).resolve("cases");
 
   @TempDir private Path folder;
-
-  private record Result(int code, String out, String err) {}
-
-  private static Result run(Object... args) {
-    var out = new ByteArrayOutputStream();
-    var err = new ByteArrayOutputStream();
-    int code;
-    try (var o = new PrintStream(out, true, StandardCharsets.UTF_8);
-        var e = new PrintStream(err, true, StandardCharsets.UTF_8)) {
-      code = Main.run(Arrays.stream(args).map(Object::toString).toArray(String[]::new), o, e);
-    }
-    return new Result(
-        code, out.toString(StandardCharsets.UTF_8), err.toString(StandardCharsets.UTF_8));
-  }
 
   private static Path archive(String name) {
     return SAMPLES.resolve("export").resolve(name).resolve("graph.pt2");

@@ -12,11 +12,8 @@ import dev.symplan.runtime.SessionOptions;
 import dev.symplan.runtime.launch.LaunchEnvironment;
 import dev.symplan.runtime.launch.LaunchEnvironment.Launcher;
 import dev.symplan.runtime.launch.World;
-import java.io.ByteArrayOutputStream;
 import java.io.IOException;
-import java.io.PrintStream;
 import java.net.ServerSocket;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -34,15 +31,13 @@ class LaunchedRunTest {
   @FunctionalInterface
   private interface Work extends ToIntBiFunction<World, Console> {}
 
-  private record Result(int code, String out, String err) {}
-
-  private static List<Result> run(Work work) throws IOException {
+  private static List<Ran> run(Work work) throws IOException {
     int port;
     try (var socket = new ServerSocket(0)) {
       port = socket.getLocalPort();
     }
     try (var threads = Executors.newCachedThreadPool()) {
-      var results = new ArrayList<CompletableFuture<Result>>();
+      var results = new ArrayList<CompletableFuture<Ran>>();
       for (int rank = 0; rank < RANKS; rank++) {
         var environment =
             new LaunchEnvironment(Launcher.SRUN, rank, RANKS, rank, "localhost", port, "");
@@ -52,20 +47,14 @@ class LaunchedRunTest {
     }
   }
 
-  private static Result run(LaunchEnvironment environment, Work work) {
-    var out = new ByteArrayOutputStream();
-    var err = new ByteArrayOutputStream();
-    try (var o = new PrintStream(out, true, StandardCharsets.UTF_8);
-        var e = new PrintStream(err, true, StandardCharsets.UTF_8)) {
-      int code =
-          LaunchedRun.call(
-              environment,
-              SessionOptions.DEFAULT.withTimeout(Duration.ofSeconds(20)),
-              new Console(o, e),
-              (options, console) -> work.applyAsInt(options.world().orElseThrow(), console));
-      return new Result(
-          code, out.toString(StandardCharsets.UTF_8), err.toString(StandardCharsets.UTF_8));
-    }
+  private static Ran run(LaunchEnvironment environment, Work work) {
+    return Ran.on(
+        console ->
+            LaunchedRun.call(
+                environment,
+                SessionOptions.DEFAULT.withTimeout(Duration.ofSeconds(20)),
+                console,
+                (options, own) -> work.applyAsInt(options.world().orElseThrow(), own)));
   }
 
   private static CompileException wrong() {
@@ -88,15 +77,15 @@ class LaunchedRunTest {
             });
     assertThat(results)
         .containsExactly(
-            new Result(0, "done\n", "progress" + System.lineSeparator()),
-            new Result(0, "", ""),
-            new Result(0, "", ""));
+            new Ran(0, "done\n", "progress" + System.lineSeparator()),
+            new Ran(0, "", ""),
+            new Ran(0, "", ""));
   }
 
   @Test
   void allExitWithTheWorstCode() throws IOException {
     assertThat(run((world, _) -> world.rank() == 1 ? ExitCode.FAILED : ExitCode.OK))
-        .extracting(Result::code)
+        .extracting(Ran::code)
         .containsOnly(ExitCode.FAILED);
   }
 
@@ -111,7 +100,7 @@ class LaunchedRunTest {
               world.barrier("session");
               return ExitCode.OK;
             });
-    assertThat(results).extracting(Result::code).containsOnly(ExitCode.FAILED);
+    assertThat(results).extracting(Ran::code).containsOnly(ExitCode.FAILED);
     assertThat(results.get(2).err())
         .contains("rank2.inputs.safetensors")
         .contains("error[bad-tensors]: there is no tensor 'in0'");
@@ -130,7 +119,7 @@ class LaunchedRunTest {
             (_, _) -> {
               throw wrong();
             });
-    assertThat(results).extracting(Result::code).containsOnly(ExitCode.FAILED);
+    assertThat(results).extracting(Ran::code).containsOnly(ExitCode.FAILED);
     assertThat(results.stream().filter(result -> !result.err().isEmpty())).hasSize(1);
   }
 

@@ -1,5 +1,6 @@
 package dev.symplan.cli;
 
+import static dev.symplan.cli.Ran.run;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.data.Offset.offset;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
@@ -11,10 +12,7 @@ import dev.symplan.planner.Target;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.Safetensors;
-import java.io.ByteArrayOutputStream;
 import java.io.IOException;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -40,24 +38,6 @@ class MainTest {
       """;
 
   @TempDir private Path folder;
-
-  private record Result(int code, String out, String err) {}
-
-  private static Result run(Object... args) {
-    var out = new ByteArrayOutputStream();
-    var err = new ByteArrayOutputStream();
-    var words = new String[args.length];
-    for (int i = 0; i < args.length; i++) {
-      words[i] = args[i].toString();
-    }
-    int code;
-    try (var o = new PrintStream(out, true, StandardCharsets.UTF_8);
-        var e = new PrintStream(err, true, StandardCharsets.UTF_8)) {
-      code = Main.run(words, o, e);
-    }
-    return new Result(
-        code, out.toString(StandardCharsets.UTF_8), err.toString(StandardCharsets.UTF_8));
-  }
 
   private Path file(String name, String text) throws IOException {
     return Files.writeString(folder.resolve(name), text);
@@ -223,8 +203,7 @@ class MainTest {
       Safetensors.read(input.resolve(outputs))
           .forEach(
               (key, tensor) -> {
-                var copy = HostTensor.allocate(tensor.type());
-                copy.copyFrom(tensor);
+                var copy = tensor.copyAs(tensor.type());
                 copy.set(copy.get(0, 0) + 1, 0, 0);
                 tensors.put(key, copy);
               });
@@ -249,7 +228,15 @@ class MainTest {
   void dumpsInEveryFormat() throws IOException {
     var input = sample("tp_mlp.graph");
     var names =
-        List.of("text", "json", "csv", "dot", "model-explorer", "model-explorer-data", "perfetto");
+        List.of(
+            "text",
+            "json",
+            "html",
+            "csv",
+            "dot",
+            "model-explorer",
+            "model-explorer-data",
+            "perfetto");
     for (var format : names) {
       var file = folder.resolve("dump." + format);
       var printed = run("dump", input, "--format", format);
@@ -265,7 +252,7 @@ class MainTest {
   }
 
   @Test
-  void tellsInWhatPlansDiffer() {
+  void tellsInWhatPlansDiffer() throws IOException {
     var input = sample("tp_mlp.graph");
     var first = folder.resolve("a.json");
     var second = folder.resolve("b.json");
@@ -275,6 +262,24 @@ class MainTest {
     var different = run("diff", first, second);
     assertThat(different.code()).isEqualTo(1);
     assertThat(different.out()).contains("→ nccl: forced");
+    var page = folder.resolve("diff.html");
+    assertThat(run("diff", first, second, "--format", "html", "-o", page).code()).isEqualTo(1);
+    assertThat(Files.readString(page)).contains("id=\"second\">{");
+    assertThat(run("diff", first, second, "--format", "csv").err()).contains("[text, html]");
+  }
+
+  @Test
+  void advisesWhereItKnowsWhatThePlanIsOf() {
+    var input = sample("tp_mlp.graph");
+    var plan = folder.resolve("plan.json");
+    assertThat(run("compile", input, "-o", plan).code()).isZero();
+    assertThat(run("dump", input, "--format", "html").out()).contains("\"advice: ");
+    assertThat(run("dump", input, "--format", "html", "--no-advice").out())
+        .doesNotContain("\"advice: ");
+    assertThat(run("dump", plan, "--format", "html").out()).doesNotContain("\"advice: ");
+    assertThat(run("dump", input, "--view", "peak", "--advice").out())
+        .isEqualTo(run("explain", input, "--peak").out());
+    assertThat(run("dump", plan, "--view", "peak", "--advice").err()).contains("compiled from");
   }
 
   @Test

@@ -12,10 +12,7 @@ import dev.symplan.planner.Variant;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.tensor.HostTensor;
-import java.io.ByteArrayOutputStream;
 import java.io.IOException;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -58,13 +55,9 @@ class PyTorchProgramsTest {
   private void runs(String text, String... options) throws IOException {
     var words = new ArrayList<>(List.of("run", file(text).toString(), "--ranks", "4"));
     words.addAll(List.of(options));
-    var out = new ByteArrayOutputStream();
-    int code;
-    try (var o = new PrintStream(out, true, StandardCharsets.UTF_8)) {
-      code = Main.run(words.toArray(new String[0]), o, o);
-    }
-    assertThat(code).as("%s", out.toString(StandardCharsets.UTF_8)).isZero();
-    assertThat(out.toString(StandardCharsets.UTF_8)).contains("ok: all");
+    var result = Ran.run(words.toArray());
+    assertThat(result.code()).as("%s", result.said()).isZero();
+    assertThat(result.out()).contains("ok: all");
   }
 
   private static void fill(Session session, double number) {

@@ -4,13 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import java.io.ByteArrayOutputStream;
 import java.io.IOException;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.Arrays;
 import java.util.stream.StreamSupport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -40,13 +36,9 @@ class RunProfileTest {
   private String out = "";
 
   private int run(Object... args) {
-    var printed = new ByteArrayOutputStream();
-    try (var stream = new PrintStream(printed, true, StandardCharsets.UTF_8)) {
-      return Main.run(
-          Arrays.stream(args).map(Object::toString).toArray(String[]::new), stream, stream);
-    } finally {
-      out = printed.toString(StandardCharsets.UTF_8);
-    }
+    var result = Ran.run(args);
+    out = result.said();
+    return result.code();
   }
 
   private Path graph() throws IOException {

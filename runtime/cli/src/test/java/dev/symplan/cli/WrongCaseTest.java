@@ -7,10 +7,7 @@ import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.Safetensors;
-import java.io.ByteArrayOutputStream;
 import java.io.IOException;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -41,8 +38,7 @@ class WrongCaseTest {
     Safetensors.read(folder.resolve(name))
         .forEach(
             (key, tensor) -> {
-              var copy = HostTensor.allocate(tensor.type());
-              copy.copyFrom(tensor);
+              var copy = tensor.copyAs(tensor.type());
               tensors.put(key, copy);
             });
     change.accept(tensors);
@@ -62,19 +58,11 @@ class WrongCaseTest {
 
   private void fails(String... messages) {
     var outputs = folder.resolve("written");
-    var out = new ByteArrayOutputStream();
-    var err = new ByteArrayOutputStream();
-    String[] words = {"run", folder.toString(), "--check", "--outputs", outputs.toString()};
-    int code =
-        Main.run(
-            words,
-            new PrintStream(out, true, StandardCharsets.UTF_8),
-            new PrintStream(err, true, StandardCharsets.UTF_8));
-    var said = err.toString(StandardCharsets.UTF_8);
-    assertThat(said).contains(messages).doesNotContain("\tat ", "Exception");
-    assertThat(said.split("error", -1)).as(said).hasSize(2);
-    assertThat(code).isEqualTo(1);
-    assertThat(out.size()).isZero();
+    var result = Ran.run("run", folder, "--check", "--outputs", outputs);
+    assertThat(result.err()).contains(messages).doesNotContain("\tat ", "Exception");
+    assertThat(result.err().split("error", -1)).as(result.err()).hasSize(2);
+    assertThat(result.code()).isEqualTo(1);
+    assertThat(result.out()).isEmpty();
     assertThat(outputs).doesNotExist();
   }
 

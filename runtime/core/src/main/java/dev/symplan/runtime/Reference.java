@@ -129,9 +129,7 @@ public final class Reference {
   }
 
   private static HostTensor copy(HostTensor tensor) {
-    var copy = HostTensor.allocate(tensor.type());
-    copy.copyFrom(tensor);
-    return copy;
+    return tensor.copyAs(tensor.type());
   }
 
   private HostTensor at(int rank, Value value) {

@@ -3,6 +3,7 @@
 /** Rows of facts: cells in columns, and the rows that belong to them in a table of their own. */
 class Table {
   #columns = new Map();
+  #names = null;
 
   constructor(table) {
     this.count = table.count;
@@ -69,6 +70,20 @@ class Table {
   /** The rows of `below` that belong to a row. */
   children(row) {
     return this.below ? range(this.first[row], this.first[row + 1]) : [];
+  }
+
+  /** The first row of each name. */
+  get names() {
+    if (this.#names === null) {
+      this.#names = new Map();
+      for (let row = 0; row < this.count; row++) {
+        const name = this.get('name', row);
+        if (!this.#names.has(name)) {
+          this.#names.set(name, row);
+        }
+      }
+    }
+    return this.#names;
   }
 
   /** The rows with a value in a column. */
@@ -183,7 +198,7 @@ class PlanGraph {
     return edges;
   }
 
-  /** For each stream, its steps, and until which step each of them lasts. */
+  /** For each stream, its steps, and until which step each of them is shown. */
   #streams() {
     const streams = new Map();
     for (let i = 0; i < this.steps; i++) {
@@ -196,9 +211,12 @@ class PlanGraph {
     const done = this.collectives.numbers('done_step');
     const doneAt = new Map(range(0, this.collectives.count).map((c) => [this.collectives.get('id', c), done[c]]));
     this.until = new Float64Array(this.steps);
-    for (let i = 0; i < this.steps; i++) {
-      const aside = this.schedule.get('kind', i) === 'start' && this.schedule.get('stream', i) !== 'compute';
-      this.until[i] = aside ? doneAt.get(this.schedule.get('collective', i)) : i;
+    for (const [name, steps] of streams) {
+      steps.forEach((step, i) => {
+        // A stream runs one after the other: what is issued next begins when this is done, at the latest.
+        const next = i + 1 < steps.length ? steps[i + 1] - 1 : this.steps - 1;
+        this.until[step] = name === 'compute' ? step : Math.min(doneAt.get(this.schedule.get('collective', step)), next);
+      });
     }
     return [...streams].map(([name, steps]) => ({name, steps}));
   }
@@ -248,9 +266,7 @@ class PlanGraph {
   }
 
   stepName(step) {
-    return step < 0 ? 'before the first step'
-      : step >= this.steps ? 'behind the last step'
-      : `${step}: ${this.schedule.get('name', step)}`;
+    return `${step}: ${this.schedule.get('name', step)}`;
   }
 
   /** The variants of a collective: what was taken, what not, and why. */

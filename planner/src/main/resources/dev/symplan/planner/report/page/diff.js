@@ -57,8 +57,8 @@ class Difference {
   }
 
   #collectives(before, after) {
-    const old = rowsByName(before.collectives);
-    const now = rowsByName(after.collectives);
+    const old = before.collectives.names;
+    const now = after.collectives.names;
     for (const [name, was] of old) {
       if (!now.has(name)) {
         this.collectives.push({name, a: was, from: before.collectives.get('variant', was), to: 'gone', why: ''});
@@ -96,17 +96,6 @@ class Difference {
       }
     }
   }
-}
-
-function rowsByName(table) {
-  const rows = new Map();
-  for (let row = 0; row < table.count; row++) {
-    const name = table.get('name', row);
-    if (!rows.has(name)) {
-      rows.set(name, row);
-    }
-  }
-  return rows;
 }
 
 function placesByName(graph) {

@@ -139,6 +139,7 @@ class Page {
       event.target.value = '';
     });
     on('unload', 'click', () => {
+      this.#message('');
       this.reports.length = 1;
       this.#show();
     });
@@ -199,7 +200,6 @@ class Page {
       this.#message('');
       this.#show();
     } catch (error) {
-      this.reports.length = this.graphs.length;
       if (!(error instanceof NoReport)) {
         throw error;
       }
@@ -232,6 +232,14 @@ class Page {
     return this.axis === 'time'
       ? [0, Math.max(...this.graphs.map((graph) => graph.edges[graph.steps]), 1)]
       : [-1, Math.max(...this.graphs.map((graph) => graph.steps)) + 1];
+  }
+
+  arenaNames() {
+    return [...new Set(this.graphs.flatMap((graph) => graph.arenas.map((arena) => arena.name)))];
+  }
+
+  lanes() {
+    return Math.max(...this.graphs.map((graph) => graph.streams.length));
   }
 
   /** How much the y axis of an arena shows, of both plans. */
@@ -350,9 +358,7 @@ class Page {
     if (item.plan === plan) {
       return item;
     }
-    const name = this.nameOf(item);
-    const table = this.tableOf({...item, plan});
-    const row = range(0, table.count).find((other) => table.get('name', other) === name);
+    const row = this.tableOf({...item, plan}).names.get(this.nameOf(item));
     return row === undefined ? null : {plan, kind: item.kind, row};
   }
 

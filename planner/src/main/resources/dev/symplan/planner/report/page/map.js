@@ -142,16 +142,20 @@ class PlanMap {
   }
 
   #layout() {
-    const lanes = this.graph.streams.length * LANE;
-    const free = this.height - OVERVIEW - AXIS - TITLE - lanes - 6 - this.arenas.length * TITLE;
-    const sizes = this.arenas.map((arena) => Math.sqrt(this.#page.arenaBytes(arena.name)));
+    // The same for all plans, so that they can be compared.
+    const names = this.#page.arenaNames();
+    const free = this.height - OVERVIEW - AXIS - TITLE - this.#page.lanes() * LANE - 6 - names.length * TITLE;
+    const sizes = names.map((name) => Math.sqrt(this.#page.arenaBytes(name)));
     const all = d3.sum(sizes) || 1;
-    const spare = Math.max(0, free - LEAST_ARENA * this.arenas.length);
+    const spare = Math.max(0, free - LEAST_ARENA * names.length);
     let top = OVERVIEW + AXIS;
-    this.arenas.forEach((arena, i) => {
-      arena.top = top + TITLE;
-      arena.bottom = arena.top + LEAST_ARENA + (spare * sizes[i]) / all;
-      top = arena.bottom;
+    names.forEach((name, i) => {
+      const bottom = top + TITLE + LEAST_ARENA + (spare * sizes[i]) / all;
+      const arena = this.arenas.find((one) => one.name === name);
+      if (arena) {
+        Object.assign(arena, {top: top + TITLE, bottom});
+      }
+      top = bottom;
     });
     this.streamsTop = top + TITLE;
     this.#cells = new Uint8Array(this.width * this.height);
@@ -334,12 +338,13 @@ class PlanMap {
     context.textAlign = 'right';
     context.strokeStyle = line;
     context.beginPath();
-    for (const tick of byteTicks(y.domain(), (arena.bottom - arena.top) / 42)) {
+    const step = byteStep(y.domain(), Math.min((arena.bottom - arena.top) / 42, 10));
+    for (let tick = Math.ceil(arena.low / step) * step; tick <= y.domain()[1]; tick += step) {
       const at = Math.round(y(tick)) + 0.5;
       context.moveTo(GUTTER - 4, at);
       context.lineTo(right, at);
       context.fillStyle = muted;
-      context.fillText(Words.tick(tick), GUTTER - 8, at);
+      context.fillText(Words.tick(tick, step), GUTTER - 8, at);
     }
     context.stroke();
 
@@ -471,7 +476,7 @@ class PlanMap {
       tag(`size ${Words.bytes(arena.bytes)} · lower bound ${Words.bytes(arena.bound)}`, right - 4, size, 'right');
     } else {
       tag(`size ${Words.bytes(arena.bytes)}`, right - 4, size, 'right');
-      tag(`lower bound ${Words.bytes(arena.bound)}`, right - 4, level(arena.bound, [6, 4]), 'right');
+      tag(`lower bound of what must be here ${Words.bytes(arena.bound)}`, right - 4, level(arena.bound, [6, 4]), 'right');
     }
     const x = (this.x(this.at[arena.peakStep + 1]) + this.x(this.at[arena.peakStep + 2])) / 2;
     if (x >= GUTTER && x <= right) {
@@ -482,7 +487,7 @@ class PlanMap {
       context.lineTo(x, arena.bottom);
       context.stroke();
       context.setLineDash([]);
-      tag(`peak: ${Words.bytes(arena.live)} at step ${arena.peakStep}`, x, arena.bottom - 12, 'middle');
+      tag(`peak: ${Words.bytes(arena.live)} ${Words.when(this.graph, arena.peakStep)}`, x, arena.bottom - 12, 'middle');
     }
   }
 
@@ -703,14 +708,16 @@ class PlanMap {
     const rect = this.rect(item);
     if (rect) {
       const {ink, paper} = this.#page.colours;
+      const out = width / 2;
+      const around = [rect.x - out, rect.y - out, rect.width + width, rect.height + width];
       context.setLineDash([]);
       context.strokeStyle = paper;
       context.lineWidth = width + 2;
-      context.strokeRect(rect.x, rect.y, rect.width, rect.height);
+      context.strokeRect(...around);
       context.setLineDash(dash);
       context.strokeStyle = ink;
       context.lineWidth = width;
-      context.strokeRect(rect.x, rect.y, rect.width, rect.height);
+      context.strokeRect(...around);
       context.setLineDash([]);
     }
     return rect;
@@ -820,14 +827,13 @@ function linear(scale) {
   return [zero, scale(1) - zero];
 }
 
-/** Round numbers of bytes: powers of two times 1, 2, 4 … */
-function byteTicks([low, high], most) {
-  const step = 2 ** Math.ceil(Math.log2(Math.max((high - low) / Math.max(most, 2), 1)));
-  return d3.range(Math.ceil(low / step) * step, high + step / 1e6, step);
+/** The distance between ticks: a power of two, so that about so many fit. */
+function byteStep([low, high], ticks) {
+  return 2 ** Math.ceil(Math.log2(Math.max((high - low) / Math.max(ticks, 2), 1)));
 }
 
 /** A name cut to what fits into so many pixels, in 11 px letters. */
 function shortened(name, width) {
-  const letters = Math.floor(width / 6);
+  const letters = Math.floor(width / 6.5);
   return name.length <= letters ? name : letters > 2 ? name.slice(0, letters - 1) + '…' : '';
 }

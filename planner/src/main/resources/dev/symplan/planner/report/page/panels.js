@@ -127,7 +127,8 @@ class Panels {
   lists() {
     const page = this.#page;
     const graph = page.graphs[0];
-    const names = (table) => (a, b) => table.get('name', a).localeCompare(table.get('name', b), 'en', {numeric: true});
+    const collator = new Intl.Collator('en', {numeric: true});
+    const names = (table) => (a, b) => collator.compare(table.get('name', a), table.get('name', b));
     const numbers = (column, sign) => (a, b) => sign * (column[a] - column[b]) || a - b;
     const {collectives, values} = graph;
     const orders = {
@@ -256,8 +257,8 @@ class Panels {
     return el('section', {class: 'card', 'data-testid': 'about'}, el('dl', {},
       fact('time', `${Words.micros(report.total('time', 'predicted_us'))} predicted, `
         + `${Words.micros(report.total('time', 'collectives_us'))} of it collectives that nothing hides`),
-      fact('memory', `${Words.bytes(report.total('arenas', 'total_bytes'))} in arenas, `
-        + `${Words.bytes(report.total('arenas', 'external_bytes'))} of the caller’s`),
+      fact('memory', `${Words.bytes(report.total('arenas', 'total_bytes'))} in arenas `
+        + `(at least ${Words.bytes(report.total('arenas', 'total_bound_bytes'))} however it is placed), ${Words.bytes(report.total('arenas', 'external_bytes'))} of the caller’s`),
       fact('work', `${Words.count(report.total('work', 'ops'), 'op')} in ${Words.count(graph.steps, 'step')}`),
       collectives.length > 0 ? fact('collectives', collectives.join(', ')) : [],
       fact('copies', copies > 0
@@ -285,11 +286,11 @@ class Panels {
       const live = graph.liveAt(arena, arena.peakStep);
       const because = this.#becauseAtPeak(graph, arena);
       const step = arena.peakStep >= 0 && arena.peakStep < graph.steps
-        ? this.#link(0, 'step', arena.peakStep, graph.stepName(arena.peakStep))
-        : graph.stepName(arena.peakStep);
+        ? ['at step ', this.#link(0, 'step', arena.peakStep, graph.stepName(arena.peakStep))]
+        : [Words.when(graph, arena.peakStep)];
       const rest = live.slice(8);
       card.append(
-        el('p', {}, el('strong', {}, `${arena.name} arena: ${Words.bytes(arena.live)}`), ' live at step ', step),
+        el('p', {}, el('strong', {}, `${arena.name} arena: ${Words.bytes(arena.live)}`), ' live ', ...step),
         el('table', {class: 'live'}, el('tbody', {},
           live.slice(0, 8).map((row) => el('tr', {},
             el('td', {class: 'time'}, bar(graph.bytes[row] / graph.bytes[live[0]]), el('span', {}, Words.bytes(graph.bytes[row]))),

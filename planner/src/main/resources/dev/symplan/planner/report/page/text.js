@@ -22,10 +22,10 @@ const Words = {
     return unit === 0 ? `${bytes} B` : `${value.toFixed(1)} ${Words.UNITS[unit]}`;
   },
 
-  /** Exactly, for axes. */
-  tick(bytes) {
-    const unit = bytes <= 0 ? 0 : Math.min(Math.floor(Math.log2(bytes) / 10), Words.UNITS.length - 1);
-    return `${+(bytes / 1024 ** unit).toFixed(4)} ${Words.UNITS[unit]}`;
+  /** An offset on an axis, exactly, in a unit for steps of that many bytes. */
+  tick(bytes, step) {
+    const unit = bytes === 0 ? 0 : Math.min(Math.floor((Math.log2(step) + 3) / 10), Words.UNITS.length - 1);
+    return `${bytes / 1024 ** unit} ${Words.UNITS[unit]}`;
   },
 
   micros(micros) {
@@ -61,6 +61,10 @@ const Words = {
       : last >= graph.steps ? `from step ${first} to after the last, ${graph.steps - 1}`
       : first === last ? `in step ${first} only`
       : `from step ${first} to step ${last}`;
+  },
+
+  when(graph, step) {
+    return step < 0 ? 'before the first step' : step >= graph.steps ? 'after the last step' : `at step ${step}`;
   },
 
   address(graph, b) {

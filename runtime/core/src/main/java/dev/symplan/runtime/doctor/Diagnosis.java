@@ -210,20 +210,15 @@ public record Diagnosis(
       Variant variant, Machine machine, Finding windows, Finding multicast, int peers) {
     int gpus = machine.gpus().size();
     var needs = needs(variant);
-    if (variant == Variant.CUSTOM) {
-      return lacking(variant, needs, Optional.empty(), "backend cuda has none of its own");
-    }
-    if (machine.problem().isPresent()) {
+    if (variant != Variant.CUSTOM && machine.problem().isPresent()) {
       return lacking(variant, needs, Optional.empty(), "backend cuda cannot be used");
     }
-    if (variant == Variant.LOCAL) {
-      return new Support(variant, needs, 1, Optional.empty());
-    }
-    if (gpus < 2) {
+    if (variant != Variant.CUSTOM && variant != Variant.LOCAL && gpus < 2) {
       return lacking(variant, needs, Optional.of(Reason.GROUP_SIZE), "there is one GPU");
     }
     return switch (variant) {
-      case LOCAL, CUSTOM -> new Support(variant, needs, gpus, Optional.empty());
+      case LOCAL -> new Support(variant, needs, 1, Optional.empty());
+      case CUSTOM -> lacking(variant, needs, Optional.empty(), "backend cuda has none of its own");
       case NCCL ->
           new Support(
               variant,

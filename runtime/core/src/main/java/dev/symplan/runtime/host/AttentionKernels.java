@@ -135,9 +135,7 @@ final class AttentionKernels {
 
     static HostTensor of(HostTensor tensor, long batch, long head, DType dtype) {
       var own = select(tensor, batch, head);
-      var matrix = HostTensor.allocate(own.type().contiguous().withDType(dtype));
-      matrix.copyFrom(own);
-      return matrix;
+      return own.copyAs(own.type().contiguous().withDType(dtype));
     }
   }
 

@@ -136,9 +136,7 @@ final class ConvolutionKernels {
   }
 
   private static HostTensor widened(HostTensor tensor, DType dtype) {
-    var wide = HostTensor.allocate(tensor.type().contiguous().withDType(dtype));
-    wide.copyFrom(tensor);
-    return wide;
+    return tensor.copyAs(tensor.type().contiguous().withDType(dtype));
   }
 
   private static void forward(HostCall call) {

@@ -242,9 +242,7 @@ final class IndexedPlaces {
   /** A tensor that many summands are added to: 16-bit floats are kept in f32 meanwhile. */
   static HostTensor sumOf(HostTensor tensor) {
     if (tensor.dtype().isFloat() && tensor.dtype().bytes() < 4) {
-      var wide = HostTensor.allocate(tensor.type().contiguous().withDType(DType.F32));
-      wide.copyFrom(tensor);
-      return wide;
+      return tensor.copyAs(tensor.type().contiguous().withDType(DType.F32));
     }
     return tensor;
   }

@@ -41,8 +41,7 @@ final class MaskKernels {
   }
 
   private static HostTensor clamped(HostTensor index, long size) {
-    var copy = HostTensor.allocate(index.type().contiguous());
-    copy.copyFrom(index);
+    var copy = index.copyAs(index.type().contiguous());
     var flat = Views.flat(copy);
     for (long i = 0; i < flat.type().numel(); i++) {
       flat.setLong(Math.clamp(flat.getLong(i), -size, Math.max(-size, size - 1)), i);
@@ -79,8 +78,7 @@ final class MaskKernels {
     var sum = IndexedPlaces.sumOf(result);
     var places = new IndexedPlaces(sum, inRange(call));
     var given = Views.expand(call.tensor("values"), places.sizes());
-    var values = HostTensor.allocate(given.type().contiguous());
-    values.copyFrom(given);
+    var values = given.copyAs(given.type().contiguous());
     var zero = HostTensor.allocate(TensorType.contiguous(values.dtype()));
     replace(values, Views.expand(call.tensor("mask"), places.sizes()), zero);
     places.add(values);

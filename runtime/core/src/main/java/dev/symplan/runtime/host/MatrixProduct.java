@@ -67,9 +67,7 @@ final class MatrixProduct {
   }
 
   private static HostTensor widened(HostTensor tensor) {
-    var wide = HostTensor.allocate(tensor.type().contiguous().withDType(DType.F32));
-    wide.copyFrom(tensor);
-    return wide;
+    return tensor.copyAs(tensor.type().contiguous().withDType(DType.F32));
   }
 
   private static boolean isRowMajor(HostTensor tensor) {

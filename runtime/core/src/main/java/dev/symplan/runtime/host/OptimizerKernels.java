@@ -53,8 +53,7 @@ final class OptimizerKernels {
     private List<HostTensor> wide(String param) {
       var wide = new ArrayList<HostTensor>();
       for (var tensor : list(param)) {
-        var copy = HostTensor.allocate(tensor.type().contiguous().withDType(DType.F64));
-        copy.copyFrom(tensor);
+        var copy = tensor.copyAs(tensor.type().contiguous().withDType(DType.F64));
         wide.add(copy);
       }
       return wide;
@@ -63,8 +62,7 @@ final class OptimizerKernels {
     private static List<HostTensor> copies(List<HostTensor> tensors) {
       var copies = new ArrayList<HostTensor>();
       for (var tensor : tensors) {
-        var copy = HostTensor.allocate(tensor.type());
-        copy.copyFrom(tensor);
+        var copy = tensor.copyAs(tensor.type());
         copies.add(copy);
       }
       return copies;

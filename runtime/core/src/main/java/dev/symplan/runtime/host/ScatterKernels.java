@@ -167,8 +167,7 @@ final class ScatterKernels {
   private static void maskedScatter(HostCall call) {
     var result = call.result();
     var sizes = result.type().sizes();
-    var values = HostTensor.allocate(result.type().contiguous());
-    values.copyFrom(Views.expand(call.tensor("self"), sizes));
+    var values = Views.expand(call.tensor("self"), sizes).copyAs(result.type().contiguous());
     var target = Views.flat(values);
     var mask = Views.flat(Views.expand(call.tensor("mask"), sizes));
     var source = Views.flat(call.tensor("source"));

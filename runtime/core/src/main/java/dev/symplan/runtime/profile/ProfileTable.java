@@ -57,17 +57,31 @@ public final class ProfileTable {
         .formatted(rank, profile.method(), table.render(), sums(steps));
   }
 
+  private record Sum(int steps, double predicted, double measured, double waited) {
+    static Sum of(ProfiledStep step) {
+      return new Sum(
+          1,
+          step.predicted(),
+          step.activity().micros(),
+          step.traffic().map(Traffic::waited).orElse(0.0));
+    }
+
+    Sum plus(Sum other) {
+      return new Sum(
+          steps + other.steps,
+          predicted + other.predicted,
+          measured + other.measured,
+          waited + other.waited);
+    }
+  }
+
   private static String sums(List<ProfiledStep> steps) {
-    var busy = new EnumMap<Stream, double[]>(Stream.class);
+    var busy = new EnumMap<Stream, Sum>(Stream.class);
     double begin = Double.POSITIVE_INFINITY;
     double end = Double.NEGATIVE_INFINITY;
     for (var step : steps) {
       var activity = step.activity();
-      var sum = busy.computeIfAbsent(activity.stream(), _ -> new double[4]);
-      sum[0]++;
-      sum[1] += step.predicted();
-      sum[2] += activity.micros();
-      sum[3] += step.traffic().map(Traffic::waited).orElse(0.0);
+      busy.merge(activity.stream(), Sum.of(step), Sum::plus);
       begin = Math.min(begin, activity.begin());
       end = Math.max(end, activity.end());
     }
@@ -76,10 +90,10 @@ public final class ProfileTable {
         (stream, sum) ->
             table.row(
                 stream.text(),
-                Integer.toString((int) sum[0]),
-                number(sum[1]),
-                number(sum[2]),
-                number(sum[3])));
+                Integer.toString(sum.steps()),
+                number(sum.predicted()),
+                number(sum.measured()),
+                number(sum.waited())));
     return table.render()
         + "from the first step's begin to the last one's end: %s µs\n"
             .formatted(number(end - begin));

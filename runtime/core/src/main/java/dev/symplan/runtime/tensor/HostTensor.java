@@ -89,13 +89,19 @@ public record HostTensor(MemorySegment memory, TensorType type) {
     }
   }
 
-  /** {@return this tensor, or a row-major copy where it is not row-major} */
-  public HostTensor contiguous() {
-    if (type.isContiguous()) {
-      return as(type.contiguous());
-    }
-    var copy = allocate(type.contiguous());
+  /**
+   * {@return a copy, its elements converted}
+   *
+   * @throws IllegalArgumentException when the type has another shape
+   */
+  public HostTensor copyAs(TensorType other) {
+    var copy = allocate(other);
     copy.copyFrom(this);
     return copy;
+  }
+
+  /** {@return this tensor, or a row-major copy where it is not row-major} */
+  public HostTensor contiguous() {
+    return type.isContiguous() ? as(type.contiguous()) : copyAs(type.contiguous());
   }
 }

@@ -48,9 +48,7 @@ final class Programs {
   }
 
   static HostTensor copy(HostTensor tensor) {
-    var copy = HostTensor.allocate(tensor.type().contiguous());
-    copy.copyFrom(tensor);
-    return copy;
+    return tensor.copyAs(tensor.type().contiguous());
   }
 
   /** {@return whether two tensors of one type have the same bytes} */

@@ -186,8 +186,7 @@ final class EmulatedSession extends ExecutableSession {
       var operands = new ArrayList<HostTensor>();
       for (int rank = 0; rank < ranks; rank++) {
         var from = memory.get(rank).tensor(all.get(rank).operands().get(t));
-        var copy = HostTensor.allocate(from.type().contiguous());
-        copy.copyFrom(from);
+        var copy = from.copyAs(from.type().contiguous());
         operands.add(copy);
       }
       for (int rank = 0; rank < ranks; rank++) {

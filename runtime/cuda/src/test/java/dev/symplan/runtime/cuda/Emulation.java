@@ -21,12 +21,12 @@ final class Emulation {
    *
    * <p>Skips the test where there is no compiler, and fails with what it says of a kernel.
    *
-   * @param prelude the resource that has what kernels need of CUDA
+   * @param prelude the resource that has what kernels need of CUDA, beside {@code cuda.hpp}
    * @param plain takes machine instructions out of a text, besides conversions
    */
   static SymbolLookup compile(String prelude, List<Kernel> kernels, UnaryOperator<String> plain) {
     Tools.assumeInstalled("g++");
-    var text = new StringBuilder(resource(prelude));
+    var text = new StringBuilder(resource("/cuda.hpp")).append(resource(prelude));
     for (int i = 0; i < kernels.size(); i++) {
       var kernel = plain.apply(text(kernels.get(i), i));
       text.append("namespace n%d {\n%s}\n".formatted(i, kernel));

@@ -1,14 +1,11 @@
 package dev.symplan.runtime.cuda;
 
-import static org.assertj.core.api.Assertions.assertThat;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
-
+import dev.symplan.ir.testkit.Tools;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.concurrent.TimeUnit;
+import java.util.List;
 import java.util.stream.Collectors;
-import java.util.stream.Stream;
 
 /** Makes libraries of C, with just what a test wants them to have. */
 final class FakeLibraries {
@@ -26,22 +23,9 @@ final class FakeLibraries {
 
   /** Compiles a library into a folder; the test is skipped where there is no C compiler. */
   static void compile(Path folder, String soname, String code) throws Exception {
-    assumeTrue(hasCompiler(), "there is no C compiler (cc)");
-    var source = folder.resolve(soname + ".c");
-    Files.writeString(source, code);
-    var process =
-        new ProcessBuilder(
-                "cc",
-                "-w",
-                "-shared",
-                "-fPIC",
-                "-o",
-                folder.resolve(soname).toString(),
-                source.toString())
-            .inheritIO()
-            .start();
-    assertThat(process.waitFor(60, TimeUnit.SECONDS)).isTrue();
-    assertThat(process.exitValue()).isZero();
+    Tools.assumeInstalled("cc");
+    Files.writeString(folder.resolve(soname + ".c"), code);
+    Tools.run(folder, List.of("cc", "-w", "-shared", "-fPIC", "-o", soname, soname + ".c"));
   }
 
   /** All of CUDA's libraries in a version, NCCL apart. */
@@ -57,11 +41,6 @@ final class FakeLibraries {
         folder,
         "libcublas.so.13",
         "int cublasGetProperty(int p, int* v) { *v = p == 0 ? 13 : p; return 0; }");
-  }
-
-  private static boolean hasCompiler() {
-    return Stream.of(System.getenv().getOrDefault("PATH", "").split(":", -1))
-        .anyMatch(folder -> !folder.isEmpty() && Files.isExecutable(Path.of(folder, "cc")));
   }
 
   /** A file that is there and is no library. */

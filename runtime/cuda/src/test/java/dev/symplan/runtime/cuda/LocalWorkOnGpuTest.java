@@ -143,8 +143,7 @@ class LocalWorkOnGpuTest {
       for (int rank = 0; rank < 4; rank++) {
         for (int i = 0; i < session.outputCount(); i++) {
           var output = session.output(rank, i).orElseThrow();
-          var copy = HostTensor.allocate(output.type());
-          copy.copyFrom(output);
+          var copy = output.copyAs(output.type());
           first.add(copy);
         }
       }

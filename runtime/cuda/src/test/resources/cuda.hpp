@@ -1,0 +1,43 @@
+// What generated kernels need of CUDA on a processor, however their threads are run.
+#include <math.h>
+#include <setjmp.h>
+#include <string.h>
+#include <ucontext.h>
+#include <cmath>
+#include <cstdlib>
+#include <vector>
+
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __grid_constant__
+#define __launch_bounds__(...)
+#define __noinline__
+
+struct Index {
+  unsigned x, y, z;
+};
+static Index threadIdx, blockIdx, blockDim, gridDim;
+
+template <class To, class From>
+static To bits_as(From from) {
+  To to;
+  memcpy(&to, &from, sizeof(to));
+  return to;
+}
+static float __uint_as_float(unsigned bits) { return bits_as<float>(bits); }
+static float __int_as_float(int bits) { return bits_as<float>(bits); }
+static double __longlong_as_double(long long bits) { return bits_as<double>(bits); }
+
+static unsigned short rounded_to_bf16(float value) {
+  unsigned bits = bits_as<unsigned>(value);
+  if (value != value) {
+    return 0x7fff;
+  }
+  return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+static float widened_f16(unsigned short bits) { return (float)bits_as<_Float16>(bits); }
+static unsigned short rounded_to_f16(float value) {
+  return bits_as<unsigned short>((_Float16)value);
+}
+
