@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import dev.symplan.ir.testkit.ChildProcess;
 import dev.symplan.runtime.RunException;
 import java.io.IOException;
 import java.lang.foreign.Arena;
@@ -17,6 +18,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -77,7 +79,8 @@ class DescriptorSocketTest {
   void processesShareMemory() throws Throwable {
     assumeLinux();
     int descriptor = anonymousFile();
-    var child = ChildProcess.start(Child.class, Map.of());
+    var child =
+        ChildProcess.start(Child.class, List.of("--enable-native-access=ALL-UNNAMED"), Map.of());
     try (var socket = DescriptorSocket.open();
         var arena = Arena.ofConfined()) {
       var memory = map(descriptor, arena);

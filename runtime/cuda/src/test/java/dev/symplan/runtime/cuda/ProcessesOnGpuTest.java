@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.testkit.ChildProcess;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
@@ -173,7 +174,9 @@ class ProcessesOnGpuTest {
 
   private void launch(String... args) {
     Gpus.require(RANKS);
-    children = ChildProcess.launch(Child.class, RANKS, args);
+    children =
+        ChildProcess.launch(
+            Child.class, List.of("--enable-native-access=ALL-UNNAMED"), RANKS, args);
   }
 
   @Test

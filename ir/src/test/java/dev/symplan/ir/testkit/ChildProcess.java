@@ -1,4 +1,4 @@
-package dev.symplan.runtime.cuda;
+package dev.symplan.ir.testkit;
 
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -10,20 +10,24 @@ import java.util.List;
 import java.util.Map;
 
 /** A Java process that runs a class of the tests; what it prints is kept. */
-record ChildProcess(Process process, BufferedReader out) {
+public record ChildProcess(Process process, BufferedReader out) {
 
-  static ChildProcess start(Class<?> main, Map<String, String> environment, String... args) {
-    var command =
-        new ArrayList<>(
-            List.of(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "-XX:TieredStopAtLevel=1",
-                "--enable-native-access=ALL-UNNAMED",
-                "-Dsymplan.root=" + System.getProperty("symplan.root", ""),
-                "-Dsymplan.cuda.libs=" + System.getProperty("symplan.cuda.libs", ""),
-                "-cp",
-                System.getProperty("java.class.path"),
-                main.getName()));
+  /**
+   * Starts one, with the properties of this process that begin with {@code symplan.}.
+   *
+   * @param flags of the JVM
+   */
+  public static ChildProcess start(
+      Class<?> main, List<String> flags, Map<String, String> environment, String... args) {
+    var command = new ArrayList<String>();
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.add("-XX:TieredStopAtLevel=1");
+    command.addAll(flags);
+    System.getProperties().stringPropertyNames().stream()
+        .filter(name -> name.startsWith("symplan."))
+        .map(name -> "-D%s=%s".formatted(name, System.getProperty(name)))
+        .forEach(command::add);
+    command.addAll(List.of("-cp", System.getProperty("java.class.path"), main.getName()));
     command.addAll(List.of(args));
     var builder = new ProcessBuilder(command).redirectErrorStream(true);
     builder.environment().putAll(environment);
@@ -36,13 +40,15 @@ record ChildProcess(Process process, BufferedReader out) {
   }
 
   /** Starts a process for each rank, as torchrun does. */
-  static List<ChildProcess> launch(Class<?> main, int size, String... args) {
+  public static List<ChildProcess> launch(
+      Class<?> main, List<String> flags, int size, String... args) {
     var port = Integer.toString(freePort() - 1);
     var children = new ArrayList<ChildProcess>();
     for (int rank = 0; rank < size; rank++) {
       children.add(
           start(
               main,
+              flags,
               Map.of(
                   "RANK", Integer.toString(rank),
                   "LOCAL_RANK", Integer.toString(rank),
@@ -54,7 +60,8 @@ record ChildProcess(Process process, BufferedReader out) {
     return children;
   }
 
-  private static int freePort() {
+  /** {@return a port that nobody has had a moment ago} */
+  public static int freePort() {
     try (var socket = new ServerSocket(0)) {
       return socket.getLocalPort();
     } catch (IOException e) {
@@ -63,7 +70,7 @@ record ChildProcess(Process process, BufferedReader out) {
   }
 
   /** {@return the next line that begins so; what came before it is part of the failure if none} */
-  String line(String begin) {
+  public String line(String begin) {
     var seen = new StringBuilder();
     try {
       for (var line = out.readLine(); line != null; line = out.readLine()) {
@@ -79,7 +86,7 @@ record ChildProcess(Process process, BufferedReader out) {
   }
 
   /** {@return all that is still to come} */
-  String rest() {
+  public String rest() {
     var rest = new StringBuilder();
     out.lines().forEach(line -> rest.append(line).append('\n'));
     return rest.toString();
