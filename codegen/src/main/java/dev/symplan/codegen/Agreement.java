@@ -1,6 +1,5 @@
 package dev.symplan.codegen;
 
-import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import com.google.common.primitives.ImmutableLongArray;
@@ -75,7 +74,7 @@ public final class Agreement {
   private static Term term(Instruction instruction) {
     return switch (instruction) {
       case Collective c -> {
-        var text = new StringBuilder(Ascii.toLowerCase(c.kind().name()));
+        var text = new StringBuilder(c.kind().text());
         text.append(' ').append(c.variant().text());
         text.append(c.reduceOp().isEmpty() ? "" : " " + c.reduceOp());
         text.append(c.root() < 0 ? "" : " from " + c.root());

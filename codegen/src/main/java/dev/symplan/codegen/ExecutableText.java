@@ -1,6 +1,5 @@
 package dev.symplan.codegen;
 
-import com.google.common.base.Ascii;
 import com.google.common.base.Strings;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableLongArray;
@@ -117,7 +116,7 @@ final class ExecutableText {
 
   private static String collective(Collective c) {
     var out = new StringBuilder("= ");
-    out.append(Ascii.toLowerCase(c.kind().name())).append(' ').append(c.variant().text());
+    out.append(c.kind().text()).append(' ').append(c.variant().text());
     out.append('(').append(join(c.operands())).append(')');
     out.append(c.reduceOp().isEmpty() ? "" : " " + c.reduceOp());
     out.append(c.root() < 0 ? "" : " from " + c.root());

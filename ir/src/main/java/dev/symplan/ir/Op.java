@@ -44,6 +44,16 @@ public record Op(
     }
   }
 
+  /** Calls {@code action} for each argument that this op writes into, by its schema. */
+  public void forEachWritten(Consumer<? super Value> action) {
+    var params = def.schema().params();
+    for (int i = 0; i < params.size(); i++) {
+      if (params.get(i).alias().write()) {
+        args.get(i).forEachValue(action);
+      }
+    }
+  }
+
   /**
    * {@return what the op's rule says of its results: types, and which are views of which argument;
    * for an opaque op, fresh storage of the annotated types}

@@ -95,14 +95,7 @@ public record Target(
 
   /** {@return the built-in target called so} */
   public static Optional<Target> ofName(String name) {
-    return switch (name) {
-      case "h200x4" -> Optional.of(H200_X4);
-      case "h200x8" -> Optional.of(H200_X8);
-      case "h100x8" -> Optional.of(H100_X8);
-      case "b200x8" -> Optional.of(B200_X8);
-      case "host" -> Optional.of(HOST);
-      default -> Optional.empty();
-    };
+    return Optional.of(name).filter(names()::contains).map(TargetFile::builtIn);
   }
 
   /**

@@ -1,6 +1,7 @@
 package dev.symplan.planner;
 
 import com.google.common.base.Ascii;
+import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import java.util.Arrays;
 import java.util.Optional;
@@ -63,6 +64,13 @@ public enum Variant {
 
   public static Optional<Variant> ofText(String text) {
     return Arrays.stream(values()).filter(v -> v.text().equals(text)).findFirst();
+  }
+
+  /** {@return the algorithms between several ranks that exist for a kind of collective} */
+  public static ImmutableList<Variant> ofKind(Kind kind) {
+    return Arrays.stream(values())
+        .filter(variant -> variant != LOCAL && variant.implementsKind(kind))
+        .collect(ImmutableList.toImmutableList());
   }
 
   /** {@return whether this algorithm exists for a kind of collective} */

@@ -1,5 +1,6 @@
 package dev.symplan.codegen.cuda;
 
+import dev.symplan.codegen.cuda.MeetingCode.Edges;
 import dev.symplan.ir.DType;
 
 /** The kernels that reach into peers' tensors between two meetings. */
@@ -13,7 +14,7 @@ final class CollectiveKernels {
     PUSH
   }
 
-  private static final String COMBINE =
+  private static final String VECTORS =
       """
 
       union Vector {
@@ -51,12 +52,10 @@ final class CollectiveKernels {
           }
         }
       }
+      """;
 
-      extern "C" __global__ void __launch_bounds__(THREADS) symplan_kernel(const __grid_constant__ Args args) {
-        unsigned meeting = args.meetings[blockIdx.x];
-        if (START) {
-          meet(args, ++meeting, false);
-        }
+  private static final String COMBINE =
+      """
         long long step = (long long)gridDim.x * THREADS;
         long long at = (long long)blockIdx.x * THREADS + threadIdx.x;
         for (; at + (UNROLLED - 1) * step < args.vectors; at += UNROLLED * step) {
@@ -65,6 +64,14 @@ final class CollectiveKernels {
         for (; at < args.vectors; at += step) {
           vectors<1>(args, at, step);
         }
+      """;
+
+  /**
+   * What does not fill 16 bytes, for {@code vectors} that are done: from {@code SOURCES} places to
+   * {@code TARGETS} places.
+   */
+  static final String REST =
+      """
         long long first = args.vectors * (16 / (long long)sizeof(Element));
         for (long long e = first + (long long)blockIdx.x * THREADS + threadIdx.x; e < args.elements; e += step) {
           Element value = *((const volatile Element*)args.from[0] + e);
@@ -79,24 +86,10 @@ final class CollectiveKernels {
             *((volatile Element*)args.to[t] + e) = value;
           }
         }
-        if (END) {
-          meet(args, ++meeting, PUSHES);
-        }
-        __syncthreads();
-        if (threadIdx.x == 0) {
-          args.meetings[blockIdx.x] = meeting;
-        }
-      }
       """;
 
   private static final String MOVE =
       """
-
-      extern "C" __global__ void __launch_bounds__(THREADS) symplan_kernel(const __grid_constant__ Args args) {
-        unsigned meeting = args.meetings[blockIdx.x];
-        if (START) {
-          meet(args, ++meeting, false);
-        }
         int piece = blockIdx.x % PIECES;
         const char* from = args.from[piece];
         char* to = args.to[piece];
@@ -122,14 +115,6 @@ final class CollectiveKernels {
         for (long long u = first + (long long)(blockIdx.x / PIECES) * THREADS + threadIdx.x; u < units; u += step) {
           *((volatile Unit*)to + u) = *((const volatile Unit*)from + u);
         }
-        if (END) {
-          meet(args, ++meeting, PUSHES);
-        }
-        __syncthreads();
-        if (threadIdx.x == 0) {
-          args.meetings[blockIdx.x] = meeting;
-        }
-      }
       """;
 
   private static final String BARRIER =
@@ -153,25 +138,21 @@ final class CollectiveKernels {
    */
   static Kernel combine(
       int ranks,
-      int threads,
       int sources,
       int targets,
       int unrolled,
       DType dtype,
       String reduceOp,
-      boolean start,
-      boolean end,
+      Edges edges,
       Direction direction) {
     return new Kernel(
         MeetingCode.define("SOURCES", sources)
             + MeetingCode.define("TARGETS", targets)
             + MeetingCode.define("UNROLLED", unrolled)
-            + MeetingCode.define("START", start)
-            + MeetingCode.define("END", end)
-            + MeetingCode.define("PUSHES", direction == Direction.PUSH)
+            + edges.define(direction == Direction.PUSH)
             + MeetingCode.args(
                 ranks,
-                threads,
+                CollectivePart.THREADS,
                 """
                   const char* from[SOURCES];
                   char* to[TARGETS];
@@ -181,29 +162,21 @@ final class CollectiveKernels {
             + (sources == 1
                 ? Arithmetic.none(dtype.bytes())
                 : Arithmetic.of(dtype, reduceOp, sources))
-            + COMBINE);
+            + VECTORS
+            + MeetingCode.between(COMBINE + REST));
   }
 
   /**
    * Copies {@code pieces}, each from one place to another; block {@code b} does piece {@code b %
    * pieces}.
    */
-  static Kernel move(
-      int ranks,
-      int threads,
-      int pieces,
-      int unitBytes,
-      boolean start,
-      boolean end,
-      Direction direction) {
+  static Kernel move(int ranks, int pieces, int unitBytes, Edges edges, Direction direction) {
     return new Kernel(
         MeetingCode.define("PIECES", pieces)
-            + MeetingCode.define("START", start)
-            + MeetingCode.define("END", end)
-            + MeetingCode.define("PUSHES", direction == Direction.PUSH)
+            + edges.define(direction == Direction.PUSH)
             + MeetingCode.args(
                 ranks,
-                threads,
+                CollectivePart.THREADS,
                 """
                   const char* from[PIECES];
                   char* to[PIECES];
@@ -211,7 +184,7 @@ final class CollectiveKernels {
                   long long units[PIECES];
                 """)
             + "\ntypedef %s Unit;\n".formatted(CTypes.bits(Math.min(8, unitBytes)))
-            + MOVE);
+            + MeetingCode.between(MOVE));
   }
 
   /** The ranks meet, and nothing else: what copies by the copy engines stand between. */

@@ -3,6 +3,7 @@ package dev.symplan.codegen.cuda;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.TensorRef;
+import dev.symplan.codegen.cuda.MeetingCode.Edges;
 import dev.symplan.ir.DType;
 import dev.symplan.planner.Arena;
 import java.util.stream.IntStream;
@@ -140,6 +141,15 @@ final class CollectivePart {
     if (size > DeviceProgram.MAX_RANKS) {
       throw unsupported("a generated kernel between " + size + " ranks");
     }
+  }
+
+  /**
+   * {@return where a tensor's kernel meets: only the first does at the start, the last at the end}
+   */
+  Edges edges(int tensor) {
+    return new Edges(
+        collective.startBarrier() && tensor == 0,
+        collective.endBarrier() && tensor == tensors() - 1);
   }
 
   /** {@return what {@link MeetingCode#args} begins with} */

@@ -19,11 +19,7 @@ final class CopyKernel {
     var target = to.type().dtype();
     boolean same = source == target;
     var read = "args.from[%s]".formatted(offset(from.type()));
-    var indices = new StringBuilder();
-    for (int dim = to.type().rank() - 1; dim >= 0; dim--) {
-      indices.append("    long long i%d = rest %% %d;\n".formatted(dim, to.type().size(dim)));
-      indices.append("    rest /= %d;\n".formatted(to.type().size(dim)));
-    }
+    var indices = Indices.of("    ", "long long i", "rest", to.type().sizes());
     var text =
         (same ? "" : CTypes.PRELUDE + "\n")
             + """
@@ -48,11 +44,11 @@ final class CopyKernel {
                     offset(to.type()),
                     same ? read : CTypes.narrow(target, CTypes.widen(source, read)),
                     same ? CTypes.bits(target.bytes()) : CTypes.stored(target),
-                    count < 1L << 31 ? "unsigned" : "long long");
+                    Indices.number(count));
     return new DeviceStep.Launch(
         stream,
         new Kernel(text),
-        Math.toIntExact(Math.clamp(Math.ceilDiv(count, THREADS), 1, MAX_BLOCKS)),
+        Math.clamp(Math.ceilDiv(count, THREADS), 1, MAX_BLOCKS),
         THREADS,
         ImmutableList.of(
             new Word.Memory(Address.of(rank, from)), new Word.Memory(Address.of(rank, to))),

@@ -1,12 +1,9 @@
 package dev.symplan.codegen.cuda;
 
-import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.TensorRef;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.stream.IntStream;
 
@@ -22,67 +19,58 @@ final class DepositKernel {
   private static final int MAX_BLOCKS = 1 << 20;
 
   private final int rank;
-  private final Map<Address, Integer> pointers = new LinkedHashMap<>();
+  private final MemoryArguments memory = new MemoryArguments();
 
   private DepositKernel(int rank) {
     this.rank = rank;
   }
 
   /**
+   * What goes where.
+   *
    * @param self what the result is before; nothing is zero
    * @param values of the shape of all places
    * @param adds rather than replaces
    * @param ignored an index of the first dimension whose values are left out
    */
-  static DeviceStep.Launch launch(
-      int rank,
-      OpArguments arguments,
+  record Deposit(
       Optional<TensorRef> self,
       Indexing indexing,
       TensorRef values,
       TensorRef result,
       boolean adds,
-      Optional<Long> ignored) {
-    var dtype = result.type().dtype();
-    if (!CTypes.computes(dtype) || !CTypes.computes(values.type().dtype())) {
-      throw arguments.unsupported("%s of %s".formatted(arguments.name(), dtype.shortName()));
-    }
-    return new DepositKernel(rank).build(arguments, self, indexing, values, result, adds, ignored);
+      Optional<Long> ignored) {}
+
+  static DeviceStep.Launch launch(int rank, OpArguments arguments, Deposit deposit) {
+    arguments.checkComputes(deposit.result());
+    arguments.checkComputes(deposit.values());
+    return new DepositKernel(rank).build(arguments, deposit);
   }
 
   private String element(TensorRef ref, List<String> indices) {
-    int pointer = pointers.computeIfAbsent(Address.of(rank, ref), _ -> pointers.size());
-    return "((%s*)args.memory[%d])[%s]"
-        .formatted(
-            CTypes.stored(ref.type().dtype()), pointer, PlaceKernel.offset(ref.type(), indices));
+    return memory.element(
+        CTypes.stored(ref.type().dtype()),
+        Address.of(rank, ref),
+        Indices.offset(ref.type(), indices));
   }
 
   private String value(TensorRef ref, List<String> indices) {
     return CTypes.widen(ref.type().dtype(), element(ref, indices));
   }
 
+  /** On one line, as it is in a template. */
   private static String declare(String from, String prefix, ImmutableLongArray sizes) {
-    var text = new StringBuilder();
-    for (int dim = sizes.length() - 1; dim >= 0; dim--) {
-      text.append(
-          "[[maybe_unused]] const long long %s%d = %s %% %d; %s /= %d; "
-              .formatted(prefix, dim, from, sizes.get(dim), from, sizes.get(dim)));
-    }
-    return text.toString();
+    return Indices.of("", "[[maybe_unused]] const long long " + prefix, from, sizes)
+        .replace('\n', ' ');
   }
 
   private static ImmutableLongArray sizes(Indexing indexing, List<Integer> dims) {
     return ImmutableLongArray.copyOf(dims.stream().mapToLong(dim -> indexing.self().size(dim)));
   }
 
-  private DeviceStep.Launch build(
-      OpArguments arguments,
-      Optional<TensorRef> self,
-      Indexing indexing,
-      TensorRef values,
-      TensorRef result,
-      boolean adds,
-      Optional<Long> ignored) {
+  private DeviceStep.Launch build(OpArguments arguments, Deposit deposit) {
+    var indexing = deposit.indexing();
+    var result = deposit.result();
     var dtype = result.type().dtype();
     var type = CTypes.computed(dtype);
     var indexed = sizes(indexing, indexing.dims());
@@ -111,10 +99,10 @@ final class DepositKernel {
     for (int i = 0; i < indexing.dims().size(); i++) {
       condition.add("at%d == r%d".formatted(i, i));
     }
-    ignored.ifPresent(index -> condition.add("at0 != " + Literals.integer(index)));
+    deposit.ignored().ifPresent(index -> condition.add("at0 != " + Literals.integer(index)));
     condition.add("true");
-    var summand = "(%s)%s".formatted(type, value(values, from));
-    var before = self.map(ref -> "(%s)%s".formatted(type, value(ref, place))).orElse("0");
+    var summand = "(%s)%s".formatted(type, value(deposit.values(), from));
+    var before = deposit.self().map(ref -> "(%s)%s".formatted(type, value(ref, place))).orElse("0");
     var text =
         """
 
@@ -168,19 +156,16 @@ final class DepositKernel {
                 declare("j", "j", indexing.common()),
                 matches,
                 String.join(" && ", condition),
-                adds ? "sum + " : "",
+                deposit.adds() ? "sum + " : "",
                 summand,
                 element(result, place),
                 CTypes.narrow(dtype, "sum"));
-    var head =
-        CTypes.PRELUDE
-            + "\nstruct Args {\n  char* memory[%d];\n};\n".formatted(Math.max(1, pointers.size()));
-    return new DeviceStep.Launch(
+    return memory.launch(
         arguments.op().stream(),
-        new Kernel(head + text),
-        Math.toIntExact(Math.clamp(rows * tiles, 1, MAX_BLOCKS)),
+        CTypes.PRELUDE + memory.struct() + text,
+        rows * tiles,
+        MAX_BLOCKS,
         THREADS,
-        pointers.keySet().stream().map(Word.Memory::new).collect(ImmutableList.toImmutableList()),
         arguments.op().name());
   }
 

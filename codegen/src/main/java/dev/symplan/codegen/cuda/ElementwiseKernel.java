@@ -1,7 +1,7 @@
 package dev.symplan.codegen.cuda;
 
-import static dev.symplan.codegen.cuda.Pointwise.result;
-import static dev.symplan.codegen.cuda.Pointwise.typeOf;
+import static dev.symplan.codegen.cuda.Parts.result;
+import static dev.symplan.codegen.cuda.Parts.typeOf;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.Streams;
@@ -12,7 +12,6 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.planner.Stream;
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
 
@@ -42,7 +41,7 @@ final class ElementwiseKernel {
 
   private final int rank;
   private final TensorType shape;
-  private final Map<TensorRef, Integer> pointers = new LinkedHashMap<>();
+  private final MemoryArguments memory = new MemoryArguments();
   private final Map<TensorRef, String> loaded = new HashMap<>();
   private final Map<Integer, String> passed = new HashMap<>();
   private final StringBuilder reads = new StringBuilder();
@@ -123,7 +122,7 @@ final class ElementwiseKernel {
     clash(parts)
         .ifPresent(
             part -> {
-              throw Pointwise.unsupported(
+              throw Parts.unsupported(
                   part, part.def().name() + " over what else is read or written");
             });
     var kernel = new ElementwiseKernel(rank, parts);
@@ -252,10 +251,10 @@ final class ElementwiseKernel {
   }
 
   private String element(TensorRef ref, boolean read) {
-    int pointer = pointers.computeIfAbsent(ref, _ -> pointers.size());
-    return "((%s%s*)args.memory[%d])[%s]"
-        .formatted(
-            read ? "const " : "", CTypes.stored(ref.type().dtype()), pointer, offset(ref.type()));
+    return memory.element(
+        (read ? "const " : "") + CTypes.stored(ref.type().dtype()),
+        Address.of(rank, ref),
+        offset(ref.type()));
   }
 
   private String offset(TensorType type) {
@@ -279,24 +278,14 @@ final class ElementwiseKernel {
     var text =
         CTypes.PRELUDE
             + (width == 1 ? "" : VECTOR.formatted(width))
+            + memory.struct()
             + """
-
-            struct Args {
-              char* memory[%d];
-            };
 
             extern "C" __global__ void __launch_bounds__(%d) symplan_kernel(const __grid_constant__ Args args) {
               %s step = gridDim.x * %d;
               for (%s i = blockIdx.x * %d + threadIdx.x; i < %d; i += step) {
             """
-                .formatted(
-                    Math.max(1, pointers.size()),
-                    THREADS,
-                    index(count),
-                    THREADS,
-                    index(count),
-                    THREADS,
-                    count)
+                .formatted(THREADS, index(count), THREADS, index(count), THREADS, count)
             + indices()
             + reads
             + (width == 1
@@ -305,15 +294,7 @@ final class ElementwiseKernel {
                     .formatted(width, body.toString().indent(2)))
             + writes
             + "  }\n}\n";
-    var words = ImmutableList.<Word>builder();
-    pointers.keySet().forEach(ref -> words.add(new Word.Memory(Address.of(rank, ref))));
-    return new DeviceStep.Launch(
-        stream,
-        new Kernel(text),
-        Math.toIntExact(Math.clamp(Math.ceilDiv(count, THREADS), 1, MAX_BLOCKS)),
-        THREADS,
-        words.build(),
-        label);
+    return memory.launch(stream, text, Math.ceilDiv(count, THREADS), MAX_BLOCKS, THREADS, label);
   }
 
   private static String index(long count) {
@@ -324,14 +305,7 @@ final class ElementwiseKernel {
     if (flat || shape.rank() == 0) {
       return "";
     }
-    var text =
-        new StringBuilder(
-            "    %s rest = i%s;\n"
-                .formatted(index(shape.numel()), width == 1 ? "" : " * " + width));
-    for (int dim = shape.rank() - 1; dim >= 0; dim--) {
-      text.append("    long long i%d = rest %% %d;\n".formatted(dim, Math.max(1, shape.size(dim))));
-      text.append("    rest /= %d;\n".formatted(Math.max(1, shape.size(dim))));
-    }
-    return text.toString();
+    return "    %s rest = i%s;\n".formatted(index(shape.numel()), width == 1 ? "" : " * " + width)
+        + Indices.of("    ", "long long i", "rest", shape.sizes());
   }
 }

@@ -14,6 +14,43 @@ import java.util.Optional;
 
 /** Local ops as launches, copies and products. */
 final class LocalLowering {
+  /** Which implementation an op has. */
+  private enum Family {
+    JOIN("joined or copied"),
+    PRODUCT("product"),
+    PLACES("by places"),
+    ATTENTION("attention"),
+    ROWS("by rows"),
+    SORT("by rows"),
+    ELEMENTS("by elements");
+
+    private final String text;
+
+    Family(String text) {
+      this.text = text;
+    }
+
+    static Optional<Family> of(OpDef def) {
+      var name = def.name().toString();
+      if (JOINS.contains(name)) {
+        return Optional.of(JOIN);
+      } else if (ProductLowering.supports(name)) {
+        return Optional.of(PRODUCT);
+      } else if (PlaceOps.supports(name)) {
+        return Optional.of(PLACES);
+      } else if (AttentionLowering.supports(name)) {
+        return Optional.of(ATTENTION);
+      } else if (RowOps.supports(name)) {
+        return Optional.of(ROWS);
+      } else if (StagedKernel.sorts(name)) {
+        return Optional.of(SORT);
+      } else if (Expressions.find(functional(def).orElse(def).name().toString()).isPresent()) {
+        return Optional.of(ELEMENTS);
+      }
+      return Optional.empty();
+    }
+  }
+
   private static final ImmutableSet<String> JOINS =
       ImmutableSet.of("aten::cat", "aten::concat", "aten::stack", "aten::copy_");
 
@@ -41,44 +78,19 @@ final class LocalLowering {
 
   /** {@return what kind of implementation an op has; empty where it has none} */
   static Optional<String> family(OpDef def) {
-    var name = def.name().toString();
-    if (JOINS.contains(name)) {
-      return Optional.of("joined or copied");
-    } else if (ProductLowering.supports(name)) {
-      return Optional.of("product");
-    } else if (PlaceOps.supports(name)) {
-      return Optional.of("by places");
-    } else if (AttentionKernels.supports(name)) {
-      return Optional.of("attention");
-    } else if (RowOps.supports(name) || StagedKernel.sorts(name)) {
-      return Optional.of("by rows");
-    } else if (Expressions.find(functional(def).orElse(def).name().toString()).isPresent()) {
-      return Optional.of("by elements");
-    }
-    return Optional.empty();
+    return Family.of(def).map(family -> family.text);
   }
 
   private void lower() {
-    var name = arguments.name();
-    switch (name) {
-      case "aten::cat", "aten::concat" -> join();
-      case "aten::stack" -> stack();
-      case "aten::copy_" -> {
-        var self = arguments.tensor("self");
-        copy(Moves.expand(arguments.tensor("src"), self.type().sizes()), self);
-      }
-      default -> {
-        if (ProductLowering.supports(name)) {
-          steps.addAll(ProductLowering.lower(rank, arguments));
-        } else if (PlaceOps.supports(name)) {
-          steps.addAll(PlaceOps.lower(rank, arguments));
-        } else if (AttentionKernels.supports(name)) {
-          steps.addAll(AttentionKernels.lower(rank, arguments));
-        } else if (RowOps.supports(name)) {
-          byRows();
-        } else if (StagedKernel.sorts(name)) {
-          sorted();
-        } else if (op.def().schema().mutates()) {
+    switch (Family.of(op.def()).orElseThrow(arguments::unsupported)) {
+      case JOIN -> joinOrCopy();
+      case PRODUCT -> steps.addAll(ProductLowering.lower(rank, arguments));
+      case PLACES -> steps.addAll(PlaceOps.lower(rank, arguments));
+      case ATTENTION -> steps.addAll(AttentionLowering.lower(rank, arguments));
+      case ROWS -> byRows();
+      case SORT -> sorted();
+      case ELEMENTS -> {
+        if (op.def().schema().mutates()) {
           inPlace();
         } else {
           elementwise(op.def(), op.args(), arguments.result());
@@ -126,7 +138,7 @@ final class LocalLowering {
             .map(arg -> ((Operand.Tensor) arg).ref())
             .toList();
     if (op.results().size() > 1 || op.group().isPresent() || !Pointwise.supports(part)) {
-      throw arguments.unsupported(arguments.name() + " has no CUDA implementation");
+      throw arguments.unsupported();
     }
     if (copies(def) && sources.size() == 1 && Moves.isSame(sources.getFirst(), result)) {
       copy(sources.getFirst(), result);
@@ -151,7 +163,7 @@ final class LocalLowering {
   private void inPlace() {
     var form = functional(op.def());
     if (form.isEmpty()) {
-      throw arguments.unsupported(arguments.name() + " has no CUDA implementation");
+      throw arguments.unsupported();
     }
     var given = arguments.byName();
     var args =
@@ -174,6 +186,17 @@ final class LocalLowering {
 
   private void copy(TensorRef from, TensorRef to) {
     steps.addAll(Moves.copy(rank, arguments, from, to));
+  }
+
+  private void joinOrCopy() {
+    switch (arguments.name()) {
+      case "aten::copy_" -> {
+        var self = arguments.tensor("self");
+        copy(Moves.expand(arguments.tensor("src"), self.type().sizes()), self);
+      }
+      case "aten::stack" -> stack();
+      default -> join();
+    }
   }
 
   private void join() {

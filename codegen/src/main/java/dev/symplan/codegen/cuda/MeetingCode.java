@@ -87,7 +87,49 @@ final class MeetingCode {
       }
       """;
 
+  private static final String BEGIN =
+      """
+
+      extern "C" __global__ void __launch_bounds__(THREADS) symplan_kernel(const __grid_constant__ Args args) {
+        unsigned meeting = args.meetings[blockIdx.x];
+        if (START) {
+          meet(args, ++meeting, false);
+        }
+      """;
+
+  private static final String END =
+      """
+        if (END) {
+          meet(args, ++meeting, PUSHES);
+        }
+        __syncthreads();
+        if (threadIdx.x == 0) {
+          args.meetings[blockIdx.x] = meeting;
+        }
+      }
+      """;
+
   private MeetingCode() {}
+
+  /** Whether a kernel meets its peers before it touches their memory, and after. */
+  record Edges(boolean start, boolean end) {
+
+    /**
+     * {@return what {@link #between} goes by}
+     *
+     * @param pushes whether peers' memory is written, so that flags are raised behind the data
+     */
+    String define(boolean pushes) {
+      return MeetingCode.define("START", start)
+          + MeetingCode.define("END", end)
+          + MeetingCode.define("PUSHES", pushes);
+    }
+  }
+
+  /** {@return a kernel that does something between its two meetings} */
+  static String between(String statements) {
+    return BEGIN + statements + END;
+  }
 
   static String define(String name, Object value) {
     return "#define %s %s\n".formatted(name, value);

@@ -45,17 +45,7 @@ final class Moves {
 
   /** {@return a tensor as it is broadcast to a shape} */
   static TensorRef expand(TensorRef ref, ImmutableLongArray sizes) {
-    var strides = new long[sizes.length()];
-    for (int i = 0; i < ref.type().rank(); i++) {
-      int at = sizes.length() - ref.type().rank() + i;
-      strides[at] = ref.type().size(i) == 1 ? 0 : ref.type().stride(i);
-    }
-    return new TensorRef(
-        ref.arena(),
-        ref.index(),
-        ref.offset(),
-        new TensorType(
-            ref.type().dtype(), sizes, ImmutableLongArray.copyOf(strides), ref.type().space()));
+    return as(ref, ref.offset(), sizes, Indices.broadcast(ref.type(), sizes.length()));
   }
 
   /** {@return some of the indices of one dimension} */
@@ -65,29 +55,28 @@ final class Moves {
     var strides = type.strides().toArray();
     sizes[dim] = count;
     strides[dim] *= step;
-    return new TensorRef(
-        ref.arena(),
-        ref.index(),
+    return as(
+        ref,
         ref.offset() + start * type.stride(dim) * type.dtype().bytes(),
-        new TensorType(
-            type.dtype(),
-            ImmutableLongArray.copyOf(sizes),
-            ImmutableLongArray.copyOf(strides),
-            type.space()));
+        ImmutableLongArray.copyOf(sizes),
+        ImmutableLongArray.copyOf(strides));
   }
 
   /** {@return a tensor without a dimension, at one index of it} */
   static TensorRef select(TensorRef ref, int dim, long index) {
     var one = narrow(ref, dim, index, 1, 1);
+    return as(
+        one, one.offset(), without(one.type().sizes(), dim), without(one.type().strides(), dim));
+  }
+
+  private static TensorRef as(
+      TensorRef ref, long offset, ImmutableLongArray sizes, ImmutableLongArray strides) {
+    var type = ref.type();
     return new TensorRef(
-        one.arena(),
-        one.index(),
-        one.offset(),
-        new TensorType(
-            one.type().dtype(),
-            without(one.type().sizes(), dim),
-            without(one.type().strides(), dim),
-            one.type().space()));
+        ref.arena(),
+        ref.index(),
+        offset,
+        new TensorType(type.dtype(), sizes, strides, type.space()));
   }
 
   private static ImmutableLongArray without(ImmutableLongArray values, int dim) {

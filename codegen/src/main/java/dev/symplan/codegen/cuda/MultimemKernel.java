@@ -1,5 +1,6 @@
 package dev.symplan.codegen.cuda;
 
+import dev.symplan.codegen.cuda.MeetingCode.Edges;
 import dev.symplan.ir.DType;
 
 /**
@@ -10,11 +11,6 @@ import dev.symplan.ir.DType;
 final class MultimemKernel {
   private static final String MULTIMEM =
       """
-
-      union Vector {
-        uint4 words;
-        Element elements[16 / sizeof(Element)];
-      };
 
       __device__ __forceinline__ uint4 load_reduce16(const char* from) {
         uint4 value;
@@ -33,45 +29,17 @@ final class MultimemKernel {
       }
       """;
 
-  private static final String KERNEL =
+  private static final String VECTORS =
       """
-
-      extern "C" __global__ void __launch_bounds__(THREADS) symplan_kernel(const __grid_constant__ Args args) {
-        unsigned meeting = args.meetings[blockIdx.x];
-        if (START) {
-          meet(args, ++meeting, false);
-        }
         long long step = (long long)gridDim.x * THREADS;
         for (long long v = (long long)blockIdx.x * THREADS + threadIdx.x; v < args.vectors; v += step) {
-          uint4 value = REDUCES ? load_reduce16(args.from + v * 16) : read16(args.from + v * 16);
+          uint4 value = REDUCES ? load_reduce16(args.source + v * 16) : read16(args.source + v * 16);
           if (REPLICATES) {
-            store_all16(args.to + v * 16, value);
+            store_all16(args.target + v * 16, value);
           } else {
-            write16(args.to + v * 16, value);
+            write16(args.target + v * 16, value);
           }
         }
-        long long first = args.vectors * (16 / (long long)sizeof(Element));
-        for (long long e = first + (long long)blockIdx.x * THREADS + threadIdx.x; e < args.elements; e += step) {
-          Element value = *((const volatile Element*)args.sources[0] + e);
-          if (SOURCES > 1) {
-            Sum sum = widen(value);
-            for (int s = 1; s < SOURCES; s++) {
-              sum = combine(sum, widen(*((const volatile Element*)args.sources[s] + e)));
-            }
-            value = narrow(finish(sum));
-          }
-          for (int t = 0; t < TARGETS; t++) {
-            *((volatile Element*)args.targets[t] + e) = value;
-          }
-        }
-        if (END) {
-          meet(args, ++meeting, REPLICATES);
-        }
-        __syncthreads();
-        if (threadIdx.x == 0) {
-          args.meetings[blockIdx.x] = meeting;
-        }
-      }
       """;
 
   private MultimemKernel() {}
@@ -80,35 +48,27 @@ final class MultimemKernel {
    * {@return a kernel that takes the sum of all ranks', or its own elements, and stores them to all
    * ranks, or its own memory}
    */
-  static Kernel of(
-      int ranks,
-      int threads,
-      DType dtype,
-      boolean reduces,
-      boolean replicates,
-      boolean start,
-      boolean end) {
+  static Kernel of(int ranks, DType dtype, boolean reduces, boolean replicates, Edges edges) {
     return new Kernel(
         MeetingCode.define("REDUCES", reduces)
             + MeetingCode.define("REPLICATES", replicates)
             + MeetingCode.define("SOURCES", reduces ? ranks : 1)
             + MeetingCode.define("TARGETS", replicates ? ranks : 1)
-            + MeetingCode.define("START", start)
-            + MeetingCode.define("END", end)
+            + edges.define(replicates)
             + MeetingCode.args(
                 ranks,
-                threads,
+                CollectivePart.THREADS,
                 """
-                  const char* from;
-                  char* to;
-                  const char* sources[SOURCES];
-                  char* targets[TARGETS];
+                  const char* source;
+                  char* target;
+                  const char* from[SOURCES];
+                  char* to[TARGETS];
                   long long vectors;
                   long long elements;
                 """)
             + (reduces ? Arithmetic.of(dtype, "sum", ranks) : Arithmetic.none(dtype.bytes()))
             + multimem(dtype)
-            + KERNEL);
+            + MeetingCode.between(VECTORS + CollectiveKernels.REST));
   }
 
   /** What is not added has any type: the code is there, but not called. */

@@ -2,27 +2,23 @@ package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.TensorRef;
+import dev.symplan.codegen.cuda.MeetingCode.Edges;
 import java.util.stream.IntStream;
 
 /** Variants in which the switch adds and replicates: a kernel for each tensor. */
 final class MultimemLowering {
   private final CollectivePart part;
-  private final boolean start;
-  private final boolean end;
+  private final Edges edges;
 
-  private MultimemLowering(CollectivePart part, boolean start, boolean end) {
+  private MultimemLowering(CollectivePart part, Edges edges) {
     this.part = part;
-    this.start = start;
-    this.end = end;
+    this.edges = edges;
   }
 
   static void lower(CollectivePart part) {
     part.checkSize();
-    int tensors = part.tensors();
-    for (int tensor = 0; tensor < tensors; tensor++) {
-      boolean start = part.collective.startBarrier() && tensor == 0;
-      boolean end = part.collective.endBarrier() && tensor == tensors - 1;
-      new MultimemLowering(part, start, end).lower(tensor);
+    for (int tensor = 0; tensor < part.tensors(); tensor++) {
+      new MultimemLowering(part, part.edges(tensor)).lower(tensor);
     }
   }
 
@@ -92,7 +88,7 @@ final class MultimemLowering {
         new Word.Number(aligned ? units * type.bytes() / Kernel.VECTOR : 0),
         new Word.Number(units));
     part.launch(
-        MultimemKernel.of(part.size, CollectivePart.THREADS, type, reduces, replicates, start, end),
+        MultimemKernel.of(part.size, type, reduces, replicates, edges),
         CollectivePart.blocks(
             most * perElement * type.bytes() / Kernel.VECTOR, 1, CollectivePart.BLOCKS),
         CollectivePart.THREADS,

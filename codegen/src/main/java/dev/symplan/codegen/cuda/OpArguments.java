@@ -20,6 +20,22 @@ record OpArguments(LocalOp op) {
     return new UnsupportedOnGpu(what, op.name(), op.span());
   }
 
+  UnsupportedOnGpu unsupported() {
+    return unsupported(name() + " has no CUDA implementation");
+  }
+
+  /**
+   * Goes on with elements that kernels compute with.
+   *
+   * @throws UnsupportedOnGpu for others
+   */
+  void checkComputes(TensorRef ref) {
+    var dtype = ref.type().dtype();
+    if (!CTypes.computes(dtype)) {
+      throw unsupported("%s of %s".formatted(name(), dtype.shortName()));
+    }
+  }
+
   private UnsupportedOnGpu unsupported(String param, Operand value) {
     return unsupported(
         "%s with %s = %s"

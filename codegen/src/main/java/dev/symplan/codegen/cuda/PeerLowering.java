@@ -3,6 +3,7 @@ package dev.symplan.codegen.cuda;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.cuda.ByteMoves.Move;
 import dev.symplan.codegen.cuda.CollectiveKernels.Direction;
+import dev.symplan.codegen.cuda.MeetingCode.Edges;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.Variant;
@@ -45,12 +46,8 @@ final class PeerLowering {
     part.checkSize();
     var lowering = new PeerLowering(part);
     var collective = part.collective;
-    int tensors = part.tensors();
-    for (int tensor = 0; tensor < tensors; tensor++) {
-      var edges =
-          new Edges(
-              collective.startBarrier() && tensor == 0,
-              collective.endBarrier() && tensor == tensors - 1);
+    for (int tensor = 0; tensor < part.tensors(); tensor++) {
+      var edges = part.edges(tensor);
       switch (collective.kind()) {
         case ALL_REDUCE -> lowering.allReduce(tensor, edges);
         case ALL_GATHER -> lowering.allGather(tensor, edges);
@@ -61,9 +58,6 @@ final class PeerLowering {
       }
     }
   }
-
-  /** Whether a kernel meets its peers before it touches their memory, and after. */
-  private record Edges(boolean start, boolean end) {}
 
   private boolean isTwoShot() {
     return part.collective.variant() == Variant.TWO_SHOT;
@@ -189,14 +183,12 @@ final class PeerLowering {
     var kernel =
         CollectiveKernels.combine(
             part.size,
-            CollectivePart.THREADS,
             from.size(),
             to.size(),
             unrolled(from.size()),
             type,
             reduceOp,
-            edges.start(),
-            edges.end(),
+            edges,
             direction);
     var words = part.meeting();
     from.forEach(address -> words.add(new Word.Memory(address)));
@@ -248,14 +240,7 @@ final class PeerLowering {
             .max()
             .orElse(0);
     part.launch(
-        CollectiveKernels.move(
-            part.size,
-            CollectivePart.THREADS,
-            pieces,
-            unit.bytes(),
-            edges.start(),
-            edges.end(),
-            direction),
+        CollectiveKernels.move(part.size, pieces, unit.bytes(), edges, direction),
         CollectivePart.blocks(most / Kernel.VECTOR, pieces, CollectivePart.BLOCKS),
         CollectivePart.THREADS,
         part.meeting()

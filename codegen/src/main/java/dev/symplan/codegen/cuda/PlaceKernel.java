@@ -1,14 +1,10 @@
 package dev.symplan.codegen.cuda;
 
-import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.DType;
-import dev.symplan.ir.TensorType;
 import dev.symplan.planner.Stream;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.stream.IntStream;
 
 /**
@@ -23,7 +19,7 @@ final class PlaceKernel {
 
   private final int rank;
   private final ImmutableLongArray sizes;
-  private final Map<Address, Integer> pointers = new LinkedHashMap<>();
+  private final MemoryArguments memory = new MemoryArguments();
   private final StringBuilder body = new StringBuilder();
 
   PlaceKernel(int rank, ImmutableLongArray sizes) {
@@ -48,20 +44,7 @@ final class PlaceKernel {
   }
 
   private String element(TensorRef ref, String type, List<String> indices) {
-    int pointer = pointers.computeIfAbsent(Address.of(rank, ref), _ -> pointers.size());
-    return "((%s*)args.memory[%d])[%s]".formatted(type, pointer, offset(ref.type(), indices));
-  }
-
-  static String offset(TensorType type, List<String> indices) {
-    var terms = new StringBuilder();
-    for (int dim = 0; dim < type.rank(); dim++) {
-      if (type.size(dim) != 1 && type.stride(dim) != 0) {
-        terms
-            .append(terms.isEmpty() ? "" : " + ")
-            .append("(long long)(%s) * %d".formatted(indices.get(dim), type.stride(dim)));
-      }
-    }
-    return terms.isEmpty() ? "0" : terms.toString();
+    return memory.element(type, Address.of(rank, ref), Indices.offset(ref.type(), indices));
   }
 
   /** {@return {@code i0}, {@code i1} and so on, for the last so many dimensions of the shape} */
@@ -99,36 +82,22 @@ final class PlaceKernel {
     long count = sizes.stream().reduce(1, Math::multiplyExact);
     var indices = new StringBuilder();
     if (sizes.length() > 0) {
-      indices.append("    %s rest = i;\n".formatted(count < 1L << 31 ? "unsigned" : "long long"));
+      indices.append("    %s rest = i;\n".formatted(Indices.number(count)));
     }
-    for (int dim = sizes.length() - 1; dim >= 0; dim--) {
-      indices.append(
-          "    %slong long i%d = rest %% %d;\n"
-              .formatted("[[maybe_unused]] ", dim, sizes.get(dim)));
-      indices.append("    rest /= %d;\n".formatted(sizes.get(dim)));
-    }
+    indices.append(Indices.of("    ", "[[maybe_unused]] long long i", "rest", sizes));
     var text =
         CTypes.PRELUDE
+            + memory.struct()
             + """
-
-            struct Args {
-              char* memory[%d];
-            };
 
             extern "C" __global__ void __launch_bounds__(%d) symplan_kernel(const __grid_constant__ Args args) {
               long long step = (long long)gridDim.x * %d;
               for (long long i = (long long)blockIdx.x * %d + threadIdx.x; i < %d; i += step) {
             """
-                .formatted(Math.max(1, pointers.size()), THREADS, THREADS, THREADS, count)
+                .formatted(THREADS, THREADS, THREADS, count)
             + indices
             + body
             + "  }\n}\n";
-    return new DeviceStep.Launch(
-        stream,
-        new Kernel(text),
-        Math.toIntExact(Math.clamp(Math.ceilDiv(count, THREADS), 1, MAX_BLOCKS)),
-        THREADS,
-        pointers.keySet().stream().map(Word.Memory::new).collect(ImmutableList.toImmutableList()),
-        label);
+    return memory.launch(stream, text, Math.ceilDiv(count, THREADS), MAX_BLOCKS, THREADS, label);
   }
 }

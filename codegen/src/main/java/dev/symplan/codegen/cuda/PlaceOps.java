@@ -5,6 +5,7 @@ import com.google.common.collect.ImmutableMap;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
+import dev.symplan.codegen.cuda.DepositKernel.Deposit;
 import dev.symplan.ir.Arg;
 import java.util.ArrayList;
 import java.util.List;
@@ -43,17 +44,18 @@ final class PlaceOps {
   static ImmutableList<DeviceStep> lower(int rank, OpArguments arguments) {
     var rule = TABLE.get(arguments.name());
     if (rule == null) {
-      throw arguments.unsupported(arguments.name() + " has no CUDA implementation");
+      throw arguments.unsupported();
     }
     var op = new PlaceOps(rank, arguments);
     rule.lower(op);
     return op.steps.build();
   }
 
-  /** {@return what sets all elements of the result} */
-  static ImmutableList<DeviceStep> fill(int rank, OpArguments arguments, Number value) {
+  /** {@return what sets all elements of a tensor} */
+  static ImmutableList<DeviceStep> fill(
+      int rank, OpArguments arguments, TensorRef to, Number value) {
     var op = new PlaceOps(rank, arguments);
-    op.fill(arguments.result(), value);
+    op.fill(to, value);
     return op.steps.build();
   }
 
@@ -140,12 +142,9 @@ final class PlaceOps {
   }
 
   private void fill(TensorRef to, Number value) {
-    var dtype = to.type().dtype();
-    if (!CTypes.computes(dtype)) {
-      throw arguments.unsupported("%s of %s".formatted(arguments.name(), dtype.shortName()));
-    }
+    arguments.checkComputes(to);
     var kernel = kernel(to.type().sizes());
-    kernel.set(to, kernel.indices(), PlaceKernel.number(dtype, value));
+    kernel.set(to, kernel.indices(), PlaceKernel.number(to.type().dtype(), value));
     launch(kernel, to.type().sizes());
   }
 
@@ -196,9 +195,7 @@ final class PlaceOps {
       PlaceKernel kernel, String condition, TensorRef from, List<String> indices, Number value) {
     var result = arguments.result();
     var dtype = result.type().dtype();
-    if (!CTypes.computes(dtype)) {
-      throw arguments.unsupported("%s of %s".formatted(arguments.name(), dtype.shortName()));
-    }
+    arguments.checkComputes(result);
     kernel.line("if (%s) {".formatted(condition));
     kernel.line(
         "  %s = %s;".formatted(kernel.bits(result, kernel.indices()), kernel.bits(from, indices)));
@@ -445,12 +442,13 @@ final class PlaceOps {
           DepositKernel.launch(
               rank,
               arguments,
-              Optional.of(self),
-              indexing,
-              values,
-              result,
-              arguments.flag("accumulate"),
-              Optional.empty()));
+              new Deposit(
+                  Optional.of(self),
+                  indexing,
+                  values,
+                  result,
+                  arguments.flag("accumulate"),
+                  Optional.empty())));
     }
   }
 
@@ -465,12 +463,13 @@ final class PlaceOps {
           DepositKernel.launch(
               rank,
               arguments,
-              Optional.empty(),
-              Indexing.of(result.type(), ImmutableList.of(Optional.of(indices))),
-              arguments.tensor("grad_output"),
-              result,
-              true,
-              Optional.of(arguments.integer("padding_idx"))));
+              new Deposit(
+                  Optional.empty(),
+                  Indexing.of(result.type(), ImmutableList.of(Optional.of(indices))),
+                  arguments.tensor("grad_output"),
+                  result,
+                  true,
+                  Optional.of(arguments.integer("padding_idx")))));
     }
   }
 }

@@ -5,7 +5,6 @@ import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.cuda.Expressions.Expression;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
-import dev.symplan.ir.TensorType;
 import java.util.Optional;
 import java.util.function.Function;
 import java.util.regex.Pattern;
@@ -26,34 +25,6 @@ final class Pointwise {
     return Expressions.find(part.def().name().toString()).isPresent();
   }
 
-  static UnsupportedOnGpu unsupported(Part part, String what) {
-    return new UnsupportedOnGpu(what, part.name(), part.span());
-  }
-
-  /** {@return the type of an operand or result that is a tensor} */
-  static TensorType typeOf(Operand operand) {
-    return switch (operand) {
-      case Operand.Tensor(var ref) -> ref.type();
-      case Operand.Passed(var _, var type) -> type;
-      case Operand.Many _, Operand.Constant _ -> throw new IllegalStateException("no tensor");
-    };
-  }
-
-  static boolean isTensor(Operand operand) {
-    return switch (operand) {
-      case Operand.Tensor _, Operand.Passed _ -> true;
-      case Operand.Many _, Operand.Constant _ -> false;
-    };
-  }
-
-  /** {@return the only result of a part} */
-  static Operand result(Part part) {
-    if (part.results().size() != 1) {
-      throw unsupported(part, part.def().name() + " has no CUDA implementation");
-    }
-    return part.results().getFirst();
-  }
-
   /**
    * {@return an expression of the type that the result's elements are computed with, rounded as if
    * it had been in memory}
@@ -63,20 +34,18 @@ final class Pointwise {
    */
   static String value(Part part, Function<Operand, String> values) {
     if (part.def().name().base().equals("aten::gelu")
-        && part.args().get(part.def().schema().indexOf("approximate"))
+        && Parts.argument(part, "approximate").orElseThrow()
             instanceof Operand.Constant(Arg.Str(String how))
         && !how.equals("none")) {
-      throw unsupported(part, "%s by %s".formatted(part.def().name(), how));
+      throw Parts.unsupported(part, "%s by %s".formatted(part.def().name(), how));
     }
     var expression =
-        Expressions.find(part.def().name().toString())
-            .orElseThrow(
-                () -> unsupported(part, part.def().name() + " has no CUDA implementation"));
-    var type = typeOf(result(part)).dtype();
+        Expressions.find(part.def().name().toString()).orElseThrow(() -> Parts.unsupported(part));
+    var type = Parts.typeOf(Parts.result(part)).dtype();
     var computed = computedIn(part, type);
     var text = computed.equals("long long") ? ofIntegers(expression, part) : expression.floats();
     if (text.isEmpty()) {
-      throw unsupported(
+      throw Parts.unsupported(
           part,
           "%s of %s has no CUDA implementation".formatted(part.def().name(), type.shortName()));
     }
@@ -90,7 +59,7 @@ final class Pointwise {
   }
 
   private static String ofIntegers(Expression expression, Part part) {
-    boolean bool = typeOf(result(part)).dtype() == DType.BOOL;
+    boolean bool = Parts.typeOf(Parts.result(part)).dtype() == DType.BOOL;
     return expression.integers().equals("{self!}")
         ? (bool ? "{self} == 0" : "~{self}")
         : expression.integers();
@@ -98,24 +67,20 @@ final class Pointwise {
 
   /** The type that PyTorch computes in: float for 16-bit floats, 64 bits for integers. */
   private static String computedIn(Part part, DType result) {
-    if (!CTypes.computes(result)) {
-      throw unsupported(part, "%s of %s".formatted(part.def().name(), result.shortName()));
-    }
+    Parts.checkComputes(part, result);
     boolean floats = result.isFloat();
     boolean doubles = result == DType.F64;
     for (var arg : part.args()) {
       switch (arg) {
         case Operand.Tensor _, Operand.Passed _ -> {
-          var dtype = typeOf(arg).dtype();
-          if (!CTypes.computes(dtype)) {
-            throw unsupported(part, "%s of %s".formatted(part.def().name(), dtype.shortName()));
-          }
+          var dtype = Parts.typeOf(arg).dtype();
+          Parts.checkComputes(part, dtype);
           floats |= dtype.isFloat();
           doubles |= dtype == DType.F64 && !result.isFloat();
         }
         case Operand.Constant(var value) -> floats |= value instanceof Arg.Float;
         case Operand.Many _ ->
-            throw unsupported(part, part.def().name() + " with a list of tensors");
+            throw Parts.unsupported(part, part.def().name() + " with a list of tensors");
       }
     }
     return doubles ? "double" : floats ? "float" : "long long";
@@ -142,20 +107,20 @@ final class Pointwise {
     if (param.equals("C")) {
       return computed;
     }
-    var operand = part.args().get(part.def().schema().indexOf(param));
+    var operand = Parts.argument(part, param).orElseThrow();
     return switch (operand) {
       case Operand.Tensor _, Operand.Passed _ -> {
-        var result = typeOf(result(part)).dtype();
+        var result = Parts.typeOf(Parts.result(part)).dtype();
         var value = values.apply(operand);
-        yield narrows(typeOf(operand).dtype(), result)
-            ? rounded(result, value, CTypes.computed(typeOf(operand).dtype()))
+        yield narrows(Parts.typeOf(operand).dtype(), result)
+            ? rounded(result, value, CTypes.computed(Parts.typeOf(operand).dtype()))
             : "(%s)%s".formatted(computed, value);
       }
       case Operand.Constant(var value) ->
           literal(value, computed)
               .orElseThrow(
                   () ->
-                      unsupported(
+                      Parts.unsupported(
                           part, "%s with %s = %s".formatted(part.def().name(), param, value)));
       case Operand.Many _ -> throw new IllegalStateException("a list");
     };

@@ -42,7 +42,7 @@ final class ProductLowering {
 
   private void product(TensorRef left, TensorRef right) {
     if (left.type().size(left.type().rank() - 1) == 0) {
-      steps.addAll(PlaceOps.fill(rank, arguments, 0));
+      steps.addAll(PlaceOps.fill(rank, arguments, arguments.result(), 0));
     } else {
       product(left, right, 1, 0, arguments.result(), Optional.empty());
     }
@@ -56,7 +56,7 @@ final class ProductLowering {
     var self = Moves.expand(arguments.tensor("self"), result.type().sizes());
     if (arguments.tensor(left).type().size(result.type().rank() - 1) == 0) {
       if (beta == 0) {
-        steps.addAll(PlaceOps.fill(rank, arguments, 0));
+        steps.addAll(PlaceOps.fill(rank, arguments, arguments.result(), 0));
       } else if (beta == 1) {
         steps.addAll(Moves.copy(rank, arguments, self, result));
       } else {
@@ -138,11 +138,9 @@ final class ProductLowering {
       TensorRef left, TensorRef right, double alpha, double beta, TensorRef addend) {
     var result = arguments.result();
     var dtype = result.type().dtype();
-    if (!CTypes.computes(dtype)
-        || !CTypes.computes(left.type().dtype())
-        || !CTypes.computes(right.type().dtype())) {
-      throw arguments.unsupported("%s of %s".formatted(arguments.name(), dtype.shortName()));
-    }
+    arguments.checkComputes(result);
+    arguments.checkComputes(left);
+    arguments.checkComputes(right);
     var kernel = new PlaceKernel(rank, result.type().sizes());
     var places = kernel.indices();
     var batch = places.subList(0, places.size() - 2);

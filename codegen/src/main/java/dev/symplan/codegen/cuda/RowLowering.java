@@ -5,14 +5,12 @@ import dev.symplan.codegen.Instruction.Fused;
 import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
-import dev.symplan.codegen.cuda.RowKernel.Place;
-import dev.symplan.ir.Arg;
+import dev.symplan.codegen.cuda.RowNode.Place;
 import dev.symplan.ir.TensorType;
 import dev.symplan.planner.Stream;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
@@ -38,16 +36,16 @@ final class RowLowering {
   private RowLowering(int rank, Fused fused) {
     this.rank = rank;
     this.rows = fused.rows();
-    var first = Pointwise.typeOf(fused.parts().getFirst().results().getFirst());
+    var first = Parts.typeOf(fused.parts().getFirst().results().getFirst());
     var longest = ImmutableLongArray.of();
     for (var part : fused.parts()) {
       for (var result : part.results()) {
-        longest = longer(longest, inner(Pointwise.typeOf(result)));
+        longest = longer(longest, inner(Parts.typeOf(result)));
       }
       if (!Pointwise.supports(part)) {
         for (var operand : part.args()) {
-          if (Pointwise.isTensor(operand)) {
-            longest = longer(longest, inner(Pointwise.typeOf(operand)));
+          if (Parts.isTensor(operand)) {
+            longest = longer(longest, inner(Parts.typeOf(operand)));
           }
         }
       }
@@ -88,17 +86,17 @@ final class RowLowering {
 
   private void part(Part part) {
     for (var result : part.results()) {
-      checkShape(part, Pointwise.typeOf(result));
+      checkShape(part, Parts.typeOf(result));
     }
     if (Pointwise.supports(part)) {
-      var result = Pointwise.result(part);
-      var type = Pointwise.typeOf(result);
+      var result = Parts.result(part);
+      var type = Parts.typeOf(result);
       var inputs = new ArrayList<Integer>();
       var text =
           Pointwise.value(
               part,
               operand -> {
-                int node = elementwiseOperand(part, operand, type);
+                int node = operand(part, operand, type);
                 inputs.add(node);
                 return RowKernel.name(node);
               });
@@ -106,15 +104,19 @@ final class RowLowering {
       finish(result, node);
       return;
     }
-    var main = part.args().stream().filter(Pointwise::isTensor).findFirst();
-    if (main.isEmpty()) {
-      throw Pointwise.unsupported(part, part.def().name() + " has no CUDA implementation");
-    }
-    var over = Pointwise.typeOf(main.get());
+    var over = Parts.main(part);
     checkShape(part, over);
     boolean overRow = inner(over).length() > 0;
     checkDims(part, over);
-    var nodes = RowOps.apply(kernel, part, operand -> rowOperand(part, operand, over), overRow);
+    var nodes =
+        RowOps.apply(
+            kernel,
+            part,
+            operand -> {
+              checkShape(part, Parts.typeOf(operand));
+              return operand(part, operand, over);
+            },
+            overRow);
     for (int i = 0; i < part.results().size(); i++) {
       finish(part.results().get(i), nodes.get(i));
     }
@@ -139,13 +141,13 @@ final class RowLowering {
   }
 
   private static UnsupportedOnGpu byRows(Part part) {
-    return Pointwise.unsupported(
+    return Parts.unsupported(
         part, "%s over a part of rows (try --no-fusion)".formatted(part.def().name()));
   }
 
   /** All of a row must be reduced, normalized or scanned. */
   private void checkDims(Part part, TensorType over) {
-    var dims = dims(part, over.rank());
+    var dims = Parts.dims(part, over.rank());
     for (int dim = rows; dim < over.rank(); dim++) {
       if (over.size(dim) != 1 && !dims.contains(dim)) {
         throw byRows(part);
@@ -153,7 +155,7 @@ final class RowLowering {
     }
   }
 
-  private int elementwiseOperand(Part part, Operand operand, TensorType result) {
+  private int operand(Part part, Operand operand, TensorType as) {
     return switch (operand) {
       case Operand.Passed(int index, var type) -> {
         checkShape(part, type);
@@ -161,22 +163,7 @@ final class RowLowering {
       }
       case Operand.Tensor(var ref) -> {
         var own = made.get(ref);
-        yield own != null ? own : load(ref, result);
-      }
-      case Operand.Many _, Operand.Constant _ -> throw new IllegalStateException("no tensor");
-    };
-  }
-
-  private int rowOperand(Part part, Operand operand, TensorType over) {
-    return switch (operand) {
-      case Operand.Passed(int index, var type) -> {
-        checkShape(part, type);
-        yield Objects.requireNonNull(passed.get(index));
-      }
-      case Operand.Tensor(var ref) -> {
-        checkShape(part, ref.type());
-        var own = made.get(ref);
-        yield own != null ? own : load(ref, over);
+        yield own != null ? own : load(ref, as);
       }
       case Operand.Many _, Operand.Constant _ -> throw new IllegalStateException("no tensor");
     };
@@ -195,21 +182,16 @@ final class RowLowering {
    * @param as the shape that the tensor is broadcast to: rows, then the elements of one
    */
   private Place place(TensorRef ref, TensorType as) {
-    var type = ref.type();
-    int skipped = as.rank() - type.rank();
-    var strides = new long[as.rank()];
-    for (int dim = 0; dim < type.rank(); dim++) {
-      strides[dim + skipped] = type.size(dim) == 1 ? 0 : type.stride(dim);
-    }
+    var strides = Indices.broadcast(ref.type(), as.rank());
     var own =
         IntStream.range(rows, as.rank())
             .filter(dim -> as.size(dim) != 1)
-            .mapToLong(dim -> strides[dim])
+            .mapToLong(strides::get)
             .toArray();
     return Place.of(
         rank,
         ref,
-        ImmutableLongArray.copyOf(Arrays.copyOf(strides, rows)),
+        strides.subArray(0, rows),
         own.length == 0
             ? ImmutableLongArray.copyOf(new long[inner.length()])
             : ImmutableLongArray.copyOf(own));
@@ -247,15 +229,8 @@ final class RowLowering {
    * wherever they are; the others make its rows}
    */
   static RowKernel over(Part part, Function<Operand, View> views) {
-    var main =
-        part.args().stream()
-            .filter(Pointwise::isTensor)
-            .map(Pointwise::typeOf)
-            .findFirst()
-            .orElseThrow(
-                () ->
-                    Pointwise.unsupported(part, part.def().name() + " has no CUDA implementation"));
-    var dims = dims(part, main.rank());
+    var main = Parts.main(part);
+    var dims = Parts.dims(part, main.rank());
     var kept = IntStream.range(0, main.rank()).filter(dim -> !dims.contains(dim)).toArray();
     var gone = IntStream.range(0, main.rank()).filter(dims::contains).toArray();
     var kernel = new RowKernel(sizes(main, kept), sizes(main, gone));
@@ -269,12 +244,12 @@ final class RowLowering {
             part,
             operand -> {
               var view = views.apply(operand);
-              var strides = strides(view.type(), main.rank());
+              var strides = Indices.broadcast(view.type(), main.rank());
               return kernel.load(view.place(pick(strides, kept), pick(strides, gone)), overRow);
             },
             overRow);
     for (int i = 0; i < nodes.size(); i++) {
-      if (Pointwise.isTensor(part.results().get(i))) {
+      if (Parts.isTensor(part.results().get(i))) {
         var view = views.apply(part.results().get(i));
         kernel.store(nodes.get(i), result(view, main.rank(), kept, gone));
       }
@@ -293,7 +268,7 @@ final class RowLowering {
   private static Place result(View view, int rank, int[] kept, int[] gone) {
     var type = view.type();
     if (type.rank() == rank) {
-      var strides = strides(type, rank);
+      var strides = Indices.broadcast(type, rank);
       return view.place(pick(strides, kept), pick(strides, gone));
     }
     return view.place(type.strides(), ImmutableLongArray.copyOf(new long[gone.length]));
@@ -301,8 +276,8 @@ final class RowLowering {
 
   /** {@return a kernel for one elementwise op, whose rows are single elements} */
   static RowKernel elements(Part part, Function<Operand, View> views) {
-    var result = Pointwise.result(part);
-    var type = Pointwise.typeOf(result);
+    var result = Parts.result(part);
+    var type = Parts.typeOf(result);
     var none = ImmutableLongArray.of();
     var kernel = new RowKernel(type.sizes(), none);
     var inputs = new ArrayList<Integer>();
@@ -311,61 +286,22 @@ final class RowLowering {
             part,
             operand -> {
               var view = views.apply(operand);
-              var strides = ImmutableLongArray.copyOf(strides(view.type(), type.rank()));
+              var strides = Indices.broadcast(view.type(), type.rank());
               int node = kernel.load(view.place(strides, none), false);
               inputs.add(node);
               return RowKernel.name(node);
             });
     int node = kernel.compute(CTypes.computed(type.dtype()), text, inputs);
     var view = views.apply(result);
-    kernel.store(
-        node, view.place(ImmutableLongArray.copyOf(strides(view.type(), type.rank())), none));
+    kernel.store(node, view.place(Indices.broadcast(view.type(), type.rank()), none));
     return kernel;
   }
 
-  /** The strides of a tensor, as one of more dimensions before its own. */
-  private static long[] strides(TensorType type, int rank) {
-    var strides = new long[rank];
-    for (int dim = 0; dim < type.rank(); dim++) {
-      strides[dim + rank - type.rank()] = type.size(dim) == 1 ? 0 : type.stride(dim);
-    }
-    return strides;
-  }
-
   private static ImmutableLongArray sizes(TensorType type, int[] dims) {
-    return pick(type.sizes().toArray(), dims);
+    return pick(type.sizes(), dims);
   }
 
-  private static ImmutableLongArray pick(long[] values, int[] dims) {
-    return ImmutableLongArray.copyOf(Arrays.stream(dims).mapToLong(dim -> values[dim]));
-  }
-
-  /** The dimensions that an op reduces, normalizes or scans. */
-  static List<Integer> dims(Part part, int rank) {
-    var schema = part.def().schema();
-    if (schema.hasParam("normalized_shape")
-        && part.args().get(schema.indexOf("normalized_shape"))
-            instanceof Operand.Constant(Arg.Seq(var shape))) {
-      return IntStream.range(rank - shape.size(), rank).boxed().toList();
-    }
-    var all = IntStream.range(0, rank).boxed().toList();
-    if (!schema.hasParam("dim")
-        || !(part.args().get(schema.indexOf("dim")) instanceof Operand.Constant(var given))) {
-      return all;
-    }
-    return switch (given) {
-      case Arg.Int(long dim) -> rank == 0 ? List.of() : List.of(wrap(dim, rank));
-      case Arg.Seq(var items) when !items.isEmpty() && rank > 0 ->
-          items.stream()
-              .map(item -> item instanceof Arg.Int(long dim) ? wrap(dim, rank) : 0)
-              .toList();
-      // Here, but nowhere else, an empty list of dimensions reduces none.
-      case Arg.Seq _ when schema.name().overload().equals("dims") -> List.of();
-      default -> all;
-    };
-  }
-
-  private static int wrap(long dim, int rank) {
-    return Math.toIntExact(dim < 0 ? dim + rank : dim);
+  private static ImmutableLongArray pick(ImmutableLongArray values, int[] dims) {
+    return ImmutableLongArray.copyOf(Arrays.stream(dims).mapToLong(values::get));
   }
 }

@@ -5,7 +5,7 @@ import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.Streams;
 import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Operand;
-import dev.symplan.codegen.cuda.RowKernel.Fold;
+import dev.symplan.codegen.cuda.RowNode.Fold;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import java.util.List;
@@ -58,20 +58,17 @@ final class RowOps {
       RowKernel kernel, Part part, ToIntFunction<Operand> values, boolean overRow) {
     var rule = TABLE.get(part.def().name().toString());
     if (rule == null) {
-      throw Pointwise.unsupported(part, part.def().name() + " has no CUDA implementation");
+      throw Parts.unsupported(part);
     }
     boolean floats = false;
     boolean doubles = false;
     var tensors =
         Streams.concat(part.args().stream(), part.results().stream())
-            .filter(Pointwise::isTensor)
-            .map(operand -> Pointwise.typeOf(operand).dtype())
+            .filter(Parts::isTensor)
+            .map(operand -> Parts.typeOf(operand).dtype())
             .toList();
     for (var dtype : tensors) {
-      if (!CTypes.computes(dtype)) {
-        throw Pointwise.unsupported(
-            part, "%s of %s".formatted(part.def().name(), dtype.shortName()));
-      }
+      Parts.checkComputes(part, dtype);
       floats |= dtype.isFloat();
       doubles |= dtype == DType.F64;
     }
@@ -82,8 +79,8 @@ final class RowOps {
     for (int i = 0; i < part.results().size(); i++) {
       var result = part.results().get(i);
       rounded.add(
-          Pointwise.isTensor(result)
-              ? op.rounded(results.get(i), Pointwise.typeOf(result).dtype())
+          Parts.isTensor(result)
+              ? op.rounded(results.get(i), Parts.typeOf(result).dtype())
               : results.get(i));
     }
     return rounded.build();
@@ -156,12 +153,7 @@ final class RowOps {
   }
 
   private Operand operand(String param) {
-    return part.args().get(part.def().schema().indexOf(param));
-  }
-
-  private boolean has(String param) {
-    return part.def().schema().hasParam(param)
-        && !(operand(param) instanceof Operand.Constant(Arg.None _));
+    return Parts.argument(part, param).orElseThrow();
   }
 
   /** A tensor, in the type that is computed in. */
@@ -175,19 +167,16 @@ final class RowOps {
   }
 
   private Optional<Integer> optional(String param) {
-    return has(param) ? Optional.of(tensor(param)) : Optional.empty();
+    return Parts.argument(part, param).filter(Parts::isTensor).map(_ -> tensor(param));
   }
 
   private Optional<Double> number(String param) {
-    return part.def().schema().hasParam(param)
-            && operand(param) instanceof Operand.Constant(var value)
-        ? switch (value) {
-          case Arg.Int(long number) -> Optional.of((double) number);
-          case Arg.Float(double number) -> Optional.of(number);
-          case Arg.Bool(boolean flag) -> Optional.of(flag ? 1.0 : 0.0);
-          default -> Optional.empty();
-        }
-        : Optional.empty();
+    return switch (Parts.constant(part, param).orElse(Arg.None.NONE)) {
+      case Arg.Int(long number) -> Optional.of((double) number);
+      case Arg.Float(double number) -> Optional.of(number);
+      case Arg.Bool(boolean flag) -> Optional.of(flag ? 1.0 : 0.0);
+      default -> Optional.empty();
+    };
   }
 
   private String literal(double value) {
@@ -340,7 +329,7 @@ final class RowOps {
   /** Layer norm, or rms norm, which takes no mean off. */
   private List<Integer> norm(boolean centred) {
     int input = tensor("input");
-    boolean wide = Pointwise.typeOf(operand("input")).dtype() == DType.F64;
+    boolean wide = Parts.typeOf(operand("input")).dtype() == DType.F64;
     double epsilon = number("eps").orElse(wide ? Math.ulp(1.0) : (double) Math.ulp(1f));
     int mean = centred ? mean(input) : input;
     int distance = centred ? compute("$0 - $1", input, mean) : input;

@@ -30,7 +30,7 @@ final class StagedKernel {
 
   private final int rank;
   private final int rows;
-  private final Map<Address, Integer> memory = new LinkedHashMap<>();
+  private final MemoryArguments memory = new MemoryArguments();
   private final Map<Integer, TensorType> passed = new LinkedHashMap<>();
   private final StringBuilder body = new StringBuilder();
 
@@ -83,8 +83,7 @@ final class StagedKernel {
       strides[dim] = stride;
       stride *= type.size(dim);
     }
-    return new TensorType(
-        type.dtype(), type.sizes(), ImmutableLongArray.copyOf(strides), type.space());
+    return type.withStrides(ImmutableLongArray.copyOf(strides));
   }
 
   private static long inner(TensorType type, int rows) {
@@ -95,20 +94,12 @@ final class StagedKernel {
     if (sorts(part.def().name().toString())) {
       sort(part);
     } else if (Pointwise.supports(part)) {
-      var type = Pointwise.typeOf(Pointwise.result(part));
+      var type = Parts.typeOf(Parts.result(part));
       body.append(
           RowLowering.elements(part, this::view).fragment(inner(type, rows), THREADS, memory));
     } else {
-      var over =
-          part.args().stream()
-              .filter(Pointwise::isTensor)
-              .map(Pointwise::typeOf)
-              .findFirst()
-              .orElseThrow(
-                  () ->
-                      Pointwise.unsupported(
-                          part, part.def().name() + " has no CUDA implementation"));
-      var dims = RowLowering.dims(part, over.rank());
+      var over = Parts.main(part);
+      var dims = Parts.dims(part, over.rank());
       long together =
           IntStream.range(rows, over.rank())
               .filter(dim -> !dims.contains(dim))
@@ -120,35 +111,25 @@ final class StagedKernel {
   }
 
   private String element(View view, List<String> indices) {
-    var from =
-        view.address()
-            .map(
-                address ->
-                    "args.memory[%d]"
-                        .formatted(memory.computeIfAbsent(address, _ -> memory.size())))
-            .orElse(view.shared());
-    return "((%s*)%s)[%s]"
-        .formatted(
-            CTypes.stored(view.type().dtype()), from, PlaceKernel.offset(view.type(), indices));
+    return MemoryArguments.element(
+        CTypes.stored(view.type().dtype()),
+        view.address().map(memory::pointer).orElse(view.shared()),
+        Indices.offset(view.type(), indices));
   }
 
-  private boolean flag(Part part, String param, boolean otherwise) {
-    return part.def().schema().hasParam(param)
-            && part.args().get(part.def().schema().indexOf(param))
-                instanceof Operand.Constant(Arg.Bool(boolean value))
+  private static boolean flag(Part part, String param, boolean otherwise) {
+    return Parts.constant(part, param).orElse(Arg.None.NONE) instanceof Arg.Bool(boolean value)
         ? value
         : otherwise;
   }
 
   private void sort(Part part) {
-    var self = view(part.args().get(part.def().schema().indexOf("self")));
+    var self = view(Parts.argument(part, "self").orElseThrow());
     var type = self.type();
     var dtype = type.dtype();
-    if (!CTypes.computes(dtype)) {
-      throw Pointwise.unsupported(part, "%s of %s".formatted(part.def().name(), dtype.shortName()));
-    }
+    Parts.checkComputes(part, dtype);
     boolean descending = flag(part, "descending", flag(part, "largest", false));
-    int dim = type.rank() == 0 ? 0 : RowLowering.dims(part, type.rank()).getFirst();
+    int dim = type.rank() == 0 ? 0 : Parts.dims(part, type.rank()).getFirst();
     long count = type.rank() == 0 ? 1 : type.size(dim);
     var own = IntStream.range(0, type.rank()).mapToObj(i -> "i" + i).toList();
     var other = new ArrayList<>(own);
@@ -165,11 +146,7 @@ final class StagedKernel {
               long long left = outer * %d + own;
         """
             .formatted(elements, THREADS, elements));
-    for (int i = type.rank() - 1; i >= 0; i--) {
-      body.append(
-          "      const long long i%d = left %% %d;\n      left /= %d;\n"
-              .formatted(i, type.size(i), type.size(i)));
-    }
+    body.append(Indices.of("      ", "const long long i", "left", type.sizes()));
     var computed = CTypes.computed(dtype);
     body.append(
         """
@@ -190,7 +167,7 @@ final class StagedKernel {
                 // A NaN is larger than all.
                 descending ? "x == x && (y > x || y != y)" : "y == y && (y < x || x != x)"));
     for (var result : part.results()) {
-      if (Pointwise.isTensor(result)) {
+      if (Parts.isTensor(result)) {
         var view = view(result);
         boolean indices = result == part.results().getLast();
         long taken = view.type().rank() == 0 ? 1 : view.type().size(dim);
@@ -206,7 +183,7 @@ final class StagedKernel {
   }
 
   private DeviceStep.Launch build(Stream stream, ImmutableList<Part> parts) {
-    var first = Pointwise.typeOf(parts.getFirst().results().getLast());
+    var first = Parts.typeOf(parts.getFirst().results().getLast());
     long blocks = IntStream.range(0, rows).mapToLong(first::size).reduce(1, Math::multiplyExact);
     long bytes = 0;
     var shared = new StringBuilder();
@@ -218,31 +195,22 @@ final class StagedKernel {
           "  __shared__ %s passed%d[%d];\n".formatted(CTypes.stored(dtype), entry.getKey(), count));
     }
     if (bytes > SHARED_BYTES) {
-      throw Pointwise.unsupported(
+      throw Parts.unsupported(
           parts.getLast(),
           "%s over a part of rows, with %d bytes of each passed on (try --no-fusion)"
               .formatted(parts.getLast().def().name(), bytes));
     }
     var text =
         CTypes.PRELUDE
+            + memory.struct()
             + """
-
-            struct Args {
-              char* memory[%d];
-            };
 
             extern "C" __global__ void __launch_bounds__(%d) symplan_kernel(const __grid_constant__ Args args) {
             %s  for (long long outer = blockIdx.x; outer < %d; outer += gridDim.x) {
             """
-                .formatted(Math.max(1, memory.size()), THREADS, shared, blocks)
+                .formatted(THREADS, shared, blocks)
             + body
             + "  }\n}\n";
-    return new DeviceStep.Launch(
-        stream,
-        new Kernel(text),
-        Math.toIntExact(Math.clamp(blocks, 1, MAX_BLOCKS)),
-        THREADS,
-        memory.keySet().stream().map(Word.Memory::new).collect(ImmutableList.toImmutableList()),
-        parts.getLast().name());
+    return memory.launch(stream, text, blocks, MAX_BLOCKS, THREADS, parts.getLast().name());
   }
 }

@@ -1,15 +1,16 @@
 package dev.symplan.codegen.cuda;
 
-import static org.assertj.core.api.Assertions.assertThat;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
-
 import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.testkit.Tool;
+import dev.symplan.codegen.cuda.DeviceStep.Launch;
+import dev.symplan.ir.testkit.Tools;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Set;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
 /** Compiles kernels for every architecture that they are meant for, where there is an nvcc. */
@@ -45,7 +46,7 @@ final class Nvcc {
 
   /** Everything in one go for each architecture, as nvcc itself takes a second to begin. */
   private static String compile(List<String> kernels, List<String> architectures) {
-    assumeTrue(Tool.isThere("nvcc"), "no nvcc on the PATH");
+    Tools.assumeInstalled("nvcc");
     var text = new StringBuilder();
     for (int i = 0; i < kernels.size(); i++) {
       // Each in a namespace of its own, its macros undone behind it.
@@ -56,39 +57,36 @@ final class Nvcc {
           .filter(line -> line.startsWith("#define "))
           .forEach(line -> text.append("#undef ").append(line.split(" ")[1]).append('\n'));
     }
+    return Tools.inFolder(
+        folder -> {
+          Files.writeString(folder.resolve("kernels.cu"), text);
+          architectures.parallelStream().forEach(architecture -> compile(folder, architecture));
+          return Files.readString(folder.resolve(ptx(architectures.getFirst())));
+        });
+  }
+
+  private static String ptx(String architecture) {
+    return "kernels." + architecture + ".ptx";
+  }
+
+  /** To PTX, and that to machine code: what is in asm statements, only ptxas looks at. */
+  private static void compile(Path folder, String architecture) {
+    var ptx = ptx(architecture);
+    var target = "-arch=" + architecture;
     try {
-      var folder = Files.createTempDirectory("symplan-nvcc");
-      try {
-        var source = Files.writeString(folder.resolve("kernels.cu"), text);
-        architectures.parallelStream().forEach(architecture -> compile(source, architecture));
-        return Files.readString(folder.resolve("kernels." + architectures.getFirst() + ".ptx"));
-      } finally {
-        delete(folder);
-      }
+      Tools.run(folder, List.of("nvcc", target, "-std=c++17", "-ptx", "-o", ptx, "kernels.cu"));
+      Tools.run(folder, List.of("ptxas", target, "-O0", "-o", ptx + ".cubin", ptx));
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
   }
 
-  /** To PTX, and that to machine code: what is in asm statements, only ptxas looks at. */
-  private static void compile(Path source, String architecture) {
-    var ptx = source.resolveSibling("kernels." + architecture + ".ptx").toString();
-    var target = "-arch=" + architecture;
-    assertThat(
-            Tool.run(List.of("nvcc", target, "-std=c++17", "-ptx", "-o", ptx, source.toString())))
-        .as(architecture)
-        .startsWith("0\n");
-    assertThat(Tool.run(List.of("ptxas", target, "-O0", "-o", ptx + ".cubin", ptx)))
-        .as(architecture)
-        .startsWith("0\n");
-  }
-
-  private static void delete(Path folder) throws IOException {
-    try (var files = Files.list(folder)) {
-      for (var file : files.toList()) {
-        Files.delete(file);
-      }
-    }
-    Files.delete(folder);
+  /** {@return the texts of a program's kernels, each once} */
+  static Set<String> kernels(List<DeviceProgram> programs) {
+    return programs.stream()
+        .flatMap(program -> program.steps().stream())
+        .filter(Launch.class::isInstance)
+        .map(step -> ((Launch) step).kernel().text())
+        .collect(Collectors.toCollection(LinkedHashSet::new));
   }
 }

@@ -1,5 +1,7 @@
 package dev.symplan.ir.op;
 
+import com.google.common.base.Ascii;
+import java.util.Arrays;
 import java.util.Optional;
 
 /**
@@ -21,6 +23,16 @@ public record CollectiveSpec(
     ALL_TO_ALL,
     BROADCAST,
     /** Known only by its symmetric arguments; a library supplies the implementation. */
-    CUSTOM
+    CUSTOM;
+
+    /** {@return the name in files and options, for example {@code all_reduce}} */
+    public String text() {
+      return Ascii.toLowerCase(name());
+    }
+
+    /** {@return the kind of this name} */
+    public static Optional<Kind> ofText(String text) {
+      return Arrays.stream(values()).filter(kind -> kind.text().equals(text)).findFirst();
+    }
   }
 }

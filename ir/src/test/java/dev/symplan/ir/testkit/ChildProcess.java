@@ -8,26 +8,32 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.function.IntFunction;
 
 /** A Java process that runs a class of the tests; what it prints is kept. */
 public record ChildProcess(Process process, BufferedReader out) {
 
-  /**
-   * Starts one, with the properties of this process that begin with {@code symplan.}.
-   *
-   * @param flags of the JVM
-   */
-  public static ChildProcess start(
-      Class<?> main, List<String> flags, Map<String, String> environment, String... args) {
-    var command = new ArrayList<String>();
-    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.add("-XX:TieredStopAtLevel=1");
-    command.addAll(flags);
+  /** Starts one, with the properties of this process that begin with {@code symplan.}. */
+  public static ChildProcess start(Class<?> main, Map<String, String> environment, String... args) {
+    return start(List.of(), main, environment, args);
+  }
+
+  private static ChildProcess start(
+      List<String> options, Class<?> main, Map<String, String> environment, String... args) {
+    var command =
+        new ArrayList<>(
+            List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-XX:TieredStopAtLevel=1",
+                "--enable-native-access=ALL-UNNAMED",
+                "-cp",
+                System.getProperty("java.class.path")));
     System.getProperties().stringPropertyNames().stream()
         .filter(name -> name.startsWith("symplan."))
         .map(name -> "-D%s=%s".formatted(name, System.getProperty(name)))
         .forEach(command::add);
-    command.addAll(List.of("-cp", System.getProperty("java.class.path"), main.getName()));
+    command.addAll(options);
+    command.add(main.getName());
     command.addAll(List.of(args));
     var builder = new ProcessBuilder(command).redirectErrorStream(true);
     builder.environment().putAll(environment);
@@ -40,15 +46,24 @@ public record ChildProcess(Process process, BufferedReader out) {
   }
 
   /** Starts a process for each rank, as torchrun does. */
+  public static List<ChildProcess> launch(Class<?> main, int size, String... args) {
+    return launch(_ -> List.of(), main, size, args);
+  }
+
+  /**
+   * The same.
+   *
+   * @param options of each rank's Java
+   */
   public static List<ChildProcess> launch(
-      Class<?> main, List<String> flags, int size, String... args) {
+      IntFunction<List<String>> options, Class<?> main, int size, String... args) {
     var port = Integer.toString(freePort() - 1);
     var children = new ArrayList<ChildProcess>();
     for (int rank = 0; rank < size; rank++) {
       children.add(
           start(
+              options.apply(rank),
               main,
-              flags,
               Map.of(
                   "RANK", Integer.toString(rank),
                   "LOCAL_RANK", Integer.toString(rank),

@@ -2,13 +2,14 @@ package dev.symplan.ir.testkit;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.fail;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.Collection;
-import java.util.TreeSet;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * Compares text with files under {@code src/test/resources/golden} of the module under test.
@@ -21,6 +22,9 @@ public final class Golden {
   private static final Path EXPECTED = MODULE.resolve("src/test/resources/golden");
   private static final Path ACTUAL = MODULE.resolve("target/golden");
 
+  /** The files that were asked for in this JVM. */
+  private static final Set<Path> USED = ConcurrentHashMap.newKeySet();
+
   private Golden() {}
 
   /**
@@ -29,6 +33,7 @@ public final class Golden {
    * @param name the file's path below {@code golden}, with forward slashes
    */
   public static void check(String name, String actual) {
+    USED.add(EXPECTED.resolve(name));
     check(EXPECTED, ACTUAL, name, actual, Boolean.getBoolean("golden.update"));
   }
 
@@ -43,13 +48,12 @@ public final class Golden {
   }
 
   /**
-   * Checks that a folder holds no file but these.
-   *
-   * @param folder a path below {@code golden}
-   * @param used names of files in it
+   * Checks that the module has no golden file that no test has asked for. A run of some tests only
+   * ({@code -Dtest}) tells nothing of that.
    */
-  public static void checkNoneUnused(String folder, Collection<String> used) {
-    checkNoneUnused(EXPECTED, folder, used);
+  static void checkNoneUnused() {
+    assumeTrue(System.getProperty("test", "").isEmpty(), "only some tests run");
+    checkNoneUnused(EXPECTED, USED);
   }
 
   static void check(
@@ -77,12 +81,11 @@ public final class Golden {
     }
   }
 
-  static void checkNoneUnused(Path expectedRoot, String folder, Collection<String> used) {
-    try (var files = Files.list(expectedRoot.resolve(folder))) {
-      var unused = new TreeSet<String>();
-      files.map(file -> file.getFileName().toString()).forEach(unused::add);
-      unused.removeAll(used);
-      assertThat(unused).as("golden files in %s that no test reads", folder).isEmpty();
+  static void checkNoneUnused(Path expectedRoot, Set<Path> used) {
+    try (var files = Files.walk(expectedRoot)) {
+      assertThat(files.filter(Files::isRegularFile).filter(file -> !used.contains(file)))
+          .as("golden files that no test reads")
+          .isEmpty();
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }

@@ -48,11 +48,6 @@ class GraphErrorsTest {
   }
 
   @Test
-  void everyGoldenTextIsOfAFile() throws IOException {
-    Golden.checkNoneUnused("errors", files().map(name -> name.replace(".graph", ".txt")).toList());
-  }
-
-  @Test
   void stopsAfterTheErrorsThatTheSinkTakes() {
     assertThat(errorsOf("many.graph").diagnostics()).hasSize(DiagnosticSink.MAX_ERRORS);
   }

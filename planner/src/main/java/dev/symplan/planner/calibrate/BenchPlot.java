@@ -1,6 +1,5 @@
 package dev.symplan.planner.calibrate;
 
-import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
@@ -112,7 +111,7 @@ public final class BenchPlot {
           "start",
           "%s%s, %d ranks%s"
               .formatted(
-                  Ascii.toLowerCase(comparison.kind().name()),
+                  comparison.kind().text(),
                   comparison.dtype().isEmpty() ? "" : " of " + comparison.dtype(),
                   comparison.ranks(),
                   comparison.where().isEmpty() ? "" : ", " + comparison.where()));

@@ -1,6 +1,5 @@
 package dev.symplan.planner.calibrate;
 
-import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.DType;
@@ -169,9 +168,7 @@ public final class BenchPrograms {
   /** {@return the plan of a program in which all collectives of a kind are of one variant} */
   public static Plan plan(Program program, Target target, Kind kind, Variant variant) {
     return Compiler.forTarget(target)
-        .with(
-            CompileOptions.DEFAULT.withVariants(
-                ImmutableMap.of(Ascii.toLowerCase(kind.name()), variant)))
+        .with(CompileOptions.DEFAULT.withVariants(ImmutableMap.of(kind.text(), variant)))
         .compile(program);
   }
 
@@ -198,7 +195,7 @@ public final class BenchPrograms {
     return Compiler.forTarget(target)
         .with(
             CompileOptions.DEFAULT
-                .withVariants(ImmutableMap.of(Ascii.toLowerCase(kind.name()), variant))
+                .withVariants(ImmutableMap.of(kind.text(), variant))
                 .withRewrites(Rewrites.OFF)
                 .withOverlap(false))
         .compile(program);

@@ -1,6 +1,5 @@
 package dev.symplan.planner.calibrate;
 
-import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.calibrate.Point.Subject;
@@ -9,6 +8,8 @@ import dev.symplan.planner.report.Units;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.function.BiFunction;
+import java.util.function.Function;
 import java.util.stream.Collectors;
 
 /** Measured times side by side, with what the planner would pick and what it predicts. */
@@ -23,38 +24,58 @@ public final class BenchTable {
       out.append(
           "%s of %s on %d ranks%s: µs measured (predicted); * is the fastest, > what the planner picks\n"
               .formatted(
-                  kind(comparison),
+                  comparison.kind().text(),
                   comparison.dtype().isEmpty() ? "any type" : comparison.dtype(),
                   comparison.ranks(),
                   comparison.where().isEmpty() ? "" : ", " + comparison.where()));
-      out.append(text(comparison)).append('\n');
+      var rows =
+          rows(
+              comparison,
+              "size",
+              BenchTable::cell,
+              "loss",
+              row -> row.isPickMeasured() ? loss(row) : row.picked() + " was not measured");
+      out.append(text(rows)).append('\n');
     }
     var together = together(points);
     if (!together.isEmpty()) {
-      var table = new Table(together.getFirst().toArray(new String[0]));
-      together.subList(1, together.size()).forEach(row -> table.row(row.toArray(new String[0])));
-      out.append(table.render()).append('\n');
+      out.append(text(together)).append('\n');
     }
     return out.append(summary(comparisons)).toString();
   }
 
-  private static String text(Comparison comparison) {
-    var header = new ArrayList<>(List.of("size"));
+  private static String text(List<List<String>> rows) {
+    var table = new Table(rows.getFirst().toArray(new String[0]));
+    rows.subList(1, rows.size()).forEach(row -> table.row(row.toArray(new String[0])));
+    return table.render();
+  }
+
+  /**
+   * A header and a row for each size.
+   *
+   * @param cell of a row and the name of an implementation
+   */
+  private static List<List<String>> rows(
+      Comparison comparison,
+      String size,
+      BiFunction<Comparison.Row, String, String> cell,
+      String last,
+      Function<Comparison.Row, String> judgement) {
+    var rows = new ArrayList<List<String>>();
+    var header = new ArrayList<>(List.of(size));
     header.addAll(comparison.implementations());
-    header.add("loss");
-    var table = new Table(header.toArray(new String[0]));
+    header.add(last);
+    rows.add(header);
     comparison
         .rows()
         .forEach(
             (bytes, row) -> {
               var cells = new ArrayList<>(List.of(Units.bytes(bytes)));
-              for (var name : comparison.implementations()) {
-                cells.add(cell(row, name));
-              }
-              cells.add(row.isPickMeasured() ? loss(row) : row.picked() + " was not measured");
-              table.row(cells.toArray(new String[0]));
+              comparison.implementations().forEach(name -> cells.add(cell.apply(row, name)));
+              cells.add(judgement.apply(row));
+              rows.add(cells);
             });
-    return table.render();
+    return rows;
   }
 
   private static String cell(Comparison.Row row, String name) {
@@ -84,41 +105,35 @@ public final class BenchTable {
     var out = new StringBuilder();
     var comparisons = Comparison.of(points, target);
     for (var comparison : comparisons) {
-      var header = new ArrayList<>(List.of(kind(comparison)));
-      header.addAll(comparison.implementations());
-      header.add("the planner's pick");
-      markdown(out, header);
-      comparison
-          .rows()
-          .forEach(
-              (bytes, row) -> {
-                var cells = new ArrayList<>(List.of(Units.bytes(bytes)));
-                for (var name : comparison.implementations()) {
-                  var micros = row.micros().get(name);
-                  cells.add(
-                      micros == null
-                          ? ""
-                          : name.equals(row.fastest())
-                              ? "**" + number(micros) + "**"
-                              : number(micros));
-                }
-                cells.add(row.picked() + (row.loss() == 0 ? "" : ", " + loss(row)));
-                markdownRow(out, cells);
-              });
-      out.append('\n');
+      markdown(
+          out,
+          rows(
+              comparison,
+              comparison.kind().text(),
+              BenchTable::plainCell,
+              "the planner's pick",
+              row -> row.picked() + (row.loss() == 0 ? "" : ", " + loss(row))));
     }
     var together = together(points);
     if (!together.isEmpty()) {
-      markdown(out, together.getFirst());
-      together.subList(1, together.size()).forEach(row -> markdownRow(out, row));
-      out.append('\n');
+      markdown(out, together);
     }
     return out.append(summary(comparisons)).toString();
   }
 
-  private static void markdown(StringBuilder out, List<String> header) {
-    markdownRow(out, header);
-    markdownRow(out, header.stream().map(_ -> "---").toList());
+  private static String plainCell(Comparison.Row row, String name) {
+    var micros = row.micros().get(name);
+    if (micros == null) {
+      return "";
+    }
+    return name.equals(row.fastest()) ? "**" + number(micros) + "**" : number(micros);
+  }
+
+  private static void markdown(StringBuilder out, List<List<String>> rows) {
+    markdownRow(out, rows.getFirst());
+    markdownRow(out, rows.getFirst().stream().map(_ -> "---").toList());
+    rows.subList(1, rows.size()).forEach(row -> markdownRow(out, row));
+    out.append('\n');
   }
 
   private static void markdownRow(StringBuilder out, List<String> cells) {
@@ -167,10 +182,6 @@ public final class BenchTable {
             first,
             String.format(Locale.ROOT, "%.1f%%", 100.0 * first / rows.size()),
             near);
-  }
-
-  private static String kind(Comparison comparison) {
-    return Ascii.toLowerCase(comparison.kind().name());
   }
 
   private static String number(double micros) {

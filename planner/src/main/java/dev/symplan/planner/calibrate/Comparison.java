@@ -97,7 +97,7 @@ record Comparison(
     times.forEach(
         (bytes, byName) -> {
           var micros = ImmutableMap.<String, Double>builder();
-          byName.forEach((name, list) -> micros.put(name, Points.median(list)));
+          byName.forEach((name, list) -> micros.put(name, Measurements.median(list)));
           rows.put(bytes, row(group, bytes, micros.buildOrThrow(), target));
         });
     return new Comparison(

@@ -1,6 +1,5 @@
 package dev.symplan.planner.calibrate;
 
-import com.google.common.base.Ascii;
 import com.google.common.base.CharMatcher;
 import dev.symplan.planner.calibrate.Point.Subject;
 import java.util.List;
@@ -27,7 +26,7 @@ public final class PointWriter {
         switch (point.subject()) {
           case Subject.Transfer t ->
               new String[] {
-                Ascii.toLowerCase(t.kind().name()),
+                t.kind().text(),
                 t.implementation(),
                 Long.toString(t.bytes()),
                 Integer.toString(t.ranks()),

@@ -1,8 +1,6 @@
 package dev.symplan.planner.calibrate;
 
-import com.google.common.base.Ascii;
 import com.google.common.base.CharMatcher;
-import com.google.common.base.Joiner;
 import com.google.common.base.Splitter;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.Doubles;
@@ -24,7 +22,6 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.OptionalDouble;
 import java.util.stream.Collectors;
 
 /**
@@ -101,11 +98,6 @@ public record Points(String name, ImmutableList<Point> list, ImmutableList<Strin
     return new Points("", ImmutableList.copyOf(list), ImmutableList.copyOf(comments));
   }
 
-  /** {@return the median of at least one value} */
-  public static double median(List<Double> values) {
-    return Measurements.median(values);
-  }
-
   /** Reads one text, line by line. */
   private static final class Reader {
     private final SourceFile file;
@@ -165,7 +157,7 @@ public record Points(String name, ImmutableList<Point> list, ImmutableList<Strin
           error(
               place(i),
               "there is no column '%s'".formatted(name),
-              "known: " + Joiner.on(", ").join(COLUMNS));
+              "known: " + String.join(", ", COLUMNS));
         } else if (columns.putIfAbsent(name, i) != null) {
           error(place(i), "a second column '%s'".formatted(name), "leave one of them out");
         }
@@ -214,39 +206,27 @@ public record Points(String name, ImmutableList<Point> list, ImmutableList<Strin
     }
 
     private Optional<Subject> collective(String word) {
-      var kind =
-          Arrays.stream(Kind.values())
-              .filter(k -> Ascii.toLowerCase(k.name()).equals(word))
-              .findFirst();
+      var kind = Kind.ofText(word);
       if (kind.isEmpty()) {
         error(
             place("kind"),
             "there is no kind '%s'".formatted(word),
             "known: "
-                + Joiner.on(", ")
-                    .join(
-                        Arrays.stream(Kind.values()).map(k -> Ascii.toLowerCase(k.name())).toList())
+                + Arrays.stream(Kind.values()).map(Kind::text).collect(Collectors.joining(", "))
                 + ", "
-                + Joiner.on(", ").join(MACHINE_KINDS));
+                + String.join(", ", MACHINE_KINDS));
         return Optional.empty();
       }
       if (text("variant").startsWith(FOREIGN)) {
         return Optional.of(new Subject.Foreign(kind.get(), text("variant"), bytes(), ranks()));
       }
-      var variant =
-          Variant.ofText(text("variant"))
-              .filter(v -> v != Variant.LOCAL && v.implementsKind(kind.get()));
+      var variants = Variant.ofKind(kind.get());
+      var variant = Variant.ofText(text("variant")).filter(variants::contains);
       if (variant.isEmpty()) {
         error(
             place("variant"),
             "there is no variant '%s' of %s".formatted(text("variant"), word),
-            "known: "
-                + Joiner.on(", ")
-                    .join(
-                        Arrays.stream(Variant.values())
-                            .filter(v -> v != Variant.LOCAL && v.implementsKind(kind.get()))
-                            .map(Variant::text)
-                            .toList()));
+            "known: " + variants.stream().map(Variant::text).collect(Collectors.joining(", ")));
         return Optional.empty();
       }
       return Optional.of(new Subject.Collective(kind.get(), variant.get(), bytes(), ranks()));
@@ -284,8 +264,10 @@ public record Points(String name, ImmutableList<Point> list, ImmutableList<Strin
       if (isMissing(column)) {
         return 1;
       }
-      var value = Optional.ofNullable(Longs.tryParse(text(column)));
-      if (value.isEmpty() || value.get() < 1 || value.get() > max) {
+      var value =
+          Optional.ofNullable(Longs.tryParse(text(column)))
+              .filter(number -> number >= 1 && number <= max);
+      if (value.isEmpty()) {
         error(
             place(column),
             "'%s' is no number of %s".formatted(text(column), column),
@@ -301,16 +283,15 @@ public record Points(String name, ImmutableList<Point> list, ImmutableList<Strin
       }
       var value =
           Optional.ofNullable(Doubles.tryParse(text(column)))
-              .map(OptionalDouble::of)
-              .orElse(OptionalDouble.empty());
-      if (value.isEmpty() || !(value.getAsDouble() > 0) || Double.isInfinite(value.getAsDouble())) {
+              .filter(number -> number > 0 && number < Double.POSITIVE_INFINITY);
+      if (value.isEmpty()) {
         error(
             place(column),
             "'%s' is no %s".formatted(text(column), column),
             "expected a number above 0");
         return 1;
       }
-      return value.getAsDouble();
+      return value.get();
     }
 
     private Span place(String column) {

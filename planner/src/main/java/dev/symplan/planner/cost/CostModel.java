@@ -124,10 +124,7 @@ public final class CostModel {
    * synchronizes inside its kernel}
    */
   public double barrierMicros(Variant variant, int ranks) {
-    return switch (variant) {
-      case ONE_SHOT, TWO_SHOT, PUSH, MULTIMEM, COPY_ENGINE -> target.barrier().micros(ranks);
-      case LOCAL, ONE_SHOT_PUSH, TWO_SHOT_PUSH, NCCL_SYMM, NCCL_CE, NCCL, CUSTOM -> 0;
-    };
+    return variant.hasPlannedBarriers() ? target.barrier().micros(ranks) : 0;
   }
 
   /**
@@ -156,16 +153,12 @@ public final class CostModel {
 
   /** {@return the time of a local op: the larger of its arithmetic and its memory traffic} */
   public double computeMicros(Op op) {
-    double bytes = 0;
-    var read = new long[1];
-    op.forEachOperand(value -> read[0] += bytesOf(value));
-    bytes += read[0];
-    for (var result : op.results()) {
-      bytes += bytesOf(result);
-    }
+    long[] bytes = {0};
+    op.forEachOperand(value -> bytes[0] += bytesOf(value));
+    op.results().forEach(value -> bytes[0] += bytesOf(value));
     double arithmetic =
         op.def().has(OpTrait.MATMUL) ? multiplyAdds(op) / (0.5e6 * target.matrixRate()) : 0;
-    return target.launchMicros() + Math.max(arithmetic, bytes / (1e3 * target.memoryRate()));
+    return target.launchMicros() + Math.max(arithmetic, bytes[0] / (1e3 * target.memoryRate()));
   }
 
   /** Every element of a product takes as many multiply-adds as the left factor's rows are long. */

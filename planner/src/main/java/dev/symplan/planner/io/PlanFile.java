@@ -191,7 +191,7 @@ public final class PlanFile {
   private static void writeCollective(JsonGenerator json, CollectivePlan plan) throws IOException {
     json.writeStartObject();
     json.writeNumberField("op", plan.op());
-    json.writeStringField("kind", Ascii.toLowerCase(plan.kind().name()));
+    json.writeStringField("kind", plan.kind().text());
     json.writeStringField("group", plan.group());
     json.writeStringField("reduce_op", plan.reduceOp());
     json.writeNumberField("root", plan.root());

@@ -15,6 +15,7 @@ import dev.symplan.ir.Op;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
@@ -35,6 +36,7 @@ import dev.symplan.planner.Stream;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict;
 import dev.symplan.planner.verify.PlanVerifier;
+import dev.symplan.planner.verify.Violation;
 import java.util.Arrays;
 import java.util.List;
 import java.util.function.BiFunction;
@@ -72,16 +74,21 @@ final class PlanFileReader {
     }
     var violations = PlanVerifier.verify(plan);
     if (!violations.isEmpty()) {
+      var told = violations.stream().limit(DiagnosticSink.MAX_ERRORS).toList();
       throw new CompileException(
-          new Diagnostic(
-              Diagnostic.Severity.ERROR,
-              DiagnosticCode.BAD_PLAN,
-              Span.ofFile(file),
-              "the plan is unsafe: " + violations.getFirst(),
-              "compile the graph again",
-              numbered(violations.getFirst().trace())));
+          told.stream().map(v -> unsafe(v, v.equals(told.getLast()))).toList());
     }
     return plan;
+  }
+
+  private Diagnostic unsafe(Violation violation, boolean last) {
+    return new Diagnostic(
+        Diagnostic.Severity.ERROR,
+        DiagnosticCode.BAD_PLAN,
+        Span.ofFile(file),
+        "the plan is unsafe: " + violation,
+        last ? "compile the graph again" : "",
+        numbered(violation.trace()));
   }
 
   /** The events of a counterexample, in their order. */

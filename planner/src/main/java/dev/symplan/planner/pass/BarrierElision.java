@@ -71,13 +71,8 @@ final class BarrierElision {
       if (does.results().stream().anyMatch(result -> overlap(result, id))) {
         return true;
       }
-      var params = does.def().schema().params();
       boolean[] found = {false};
-      for (int i = 0; i < params.size(); i++) {
-        if (params.get(i).alias().write()) {
-          does.args().get(i).forEachValue(value -> found[0] |= overlap(value, id));
-        }
-      }
+      does.forEachWritten(value -> found[0] |= overlap(value, id));
       return found[0];
     }
 

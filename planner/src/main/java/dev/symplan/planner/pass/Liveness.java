@@ -206,12 +206,16 @@ final class Liveness {
         && !places.isShare(from)
         && aliases.storage(from).def() < unit.get(0)
         && !graph.arenas()[from].isExternal()
-        && (symmetricToo || !places.isSymmetric(from) || !places.isSymmetric(aliases.id(result)))
-        && (symmetricToo || !places.isSymmetric(from) || places.offset(aliases.id(result)) == 0)
+        && (symmetricToo || !places.isSymmetric(from) || mayBeMoved(aliases.id(result)))
         && aliases.isWhole(operand)
         && sameLayout(operand.tensor(), result.tensor())
         && diesIn(operand, schedule.stepOfOp()[unit.get(0)])
         && readOnlyAs(unit, position, operand);
+  }
+
+  /** Whether a storage is where no other rank has to have it too. */
+  private boolean mayBeMoved(int storage) {
+    return !places.isSymmetric(storage) && places.offset(storage) == 0;
   }
 
   /** Whether the ops up to a position, and only they, read a storage, and in this layout only. */

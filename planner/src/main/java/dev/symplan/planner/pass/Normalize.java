@@ -182,12 +182,7 @@ final class Normalize {
   /** The tensors that the op writes into, one for each of its results. */
   private static List<Value> written(Op op) {
     var values = new ArrayList<Value>();
-    var params = op.def().schema().params();
-    for (int i = 0; i < params.size(); i++) {
-      if (params.get(i).alias().write()) {
-        op.args().get(i).forEachValue(values::add);
-      }
-    }
+    op.forEachWritten(values::add);
     return values;
   }
 

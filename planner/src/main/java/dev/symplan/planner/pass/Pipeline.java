@@ -1,18 +1,14 @@
 package dev.symplan.planner.pass;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.Arg;
 import dev.symplan.ir.Graph;
-import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Notes;
 import dev.symplan.ir.Program;
 import dev.symplan.ir.RankAgreement;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
-import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
-import dev.symplan.ir.diag.Span;
 import dev.symplan.planner.ArgDecision;
 import dev.symplan.planner.Barrier;
 import dev.symplan.planner.CollectivePlan;
@@ -95,7 +91,7 @@ public final class Pipeline {
     program.groups().forEach(group -> groupSizes.putIfAbsent(group.name(), group.size()));
     ToIntFunction<String> groupSize = name -> groupSizes.getOrDefault(name, graphOfRank.size());
 
-    checkSpaceNames(distinct);
+    SpaceChoice.checkNames(options, distinct);
     var spaces = distinct.stream().map(graph -> SpaceChoice.of(options, graph)).toList();
     Function<List<Graph>, PlanDraft> draftOf =
         graphs -> PlanDraft.of(graphs, spaces, target, options, costs, groupSize, observer);
@@ -229,46 +225,5 @@ public final class Pipeline {
 
   private static ImmutableList<Integer> ids(ImmutableList<Value> values) {
     return values.stream().map(Value::id).collect(ImmutableList.toImmutableList());
-  }
-
-  private void checkSpaceNames(List<Graph> graphs) {
-    for (var name : options.spaces().keySet()) {
-      if (graphs.stream().noneMatch(graph -> isInputOrOutput(graph, name))) {
-        throw wrong(
-            DiagnosticCode.BAD_OPTION,
-            graphs.getFirst().span(),
-            "'%s' is neither an input nor an output of '%s'"
-                .formatted(name, graphs.getFirst().name()),
-            "");
-      }
-    }
-    options
-        .spaces()
-        .forEach(
-            (name, space) -> {
-              if (space == MemorySpace.DONATED
-                  && graphs.stream().noneMatch(graph -> isInput(graph, name))) {
-                throw wrong(
-                    DiagnosticCode.BAD_OPTION,
-                    graphs.getFirst().span(),
-                    "'%s' is no input of '%s'".formatted(name, graphs.getFirst().name()),
-                    "only inputs can be donated");
-              }
-            });
-  }
-
-  private static boolean isInput(Graph graph, String name) {
-    return graph.inputs().stream().anyMatch(v -> v.name().equals(name));
-  }
-
-  private static boolean isInputOrOutput(Graph graph, String name) {
-    return isInput(graph, name)
-        || graph.outputs().stream()
-            .anyMatch(o -> o instanceof Arg.Ref(var value) && value.name().equals(name));
-  }
-
-  private static CompileException wrong(
-      DiagnosticCode code, Span span, String message, String hint) {
-    return new CompileException(Diagnostic.error(code, span, message, hint));
   }
 }

@@ -18,6 +18,7 @@ import java.util.List;
 import java.util.OptionalInt;
 import java.util.OptionalLong;
 import java.util.TreeMap;
+import java.util.function.Predicate;
 import java.util.stream.Stream;
 
 /**
@@ -53,6 +54,9 @@ public record Preconditions(
   private static final int NEWEST = 9_99_99;
   private static final int OLDEST = 2_00_00;
 
+  /** An operand that no limit is below. */
+  private static final long FEW_BYTES = 1024;
+
   /** Beyond this, no tensor can be. */
   private static final long MOST = 1L << 47;
 
@@ -60,10 +64,6 @@ public record Preconditions(
   private record Question(OpDef def, Kind kind, Variant variant) {
 
     boolean isAnswered(Target target, String op, DType dtype, long bytes, int tensors) {
-      return isAnswered(target, op, dtype, bytes, tensors, variant == Variant.LOCAL ? 1 : RANKS);
-    }
-
-    boolean isAnswered(Target target, String op, DType dtype, long bytes, int tensors, int ranks) {
       long count = Math.max(1, bytes / dtype.bytes());
       var value = new Value(0, "x", TensorType.contiguous(dtype, count), Span.NONE, false);
       var none = Collections.<Arg>nCopies(def.schema().params().size(), Arg.None.NONE);
@@ -71,11 +71,18 @@ public record Preconditions(
       var operands = ImmutableList.copyOf(Collections.nCopies(tensors, value));
       var collective =
           new Collective(0, call, kind, "g", reduces() ? op : "", -1, operands, operands);
-      return new Eligibility(target).reject(collective, variant, ranks).isEmpty();
+      return new Eligibility(target)
+          .reject(collective, variant, variant == Variant.LOCAL ? 1 : RANKS)
+          .isEmpty();
     }
 
-    boolean isAnswered(Target target) {
-      return Stream.of(DType.values()).anyMatch(d -> isAnswered(target, "sum", d, 1024, 1));
+    /** {@return whether there is an element type that it knows} */
+    boolean isAnswered(Target target, String op) {
+      return Stream.of(DType.values()).anyMatch(dtype -> isAnswered(target, op, dtype));
+    }
+
+    boolean isAnswered(Target target, String op, DType dtype) {
+      return isAnswered(target, op, dtype, FEW_BYTES, 1);
     }
 
     boolean reduces() {
@@ -89,44 +96,38 @@ public record Preconditions(
     var best = with(true, true, NEWEST, RANKS);
     var dtypes =
         Stream.of(DType.values())
-            .filter(dtype -> ask.isAnswered(best, "sum", dtype, 1024, 1))
+            .filter(dtype -> ask.isAnswered(best, "sum", dtype))
             .collect(ImmutableList.toImmutableList());
     var reductions =
         REDUCTIONS.stream()
             .filter(op -> ask.reduces())
-            .filter(
-                op ->
-                    Stream.of(DType.values())
-                        .anyMatch(dtype -> ask.isAnswered(best, op, dtype, 1024, 1)))
+            .filter(op -> ask.isAnswered(best, op))
             .collect(ImmutableList.toImmutableList());
-    boolean several = !dtypes.isEmpty() && ask.isAnswered(best, "sum", dtypes.getFirst(), 1024, 2);
-    var oldest = oldest(target -> ask.isAnswered(target));
+    boolean several =
+        !dtypes.isEmpty() && ask.isAnswered(best, "sum", dtypes.getFirst(), FEW_BYTES, 2);
+    var oldest = oldest(target -> ask.isAnswered(target, "sum"));
     return new Preconditions(
         reductions,
         dtypes,
-        !ask.isAnswered(with(false, true, NEWEST, RANKS)),
-        !ask.isAnswered(with(true, false, NEWEST, RANKS)),
-        !ask.isAnswered(with(true, true, NEWEST, RANKS - 1)) && variant != Variant.LOCAL,
+        !ask.isAnswered(with(false, true, NEWEST, RANKS), "sum"),
+        !ask.isAnswered(with(true, false, NEWEST, RANKS), "sum"),
+        !ask.isAnswered(with(true, true, NEWEST, RANKS - 1), "sum") && variant != Variant.LOCAL,
         several,
         mostBytes(ask, best, dtypes),
         oldest > OLDEST ? OptionalInt.of(oldest) : OptionalInt.empty(),
         newer(ask, reductions, dtypes, several, oldest));
   }
 
-  private interface Condition {
-    boolean holds(Target target);
-  }
-
   /** NCCL's versions only add: the oldest that does is found by halving. */
-  private static int oldest(Condition condition) {
-    if (!condition.holds(with(true, true, NEWEST, RANKS))) {
+  private static int oldest(Predicate<Target> condition) {
+    if (!condition.test(with(true, true, NEWEST, RANKS))) {
       return NEWEST;
     }
     int low = OLDEST;
     int high = NEWEST;
     while (low < high) {
       int middle = (low + high) / 2;
-      if (condition.holds(with(true, true, middle, RANKS))) {
+      if (condition.test(with(true, true, middle, RANKS))) {
         high = middle;
       } else {
         low = middle + 1;
@@ -140,7 +141,7 @@ public record Preconditions(
       return OptionalLong.empty();
     }
     var dtype = dtypes.contains(DType.BF16) ? DType.BF16 : dtypes.getFirst();
-    for (long bytes = 1024; bytes < MOST; bytes *= 2) {
+    for (long bytes = FEW_BYTES; bytes < MOST; bytes *= 2) {
       if (!ask.isAnswered(best, "sum", dtype, bytes, 1)) {
         return OptionalLong.of(bytes / 2);
       }
@@ -152,23 +153,16 @@ public record Preconditions(
       Question ask, List<String> reductions, List<DType> dtypes, boolean takesSeveral, int oldest) {
     var newer = new TreeMap<Integer, ImmutableList<String>>();
     for (var op : reductions) {
-      note(
-          newer,
-          oldest,
-          oldest(
-              t ->
-                  Stream.of(DType.values())
-                      .anyMatch(dtype -> ask.isAnswered(t, op, dtype, 1024, 1))),
-          op);
+      note(newer, oldest, oldest(t -> ask.isAnswered(t, op)), op);
     }
     for (var dtype : dtypes) {
-      note(newer, oldest, oldest(t -> ask.isAnswered(t, "sum", dtype, 1024, 1)), dtype.shortName());
+      note(newer, oldest, oldest(t -> ask.isAnswered(t, "sum", dtype)), dtype.shortName());
     }
     if (!dtypes.isEmpty() && takesSeveral) {
       note(
           newer,
           oldest,
-          oldest(t -> ask.isAnswered(t, "sum", dtypes.getFirst(), 1024, 2)),
+          oldest(t -> ask.isAnswered(t, "sum", dtypes.getFirst(), FEW_BYTES, 2)),
           "several tensors in one");
     }
     return ImmutableSortedMap.copyOf(newer);

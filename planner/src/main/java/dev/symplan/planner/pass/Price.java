@@ -1,6 +1,5 @@
 package dev.symplan.planner.pass;
 
-import com.google.common.base.Ascii;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Variant;
@@ -21,7 +20,7 @@ record Price(Kind kind, int ranks, long bytes, int tensors, double[] copies) {
   static Price of(
       RankGraph graph, int k, int ranks, long bytes, Select select, CompileOptions options) {
     var collective = graph.collectives().get(k);
-    @Nullable Variant wanted = options.variants().get(Ascii.toLowerCase(collective.kind().name()));
+    @Nullable Variant wanted = options.variants().get(collective.kind().text());
     var copies = new double[Variant.values().length];
     Arrays.fill(copies, Double.NaN);
     for (var verdict : select.candidates(k)) {

@@ -1,6 +1,5 @@
 package dev.symplan.planner.pass;
 
-import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
@@ -235,7 +234,7 @@ final class Select {
   }
 
   private Optional<Verdict> forced(Collective collective, List<Verdict> candidates) {
-    var kind = Ascii.toLowerCase(collective.kind().name());
+    var kind = collective.kind().text();
     for (var selector : new String[] {collective.name(), kind}) {
       @Nullable Variant wanted = options.variants().get(selector);
       if (wanted != null) {

@@ -6,7 +6,11 @@ import dev.symplan.ir.Graph;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Type;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.planner.CompileOptions;
+import java.util.List;
 
 /**
  * Where the caller wants inputs and outputs: by name, by annotation, by default, in this order.
@@ -17,6 +21,43 @@ record SpaceChoice(CompileOptions options, ImmutableList<Arg> outputs) {
 
   static SpaceChoice of(CompileOptions options, Graph source) {
     return new SpaceChoice(options, source.outputs());
+  }
+
+  /**
+   * Refuses options about what no graph has.
+   *
+   * @throws CompileException when a name is neither an input nor an output, or a donated one is no
+   *     input
+   */
+  static void checkNames(CompileOptions options, List<Graph> graphs) {
+    options
+        .spaces()
+        .forEach(
+            (name, space) -> {
+              boolean input = graphs.stream().anyMatch(graph -> isInput(graph, name));
+              if (!input && graphs.stream().noneMatch(graph -> isOutput(graph, name))) {
+                throw wrong(graphs, "'%s' is neither an input nor an output of '%s'", name, "");
+              } else if (!input && space == MemorySpace.DONATED) {
+                throw wrong(graphs, "'%s' is no input of '%s'", name, "only inputs can be donated");
+              }
+            });
+  }
+
+  private static CompileException wrong(
+      List<Graph> graphs, String message, String name, String hint) {
+    var graph = graphs.getFirst();
+    return new CompileException(
+        Diagnostic.error(
+            DiagnosticCode.BAD_OPTION, graph.span(), message.formatted(name, graph.name()), hint));
+  }
+
+  private static boolean isInput(Graph graph, String name) {
+    return graph.inputs().stream().anyMatch(value -> value.name().equals(name));
+  }
+
+  private static boolean isOutput(Graph graph, String name) {
+    return graph.outputs().stream()
+        .anyMatch(output -> output instanceof Arg.Ref(var value) && value.name().equals(name));
   }
 
   MemorySpace input(Value value) {

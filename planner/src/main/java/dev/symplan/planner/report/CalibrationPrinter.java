@@ -1,6 +1,5 @@
 package dev.symplan.planner.report;
 
-import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.planner.calibrate.Calibration;
 import dev.symplan.planner.calibrate.Calibration.Fit;
@@ -27,7 +26,7 @@ public final class CalibrationPrinter {
             "sizes");
     for (var fit : calibration.fits()) {
       fits.row(
-          Ascii.toLowerCase(fit.kind().name()),
+          fit.kind().text(),
           fit.variant().text(),
           Integer.toString(fit.ranks()),
           Integer.toString(fit.points()),
@@ -44,7 +43,7 @@ public final class CalibrationPrinter {
     for (var size : calibration.sizes()) {
       if (size.fastest() != size.predicted()) {
         missed.row(
-            Ascii.toLowerCase(size.kind().name()),
+            size.kind().text(),
             Integer.toString(size.ranks()),
             Units.bytes(size.bytes()),
             size.fastest().text(),

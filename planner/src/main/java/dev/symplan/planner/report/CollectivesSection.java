@@ -168,14 +168,16 @@ final class CollectivesSection {
   }
 
   private Row arg(ArgDecision arg) {
+    var because = index.text(arg);
     return Row.titled((arg.result() ? "result " : "operand ") + arg.value())
-        .details(index.text(arg))
+        .details(because)
         .fact("value", arg.value())
         .fact("result", arg.result())
         .fact("realization", Codes.of(arg.realization()))
         .fact("reason", Codes.of(arg.reason()))
         .fact("cause", arg.cause())
         .fact("bytes", arg.bytes())
+        .fact("because", because)
         .build();
   }
 

@@ -11,6 +11,10 @@ public enum Format {
   TEXT(View.USUAL),
   /** All that the report knows, for programs. */
   JSON(ImmutableList.copyOf(View.values())),
+  /** All but code and text, as a page for browsers. */
+  HTML(
+      ImmutableList.of(
+          View.SUMMARY, View.COLLECTIVES, View.VALUES, View.SCHEDULE, View.PEAK, View.GRAPH)),
   /** Buffers, with XLA's columns. */
   CSV(ImmutableList.of(View.VALUES)),
   /** The planned graph, for Graphviz. */

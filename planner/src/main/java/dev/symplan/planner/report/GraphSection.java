@@ -23,12 +23,10 @@ final class GraphSection {
   }
 
   /** {@return one section for each graph; the first has the text of all} */
-  static ImmutableList<Section> of(Plan plan) {
+  static ImmutableList<Section> of(Plan plan, ImmutableList<RankIndex> indices) {
     var sections = ImmutableList.<Section>builder();
-    for (int i = 0; i < plan.rankPlans().size(); i++) {
-      var section =
-          new GraphSection(
-              plan, new RankIndex(plan.rankPlans().get(i), PlanReport.ranksOf(plan, i)));
+    for (int i = 0; i < indices.size(); i++) {
+      var section = new GraphSection(plan, indices.get(i));
       sections.add(
           new Section(
               View.GRAPH,

@@ -19,14 +19,7 @@ public final class JsonRenderer {
     return JsonText.of(
         json -> {
           json.writeStartObject();
-          json.writeStringField("format", FORMAT);
-          json.writeNumberField("version", VERSION);
-          json.writeStringField("name", report.name());
-          json.writeStringField("target", report.target());
-          json.writeStringField("digest", report.digest());
-          json.writeNumberField("ranks", report.ranks());
-          json.writeFieldName("plan_of_rank");
-          json.writeRawValue(report.planOfRank().toString());
+          head(json, report);
           json.writeArrayFieldStart("sections");
           for (var section : report.sections()) {
             section(json, section);
@@ -36,12 +29,27 @@ public final class JsonRenderer {
         });
   }
 
-  private static void section(JsonGenerator json, Section section) throws IOException {
-    json.writeStartObject();
+  static void head(JsonGenerator json, PlanReport report) throws IOException {
+    json.writeStringField("format", FORMAT);
+    json.writeNumberField("version", VERSION);
+    json.writeStringField("name", report.name());
+    json.writeStringField("target", report.target());
+    json.writeStringField("digest", report.digest());
+    json.writeNumberField("ranks", report.ranks());
+    json.writeFieldName("plan_of_rank");
+    json.writeRawValue(report.planOfRank().toString());
+  }
+
+  static void head(JsonGenerator json, Section section) throws IOException {
     json.writeStringField("view", section.view().text());
     json.writeFieldName("ranks");
     json.writeRawValue(section.ranks().toString());
     json.writeStringField("heading", section.heading());
+  }
+
+  private static void section(JsonGenerator json, Section section) throws IOException {
+    json.writeStartObject();
+    head(json, section);
     strings(json, "columns", section.columns());
     rows(json, section.rows());
     strings(json, "lines", section.lines());

@@ -4,12 +4,15 @@ import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonGenerator;
 import com.fasterxml.jackson.core.util.DefaultIndenter;
 import com.fasterxml.jackson.core.util.DefaultPrettyPrinter;
+import com.fasterxml.jackson.core.util.DefaultPrettyPrinter.FixedSpaceIndenter;
+import com.fasterxml.jackson.core.util.DefaultPrettyPrinter.Indenter;
+import com.fasterxml.jackson.core.util.DefaultPrettyPrinter.NopIndenter;
 import java.io.IOException;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
 import java.util.Map;
 
-/** JSON in memory, an object on each line. */
+/** JSON in memory. */
 final class JsonText {
   private static final JsonFactory FACTORY = new JsonFactory();
 
@@ -20,12 +23,22 @@ final class JsonText {
     void write(JsonGenerator json) throws IOException;
   }
 
+  /** {@return an object or array on each line} */
   static String of(Body body) {
+    return of(new DefaultIndenter("", "\n"), FixedSpaceIndenter.instance, body);
+  }
+
+  /** {@return a field on each line, arrays without spaces: what is mostly columns} */
+  static String columns(Body body) {
+    return of(NopIndenter.instance, new DefaultIndenter("", "\n"), body);
+  }
+
+  private static String of(Indenter arrays, Indenter objects, Body body) {
     var out = new StringWriter();
     try (var json = FACTORY.createGenerator(out)) {
       var printer = new DefaultPrettyPrinter();
-      printer.indentArraysWith(new DefaultIndenter("", "\n"));
-      printer.indentObjectsWith(DefaultPrettyPrinter.FixedSpaceIndenter.instance);
+      printer.indentArraysWith(arrays);
+      printer.indentObjectsWith(objects);
       json.setPrettyPrinter(printer);
       body.write(json);
     } catch (IOException e) {
@@ -41,7 +54,7 @@ final class JsonText {
     }
   }
 
-  private static void value(JsonGenerator json, Fact fact) throws IOException {
+  static void value(JsonGenerator json, Fact fact) throws IOException {
     switch (fact) {
       case Fact.Text(var text) -> json.writeString(text);
       case Fact.Whole(long number) -> json.writeNumber(number);

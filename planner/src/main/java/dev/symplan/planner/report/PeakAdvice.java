@@ -231,6 +231,7 @@ public final class PeakAdvice {
     return Row.titled(Units.bytes(tried.saved()))
         .details(
             "%s: %s (%s)".formatted(tried.candidate().flags(), tried.candidate().advice(), time))
+        .fact("advice", tried.candidate().advice())
         .fact("saved_bytes", tried.saved())
         .fact("slower_us", more)
         .fact("flags", tried.candidate().flags())

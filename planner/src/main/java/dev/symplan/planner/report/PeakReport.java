@@ -9,31 +9,29 @@ import java.util.List;
 import java.util.Locale;
 
 /** What each arena holds at its peak, the largest first, and why each must be there. */
-public final class PeakReport {
+final class PeakReport {
   /** Smaller buffers than these are only counted. */
   private static final int NAMED = 15;
 
   private PeakReport() {}
 
-  /** {@return an arena for each row, its buffers below it} */
-  public static ImmutableList<Row> of(Plan plan) {
+  /** {@return a section with a row for each arena, its buffers below it} */
+  static Section of(Plan plan, ImmutableList<RankIndex> indices) {
     var rows = ImmutableList.<Row>builder();
-    for (int i = 0; i < plan.rankPlans().size(); i++) {
-      var index = new RankIndex(plan.rankPlans().get(i), PlanReport.ranksOf(plan, i));
+    for (var index : indices) {
       for (var arena : Arenas.of(plan, index.plan())) {
         if (arena.bytes() > 0) {
-          rows.add(arena(index, arena, plan.rankPlans().size() > 1));
+          rows.add(arena(index, arena, indices.size() > 1));
         }
       }
     }
-    return rows.build();
-  }
-
-  /** {@return the rows as text, with what could be done about it} */
-  public static String text(Plan plan, List<Row> advice) {
-    var rows = new ArrayList<>(of(plan));
-    rows.addAll(advice);
-    return TextRenderer.rows(rows);
+    return new Section(
+        View.PEAK,
+        PlanReport.ranksOf(plan),
+        "",
+        ImmutableList.of(),
+        rows.build(),
+        ImmutableList.of());
   }
 
   /** {@return the ids of the buffers that are live at the peak of any arena of a graph} */
@@ -75,6 +73,7 @@ public final class PeakReport {
                         Units.bytes(arena.bytes()),
                         index.when(arena.peakStep())))
             .fact("arena", arena.arena().text())
+            .numbers("ranks", index.ranks())
             .fact("bytes", arena.bytes())
             .fact("live_bytes", arena.live())
             .fact("peak_step", arena.peakStep());
@@ -97,15 +96,17 @@ public final class PeakReport {
   }
 
   private static Row buffer(RankIndex index, int id, Buffer buffer, Arenas arena) {
+    var because = why(index, id, buffer, arena.peakStep());
     return Row.titled(buffer.name())
         .details(
             Units.bytes(buffer.bytes()),
             String.format(Locale.ROOT, "%4.1f %%", 100.0 * buffer.bytes() / arena.live()),
-            why(index, id, buffer, arena.peakStep()))
+            because)
         .fact("id", id)
         .fact("name", buffer.name())
         .fact("bytes", buffer.bytes())
         .fact("source", index.source(id))
+        .fact("because", because)
         .build();
   }
 

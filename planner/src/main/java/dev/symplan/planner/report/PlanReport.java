@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.Collection;
 import java.util.function.Function;
 import java.util.function.Supplier;
+import java.util.stream.IntStream;
 
 /**
  * What there is to say about a plan, once, for all renderers: {@link TextRenderer} for people,
@@ -49,7 +50,8 @@ public record PlanReport(
             sections.addAll(perGraph(indices.get(), index -> MemorySection.of(plan, index)));
         case SCHEDULE ->
             sections.addAll(perGraph(indices.get(), index -> ScheduleSection.of(plan, index)));
-        case GRAPH -> sections.addAll(GraphSection.of(plan));
+        case GRAPH -> sections.addAll(GraphSection.of(plan, indices.get()));
+        case PEAK -> sections.add(PeakReport.of(plan, indices.get()));
         case CODE -> {}
       }
     }
@@ -86,6 +88,11 @@ public record PlanReport(
     return ranks.build();
   }
 
+  /** {@return all ranks of a plan} */
+  static ImmutableList<Integer> ranksOf(Plan plan) {
+    return IntStream.range(0, plan.worldSize()).boxed().collect(ImmutableList.toImmutableList());
+  }
+
   /** {@return the report with one more section behind the others} */
   public PlanReport with(Section section) {
     return new PlanReport(
@@ -95,6 +102,19 @@ public record PlanReport(
         ranks,
         planOfRank,
         ImmutableList.<Section>builder().addAll(sections).add(section).build());
+  }
+
+  /** {@return the report with advice on what would need less memory in {@link View#PEAK}} */
+  public PlanReport withAdvice(Collection<Row> advice) {
+    return new PlanReport(
+        name,
+        target,
+        digest,
+        ranks,
+        planOfRank,
+        sections.stream()
+            .map(section -> section.view() == View.PEAK ? section.with(advice) : section)
+            .collect(ImmutableList.toImmutableList()));
   }
 
   /** {@return the sections of one view: one for each different graph} */

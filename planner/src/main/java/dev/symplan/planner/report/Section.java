@@ -1,6 +1,7 @@
 package dev.symplan.planner.report;
 
 import com.google.common.collect.ImmutableList;
+import java.util.Collection;
 
 /**
  * One view of a plan, for the ranks that run one graph.
@@ -18,4 +19,16 @@ public record Section(
     String heading,
     ImmutableList<String> columns,
     ImmutableList<Row> rows,
-    ImmutableList<String> lines) {}
+    ImmutableList<String> lines) {
+
+  /** {@return the section with more rows behind the others} */
+  Section with(Collection<Row> more) {
+    return new Section(
+        view,
+        ranks,
+        heading,
+        columns,
+        ImmutableList.<Row>builder().addAll(rows).addAll(more).build(),
+        lines);
+  }
+}

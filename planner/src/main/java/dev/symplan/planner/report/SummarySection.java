@@ -14,7 +14,6 @@ import java.util.Optional;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
-import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /** Arenas, counts and the predicted time of a plan. */
@@ -38,7 +37,7 @@ final class SummarySection {
     summary.barriers().ifPresent(rows::add);
     return new Section(
         View.SUMMARY,
-        IntStream.range(0, plan.worldSize()).boxed().collect(ImmutableList.toImmutableList()),
+        PlanReport.ranksOf(plan),
         "plan %s · %s rank%s · target %s · digest %s"
             .formatted(
                 plan.name(),

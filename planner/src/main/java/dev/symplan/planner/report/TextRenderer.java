@@ -57,6 +57,7 @@ public final class TextRenderer {
         switch (section.view()) {
           case GRAPH, CODE -> "";
           case MEMORY -> MemoryMap.render(section, width, colour);
+          case PEAK -> rows(section.rows());
           case SUMMARY, COLLECTIVES, VALUES, SCHEDULE -> body(section);
         };
     var out = new StringBuilder();

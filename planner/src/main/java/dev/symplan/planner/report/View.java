@@ -15,6 +15,8 @@ public enum View {
   MEMORY,
   /** The issue order, with streams, waits and predicted times. */
   SCHEDULE,
+  /** What is live where the arenas are fullest, and what would need less. */
+  PEAK,
   /** What the ranks execute: instructions, and the CUDA C++ of the kernels. */
   CODE,
   /** The planned graph, in the graph language. */

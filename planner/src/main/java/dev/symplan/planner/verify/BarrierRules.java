@@ -190,7 +190,7 @@ final class BarrierRules {
                     facts.stepText(step))
             + " "
             + facts.place(touched),
-        trace(k, edge, witness, step, name, facts.place(touched), use, written));
+        trace(k, edge, witness, step, name, facts.extent(touched), use, written));
   }
 
   /** An order of events that the barriers allow, and that goes wrong. */
@@ -258,7 +258,7 @@ final class BarrierRules {
                 reads ? "reads" : "writes",
                 touched,
                 facts.rank(),
-                facts.place(tensors.getFirst()));
+                facts.extent(tensors.getFirst()));
     return edge == Edge.START
         ? List.of(
             "rank %d comes to %s, which waits for nobody before"

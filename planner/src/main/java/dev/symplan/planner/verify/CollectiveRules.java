@@ -302,7 +302,7 @@ final class CollectiveRules {
     if (!facts.plan.buffers().get(index).symmetric()) {
       wrong(
           k,
-          "%s %s of every rank as %s, but it is at %s, not in symmetric memory"
+          "%s %s of every rank as %s, but the buffer at %s is not symmetric"
               .formatted(verb, value.name(), collective.variant().text(), facts.place(value.id())));
     } else if (facts.begin(value.id()) % VECTOR != 0) {
       wrong(

@@ -219,9 +219,9 @@ final class MemoryRun {
             .formatted(
                 facts.rankEvent(segment.writer()),
                 found,
-                facts.place(facts.storage(segment.storage()).id())),
+                facts.extent(facts.storage(segment.storage()).id())),
         "%s %s %s at %s, and finds %s"
-            .formatted(facts.rankEvent(step), verb, wanted, facts.place(value), found));
+            .formatted(facts.rankEvent(step), verb, wanted, facts.extent(value), found));
   }
 
   private String definition(int storage) {
@@ -229,7 +229,7 @@ final class MemoryRun {
     int op = facts.definedBy(storage);
     return "%s writes %s at %s"
         .formatted(
-            facts.rankEvent(op < 0 ? -1 : stepOfOp[op]), value.name(), facts.place(value.id()));
+            facts.rankEvent(op < 0 ? -1 : stepOfOp[op]), value.name(), facts.extent(value.id()));
   }
 
   private void write(int value, int step, int self) {
@@ -271,7 +271,7 @@ final class MemoryRun {
                 others,
                 joinOf[k]),
         "%s begins: until it is done, it %s at %s"
-            .formatted(facts.rankEvent(start), others, facts.place(value)),
+            .formatted(facts.rankEvent(start), others, facts.extent(value)),
         "%s runs beside it, and %s %s there".formatted(facts.rankEvent(step), verb, name),
         facts.rankEvent(joinOf[k]) + " would be the first to wait for it");
   }

@@ -375,6 +375,11 @@ final class RankFacts {
     return place(space(value), begin(value));
   }
 
+  /** {@return a value's bytes for people, as {@code symm+0x400 (128 bytes)}} */
+  String extent(int value) {
+    return "%s (%d bytes)".formatted(place(value), end(value) - begin(value));
+  }
+
   /** {@return an op for people, as {@code aten::mul → mul_3}} */
   String text(int op) {
     var name = op(op).def().name().toString();

@@ -126,7 +126,7 @@ final class WorkspaceRules {
     if (!buffer.symmetric()) {
       wrong(
           Rule.REALIZATION,
-          "%s is in %s memory, where peers cannot push"
+          "%s, in %s memory, is no symmetric buffer: peers cannot push there"
               .formatted(buffer.name(), buffer.arena().text()));
     }
     if (buffer.first() != -1 || buffer.last() != end) {

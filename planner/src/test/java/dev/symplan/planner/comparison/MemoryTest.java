@@ -16,10 +16,6 @@ class MemoryTest {
   /** Three reductions of smaller and smaller tensors, one after the other. */
   private static final String DESCENDING =
       """
-      graph version 1
-
-      group tp = [0, 1, 2, 3]
-
       graph g(x: f32[64, 64]) {
         a = aten::mm(x, x)
         ra = _c10d_functional::all_reduce(a, "sum", "tp")
@@ -36,7 +32,7 @@ class MemoryTest {
 
   @Test
   void tensorsOfOtherSizesShareSymmetricMemory() {
-    var planned = Planned.of(DESCENDING, forced("all_reduce", Variant.TWO_SHOT));
+    var planned = Planned.graph(DESCENDING, forced("all_reduce", Variant.TWO_SHOT));
     // The largest and the next are in use together; the third takes memory of the first.
     assertThat(planned.plan().symmetric().bytes()).isEqualTo(64 * 64 * 4 + 64 * 4);
     assertThat(planned.plan().symmetric().bytes()).isEqualTo(planned.plan().symmetric().bound());
@@ -45,12 +41,8 @@ class MemoryTest {
   @Test
   void tensorsOfOtherTypesShareSymmetricMemory() {
     var planned =
-        Planned.of(
+        Planned.graph(
             """
-            graph version 1
-
-            group tp = [0, 1, 2, 3]
-
             graph g(x: f32[64, 64] @external) {
               a = aten::mm(x, x)
               ra = _c10d_functional::all_reduce(a, "sum", "tp")
@@ -73,12 +65,8 @@ class MemoryTest {
   @Test
   void localTensorsLieInIdleSymmetricMemory() {
     var planned =
-        Planned.of(
+        Planned.graph(
             """
-            graph version 1
-
-            group tp = [0, 1, 2, 3]
-
             graph g(x: f32[64, 64] @external) {
               a = aten::mm(x, x)
               ra = _c10d_functional::all_reduce(a, "sum", "tp")
@@ -104,12 +92,8 @@ class MemoryTest {
   void collectivesNeedNoScratchMemory() {
     // A one-shot kernel that stages has two copies of its operand besides.
     var planned =
-        Planned.of(
+        Planned.graph(
             """
-            graph version 1
-
-            group tp = [0, 1, 2, 3]
-
             graph g(x: f32[64, 64] @external) {
               a = aten::mm(x, x)
               r = _c10d_functional::all_reduce(a, "sum", "tp")
@@ -124,12 +108,8 @@ class MemoryTest {
   @Test
   void smallReductionsOfAGroupShareOneWorkspace() {
     var planned =
-        Planned.of(
+        Planned.graph(
             """
-            graph version 1
-
-            group tp = [0, 1, 2, 3]
-
             graph g(x: f32[64, 64] @external) {
               a = aten::mm(x, x)
               r = _c10d_functional::all_reduce(a, "sum", "tp")
@@ -151,14 +131,8 @@ class MemoryTest {
   @Test
   void groupsShareOneArena() {
     var planned =
-        Planned.of(
+        Planned.graph(
             """
-            graph version 1
-
-            group tp = [0, 1, 2, 3]
-            group row = [0, 1], [2, 3]
-            group col = [0, 2], [1, 3]
-
             graph g(x: f32[64, 64] @external) {
               a = aten::mm(x, x)
               ra = _c10d_functional::all_reduce(a, "sum", "tp")
@@ -181,12 +155,8 @@ class MemoryTest {
   @Test
   void memoryOfAnUnfinishedCollectiveIsKeptUntilItsJoin() {
     var planned =
-        Planned.of(
+        Planned.graph(
             """
-            graph version 1
-
-            group tp = [0, 1, 2, 3]
-
             graph g(x: bf16[4096, 4096] @external) {
               a = aten::mm(x, x)
               ra = _c10d_functional::all_gather_into_tensor(a, 4, "tp")

@@ -19,6 +19,20 @@ import java.util.List;
 
 /** A plan, and what comparisons ask of it: by the names of the graph, on rank 0. */
 record Planned(Plan plan) {
+  private static final String HEAD =
+      """
+      graph version 1
+
+      group tp = [0, 1, 2, 3]
+      group row = [0, 1], [2, 3]
+      group col = [0, 2], [1, 3]
+
+      """;
+
+  /** {@return the plan of a graph of four ranks: all are the group tp, in rows and columns} */
+  static Planned graph(String graph, CompileOptions options) {
+    return of(HEAD + graph, options);
+  }
 
   static Planned of(String text) {
     return of(text, CompileOptions.DEFAULT);

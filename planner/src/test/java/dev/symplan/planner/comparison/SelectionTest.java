@@ -46,12 +46,8 @@ class SelectionTest {
       })
   void everyKindOfCollectiveHasSymmetricVariants(String call) {
     everyVariantIsJudged(
-        Planned.of(
+        Planned.graph(
             """
-            graph version 1
-
-            group tp = [0, 1, 2, 3]
-
             graph g(x: f32[16, 64]) {
               h = aten::neg(x)
               r = _c10d_functional::%s
@@ -59,7 +55,8 @@ class SelectionTest {
               return o
             }
             """
-                .formatted(call)));
+                .formatted(call),
+            CompileOptions.DEFAULT));
   }
 
   private static void everyVariantIsJudged(Planned planned) {
@@ -81,12 +78,8 @@ class SelectionTest {
   @Test
   void coalescedCollectivesAreRealizedTensorByTensor() {
     var planned =
-        Planned.of(
+        Planned.graph(
             """
-            graph version 1
-
-            group tp = [0, 1, 2, 3]
-
             graph g(x: f32[16, 64], y: f32[8]) {
               a = aten::neg(x)
               b = aten::neg(y)

@@ -1,15 +1,13 @@
 package dev.symplan.planner.model;
 
-import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.symplan.ir.testkit.Tools;
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
-import java.util.concurrent.TimeUnit;
 import java.util.function.IntFunction;
 import java.util.regex.Pattern;
 import java.util.stream.IntStream;
@@ -19,21 +17,11 @@ import org.junit.jupiter.api.Assumptions;
 final class Spin {
   private static final Pattern ERRORS = Pattern.compile("errors: (\\d+)");
   private static final Pattern FIRST = Pattern.compile("pan:1: (.*) \\(at depth \\d+\\)");
-  private static final long PATIENCE_SECONDS = 120;
   private static final Optional<String> COMPILER =
-      List.of("cc", "gcc", "clang").stream().filter(Spin::isInstalled).findFirst();
-  private static final boolean PRESENT = isInstalled("spin") && COMPILER.isPresent();
+      List.of("cc", "gcc", "clang").stream().filter(Tools::isInstalled).findFirst();
+  private static final boolean PRESENT = Tools.isInstalled("spin") && COMPILER.isPresent();
 
   private Spin() {}
-
-  private static boolean isInstalled(String program) {
-    for (var folder : System.getenv().getOrDefault("PATH", "").split(java.io.File.pathSeparator)) {
-      if (!folder.isEmpty() && Files.isExecutable(Path.of(folder, program))) {
-        return true;
-      }
-    }
-    return false;
-  }
 
   /** Skips the test where there is no spin. */
   static void assumePresent() {
@@ -60,28 +48,15 @@ final class Spin {
    * @param model Promela text
    */
   static Optional<String> check(String model) {
-    try {
-      var folder = Files.createTempDirectory("symplan-spin");
-      try {
-        return check(folder, model);
-      } finally {
-        try (var files = Files.list(folder)) {
-          for (var file : files.toList()) {
-            Files.delete(file);
-          }
-        }
-        Files.delete(folder);
-      }
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
-    }
+    return Tools.inFolder(folder -> check(folder, model));
   }
 
   private static Optional<String> check(Path folder, String model) throws IOException {
     Files.writeString(folder.resolve("model.pml"), model);
-    run(folder, "spin", "-a", "model.pml");
-    run(folder, COMPILER.orElseThrow(), "-O0", "-w", "-DSAFETY", "-o", "pan", "pan.c");
-    var said = run(folder, "./pan", "-w20", "-m100000");
+    Tools.run(folder, List.of("spin", "-a", "model.pml"));
+    Tools.run(
+        folder, List.of(COMPILER.orElseThrow(), "-O0", "-w", "-DSAFETY", "-o", "pan", "pan.c"));
+    var said = Tools.run(folder, List.of("./pan", "-w20", "-m100000"));
     var errors = ERRORS.matcher(said);
     if (!errors.find() || said.contains("max search depth too small")) {
       throw new IllegalStateException("the search is not complete: " + said);
@@ -91,30 +66,5 @@ final class Spin {
     }
     var first = FIRST.matcher(said);
     return Optional.of(first.find() ? first.group(1) : said);
-  }
-
-  private static String run(Path folder, String... command) throws IOException {
-    var output = folder.resolve("said.txt");
-    var process =
-        new ProcessBuilder(command)
-            .directory(folder.toFile())
-            .redirectErrorStream(true)
-            .redirectOutput(output.toFile())
-            .start();
-    try {
-      if (!process.waitFor(PATIENCE_SECONDS, TimeUnit.SECONDS)) {
-        process.destroyForcibly();
-        throw new IllegalStateException(String.join(" ", command) + " does not end");
-      }
-    } catch (InterruptedException e) {
-      process.destroyForcibly();
-      Thread.currentThread().interrupt();
-      throw new IllegalStateException(e);
-    }
-    var said = Files.readString(output, UTF_8);
-    if (process.exitValue() != 0) {
-      throw new IllegalStateException(String.join(" ", command) + " failed: " + said);
-    }
-    return said;
   }
 }

@@ -2,7 +2,6 @@ package dev.symplan.planner.model;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import com.google.common.base.Ascii;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.testkit.Golden;
 import dev.symplan.planner.Protocol;
@@ -33,13 +32,13 @@ class VariantModelTest {
   private record Case(Kind kind, Protocol protocol, List<Variant> variants) {
     @Override
     public String toString() {
-      return Ascii.toLowerCase(kind.name())
+      return kind.text()
           + " "
           + variants.stream().map(Variant::text).collect(Collectors.joining(", "));
     }
 
     String file() {
-      return Ascii.toLowerCase(kind.name()) + "-" + variants.getFirst().text();
+      return kind.text() + "-" + variants.getFirst().text();
     }
 
     Sequence sequence(int ranks) {

@@ -11,6 +11,7 @@ import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict;
 import dev.symplan.planner.Verdict.Reason;
 import dev.symplan.planner.io.TargetFile;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -50,6 +51,16 @@ class EligibilityTest {
         .orElseThrow();
   }
 
+  /** Eligible where there is no reason. */
+  private static void judged(Verdict verdict, @Nullable Reason reason, @Nullable String detail) {
+    if (reason == null) {
+      assertThat(verdict.reason().eligible()).as(verdict.toString()).isTrue();
+    } else {
+      assertThat(verdict.reason()).isEqualTo(reason);
+      assertThat(verdict.detail()).contains(detail);
+    }
+  }
+
   private static String reduced(String dtype, String op, long count) {
     return """
     graph version 1
@@ -79,14 +90,8 @@ class EligibilityTest {
           2.30.0 | bf16 | avg | | |
           """)
   void symmetricKernelsTakeWhatTheirVersionTakes(
-      String nccl, String dtype, String op, Reason reason, String detail) {
-    var verdict = verdict(reduced(dtype, op, 1024), withNccl(nccl), Variant.NCCL_SYMM);
-    if (reason == null) {
-      assertThat(verdict.reason().eligible()).as(verdict.toString()).isTrue();
-    } else {
-      assertThat(verdict.reason()).isEqualTo(reason);
-      assertThat(verdict.detail()).contains(detail);
-    }
+      String nccl, String dtype, String op, @Nullable Reason reason, @Nullable String detail) {
+    judged(verdict(reduced(dtype, op, 1024), withNccl(nccl), Variant.NCCL_SYMM), reason, detail);
   }
 
   @ParameterizedTest
@@ -99,14 +104,9 @@ class EligibilityTest {
           2.30.6 | LIBRARY_RACE | race in NCCL 2.30.6; 2.30.7 orders them
           2.30.7 | |
           """)
-  void severalInOneGroupWaitForTheVersionThatOrdersThem(String nccl, Reason reason, String detail) {
-    var verdict = verdict(COALESCED, withNccl(nccl), Variant.NCCL_SYMM);
-    if (reason == null) {
-      assertThat(verdict.reason().eligible()).as(verdict.toString()).isTrue();
-    } else {
-      assertThat(verdict.reason()).isEqualTo(reason);
-      assertThat(verdict.detail()).contains(detail);
-    }
+  void severalInOneGroupWaitForTheVersionThatOrdersThem(
+      String nccl, @Nullable Reason reason, @Nullable String detail) {
+    judged(verdict(COALESCED, withNccl(nccl), Variant.NCCL_SYMM), reason, detail);
   }
 
   @Test

@@ -165,17 +165,7 @@ class BarrierRulesTest {
     told.append("\n== what stands in is nothing of the kind\n");
     told.append(told(PlanEdits.of(layers).collective(1, start(7, Edge.END)).plan()));
     told.append("\n== another tensor lies there when a local op reads\n");
-    var tensors =
-        """
-        graph g(x: f32[64, 64], w: f32[64, 64]) {
-          a = aten::relu(x)
-          b = aten::mm(w, w)
-          c = aten::mm(b, w)
-          d = aten::mm(a, c)
-          return d
-        }
-        """;
-    told.append(told(PlanEdits.of(compile(tensors)).over("c", "a").restated()));
+    told.append(told(PlanEdits.of(compile(VerifierFixtures.BESIDE)).over("c", "a").restated()));
     told.append("\n== a local op writes what a collective beside it reads\n");
     told.append(told(PlanEdits.of(compile(VerifierFixtures.ASYNC)).over("a", "p").restated()));
     Golden.check("verify/traces.txt", told.toString());

@@ -2,6 +2,7 @@ package dev.symplan.planner.verify;
 
 import static dev.symplan.planner.verify.PlanEdits.barriers;
 import static dev.symplan.planner.verify.VerifierFixtures.ASYNC;
+import static dev.symplan.planner.verify.VerifierFixtures.BESIDE;
 import static dev.symplan.planner.verify.VerifierFixtures.CHAIN;
 import static dev.symplan.planner.verify.VerifierFixtures.compile;
 import static dev.symplan.planner.verify.VerifierFixtures.first;
@@ -32,17 +33,7 @@ class MemoryRulesTest {
 
   @Test
   void overwrittenBetweenWriteAndRead() {
-    var text =
-        """
-        graph g(x: f32[64, 64], w: f32[64, 64]) {
-          a = aten::relu(x)
-          b = aten::mm(w, w)
-          c = aten::mm(b, w)
-          d = aten::mm(a, c)
-          return d
-        }
-        """;
-    var plan = PlanEdits.of(compile(text)).over("c", "a").restated();
+    var plan = PlanEdits.of(compile(BESIDE)).over("c", "a").restated();
     var violation = first(plan, Rule.OVERWRITTEN);
     var place = violation.message().replaceAll(".*(local[+]0x[0-9a-f]+).*", "$1");
     assertThat(violation.toString())
@@ -50,12 +41,13 @@ class MemoryRulesTest {
             "overwritten (rank 0, step 3): step 3 (aten::mm → d) reads a at "
                 + place
                 + ", but step 2 (aten::mm → c) wrote c there");
+    var bytes = place + " (16384 bytes)";
     assertThat(violation.trace())
         .containsExactly(
-            "rank 0, in step 0 (aten::relu → a, test.graph:7), writes a at " + place,
-            "rank 0, in step 2 (aten::mm → c, test.graph:9), writes c at " + place,
+            "rank 0, in step 0 (aten::relu → a, test.graph:7), writes a at " + bytes,
+            "rank 0, in step 2 (aten::mm → c, test.graph:9), writes c at " + bytes,
             "rank 0, in step 3 (aten::mm → d, test.graph:10), reads a at "
-                + place
+                + bytes
                 + ", and finds c");
   }
 

@@ -254,7 +254,7 @@ class PlanVerifierTest {
     assertThat(first(plan, Rule.REALIZATION).message())
         .isEqualTo(
             "collective 0 (_c10d_functional::all_reduce → r) reads d of every rank as one_shot, but"
-                + " it is at local+0x4000, not in symmetric memory");
+                + " the buffer at local+0x4000 is not symmetric");
   }
 
   @Test

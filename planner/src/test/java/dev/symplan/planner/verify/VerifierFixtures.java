@@ -49,6 +49,18 @@ final class VerifierFixtures {
       }
       """;
 
+  /** a is kept while b and c are made. */
+  static final String BESIDE =
+      """
+      graph g(x: f32[64, 64], w: f32[64, 64]) {
+        a = aten::relu(x)
+        b = aten::mm(w, w)
+        c = aten::mm(b, w)
+        d = aten::mm(a, c)
+        return d
+      }
+      """;
+
   /** r is computed in place of p by two_shot, from step 1 to step 5, beside a, b and c. */
   static final String ASYNC =
       """

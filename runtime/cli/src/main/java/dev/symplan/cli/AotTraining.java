@@ -22,6 +22,7 @@ final class AotTraining {
     var samples = Path.of(args[0]);
     var graph = samples.resolve("tp_mlp.graph").toString();
     var folder = Files.createTempDirectory("symplan-aot");
+    var moe = samples.resolve("cases/plan/moe_ep8.0.fx.txt").toString();
     var plan = folder.resolve("plan.json").toString();
     var buffers = folder.resolve("buffers.csv");
     Files.writeString(buffers, "id,lower,upper,size\na,0,2,3\nb,1,3,2\nc,2,4,3\n");
@@ -34,8 +35,11 @@ final class AotTraining {
             new String[] {"dump", graph, "--view", "summary,collectives,values,memory,schedule"},
             new String[] {"dump", plan, "--format", "json"},
             new String[] {"dump", plan, "--format", "csv"},
+            new String[] {"dump", plan, "--format", "html"},
             new String[] {"explain", graph, "r"},
             new String[] {"diff", plan, plan},
+            new String[] {"compile", moe, "-o", plan},
+            new String[] {"dump", plan},
             new String[] {
               "dump", samples.resolve("cases/plan/fsdp8_mlp_train_4l.0.fx.txt").toString()
             },
@@ -63,5 +67,7 @@ final class AotTraining {
       Files.deleteIfExists(buffers);
       Files.deleteIfExists(folder);
     }
+    // As Main does, so that what the JVM loads for it is kept too.
+    System.exit(ExitCode.OK);
   }
 }

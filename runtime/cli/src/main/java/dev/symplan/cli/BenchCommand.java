@@ -6,7 +6,6 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
 @Command(
-    name = "bench",
     description = {
       "Measure collectives and what runs beside them, and show measured times side by side.",
       "Times are of plans as they run, with their barriers, in the steady state: on GPUs many runs"

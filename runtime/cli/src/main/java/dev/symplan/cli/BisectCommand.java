@@ -14,7 +14,6 @@ import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 @Command(
-    name = "bisect",
     description = {
       "Find the decisions of the planner that make a case's check fail: variants, realization,"
           + " fusion, overlap and order are turned off by halves, and the case is run each time.",

@@ -13,7 +13,6 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
 @Command(
-    name = "calibrate",
     description = {
       "Fit a target file to measured times, for --target.",
       "Reads CSV with the header 'kind,variant,dtype,bytes,ranks,micros': one measured collective"

@@ -16,7 +16,6 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
 @Command(
-    name = "compile",
     description = {
       "Plan a graph: choose a variant for each collective and a place for each tensor.",
       "The plan is verified before it is written."

@@ -1,10 +1,13 @@
 package dev.symplan.cli;
 
 import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.planner.io.WholeFile;
 import java.io.OutputStream;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.util.List;
+import java.util.Optional;
 
 /**
  * Where a command writes.
@@ -22,6 +25,20 @@ record Console(PrintStream out, PrintStream err) {
 
   void print(String text) {
     out.print(text);
+  }
+
+  /**
+   * Prints a result, or writes it to a file.
+   *
+   * @param what of which it is the result, for errors
+   */
+  void result(Optional<Path> file, String text, String what) {
+    if (file.isPresent()) {
+      WholeFile.write(file.get(), text, what);
+      progress("written to " + file.get());
+    } else {
+      print(text);
+    }
   }
 
   void progress(String line) {

@@ -1,26 +1,51 @@
 package dev.symplan.cli;
 
+import com.google.common.collect.ImmutableList;
+import dev.symplan.planner.report.Format;
+import dev.symplan.planner.report.HtmlRenderer;
 import dev.symplan.planner.report.PlanDiff;
+import dev.symplan.planner.report.PlanReport;
 import java.nio.file.Path;
+import java.util.Optional;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
 
 @Command(
-    name = "diff",
     description = {
       "Tell in what two plans differ: variants and why, values that moved or grew, memory, time.",
       "Exits with 1 when they differ, 0 when they do not."
     })
 final class DiffCommand implements Callable<Integer> {
+  private static final ImmutableList<String> FORMATS = ImmutableList.of("text", "html");
+
   private final Console console;
+
+  @Spec private CommandSpec spec;
 
   @Parameters(index = "0", paramLabel = "A", description = "A plan, or what compile takes.")
   private Path before;
 
   @Parameters(index = "1", paramLabel = "B", description = "Another.")
   private Path after;
+
+  @Option(
+      names = "--format",
+      paramLabel = "FORMAT",
+      description = "How: text (the default), or html, a page with both plans side by side.",
+      defaultValue = "text")
+  private String format;
+
+  @Option(
+      names = {"-o", "--output"},
+      paramLabel = "FILE",
+      description = "Write there rather than to the standard output.")
+  private Optional<Path> output = Optional.empty();
 
   @Mixin private CompileFlags flags;
 
@@ -30,9 +55,20 @@ final class DiffCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
-    var differences =
-        PlanDiff.text(Inputs.plan(before, flags, console), Inputs.plan(after, flags, console));
-    console.print(differences.isEmpty() ? "no difference\n" : differences);
+    if (!FORMATS.contains(format)) {
+      throw new ParameterException(
+          spec.commandLine(),
+          "--format: there is no format '%s'; there are %s".formatted(format, FORMATS));
+    }
+    var from = Inputs.plan(before, flags, console);
+    var to = Inputs.plan(after, flags, console);
+    var differences = PlanDiff.text(from, to);
+    var text =
+        format.equals("html")
+            ? HtmlRenderer.render(
+                PlanReport.of(from, Format.HTML.views()), PlanReport.of(to, Format.HTML.views()))
+            : differences.isEmpty() ? "no difference\n" : differences;
+    console.result(output, text, "the differences");
     return differences.isEmpty() ? ExitCode.OK : ExitCode.FAILED;
   }
 }

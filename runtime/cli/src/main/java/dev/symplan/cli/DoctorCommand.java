@@ -9,7 +9,6 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
 @Command(
-    name = "doctor",
     description = {
       "Tell what this machine has for backend cuda: GPUs, links between them, libraries and where"
           + " they were found, and for every variant what it needs and whether that is there.",

@@ -1,10 +1,10 @@
 package dev.symplan.cli;
 
 import dev.symplan.planner.Plan;
-import dev.symplan.planner.io.WholeFile;
 import dev.symplan.planner.report.CsvRenderer;
 import dev.symplan.planner.report.DotRenderer;
 import dev.symplan.planner.report.Format;
+import dev.symplan.planner.report.HtmlRenderer;
 import dev.symplan.planner.report.JsonRenderer;
 import dev.symplan.planner.report.ModelExplorerRenderer;
 import dev.symplan.planner.report.PlanReport;
@@ -28,13 +28,12 @@ import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 @Command(
-    name = "dump",
     description = {
       "Show a plan: which variant each collective runs, where every value lives, and when.",
       "Views: summary (arenas, counts), collectives (what was chosen, what not, and why), values"
           + " (every buffer), memory (a map of offsets over steps), schedule (streams and predicted"
-          + " times), code (instructions and CUDA), graph (the planned graph, which can be compiled"
-          + " again)."
+          + " times), peak (what is live where memory is fullest), code (instructions and CUDA),"
+          + " graph (the planned graph, which can be compiled again)."
     })
 final class DumpCommand implements Callable<Integer> {
   private final Console console;
@@ -60,8 +59,9 @@ final class DumpCommand implements Callable<Integer> {
       names = "--format",
       paramLabel = "FORMAT",
       description =
-          "How: ${COMPLETION-CANDIDATES} (default: text). csv has the buffers, dot and"
-              + " model-explorer the planned graph, perfetto the predicted schedule.",
+          "How: ${COMPLETION-CANDIDATES} (default: text). html is a page for browsers, csv has the"
+              + " buffers, dot and model-explorer the planned graph, perfetto the predicted"
+              + " schedule.",
       completionCandidates = FormatNames.class,
       defaultValue = "text")
   private String format;
@@ -77,6 +77,14 @@ final class DumpCommand implements Callable<Integer> {
       paramLabel = "COLUMNS",
       description = "How wide maps may be (default: COLUMNS of the environment, else 100).")
   private Optional<Integer> width = Optional.empty();
+
+  @Option(
+      names = "--advice",
+      negatable = true,
+      description =
+          "Whether peak and html say what would need less memory, which plans again for each piece"
+              + " of advice (default: html does, of graphs).")
+  private Optional<Boolean> advice = Optional.empty();
 
   DumpCommand(Console console) {
     this.console = console;
@@ -100,14 +108,20 @@ final class DumpCommand implements Callable<Integer> {
       throw usage("--width must be at least 1");
     }
     var plan = Inputs.plan(input, flags, console);
-    var text = render(as, report(plan, views.isEmpty() ? as.views() : views));
-    if (output.isPresent()) {
-      WholeFile.write(output.get(), text, "the dump");
-      console.progress("written to " + output.get());
-    } else {
-      console.print(text);
+    var report = report(plan, views.isEmpty() ? as.views() : views);
+    if (advised(as)) {
+      report = report.withAdvice(Inputs.advice(input, flags, plan));
     }
+    console.result(output, render(as, report), "the dump");
     return ExitCode.OK;
+  }
+
+  private boolean advised(Format as) {
+    boolean isPlan = Inputs.isPlan(input);
+    if (isPlan && advice.orElse(false)) {
+      throw usage("--advice: name what the plan was compiled from, to plan it in other ways");
+    }
+    return advice.orElse(as == Format.HTML && !isPlan);
   }
 
   private PlanReport report(Plan plan, List<View> shown) {
@@ -119,6 +133,7 @@ final class DumpCommand implements Callable<Integer> {
     return switch (as) {
       case TEXT -> TextRenderer.render(report, columns(), output.isEmpty() && Ansi.AUTO.enabled());
       case JSON -> JsonRenderer.render(report);
+      case HTML -> HtmlRenderer.render(report);
       case CSV -> CsvRenderer.render(report);
       case DOT -> DotRenderer.render(report);
       case MODEL_EXPLORER -> ModelExplorerRenderer.render(report);

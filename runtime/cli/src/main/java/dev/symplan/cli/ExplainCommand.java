@@ -2,10 +2,11 @@ package dev.symplan.cli;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.planner.Plan;
-import dev.symplan.planner.report.PeakAdvice;
-import dev.symplan.planner.report.PeakReport;
 import dev.symplan.planner.report.PlanExplainer;
+import dev.symplan.planner.report.PlanReport;
 import dev.symplan.planner.report.Row;
+import dev.symplan.planner.report.TextRenderer;
+import dev.symplan.planner.report.View;
 import java.nio.file.Path;
 import java.util.Optional;
 import java.util.concurrent.Callable;
@@ -18,7 +19,6 @@ import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 @Command(
-    name = "explain",
     description = {
       "Tell the story of one value or collective: where it lives, what runs, and why.",
       "With --peak: what is live where memory is fullest, why, and what would need less; every"
@@ -58,7 +58,8 @@ final class ExplainCommand implements Callable<Integer> {
     }
     var plan = Inputs.plan(input, flags, console);
     if (peak) {
-      console.print(PeakReport.text(plan, advice(plan)));
+      var report = PlanReport.of(plan, ImmutableList.of(View.PEAK));
+      console.print(TextRenderer.render(report.withAdvice(advice(plan))));
       return ExitCode.OK;
     }
     var story = PlanExplainer.explain(plan, name.orElseThrow());
@@ -76,8 +77,6 @@ final class ExplainCommand implements Callable<Integer> {
       console.progress("no advice: name what the plan was compiled from, to plan it in other ways");
       return ImmutableList.of();
     }
-    var compiler = flags.compiler();
-    return PeakAdvice.of(
-        plan, compiler.options(), options -> compiler.with(options).compile(input));
+    return Inputs.advice(input, flags, plan);
   }
 }

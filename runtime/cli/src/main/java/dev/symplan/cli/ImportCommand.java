@@ -24,7 +24,6 @@ import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 @Command(
-    name = "import",
     description = {
       "Write a graph in the graph language, whatever it comes from.",
       "Ranks that run graphs of their own have them one below the other, each with its ranks."

@@ -1,7 +1,10 @@
 package dev.symplan.cli;
 
+import com.google.common.collect.ImmutableList;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.io.PlanFile;
+import dev.symplan.planner.report.PeakAdvice;
+import dev.symplan.planner.report.Row;
 import java.nio.file.Path;
 
 /** Turns what the user named into a plan. */
@@ -20,5 +23,12 @@ final class Inputs {
   /** {@return whether a file is a plan, which tells no more what it was compiled from} */
   static boolean isPlan(Path input) {
     return PlanFile.isPlan(input);
+  }
+
+  /** {@return what would need less memory than the plan of a graph; each takes a compilation} */
+  static ImmutableList<Row> advice(Path input, CompileFlags flags, Plan plan) {
+    var compiler = flags.compiler();
+    return PeakAdvice.of(
+        plan, compiler.options(), options -> compiler.with(options).compile(input));
   }
 }

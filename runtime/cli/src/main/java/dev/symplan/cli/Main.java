@@ -62,21 +62,21 @@ public final class Main {
   static int run(String[] args, PrintStream out, PrintStream err) {
     var console = new Console(out, err);
     var commands =
-        ImmutableMap.<Class<?>, Function<Console, ?>>builder()
-            .put(CompileCommand.class, CompileCommand::new)
-            .put(RunCommand.class, RunCommand::new)
-            .put(ImportCommand.class, ImportCommand::new)
-            .put(DumpCommand.class, DumpCommand::new)
-            .put(ExplainCommand.class, ExplainCommand::new)
-            .put(DiffCommand.class, DiffCommand::new)
-            .put(BisectCommand.class, BisectCommand::new)
-            .put(VerifyCommand.class, VerifyCommand::new)
-            .put(PackCommand.class, PackCommand::new)
-            .put(CalibrateCommand.class, CalibrateCommand::new)
-            .put(BenchCommand.class, _ -> new BenchCommand())
-            .put(OpsCommand.class, OpsCommand::new)
-            .put(DoctorCommand.class, DoctorCommand::new)
-            .put(VersionCommand.class, VersionCommand::new)
+        ImmutableMap.<String, Function<Console, Object>>builder()
+            .put("compile", CompileCommand::new)
+            .put("run", RunCommand::new)
+            .put("import", ImportCommand::new)
+            .put("dump", DumpCommand::new)
+            .put("explain", ExplainCommand::new)
+            .put("diff", DiffCommand::new)
+            .put("bisect", BisectCommand::new)
+            .put("verify", VerifyCommand::new)
+            .put("pack", PackCommand::new)
+            .put("calibrate", CalibrateCommand::new)
+            .put("bench", _ -> new BenchCommand())
+            .put("ops", OpsCommand::new)
+            .put("doctor", DoctorCommand::new)
+            .put("version", VersionCommand::new)
             .buildOrThrow();
     var measurements =
         ImmutableMap.<Class<?>, Function<Console, ?>>builder()
@@ -87,18 +87,15 @@ public final class Main {
             .put(BenchTableCommand.class, BenchTableCommand::new)
             .put(BenchPlotCommand.class, BenchPlotCommand::new)
             .buildOrThrow();
-    var line =
-        new CommandLine(
-            new Main(),
-            new Factory(
-                console,
-                ImmutableMap.<Class<?>, Function<Console, ?>>builder()
-                    .putAll(commands)
-                    .putAll(measurements)
-                    .buildOrThrow()));
-    for (var command : commands.keySet()) {
-      line.addSubcommand(command);
-    }
+    var line = new CommandLine(new Main(), new Factory(console, measurements));
+    // Reading the options of all commands takes longer than most commands do.
+    boolean named = args.length > 0 && commands.containsKey(args[0]);
+    commands.forEach(
+        (name, make) -> {
+          if (!named || name.equals(args[0])) {
+            line.addSubcommand(name, make.apply(console));
+          }
+        });
     line.setOut(new PrintWriter(out, true, StandardCharsets.UTF_8))
         .setErr(new PrintWriter(err, true, StandardCharsets.UTF_8))
         .setCaseInsensitiveEnumValuesAllowed(true)
@@ -129,7 +126,7 @@ public final class Main {
     };
   }
 
-  /** Makes the commands, each with the console. */
+  /** Makes the commands of commands, each with the console. */
   private record Factory(Console console, ImmutableMap<Class<?>, Function<Console, ?>> commands)
       implements IFactory {
     @Override

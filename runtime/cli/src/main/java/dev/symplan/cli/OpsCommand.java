@@ -9,7 +9,7 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
-@Command(name = "ops", description = "List the ops that graphs may use, with their schemas.")
+@Command(description = "List the ops that graphs may use, with their schemas.")
 final class OpsCommand implements Callable<Integer> {
   private final Console console;
 

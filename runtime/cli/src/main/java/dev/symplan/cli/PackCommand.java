@@ -14,7 +14,6 @@ import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 @Command(
-    name = "pack",
     description = {
       "Give buffers of known lifetimes offsets in one arena, as low as possible.",
       "Reads and writes the CSV files of minimalloc: a header 'id,lower,upper,size', then one"

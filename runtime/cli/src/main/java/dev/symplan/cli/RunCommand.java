@@ -37,7 +37,6 @@ import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 @Command(
-    name = "run",
     description = {
       "Run a graph, a plan or a case on all ranks, and compare the outputs.",
       "A case is a directory with a graph, rankN.inputs.safetensors and, for --check,"

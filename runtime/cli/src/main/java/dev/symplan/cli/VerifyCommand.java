@@ -7,7 +7,6 @@ import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Parameters;
 
 @Command(
-    name = "verify",
     description = {
       "Check that a plan is safe: no two live values overlap, no peer touches memory that is in"
           + " use, and all ranks agree."

@@ -3,7 +3,7 @@ package dev.symplan.cli;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 
-@Command(name = "version", description = "Print the versions of Symplan and of the JDK it runs on.")
+@Command(description = "Print the versions of Symplan and of the JDK it runs on.")
 final class VersionCommand implements Callable<Integer> {
   private final Console console;
 

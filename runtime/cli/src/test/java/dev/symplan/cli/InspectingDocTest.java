@@ -12,6 +12,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -22,6 +23,7 @@ class InspectingDocTest {
       Path.of(System.getProperty("symplan.root", "../.."), "docs", "inspecting.md");
   private static final Path GRAPHS =
       Path.of(System.getProperty("symplan.shared", "../shared")).resolve("cases/plan");
+  private static final Pattern WRITTEN = Pattern.compile("\\.(json|html)$");
   private static final String OPEN = "```console";
   private static final String CLOSE = "```";
   private static final String PROMPT = "$ symplan ";
@@ -61,7 +63,7 @@ class InspectingDocTest {
                 word ->
                     word.endsWith(".fx.txt")
                         ? GRAPHS.resolve(word).toString()
-                        : word.endsWith(".json") ? folder.resolve(word).toString() : word)
+                        : WRITTEN.matcher(word).find() ? folder.resolve(word).toString() : word)
             .toList();
     var out = new ByteArrayOutputStream();
     try (var o = new PrintStream(out, true, StandardCharsets.UTF_8);

@@ -220,7 +220,15 @@ class MainTest {
   void dumpsInEveryFormat() throws IOException {
     var input = sample("tp_mlp.graph");
     var names =
-        List.of("text", "json", "csv", "dot", "model-explorer", "model-explorer-data", "perfetto");
+        List.of(
+            "text",
+            "json",
+            "html",
+            "csv",
+            "dot",
+            "model-explorer",
+            "model-explorer-data",
+            "perfetto");
     for (var format : names) {
       var file = folder.resolve("dump." + format);
       var printed = run("dump", input, "--format", format);
@@ -236,7 +244,7 @@ class MainTest {
   }
 
   @Test
-  void tellsInWhatPlansDiffer() {
+  void tellsInWhatPlansDiffer() throws IOException {
     var input = sample("tp_mlp.graph");
     var first = folder.resolve("a.json");
     var second = folder.resolve("b.json");
@@ -246,6 +254,24 @@ class MainTest {
     var different = run("diff", first, second);
     assertThat(different.code()).isEqualTo(1);
     assertThat(different.out()).contains("→ nccl: forced");
+    var page = folder.resolve("diff.html");
+    assertThat(run("diff", first, second, "--format", "html", "-o", page).code()).isEqualTo(1);
+    assertThat(Files.readString(page)).contains("id=\"second\">{");
+    assertThat(run("diff", first, second, "--format", "csv").err()).contains("[text, html]");
+  }
+
+  @Test
+  void advisesWhereItKnowsWhatThePlanIsOf() {
+    var input = sample("tp_mlp.graph");
+    var plan = folder.resolve("plan.json");
+    assertThat(run("compile", input, "-o", plan).code()).isZero();
+    assertThat(run("dump", input, "--format", "html").out()).contains("\"advice: ");
+    assertThat(run("dump", input, "--format", "html", "--no-advice").out())
+        .doesNotContain("\"advice: ");
+    assertThat(run("dump", plan, "--format", "html").out()).doesNotContain("\"advice: ");
+    assertThat(run("dump", input, "--view", "peak", "--advice").out())
+        .isEqualTo(run("explain", input, "--peak").out());
+    assertThat(run("dump", plan, "--view", "peak", "--advice").err()).contains("compiled from");
   }
 
   @Test

@@ -18,7 +18,6 @@ import dev.symplan.runtime.doctor.Machine.Library;
 import dev.symplan.runtime.doctor.Machine.Link;
 import dev.symplan.runtime.doctor.Machine.NvLinks;
 import dev.symplan.runtime.doctor.Machine.Setting;
-import java.util.List;
 import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.function.BiPredicate;
@@ -159,17 +158,6 @@ class DoctorTest {
     check("none", none());
     check("old_nccl", oldNccl());
     check("no_peer_access", noPeerAccess());
-    Golden.checkNoneUnused(
-        "doctor",
-        List.of(
-            "h200x4.txt",
-            "h200x4.json",
-            "none.txt",
-            "none.json",
-            "old_nccl.txt",
-            "old_nccl.json",
-            "no_peer_access.txt",
-            "no_peer_access.json"));
   }
 
   @Test

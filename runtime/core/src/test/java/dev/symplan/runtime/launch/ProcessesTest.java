@@ -53,7 +53,7 @@ class ProcessesTest {
   }
 
   private List<ChildProcess> start(String what) {
-    started = ChildProcess.launch(Child.class, List.of(), RANKS, what);
+    started = ChildProcess.launch(Child.class, RANKS, what);
     return started;
   }
 

@@ -8,7 +8,7 @@ import dev.symplan.codegen.cuda.DeviceStep.Nccl;
 import dev.symplan.runtime.RunException;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -41,8 +41,11 @@ final class Communicators {
   private static final Duration ABORTING = Duration.ofSeconds(5);
 
   private final Check check;
-  private final Map<Key, ncclComm> communicators = new HashMap<>();
-  private final Map<Key, ncclWindow_vidmem> windows = new HashMap<>();
+
+  /** In the order in which all ranks join them, and leave them: each waits for the others. */
+  private final Map<Key, ncclComm> communicators = new LinkedHashMap<>();
+
+  private final Map<Key, ncclWindow_vidmem> windows = new LinkedHashMap<>();
   private final List<Thread> aborting = new ArrayList<>();
 
   Communicators(Check check) {

@@ -86,9 +86,9 @@ final class CudaSession extends ExecutableSession {
         throw e;
       }
     } catch (RunException e) {
-      // The other processes need not wait for this one.
+      // The other processes need not wait for this one; what failed first, maybe there, is why.
       ending.fail(e);
-      throw e;
+      throw ending.cause().orElse(e);
     }
   }
 
@@ -260,7 +260,11 @@ final class CudaSession extends ExecutableSession {
       run.run();
     } catch (RunException e) {
       ending.fail(e);
-      throw new RunException(e.getMessage() + locals.busy(), e);
+      var busy = locals.busy();
+      if (!busy.isEmpty()) {
+        ProcessExit.skipLibraries();
+      }
+      throw new RunException(e.getMessage() + busy, e);
     }
   }
 

@@ -159,6 +159,8 @@ final class LocalRanks {
     var _ = attempt(local -> local.openGpu().ifPresent(Gpu::stop), STOPPING);
     if (attempt(LocalRanks::awaitStop, STOPPING.multipliedBy(2))) {
       var _ = attempt(local -> local.openGpu().ifPresent(Gpu::close), FREEING);
+    } else {
+      ProcessExit.skipLibraries();
     }
   }
 

@@ -18,7 +18,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.time.Duration;
-import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -79,8 +78,7 @@ class DescriptorSocketTest {
   void processesShareMemory() throws Throwable {
     assumeLinux();
     int descriptor = anonymousFile();
-    var child =
-        ChildProcess.start(Child.class, List.of("--enable-native-access=ALL-UNNAMED"), Map.of());
+    var child = ChildProcess.start(Child.class, Map.of());
     try (var socket = DescriptorSocket.open();
         var arena = Arena.ofConfined()) {
       var memory = map(descriptor, arena);

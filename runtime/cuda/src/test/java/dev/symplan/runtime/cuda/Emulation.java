@@ -1,10 +1,7 @@
 package dev.symplan.runtime.cuda;
 
-import static org.assertj.core.api.Assertions.assertThat;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
-
 import dev.symplan.codegen.cuda.Kernel;
-import dev.symplan.ir.testkit.Tool;
+import dev.symplan.ir.testkit.Tools;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
@@ -28,7 +25,7 @@ final class Emulation {
    * @param plain takes machine instructions out of a text, besides conversions
    */
   static SymbolLookup compile(String prelude, List<Kernel> kernels, UnaryOperator<String> plain) {
-    assumeTrue(Tool.isThere("g++"), "no g++ on the PATH");
+    Tools.assumeInstalled("g++");
     var text = new StringBuilder(resource("/cuda.hpp")).append(resource(prelude));
     for (int i = 0; i < kernels.size(); i++) {
       var kernel = plain.apply(text(kernels.get(i), i));
@@ -47,12 +44,11 @@ final class Emulation {
           .filter(line -> line.startsWith("#define "))
           .forEach(line -> text.append("#undef ").append(line.split(" ")[1]).append('\n'));
     }
-    try {
-      var folder = Files.createTempDirectory("symplan-emulated");
-      var source = Files.writeString(folder.resolve("kernels.cpp"), text);
-      var library = folder.resolve("kernels.so");
-      var said =
-          Tool.run(
+    return Tools.inFolder(
+        folder -> {
+          Files.writeString(folder.resolve("kernels.cpp"), text);
+          Tools.run(
+              folder,
               List.of(
                   "g++",
                   "-std=c++17",
@@ -62,17 +58,10 @@ final class Emulation {
                   "-shared",
                   "-fPIC",
                   "-o",
-                  library.toString(),
-                  source.toString()));
-      assertThat(said).startsWith("0\n");
-      var loaded = SymbolLookup.libraryLookup(library, Arena.global());
-      Files.delete(source);
-      Files.delete(library);
-      Files.delete(folder);
-      return loaded;
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
-    }
+                  "kernels.so",
+                  "kernels.cpp"));
+          return SymbolLookup.libraryLookup(folder.resolve("kernels.so"), Arena.global());
+        });
   }
 
   private static String resource(String name) {

@@ -1,9 +1,6 @@
 package dev.symplan.runtime.cuda;
 
-import static org.assertj.core.api.Assertions.assertThat;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
-
-import dev.symplan.ir.testkit.Tool;
+import dev.symplan.ir.testkit.Tools;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -26,20 +23,9 @@ final class FakeLibraries {
 
   /** Compiles a library into a folder; the test is skipped where there is no C compiler. */
   static void compile(Path folder, String soname, String code) throws Exception {
-    assumeTrue(Tool.isThere("cc"), "there is no C compiler (cc)");
-    var source = folder.resolve(soname + ".c");
-    Files.writeString(source, code);
-    assertThat(
-            Tool.run(
-                List.of(
-                    "cc",
-                    "-w",
-                    "-shared",
-                    "-fPIC",
-                    "-o",
-                    folder.resolve(soname).toString(),
-                    source.toString())))
-        .startsWith("0\n");
+    Tools.assumeInstalled("cc");
+    Files.writeString(folder.resolve(soname + ".c"), code);
+    Tools.run(folder, List.of("cc", "-w", "-shared", "-fPIC", "-o", soname, soname + ".c"));
   }
 
   /** All of CUDA's libraries in a version, NCCL apart. */

@@ -21,6 +21,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Tag;
@@ -105,9 +106,6 @@ class ProcessesOnGpuTest {
           }
           case "forever" -> forever(args[1].equals("own") ? own(OWN) : byNccl());
           case "apart" -> {
-            if (System.getenv("RANK").equals("1")) {
-              System.setProperty("java.io.tmpdir", "/nowhere");
-            }
             compare(byNccl(), false);
             System.out.println("nccl runs");
             compare(own(OWN), true);
@@ -173,10 +171,12 @@ class ProcessesOnGpuTest {
   }
 
   private void launch(String... args) {
+    launch(_ -> List.of(), args);
+  }
+
+  private void launch(IntFunction<List<String>> options, String... args) {
     Gpus.require(RANKS);
-    children =
-        ChildProcess.launch(
-            Child.class, List.of("--enable-native-access=ALL-UNNAMED"), RANKS, args);
+    children = ChildProcess.launch(options, Child.class, RANKS, args);
   }
 
   @Test
@@ -199,7 +199,7 @@ class ProcessesOnGpuTest {
 
   @Test
   void withoutPeersMemoryNcclStillRuns() throws Exception {
-    launch("apart");
+    launch(rank -> rank == 1 ? List.of("-Djava.io.tmpdir=/nowhere") : List.of(), "apart");
     for (var child : children) {
       assertThat(child.rest())
           .startsWith("nccl runs\nfailed: ")

@@ -1,0 +1,180 @@
+package dev.symplan.codegen.cuda;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.codegen.TensorRef;
+import dev.symplan.ir.DType;
+import dev.symplan.planner.Stream;
+import java.util.Optional;
+
+/**
+ * Scaled dot-product attention of tensors [batch, heads, rows, features], in all its signatures but
+ * with dropout.
+ */
+final class AttentionLowering {
+
+  /** What each signature calls what is added to scores, or empty. */
+  private static final ImmutableMap<String, String> BIASES =
+      ImmutableMap.<String, String>builder()
+          .put("aten::scaled_dot_product_attention", "attn_mask")
+          .put("aten::_scaled_dot_product_efficient_attention", "attn_bias")
+          .put("aten::_scaled_dot_product_flash_attention", "")
+          .put("aten::_scaled_dot_product_cudnn_attention", "attn_bias")
+          .put("aten::_scaled_dot_product_flash_attention_for_cpu", "attn_mask")
+          .put("aten::_scaled_dot_product_efficient_attention_backward", "attn_bias")
+          .put("aten::_scaled_dot_product_flash_attention_backward", "")
+          .put("aten::_scaled_dot_product_cudnn_attention_backward", "attn_bias")
+          .put("aten::_scaled_dot_product_flash_attention_for_cpu_backward", "attn_mask")
+          .buildOrThrow();
+
+  /**
+   * What attention is computed of; all tensors have four dimensions.
+   *
+   * @param rank whose memory it is
+   * @param bias of the shape of all scores
+   * @param scale that scores are multiplied with
+   */
+  record Problem(
+      int rank,
+      TensorRef query,
+      TensorRef key,
+      TensorRef value,
+      Optional<TensorRef> bias,
+      boolean causal,
+      double scale,
+      Stream stream,
+      String label) {
+
+    /** {@return whether all is computed in f64} */
+    boolean wide() {
+      return query.type().dtype() == DType.F64;
+    }
+
+    /** {@return how many heads of queries share one of keys} */
+    long group() {
+      return query.type().size(1) / Math.max(1, key.type().size(1));
+    }
+  }
+
+  /**
+   * What gradients are computed from.
+   *
+   * @param grad of the result
+   * @param out the result
+   * @param logs the logarithm of each row's sum
+   */
+  record Saved(TensorRef grad, TensorRef out, TensorRef logs) {}
+
+  private final int rank;
+  private final OpArguments arguments;
+  private final Problem problem;
+
+  private AttentionLowering(int rank, OpArguments arguments) {
+    this.rank = rank;
+    this.arguments = arguments;
+    if (arguments.number("dropout_p").doubleValue() != 0) {
+      throw arguments.unsupported(arguments.name() + " with dropout");
+    }
+    var query = fourDimensional(arguments.tensor("query"));
+    var key = fourDimensional(arguments.tensor("key"));
+    var scores =
+        ImmutableLongArray.of(
+            query.type().size(0), query.type().size(1), query.type().size(2), key.type().size(2));
+    var param = BIASES.getOrDefault(arguments.name(), "");
+    var dtype = query.type().dtype();
+    if (!CTypes.computes(dtype) || !dtype.isFloat()) {
+      throw arguments.unsupported("%s of %s".formatted(arguments.name(), dtype.shortName()));
+    }
+    this.problem =
+        new Problem(
+            rank,
+            query,
+            key,
+            fourDimensional(arguments.tensor("value")),
+            param.isEmpty()
+                ? Optional.empty()
+                : arguments.optionalTensor(param).map(ref -> Moves.expand(ref, scores)),
+            arguments.flag("is_causal"),
+            arguments.has("scale")
+                ? arguments.number("scale").doubleValue()
+                : 1 / Math.sqrt(query.type().size(3)),
+            arguments.op().stream(),
+            arguments.op().name());
+  }
+
+  static boolean supports(String op) {
+    return BIASES.containsKey(op);
+  }
+
+  /**
+   * {@return what a rank does for attention or its gradients}
+   *
+   * @throws UnsupportedOnGpu when there is no CUDA implementation
+   */
+  static ImmutableList<DeviceStep> lower(int rank, OpArguments arguments) {
+    var lowering = new AttentionLowering(rank, arguments);
+    return arguments.name().endsWith("_backward") ? lowering.backward() : lowering.forward();
+  }
+
+  /** Missing dimensions are 1. */
+  private TensorRef fourDimensional(TensorRef ref) {
+    var type = ref.type();
+    if (type.rank() > 4) {
+      throw arguments.unsupported("%s of %s".formatted(arguments.name(), type));
+    }
+    var sizes = new long[] {1, 1, 1, 1};
+    for (int dim = 0; dim < type.rank(); dim++) {
+      sizes[4 - type.rank() + dim] = type.size(dim);
+    }
+    return Moves.expand(ref, ImmutableLongArray.copyOf(sizes));
+  }
+
+  private ImmutableList<DeviceStep> forward() {
+    var steps = ImmutableList.<DeviceStep>builder();
+    var out = fourDimensional(arguments.result());
+    var logs = arguments.result(1).filter(ref -> ref.type().numel() > 0);
+    for (int i = 1; i < arguments.op().results().size(); i++) {
+      var extra = arguments.result(i).filter(ref -> ref.type().numel() > 0);
+      if (extra.isPresent()) {
+        boolean padded = i == 1 && extra.get().type().size(2) > problem.query().type().size(2);
+        if (i > 1 || padded) {
+          var value = i == 1 ? Double.POSITIVE_INFINITY : 0;
+          steps.addAll(PlaceOps.fill(rank, arguments, extra.get(), value));
+        }
+      }
+    }
+    if (out.type().numel() > 0) {
+      steps.add(AttentionKernel.forward(problem, out, logs));
+    }
+    return steps.build();
+  }
+
+  private ImmutableList<DeviceStep> backward() {
+    var steps = ImmutableList.<DeviceStep>builder();
+    var saved =
+        new Saved(
+            fourDimensional(
+                arguments.tensor(arguments.hasParam("grad_out_") ? "grad_out_" : "grad_out")),
+            fourDimensional(arguments.tensor("out")),
+            arguments.tensor("logsumexp"));
+    var ofQuery = arguments.result(0).map(this::fourDimensional);
+    var ofBias = arguments.result(3);
+    if (ofBias.isPresent()
+        && !ofBias
+            .map(ref -> ref.type().sizes())
+            .equals(problem.bias().map(ref -> ref.type().sizes()))) {
+      throw arguments.unsupported(
+          "%s with the gradient of a bias that is broadcast".formatted(arguments.name()));
+    }
+    if ((ofQuery.isPresent() || ofBias.isPresent()) && saved.grad().type().numel() > 0) {
+      steps.add(AttentionKernel.gradientOfQueries(problem, saved, ofQuery, ofBias));
+    }
+    var ofKey = arguments.result(1).map(this::fourDimensional);
+    var ofValue = arguments.result(2).map(this::fourDimensional);
+    if ((ofKey.isPresent() || ofValue.isPresent()) && problem.key().type().numel() > 0) {
+      steps.add(AttentionKernel.gradientsOfKeys(problem, saved, ofKey, ofValue));
+    }
+    return steps.build();
+  }
+}

@@ -1,0 +1,54 @@
+package dev.symplan.codegen.cuda;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.planner.Stream;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/** The arguments of a kernel that needs nothing but places in memory: a pointer to each. */
+final class MemoryArguments {
+  private final Map<Address, Integer> numbers = new LinkedHashMap<>();
+
+  /** {@return the argument for a place, which is one from now on} */
+  String pointer(Address address) {
+    return "args.memory[%d]".formatted(numbers.computeIfAbsent(address, _ -> numbers.size()));
+  }
+
+  /** {@return an element of a type, by its distance from the place, in elements} */
+  String element(String type, Address address, String offset) {
+    return element(type, pointer(address), offset);
+  }
+
+  /** {@return the same from another pointer} */
+  static String element(String type, String pointer, String offset) {
+    return "((%s*)%s)[%s]".formatted(type, pointer, offset);
+  }
+
+  /** {@return the struct of all arguments that were asked for} */
+  String struct() {
+    return """
+
+    struct Args {
+      char* memory[%d];
+    };
+    """
+        .formatted(Math.max(1, numbers.size()));
+  }
+
+  /**
+   * {@return a launch with these arguments}
+   *
+   * @param text of the kernel, with the struct
+   * @param most blocks at the most
+   */
+  DeviceStep.Launch launch(
+      Stream stream, String text, long blocks, int most, int threads, String label) {
+    return new DeviceStep.Launch(
+        stream,
+        new Kernel(text),
+        Math.clamp(blocks, 1, most),
+        threads,
+        numbers.keySet().stream().map(Word.Memory::new).collect(ImmutableList.toImmutableList()),
+        label);
+  }
+}

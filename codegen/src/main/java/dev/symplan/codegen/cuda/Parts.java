@@ -1,0 +1,108 @@
+package dev.symplan.codegen.cuda;
+
+import dev.symplan.codegen.Instruction.Part;
+import dev.symplan.codegen.Operand;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.TensorType;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.IntStream;
+
+/** What kernels ask of an op: its tensors' types, its arguments, and whether it can be had. */
+final class Parts {
+  private Parts() {}
+
+  static UnsupportedOnGpu unsupported(Part part, String what) {
+    return new UnsupportedOnGpu(what, part.name(), part.span());
+  }
+
+  static UnsupportedOnGpu unsupported(Part part) {
+    return unsupported(part, part.def().name() + " has no CUDA implementation");
+  }
+
+  /**
+   * Goes on with elements that kernels compute with.
+   *
+   * @throws UnsupportedOnGpu for others
+   */
+  static void checkComputes(Part part, DType dtype) {
+    if (!CTypes.computes(dtype)) {
+      throw unsupported(part, "%s of %s".formatted(part.def().name(), dtype.shortName()));
+    }
+  }
+
+  /** {@return the type of an operand or result that is a tensor} */
+  static TensorType typeOf(Operand operand) {
+    return switch (operand) {
+      case Operand.Tensor(var ref) -> ref.type();
+      case Operand.Passed(var _, var type) -> type;
+      case Operand.Many _, Operand.Constant _ -> throw new IllegalStateException("no tensor");
+    };
+  }
+
+  static boolean isTensor(Operand operand) {
+    return switch (operand) {
+      case Operand.Tensor _, Operand.Passed _ -> true;
+      case Operand.Many _, Operand.Constant _ -> false;
+    };
+  }
+
+  /** {@return the only result of a part} */
+  static Operand result(Part part) {
+    if (part.results().size() != 1) {
+      throw unsupported(part);
+    }
+    return part.results().getFirst();
+  }
+
+  /** {@return the type of the first operand that is a tensor: what ops by rows go over} */
+  static TensorType main(Part part) {
+    return part.args().stream()
+        .filter(Parts::isTensor)
+        .findFirst()
+        .map(Parts::typeOf)
+        .orElseThrow(() -> unsupported(part));
+  }
+
+  /** {@return an argument; empty where the schema has no such parameter} */
+  static Optional<Operand> argument(Part part, String param) {
+    var schema = part.def().schema();
+    return schema.hasParam(param)
+        ? Optional.of(part.args().get(schema.indexOf(param)))
+        : Optional.empty();
+  }
+
+  /** {@return an argument that is not a tensor} */
+  static Optional<Arg> constant(Part part, String param) {
+    return argument(part, param)
+        .flatMap(
+            operand ->
+                operand instanceof Operand.Constant(var value)
+                    ? Optional.of(value)
+                    : Optional.empty());
+  }
+
+  /** {@return the dimensions that an op reduces, normalizes or scans} */
+  static List<Integer> dims(Part part, int rank) {
+    var shape = constant(part, "normalized_shape");
+    if (shape.isPresent() && shape.get() instanceof Arg.Seq(var sizes)) {
+      return IntStream.range(rank - sizes.size(), rank).boxed().toList();
+    }
+    var all = IntStream.range(0, rank).boxed().toList();
+    return switch (constant(part, "dim").orElse(Arg.None.NONE)) {
+      case Arg.Int(long dim) -> rank == 0 ? List.of() : List.of(wrap(dim, rank));
+      case Arg.Seq(var items) when !items.isEmpty() && rank > 0 ->
+          items.stream()
+              .map(item -> item instanceof Arg.Int(long dim) ? wrap(dim, rank) : 0)
+              .toList();
+      // Here, but nowhere else, an empty list of dimensions reduces none.
+      case Arg.Seq _ when part.def().name().overload().equals("dims") -> List.of();
+      default -> all;
+    };
+  }
+
+  private static int wrap(long dim, int rank) {
+    return Math.toIntExact(dim < 0 ? dim + rank : dim);
+  }
+}

@@ -1,0 +1,103 @@
+package dev.symplan.codegen.cuda;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.codegen.TensorRef;
+import dev.symplan.ir.DType;
+import java.util.Optional;
+
+/** A value that rows are taken through: of each element of a row, or one for all of them. */
+sealed interface RowNode {
+
+  /** Whether each element has its own. */
+  boolean full();
+
+  /** The numbers of the values that it is made from. */
+  ImmutableList<Integer> inputs();
+
+  /** What it is in C++. */
+  String type();
+
+  /** An element of a tensor, as it is computed with. */
+  record Loaded(Place place, boolean full) implements RowNode {
+    @Override
+    public ImmutableList<Integer> inputs() {
+      return ImmutableList.of();
+    }
+
+    @Override
+    public String type() {
+      return CTypes.computed(place.dtype());
+    }
+  }
+
+  /** What an expression of the inputs' names gives. */
+  record Computed(String type, String text, ImmutableList<Integer> inputs, boolean full)
+      implements RowNode {}
+
+  /**
+   * What a fold keeps.
+   *
+   * @param terms what goes into it
+   * @param overRow whether there is a term for each element of the row, rather than one
+   */
+  record Folded(
+      Fold fold, ImmutableList<String> terms, ImmutableList<Integer> inputs, boolean overRow)
+      implements RowNode {
+    @Override
+    public boolean full() {
+      return false;
+    }
+
+    @Override
+    public String type() {
+      return fold.types().getFirst();
+    }
+  }
+
+  /** For each element, what a fold keeps of those up to it. */
+  record Scanned(Fold fold, String term, ImmutableList<Integer> inputs, boolean full)
+      implements RowNode {
+    @Override
+    public String type() {
+      return fold.types().getFirst();
+    }
+  }
+
+  /**
+   * What is kept of elements that went by.
+   *
+   * @param types of what is kept, {@code a0} and perhaps {@code a1}
+   * @param starts what they are before any element
+   * @param combine a statement that takes in {@code b0}, {@code b1}: an element, or what others
+   *     kept of theirs
+   */
+  record Fold(ImmutableList<String> types, ImmutableList<String> starts, String combine) {
+    static Fold of(String type, String start, String combine) {
+      return new Fold(ImmutableList.of(type), ImmutableList.of(start), combine);
+    }
+  }
+
+  /**
+   * Where a tensor's elements are.
+   *
+   * @param address in memory; empty for what a block has to itself
+   * @param shared what a block has to itself is called
+   * @param rows elements from one index to the next, for each dimension of rows
+   * @param inner for each dimension within a row
+   */
+  record Place(
+      Optional<Address> address,
+      String shared,
+      DType dtype,
+      ImmutableLongArray rows,
+      ImmutableLongArray inner) {
+
+    static Place of(int rank, TensorRef ref, ImmutableLongArray rows, ImmutableLongArray inner) {
+      return new Place(Optional.of(Address.of(rank, ref)), "", ref.type().dtype(), rows, inner);
+    }
+  }
+
+  /** A value that is written into a tensor. */
+  record Store(int node, Place place) {}
+}

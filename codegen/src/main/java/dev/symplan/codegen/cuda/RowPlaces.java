@@ -1,0 +1,82 @@
+package dev.symplan.codegen.cuda;
+
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.codegen.cuda.RowNode.Place;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Optional;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+
+/**
+ * Where the elements of rows are, as C++: pointers {@code p0}, {@code p1} and so on to where a row
+ * begins, and from there by the element's number {@code c} or its indices {@code j0}, {@code j1}.
+ */
+final class RowPlaces {
+  private record Base(
+      Optional<Address> address, String shared, String type, ImmutableLongArray rows) {}
+
+  private final ImmutableLongArray innerSizes;
+  private final Map<Base, Integer> bases = new LinkedHashMap<>();
+
+  RowPlaces(ImmutableLongArray innerSizes) {
+    this.innerSizes = innerSizes;
+  }
+
+  /** {@return an element as a place in memory} */
+  String element(Place place) {
+    var base =
+        new Base(place.address(), place.shared(), CTypes.stored(place.dtype()), place.rows());
+    int pointer = bases.computeIfAbsent(base, _ -> bases.size());
+    return "p%d[%s]".formatted(pointer, offset(place));
+  }
+
+  /** {@return whether a row's elements are side by side, in their order} */
+  boolean isFlat(Place place) {
+    long stride = 1;
+    for (int dim = innerSizes.length() - 1; dim >= 0; dim--) {
+      if (place.inner().get(dim) != stride) {
+        return false;
+      }
+      stride *= innerSizes.get(dim);
+    }
+    return true;
+  }
+
+  private String offset(Place place) {
+    if (place.inner().stream().allMatch(stride -> stride == 0)) {
+      return "0";
+    }
+    if (isFlat(place)) {
+      return "c";
+    }
+    return terms(place.inner(), innerSizes.length() > 1 ? "j%d" : "c");
+  }
+
+  private static String terms(ImmutableLongArray strides, String index) {
+    var terms =
+        IntStream.range(0, strides.length())
+            .filter(dim -> strides.get(dim) != 0)
+            .mapToObj(dim -> "(long long)" + index.formatted(dim) + " * " + strides.get(dim))
+            .collect(Collectors.joining(" + "));
+    return terms.isEmpty() ? "0" : terms;
+  }
+
+  /**
+   * {@return statements that declare the pointers of all elements that were asked for, by the row's
+   * indices {@code r0}, {@code r1} and so on}
+   *
+   * @param memory the arguments of the kernel
+   */
+  String pointers(MemoryArguments memory) {
+    var text = new StringBuilder();
+    bases.forEach(
+        (base, number) -> {
+          var from = base.address().map(memory::pointer).orElse(base.shared());
+          text.append(
+              "    %s* p%d = (%s*)%s + %s;\n"
+                  .formatted(base.type(), number, base.type(), from, terms(base.rows(), "r%d")));
+        });
+    return text.toString();
+  }
+}

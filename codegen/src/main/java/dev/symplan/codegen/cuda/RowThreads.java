@@ -1,0 +1,142 @@
+package dev.symplan.codegen.cuda;
+
+import dev.symplan.codegen.cuda.RowNode.Fold;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * How the threads of a block share rows.
+ *
+ * @param perRow how many share a row
+ * @param together how many rows a block takes at once
+ * @param across whether neighbouring threads take neighbouring rows, rather than elements
+ */
+record RowThreads(int perRow, int together, boolean across) {
+  private static final int MOST = 1024;
+  private static final int WARP = 32;
+
+  /** Threads of a block that takes several rows. */
+  private static final int BLOCK = 128;
+
+  /** For rows that one thread goes through by itself. */
+  static final RowThreads ALONE = new RowThreads(1, 1, false);
+
+  /**
+   * @param inOrder whether elements must be taken one after the other
+   * @param neighbours whether rows are neighbours in memory, and a row's elements are not
+   */
+  static RowThreads of(long rows, long elements, boolean inOrder, boolean neighbours) {
+    boolean across = neighbours && rows >= WARP && elements > 1;
+    int perRow = inOrder || elements <= 1 ? 1 : perRow(elements, across);
+    int together = 1;
+    while (across ? together < WARP : perRow * together < (rows > together ? BLOCK : WARP)) {
+      together *= 2;
+    }
+    return new RowThreads(perRow, together, across);
+  }
+
+  private static int perRow(long elements, boolean across) {
+    long wanted =
+        !across && elements <= 8 * WARP ? Math.min(elements, WARP) : Math.ceilDiv(elements, 8);
+    int power = 1;
+    while (power < wanted && power < (across ? MOST / WARP : MOST)) {
+      power *= 2;
+    }
+    return power;
+  }
+
+  /** {@return the threads of a block} */
+  int block() {
+    return perRow * together;
+  }
+
+  /** {@return as C++, a thread's number among those of its row} */
+  String lane() {
+    return across ? "threadIdx.x / 32" : "threadIdx.x % " + perRow;
+  }
+
+  /** {@return as C++, the number of a thread's row among those of the block} */
+  String row() {
+    return across ? "threadIdx.x % 32" : "threadIdx.x / " + perRow;
+  }
+
+  /**
+   * {@return statements that bring together what the threads of a row kept of their elements: each
+   * has {@code a0}, {@code a1}, and then all have the same}
+   *
+   * @param number of the fold; it has shared memory of its own
+   */
+  List<String> unite(int number, Fold fold) {
+    var lines = new ArrayList<String>();
+    if (across) {
+      share(
+          lines,
+          number,
+          fold,
+          perRow * WARP,
+          "threadIdx.x",
+          "threadIdx.x % 32",
+          "w * 32 + threadIdx.x % 32",
+          perRow);
+      return lines;
+    }
+    lines.add("for (int d = %d; d > 0; d /= 2) {".formatted(Math.min(perRow, WARP) / 2));
+    for (int i = 0; i < fold.types().size(); i++) {
+      lines.add(
+          "  %s b%d = __shfl_xor_sync(0xffffffffu, a%d, d);".formatted(fold.types().get(i), i, i));
+    }
+    lines.add("  " + fold.combine());
+    lines.add("}");
+    if (perRow > WARP) {
+      int warps = perRow / WARP;
+      // Each row of a block has places of its own.
+      var own = together == 1 ? "" : "threadIdx.x / %d * %d + ".formatted(perRow, warps);
+      share(lines, number, fold, together * warps, "threadIdx.x / 32", own + "0", own + "w", warps);
+    }
+    return lines;
+  }
+
+  /**
+   * Has threads leave what they kept for others, who take it in order.
+   *
+   * @param places how many leave theirs
+   * @param place where a thread leaves its own
+   * @param first where the first is that a thread takes
+   * @param next where the others are, by {@code w}
+   * @param parts how many a thread takes
+   */
+  private void share(
+      List<String> lines,
+      int number,
+      Fold fold,
+      int places,
+      String place,
+      String first,
+      String next,
+      int parts) {
+    int count = fold.types().size();
+    for (int i = 0; i < count; i++) {
+      lines.add("__shared__ %s shared%d_%d[%d];".formatted(fold.types().get(i), number, i, places));
+    }
+    if (!across) {
+      lines.add("if (lane % 32 == 0) {");
+    }
+    for (int i = 0; i < count; i++) {
+      lines.add("%sshared%d_%d[%s] = a%d;".formatted(across ? "" : "  ", number, i, place, i));
+    }
+    if (!across) {
+      lines.add("}");
+    }
+    lines.add("__syncthreads();");
+    for (int i = 0; i < count; i++) {
+      lines.add("a%d = shared%d_%d[%s];".formatted(i, number, i, first));
+    }
+    lines.add("for (int w = 1; w < %d; w++) {".formatted(parts));
+    for (int i = 0; i < count; i++) {
+      lines.add("  %s b%d = shared%d_%d[%s];".formatted(fold.types().get(i), i, number, i, next));
+    }
+    lines.add("  " + fold.combine());
+    lines.add("}");
+    lines.add("__syncthreads();");
+  }
+}

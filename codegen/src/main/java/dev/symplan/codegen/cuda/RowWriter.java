@@ -1,0 +1,340 @@
+package dev.symplan.codegen.cuda;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.codegen.cuda.RowNode.Computed;
+import dev.symplan.codegen.cuda.RowNode.Fold;
+import dev.symplan.codegen.cuda.RowNode.Folded;
+import dev.symplan.codegen.cuda.RowNode.Loaded;
+import dev.symplan.codegen.cuda.RowNode.Place;
+import dev.symplan.codegen.cuda.RowNode.Scanned;
+import dev.symplan.codegen.cuda.RowNode.Store;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Set;
+
+/** Writes a {@link RowKernel}'s text, once all its values are known. */
+final class RowWriter {
+
+  /** As many elements of a row as a thread keeps. */
+  private static final int KEPT = 16;
+
+  private final RowKernel kernel;
+  private final ImmutableList<RowNode> nodes;
+  private final ImmutableList<Store> stores;
+  private final RowThreads threads;
+  private final long perThread;
+  private final boolean keeps;
+  private final RowPasses passes;
+  private final RowPlaces places;
+  private final StringBuilder body = new StringBuilder();
+
+  RowWriter(RowKernel kernel, List<RowNode> nodes, List<Store> stores, RowThreads threads) {
+    this.kernel = kernel;
+    this.nodes = ImmutableList.copyOf(nodes);
+    this.stores = ImmutableList.copyOf(stores);
+    this.threads = threads;
+    this.perThread = Math.ceilDiv(kernel.elements(), threads.perRow());
+    this.keeps = perThread <= KEPT;
+    this.passes = new RowPasses(nodes, stores, keeps);
+    this.places = new RowPlaces(kernel.innerSizes());
+  }
+
+  /**
+   * {@return the whole kernel}
+   *
+   * @param memory its arguments, which this adds to
+   */
+  String kernel(MemoryArguments memory) {
+    write();
+    var start = start(memory);
+    long rows = kernel.rows();
+    int together = threads.together();
+    return CTypes.PRELUDE
+        + memory.struct()
+        + """
+
+        extern "C" __global__ void __launch_bounds__(%d) symplan_kernel(const __grid_constant__ Args args) {
+          [[maybe_unused]] const unsigned lane = %s;
+          for (long long first = (long long)blockIdx.x * %d; first < %d; first += (long long)gridDim.x * %d) {
+        """
+            .formatted(threads.block(), threads.lane(), together, rows, together)
+        + (together == 1
+            ? "    const long long row = first;\n"
+            : rows % together == 0
+                ? "    const long long row = first + %s;\n".formatted(threads.row())
+                : """
+                    const bool live = first + %1$s < %2$d;
+                    // All threads go along, as those of a warp work together.
+                    const long long row = live ? first + %1$s : %2$d - 1;
+                """
+                    .formatted(threads.row(), rows))
+        + start
+        + body
+        + "  }\n}\n";
+  }
+
+  /**
+   * {@return statements for some rows, as {@link RowKernel#fragment} says}
+   *
+   * @param blockThreads the threads of a block
+   */
+  String fragment(long rowsTogether, int blockThreads, MemoryArguments memory) {
+    write();
+    return """
+        for (long long own = threadIdx.x; own < %d; own += %d) {
+          [[maybe_unused]] const unsigned lane = 0;
+          const long long row = outer * %d + own;
+    """
+            .formatted(rowsTogether, blockThreads, rowsTogether)
+        + start(memory)
+        + body
+        + "    }\n";
+  }
+
+  /** Finds the row, and where it is in memory. */
+  private String start(MemoryArguments memory) {
+    var start = new StringBuilder();
+    var sizes = kernel.rowSizes();
+    if (sizes.length() > 0) {
+      start.append("    %s left = row;\n".formatted(Indices.number(kernel.rows())));
+    }
+    start.append(Indices.of("    ", "[[maybe_unused]] const long long r", "left", sizes));
+    start.append(places.pointers(memory));
+    for (int n : passes.kept()) {
+      start.append("    %s k%d[%d];\n".formatted(nodes.get(n).type(), n, Math.max(1, perThread)));
+    }
+    return start.toString();
+  }
+
+  private void write() {
+    passes.singles(0).forEach(this::single);
+    for (int pass = 0; pass < passes.count(); pass++) {
+      pass(pass);
+      passes.singles(pass + 1).forEach(this::single);
+    }
+    storeSingles();
+  }
+
+  private void line(int depth, String line) {
+    body.append("  ".repeat(depth)).append(line).append('\n');
+  }
+
+  /** A value that is one for the whole row. */
+  private void single(int n) {
+    switch (nodes.get(n)) {
+      case Loaded _, Computed _ -> line(2, declaration(n));
+      case Folded(var fold, var terms, var _, boolean overRow) -> {
+        if (!overRow) {
+          start(n, fold);
+          take(n, fold, terms, "0").forEach(line -> line(2, line));
+        }
+      }
+      case Scanned(var fold, var term, var _, var _) -> {
+        start(n, fold);
+        take(n, fold, List.of(term), "0").forEach(line -> line(2, line));
+      }
+    }
+  }
+
+  private String declaration(int n) {
+    var node = nodes.get(n);
+    var value =
+        switch (node) {
+          case Loaded(var place, var _) -> read(place);
+          case Computed(var _, var text, var _, var _) -> text;
+          case Folded _, Scanned _ -> throw new IllegalStateException("is not one expression");
+        };
+    return "%s %s = %s;".formatted(node.type(), RowKernel.name(n), value);
+  }
+
+  private static String kept(int n, int i) {
+    return i == 0 ? RowKernel.name(n) : RowKernel.name(n) + "_" + i;
+  }
+
+  private void start(int n, Fold fold) {
+    for (int i = 0; i < fold.types().size(); i++) {
+      line(2, "%s %s = %s;".formatted(fold.types().get(i), kept(n, i), fold.starts().get(i)));
+    }
+  }
+
+  /**
+   * {@return statements that take one more element into what is kept}
+   *
+   * @param element its number
+   */
+  private static List<String> take(int n, Fold fold, List<String> terms, String element) {
+    var lines = new ArrayList<String>();
+    lines.add("{");
+    for (int i = 0; i < fold.types().size(); i++) {
+      var type = fold.types().get(i);
+      lines.add("  %s a%d = %s;".formatted(type, i, kept(n, i)));
+      lines.add("  %s b%d = %s;".formatted(type, i, terms.get(i).replace("{c}", element)));
+    }
+    lines.add("  " + fold.combine());
+    for (int i = 0; i < fold.types().size(); i++) {
+      lines.add("  %s = a%d;".formatted(kept(n, i), i));
+    }
+    lines.add("}");
+    return lines;
+  }
+
+  private void pass(int pass) {
+    var folds = passes.folds(pass);
+    folds.forEach(n -> start(n, ((Folded) nodes.get(n)).fold()));
+    var inside = new Inside(pass);
+    folds.forEach(inside::fold);
+    if (passes.isLast(pass)) {
+      inside.stores();
+    }
+    if (!inside.scans.isEmpty()) {
+      line(2, "{");
+      inside.scans.forEach(n -> start(n, ((Scanned) nodes.get(n)).fold()));
+    }
+    forElements();
+    if (inside.byIndices) {
+      indices();
+    }
+    inside.lines.forEach(line -> line(3, line));
+    line(2, "}");
+    if (!inside.scans.isEmpty()) {
+      line(2, "}");
+    }
+    folds.forEach(n -> unite(n, ((Folded) nodes.get(n)).fold()));
+  }
+
+  /** The head of a loop over a thread's elements, {@code c}. */
+  private void forElements() {
+    long elements = kernel.elements();
+    if (!keeps) {
+      line(
+          2,
+          "for (%s c = lane; c < %d; c += %d) {"
+              .formatted(
+                  elements < 1L << 31 ? "unsigned" : "unsigned long long",
+                  elements,
+                  threads.perRow()));
+      return;
+    }
+    if (perThread > 1) {
+      line(2, "#pragma unroll");
+    }
+    line(2, "for (int k = 0; k < %d; k++) {".formatted(perThread));
+    line(3, "const unsigned c = lane + k * %d;".formatted(threads.perRow()));
+    if (elements % threads.perRow() != 0) {
+      line(3, "if (c >= %d) {".formatted(elements));
+      line(4, "continue;");
+      line(3, "}");
+    }
+  }
+
+  private void indices() {
+    var sizes = kernel.innerSizes();
+    if (sizes.length() <= 1) {
+      return;
+    }
+    line(3, "%s rest = c;".formatted(Indices.number(kernel.elements())));
+    body.append(Indices.of("      ", "[[maybe_unused]] const long long j", "rest", sizes));
+  }
+
+  /** What is done for each element in one pass. */
+  private final class Inside {
+    private final int pass;
+    private final List<String> lines = new ArrayList<>();
+    private final Set<Integer> declared = new HashSet<>();
+    private final Set<Integer> scans = new LinkedHashSet<>();
+    private boolean byIndices;
+
+    Inside(int pass) {
+      this.pass = pass;
+    }
+
+    private void declare(int n) {
+      var node = nodes.get(n);
+      if (!node.full() || !declared.add(n)) {
+        return;
+      }
+      if (passes.isKeptBefore(n, pass)) {
+        lines.add("%s %s = k%d[k];".formatted(node.type(), RowKernel.name(n), n));
+        return;
+      }
+      node.inputs().forEach(this::declare);
+      switch (node) {
+        case Loaded(var place, var _) -> {
+          byIndices |= !places.isFlat(place);
+          lines.add(declaration(n));
+        }
+        case Computed _ -> lines.add(declaration(n));
+        case Scanned(var fold, var term, var _, var _) -> {
+          scans.add(n);
+          lines.addAll(take(n, fold, List.of(term), "c"));
+        }
+        case Folded _ -> throw new IllegalStateException("a fold is one for a row");
+      }
+      if (passes.kept().contains(n)) {
+        lines.add("k%d[k] = %s;".formatted(n, RowKernel.name(n)));
+      }
+    }
+
+    void fold(int n) {
+      var folded = (Folded) nodes.get(n);
+      folded.inputs().forEach(this::declare);
+      lines.addAll(take(n, folded.fold(), folded.terms(), "c"));
+    }
+
+    void stores() {
+      var full = stores.stream().filter(store -> nodes.get(store.node()).full()).toList();
+      full.forEach(store -> declare(store.node()));
+      for (var store : full) {
+        byIndices |= !places.isFlat(store.place());
+        lines.add(written(store));
+      }
+    }
+  }
+
+  /** Brings together what the threads of a row kept of their elements. */
+  private void unite(int n, Fold fold) {
+    if (threads.perRow() == 1) {
+      return;
+    }
+    line(2, "{");
+    for (int i = 0; i < fold.types().size(); i++) {
+      line(3, "%s a%d = %s;".formatted(fold.types().get(i), i, kept(n, i)));
+    }
+    threads.unite(n, fold).forEach(line -> line(3, line));
+    for (int i = 0; i < fold.types().size(); i++) {
+      line(3, "%s = a%d;".formatted(kept(n, i), i));
+    }
+    line(2, "}");
+  }
+
+  private void storeSingles() {
+    var singles = stores.stream().filter(store -> !nodes.get(store.node()).full()).toList();
+    if (singles.isEmpty()) {
+      return;
+    }
+    if (threads.perRow() > 1) {
+      // Others may still read what lies there.
+      line(2, "__syncthreads();");
+      line(2, "if (lane == 0) {");
+    }
+    singles.forEach(store -> line(threads.perRow() > 1 ? 3 : 2, written(store)));
+    if (threads.perRow() > 1) {
+      line(2, "}");
+    }
+  }
+
+  private String written(Store store) {
+    var dtype = store.place().dtype();
+    return "%s%s = %s;"
+        .formatted(
+            kernel.rows() % threads.together() == 0 ? "" : "if (live) ",
+            places.element(store.place()),
+            CTypes.narrow(dtype, RowKernel.name(store.node())));
+  }
+
+  private String read(Place place) {
+    return CTypes.widen(place.dtype(), places.element(place));
+  }
+}
