@@ -215,11 +215,18 @@ class Painter {
       context.setLineDash([]);
       return at;
     };
+    // Above each other where they would overlap.
+    const tags = [];
     const tag = (text, x, at, align) => {
       context.font = '11px system-ui, sans-serif';
       const width = context.measureText(text).width + 10;
       const left = align === 'right' ? x - width : Math.min(Math.max(x - width / 2, GUTTER + 2), right - width - 2);
-      const top = Math.min(Math.max(at - 9, arena.top + 2), arena.bottom - 19);
+      let top = Math.min(Math.max(at - 9, arena.top + 2), arena.bottom - 19);
+      const covers = (other) => left < other.right + 4 && left + width > other.left - 4 && Math.abs(top - other.top) < 19;
+      for (let hit = tags.find(covers); hit && hit.top - 20 > arena.top; hit = tags.find(covers)) {
+        top = hit.top - 20;
+      }
+      tags.push({left, right: left + width, top});
       context.fillStyle = ink;
       context.beginPath();
       context.roundRect(left, top, width, 17, 3);
