@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import com.google.common.base.Ascii;
+import com.google.common.base.CharMatcher;
 import com.google.common.base.Splitter;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
@@ -38,9 +39,10 @@ import dev.symplan.planner.Verdict;
 import dev.symplan.planner.verify.PlanVerifier;
 import dev.symplan.planner.verify.Violation;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.function.BiFunction;
-import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
@@ -49,16 +51,20 @@ import org.jspecify.annotations.Nullable;
 final class PlanFileReader {
   private static final int MAX_NUMBER_LENGTH = 40;
 
-  private static final Pattern SOURCE = Pattern.compile("(.*):([0-9]{1,9}):([0-9]{1,9})");
+  private static final CharMatcher DIGITS = CharMatcher.inRange('0', '9');
+
+  /** Of numbers in texts. */
+  private static final int MOST_DIGITS = 9;
 
   private final SourceFile file;
+  private final Map<String, SourceFile> sources = new HashMap<>();
 
   PlanFileReader(SourceFile file) {
     this.file = file;
   }
 
   Plan read() {
-    var root = new Field("", parse());
+    var root = new Field(parse());
     if (!root.at("format").text().equals(PlanFile.FORMAT)) {
       throw wrong("format", "this is no plan file", "make one with: symplan compile … -o FILE");
     }
@@ -132,7 +138,7 @@ final class PlanFileReader {
             .list(
                 (field, i) -> {
                   if (i >= program.graphs().size()) {
-                    throw wrong(field.path, "there is no graph for it in the program", "");
+                    throw wrong(field.path(), "there is no graph for it in the program", "");
                   }
                   return rankPlan(field, program.graphs().get(i));
                 });
@@ -190,7 +196,7 @@ final class PlanFileReader {
     var sources = field.at("sources").list((f, i) -> source(f));
     if (sources.size() != graph.ops().size()) {
       throw wrong(
-          field.path + ".sources",
+          field.path() + ".sources",
           "has %d entries for %d ops".formatted(sources.size(), graph.ops().size()),
           "");
     }
@@ -204,16 +210,28 @@ final class PlanFileReader {
   }
 
   /** {@code file:line:column}, or just the file, as {@link Span} prints it. */
-  private static Span source(Field field) {
-    var matcher = SOURCE.matcher(field.text());
-    if (!matcher.matches()) {
-      return Span.ofFile(new SourceFile(field.text(), ""));
-    }
-    return new Span(
-        new SourceFile(matcher.group(1), ""),
-        Integer.parseInt(matcher.group(2)),
-        Integer.parseInt(matcher.group(3)),
-        1);
+  private Span source(Field field) {
+    var text = field.text();
+    int column = text.lastIndexOf(':');
+    int line = text.lastIndexOf(':', column - 1);
+    return line >= 0
+            && isNumber(text, line + 1, column)
+            && isNumber(text, column + 1, text.length())
+        ? new Span(
+            sourceFile(text.substring(0, line)),
+            Integer.parseInt(text, line + 1, column, 10),
+            Integer.parseInt(text, column + 1, text.length(), 10),
+            1)
+        : Span.ofFile(sourceFile(text));
+  }
+
+  /** All ops of a graph come from a file or two. */
+  private SourceFile sourceFile(String name) {
+    return sources.computeIfAbsent(name, n -> new SourceFile(n, ""));
+  }
+
+  private static boolean isNumber(String text, int from, int to) {
+    return from < to && to - from <= MOST_DIGITS && DIGITS.matchesAllOf(text.substring(from, to));
   }
 
   /** What a plan says of an op names the place in the file that it came from. */
@@ -257,7 +275,7 @@ final class PlanFileReader {
   private Step step(Field field) {
     var words = Splitter.on(' ').splitToList(field.text());
     var numbers = words.subList(1, words.size());
-    if (!numbers.isEmpty() && numbers.stream().allMatch(word -> word.matches("[0-9]{1,9}"))) {
+    if (!numbers.isEmpty() && numbers.stream().allMatch(word -> isNumber(word, 0, word.length()))) {
       int index = Integer.parseInt(numbers.getFirst());
       switch (words.getFirst() + (numbers.size() > 1 ? " …" : "")) {
         case "op":
@@ -273,7 +291,7 @@ final class PlanFileReader {
           break;
       }
     }
-    throw wrong(field.path, "a step is 'op N', 'fused N M …', 'start N' or 'join N'", "");
+    throw wrong(field.path(), "a step is 'op N', 'fused N M …', 'start N' or 'join N'", "");
   }
 
   private CollectivePlan collective(Field field) {
@@ -300,7 +318,7 @@ final class PlanFileReader {
         .orElseThrow(
             () ->
                 wrong(
-                    field.path,
+                    field.path(),
                     "a barrier is 'own', 'none', 'start of N' or 'end of N'",
                     "N is the index of a collective"));
   }
@@ -338,31 +356,49 @@ final class PlanFileReader {
             hint));
   }
 
-  /** A node of the JSON tree and the way to it. */
+  /** A node of the JSON tree and the way to it, which only complaints spell out. */
   private final class Field {
-    private final String path;
+    private final @Nullable Field parent;
+    private final String name;
+    private final int index;
     private final JsonNode node;
 
-    Field(String path, JsonNode node) {
-      this.path = path;
+    private Field(@Nullable Field parent, String name, int index, JsonNode node) {
+      this.parent = parent;
+      this.name = name;
+      this.index = index;
       this.node = node;
     }
 
-    Field at(String name) {
-      var childPath = path.isEmpty() ? name : path + "." + name;
-      @Nullable JsonNode child = node.get(name);
-      if (child == null) {
-        throw wrong(childPath, "is missing", "");
-      }
-      return new Field(childPath, child);
+    Field(JsonNode root) {
+      this(null, "", 0, root);
     }
 
-    Field at(int index) {
-      @Nullable JsonNode child = node.get(index);
+    Field at(String child) {
+      return child(child, 0, node.get(child));
+    }
+
+    Field at(int child) {
+      return child("", child, node.get(child));
+    }
+
+    private Field child(String childName, int childIndex, @Nullable JsonNode child) {
       if (child == null) {
-        throw wrong(path + "[" + index + "]", "is missing", "");
+        throw wrong(path(childName, childIndex), "is missing", "");
       }
-      return new Field(path + "[" + index + "]", child);
+      return new Field(this, childName, childIndex, child);
+    }
+
+    String path() {
+      return parent == null ? "" : parent.path(name, index);
+    }
+
+    private String path(String childName, int childIndex) {
+      var own = path();
+      if (childName.isEmpty()) {
+        return own + "[" + childIndex + "]";
+      }
+      return own.isEmpty() ? childName : own + "." + childName;
     }
 
     int size() {
@@ -371,7 +407,7 @@ final class PlanFileReader {
 
     <T> ImmutableList<T> list(BiFunction<Field, Integer, T> read) {
       if (!node.isArray()) {
-        throw wrong(path, "must be a list", "");
+        throw wrong(path(), "must be a list", "");
       }
       return IntStream.range(0, node.size())
           .mapToObj(i -> read.apply(at(i), i))
@@ -385,42 +421,42 @@ final class PlanFileReader {
     /** {@return the text of an object, for a reader of its own} */
     String tree() {
       if (!node.isObject()) {
-        throw wrong(path, "must be an object", "compile the graph again");
+        throw wrong(path(), "must be an object", "compile the graph again");
       }
       return node.toPrettyString();
     }
 
     String text() {
       if (!node.isTextual()) {
-        throw wrong(path, "must be a string", "");
+        throw wrong(path(), "must be a string", "");
       }
       return node.textValue();
     }
 
     boolean bool() {
       if (!node.isBoolean()) {
-        throw wrong(path, "must be true or false", "");
+        throw wrong(path(), "must be true or false", "");
       }
       return node.booleanValue();
     }
 
     long integer() {
       if (!node.isIntegralNumber() || !node.canConvertToLong()) {
-        throw wrong(path, "must be an integer", "");
+        throw wrong(path(), "must be an integer", "");
       }
       return node.longValue();
     }
 
     int intValue() {
       if (!node.isIntegralNumber() || !node.canConvertToInt()) {
-        throw wrong(path, "must be an integer of 32 bits", "");
+        throw wrong(path(), "must be an integer of 32 bits", "");
       }
       return node.intValue();
     }
 
     double number() {
       if (!node.isNumber()) {
-        throw wrong(path, "must be a number", "");
+        throw wrong(path(), "must be a number", "");
       }
       return node.doubleValue();
     }
@@ -433,7 +469,7 @@ final class PlanFileReader {
         }
       }
       throw wrong(
-          path,
+          path(),
           "there is no '" + text() + "'",
           "known: "
               + Arrays.stream(type.getEnumConstants())
