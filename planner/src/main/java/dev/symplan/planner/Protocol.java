@@ -37,7 +37,7 @@ public record Protocol(
     ROOT;
 
     /** {@return whether a peer's is among it} */
-    public boolean isRemote() {
+    boolean isRemote() {
       return this != OWN;
     }
   }

@@ -71,12 +71,12 @@ public record Workspace(int ranks, int rounds, long packets, boolean flagged) {
   }
 
   /** {@return the bytes that one packet takes} */
-  public int packetBytes() {
+  int packetBytes() {
     return flagged ? 2 * VECTOR : VECTOR;
   }
 
   /** {@return the bytes of one half, which begins where a buffer may} */
-  public long halfBytes() {
+  long halfBytes() {
     return Buffer.aligned(rounds * (ranks - 1L) * packets * packetBytes());
   }
 

@@ -22,24 +22,28 @@ final class FusedLowering {
    * @throws UnsupportedOnGpu when there is no CUDA implementation
    */
   static ImmutableList<DeviceStep> lower(int rank, Fused fused) {
-    var steps = ImmutableList.<DeviceStep>builder();
     try {
       return ImmutableList.of(together(rank, fused));
     } catch (UnsupportedOnGpu e) {
-      int from = 0;
-      for (int to = 1; to <= fused.parts().size(); to++) {
-        if (!passesOn(fused, to)) {
-          var parts = fused.parts().subList(from, to);
-          if (parts.size() == 1) {
-            steps.addAll(LocalLowering.lower(rank, alone(fused, parts.getFirst())));
-          } else {
-            steps.add(inTurn(rank, new Fused(fused.stream(), fused.rows(), parts)));
-          }
-          from = to;
-        }
-      }
-      return steps.build();
+      return apart(rank, fused);
     }
+  }
+
+  private static ImmutableList<DeviceStep> apart(int rank, Fused fused) {
+    var steps = ImmutableList.<DeviceStep>builder();
+    int from = 0;
+    for (int to = 1; to <= fused.parts().size(); to++) {
+      if (!passesOn(fused, to)) {
+        var parts = fused.parts().subList(from, to);
+        if (parts.size() == 1) {
+          steps.addAll(LocalLowering.lower(rank, alone(fused, parts.getFirst())));
+        } else {
+          steps.add(inTurn(rank, new Fused(fused.stream(), fused.rows(), parts)));
+        }
+        from = to;
+      }
+    }
+    return steps.build();
   }
 
   private static DeviceStep inTurn(int rank, Fused fused) {

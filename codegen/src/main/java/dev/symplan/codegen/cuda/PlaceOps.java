@@ -5,16 +5,13 @@ import com.google.common.collect.ImmutableMap;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
-import dev.symplan.codegen.cuda.DepositKernel.Deposit;
-import dev.symplan.ir.Arg;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Optional;
 import java.util.stream.IntStream;
 
 /**
  * Ops that make or move elements by where they are: creation, padding, indexing, gathering and
- * scattering. An index that is out of range ends the kernel with an error.
+ * scattering.
  */
 final class PlaceOps {
   private interface Rule {
@@ -23,8 +20,8 @@ final class PlaceOps {
 
   private static final ImmutableMap<String, Rule> TABLE = table();
 
-  private final int rank;
-  private final OpArguments arguments;
+  final int rank;
+  final OpArguments arguments;
   private final ImmutableList.Builder<DeviceStep> steps = ImmutableList.builder();
 
   private PlaceOps(int rank, OpArguments arguments) {
@@ -104,32 +101,36 @@ final class PlaceOps {
     for (var overload : List.of("", ".msg")) {
       table.put("aten::_assert_async" + overload, PlaceOps::check);
     }
-    table.put("aten::embedding", PlaceOps::embedding);
-    table.put("aten::index_select", PlaceOps::indexSelect);
-    table.put("aten::gather", PlaceOps::gather);
-    table.put("aten::one_hot", PlaceOps::oneHot);
-    table.put("aten::index.Tensor", PlaceOps::index);
-    table.put("aten::_unsafe_index.Tensor", PlaceOps::index);
-    table.put("aten::scatter.value", op -> op.scatter("value"));
-    table.put("aten::scatter.src", op -> op.scatter("src"));
+    table.put("aten::embedding", IndexedOps::embedding);
+    table.put("aten::index_select", IndexedOps::indexSelect);
+    table.put("aten::gather", IndexedOps::gather);
+    table.put("aten::one_hot", IndexedOps::oneHot);
+    table.put("aten::index.Tensor", IndexedOps::index);
+    table.put("aten::_unsafe_index.Tensor", IndexedOps::index);
+    table.put("aten::scatter.value", op -> IndexedOps.scatter(op, "value"));
+    table.put("aten::scatter.src", op -> IndexedOps.scatter(op, "src"));
     for (var name : List.of("index_put", "_unsafe_index_put")) {
-      table.put("aten::" + name, op -> op.indexPut(op.arguments.result()));
+      table.put("aten::" + name, IndexedOps::indexPut);
     }
-    table.put("aten::embedding_dense_backward", PlaceOps::embeddingBackward);
+    table.put("aten::embedding_dense_backward", IndexedOps::embeddingBackward);
     return table.buildOrThrow();
   }
 
-  private PlaceKernel kernel(ImmutableLongArray sizes) {
+  PlaceKernel kernel(ImmutableLongArray sizes) {
     return new PlaceKernel(rank, sizes);
   }
 
-  private void launch(PlaceKernel kernel, ImmutableLongArray sizes) {
+  void launch(PlaceKernel kernel, ImmutableLongArray sizes) {
     if (sizes.stream().noneMatch(size -> size == 0)) {
       steps.add(kernel.build(arguments.op().stream(), arguments.op().name()));
     }
   }
 
-  private void copy(TensorRef from, TensorRef to) {
+  void add(DeviceStep step) {
+    steps.add(step);
+  }
+
+  void copy(TensorRef from, TensorRef to) {
     steps.addAll(Moves.copy(rank, arguments, from, to));
   }
 
@@ -256,7 +257,7 @@ final class PlaceOps {
     move(kernel, self, indices);
   }
 
-  private void move(PlaceKernel kernel, TensorRef from, List<String> indices) {
+  void move(PlaceKernel kernel, TensorRef from, List<String> indices) {
     var result = arguments.result();
     kernel.line(
         "%s = %s;".formatted(kernel.bits(result, kernel.indices()), kernel.bits(from, indices)));
@@ -301,175 +302,5 @@ final class PlaceOps {
   private void into(TensorRef part, boolean scatters) {
     var from = arguments.tensor(scatters ? "src" : "grad_output");
     copy(Moves.expand(from, part.type().sizes()), part);
-  }
-
-  /**
-   * Reads an index and checks it.
-   *
-   * @param wraps whether negative ones count from the end
-   */
-  private static void index(
-      PlaceKernel kernel, String name, String value, long size, boolean wraps) {
-    kernel.line("long long %s = %s;".formatted(name, value));
-    if (wraps) {
-      kernel.line("%1$s += %1$s < 0 ? %2$d : 0;".formatted(name, size));
-    }
-    kernel.line("if (%1$s < 0 || %1$s >= %2$d) {\n  __trap();\n}".formatted(name, size));
-  }
-
-  private void embedding() {
-    var weight = arguments.tensor("weight");
-    var indices = arguments.tensor("indices");
-    var kernel = kernel(arguments.result().type().sizes());
-    int last = arguments.result().type().rank() - 1;
-    index(
-        kernel,
-        "at",
-        kernel.value(indices, kernel.indices().subList(0, last)),
-        weight.type().size(0),
-        false);
-    move(kernel, weight, List.of("at", "i" + last));
-  }
-
-  private void indexSelect() {
-    var self = arguments.tensor("self");
-    var index = arguments.tensor("index");
-    int dim = arguments.dim("dim", self.type().rank());
-    var kernel = kernel(arguments.result().type().sizes());
-    if (self.type().rank() == 0) {
-      move(kernel, self, List.of());
-      return;
-    }
-    index(
-        kernel,
-        "at",
-        kernel.value(index, index.type().rank() == 0 ? List.of() : List.of("i" + dim)),
-        self.type().size(dim),
-        false);
-    move(kernel, self, with(kernel.indices(), dim, "at"));
-  }
-
-  private static List<String> with(List<String> indices, int dim, String index) {
-    var changed = new ArrayList<>(indices);
-    changed.set(dim, index);
-    return changed;
-  }
-
-  private void gather() {
-    var self = arguments.tensor("self");
-    var index = arguments.tensor("index");
-    int dim = arguments.dim("dim", self.type().rank());
-    var kernel = kernel(arguments.result().type().sizes());
-    if (self.type().rank() == 0 || index.type().rank() == 0) {
-      move(kernel, self, IntStream.range(0, self.type().rank()).mapToObj(_ -> "0").toList());
-      return;
-    }
-    index(kernel, "at", kernel.value(index, kernel.indices()), self.type().size(dim), false);
-    move(kernel, self, with(kernel.indices(), dim, "at"));
-  }
-
-  private void oneHot() {
-    var self = arguments.tensor("self");
-    var result = arguments.result();
-    int last = result.type().rank() - 1;
-    var kernel = kernel(result.type().sizes());
-    index(
-        kernel,
-        "at",
-        kernel.value(self, kernel.indices().subList(0, last)),
-        result.type().size(last),
-        false);
-    kernel.set(result, kernel.indices(), "at == i%d ? 1 : 0".formatted(last));
-    launch(kernel, result.type().sizes());
-  }
-
-  private void index() {
-    var self = arguments.tensor("self");
-    var indexing = indexing(self, arguments.tensors("indices"));
-    var kernel = kernel(arguments.result().type().sizes());
-    indexing.read(kernel, kernel.indices());
-    move(kernel, self, indexing.indices(kernel.indices()));
-  }
-
-  private Indexing indexing(TensorRef self, List<Optional<TensorRef>> indices) {
-    for (var index : indices) {
-      if (index.isPresent() && index.get().type().dtype().bytes() == 1) {
-        throw arguments.unsupported("%s by a mask".formatted(arguments.name()));
-      }
-    }
-    return Indexing.of(self.type(), indices);
-  }
-
-  /** One thread for each row along the dimension, so that the last of equal indices counts. */
-  private void scatter(String source) {
-    var result = arguments.result();
-    var index = arguments.tensor("index");
-    copy(arguments.tensor("self"), result);
-    int dims = result.type().rank();
-    if (dims == 0 || index.type().rank() == 0) {
-      throw arguments.unsupported("%s of a number".formatted(arguments.name()));
-    }
-    int dim = arguments.dim("dim", dims);
-    var sizes = index.type().sizes().toArray();
-    long count = sizes[dim];
-    sizes[dim] = count == 0 ? 0 : 1;
-    var kernel = kernel(ImmutableLongArray.copyOf(sizes));
-    var own = with(kernel.indices(), dim, "k");
-    kernel.line("for (long long k = 0; k < %d; k++) {".formatted(count));
-    index(kernel, "at", kernel.value(index, own), result.type().size(dim), false);
-    var place = with(kernel.indices(), dim, "at");
-    if (arguments.operand(source) instanceof Operand.Constant(Arg _)) {
-      var dtype = result.type().dtype();
-      kernel.set(result, place, PlaceKernel.number(dtype, arguments.number(source)));
-    } else {
-      var from = arguments.tensor(source);
-      kernel.line(
-          "%s = %s;"
-              .formatted(
-                  kernel.bits(result, place),
-                  kernel.bits(from, from.type().rank() == 0 ? List.of() : own)));
-    }
-    kernel.line("}");
-    launch(kernel, ImmutableLongArray.copyOf(sizes));
-  }
-
-  private void indexPut(TensorRef result) {
-    var self = arguments.tensor("self");
-    var indexing = indexing(self, arguments.tensors("indices"));
-    var values = Moves.expand(arguments.tensor("values"), indexing.sizes());
-    if (result.type().numel() > 0) {
-      steps.add(
-          DepositKernel.launch(
-              rank,
-              arguments,
-              new Deposit(
-                  Optional.of(self),
-                  indexing,
-                  values,
-                  result,
-                  arguments.flag("accumulate"),
-                  Optional.empty())));
-    }
-  }
-
-  private void embeddingBackward() {
-    if (arguments.flag("scale_grad_by_freq")) {
-      throw arguments.unsupported("%s by frequency".formatted(arguments.name()));
-    }
-    var result = arguments.result();
-    var indices = arguments.tensor("indices");
-    if (result.type().numel() > 0) {
-      steps.add(
-          DepositKernel.launch(
-              rank,
-              arguments,
-              new Deposit(
-                  Optional.empty(),
-                  Indexing.of(result.type(), ImmutableList.of(Optional.of(indices))),
-                  arguments.tensor("grad_output"),
-                  result,
-                  true,
-                  Optional.of(arguments.integer("padding_idx")))));
-    }
   }
 }

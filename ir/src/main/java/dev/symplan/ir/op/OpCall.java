@@ -35,10 +35,6 @@ public record OpCall(OpSchema schema, ImmutableList<Arg> args) {
     return value(param).tensor();
   }
 
-  public Optional<Value> optionalValue(String param) {
-    return has(param) ? Optional.of(value(param)) : Optional.empty();
-  }
-
   /** {@return the tensors of a {@code Tensor[]} argument} */
   public ImmutableList<Value> values(String param) {
     if (arg(param) instanceof Arg.Seq(ImmutableList<Arg> items)) {

@@ -3,7 +3,6 @@ package dev.symplan.ir.op;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
 import dev.symplan.ir.Arg;
-import java.util.List;
 import java.util.Optional;
 
 /**
@@ -47,14 +46,5 @@ public record OpDef(
    */
   public Optional<ImmutableList<OpResult>> infer(ImmutableList<Arg> args) {
     return rule.map(r -> ImmutableList.copyOf(r.infer(new OpCall(schema, args))));
-  }
-
-  OpDef withSymmMem(List<String> args, List<String> results) {
-    return new OpDef(
-        schema, ImmutableSet.copyOf(args), ImmutableSet.copyOf(results), collective, rule, traits);
-  }
-
-  OpDef withCollective(Optional<CollectiveSpec> spec) {
-    return new OpDef(schema, symmMemArgs, symmMemResults, spec, rule, traits);
   }
 }

@@ -53,11 +53,12 @@ public final class BenchPlot {
     return comparisons.stream().map(Comparison::where).distinct().toList();
   }
 
-  /** {@return microseconds below which the links do not let a collective get} */
-  private static double limit(Comparison comparison, long bytes, Target target) {
+  /** {@return microseconds for each byte, below which the links do not let a collective get} */
+  private static double limit(Comparison comparison, Target target) {
+    long bytes = 1 << 30;
     // NCCL's rings move no byte twice where that can be helped.
     double wire = CostModel.wireBytes(comparison.kind(), Variant.NCCL, bytes, comparison.ranks());
-    return wire / (1e3 * Math.min(target.link().sendRate(), target.link().receiveRate()));
+    return wire / bytes / (1e3 * Math.min(target.link().sendRate(), target.link().receiveRate()));
   }
 
   /** One chart. */
@@ -145,7 +146,7 @@ public final class BenchPlot {
 
     /** Only the part of it that is in the chart. */
     private void link() {
-      double micros = limit(comparison, 1 << 30, target) / (1 << 30);
+      double micros = limit(comparison, target);
       double from = Math.max(leastBytes, leastMicros / micros);
       double to = Math.min(mostBytes, mostMicros / micros);
       if (from < to) {

@@ -103,6 +103,7 @@ final class PlacedJson {
         case START_OBJECT -> fields();
         case START_ARRAY -> items();
         case VALUE_STRING -> {
+          // Where a string ends is known once it was asked for.
           var text = parser.getText();
           yield leaf(new Content.Text(text));
         }

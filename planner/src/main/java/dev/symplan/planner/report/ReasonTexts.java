@@ -9,7 +9,7 @@ import java.util.function.Function;
 import java.util.stream.Collectors;
 
 /** Every code by which plans give their reasons, in words. */
-public final class ReasonTexts {
+final class ReasonTexts {
   private ReasonTexts() {}
 
   /**
@@ -230,7 +230,7 @@ public final class ReasonTexts {
   }
 
   /** {@return {@code docs/reasons.md}} */
-  public static String markdown() {
+  static String markdown() {
     return """
     # Reasons
 

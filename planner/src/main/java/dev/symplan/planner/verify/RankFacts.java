@@ -2,7 +2,6 @@ package dev.symplan.planner.verify;
 
 import com.google.common.math.LongMath;
 import com.google.common.primitives.ImmutableIntArray;
-import dev.symplan.ir.Arg;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
@@ -19,6 +18,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -31,12 +31,10 @@ import org.jspecify.annotations.Nullable;
 final class RankFacts {
   static final int SYMMETRIC_SPACE = 0;
   static final int LOCAL_SPACE = 1;
-  private static final int[] NONE = {};
 
   final RankPlan plan;
 
-  /** The first rank that runs this plan. */
-  final int rank;
+  private final int rank;
 
   private final Findings findings;
   private final @Nullable Value[] values;
@@ -120,8 +118,8 @@ final class RankFacts {
   }
 
   private void visit(int index, Op op) {
-    reads[index] = inMemory(tensors(op.args()));
-    mutated[index] = mutated(op);
+    reads[index] = inMemory(tensors(op::forEachOperand));
+    mutated[index] = tensors(op::forEachWritten);
     List<OpResult> inferred;
     try {
       inferred = op.infer();
@@ -175,33 +173,17 @@ final class RankFacts {
             LongMath.saturatedMultiply(view.offset(), view.of().tensor().dtype().bytes()));
   }
 
-  private int[] mutated(Op op) {
-    if (!op.def().schema().mutates()) {
-      return NONE;
-    }
-    var written = new ArrayList<Arg>();
-    var params = op.def().schema().params();
-    for (int i = 0; i < params.size(); i++) {
-      if (params.get(i).alias().write()) {
-        written.add(op.args().get(i));
-      }
-    }
-    return tensors(written);
-  }
-
-  /** The tensors in arguments, each once, in their order. */
-  private int[] tensors(List<Arg> args) {
+  /** The tensors among some values, each once, in their order. */
+  private int[] tensors(Consumer<Consumer<Value>> eachValue) {
     var ids = ImmutableIntArray.builder();
     stamp++;
-    for (var arg : args) {
-      arg.forEachValue(
-          value -> {
-            if (value.isTensor() && stamps[value.id()] != stamp) {
-              stamps[value.id()] = stamp;
-              ids.add(value.id());
-            }
-          });
-    }
+    eachValue.accept(
+        value -> {
+          if (value.isTensor() && stamps[value.id()] != stamp) {
+            stamps[value.id()] = stamp;
+            ids.add(value.id());
+          }
+        });
     return ids.build().toArray();
   }
 
@@ -215,6 +197,7 @@ final class RankFacts {
     return input.isTensor() && input.tensor().space() == MemorySpace.DONATED;
   }
 
+  /** {@return the first rank that runs this plan} */
   int rank() {
     return rank;
   }

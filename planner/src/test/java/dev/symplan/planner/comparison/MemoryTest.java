@@ -30,6 +30,24 @@ class MemoryTest {
       }
       """;
 
+  /**
+   * {@return the plan of a product {@code a: f32[64, 64]}, reduced to {@code r}, and what is done
+   * with both}
+   *
+   * @param rest lines of the graph
+   */
+  private static Planned reduced(Variant variant, String rest) {
+    return Planned.graph(
+        """
+        graph g(x: f32[64, 64] @external) {
+          a = aten::mm(x, x)
+          r = _c10d_functional::all_reduce(a, "sum", "tp")
+        %s}
+        """
+            .formatted(rest.indent(2)),
+        forced("all_reduce", variant));
+  }
+
   @Test
   void tensorsOfOtherSizesShareSymmetricMemory() {
     var planned = Planned.graph(DESCENDING, forced("all_reduce", Variant.TWO_SHOT));
@@ -41,21 +59,17 @@ class MemoryTest {
   @Test
   void tensorsOfOtherTypesShareSymmetricMemory() {
     var planned =
-        Planned.graph(
+        reduced(
+            Variant.TWO_SHOT,
             """
-            graph g(x: f32[64, 64] @external) {
-              a = aten::mm(x, x)
-              ra = _c10d_functional::all_reduce(a, "sum", "tp")
-              oa = _c10d_functional::wait_tensor(ra)
-              s = aten::sum(oa)
-              h = aten::_to_copy(x, dtype=torch.bfloat16)
-              b = aten::mm(h, h)
-              rb = _c10d_functional::all_reduce(b, "sum", "tp")
-              ob = _c10d_functional::wait_tensor(rb)
-              return s, ob
-            }
-            """,
-            forced("all_reduce", Variant.TWO_SHOT));
+            oa = _c10d_functional::wait_tensor(r)
+            s = aten::sum(oa)
+            h = aten::_to_copy(x, dtype=torch.bfloat16)
+            b = aten::mm(h, h)
+            rb = _c10d_functional::all_reduce(b, "sum", "tp")
+            ob = _c10d_functional::wait_tensor(rb)
+            return s, ob
+            """);
     var a = planned.buffer("a");
     var b = planned.buffer("b");
     assertThat(b.offset()).isBetween(a.offset(), a.end() - b.bytes());
@@ -65,20 +79,17 @@ class MemoryTest {
   @Test
   void localTensorsLieInIdleSymmetricMemory() {
     var planned =
-        Planned.graph(
+        reduced(
+            Variant.TWO_SHOT,
             """
-            graph g(x: f32[64, 64] @external) {
-              a = aten::mm(x, x)
-              ra = _c10d_functional::all_reduce(a, "sum", "tp")
-              oa = _c10d_functional::wait_tensor(ra)
-              s = aten::sum(oa)
-              b = aten::mul.Tensor(x, s)
-              c = aten::mm(b, x)
-              return c
-            }
-            """,
-            forced("all_reduce", Variant.TWO_SHOT));
-    assertThat(planned.buffer("b").symmetric() && planned.buffer("c").symmetric()).isFalse();
+            oa = _c10d_functional::wait_tensor(r)
+            s = aten::sum(oa)
+            b = aten::mul.Tensor(x, s)
+            c = aten::mm(b, x)
+            return c
+            """);
+    assertThat(planned.buffer("b").symmetric()).isFalse();
+    assertThat(planned.buffer("c").symmetric()).isFalse();
     assertThat(planned.rank().buffers())
         .anySatisfy(
             buffer -> {
@@ -92,34 +103,26 @@ class MemoryTest {
   void collectivesNeedNoScratchMemory() {
     // A one-shot kernel that stages has two copies of its operand besides.
     var planned =
-        Planned.graph(
+        reduced(
+            Variant.ONE_SHOT,
             """
-            graph g(x: f32[64, 64] @external) {
-              a = aten::mm(x, x)
-              r = _c10d_functional::all_reduce(a, "sum", "tp")
-              o = _c10d_functional::wait_tensor(r)
-              return o
-            }
-            """,
-            forced("all_reduce", Variant.ONE_SHOT));
+            o = _c10d_functional::wait_tensor(r)
+            return o
+            """);
     assertThat(planned.bytes()).isEqualTo(2 * 64 * 64 * 4);
   }
 
   @Test
   void smallReductionsOfAGroupShareOneWorkspace() {
     var planned =
-        Planned.graph(
+        reduced(
+            Variant.ONE_SHOT_PUSH,
             """
-            graph g(x: f32[64, 64] @external) {
-              a = aten::mm(x, x)
-              r = _c10d_functional::all_reduce(a, "sum", "tp")
-              b = aten::mm(r, x)
-              c = aten::slice.Tensor(b, 0, 0, 16)
-              s = _c10d_functional::all_reduce(c, "max", "tp")
-              return s
-            }
-            """,
-            forced("all_reduce", Variant.ONE_SHOT_PUSH));
+            b = aten::mm(r, x)
+            c = aten::slice.Tensor(b, 0, 0, 16)
+            s = _c10d_functional::all_reduce(c, "max", "tp")
+            return s
+            """);
     var buffers = planned.plan().rankPlans().getFirst().buffers();
     // Two halves of what three peers push; those of the smaller one lie in the same.
     assertThat(buffers.stream().filter(buffer -> buffer.name().startsWith("workspace")))
@@ -131,22 +134,18 @@ class MemoryTest {
   @Test
   void groupsShareOneArena() {
     var planned =
-        Planned.graph(
+        reduced(
+            Variant.TWO_SHOT,
             """
-            graph g(x: f32[64, 64] @external) {
-              a = aten::mm(x, x)
-              ra = _c10d_functional::all_reduce(a, "sum", "tp")
-              oa = _c10d_functional::wait_tensor(ra)
-              b = aten::mm(oa, x)
-              rb = _c10d_functional::all_reduce(b, "sum", "row")
-              ob = _c10d_functional::wait_tensor(rb)
-              c = aten::mm(ob, x)
-              rc = _c10d_functional::all_reduce(c, "sum", "col")
-              oc = _c10d_functional::wait_tensor(rc)
-              return oc
-            }
-            """,
-            forced("all_reduce", Variant.TWO_SHOT));
+            oa = _c10d_functional::wait_tensor(r)
+            b = aten::mm(oa, x)
+            rb = _c10d_functional::all_reduce(b, "sum", "row")
+            ob = _c10d_functional::wait_tensor(rb)
+            c = aten::mm(ob, x)
+            rc = _c10d_functional::all_reduce(c, "sum", "col")
+            oc = _c10d_functional::wait_tensor(rc)
+            return oc
+            """);
     assertThat(planned.buffer("a").symmetric()).isTrue();
     assertThat(planned.samePlace("a", "c")).isTrue();
     assertThat(planned.plan().symmetric().bytes()).isEqualTo(2 * 64 * 64 * 4);

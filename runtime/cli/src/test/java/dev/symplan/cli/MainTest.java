@@ -272,6 +272,7 @@ class MainTest {
     assertThat(run("dump", input, "--view", "peak", "--advice").out())
         .isEqualTo(run("explain", input, "--peak").out());
     assertThat(run("dump", plan, "--view", "peak", "--advice").err()).contains("compiled from");
+    assertThat(run("dump", input, "--advice").err()).contains("the view peak");
   }
 
   @Test

@@ -1,0 +1,171 @@
+package dev.symplan.codegen.cuda;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.codegen.Operand;
+import dev.symplan.codegen.TensorRef;
+import dev.symplan.codegen.cuda.DepositKernel.Deposit;
+import dev.symplan.ir.Arg;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.IntStream;
+
+/**
+ * Those {@link PlaceOps} that a tensor of indices tells where: gathering and scattering. An index
+ * that is out of range ends the kernel with an error.
+ */
+final class IndexedOps {
+  private IndexedOps() {}
+
+  /** Reads the index {@code at}, and checks it. */
+  private static void read(PlaceKernel kernel, String value, long size) {
+    kernel.line("long long at = %s;".formatted(value));
+    kernel.line("if (at < 0 || at >= %d) {\n  __trap();\n}".formatted(size));
+  }
+
+  static void embedding(PlaceOps op) {
+    var weight = op.arguments.tensor("weight");
+    var indices = op.arguments.tensor("indices");
+    var kernel = op.kernel(op.arguments.result().type().sizes());
+    int last = op.arguments.result().type().rank() - 1;
+    read(kernel, kernel.value(indices, kernel.indices().subList(0, last)), weight.type().size(0));
+    op.move(kernel, weight, List.of("at", "i" + last));
+  }
+
+  static void indexSelect(PlaceOps op) {
+    var self = op.arguments.tensor("self");
+    var index = op.arguments.tensor("index");
+    int dim = op.arguments.dim("dim", self.type().rank());
+    var kernel = op.kernel(op.arguments.result().type().sizes());
+    if (self.type().rank() == 0) {
+      op.move(kernel, self, List.of());
+      return;
+    }
+    read(
+        kernel,
+        kernel.value(index, index.type().rank() == 0 ? List.of() : List.of("i" + dim)),
+        self.type().size(dim));
+    op.move(kernel, self, with(kernel.indices(), dim, "at"));
+  }
+
+  private static List<String> with(List<String> indices, int dim, String index) {
+    var changed = new ArrayList<>(indices);
+    changed.set(dim, index);
+    return changed;
+  }
+
+  static void gather(PlaceOps op) {
+    var self = op.arguments.tensor("self");
+    var index = op.arguments.tensor("index");
+    int dim = op.arguments.dim("dim", self.type().rank());
+    var kernel = op.kernel(op.arguments.result().type().sizes());
+    if (self.type().rank() == 0 || index.type().rank() == 0) {
+      op.move(kernel, self, IntStream.range(0, self.type().rank()).mapToObj(_ -> "0").toList());
+      return;
+    }
+    read(kernel, kernel.value(index, kernel.indices()), self.type().size(dim));
+    op.move(kernel, self, with(kernel.indices(), dim, "at"));
+  }
+
+  static void oneHot(PlaceOps op) {
+    var self = op.arguments.tensor("self");
+    var result = op.arguments.result();
+    int last = result.type().rank() - 1;
+    var kernel = op.kernel(result.type().sizes());
+    read(kernel, kernel.value(self, kernel.indices().subList(0, last)), result.type().size(last));
+    kernel.set(result, kernel.indices(), "at == i%d ? 1 : 0".formatted(last));
+    op.launch(kernel, result.type().sizes());
+  }
+
+  static void index(PlaceOps op) {
+    var self = op.arguments.tensor("self");
+    var indexing = indexing(op, self, op.arguments.tensors("indices"));
+    var kernel = op.kernel(op.arguments.result().type().sizes());
+    indexing.read(kernel, kernel.indices());
+    op.move(kernel, self, indexing.indices(kernel.indices()));
+  }
+
+  private static Indexing indexing(PlaceOps op, TensorRef self, List<Optional<TensorRef>> indices) {
+    for (var index : indices) {
+      if (index.isPresent() && index.get().type().dtype().bytes() == 1) {
+        throw op.arguments.unsupported("%s by a mask".formatted(op.arguments.name()));
+      }
+    }
+    return Indexing.of(self.type(), indices);
+  }
+
+  /** One thread for each row along the dimension, so that the last of equal indices counts. */
+  static void scatter(PlaceOps op, String source) {
+    var result = op.arguments.result();
+    var index = op.arguments.tensor("index");
+    op.copy(op.arguments.tensor("self"), result);
+    int dims = result.type().rank();
+    if (dims == 0 || index.type().rank() == 0) {
+      throw op.arguments.unsupported("%s of a number".formatted(op.arguments.name()));
+    }
+    int dim = op.arguments.dim("dim", dims);
+    var sizes = index.type().sizes().toArray();
+    long count = sizes[dim];
+    sizes[dim] = count == 0 ? 0 : 1;
+    var kernel = op.kernel(ImmutableLongArray.copyOf(sizes));
+    var own = with(kernel.indices(), dim, "k");
+    kernel.line("for (long long k = 0; k < %d; k++) {".formatted(count));
+    read(kernel, kernel.value(index, own), result.type().size(dim));
+    var place = with(kernel.indices(), dim, "at");
+    if (op.arguments.operand(source) instanceof Operand.Constant(Arg _)) {
+      var dtype = result.type().dtype();
+      kernel.set(result, place, PlaceKernel.number(dtype, op.arguments.number(source)));
+    } else {
+      var from = op.arguments.tensor(source);
+      kernel.line(
+          "%s = %s;"
+              .formatted(
+                  kernel.bits(result, place),
+                  kernel.bits(from, from.type().rank() == 0 ? List.of() : own)));
+    }
+    kernel.line("}");
+    op.launch(kernel, ImmutableLongArray.copyOf(sizes));
+  }
+
+  static void indexPut(PlaceOps op) {
+    var result = op.arguments.result();
+    var self = op.arguments.tensor("self");
+    var indexing = indexing(op, self, op.arguments.tensors("indices"));
+    var values = Moves.expand(op.arguments.tensor("values"), indexing.sizes());
+    if (result.type().numel() > 0) {
+      op.add(
+          DepositKernel.launch(
+              op.rank,
+              op.arguments,
+              new Deposit(
+                  Optional.of(self),
+                  indexing,
+                  values,
+                  result,
+                  op.arguments.flag("accumulate"),
+                  Optional.empty())));
+    }
+  }
+
+  static void embeddingBackward(PlaceOps op) {
+    if (op.arguments.flag("scale_grad_by_freq")) {
+      throw op.arguments.unsupported("%s by frequency".formatted(op.arguments.name()));
+    }
+    var result = op.arguments.result();
+    var indices = op.arguments.tensor("indices");
+    if (result.type().numel() > 0) {
+      op.add(
+          DepositKernel.launch(
+              op.rank,
+              op.arguments,
+              new Deposit(
+                  Optional.empty(),
+                  Indexing.of(result.type(), ImmutableList.of(Optional.of(indices))),
+                  op.arguments.tensor("grad_output"),
+                  result,
+                  true,
+                  Optional.of(op.arguments.integer("padding_idx")))));
+    }
+  }
+}
