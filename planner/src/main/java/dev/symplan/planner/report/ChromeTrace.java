@@ -1,6 +1,7 @@
 package dev.symplan.planner.report;
 
 import com.google.common.collect.ImmutableMap;
+import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -11,6 +12,8 @@ import java.util.Map;
  * for each stream.
  */
 public final class ChromeTrace {
+  private static final double NANOS_PER_MICRO = 1e3;
+  private static final int MICRO_DIGITS = 3;
 
   private record Event(
       String phase,
@@ -18,8 +21,8 @@ public final class ChromeTrace {
       String category,
       int process,
       int thread,
-      double begin,
-      double duration,
+      long begin,
+      long duration,
       ImmutableMap<String, Fact> args) {}
 
   private final ImmutableMap<String, Fact> about;
@@ -68,9 +71,22 @@ public final class ChromeTrace {
       double begin,
       double duration,
       Map<String, Fact> args) {
+    // Perfetto drops a slice that begins before the one ahead of it on its thread ends, be it by
+    // the
+    // nanosecond that rounding begin and duration apart makes.
+    long from = nanos(begin);
+    long to = nanos(begin + duration);
     events.add(
         new Event(
-            "X", name, category, process, thread, begin, duration, ImmutableMap.copyOf(args)));
+            "X", name, category, process, thread, from, to - from, ImmutableMap.copyOf(args)));
+  }
+
+  private static long nanos(double micros) {
+    return Math.round(micros * NANOS_PER_MICRO);
+  }
+
+  private static BigDecimal micros(long nanos) {
+    return BigDecimal.valueOf(nanos, MICRO_DIGITS);
   }
 
   /** {@return the trace, an event on each line, in the order in which they were added} */
@@ -91,8 +107,8 @@ public final class ChromeTrace {
             json.writeNumberField("tid", event.thread());
             if (event.phase().equals("X")) {
               json.writeStringField("cat", event.category());
-              json.writeNumberField("ts", JsonText.rounded(event.begin()));
-              json.writeNumberField("dur", JsonText.rounded(event.duration()));
+              json.writeNumberField("ts", micros(event.begin()));
+              json.writeNumberField("dur", micros(event.duration()));
             }
             json.writeObjectFieldStart("args");
             JsonText.fields(json, event.args());

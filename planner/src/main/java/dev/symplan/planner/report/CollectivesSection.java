@@ -96,6 +96,7 @@ final class CollectivesSection {
         .fact("start_barrier", text(collective.start()))
         .fact("end_barrier", text(collective.end()))
         .fact("numerics", numerics)
+        .names("better", Improvements.of(plan, index, collective))
         .rows(
             collective.verdicts().stream().map(v -> verdict(collective, v, bytes, ranks)).toList())
         .rows(collective.args().stream().map(this::arg).toList())

@@ -28,7 +28,20 @@ public final class HtmlRenderer {
   private static final String LIBRARY = "d3.min.js";
   private static final String LICENSE = "d3.LICENSE";
   private static final ImmutableList<String> SCRIPTS =
-      ImmutableList.of("data.js", "text.js", "diff.js", "map.js", "panels.js", "main.js");
+      ImmutableList.of(
+          "data.js",
+          "text.js",
+          "diff.js",
+          "colours.js",
+          "map.js",
+          "paint.js",
+          "marks.js",
+          "finder.js",
+          "rows.js",
+          "panels.js",
+          "controls.js",
+          "state.js",
+          "main.js");
 
   private HtmlRenderer() {}
 

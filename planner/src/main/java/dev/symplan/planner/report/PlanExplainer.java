@@ -3,12 +3,9 @@ package dev.symplan.planner.report;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Value;
-import dev.symplan.planner.ArgDecision;
 import dev.symplan.planner.ArgDecision.Realization;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Plan;
-import dev.symplan.planner.Variant;
-import dev.symplan.planner.cost.CostModel;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -139,41 +136,9 @@ public final class PlanExplainer {
                       arg.result() ? "result" : "operand",
                       arg.value(),
                       index.text(arg)));
-          better(arg);
+          Improvements.copy(arg).ifPresent(words -> say("better", words));
         }
       }
-    }
-  }
-
-  /** What would save a copy. */
-  private void better(ArgDecision arg) {
-    if (arg.realization() != Realization.STAGED) {
-      return;
-    }
-    var size = Units.bytes(arg.bytes());
-    var what =
-        switch (arg.reason()) {
-          case NOT_CONTIGUOUS -> "a contiguous %s would save".formatted(arg.value());
-          case NOT_ALIGNED ->
-              "a %s that begins at a multiple of 16 bytes would save".formatted(arg.value());
-          case EXTERNAL_INPUT ->
-              "an input %s in the arena (--place %s=symm, or --donate %s) would save"
-                  .formatted(arg.cause(), arg.cause(), arg.cause());
-          case EXTERNAL_OUTPUT ->
-              "an output %s in the arena (--place %s=symm) would save"
-                  .formatted(arg.value(), arg.value());
-          case RANKS_DIFFER ->
-              "graphs that treat %s alike on all ranks would save".formatted(arg.value());
-          case PRODUCER_WRITES,
-              PLANNED_INPUT,
-              COLLECTIVE_RESULT,
-              RESULT_WRITES,
-              IN_PLACE,
-              VARIANT_READS_ANYWHERE ->
-              "";
-        };
-    if (!what.isEmpty()) {
-      say("better", "%s a copy of %s".formatted(what, size));
     }
   }
 
@@ -204,7 +169,7 @@ public final class PlanExplainer {
     }
     for (var arg : collective.args()) {
       say(arg.result() ? "result" : "operand", "%s %s".formatted(arg.value(), index.text(arg)));
-      better(arg);
+      Improvements.copy(arg).ifPresent(words -> say("better", words));
     }
     if (collective.variant().hasPlannedBarriers()) {
       say(
@@ -216,29 +181,7 @@ public final class PlanExplainer {
         collective.isAsync()
             ? "beside compute, on the %s stream".formatted(collective.stream().text())
             : "on the compute stream: nothing to run beside it");
-    faster(collective, row.whole("bytes"), Math.toIntExact(row.whole("ranks")));
-  }
-
-  /** Which variants that cannot run here would be faster, and what they lack. */
-  private void faster(CollectivePlan collective, long bytes, int ranks) {
-    var costs = new CostModel(plan.target());
-    double now = costs.transferMicros(collective.kind(), collective.variant(), bytes, ranks);
-    for (var verdict : collective.verdicts()) {
-      if (verdict.reason().eligible() || ranks < 2 || verdict.variant() == Variant.LOCAL) {
-        continue;
-      }
-      double then = costs.transferMicros(collective.kind(), verdict.variant(), bytes, ranks);
-      if (then < now) {
-        say(
-            "better",
-            "%s would take %s by itself, not %s, but: %s"
-                .formatted(
-                    verdict.variant().text(),
-                    Units.micros(then),
-                    Units.micros(now),
-                    verdict.detail()));
-      }
-    }
+    Improvements.variants(plan, index, collective).forEach(words -> say("better", words));
   }
 
   /** What became of the collective of the source that gives this value, or gave it. */

@@ -3,6 +3,7 @@ package dev.symplan.cli;
 import static com.microsoft.playwright.assertions.PlaywrightAssertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.microsoft.playwright.Locator;
@@ -289,6 +290,52 @@ class HtmlPageTest {
     assertThat(page.find("help-dialog")).isHidden();
   }
 
+  @Test
+  void offsetsZoomApartFromTheSchedule(Tab tab) {
+    var page = PlanPage.open(tab, fsdp);
+    var buffer = largest().get("id").intValue();
+    var whole = page.box("buffer", buffer);
+
+    page.mouse().move(whole.middleX(), whole.middleY());
+    page.page().keyboard().down("Shift");
+    page.mouse().wheel(0, -200);
+    page.page().keyboard().up("Shift");
+    page.page()
+        .waitForFunction(
+            "([id, height]) => symplan.rectOf('buffer', id).height > height",
+            List.of(buffer, whole.height()));
+    assertThat(page.box("buffer", buffer).width()).isCloseTo(whole.width(), within(1.0));
+    assertThat(page.state("fit").booleanValue()).isTrue();
+    page.press("Shift+ArrowDown", "Shift+ArrowDown", "Shift+ArrowDown");
+    assertThat(page.box("buffer", buffer)).isEqualTo(whole);
+
+    page.page().evaluate("id => symplan.select('buffer', id)", buffer);
+    page.press("f");
+    assertThat(page.state("fit").booleanValue()).isFalse();
+    assertThat(page.box("buffer", buffer).width()).isGreaterThan(whole.width());
+    page.press("0");
+    assertThat(page.box("buffer", buffer).width()).isEqualTo(whole.width());
+  }
+
+  @Test
+  void listsAreWalkedByTheKeyboard(Tab tab) {
+    var page = PlanPage.open(tab, fsdp);
+    page.find("tab-overview").focus();
+    page.press("ArrowRight");
+    assertThat(page.find("tab-collectives")).isFocused();
+    assertThat(page.find("panel-collectives")).isVisible();
+
+    page.page().getByRole(AriaRole.LISTBOX).focus();
+    page.press("ArrowDown");
+    var first = page.state("selected");
+    assertThat(first.get("kind").textValue()).isEqualTo("collective");
+    page.press("ArrowDown");
+    assertThat(page.state("selected")).isNotEqualTo(first);
+    page.press("ArrowUp");
+    assertThat(page.state("selected")).isEqualTo(first);
+    assertThat(page.page().locator("[role=option][aria-selected=true]")).hasCount(1);
+  }
+
   /** Each control is reached by Tab, and says what it is. */
   @Test
   void everyControlIsReachedAndHasAName(Tab tab) {
@@ -480,6 +527,28 @@ class HtmlPageTest {
     assertThat(page.state("diff").get("same").booleanValue()).isTrue();
   }
 
+  @Test
+  void aDroppedPlanIsLaidBeside(Tab tab) throws IOException {
+    var page = PlanPage.open(tab, fsdp);
+    var other = Pages.dump(folder.resolve("dropped.json"), "json", ONE_SHOT);
+
+    page.page()
+        .evaluate(
+            """
+            text => {
+              const dataTransfer = new DataTransfer();
+              dataTransfer.items.add(new File([text], 'dropped.json'));
+              document.body.dispatchEvent(new DragEvent('drop', {dataTransfer, bubbles: true}));
+            }
+            """,
+            Files.readString(other));
+
+    page.find("map-b").waitFor();
+    int all = page.state("shown").intValue();
+    page.find("filter-changed").check();
+    assertThat(page.state("shown").intValue()).isBetween(1, all - 1);
+  }
+
   /** {@return how many lines of each kind {@code diff} tells of FSDP and another plan} */
   private static Map<String, Integer> differences(List<String> other) {
     var here = Pages.compile(folder.resolve("here.json"), Pages.FSDP);
@@ -592,5 +661,27 @@ class HtmlPageTest {
     var map = page.find("map").boundingBox();
     assertThat(map.width).isGreaterThan(1000);
     assertThat(page.box("step", 0).x()).isBetween(map.x, map.x + map.width);
+  }
+
+  /** 32 layers, of which a window shows a few: what is selected comes into view. */
+  @Test
+  void largePlansAreWalkedThrough(Tab tab) {
+    var graph = Pages.shared("llama3_8b_tp8_prefill_32l.0.fx.txt");
+    assumeTrue(Files.exists(graph), "the shared cases are not here");
+    var input = List.of(graph.toString(), "--ranks", "8", "--no-advice");
+    var page = PlanPage.open(tab, Pages.write(folder.resolve("llama.html"), input));
+    page.press("+", "+", "+", "+", "+", "+");
+
+    page.find("search").fill("all_reduce_40");
+    page.find("search").press("Enter");
+
+    var hit = page.state("selected");
+    assertThat(hit.get("name").textValue()).isEqualTo("all_reduce_40");
+    var map = page.find("map").boundingBox();
+    var box = page.box("collective", hit.get("id").intValue());
+    assertThat(box.middleX()).isBetween(map.x, map.x + map.width);
+    page.find("search").press("Escape");
+    page.mouse().move(box.middleX(), box.middleY());
+    assertThat(page.find("tooltip")).containsText("all_reduce_40");
   }
 }

@@ -8,9 +8,7 @@ import dev.symplan.planner.Variant;
 import dev.symplan.planner.calibrate.Point;
 import dev.symplan.planner.calibrate.PointWriter;
 import dev.symplan.planner.calibrate.Points;
-import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.bench.Bench;
-import dev.symplan.runtime.doctor.MachineProbe;
 import java.nio.file.Path;
 import java.time.LocalDate;
 import java.time.ZoneOffset;
@@ -90,17 +88,17 @@ final class BenchFlags {
     private final Bench bench;
 
     private Run(
-        Backend device, Target planned, int ranks, Console console, Optional<LineFile> file) {
+        BenchDevice device, Target planned, int ranks, Console console, Optional<LineFile> file) {
       this.console = console;
       this.file = file;
-      header = BenchHeader.lines(spec.root(), device);
+      header = device.header(spec.root());
       bench =
           new Bench(
-              device,
+              device.backend(),
               planned,
               ranks,
               measurements,
-              BenchHeader.device(device),
+              device.name(),
               LocalDate.now(ZoneOffset.UTC).toString(),
               this::found,
               (what, why) -> console.progress("%s: %s".formatted(what, why.getMessage())));
@@ -144,30 +142,26 @@ final class BenchFlags {
     if (measurements < 1) {
       throw usage("--measurements must be at least 1");
     }
-    var device = Backends.named(backend, spec);
+    var chosen = Backends.named(backend, spec);
     Backends.requireOneProcess("bench", System.getenv());
-    if (!Backends.isUsable(device, console)) {
+    if (!Backends.isUsable(chosen, console)) {
       return ExitCode.NO_DEVICE;
     }
-    int ranks =
-        givenRanks.orElseGet(() -> isHost(device) ? 4 : MachineProbe.ofThisMachine().gpus().size());
+    var device = BenchDevice.of(chosen);
+    int ranks = givenRanks.orElseGet(device::ranks);
     if (ranks < 2) {
       throw usage("there is one GPU, which has nobody to talk to; --backend host needs none");
     }
     var planned =
         target
             .map(name -> CompileFlags.target(name, "--target", spec))
-            .orElseGet(() -> isHost(device) ? Target.HOST : Target.defaultFor(ranks));
+            .orElseGet(() -> device.target(ranks));
     var file = csv.map(LineFile::create);
     try {
       return work.applyAsInt(new Run(device, planned, ranks, console, file));
     } finally {
       file.ifPresent(LineFile::close);
     }
-  }
-
-  private static boolean isHost(Backend device) {
-    return device.name().equals(Backend.HOST.name());
   }
 
   List<DType> dtypes() {

@@ -3,7 +3,6 @@ package dev.symplan.cli;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Option;
 
 @Command(
     name = "machine",
@@ -13,14 +12,7 @@ final class BenchMachineCommand implements Callable<Integer> {
 
   @Mixin private BenchFlags flags;
 
-  @Mixin private ProductOption product;
-
-  @Option(
-      names = "--bytes",
-      paramLabel = "SIZE",
-      description = "What is copied (default: ${DEFAULT-VALUE}).",
-      defaultValue = "256MiB")
-  private String bytes;
+  @Mixin private Workload workload;
 
   BenchMachineCommand(Console console) {
     this.console = console;
@@ -28,8 +20,8 @@ final class BenchMachineCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
-    long copied = flags.bytes("--bytes", bytes);
-    int size = product.size();
+    long copied = flags.bytes("--bytes", workload.bytes("256MiB"));
+    int size = workload.product();
     var dtypes = flags.dtypes();
     return flags.measure(
         console,

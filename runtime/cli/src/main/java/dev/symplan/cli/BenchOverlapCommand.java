@@ -8,7 +8,6 @@ import java.util.Locale;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Option;
 
 @Command(
     name = "overlap",
@@ -21,14 +20,7 @@ final class BenchOverlapCommand implements Callable<Integer> {
 
   @Mixin private BenchFlags flags;
 
-  @Mixin private ProductOption product;
-
-  @Option(
-      names = "--bytes",
-      paramLabel = "SIZE",
-      description = "What each rank gives to the all_gather (default: ${DEFAULT-VALUE}).",
-      defaultValue = "64MiB")
-  private String bytes;
+  @Mixin private Workload workload;
 
   BenchOverlapCommand(Console console) {
     this.console = console;
@@ -36,8 +28,8 @@ final class BenchOverlapCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
-    long gathered = flags.bytes("--bytes", bytes);
-    int size = product.size();
+    long gathered = flags.bytes("--bytes", workload.bytes("64MiB"));
+    int size = workload.product();
     var wanted = flags.wanted();
     var dtypes = flags.dtypes();
     return flags.measure(

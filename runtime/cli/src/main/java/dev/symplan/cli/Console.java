@@ -41,8 +41,10 @@ record Console(PrintStream out, PrintStream err) {
     }
   }
 
+  /** Says something at once, as what follows may take long. */
   void progress(String line) {
     err.println(line);
+    err.flush();
   }
 
   void warnings(List<Diagnostic> diagnostics) {

@@ -82,8 +82,8 @@ final class DumpCommand implements Callable<Integer> {
       names = "--advice",
       negatable = true,
       description =
-          "Whether peak and html say what would need less memory, which plans again for each piece"
-              + " of advice (default: html does, of graphs).")
+          "Whether the view peak says what would need less memory, which plans again for each piece"
+              + " of advice (default: in html of graphs).")
   private Optional<Boolean> advice = Optional.empty();
 
   DumpCommand(Console console) {
@@ -108,18 +108,23 @@ final class DumpCommand implements Callable<Integer> {
       throw usage("--width must be at least 1");
     }
     var plan = Inputs.plan(input, flags, console);
-    var report = report(plan, views.isEmpty() ? as.views() : views);
-    if (advised(as)) {
+    var shown = views.isEmpty() ? as.views() : views;
+    var report = report(plan, shown);
+    if (advised(as, shown)) {
+      console.progress("planning in other ways, to tell what would need less memory");
       report = report.withAdvice(Inputs.advice(input, flags, plan));
     }
     console.result(output, render(as, report), "the dump");
     return ExitCode.OK;
   }
 
-  private boolean advised(Format as) {
+  private boolean advised(Format as, List<View> shown) {
     boolean isPlan = Inputs.isPlan(input);
     if (isPlan && advice.orElse(false)) {
       throw usage("--advice: name what the plan was compiled from, to plan it in other ways");
+    }
+    if (advice.orElse(false) && !shown.contains(View.PEAK)) {
+      throw usage("--advice: belongs to the view peak, which is not shown");
     }
     return advice.orElse(as == Format.HTML && !isPlan);
   }

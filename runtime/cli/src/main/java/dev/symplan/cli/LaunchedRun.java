@@ -23,8 +23,6 @@ final class LaunchedRun {
   /** How long the news of a failure may take to come back. */
   private static final Duration NEWS = Duration.ofSeconds(2);
 
-  private static final long LOOK_MILLIS = 5;
-
   private final World world;
   private final Console console;
 
@@ -83,15 +81,6 @@ final class LaunchedRun {
     var named =
         message.startsWith("rank ") ? message : "rank %d: %s".formatted(world.rank(), message);
     world.fail(code, named);
-    long end = System.nanoTime() + NEWS.toNanos();
-    while (world.failure().isEmpty() && System.nanoTime() < end) {
-      try {
-        Thread.sleep(LOOK_MILLIS);
-      } catch (InterruptedException e) {
-        Thread.currentThread().interrupt();
-        return world.failure();
-      }
-    }
-    return world.failure();
+    return world.awaitFailure(NEWS);
   }
 }

@@ -7,13 +7,12 @@ import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.testkit.ChildProcess;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.SessionOptions;
 import dev.symplan.runtime.launch.LaunchEnvironment;
 import dev.symplan.runtime.launch.LaunchEnvironment.Launcher;
 import dev.symplan.runtime.launch.World;
-import java.io.IOException;
-import java.net.ServerSocket;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -31,11 +30,8 @@ class LaunchedRunTest {
   @FunctionalInterface
   private interface Work extends ToIntBiFunction<World, Console> {}
 
-  private static List<Ran> run(Work work) throws IOException {
-    int port;
-    try (var socket = new ServerSocket(0)) {
-      port = socket.getLocalPort();
-    }
+  private static List<Ran> run(Work work) {
+    int port = ChildProcess.freePort();
     try (var threads = Executors.newCachedThreadPool()) {
       var results = new ArrayList<CompletableFuture<Ran>>();
       for (int rank = 0; rank < RANKS; rank++) {
@@ -67,7 +63,7 @@ class LaunchedRunTest {
   }
 
   @Test
-  void rankZeroSpeaksForAll() throws IOException {
+  void rankZeroSpeaksForAll() {
     var results =
         run(
             (_, console) -> {
@@ -83,14 +79,14 @@ class LaunchedRunTest {
   }
 
   @Test
-  void allExitWithTheWorstCode() throws IOException {
+  void allExitWithTheWorstCode() {
     assertThat(run((world, _) -> world.rank() == 1 ? ExitCode.FAILED : ExitCode.OK))
         .extracting(Ran::code)
         .containsOnly(ExitCode.FAILED);
   }
 
   @Test
-  void allSayWhatOneLacks() throws IOException {
+  void allSayWhatOneLacks() {
     var results =
         run(
             (world, _) -> {
@@ -113,7 +109,7 @@ class LaunchedRunTest {
   }
 
   @Test
-  void whatAllLackIsSaidOnce() throws IOException {
+  void whatAllLackIsSaidOnce() {
     var results =
         run(
             (_, _) -> {
@@ -124,7 +120,7 @@ class LaunchedRunTest {
   }
 
   @Test
-  void allReportAFailureOfOne() throws IOException {
+  void allReportAFailureOfOne() {
     var results =
         run(
             (world, _) -> {

@@ -29,14 +29,6 @@ class MainTest {
   private static final Path SAMPLES =
       Path.of(System.getProperty("symplan.root", "../..")).resolve("samples");
 
-  private static final String BUFFERS =
-      """
-      id,lower,upper,size
-      left,0,3,4
-      right,2,5,6
-      late,3,5,4
-      """;
-
   @TempDir private Path folder;
 
   private Path file(String name, String text) throws IOException {
@@ -280,6 +272,7 @@ class MainTest {
     assertThat(run("dump", input, "--view", "peak", "--advice").out())
         .isEqualTo(run("explain", input, "--peak").out());
     assertThat(run("dump", plan, "--view", "peak", "--advice").err()).contains("compiled from");
+    assertThat(run("dump", input, "--advice").err()).contains("the view peak");
   }
 
   @Test
@@ -313,45 +306,6 @@ class MainTest {
         .containsPattern("two_shot +operand and result +sum, avg, min, max");
     assertThat(run("ops", "--collectives", "no such op").code()).isEqualTo(1);
     assertThat(run("ops", "no such op").code()).isEqualTo(1);
-  }
-
-  @Test
-  void packsBuffersOfACsvFile() throws IOException {
-    var input = file("buffers.csv", BUFFERS);
-    var output = folder.resolve("packed.csv");
-    var result = run("pack", input, "-o", output);
-    assertThat(result.code()).as(result.err()).isZero();
-    assertThat(result.out())
-        .containsPattern("buffers +3\n")
-        .containsPattern("height +10 \\(optimal\\)\n")
-        .containsPattern("lower bound +10\n")
-        .containsPattern("time +[0-9]+\\.[0-9]{3} s\n");
-    assertThat(output)
-        .hasContent(
-            """
-            id,lower,upper,size,offset
-            left,0,3,4,6
-            right,2,5,6,0
-            late,3,5,4,6
-            """);
-    assertThat(run("pack", output).out())
-        .as("what was written can be read")
-        .containsPattern("height +10 ");
-  }
-
-  @Test
-  void packsWithinACapacityOrFails() throws IOException {
-    var input = file("buffers.csv", BUFFERS);
-    var fits = run("pack", input, "--capacity", 10);
-    assertThat(fits.code()).isZero();
-    assertThat(fits.out()).containsPattern("capacity +10: fits\n");
-    var large = run("pack", input, "--capacity", 9);
-    assertThat(large.code()).isEqualTo(1);
-    assertThat(large.out()).containsPattern("height +10 ").contains("9: cannot fit");
-    assertThat(large.err()).isEmpty();
-    var none = run("pack", file("none.csv", "id,lower,upper,size\n"), "--capacity", 0);
-    assertThat(none.code()).isZero();
-    assertThat(none.out()).containsPattern("height +0 \\(optimal\\)\n");
   }
 
   @ParameterizedTest
@@ -402,7 +356,7 @@ class MainTest {
             case "CUSTOM" -> sample("custom_op.graph").toString();
             case "EMPTY" -> file("empty.txt", "").toString();
             case "BROKEN" -> file("broken.graph", "graph version 1\n\ngraph g(x {\n").toString();
-            case "GOODCSV" -> file("good.csv", BUFFERS).toString();
+            case "GOODCSV" -> file("good.csv", PackCommandTest.BUFFERS).toString();
             case "BADCSV" -> file("bad.csv", "id,lower,upper,size\na,0,3,4\nb,3,9,-1\n").toString();
             case "NOPLAN" -> file("p.json", "{\"format\": \"symplan-plan\"}").toString();
             default -> words[i].replace("NOWHERE", folder.resolve("nowhere").toString());

@@ -368,11 +368,6 @@ class Flow {
     return {from: [...this.#reach(ops, true)], to: [...this.#reach(ops, false)]};
   }
 
-  /** The ops that write into a buffer, as rows of the graph's table. */
-  writers(buffer) {
-    return [...new Set((this.#valuesIn.get(buffer) ?? []).map((id) => this.#producerOf.get(id)))];
-  }
-
   /** Goes on through values that have no memory: those between fused ops. */
   #reach(ops, back) {
     const found = new Set();

@@ -1,81 +1,5 @@
 /* What stands beside the maps: answers, lists, differences, and the story of what is selected. */
 
-const ROW = 28;
-
-/** A list of any length, of which only what is seen exists as elements. */
-class Rows {
-  #items = [];
-  #selected = -1;
-
-  /**
-   * @param render makes the children of one item's element
-   * @param pick is called with an item that somebody chose
-   */
-  constructor(element, render, pick) {
-    this.element = element;
-    this.render = render;
-    this.inner = el('div', {class: 'rows-inner'});
-    element.replaceChildren(this.inner);
-    element.addEventListener('scroll', () => this.show());
-    element.addEventListener('click', (event) => {
-      const row = event.target.closest('[data-index]');
-      if (row) {
-        pick(this.#items[Number(row.dataset.index)]);
-      }
-    });
-    element.addEventListener('keydown', (event) => {
-      const by = {ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10}[event.key];
-      if (by && this.#items.length > 0) {
-        event.preventDefault();
-        event.stopPropagation();
-        pick(this.#items[Math.min(Math.max(this.#selected + by, 0), this.#items.length - 1)]);
-      }
-    });
-    new ResizeObserver(() => this.show()).observe(element);
-  }
-
-  set(items) {
-    this.#items = items;
-    this.inner.style.height = `${items.length * ROW}px`;
-    this.show();
-  }
-
-  select(matches, reveal) {
-    this.#selected = this.#items.findIndex(matches);
-    if (reveal && this.#selected >= 0) {
-      const top = this.#selected * ROW;
-      const {scrollTop, clientHeight} = this.element;
-      if (top < scrollTop || top + ROW > scrollTop + clientHeight) {
-        this.element.scrollTop = top - clientHeight / 2;
-      }
-    }
-    this.show();
-  }
-
-  show() {
-    const {scrollTop, clientHeight} = this.element;
-    const from = Math.max(0, Math.floor(scrollTop / ROW) - 4);
-    const to = Math.min(this.#items.length, Math.ceil((scrollTop + clientHeight) / ROW) + 4);
-    const rows = [];
-    for (let i = from; i < to; i++) {
-      const item = this.#items[i];
-      const row = el('div', {
-        class: 'row', role: 'option', 'data-index': i, 'data-kind': item.kind, 'data-id': item.id,
-        id: `${this.element.id}-${i}`, 'aria-selected': String(i === this.#selected),
-        'aria-posinset': i + 1, 'aria-setsize': this.#items.length,
-      }, this.render(item));
-      row.style.top = `${i * ROW}px`;
-      rows.push(row);
-    }
-    this.inner.replaceChildren(...rows);
-    if (this.#selected >= from && this.#selected < to) {
-      this.element.setAttribute('aria-activedescendant', `${this.element.id}-${this.#selected}`);
-    } else {
-      this.element.removeAttribute('aria-activedescendant');
-    }
-  }
-}
-
 class Panels {
   #page;
   #collectives;
@@ -145,8 +69,8 @@ class Panels {
       },
     };
     const item = (kind, table) => (row) => ({plan: 0, kind, row, id: table.get('id', row)});
-    const listed = range(0, collectives.count).filter((row) => page.collectivePasses(row));
-    const shown = range(0, values.count).filter((row) => page.passes[0][row]);
+    const listed = range(0, collectives.count).filter((row) => page.finder.collectivePasses(row));
+    const shown = range(0, values.count).filter((row) => page.finder.passes[0][row]);
     this.longest = Math.max(...collectives.numbers('predicted_us', 0), 1e-9);
     this.#collectives.set(listed.sort(orders.collectives[this.#sort.collectives]).map(item('collective', collectives)));
     this.#values.set(shown.sort(orders.values[this.#sort.values]).map(item('buffer', values)));
@@ -235,6 +159,13 @@ class Panels {
       details.size === 1 && detail ? el('p', {class: 'muted'}, `These times are ${detail}.`) : null);
   }
 
+  /** What it would take for a collective to do better. */
+  #better(plan, row) {
+    const better = this.#page.graphs[plan].collectives.get('better', row) ?? [];
+    return better.length === 0 ? null
+      : el('div', {class: 'better'}, el('h3', {}, 'What it would take to do better'), better.map((words) => el('p', {}, words)));
+  }
+
   /** The questions that people come with, answered. */
   answers() {
     const page = this.#page;
@@ -277,7 +208,8 @@ class Panels {
       el('p', {}, this.#link(0, 'collective', row), ` · ${table.get('kind', row)} of ${Words.bytes(table.get('bytes', row))} `
         + `in group ${table.get('group', row)}, runs as `, el('strong', {}, table.get('variant', row)), ': ',
       Words.micros(table.get('predicted_us', row))),
-      this.#verdicts(0, row));
+      this.#verdicts(0, row),
+      this.#better(0, row));
   }
 
   #peak(graph) {
@@ -416,6 +348,7 @@ class Panels {
       ]),
       el('h3', {}, 'Variants'),
       this.#verdicts(plan, row),
+      this.#better(plan, row) ?? '',
       this.#facts([
         ...graph.tensors(row).map(({title, because}) => [title.split(' ')[0], `${title.split(' ').slice(1).join(' ')}: ${because}`]),
         ['step', this.#link(plan, 'step', get('step'), graph.stepName(get('step')))],

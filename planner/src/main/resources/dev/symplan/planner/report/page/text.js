@@ -77,10 +77,6 @@ const Words = {
   space(graph, b) {
     return graph.symmetric[b] ? 'symmetric: peers reach it' : 'local: peers do not reach it';
   },
-
-  code(code) {
-    return code.replaceAll('_', '-');
-  },
 };
 
 /** An element with attributes, listeners (`onclick`) and children; text stays text. */

@@ -1,27 +1,22 @@
 package dev.symplan.runtime.host;
 
-import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Instruction;
 import dev.symplan.codegen.Instruction.AwaitEvent;
 import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.Instruction.Fused;
-import dev.symplan.codegen.Instruction.GroupUse;
 import dev.symplan.codegen.Instruction.LocalOp;
 import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Instruction.RecordEvent;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.RankProgram;
-import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.planner.Stream;
 import dev.symplan.planner.Variant;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.profile.Profile;
-import dev.symplan.runtime.tensor.HostTensor;
 import java.util.List;
-import java.util.Optional;
 import java.util.stream.Collectors;
 
 /** Executes the instructions of one rank, each stream in a thread of its own. */
@@ -191,7 +186,8 @@ final class RankRunner {
         lane.at = i;
         rendezvous.advance();
         lane.mark(i);
-        if (only.isEmpty() || label(lane.instructions.get(i)).filter(only::equals).isPresent()) {
+        if (only.isEmpty()
+            || InstructionText.label(lane.instructions.get(i)).filter(only::equals).isPresent()) {
           actions.get(i).run();
         }
       }
@@ -229,38 +225,20 @@ final class RankRunner {
         var instruction = lane.instructions.get(i);
         double begin = (lane.times[i] - zero) / 1e3;
         double end = (lane.times[i + 1] - zero) / 1e3;
-        label(instruction)
+        InstructionText.label(instruction)
             .ifPresent(
                 label ->
                     found.add(
                         new Profile.Activity(
-                            program.rank(), lane.stream, label, kernel(instruction), begin, end)));
+                            program.rank(),
+                            lane.stream,
+                            label,
+                            InstructionText.kernel(instruction),
+                            begin,
+                            end)));
       }
     }
     return found.build();
-  }
-
-  private static Optional<String> label(Instruction instruction) {
-    return switch (instruction) {
-      case LocalOp op -> Optional.of(op.name());
-      case Fused fused -> Optional.of(fused.parts().getLast().name());
-      case Collective collective -> Optional.of(collective.name());
-      case RecordEvent _, AwaitEvent _ -> Optional.empty();
-    };
-  }
-
-  private static String kernel(Instruction instruction) {
-    return switch (instruction) {
-      case LocalOp op -> "host " + op.def().name().name();
-      case Fused fused ->
-          fused.parts().stream()
-              .map(part -> part.def().name().name())
-              .collect(Collectors.joining("+", "host ", ""));
-      case Collective collective ->
-          "host %s as %s"
-              .formatted(Ascii.toLowerCase(collective.kind().name()), collective.variant().text());
-      case RecordEvent _, AwaitEvent _ -> "";
-    };
   }
 
   private static String reason(Throwable e) {
@@ -268,30 +246,7 @@ final class RankRunner {
   }
 
   private String describe(Instruction instruction) {
-    return "rank " + program.rank() + ", " + name(instruction);
-  }
-
-  private static String name(Instruction instruction) {
-    return switch (instruction) {
-      case LocalOp op ->
-          "%s '%s' (%s)".formatted(op.def().name(), op.name(), op.span().shortForm());
-      case Fused(var _, var _, var parts) ->
-          "%d fused ops up to %s '%s' (%s)"
-              .formatted(
-                  parts.size(),
-                  parts.getLast().def().name(),
-                  parts.getLast().name(),
-                  parts.getLast().span().shortForm());
-      case Collective c ->
-          "%s %s '%s' (%s)"
-              .formatted(
-                  Ascii.toLowerCase(c.kind().name()),
-                  c.variant().text(),
-                  c.name(),
-                  c.span().shortForm());
-      case RecordEvent(var stream, int event) -> "event " + event + " of " + stream.text();
-      case AwaitEvent(var stream, int event) -> stream.text() + " at event " + event;
-    };
+    return "rank " + program.rank() + ", " + InstructionText.name(instruction);
   }
 
   /** {@return what the rank is doing, as the end of "rank N, which …"} */
@@ -302,7 +257,7 @@ final class RankRunner {
   private String activity(Lane lane) {
     int at = lane.at;
     return at < lane.instructions.size()
-        ? "is at " + name(lane.instructions.get(at))
+        ? "is at " + InstructionText.name(lane.instructions.get(at))
         : "has finished " + lane.stream.text();
   }
 
@@ -331,7 +286,7 @@ final class RankRunner {
         op.results().stream()
             .map(ref -> ref.map(memory::tensor))
             .collect(ImmutableList.toImmutableList()),
-        op.group().map(group -> new CustomGroup(op, group)));
+        op.group().map(group -> new CustomGroup(op, group, ranks, collectives)));
   }
 
   private static HostCall.Value value(Operand operand, HostMemory memory) {
@@ -346,58 +301,5 @@ final class RankRunner {
       case Operand.Passed passed ->
           throw new IllegalStateException(passed + " is of a fused instruction");
     };
-  }
-
-  /** What a custom op sees of its peers: its symmetric arguments, at the same offsets. */
-  private final class CustomGroup implements HostCall.Group {
-    private final LocalOp op;
-    private final GroupUse use;
-
-    CustomGroup(LocalOp op, GroupUse use) {
-      this.op = op;
-      this.use = use;
-    }
-
-    @Override
-    public int size() {
-      return use.members().length();
-    }
-
-    @Override
-    public int self() {
-      return use.self();
-    }
-
-    @Override
-    public List<HostTensor> peers(String param) {
-      if (!op.def().symmMemArgs().contains(param)
-          || !(op.args().get(op.def().schema().indexOf(param))
-              instanceof Operand.Tensor(var ref))) {
-        throw new IllegalArgumentException(
-            "'%s' is not registered as symmetric: peers cannot reach it".formatted(param));
-      }
-      return at(ref);
-    }
-
-    @Override
-    public List<HostTensor> peerResults(int result) {
-      return at(
-          op.results()
-              .get(result)
-              .orElseThrow(() -> new IllegalArgumentException("there is no result " + result)));
-    }
-
-    private List<HostTensor> at(TensorRef ref) {
-      if (ref.arena() != dev.symplan.planner.Arena.SYMMETRIC) {
-        throw new IllegalArgumentException(
-            "%s is not in symmetric memory: peers cannot reach it".formatted(ref));
-      }
-      return use.members().stream().mapToObj(rank -> ranks.get(rank).tensor(ref)).toList();
-    }
-
-    @Override
-    public void barrier() {
-      collectives.meet(use);
-    }
   }
 }

@@ -135,9 +135,14 @@ final class Connection {
   }
 
   void close() {
+    close(socket);
+  }
+
+  /** Closes a socket without a word. */
+  static void close(Socket socket) {
     try {
       socket.close();
-    } catch (IOException e) {
+    } catch (IOException _) {
       // It is of no use any more in any case.
     }
   }

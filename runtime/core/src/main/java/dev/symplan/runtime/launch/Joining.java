@@ -106,7 +106,7 @@ final class Joining {
       } catch (IOException e) {
         problem = e.getMessage() == null ? e.toString() : e.getMessage();
       }
-      closeQuietly(socket);
+      Connection.close(socket);
       if (isFinal || System.nanoTime() + retry.toNanos() > end) {
         throw new RunException(
             "rank %d does not get to rank 0 at %s, port %d, within %s: %s"
@@ -119,14 +119,6 @@ final class Joining {
       }
       Waiting.sleep(retry);
       retry = retry.multipliedBy(2).compareTo(LAST_RETRY) < 0 ? retry.multipliedBy(2) : LAST_RETRY;
-    }
-  }
-
-  private static void closeQuietly(Socket socket) {
-    try {
-      socket.close();
-    } catch (IOException e) {
-      // It was of no use.
     }
   }
 

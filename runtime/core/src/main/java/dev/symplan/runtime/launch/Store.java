@@ -142,13 +142,9 @@ final class Store implements AutoCloseable {
         return;
       }
       welcome(rank, out, connection);
-    } catch (IOException | RuntimeException e) {
+    } catch (IOException | RuntimeException _) {
       // A stranger, or one that is gone again.
-      try {
-        socket.close();
-      } catch (IOException again) {
-        e.addSuppressed(again);
-      }
+      Connection.close(socket);
     } finally {
       strangers.release();
     }

@@ -23,7 +23,6 @@ import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
-import org.jspecify.annotations.Nullable;
 
 /**
  * The processes of a run, one for each rank, as one of them sees the others: it exchanges bytes
@@ -43,7 +42,7 @@ public final class World implements AutoCloseable {
   private final AtomicInteger questions = new AtomicInteger();
   private final Map<String, Integer> rounds = new HashMap<>();
   private ImmutableList<String> hosts = ImmutableList.of();
-  private volatile @Nullable Failure failure;
+  private final CompletableFuture<Failure> failure = new CompletableFuture<>();
   private volatile boolean keeperLeft;
   private volatile boolean storeIsGone;
   private volatile boolean closed;
@@ -110,7 +109,21 @@ public final class World implements AutoCloseable {
 
   /** {@return why the processes cannot go on together; empty if they can} */
   public Optional<Failure> failure() {
-    return Optional.ofNullable(failure);
+    return failure.isDone() ? Optional.of(failure.resultNow()) : Optional.empty();
+  }
+
+  /** {@return the same, for which this waits a while} */
+  public Optional<Failure> awaitFailure(Duration most) {
+    try {
+      return Optional.of(failure.get(most.toNanos(), TimeUnit.NANOSECONDS));
+    } catch (TimeoutException e) {
+      return Optional.empty();
+    } catch (ExecutionException e) {
+      throw new IllegalStateException(e);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      return failure();
+    }
   }
 
   /**
@@ -209,7 +222,7 @@ public final class World implements AutoCloseable {
     var future = new CompletableFuture<byte[]>();
     asked.put(number, future);
     connection.send(Frame.of(Kind.GET, number, key, new byte[0]));
-    if (failure != null || storeIsGone) {
+    if (failure.isDone() || storeIsGone) {
       wakeAll();
     }
     return future;
@@ -219,14 +232,13 @@ public final class World implements AutoCloseable {
     if (closed) {
       throw new IllegalStateException("the world is closed");
     }
-    if (failure != null || storeIsGone) {
+    if (failure.isDone() || storeIsGone) {
       throw failed();
     }
   }
 
   private RunException failed() {
-    var known = failure;
-    return new RunException(known == null ? "rank 0 has left already" : known.text());
+    return new RunException(failure().map(Failure::text).orElse("rank 0 has left already"));
   }
 
   /**
@@ -236,7 +248,7 @@ public final class World implements AutoCloseable {
    * @param text for people; it names the rank
    */
   public void fail(int code, String text) {
-    if (!closed && failure == null) {
+    if (!closed && !failure.isDone()) {
       connection.send(Frame.of(Kind.FAIL, code, "", text.getBytes(StandardCharsets.UTF_8)));
     }
   }
@@ -272,9 +284,7 @@ public final class World implements AutoCloseable {
   }
 
   private void end(Failure next) {
-    if (failure == null) {
-      failure = next;
-    }
+    failure.complete(next);
     wakeAll();
   }
 

@@ -6,6 +6,7 @@ import com.google.common.collect.ImmutableMap;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.Lowering;
 import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.testkit.ChildProcess;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
@@ -47,7 +48,7 @@ class PlanAgreementTest {
 
   /** What each rank says of its executable; empty where it agrees. */
   private static List<String> check(int processes, IntFunction<Executable> executables) {
-    int port = WorldTest.freePort();
+    int port = ChildProcess.freePort();
     try (var threads = Executors.newCachedThreadPool()) {
       var said = new ArrayList<CompletableFuture<String>>();
       for (int rank = 0; rank < processes; rank++) {

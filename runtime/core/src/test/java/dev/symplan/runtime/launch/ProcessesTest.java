@@ -2,14 +2,10 @@ package dev.symplan.runtime.launch;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.symplan.ir.testkit.ChildProcess;
 import dev.symplan.runtime.RunException;
-import java.io.IOException;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Path;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
@@ -20,11 +16,13 @@ import org.junit.jupiter.api.Timeout;
 /** Ranks are processes, started as torchrun does. */
 @Timeout(90)
 class ProcessesTest {
-  private final List<Process> started = new ArrayList<>();
+  private static final int RANKS = 3;
+
+  private List<ChildProcess> started = List.of();
 
   @AfterEach
   void stop() {
-    started.forEach(Process::destroyForcibly);
+    started.forEach(child -> child.process().destroyForcibly());
   }
 
   /** What a child does; prints one line for the test. */
@@ -54,44 +52,16 @@ class ProcessesTest {
     }
   }
 
-  private List<Process> start(int size, String what) throws IOException {
-    int port = WorldTest.freePort();
-    for (int rank = 0; rank < size; rank++) {
-      var builder =
-          new ProcessBuilder(
-              Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-              "-XX:TieredStopAtLevel=1",
-              "-cp",
-              System.getProperty("java.class.path"),
-              Child.class.getName(),
-              what);
-      builder
-          .environment()
-          .putAll(
-              Map.of(
-                  "RANK", Integer.toString(rank),
-                  "WORLD_SIZE", Integer.toString(size),
-                  "LOCAL_RANK", Integer.toString(rank),
-                  "MASTER_ADDR", "localhost",
-                  "MASTER_PORT", Integer.toString(port - 1)));
-      started.add(builder.redirectErrorStream(true).start());
-    }
+  private List<ChildProcess> start(String what) {
+    started = ChildProcess.launch(Child.class, RANKS, what);
     return started;
-  }
-
-  private static String lastLine(Process process) {
-    try (var lines = process.inputReader(StandardCharsets.UTF_8)) {
-      return lines.lines().reduce((_, b) -> b).orElse("");
-    } catch (IOException e) {
-      throw new AssertionError(e);
-    }
   }
 
   @Test
   void meetAndLeave() throws Exception {
-    for (var process : start(3, "sum")) {
-      assertThat(lastLine(process)).isEqualTo("sum 3");
-      assertThat(process.waitFor()).isZero();
+    for (var child : start("sum")) {
+      assertThat(child.rest()).endsWith("sum 3\n");
+      assertThat(child.process().waitFor()).isZero();
     }
   }
 
@@ -106,24 +76,22 @@ class ProcessesTest {
   }
 
   private void killed(int victim, String expected) throws Exception {
-    var processes = start(3, "wait");
-    for (var process : processes) {
-      assertThat(process.inputReader(StandardCharsets.UTF_8).readLine()).isEqualTo("ready");
-    }
-    processes.get(victim).destroyForcibly();
+    var children = start("wait");
+    children.forEach(child -> child.line("ready"));
+    children.get(victim).process().destroyForcibly();
     long begin = System.nanoTime();
     var others =
-        IntStream.range(0, 3)
+        IntStream.range(0, RANKS)
             .filter(rank -> rank != victim)
-            .mapToObj(processes::get)
-            .map(process -> CompletableFuture.supplyAsync(() -> lastLine(process)))
+            .mapToObj(children::get)
+            .map(child -> CompletableFuture.supplyAsync(child::rest))
             .toList();
     for (var other : others) {
       assertThat(other.get(20, TimeUnit.SECONDS)).startsWith("failed: ").contains(expected);
     }
     assertThat(Duration.ofNanos(System.nanoTime() - begin)).isLessThan(Duration.ofSeconds(5));
-    for (int rank = 0; rank < 3; rank++) {
-      assertThat(processes.get(rank).waitFor()).isEqualTo(rank == victim ? 137 : 4);
+    for (int rank = 0; rank < RANKS; rank++) {
+      assertThat(children.get(rank).process().waitFor()).isEqualTo(rank == victim ? 137 : 4);
     }
   }
 }

@@ -3,6 +3,7 @@ package dev.symplan.runtime.launch;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.symplan.ir.testkit.ChildProcess;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.launch.LaunchEnvironment.Launcher;
 import java.io.IOException;
@@ -32,14 +33,6 @@ class WorldTest {
   @AfterEach
   void stop() {
     threads.shutdownNow();
-  }
-
-  static int freePort() {
-    try (var socket = new ServerSocket(0)) {
-      return socket.getLocalPort();
-    } catch (IOException e) {
-      throw new AssertionError(e);
-    }
   }
 
   private static LaunchEnvironment environment(int rank, int size, int port) {
@@ -85,7 +78,7 @@ class WorldTest {
     var all =
         onAll(
             5,
-            freePort(),
+            ChildProcess.freePort(),
             world -> {
               var texts = new ArrayList<String>();
               for (int round = 0; round < 3; round++) {
@@ -111,7 +104,7 @@ class WorldTest {
       var all =
           onAll(
               3,
-              freePort(),
+              ChildProcess.freePort(),
               world -> {
                 var given = world.gather("names", bytes("n" + world.rank()));
                 world.fail(1, "rank %d stops".formatted(world.rank()));
@@ -126,7 +119,7 @@ class WorldTest {
     var all =
         onAll(
             2,
-            freePort(),
+            ChildProcess.freePort(),
             world -> {
               var large = new byte[10 << 20];
               large[5_000_000] = (byte) (world.rank() + 1);
@@ -140,7 +133,7 @@ class WorldTest {
     var all =
         onAll(
             1,
-            freePort(),
+            ChildProcess.freePort(),
             world -> {
               assertThatThrownBy(() -> world.set("x", new byte[Frame.MOST_BYTES]))
                   .isInstanceOf(IllegalArgumentException.class)
@@ -155,7 +148,7 @@ class WorldTest {
     var all =
         onAll(
             3,
-            freePort(),
+            ChildProcess.freePort(),
             world -> {
               if (world.rank() == 1) {
                 world.set("id", bytes("x"));
@@ -167,7 +160,7 @@ class WorldTest {
 
   @Test
   void aMissingRankIsNamed() {
-    int port = freePort();
+    int port = ChildProcess.freePort();
     var timeout = Duration.ofMillis(700);
     var zero = on(0, 4, port, timeout, World::rank);
     var three = on(3, 4, port, timeout, World::rank);
@@ -177,7 +170,7 @@ class WorldTest {
 
   @Test
   void aRankThatNeverGivesIsNamed() {
-    int port = freePort();
+    int port = ChildProcess.freePort();
     var futures = new ArrayList<CompletableFuture<Integer>>();
     for (int rank = 0; rank < 3; rank++) {
       futures.add(
@@ -201,7 +194,7 @@ class WorldTest {
 
   @Test
   void withoutRankZeroNobodyWaitsForEver() {
-    assertThat(messageOf(on(1, 2, freePort(), Duration.ofMillis(500), World::rank)))
+    assertThat(messageOf(on(1, 2, ChildProcess.freePort(), Duration.ofMillis(500), World::rank)))
         .contains("rank 1 does not get to rank 0 at localhost, port")
         .contains("within 500 ms");
   }
@@ -211,7 +204,7 @@ class WorldTest {
     var all =
         onAll(
             3,
-            freePort(),
+            ChildProcess.freePort(),
             world -> {
               if (world.rank() == 2) {
                 world.fail(1, "rank 2: the input 'x' is missing");
@@ -232,7 +225,7 @@ class WorldTest {
 
   @Test
   void aLaterSessionWorksOnTheSamePort() {
-    int port = freePort();
+    int port = ChildProcess.freePort();
     var all =
         onAll(
             3,
@@ -253,7 +246,7 @@ class WorldTest {
 
   @Test
   void anotherRunOnThePortIsRefused() {
-    int port = freePort();
+    int port = ChildProcess.freePort();
     var all =
         onAll(
             2,
@@ -280,7 +273,7 @@ class WorldTest {
 
   @Test
   void garbageOnThePortDoesNoHarm() throws IOException {
-    int port = freePort();
+    int port = ChildProcess.freePort();
     var waiting = on(0, 2, port, PATIENCE, World::size);
     var garbage =
         List.of(
@@ -337,7 +330,7 @@ class WorldTest {
     var all =
         onAll(
             1,
-            freePort(),
+            ChildProcess.freePort(),
             world -> {
               world.close();
               assertThatThrownBy(() -> world.barrier("x"))

@@ -16,21 +16,9 @@ import java.util.Optional;
  * <p>Nothing of CUDA is loaded before somebody asks {@link #unavailable}.
  */
 public final class CudaBackend implements Backend {
+
+  /** How long a rank waits for others, and a run may take, before it is given up. */
   private static final Duration PATIENCE = Duration.ofSeconds(30);
-
-  private final Duration patience;
-
-  /** For {@link java.util.ServiceLoader}. */
-  public CudaBackend() {
-    this(PATIENCE);
-  }
-
-  /**
-   * @param patience how long a rank waits for others, and a run may take, before it is given up
-   */
-  public CudaBackend(Duration patience) {
-    this.patience = patience;
-  }
 
   @Override
   public String name() {
@@ -54,7 +42,7 @@ public final class CudaBackend implements Backend {
             problem -> {
               throw new RunException("backend cuda: " + problem);
             });
-    var timeout = options.timeout().orElse(patience);
+    var timeout = options.timeout().orElse(PATIENCE);
     if (options.world().isPresent()) {
       return CudaSession.open(executable, timeout, options.world());
     }

@@ -123,10 +123,8 @@ final class DescriptorSocket implements AutoCloseable {
       }
     } catch (IOException e) {
       throw new RunException("there is no place for a socket: " + e.getMessage(), e);
-    } catch (RuntimeException | Error e) {
-      throw e;
     } catch (Throwable e) {
-      throw new IllegalStateException(e);
+      throw SharedLibrary.failed(e);
     }
   }
 
@@ -169,10 +167,8 @@ final class DescriptorSocket implements AutoCloseable {
       message.set(ValueLayout.JAVA_INT, 8, (int) name.byteSize());
       long sent = (long) SEND.invokeExact(state, socket, message, MSG_NOSIGNAL);
       check(sent, state, "sendmsg to " + to);
-    } catch (RuntimeException | Error e) {
-      throw e;
     } catch (Throwable e) {
-      throw new IllegalStateException(e);
+      throw SharedLibrary.failed(e);
     }
   }
 
@@ -219,10 +215,8 @@ final class DescriptorSocket implements AutoCloseable {
       }
       var note = data.asSlice(0, length).toArray(ValueLayout.JAVA_BYTE);
       return new Received(note, control.get(ValueLayout.JAVA_INT, 16));
-    } catch (RuntimeException | Error e) {
-      throw e;
     } catch (Throwable e) {
-      throw new IllegalStateException(e);
+      throw SharedLibrary.failed(e);
     }
   }
 
@@ -232,10 +226,8 @@ final class DescriptorSocket implements AutoCloseable {
       var state = arena.allocate(STATE);
       int status = (int) CLOSE.invokeExact(state, descriptor);
       check(status, state, "close");
-    } catch (RuntimeException | Error e) {
-      throw e;
     } catch (Throwable e) {
-      throw new IllegalStateException(e);
+      throw SharedLibrary.failed(e);
     }
   }
 

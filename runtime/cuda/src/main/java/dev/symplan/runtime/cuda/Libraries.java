@@ -225,10 +225,8 @@ final class Libraries {
       if (status != 0) {
         throw new IllegalStateException("setenv " + name + " says " + status);
       }
-    } catch (RuntimeException | Error e) {
-      throw e;
     } catch (Throwable e) {
-      throw new IllegalStateException(e);
+      throw SharedLibrary.failed(e);
     }
   }
 

@@ -182,7 +182,8 @@ final class SharedLibrary {
     return text.reinterpret(Long.MAX_VALUE).getString(0);
   }
 
-  private static RuntimeException failed(Throwable e) {
+  /** {@return what a handle threw, as far as it may be thrown on; errors are thrown here} */
+  static RuntimeException failed(Throwable e) {
     if (e instanceof Error error) {
       throw error;
     }

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import dev.symplan.ir.testkit.ChildProcess;
 import dev.symplan.runtime.RunException;
 import java.io.IOException;
 import java.lang.foreign.Arena;

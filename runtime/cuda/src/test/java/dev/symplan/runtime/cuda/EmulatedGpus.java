@@ -224,10 +224,8 @@ final class EmulatedGpus {
       }
       long turns = (long) run.invokeExact(steps.size(), all, counts, seed, limit);
       assertThat(turns).as("threads wait for each other for ever, seed %d", seed).isNotNegative();
-    } catch (RuntimeException | Error e) {
-      throw e;
     } catch (Throwable e) {
-      throw new IllegalStateException(e);
+      throw SharedLibrary.failed(e);
     }
     for (var own : memory) {
       assertThat(own.failure.get(ValueLayout.JAVA_INT, 0)).isZero();

@@ -70,10 +70,8 @@ final class EmulatedKernels {
                   arguments,
                   backwards ? 1 : 0);
       assertThat(status).as("threads that wait for each other for ever%n%s", text).isZero();
-    } catch (RuntimeException | Error e) {
-      throw e;
     } catch (Throwable e) {
-      throw new IllegalStateException(e);
+      throw SharedLibrary.failed(e);
     }
   }
 }

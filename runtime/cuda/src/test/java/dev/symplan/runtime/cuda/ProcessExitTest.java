@@ -2,6 +2,7 @@ package dev.symplan.runtime.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.symplan.ir.testkit.ChildProcess;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.testkit.ChildProcess;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;

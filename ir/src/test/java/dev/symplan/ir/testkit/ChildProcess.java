@@ -1,4 +1,4 @@
-package dev.symplan.runtime.cuda;
+package dev.symplan.ir.testkit;
 
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -11,9 +11,10 @@ import java.util.Map;
 import java.util.function.IntFunction;
 
 /** A Java process that runs a class of the tests; what it prints is kept. */
-record ChildProcess(Process process, BufferedReader out) {
+public record ChildProcess(Process process, BufferedReader out) {
 
-  static ChildProcess start(Class<?> main, Map<String, String> environment, String... args) {
+  /** Starts one, with the properties of this process that begin with {@code symplan.}. */
+  public static ChildProcess start(Class<?> main, Map<String, String> environment, String... args) {
     return start(List.of(), main, environment, args);
   }
 
@@ -25,10 +26,12 @@ record ChildProcess(Process process, BufferedReader out) {
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                 "-XX:TieredStopAtLevel=1",
                 "--enable-native-access=ALL-UNNAMED",
-                "-Dsymplan.root=" + System.getProperty("symplan.root", ""),
-                "-Dsymplan.cuda.libs=" + System.getProperty("symplan.cuda.libs", ""),
                 "-cp",
                 System.getProperty("java.class.path")));
+    System.getProperties().stringPropertyNames().stream()
+        .filter(name -> name.startsWith("symplan."))
+        .map(name -> "-D%s=%s".formatted(name, System.getProperty(name)))
+        .forEach(command::add);
     command.addAll(options);
     command.add(main.getName());
     command.addAll(List.of(args));
@@ -43,7 +46,7 @@ record ChildProcess(Process process, BufferedReader out) {
   }
 
   /** Starts a process for each rank, as torchrun does. */
-  static List<ChildProcess> launch(Class<?> main, int size, String... args) {
+  public static List<ChildProcess> launch(Class<?> main, int size, String... args) {
     return launch(_ -> List.of(), main, size, args);
   }
 
@@ -52,7 +55,7 @@ record ChildProcess(Process process, BufferedReader out) {
    *
    * @param options of each rank's Java
    */
-  static List<ChildProcess> launch(
+  public static List<ChildProcess> launch(
       IntFunction<List<String>> options, Class<?> main, int size, String... args) {
     var port = Integer.toString(freePort() - 1);
     var children = new ArrayList<ChildProcess>();
@@ -72,7 +75,8 @@ record ChildProcess(Process process, BufferedReader out) {
     return children;
   }
 
-  private static int freePort() {
+  /** {@return a port that nobody has had a moment ago} */
+  public static int freePort() {
     try (var socket = new ServerSocket(0)) {
       return socket.getLocalPort();
     } catch (IOException e) {
@@ -81,7 +85,7 @@ record ChildProcess(Process process, BufferedReader out) {
   }
 
   /** {@return the next line that begins so; what came before it is part of the failure if none} */
-  String line(String begin) {
+  public String line(String begin) {
     var seen = new StringBuilder();
     try {
       for (var line = out.readLine(); line != null; line = out.readLine()) {
@@ -97,7 +101,7 @@ record ChildProcess(Process process, BufferedReader out) {
   }
 
   /** {@return all that is still to come} */
-  String rest() {
+  public String rest() {
     var rest = new StringBuilder();
     out.lines().forEach(line -> rest.append(line).append('\n'));
     return rest.toString();

@@ -1,0 +1,80 @@
+package dev.symplan.planner.report;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.planner.ArgDecision;
+import dev.symplan.planner.ArgDecision.Realization;
+import dev.symplan.planner.CollectivePlan;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.Variant;
+import dev.symplan.planner.cost.CostModel;
+import java.util.Optional;
+import java.util.stream.Stream;
+
+/** What it would take for a collective to do better. */
+final class Improvements {
+  private Improvements() {}
+
+  /** {@return what would save copies, and what faster variants lack} */
+  static ImmutableList<String> of(Plan plan, RankIndex index, CollectivePlan collective) {
+    return Stream.concat(
+            collective.args().stream().flatMap(arg -> copy(arg).stream()),
+            variants(plan, index, collective).stream())
+        .collect(ImmutableList.toImmutableList());
+  }
+
+  /** {@return what would save the copy of a tensor, if it has one and anything would} */
+  static Optional<String> copy(ArgDecision arg) {
+    if (arg.realization() != Realization.STAGED) {
+      return Optional.empty();
+    }
+    var what =
+        switch (arg.reason()) {
+          case NOT_CONTIGUOUS -> "a contiguous %s would save".formatted(arg.value());
+          case NOT_ALIGNED ->
+              "a %s that begins at a multiple of 16 bytes would save".formatted(arg.value());
+          case EXTERNAL_INPUT ->
+              "an input %s in the arena (--place %s=symm, or --donate %s) would save"
+                  .formatted(arg.cause(), arg.cause(), arg.cause());
+          case EXTERNAL_OUTPUT ->
+              "an output %s in the arena (--place %s=symm) would save"
+                  .formatted(arg.value(), arg.value());
+          case RANKS_DIFFER ->
+              "graphs that treat %s alike on all ranks would save".formatted(arg.value());
+          case PRODUCER_WRITES,
+              PLANNED_INPUT,
+              COLLECTIVE_RESULT,
+              RESULT_WRITES,
+              IN_PLACE,
+              VARIANT_READS_ANYWHERE ->
+              "";
+        };
+    return what.isEmpty()
+        ? Optional.empty()
+        : Optional.of("%s a copy of %s".formatted(what, Units.bytes(arg.bytes())));
+  }
+
+  /** {@return which variants that cannot run here would be faster, and what they lack} */
+  static ImmutableList<String> variants(Plan plan, RankIndex index, CollectivePlan collective) {
+    int ranks = PredictedTimes.groupSize(plan, collective.group());
+    long bytes = index.operandBytes(collective);
+    var costs = new CostModel(plan.target());
+    double now = costs.transferMicros(collective.kind(), collective.variant(), bytes, ranks);
+    var better = ImmutableList.<String>builder();
+    for (var verdict : collective.verdicts()) {
+      if (verdict.reason().eligible() || ranks < 2 || verdict.variant() == Variant.LOCAL) {
+        continue;
+      }
+      double then = costs.transferMicros(collective.kind(), verdict.variant(), bytes, ranks);
+      if (then < now) {
+        better.add(
+            "%s would take %s by itself, not %s, but: %s"
+                .formatted(
+                    verdict.variant().text(),
+                    Units.micros(then),
+                    Units.micros(now),
+                    verdict.detail()));
+      }
+    }
+    return better.build();
+  }
+}

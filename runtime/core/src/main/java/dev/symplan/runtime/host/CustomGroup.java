@@ -1,0 +1,64 @@
+package dev.symplan.runtime.host;
+
+import dev.symplan.codegen.Instruction.GroupUse;
+import dev.symplan.codegen.Instruction.LocalOp;
+import dev.symplan.codegen.Operand;
+import dev.symplan.codegen.TensorRef;
+import dev.symplan.runtime.tensor.HostTensor;
+import java.util.List;
+
+/** What a custom op sees of its peers: its symmetric arguments, at the same offsets. */
+final class CustomGroup implements HostCall.Group {
+  private final LocalOp op;
+  private final GroupUse use;
+  private final List<HostMemory> ranks;
+  private final Collectives collectives;
+
+  CustomGroup(LocalOp op, GroupUse use, List<HostMemory> ranks, Collectives collectives) {
+    this.op = op;
+    this.use = use;
+    this.ranks = ranks;
+    this.collectives = collectives;
+  }
+
+  @Override
+  public int size() {
+    return use.members().length();
+  }
+
+  @Override
+  public int self() {
+    return use.self();
+  }
+
+  @Override
+  public List<HostTensor> peers(String param) {
+    if (!op.def().symmMemArgs().contains(param)
+        || !(op.args().get(op.def().schema().indexOf(param)) instanceof Operand.Tensor(var ref))) {
+      throw new IllegalArgumentException(
+          "'%s' is not registered as symmetric: peers cannot reach it".formatted(param));
+    }
+    return at(ref);
+  }
+
+  @Override
+  public List<HostTensor> peerResults(int result) {
+    return at(
+        op.results()
+            .get(result)
+            .orElseThrow(() -> new IllegalArgumentException("there is no result " + result)));
+  }
+
+  private List<HostTensor> at(TensorRef ref) {
+    if (ref.arena() != dev.symplan.planner.Arena.SYMMETRIC) {
+      throw new IllegalArgumentException(
+          "%s is not in symmetric memory: peers cannot reach it".formatted(ref));
+    }
+    return use.members().stream().mapToObj(rank -> ranks.get(rank).tensor(ref)).toList();
+  }
+
+  @Override
+  public void barrier() {
+    collectives.meet(use);
+  }
+}
