@@ -118,11 +118,7 @@ final class IndexedOps {
       kernel.set(result, place, PlaceKernel.number(dtype, op.arguments.number(source)));
     } else {
       var from = op.arguments.tensor(source);
-      kernel.line(
-          "%s = %s;"
-              .formatted(
-                  kernel.bits(result, place),
-                  kernel.bits(from, from.type().rank() == 0 ? List.of() : own)));
+      kernel.move(result, place, from, from.type().rank() == 0 ? List.of() : own);
     }
     kernel.line("}");
     op.launch(kernel, ImmutableLongArray.copyOf(sizes));
@@ -133,18 +129,20 @@ final class IndexedOps {
     var self = op.arguments.tensor("self");
     var indexing = indexing(op, self, op.arguments.tensors("indices"));
     var values = Moves.expand(op.arguments.tensor("values"), indexing.sizes());
-    if (result.type().numel() > 0) {
-      op.add(
-          DepositKernel.launch(
-              op.rank,
-              op.arguments,
-              new Deposit(
-                  Optional.of(self),
-                  indexing,
-                  values,
-                  result,
-                  op.arguments.flag("accumulate"),
-                  Optional.empty())));
+    deposit(
+        op,
+        new Deposit(
+            Optional.of(self),
+            indexing,
+            values,
+            result,
+            op.arguments.flag("accumulate"),
+            Optional.empty()));
+  }
+
+  private static void deposit(PlaceOps op, Deposit deposit) {
+    if (deposit.result().type().numel() > 0) {
+      op.add(DepositKernel.launch(op.rank, op.arguments, deposit));
     }
   }
 
@@ -154,18 +152,14 @@ final class IndexedOps {
     }
     var result = op.arguments.result();
     var indices = op.arguments.tensor("indices");
-    if (result.type().numel() > 0) {
-      op.add(
-          DepositKernel.launch(
-              op.rank,
-              op.arguments,
-              new Deposit(
-                  Optional.empty(),
-                  Indexing.of(result.type(), ImmutableList.of(Optional.of(indices))),
-                  op.arguments.tensor("grad_output"),
-                  result,
-                  true,
-                  Optional.of(op.arguments.integer("padding_idx")))));
-    }
+    deposit(
+        op,
+        new Deposit(
+            Optional.empty(),
+            Indexing.of(result.type(), ImmutableList.of(Optional.of(indices))),
+            op.arguments.tensor("grad_output"),
+            result,
+            true,
+            Optional.of(op.arguments.integer("padding_idx"))));
   }
 }

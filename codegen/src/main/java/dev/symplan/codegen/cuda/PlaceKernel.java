@@ -63,6 +63,11 @@ final class PlaceKernel {
     text.lines().forEach(line -> body.append("    ").append(line).append('\n'));
   }
 
+  /** Moves an element as it is. */
+  void move(TensorRef to, List<String> indices, TensorRef from, List<String> fromIndices) {
+    line("%s = %s;".formatted(bits(to, indices), bits(from, fromIndices)));
+  }
+
   /** Sets an element of a type to what was computed. */
   void set(TensorRef to, List<String> indices, String computed) {
     var dtype = to.type().dtype();

@@ -259,8 +259,7 @@ final class PlaceOps {
 
   void move(PlaceKernel kernel, TensorRef from, List<String> indices) {
     var result = arguments.result();
-    kernel.line(
-        "%s = %s;".formatted(kernel.bits(result, kernel.indices()), kernel.bits(from, indices)));
+    kernel.move(result, kernel.indices(), from, indices);
     launch(kernel, result.type().sizes());
   }
 
