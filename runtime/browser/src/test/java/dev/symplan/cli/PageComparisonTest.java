@@ -1,0 +1,131 @@
+package dev.symplan.cli;
+
+import static com.microsoft.playwright.assertions.PlaywrightAssertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.microsoft.playwright.Locator;
+import com.microsoft.playwright.options.WaitForSelectorState;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Two plans on one page; what differs is what {@code diff} tells. */
+@InChromium
+class PageComparisonTest {
+  private static final List<String> ONE_SHOT =
+      Pages.with(Pages.FSDP, "--variant", "all_gather=one_shot");
+
+  @TempDir private static Path folder;
+
+  private static Path fsdp;
+
+  @BeforeAll
+  static void write() {
+    fsdp = Pages.write(folder.resolve("fsdp.html"), Pages.FSDP);
+  }
+
+  @Test
+  void aSecondPlanIsLaidBeside(Tab tab) {
+    var page = PlanPage.open(tab, fsdp);
+    var told = differences(ONE_SHOT);
+    for (var format : List.of("json", "html")) {
+      var file = Pages.dump(folder.resolve("other." + format), format, ONE_SHOT);
+      page.find("load-file").setInputFiles(file);
+      page.find("map-b").waitFor();
+      var diff = page.state("diff");
+      assertThat(diff.get("same").booleanValue()).isFalse();
+      assertThat(diff.get("collectives").intValue()).isEqualTo(told.get("collectives"));
+      assertThat(diff.get("values").intValue()).isEqualTo(told.get("values"));
+      assertThat(diff.get("digest")).isEqualTo(Pages.report(ONE_SHOT).get("digest"));
+      page.find("tab-diff").click();
+      assertThat(page.find("panel-diff")).containsText("one_shot");
+      var box = page.box("collective", 2, "b");
+      page.mouse().move(box.middleX(), box.middleY());
+      assertThat(page.find("tooltip")).containsText("one_shot");
+
+      page.find("unload").click();
+      assertThat(page.find("map-b")).hasCount(0);
+      assertThat(page.find("tab-diff")).isHidden();
+      assertThat(page.state("diff").isNull()).isTrue();
+    }
+    page.find("load-file").setInputFiles(fsdp);
+    page.find("map-b").waitFor();
+    assertThat(page.state("diff").get("same").booleanValue()).isTrue();
+  }
+
+  @Test
+  void aDroppedPlanIsLaidBeside(Tab tab) throws IOException {
+    var page = PlanPage.open(tab, fsdp);
+    var other = Pages.dump(folder.resolve("dropped.json"), "json", ONE_SHOT);
+
+    page.page()
+        .evaluate(
+            """
+            text => {
+              const dataTransfer = new DataTransfer();
+              dataTransfer.items.add(new File([text], 'dropped.json'));
+              document.body.dispatchEvent(new DragEvent('drop', {dataTransfer, bubbles: true}));
+            }
+            """,
+            Files.readString(other));
+
+    page.find("map-b").waitFor();
+    int all = page.state("shown").intValue();
+    page.find("filter-changed").check();
+    assertThat(page.state("shown").intValue()).isBetween(1, all - 1);
+  }
+
+  /** {@return how many lines of each kind {@code diff} tells of FSDP and another plan} */
+  private static Map<String, Integer> differences(List<String> other) {
+    var here = Pages.compile(folder.resolve("here.json"), Pages.FSDP);
+    var there = Pages.compile(folder.resolve("there.json"), other);
+    var counts = new HashMap<String, Integer>();
+    var heading = "";
+    for (var line : Pages.run(List.of("diff", here, there), ExitCode.FAILED).lines().toList()) {
+      if (line.startsWith(" ")) {
+        counts.merge(heading, 1, Integer::sum);
+      } else {
+        heading = line;
+      }
+    }
+    return counts;
+  }
+
+  @Test
+  void theDiffCommandWritesBoth(Tab tab) {
+    var plan = Pages.compile(folder.resolve("one.json"), Pages.FSDP);
+    var other = Pages.compile(folder.resolve("two.json"), ONE_SHOT);
+    var file = folder.resolve("diff.html");
+    Pages.run(
+        List.of("diff", plan, other, "--format", "html", "-o", file.toString()), ExitCode.FAILED);
+
+    var page = PlanPage.open(tab, file);
+
+    assertThat(page.find("map-b")).isVisible();
+    assertThat(page.find("tab-diff")).isVisible();
+    assertThat(page.state("diff").get("same").booleanValue()).isFalse();
+  }
+
+  @Test
+  void saysWhichFileIsNoPlan(Tab tab) throws IOException {
+    var page = PlanPage.open(tab, fsdp);
+    for (var text :
+        List.of("", "hello", "{}", "{\"format\": \"symplan-report\"}", "<html></html>")) {
+      var file = Files.writeString(folder.resolve("wrong.json"), text);
+      page.find("load-file").setInputFiles(file);
+      page.find("message").waitFor();
+      assertThat(page.find("message")).containsText("wrong.json");
+      page.find("message").click();
+      page.find("message")
+          .waitFor(new Locator.WaitForOptions().setState(WaitForSelectorState.HIDDEN));
+    }
+    assertThat(page.find("map-b")).hasCount(0);
+    assertThat(page.state("shown")).isEqualTo(page.state("plan").get("buffers"));
+  }
+}
