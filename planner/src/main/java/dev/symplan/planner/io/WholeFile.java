@@ -8,6 +8,8 @@ import java.nio.file.AtomicMoveNotSupportedException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
+import java.util.UUID;
 
 /** UTF-8 text files that are written whole or not at all. */
 public final class WholeFile {
@@ -27,9 +29,10 @@ public final class WholeFile {
         return;
       }
       var folder = file.toAbsolutePath().getParent();
-      var partial = Files.createTempFile(folder, ".symplan", ".tmp");
+      // Not a temporary file of Java's, which only its owner could read, also once it is moved.
+      var partial = folder.resolve(".symplan-" + UUID.randomUUID() + ".tmp");
       try {
-        Files.writeString(partial, text, StandardCharsets.UTF_8);
+        Files.writeString(partial, text, StandardCharsets.UTF_8, StandardOpenOption.CREATE_NEW);
         move(partial, file);
       } finally {
         Files.deleteIfExists(partial);

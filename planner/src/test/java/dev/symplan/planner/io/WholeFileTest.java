@@ -1,0 +1,44 @@
+package dev.symplan.planner.io;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import dev.symplan.ir.diag.CompileException;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class WholeFileTest {
+  @TempDir Path folder;
+
+  @Test
+  void replacesWhatIsThereAndLeavesNothingBeside() throws IOException {
+    var file = Files.writeString(folder.resolve("plan.json"), "before");
+    WholeFile.write(file, "after", "the plan");
+    assertThat(file).hasContent("after");
+    try (var files = Files.list(folder)) {
+      assertThat(files).containsExactly(file);
+    }
+  }
+
+  /** As the user's mask says, not only for the user. */
+  @Test
+  void canBeReadByThoseWhoReadTheUsersOtherFiles() throws IOException {
+    assumeTrue(folder.getFileSystem().supportedFileAttributeViews().contains("posix"));
+    var other = Files.writeString(folder.resolve("other"), "");
+    var file = folder.resolve("page.html");
+    WholeFile.write(file, "", "the page");
+    assertThat(Files.getPosixFilePermissions(file)).isEqualTo(Files.getPosixFilePermissions(other));
+  }
+
+  @Test
+  void saysWhatCannotBeWritten() {
+    assertThatThrownBy(() -> WholeFile.write(folder.resolve("no/plan.json"), "", "the plan"))
+        .isInstanceOf(CompileException.class)
+        .hasMessageContaining("the plan cannot be written here");
+    assertThat(folder).isEmptyDirectory();
+  }
+}
