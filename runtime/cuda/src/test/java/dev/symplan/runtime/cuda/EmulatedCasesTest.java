@@ -55,7 +55,11 @@ class EmulatedCasesTest {
   }
 
   static Plan plan(Path folder) {
-    return Compiler.forTarget(Target.H200_X4).with(CompileOptions.DEFAULT).compile(folder);
+    return plan(folder, CompileOptions.DEFAULT);
+  }
+
+  static Plan plan(Path folder, CompileOptions options) {
+    return Compiler.forTarget(Target.H200_X4).with(options).compile(folder);
   }
 
   /** Runs a case and compares with what was captured. */
