@@ -38,11 +38,32 @@ public final class WholeFile {
         Files.deleteIfExists(partial);
       }
     } catch (IOException _) {
-      throw wrong(
-          file,
-          what + " cannot be written here",
-          "choose a folder that exists and that you may write to");
+      throw unwritable(file, what);
     }
+  }
+
+  /**
+   * Looks, and touches nothing, whether a file can be written later: before work whose result would
+   * be lost.
+   *
+   * @throws CompileException as {@link #write}
+   */
+  public static void check(Path file, String what) {
+    var folder = file.toAbsolutePath().getParent();
+    boolean writable =
+        Files.exists(file) && !Files.isRegularFile(file)
+            ? !Files.isDirectory(file) && Files.isWritable(file)
+            : folder != null && Files.isDirectory(folder) && Files.isWritable(folder);
+    if (!writable) {
+      throw unwritable(file, what);
+    }
+  }
+
+  private static CompileException unwritable(Path file, String what) {
+    return wrong(
+        file,
+        what + " cannot be written here",
+        "choose a folder that exists and that you may write to");
   }
 
   /**

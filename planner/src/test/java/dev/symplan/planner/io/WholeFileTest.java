@@ -8,6 +8,7 @@ import dev.symplan.ir.diag.CompileException;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -36,9 +37,24 @@ class WholeFileTest {
 
   @Test
   void saysWhatCannotBeWritten() {
-    assertThatThrownBy(() -> WholeFile.write(folder.resolve("no/plan.json"), "", "the plan"))
+    assertSaid(() -> WholeFile.write(folder.resolve("no/plan.json"), "", "the plan"));
+    assertSaid(() -> WholeFile.write(folder, "", "the plan"));
+    assertThat(folder).isEmptyDirectory();
+  }
+
+  @Test
+  void looksBeforeWithoutATrace() throws IOException {
+    assertSaid(() -> WholeFile.check(folder.resolve("no/plan.json"), "the plan"));
+    assertSaid(() -> WholeFile.check(folder, "the plan"));
+    WholeFile.check(folder.resolve("plan.json"), "the plan");
+    assertThat(folder).isEmptyDirectory();
+    WholeFile.check(Files.writeString(folder.resolve("plan.json"), "before"), "the plan");
+    assertThat(folder.resolve("plan.json")).hasContent("before");
+  }
+
+  private static void assertSaid(ThrowingCallable writing) {
+    assertThatThrownBy(writing)
         .isInstanceOf(CompileException.class)
         .hasMessageContaining("the plan cannot be written here");
-    assertThat(folder).isEmptyDirectory();
   }
 }

@@ -20,6 +20,8 @@ import picocli.CommandLine.Option;
     name = "collectives",
     description = "Measure every variant of some collectives, of some sizes, each alone.")
 final class BenchCollectivesCommand implements Callable<Integer> {
+  private static final String DRAWING = "the drawing";
+
   private final Console console;
 
   @Mixin private BenchFlags flags;
@@ -53,7 +55,7 @@ final class BenchCollectivesCommand implements Callable<Integer> {
     var bytes = flags.sizes("--sizes", sizes);
     var dtypes = flags.dtypes();
     var wanted = flags.wanted();
-    svg.ifPresent(LineFile::check);
+    svg.ifPresent(file -> WholeFile.check(file, DRAWING));
     return flags.measure(
         console,
         run -> {
@@ -64,9 +66,7 @@ final class BenchCollectivesCommand implements Callable<Integer> {
           }
           var points = run.points();
           svg.ifPresent(
-              file ->
-                  WholeFile.write(
-                      file, BenchPlot.svg(points, run.bench().target()), "the drawing"));
+              file -> WholeFile.write(file, BenchPlot.svg(points, run.bench().target()), DRAWING));
           console.print(BenchTable.text(points, run.bench().target()));
           return run.code();
         });

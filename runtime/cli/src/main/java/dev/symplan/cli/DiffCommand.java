@@ -58,7 +58,8 @@ final class DiffCommand implements Callable<Integer> {
     if (!FORMATS.contains(format)) {
       throw new ParameterException(
           spec.commandLine(),
-          "--format: there is no format '%s'; there are %s".formatted(format, FORMATS));
+          "--format: there is no format '%s'; there are %s"
+              .formatted(format, String.join(", ", FORMATS)));
     }
     var from = Inputs.plan(before, flags, console);
     var to = Inputs.plan(after, flags, console);

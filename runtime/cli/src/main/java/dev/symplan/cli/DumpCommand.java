@@ -1,6 +1,7 @@
 package dev.symplan.cli;
 
 import dev.symplan.planner.Plan;
+import dev.symplan.planner.io.WholeFile;
 import dev.symplan.planner.report.CsvRenderer;
 import dev.symplan.planner.report.DotRenderer;
 import dev.symplan.planner.report.Format;
@@ -18,6 +19,7 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.Callable;
+import java.util.stream.Collectors;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Help.Ansi;
 import picocli.CommandLine.Mixin;
@@ -36,6 +38,8 @@ import picocli.CommandLine.Spec;
           + " graph (the planned graph, which can be compiled again)."
     })
 final class DumpCommand implements Callable<Integer> {
+  private static final String DUMP = "the dump";
+
   private final Console console;
 
   @Spec private CommandSpec spec;
@@ -100,13 +104,16 @@ final class DumpCommand implements Callable<Integer> {
                         "--format: there is no format '%s'; there are %s"
                             .formatted(
                                 format,
-                                Arrays.stream(Format.values()).map(Format::text).toList())));
+                                Arrays.stream(Format.values())
+                                    .map(Format::text)
+                                    .collect(Collectors.joining(", ")))));
     if (!views.isEmpty() && !as.takesViews()) {
       throw usage("--view: %s has one view only".formatted(as.text()));
     }
     if (width.filter(columns -> columns < 1).isPresent()) {
       throw usage("--width must be at least 1");
     }
+    output.ifPresent(file -> WholeFile.check(file, DUMP));
     var plan = Inputs.plan(input, flags, console);
     var shown = views.isEmpty() ? as.views() : views;
     var report = report(plan, shown);
@@ -114,7 +121,7 @@ final class DumpCommand implements Callable<Integer> {
       console.progress("planning in other ways, to tell what would need less memory");
       report = report.withAdvice(Inputs.advice(input, flags, plan));
     }
-    console.result(output, render(as, report), "the dump");
+    console.result(output, render(as, report), DUMP);
     return ExitCode.OK;
   }
 

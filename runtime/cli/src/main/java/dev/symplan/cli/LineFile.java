@@ -33,23 +33,6 @@ final class LineFile implements AutoCloseable {
     }
   }
 
-  /**
-   * Looks, without touching it, whether a file can be written later: before work whose result would
-   * be lost.
-   *
-   * @throws CompileException when it cannot
-   */
-  static void check(Path path) {
-    var folder = path.toAbsolutePath().getParent();
-    boolean writable =
-        Files.exists(path)
-            ? !Files.isDirectory(path) && Files.isWritable(path)
-            : folder != null && Files.isDirectory(folder) && Files.isWritable(folder);
-    if (!writable) {
-      throw unwritable(path);
-    }
-  }
-
   void append(String text) {
     try {
       out.write(text);

@@ -45,6 +45,8 @@ import picocli.CommandLine.Spec;
           + " outputs compared with an evaluation without a plan."
     })
 final class RunCommand implements Callable<Integer> {
+  private static final String TRACE = "the trace";
+
   private final Console console;
 
   @Spec private CommandSpec spec;
@@ -158,7 +160,10 @@ final class RunCommand implements Callable<Integer> {
     if (!Backends.isUsable(device, console)) {
       return ExitCode.NO_DEVICE;
     }
-    profile.filter(file -> !file.isEmpty()).map(Path::of).ifPresent(LineFile::check);
+    profile
+        .filter(file -> !file.isEmpty())
+        .map(Path::of)
+        .ifPresent(file -> WholeFile.check(file, TRACE));
     var options = SessionOptions.DEFAULT.withLaunch(launch);
     if (timeout.isPresent()) {
       options = options.withTimeout(Duration.ofNanos(Math.round(timeout.get() * 1e9)));
@@ -219,7 +224,7 @@ final class RunCommand implements Callable<Integer> {
       console.print("\n" + ProfileTable.print(plan, measured));
       if (!file.isEmpty()) {
         var own = world.map(w -> "%s.rank%d".formatted(file, w.rank())).orElse(file);
-        WholeFile.write(Path.of(own), ProfileTrace.toJson(plan, measured), "the trace");
+        WholeFile.write(Path.of(own), ProfileTrace.toJson(plan, measured), TRACE);
         console.progress("trace written to " + own);
       }
     }

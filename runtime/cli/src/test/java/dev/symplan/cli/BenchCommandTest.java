@@ -218,6 +218,6 @@ class BenchCommandTest {
             folder.resolve("no/such/folder.svg"));
     assertThat(result.code()).isEqualTo(1);
     assertThat(result.out()).isEmpty();
-    assertThat(result.err()).contains("folder.svg", "the file cannot be written");
+    assertThat(result.err()).contains("folder.svg", "the drawing cannot be written here");
   }
 }

@@ -257,7 +257,18 @@ class MainTest {
     var page = folder.resolve("diff.html");
     assertThat(run("diff", first, second, "--format", "html", "-o", page).code()).isEqualTo(1);
     assertThat(Files.readString(page)).contains("id=\"second\">{");
-    assertThat(run("diff", first, second, "--format", "csv").err()).contains("[text, html]");
+    assertThat(run("diff", first, second, "--format", "csv").err())
+        .contains("there are text, html");
+  }
+
+  @Test
+  void findsThatADumpCannotBeWrittenBeforeItPlans() {
+    var result =
+        run("dump", sample("tp_mlp.graph"), "--format", "html", "-o", folder.resolve("no/x.html"));
+    assertThat(result.code()).isEqualTo(1);
+    assertThat(result.err())
+        .contains("x.html: error[unreadable-file]: the dump cannot be written here")
+        .doesNotContain("planning");
   }
 
   @Test
