@@ -28,9 +28,8 @@ public final class WholeFile {
         Files.writeString(file, text, StandardCharsets.UTF_8);
         return;
       }
-      var folder = file.toAbsolutePath().getParent();
       // Not a temporary file of Java's, which only its owner could read, also once it is moved.
-      var partial = folder.resolve(".symplan-" + UUID.randomUUID() + ".tmp");
+      var partial = file.resolveSibling(".symplan-" + UUID.randomUUID() + ".tmp");
       try {
         Files.writeString(partial, text, StandardCharsets.UTF_8, StandardOpenOption.CREATE_NEW);
         move(partial, file);
