@@ -1,12 +1,5 @@
 package dev.symplan.planner.io;
 
-import com.fasterxml.jackson.core.JsonParser;
-import com.fasterxml.jackson.core.JsonProcessingException;
-import com.fasterxml.jackson.core.StreamReadConstraints;
-import com.fasterxml.jackson.databind.DeserializationFeature;
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.json.JsonMapper;
-import com.google.common.base.Ascii;
 import com.google.common.base.CharMatcher;
 import com.google.common.base.Splitter;
 import com.google.common.collect.ImmutableList;
@@ -38,19 +31,14 @@ import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict;
 import dev.symplan.planner.verify.PlanVerifier;
 import dev.symplan.planner.verify.Violation;
-import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.function.BiFunction;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
-import org.jspecify.annotations.Nullable;
 
 /** Reads one plan file; every complaint names the field by its path. */
 final class PlanFileReader {
-  private static final int MAX_NUMBER_LENGTH = 40;
-
   private static final CharMatcher DIGITS = CharMatcher.inRange('0', '9');
 
   /** Of numbers in texts. */
@@ -64,19 +52,20 @@ final class PlanFileReader {
   }
 
   Plan read() {
-    var root = new Field(parse());
+    var root = PlanField.parse(file);
     if (!root.at("format").text().equals(PlanFile.FORMAT)) {
-      throw wrong("format", "this is no plan file", "make one with: symplan compile … -o FILE");
+      throw root.at("format")
+          .wrong("this is no plan file", "make one with: symplan compile … -o FILE");
     }
     if (root.at("version").integer() != PlanFile.VERSION) {
-      throw wrong(
-          "version", "this release reads version " + PlanFile.VERSION, "compile the graph again");
+      throw root.at("version")
+          .wrong("this release reads version " + PlanFile.VERSION, "compile the graph again");
     }
     Plan plan;
     try {
       plan = plan(root);
     } catch (IllegalArgumentException | IndexOutOfBoundsException e) {
-      throw wrong("", "the plan contradicts itself: " + e.getMessage(), "compile the graph again");
+      throw root.wrong("the plan contradicts itself: " + e.getMessage(), "compile the graph again");
     }
     var violations = PlanVerifier.verify(plan);
     if (!violations.isEmpty()) {
@@ -104,31 +93,7 @@ final class PlanFileReader {
         .collect(ImmutableList.toImmutableList());
   }
 
-  private JsonNode parse() {
-    var mapper =
-        JsonMapper.builder()
-            .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
-            .enable(JsonParser.Feature.STRICT_DUPLICATE_DETECTION)
-            .build();
-    mapper
-        .getFactory()
-        .setStreamReadConstraints(
-            StreamReadConstraints.builder().maxNumberLength(MAX_NUMBER_LENGTH).build());
-    try {
-      return mapper.readTree(file.text());
-    } catch (JsonProcessingException e) {
-      var at = e.getLocation();
-      var span =
-          at == null
-              ? Span.ofFile(file)
-              : new Span(file, Math.max(1, at.getLineNr()), Math.max(1, at.getColumnNr()), 1);
-      throw new CompileException(
-          Diagnostic.error(
-              DiagnosticCode.BAD_PLAN, span, "this is not JSON: " + e.getOriginalMessage()));
-    }
-  }
-
-  private Plan plan(Field root) {
+  private Plan plan(PlanField root) {
     var text =
         root.at("program").list((f, i) -> f.text()).stream().collect(Collectors.joining("\n"));
     var program = GraphParser.parse(new SourceFile(file.name() + "#program", text));
@@ -138,14 +103,14 @@ final class PlanFileReader {
             .list(
                 (field, i) -> {
                   if (i >= program.graphs().size()) {
-                    throw wrong(field.path(), "there is no graph for it in the program", "");
+                    throw field.wrong("there is no graph for it in the program", "");
                   }
                   return rankPlan(field, program.graphs().get(i));
                 });
     var planOfRank = root.at("plan_of_rank").ints();
     for (int index : planOfRank) {
       if (index < 0 || index >= rankPlans.size()) {
-        throw wrong("plan_of_rank", "there is no rank plan " + index, "");
+        throw root.at("plan_of_rank").wrong("there is no rank plan " + index, "");
       }
     }
     return new Plan(
@@ -162,7 +127,7 @@ final class PlanFileReader {
         ImmutableList.of());
   }
 
-  private static Rewrite rewrite(Field field) {
+  private static Rewrite rewrite(PlanField field) {
     return new Rewrite(
         field.at("action").constant(Rewrite.Action.class),
         field
@@ -180,25 +145,24 @@ final class PlanFileReader {
         field.at("after_us").number());
   }
 
-  private static Reordering reordering(Field field) {
+  private static Reordering reordering(PlanField field) {
     return new Reordering(
         field.at("outcome").constant(Reordering.Outcome.class),
         figures(field.at("given")),
         figures(field.at("other")));
   }
 
-  private static Reordering.Figures figures(Field field) {
+  private static Reordering.Figures figures(PlanField field) {
     return new Reordering.Figures(
         field.at("peak_bytes").integer(), field.at("predicted_us").number());
   }
 
-  private RankPlan rankPlan(Field field, Graph graph) {
+  private RankPlan rankPlan(PlanField field, Graph graph) {
     var sources = field.at("sources").list((f, i) -> source(f));
     if (sources.size() != graph.ops().size()) {
-      throw wrong(
-          field.path() + ".sources",
-          "has %d entries for %d ops".formatted(sources.size(), graph.ops().size()),
-          "");
+      throw field
+          .at("sources")
+          .wrong("has %d entries for %d ops".formatted(sources.size(), graph.ops().size()), "");
     }
     return new RankPlan(
         withSources(graph, sources),
@@ -210,7 +174,7 @@ final class PlanFileReader {
   }
 
   /** {@code file:line:column}, or just the file, as {@link Span} prints it. */
-  private Span source(Field field) {
+  private Span source(PlanField field) {
     var text = field.text();
     int column = text.lastIndexOf(':');
     int line = text.lastIndexOf(':', column - 1);
@@ -253,7 +217,7 @@ final class PlanFileReader {
         graph.endNotes());
   }
 
-  private Placement placement(Field field) {
+  private Placement placement(PlanField field) {
     int buffer = field.at(0).intValue();
     long offset = field.at(1).integer();
     return field.size() == 2
@@ -261,7 +225,7 @@ final class PlanFileReader {
         : new Placement(buffer, offset, field.at(2).intValue(), field.at(3).integer());
   }
 
-  private Buffer buffer(Field field) {
+  private Buffer buffer(PlanField field) {
     return new Buffer(
         field.at("name").text(),
         field.at("arena").constant(Arena.class),
@@ -272,7 +236,7 @@ final class PlanFileReader {
         field.at("last").intValue());
   }
 
-  private Step step(Field field) {
+  private Step step(PlanField field) {
     var words = Splitter.on(' ').splitToList(field.text());
     var numbers = words.subList(1, words.size());
     if (!numbers.isEmpty() && numbers.stream().allMatch(word -> isNumber(word, 0, word.length()))) {
@@ -291,10 +255,10 @@ final class PlanFileReader {
           break;
       }
     }
-    throw wrong(field.path(), "a step is 'op N', 'fused N M …', 'start N' or 'join N'", "");
+    throw field.wrong("a step is 'op N', 'fused N M …', 'start N' or 'join N'", "");
   }
 
-  private CollectivePlan collective(Field field) {
+  private CollectivePlan collective(PlanField field) {
     return new CollectivePlan(
         field.at("op").intValue(),
         field.at("kind").constant(Kind.class),
@@ -313,17 +277,16 @@ final class PlanFileReader {
         field.at("args").list((f, i) -> arg(f)));
   }
 
-  private Barrier barrier(Field field) {
+  private Barrier barrier(PlanField field) {
     return Barrier.ofText(field.text())
         .orElseThrow(
             () ->
-                wrong(
-                    field.path(),
+                field.wrong(
                     "a barrier is 'own', 'none', 'start of N' or 'end of N'",
                     "N is the index of a collective"));
   }
 
-  private Verdict verdict(Field field) {
+  private Verdict verdict(PlanField field) {
     var reason = field.at("reason").constant(Verdict.Reason.class);
     return new Verdict(
         field.at("variant").constant(Variant.class),
@@ -333,7 +296,7 @@ final class PlanFileReader {
         reason.eligible() ? field.at("staging_us").number() : 0);
   }
 
-  private ArgDecision arg(Field field) {
+  private ArgDecision arg(PlanField field) {
     return new ArgDecision(
         field.at("result").bool(),
         field.at("value").text(),
@@ -343,138 +306,7 @@ final class PlanFileReader {
         field.at("bytes").integer());
   }
 
-  private ArenaSize size(Field field) {
+  private ArenaSize size(PlanField field) {
     return new ArenaSize(field.at("bytes").integer(), field.at("bound").integer());
-  }
-
-  private CompileException wrong(String path, String message, String hint) {
-    return new CompileException(
-        Diagnostic.error(
-            DiagnosticCode.BAD_PLAN,
-            Span.ofFile(file),
-            path.isEmpty() ? message : path + ": " + message,
-            hint));
-  }
-
-  /** A node of the JSON tree and the way to it, which only complaints spell out. */
-  private final class Field {
-    private final @Nullable Field parent;
-    private final String name;
-    private final int index;
-    private final JsonNode node;
-
-    private Field(@Nullable Field parent, String name, int index, JsonNode node) {
-      this.parent = parent;
-      this.name = name;
-      this.index = index;
-      this.node = node;
-    }
-
-    Field(JsonNode root) {
-      this(null, "", 0, root);
-    }
-
-    Field at(String child) {
-      return child(child, 0, node.get(child));
-    }
-
-    Field at(int child) {
-      return child("", child, node.get(child));
-    }
-
-    private Field child(String childName, int childIndex, @Nullable JsonNode child) {
-      if (child == null) {
-        throw wrong(path(childName, childIndex), "is missing", "");
-      }
-      return new Field(this, childName, childIndex, child);
-    }
-
-    String path() {
-      return parent == null ? "" : parent.path(name, index);
-    }
-
-    private String path(String childName, int childIndex) {
-      var own = path();
-      if (childName.isEmpty()) {
-        return own + "[" + childIndex + "]";
-      }
-      return own.isEmpty() ? childName : own + "." + childName;
-    }
-
-    int size() {
-      return node.size();
-    }
-
-    <T> ImmutableList<T> list(BiFunction<Field, Integer, T> read) {
-      if (!node.isArray()) {
-        throw wrong(path(), "must be a list", "");
-      }
-      return IntStream.range(0, node.size())
-          .mapToObj(i -> read.apply(at(i), i))
-          .collect(ImmutableList.toImmutableList());
-    }
-
-    ImmutableList<Integer> ints() {
-      return list((field, i) -> field.intValue());
-    }
-
-    /** {@return the text of an object, for a reader of its own} */
-    String tree() {
-      if (!node.isObject()) {
-        throw wrong(path(), "must be an object", "compile the graph again");
-      }
-      return node.toPrettyString();
-    }
-
-    String text() {
-      if (!node.isTextual()) {
-        throw wrong(path(), "must be a string", "");
-      }
-      return node.textValue();
-    }
-
-    boolean bool() {
-      if (!node.isBoolean()) {
-        throw wrong(path(), "must be true or false", "");
-      }
-      return node.booleanValue();
-    }
-
-    long integer() {
-      if (!node.isIntegralNumber() || !node.canConvertToLong()) {
-        throw wrong(path(), "must be an integer", "");
-      }
-      return node.longValue();
-    }
-
-    int intValue() {
-      if (!node.isIntegralNumber() || !node.canConvertToInt()) {
-        throw wrong(path(), "must be an integer of 32 bits", "");
-      }
-      return node.intValue();
-    }
-
-    double number() {
-      if (!node.isNumber()) {
-        throw wrong(path(), "must be a number", "");
-      }
-      return node.doubleValue();
-    }
-
-    <E extends Enum<E>> E constant(Class<E> type) {
-      var name = Ascii.toUpperCase(text());
-      for (E constant : type.getEnumConstants()) {
-        if (constant.name().equals(name)) {
-          return constant;
-        }
-      }
-      throw wrong(
-          path(),
-          "there is no '" + text() + "'",
-          "known: "
-              + Arrays.stream(type.getEnumConstants())
-                  .map(c -> Ascii.toLowerCase(c.name()))
-                  .collect(Collectors.joining(", ")));
-    }
   }
 }
