@@ -6,28 +6,23 @@ import static org.assertj.core.api.Assertions.within;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.microsoft.playwright.options.AriaRole;
-import java.nio.file.Path;
 import java.util.Comparator;
 import java.util.List;
 import java.util.function.Predicate;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
 
 /** What the page of a plan shows, by mouse and by keyboard; what is true comes from the report. */
 @InChromium
 class HtmlPageTest {
-  @TempDir private static Path folder;
 
-  private static Path fsdp;
   private static JsonNode report;
   private static List<JsonNode> buffers;
   private static List<JsonNode> collectives;
 
   @BeforeAll
   static void write() {
-    fsdp = Pages.write(folder.resolve("fsdp.html"), Pages.FSDP);
     report = Pages.report(Pages.FSDP);
     buffers = Pages.facts(report, "values");
     collectives = Pages.facts(report, "collectives");
@@ -48,7 +43,7 @@ class HtmlPageTest {
 
   @Test
   void showsThePlan(Tab tab) {
-    var page = PlanPage.open(tab, fsdp);
+    var page = PlanPage.open(tab, Pages.fsdp());
 
     assertThat(page.find("plan-name")).hasText(report.get("name").textValue());
     var plan = page.state("plan");
@@ -68,7 +63,7 @@ class HtmlPageTest {
 
   @Test
   void answersWhatANewcomerAsks(Tab tab) {
-    var page = PlanPage.open(tab, fsdp);
+    var page = PlanPage.open(tab, Pages.fsdp());
 
     var slowest =
         collectives.stream()
@@ -83,7 +78,7 @@ class HtmlPageTest {
 
   @Test
   void tellsOfWhatIsUnderThePointer(Tab tab) {
-    var page = PlanPage.open(tab, fsdp);
+    var page = PlanPage.open(tab, Pages.fsdp());
     var buffer = largest();
     var box = page.box("buffer", buffer.get("id").intValue());
 
@@ -106,7 +101,7 @@ class HtmlPageTest {
 
   @Test
   void aClickTellsTheStoryAndShowsTheNeighbours(Tab tab) {
-    var page = PlanPage.open(tab, fsdp);
+    var page = PlanPage.open(tab, Pages.fsdp());
     var buffer = largest();
     var box = page.box("buffer", buffer.get("id").intValue());
 
@@ -137,7 +132,7 @@ class HtmlPageTest {
 
   @Test
   void rowsOfTheListsSelect(Tab tab) {
-    var page = PlanPage.open(tab, fsdp);
+    var page = PlanPage.open(tab, Pages.fsdp());
 
     page.find("tab-collectives").click();
     assertThat(page.find("panel-collectives")).isVisible();
@@ -165,7 +160,7 @@ class HtmlPageTest {
 
   @Test
   void findsByName(Tab tab) {
-    var page = PlanPage.open(tab, fsdp);
+    var page = PlanPage.open(tab, Pages.fsdp());
 
     page.find("search").fill("all_gather");
     int hits = page.state("hits").size();
@@ -190,7 +185,7 @@ class HtmlPageTest {
 
   @Test
   void zoomsAndPansByMouse(Tab tab) {
-    var page = PlanPage.open(tab, fsdp);
+    var page = PlanPage.open(tab, Pages.fsdp());
     double whole = page.span();
     assertThat(page.state("fit").booleanValue()).isTrue();
     int step = Pages.facts(report, "schedule").size() / 3;
@@ -226,7 +221,7 @@ class HtmlPageTest {
 
   @Test
   void theKeyboardDoesAllOfIt(Tab tab) {
-    var page = PlanPage.open(tab, fsdp);
+    var page = PlanPage.open(tab, Pages.fsdp());
     double whole = page.span();
 
     page.press("+", "+", "+");
@@ -279,7 +274,7 @@ class HtmlPageTest {
 
   @Test
   void offsetsZoomApartFromTheSchedule(Tab tab) {
-    var page = PlanPage.open(tab, fsdp);
+    var page = PlanPage.open(tab, Pages.fsdp());
     var buffer = largest().get("id").intValue();
     var whole = page.box("buffer", buffer);
 
@@ -306,7 +301,7 @@ class HtmlPageTest {
 
   @Test
   void listsAreWalkedByTheKeyboard(Tab tab) {
-    var page = PlanPage.open(tab, fsdp);
+    var page = PlanPage.open(tab, Pages.fsdp());
     page.find("tab-overview").focus();
     page.press("ArrowRight");
     assertThat(page.find("tab-collectives")).isFocused();
@@ -325,7 +320,7 @@ class HtmlPageTest {
 
   @Test
   void theAxisCanBeTime(Tab tab) {
-    var page = PlanPage.open(tab, fsdp);
+    var page = PlanPage.open(tab, Pages.fsdp());
     double predicted =
         Pages.facts(report, "summary").stream()
             .filter(facts -> facts.has("predicted_us"))
@@ -355,7 +350,7 @@ class HtmlPageTest {
 
   @Test
   void filtersKeepWhatTheySay(Tab tab) {
-    var page = PlanPage.open(tab, fsdp);
+    var page = PlanPage.open(tab, Pages.fsdp());
     int all = buffers.size();
 
     for (var role : List.of("input", "output", "staging", "collective", "workspace", "temporary")) {

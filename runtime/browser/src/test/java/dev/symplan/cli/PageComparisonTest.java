@@ -11,7 +11,6 @@ import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -23,16 +22,9 @@ class PageComparisonTest {
 
   @TempDir private static Path folder;
 
-  private static Path fsdp;
-
-  @BeforeAll
-  static void write() {
-    fsdp = Pages.write(folder.resolve("fsdp.html"), Pages.FSDP);
-  }
-
   @Test
   void aSecondPlanIsLaidBeside(Tab tab) {
-    var page = PlanPage.open(tab, fsdp);
+    var page = PlanPage.open(tab, Pages.fsdp());
     var told = differences(ONE_SHOT);
     for (var format : List.of("json", "html")) {
       var file = Pages.dump(folder.resolve("other." + format), format, ONE_SHOT);
@@ -54,14 +46,14 @@ class PageComparisonTest {
       assertThat(page.find("tab-diff")).isHidden();
       assertThat(page.state("diff").isNull()).isTrue();
     }
-    page.find("load-file").setInputFiles(fsdp);
+    page.find("load-file").setInputFiles(Pages.fsdp());
     page.find("map-b").waitFor();
     assertThat(page.state("diff").get("same").booleanValue()).isTrue();
   }
 
   @Test
   void aDroppedPlanIsLaidBeside(Tab tab) throws IOException {
-    var page = PlanPage.open(tab, fsdp);
+    var page = PlanPage.open(tab, Pages.fsdp());
     var other = Pages.dump(folder.resolve("dropped.json"), "json", ONE_SHOT);
 
     page.page()
@@ -114,7 +106,7 @@ class PageComparisonTest {
 
   @Test
   void saysWhichFileIsNoPlan(Tab tab) throws IOException {
-    var page = PlanPage.open(tab, fsdp);
+    var page = PlanPage.open(tab, Pages.fsdp());
     for (var text :
         List.of("", "hello", "{}", "{\"format\": \"symplan-report\"}", "<html></html>")) {
       var file = Files.writeString(folder.resolve("wrong.json"), text);

@@ -6,29 +6,18 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.microsoft.playwright.Page;
 import com.microsoft.playwright.options.AriaRole;
 import com.microsoft.playwright.options.ColorScheme;
-import java.nio.file.Path;
 import java.util.LinkedHashSet;
 import java.util.List;
-import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
 
 /** Whether everybody can read the page and reach what is on it. */
 @InChromium
 class PageLooksTest {
-  @TempDir private static Path folder;
-
-  private static Path fsdp;
-
-  @BeforeAll
-  static void write() {
-    fsdp = Pages.write(folder.resolve("fsdp.html"), Pages.FSDP);
-  }
 
   /** Each control is reached by Tab, and says what it is. */
   @Test
   void everyControlIsReachedAndHasAName(Tab tab) {
-    var page = PlanPage.open(tab, fsdp);
+    var page = PlanPage.open(tab, Pages.fsdp());
     var reached = new LinkedHashSet<String>();
     for (int i = 0; i < 60 && (reached.isEmpty() || !reached.contains("BODY")); i++) {
       page.press("Tab");
@@ -68,7 +57,7 @@ class PageLooksTest {
 
   @Test
   void themesFollowTheSystemUntilOneIsChosen(Tab tab) {
-    var page = PlanPage.open(tab, fsdp);
+    var page = PlanPage.open(tab, Pages.fsdp());
     assertThat(page.state("theme").textValue()).isEqualTo("light");
     var light = background(page);
     page.page().emulateMedia(new Page.EmulateMediaOptions().setColorScheme(ColorScheme.DARK));
@@ -90,7 +79,7 @@ class PageLooksTest {
   /** Text of both themes can be read: the contrast that WCAG 2.1 asks of it (AA). */
   @Test
   void textStandsOut(Tab tab) {
-    var page = PlanPage.open(tab, fsdp);
+    var page = PlanPage.open(tab, Pages.fsdp());
     for (var theme : List.of("light", "dark")) {
       if (!page.state("theme").textValue().equals(theme)) {
         page.press("t");
@@ -105,7 +94,7 @@ class PageLooksTest {
 
   @Test
   void fitsSmallWindows(Tab tab) {
-    var page = PlanPage.open(tab, fsdp);
+    var page = PlanPage.open(tab, Pages.fsdp());
     page.page().setViewportSize(640, 480);
     assertThat(
             (Boolean)

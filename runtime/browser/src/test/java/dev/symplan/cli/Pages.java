@@ -4,12 +4,16 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.google.common.base.Suppliers;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.function.Supplier;
 import java.util.stream.Stream;
 import java.util.stream.StreamSupport;
 
@@ -22,7 +26,23 @@ final class Pages {
   static final List<String> FSDP =
       List.of(sample("cases/plan/fsdp8_mlp_train_4l.0.fx.txt"), "--ranks", "8");
 
+  private static final Supplier<Path> FSDP_PAGE =
+      Suppliers.memoize(() -> write(folder().resolve("fsdp.html"), FSDP));
+
   private Pages() {}
+
+  /** {@return the page of {@link #FSDP}, which all tests read} */
+  static Path fsdp() {
+    return FSDP_PAGE.get();
+  }
+
+  private static Path folder() {
+    try {
+      return Files.createDirectories(Path.of("target", "pages").toAbsolutePath());
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
 
   static String sample(String name) {
     return ROOT.resolve("samples").resolve(name).toString();
