@@ -2,7 +2,6 @@ package dev.symplan.ir.op.aten;
 
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
-import dev.symplan.ir.DType.Kind;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
@@ -21,7 +20,8 @@ final class ViewOps {
   private ViewOps() {}
 
   static Stream<OpSpec> all() {
-    return Stream.of(whole(), shapes(), orders(), parts(), elements(), maybeCopies())
+    return Stream.of(
+            whole(), shapes(), PermuteOps.all(), parts(), ReinterpretOps.all(), maybeCopies())
         .flatMap(specs -> specs);
   }
 
@@ -119,53 +119,6 @@ final class ViewOps {
         .flatMap(specs -> specs);
   }
 
-  private static Stream<OpSpec> orders() {
-    return Stream.of(
-            Table.ops(
-                """
-                aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)
-                """,
-                of(ViewOps::permuted)),
-            Table.ops(
-                """
-                aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)
-                aten::swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)
-                """,
-                of((call, self) -> swapped(self, call.integer("dim0"), call.integer("dim1")))),
-            Table.ops(
-                """
-                aten::swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)
-                """,
-                of((call, self) -> swapped(self, call.integer("axis0"), call.integer("axis1")))),
-            Table.ops(
-                """
-                aten::t(Tensor(a) self) -> Tensor(a)
-                """,
-                of((call, self) -> matrixTransposed(self))),
-            Table.ops(
-                """
-                aten::mT(Tensor(a) self) -> Tensor(a)
-                """,
-                of((call, self) -> lastTwoSwapped(self))),
-            Table.ops(
-                """
-                aten::numpy_T(Tensor(a) self) -> Tensor(a)
-                """,
-                of(
-                    (call, self) -> {
-                      int rank = self.tensor().rank();
-                      return ordered(
-                          self, IntStream.range(0, rank).map(i -> rank - 1 - i).toArray());
-                    })),
-            Table.ops(
-                """
-                aten::movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)
-                aten::movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)
-                """,
-                of(ViewOps::moved)))
-        .flatMap(specs -> specs);
-  }
-
   private static Stream<OpSpec> parts() {
     return Stream.of(
             Table.ops(
@@ -201,26 +154,6 @@ final class ViewOps {
                 aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)
                 """,
                 of(ViewOps::windows)))
-        .flatMap(specs -> specs);
-  }
-
-  private static Stream<OpSpec> elements() {
-    return Stream.of(
-            Table.ops(
-                """
-                aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)
-                """,
-                of(ViewOps::reinterpreted)),
-            Table.ops(
-                """
-                aten::view_as_real(Tensor(a) self) -> Tensor(a)
-                """,
-                of((call, self) -> parts(self))),
-            Table.ops(
-                """
-                aten::view_as_complex(Tensor(a) self) -> Tensor(a)
-                """,
-                of((call, self) -> complex(self))))
         .flatMap(specs -> specs);
   }
 
@@ -384,81 +317,7 @@ final class ViewOps {
         IntStream.range(0, type.rank())
             .filter(i -> type.size(i) != 1 || (named && !chosen[i]))
             .toArray();
-    return ordered(self, order);
-  }
-
-  private static OpResult ordered(Value self, int[] order) {
-    return OpResult.view(
-        self,
-        Shapes.permute(self.tensor().sizes(), order),
-        Shapes.permute(self.tensor().strides(), order),
-        0);
-  }
-
-  private static OpResult permuted(OpCall call, Value self) {
-    var dims = call.integers("dims");
-    int rank = self.tensor().rank();
-    if (dims.length() != rank) {
-      throw new OpTypeException(
-          "dims %s names %d dimensions, but the tensor has %d"
-              .formatted(Shapes.text(dims), dims.length(), rank));
-    }
-    Shapes.mask(dims, rank, "dims");
-    return ordered(
-        self, dims.stream().mapToInt(dim -> OpCall.wrapDim(dim, rank, "dims")).toArray());
-  }
-
-  private static OpResult swapped(Value self, long dim0, long dim1) {
-    int rank = self.tensor().rank();
-    int a = OpCall.wrapDim(dim0, rank, "the first dimension");
-    int b = OpCall.wrapDim(dim1, rank, "the second dimension");
-    return ordered(self, IntStream.range(0, rank).map(i -> i == a ? b : i == b ? a : i).toArray());
-  }
-
-  private static OpResult matrixTransposed(Value self) {
-    int rank = self.tensor().rank();
-    if (rank > 2) {
-      throw new OpTypeException(
-          "takes at most 2 dimensions, not " + rank, "use aten::transpose.int");
-    }
-    return swapped(self, 0, Math.max(0, rank - 1));
-  }
-
-  private static OpResult lastTwoSwapped(Value self) {
-    if (self.tensor().rank() < 2) {
-      throw new OpTypeException("needs at least 2 dimensions, but is " + self.tensor());
-    }
-    return swapped(self, -2, -1);
-  }
-
-  private static OpResult moved(OpCall call, Value self) {
-    int rank = self.tensor().rank();
-    var source = call.integers("source");
-    var target = call.integers("destination");
-    if (source.length() != target.length()) {
-      throw new OpTypeException(
-          "source names %d dimensions, destination %d".formatted(source.length(), target.length()));
-    }
-    if (rank == 0) {
-      return whole(self);
-    }
-    var moving = Shapes.mask(source, rank, "source");
-    var taken = Shapes.mask(target, rank, "destination");
-    var order = new int[rank];
-    for (int i = 0; i < source.length(); i++) {
-      int to = OpCall.wrapDim(target.get(i), rank, "destination");
-      order[to] = OpCall.wrapDim(source.get(i), rank, "source");
-    }
-    int next = 0;
-    for (int i = 0; i < rank; i++) {
-      if (!taken[i]) {
-        while (moving[next]) {
-          next++;
-        }
-        order[i] = next++;
-      }
-    }
-    return ordered(self, order);
+    return PermuteOps.ordered(self, order);
   }
 
   /** A given offset counts from the start of the storage, wherever in it self begins. */
@@ -559,94 +418,6 @@ final class ViewOps {
         Shapes.insert(
             Shapes.with(type.strides(), dim, Shapes.times(step, stride)), type.rank(), stride),
         0);
-  }
-
-  private static OpResult reinterpreted(OpCall call, Value self) {
-    var type = self.tensor();
-    var dtype = call.dtype("dtype").orElseThrow();
-    int from = type.dtype().bytes();
-    int to = dtype.bytes();
-    if (from == to) {
-      return view(self, type.withDType(dtype));
-    }
-    int last = type.rank() - 1;
-    if (last < 0 || type.stride(last) != 1) {
-      throw new OpTypeException(
-          "elements of another size need a last dimension of stride 1, which %s lacks"
-              .formatted(type));
-    }
-    var sizes = type.sizes().toArray();
-    var strides = type.strides().toArray();
-    if (from > to) {
-      int parts = from / to;
-      sizes[last] = Shapes.times(sizes[last], parts);
-      for (int i = 0; i < last; i++) {
-        strides[i] = Shapes.times(strides[i], parts);
-      }
-    } else {
-      int parts = to / from;
-      if (sizes[last] % parts != 0) {
-        throw new OpTypeException(
-            "the last size %d does not divide by %d".formatted(sizes[last], parts));
-      }
-      sizes[last] /= parts;
-      for (int i = 0; i < last; i++) {
-        if (strides[i] % parts != 0) {
-          throw new OpTypeException(
-              "stride %d of dimension %d does not divide by %d".formatted(strides[i], i, parts));
-        }
-        strides[i] /= parts;
-      }
-    }
-    return view(
-        self,
-        new TensorType(
-            dtype,
-            ImmutableLongArray.copyOf(sizes),
-            ImmutableLongArray.copyOf(strides),
-            MemorySpace.ANY));
-  }
-
-  private static OpResult view(Value self, TensorType type) {
-    return new OpResult(
-        type.withSpace(MemorySpace.ANY), Optional.of(new OpResult.View(self, 0)), false);
-  }
-
-  private static OpResult parts(Value self) {
-    var type = self.tensor();
-    if (type.dtype().kind() != Kind.COMPLEX) {
-      throw new OpTypeException("works on complex numbers, not on " + type.dtype().shortName());
-    }
-    var strides = type.strides().stream().map(stride -> Shapes.times(stride, 2)).toArray();
-    return view(
-        self,
-        new TensorType(
-            Promotion.real(type.dtype()),
-            Shapes.insert(type.sizes(), type.rank(), 2),
-            Shapes.insert(ImmutableLongArray.copyOf(strides), type.rank(), 1),
-            MemorySpace.ANY));
-  }
-
-  private static OpResult complex(Value self) {
-    var type = self.tensor();
-    int last = type.rank() - 1;
-    boolean pairs = last >= 0 && type.size(last) == 2 && type.stride(last) == 1;
-    boolean even = pairs && type.strides().subArray(0, last).stream().allMatch(s -> s % 2 == 0);
-    boolean parts = Promotion.real(Promotion.complex(type.dtype())) == type.dtype();
-    if (!even || !parts) {
-      throw new OpTypeException(
-          "needs pairs of f16, f32 or f64: a last dimension of size 2 and stride 1, even strides"
-              + " elsewhere;"
-              + " this is %s".formatted(type));
-    }
-    var strides = type.strides().subArray(0, last).stream().map(s -> s / 2).toArray();
-    return view(
-        self,
-        new TensorType(
-            Promotion.complex(type.dtype()),
-            type.sizes().subArray(0, last),
-            ImmutableLongArray.copyOf(strides),
-            MemorySpace.ANY));
   }
 
   private static OpResult converted(OpCall call, Value self, TensorType wanted) {
