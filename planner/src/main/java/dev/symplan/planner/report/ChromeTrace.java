@@ -71,9 +71,8 @@ public final class ChromeTrace {
       double begin,
       double duration,
       Map<String, Fact> args) {
-    // Perfetto drops a slice that begins before the one ahead of it on its thread ends, be it by
-    // the
-    // nanosecond that rounding begin and duration apart makes.
+    // Begin and duration are not rounded apart: Perfetto drops a slice that begins even a
+    // nanosecond before the one ahead of it on its thread ends.
     long from = nanos(begin);
     long to = nanos(begin + duration);
     events.add(

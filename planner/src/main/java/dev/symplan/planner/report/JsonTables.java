@@ -39,7 +39,10 @@ final class JsonTables {
     rows.forEach(row -> facts.addAll(row.facts().keySet()));
     json.writeNumberField("count", rows.size());
     json.writeObjectFieldStart("columns");
-    column(json, "title", rows.stream().map(row -> cell(new Fact.Text(row.title()))).toList());
+    column(
+        json,
+        "title",
+        rows.stream().map(row -> Optional.<Fact>of(new Fact.Text(row.title()))).toList());
     for (var fact : facts) {
       column(
           json,
@@ -61,10 +64,6 @@ final class JsonTables {
       table(json, children);
       json.writeEndObject();
     }
-  }
-
-  private static Optional<Fact> cell(Fact fact) {
-    return Optional.of(fact);
   }
 
   /** A cell for each row; where most repeat, the different ones and for each row which it is. */
