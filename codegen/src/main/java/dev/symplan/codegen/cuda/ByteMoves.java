@@ -44,8 +44,7 @@ final class ByteMoves {
     var operand = part.operand(tensor);
     var result = part.result(tensor);
     long bytes = operand.type().bytes();
-    for (int i = 1; i <= part.size; i++) {
-      int peer = (part.self + i) % part.size;
+    for (int peer : part.ranksFrom(part.self + 1).toArray()) {
       add(
           push ? part.own(operand) : part.of(peer, operand),
           push
@@ -63,8 +62,8 @@ final class ByteMoves {
     if (!push) {
       add(part.of(root, operand), part.own(result), bytes);
     } else if (part.self == root) {
-      for (int i = 1; i <= part.size; i++) {
-        add(part.own(operand), part.of((part.self + i) % part.size, result), bytes);
+      for (int peer : part.ranksFrom(part.self + 1).toArray()) {
+        add(part.own(operand), part.of(peer, result), bytes);
       }
     }
   }
@@ -73,8 +72,7 @@ final class ByteMoves {
     var own = part.collective;
     var operand = part.operand(tensor);
     var result = part.result(tensor);
-    for (int i = 1; i <= part.size; i++) {
-      int peer = (part.self + i) % part.size;
+    for (int peer : part.ranksFrom(part.self + 1).toArray()) {
       var other = part.at(peer);
       if (push) {
         long from = start(own, own.sendRows(), peer, tensor);

@@ -88,32 +88,48 @@ final class CollectiveKernels {
         }
       """;
 
-  private static final String MOVE =
+  /** One thread's share of a copy: threads take turns by vectors, then by what fills none. */
+  private static final String COPY =
       """
-        int piece = blockIdx.x % PIECES;
-        const char* from = args.from[piece];
-        char* to = args.to[piece];
-        long long vectors = args.vectors[piece];
-        long long step = (long long)(gridDim.x / PIECES) * THREADS;
-        long long at = (long long)(blockIdx.x / PIECES) * THREADS + threadIdx.x;
-        for (; at + 3 * step < vectors; at += 4 * step) {
+
+      template <typename Unit>
+      __device__ __forceinline__ void copy(const char* from, char* to, long long vectors, long long units,
+                                           long long thread, long long threads) {
+        long long at = thread;
+        for (; at + 3 * threads < vectors; at += 4 * threads) {
           uint4 read[4];
       #pragma unroll
           for (int u = 0; u < 4; u++) {
-            read[u] = read16(from + (at + u * step) * 16);
+            read[u] = read16(from + (at + u * threads) * 16);
           }
       #pragma unroll
           for (int u = 0; u < 4; u++) {
-            write16(to + (at + u * step) * 16, read[u]);
+            write16(to + (at + u * threads) * 16, read[u]);
           }
         }
-        for (; at < vectors; at += step) {
+        for (; at < vectors; at += threads) {
           write16(to + at * 16, read16(from + at * 16));
         }
-        long long units = args.units[piece];
-        long long first = vectors * (16 / (long long)sizeof(Unit));
-        for (long long u = first + (long long)(blockIdx.x / PIECES) * THREADS + threadIdx.x; u < units; u += step) {
+        for (long long u = vectors * (16 / (long long)sizeof(Unit)) + thread; u < units; u += threads) {
           *((volatile Unit*)to + u) = *((const volatile Unit*)from + u);
+        }
+      }
+      """;
+
+  private static final String MOVE =
+      """
+        int piece = blockIdx.x % PIECES;
+        copy<Unit>(args.from[piece], args.to[piece], args.vectors[piece], args.units[piece],
+                   (long long)(blockIdx.x / PIECES) * THREADS + threadIdx.x,
+                   (long long)(gridDim.x / PIECES) * THREADS);
+      """;
+
+  /** Each thread copies on what it has combined itself, so that it need not wait for others. */
+  private static final String SPREAD =
+      """
+        for (int p = TARGETS; p < PLACES; p++) {
+          copy<Element>(args.to[0], args.to[p], args.vectors, args.elements,
+                        (long long)blockIdx.x * THREADS + threadIdx.x, step);
         }
       """;
 
@@ -132,14 +148,17 @@ final class CollectiveKernels {
   private CollectiveKernels() {}
 
   /**
-   * Elements of {@code sources} places, combined in this order, to {@code targets} places.
+   * Elements of {@code sources} places, combined in this order, to {@code places} places.
    *
+   * @param targets what is combined is stored to so many of the places at once, and then copied
+   *     from the first of them to the others, one after the other
    * @param reduceOp empty for one source, which is copied
    */
   static Kernel combine(
       int ranks,
       int sources,
       int targets,
+      int places,
       int unrolled,
       DType dtype,
       String reduceOp,
@@ -148,6 +167,7 @@ final class CollectiveKernels {
     return new Kernel(
         MeetingCode.define("SOURCES", sources)
             + MeetingCode.define("TARGETS", targets)
+            + MeetingCode.define("PLACES", places)
             + MeetingCode.define("UNROLLED", unrolled)
             + edges.define(direction == Direction.PUSH)
             + MeetingCode.args(
@@ -155,7 +175,7 @@ final class CollectiveKernels {
                 CollectivePart.THREADS,
                 """
                   const char* from[SOURCES];
-                  char* to[TARGETS];
+                  char* to[PLACES];
                   long long vectors;
                   long long elements;
                 """)
@@ -163,7 +183,9 @@ final class CollectiveKernels {
                 ? Arithmetic.none(dtype.bytes())
                 : Arithmetic.of(dtype, reduceOp, sources))
             + VECTORS
-            + MeetingCode.between(COMBINE + REST));
+            + (places > targets
+                ? COPY + MeetingCode.between(COMBINE + REST + SPREAD)
+                : MeetingCode.between(COMBINE + REST)));
   }
 
   /**
@@ -184,6 +206,7 @@ final class CollectiveKernels {
                   long long units[PIECES];
                 """)
             + "\ntypedef %s Unit;\n".formatted(CTypes.bits(Math.min(8, unitBytes)))
+            + COPY
             + MeetingCode.between(MOVE));
   }
 

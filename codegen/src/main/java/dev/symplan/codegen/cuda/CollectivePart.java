@@ -88,6 +88,11 @@ final class CollectivePart {
     return Address.of(rankOf(peer), ref);
   }
 
+  /** {@return all positions in the group, in a circle that begins with {@code first}} */
+  IntStream ranksFrom(int first) {
+    return IntStream.range(first, first + size).map(peer -> peer % size);
+  }
+
   /** {@return a tensor of every rank, in the order of the ranks} */
   ImmutableList<Address> ofAll(TensorRef ref, long offset) {
     return IntStream.range(0, size)

@@ -74,7 +74,10 @@ final class PeerLowering {
     long from = CollectivePart.sliceStart(elements, dtype, part.size, part.self);
     long end = CollectivePart.sliceStart(elements, dtype, part.size, part.self + 1);
     long most = CollectivePart.sliceStart(elements, dtype, part.size, 1);
-    var to = part.ofAll(part.result(tensor), from * dtype.bytes());
+    var to =
+        part.ranksFrom(part.self)
+            .mapToObj(peer -> part.of(peer, part.result(tensor)).plus(from * dtype.bytes()))
+            .collect(ImmutableList.toImmutableList());
     reduce(tensor, from, end - from, most, to, edges, Direction.PUSH);
   }
 
@@ -115,9 +118,8 @@ final class PeerLowering {
       return;
     }
     var to =
-        IntStream.rangeClosed(1, part.size)
-            .mapToObj(i -> (part.self + i) % part.size)
-            .map(peer -> part.of(peer, part.result(tensor)).plus(part.self * bytes))
+        part.ranksFrom(part.self + 1)
+            .mapToObj(peer -> part.of(peer, part.result(tensor)).plus(part.self * bytes))
             .collect(ImmutableList.toImmutableList());
     replicate(part.own(part.operand(tensor)), to, bytes, bytes, edges);
   }
@@ -144,8 +146,7 @@ final class PeerLowering {
     long from = CollectivePart.sliceStart(bytes, DType.U8, part.size - 1, mine);
     long end = CollectivePart.sliceStart(bytes, DType.U8, part.size - 1, mine + 1);
     var to =
-        IntStream.rangeClosed(1, part.size)
-            .map(i -> (part.self + i) % part.size)
+        part.ranksFrom(part.self + 1)
             .filter(peer -> peer != root)
             .mapToObj(peer -> part.of(peer, result).plus(from))
             .collect(ImmutableList.toImmutableList());
@@ -180,10 +181,18 @@ final class PeerLowering {
         from.stream().allMatch(Address::isVectorAligned)
             && to.stream().allMatch(Address::isVectorAligned);
     long vectors = aligned ? elements * type.bytes() / Kernel.VECTOR : 0;
+    // A slice may be shorter on the last ranks, but all must launch as many blocks.
+    // What only stores to peers gains from more blocks than what also reads from them.
+    int limit = from.size() == 1 ? DeviceProgram.MAX_BLOCKS : CollectivePart.BLOCKS;
+    long mostVectors = most * type.bytes() / Kernel.VECTOR;
+    int blocks = CollectivePart.blocks(mostVectors, 1, limit);
+    // Links are faster when they are read and written one after the other, not both at once.
+    boolean reads = from.size() > 1 && mostVectors > (long) blocks * CollectivePart.THREADS;
     var kernel =
         CollectiveKernels.combine(
             part.size,
             from.size(),
+            reads ? 1 : to.size(),
             to.size(),
             unrolled(from.size()),
             type,
@@ -194,10 +203,6 @@ final class PeerLowering {
     from.forEach(address -> words.add(new Word.Memory(address)));
     to.forEach(address -> words.add(new Word.Memory(address)));
     words.add(new Word.Number(vectors), new Word.Number(elements));
-    // A slice may be shorter on the last ranks, but all must launch as many blocks.
-    // What only stores to peers gains from more blocks than what also reads from them.
-    int limit = from.size() == 1 ? DeviceProgram.MAX_BLOCKS : CollectivePart.BLOCKS;
-    int blocks = CollectivePart.blocks(most * type.bytes() / Kernel.VECTOR, 1, limit);
     part.launch(kernel, blocks, CollectivePart.THREADS, words.build());
   }
 

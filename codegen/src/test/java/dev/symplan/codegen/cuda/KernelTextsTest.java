@@ -40,6 +40,8 @@ class KernelTextsTest {
           Variant.PUSH,
           Variant.COPY_ENGINE);
 
+  private static final String SMALL = "[37, 5]";
+
   static List<String> samples() {
     try (var files = Files.list(SAMPLES)) {
       return files
@@ -90,14 +92,17 @@ class KernelTextsTest {
     }
     for (var dtype : List.of("f64", "f32", "f16", "bf16", "i64", "i32", "u8")) {
       for (var op : List.of("sum", "min", "max", "product")) {
-        kernels.add(allReduce(dtype, op, Variant.ONE_SHOT));
-        kernels.add(allReduce(dtype, op, Variant.ONE_SHOT_PUSH));
+        kernels.add(allReduce(dtype + SMALL, op, Variant.ONE_SHOT));
+        kernels.add(allReduce(dtype + SMALL, op, Variant.ONE_SHOT_PUSH));
       }
     }
     for (var variant : List.of(Variant.ONE_SHOT, Variant.ONE_SHOT_PUSH, Variant.TWO_SHOT_PUSH)) {
-      kernels.add(allReduce("bf16", "avg", variant));
+      kernels.add(allReduce("bf16" + SMALL, "avg", variant));
     }
-    kernels.add(allReduce("f32", "max", Variant.TWO_SHOT_PUSH));
+    kernels.add(allReduce("f32" + SMALL, "max", Variant.TWO_SHOT_PUSH));
+    for (var dtype : List.of("f32", "f16", "bf16")) {
+      kernels.add(allReduce(dtype + "[8388608]", "sum", Variant.TWO_SHOT));
+    }
     Nvcc.check(List.copyOf(kernels));
   }
 
@@ -132,11 +137,11 @@ class KernelTextsTest {
                 .compile(GraphParser.parse(new SourceFile("test.graph", text)))));
   }
 
-  private static String allReduce(String dtype, String op, Variant variant) {
+  private static String allReduce(String type, String op, Variant variant) {
     var programs =
         lower(
             Target.H200_X4,
-            dtype + "[37, 5]",
+            type,
             "all_reduce(x, \"%s\", \"g\")".formatted(op),
             ImmutableMap.of("all_reduce", variant));
     return Nvcc.kernels(programs).iterator().next();

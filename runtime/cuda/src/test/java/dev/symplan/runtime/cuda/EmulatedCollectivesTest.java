@@ -14,6 +14,7 @@ import dev.symplan.runtime.tensor.SeededInputs;
 import java.util.List;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -87,6 +88,14 @@ class EmulatedCollectivesTest {
               }));
     }
     check(plan(ranks, kind, variant));
+  }
+
+  /** Slices of more vectors than there are threads: these are combined first and copied then. */
+  @Test
+  void twoShotsOfManyVectors() {
+    var input = program.input("bf16[%d]".formatted(2 * 8 * (64 * 512 + 77) + 3));
+    program.output(program.collective("all_reduce(%s, \"sum\", \"g\")".formatted(input)));
+    check(plan(2, Kind.ALL_REDUCE, Variant.TWO_SHOT));
   }
 
   /** What the tests above are for. */
