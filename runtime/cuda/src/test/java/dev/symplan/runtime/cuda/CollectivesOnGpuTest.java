@@ -26,6 +26,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Every variant against the host backend, whose arithmetic is the same to the bit. */
@@ -87,8 +88,20 @@ class CollectivesOnGpuTest {
                 GroupProgram.ROOMY,
                 kind,
                 variant);
-        compare(plan, byNccl && kind.name().contains("REDUCE"), "%s of %d".formatted(dtype, bytes));
+        compare(
+            plan, 3, byNccl && kind.name().contains("REDUCE"), "%s of %d".formatted(dtype, bytes));
       }
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = DType.class,
+      names = {"F32", "BF16", "F16"})
+  void largeTwoShotsAgreeWithTheHost(DType dtype) {
+    for (boolean inPlace : new boolean[] {true, false}) {
+      var plan = GroupProgram.largeTwoShot(Gpus.ranks(), dtype, 5, inPlace);
+      compare(plan, 200, false, "%s, in place: %s".formatted(dtype, inPlace));
     }
   }
 
@@ -138,13 +151,13 @@ class CollectivesOnGpuTest {
     }
   }
 
-  private static void compare(Plan plan, boolean inAnyOrder, String what) {
+  private static void compare(Plan plan, int runs, boolean inAnyOrder, String what) {
     try (var gpu = CudaSession.open(Lowering.lower(plan), Duration.ofSeconds(10));
         var host = Session.open(plan, Backend.HOST)) {
       fill(gpu, 1);
       fill(host, 1);
       host.run();
-      for (int run = 0; run < 3; run++) {
+      for (int run = 0; run < runs; run++) {
         gpu.run();
         for (int rank = 0; rank < gpu.ranks(); rank++) {
           var actual = gpu.output(rank, 0).orElseThrow();

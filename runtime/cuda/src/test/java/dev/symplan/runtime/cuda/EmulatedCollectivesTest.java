@@ -1,11 +1,13 @@
 package dev.symplan.runtime.cuda;
 
+import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.common.base.Ascii;
 import dev.symplan.codegen.Lowering;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.Variant;
 import dev.symplan.runtime.Backend;
@@ -92,10 +94,10 @@ class EmulatedCollectivesTest {
 
   /** Slices of more vectors than there are threads: these are combined first and copied then. */
   @Test
-  void twoShotsOfManyVectors() {
-    var input = program.input("bf16[%d]".formatted(2 * 8 * (64 * 512 + 77) + 3));
-    program.output(program.collective("all_reduce(%s, \"sum\", \"g\")".formatted(input)));
-    check(plan(2, Kind.ALL_REDUCE, Variant.TWO_SHOT));
+  void twoShotOfManyVectors() {
+    var plan = GroupProgram.largeTwoShot(2, DType.BF16, 1, true);
+    assertThat(plan.forRank(0).collectives()).allMatch(CollectivePlan::inPlace);
+    check(plan);
   }
 
   /** What the tests above are for. */

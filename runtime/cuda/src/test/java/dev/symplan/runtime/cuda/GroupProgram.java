@@ -1,6 +1,7 @@
 package dev.symplan.runtime.cuda;
 
 import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.DType;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.CompileOptions;
@@ -53,6 +54,25 @@ final class GroupProgram {
 
   void output(String name) {
     outputs.add(name);
+  }
+
+  /**
+   * {@return an all_reduce with two shots}
+   *
+   * @param perThread a slice has more vectors of 16 bytes than so many for each thread
+   * @param inPlace whether the result takes the place of the operand
+   */
+  static Plan largeTwoShot(int ranks, DType dtype, int perThread, boolean inPlace) {
+    long vectors = 64 * 512 * perThread + 77;
+    long elements = ranks * vectors * 16 / dtype.bytes() + 3;
+    var program = new GroupProgram();
+    var input = program.input("%s[%d]".formatted(dtype.shortName(), elements));
+    var half = program.op("aten::mul.Scalar(%s, 0.5)".formatted(input));
+    program.output(program.collective("all_reduce(%s, \"sum\", \"g\")".formatted(half)));
+    if (!inPlace) {
+      program.output(half);
+    }
+    return program.plan(ranks, "all_reduce", Variant.TWO_SHOT);
   }
 
   /** {@return the program as it is written, with this variant for all collectives of a kind} */
