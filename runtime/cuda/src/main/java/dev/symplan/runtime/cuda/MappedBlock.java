@@ -1,5 +1,6 @@
 package dev.symplan.runtime.cuda;
 
+import dev.symplan.runtime.RunException;
 import org.bytedeco.cuda.cudart.CUmemAccessDesc_v1;
 import org.bytedeco.cuda.cudart.CUmemAllocationProp_v1;
 import org.bytedeco.cuda.global.cudart;
@@ -62,14 +63,20 @@ record MappedBlock(long handle, long address, long bytes) {
 
   private static MappedBlock map(long handle, long bytes, int device, Check check) {
     var address = new long[1];
-    check.driver(
-        cudart.cuMemAddressReserve(address, bytes, 0, 0, 0),
-        "cuMemAddressReserve of " + bytes + " bytes");
-    check.driver(cudart.cuMemMap(address[0], bytes, 0, handle, 0), "cuMemMap");
     try (var access = new CUmemAccessDesc_v1()) {
+      check.driver(
+          cudart.cuMemAddressReserve(address, bytes, 0, 0, 0),
+          "cuMemAddressReserve of " + bytes + " bytes");
+      check.driver(cudart.cuMemMap(address[0], bytes, 0, handle, 0), "cuMemMap");
       access.flags(cudart.CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
       access.location().type(cudart.CU_MEM_LOCATION_TYPE_DEVICE).id(device);
       check.driver(cudart.cuMemSetAccess(address[0], bytes, access, 1), "cuMemSetAccess");
+    } catch (RunException e) {
+      // What has not come to be refuses; what failed first is what counts.
+      cudart.cuMemUnmap(address[0], bytes);
+      cudart.cuMemAddressFree(address[0], bytes);
+      cudart.cuMemRelease(handle);
+      throw e;
     }
     return new MappedBlock(handle, address[0], bytes);
   }
