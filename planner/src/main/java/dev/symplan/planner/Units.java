@@ -1,4 +1,4 @@
-package dev.symplan.planner.report;
+package dev.symplan.planner;
 
 import java.time.Duration;
 import java.util.Locale;

@@ -4,9 +4,9 @@ import com.google.common.collect.ImmutableSet;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.Target;
+import dev.symplan.planner.Units;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict.Reason;
-import dev.symplan.planner.report.Units;
 import java.util.Optional;
 
 /**

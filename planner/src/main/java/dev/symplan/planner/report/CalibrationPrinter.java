@@ -1,6 +1,7 @@
 package dev.symplan.planner.report;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.planner.Units;
 import dev.symplan.planner.calibrate.Calibration;
 import dev.symplan.planner.calibrate.Calibration.Fit;
 import dev.symplan.planner.calibrate.Calibration.MeasuredSize;

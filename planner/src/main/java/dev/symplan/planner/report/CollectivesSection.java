@@ -7,6 +7,7 @@ import dev.symplan.planner.Barrier;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.Rewrite;
+import dev.symplan.planner.Units;
 import dev.symplan.planner.Verdict;
 import dev.symplan.planner.cost.CostModel;
 import java.util.List;

@@ -6,6 +6,7 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpTrait;
+import dev.symplan.planner.Units;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.pass.Preconditions;
 import java.util.ArrayList;

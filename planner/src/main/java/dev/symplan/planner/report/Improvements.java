@@ -5,6 +5,7 @@ import dev.symplan.planner.ArgDecision;
 import dev.symplan.planner.ArgDecision.Realization;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Plan;
+import dev.symplan.planner.Units;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.cost.CostModel;
 import java.util.Optional;

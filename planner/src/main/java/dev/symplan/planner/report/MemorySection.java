@@ -2,6 +2,7 @@ package dev.symplan.planner.report;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.planner.Plan;
+import dev.symplan.planner.Units;
 import java.util.Locale;
 
 /** The arenas, each with the buffers in it: what a map of offsets over steps needs. */

@@ -11,6 +11,7 @@ import dev.symplan.planner.Reordering.Outcome;
 import dev.symplan.planner.Rewrite.Action;
 import dev.symplan.planner.Rewrites;
 import dev.symplan.planner.Rewrites.Mode;
+import dev.symplan.planner.Units;
 import dev.symplan.planner.Variant;
 import java.util.ArrayList;
 import java.util.Comparator;

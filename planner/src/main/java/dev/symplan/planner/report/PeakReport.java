@@ -3,6 +3,7 @@ package dev.symplan.planner.report;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.planner.Buffer;
 import dev.symplan.planner.Plan;
+import dev.symplan.planner.Units;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;

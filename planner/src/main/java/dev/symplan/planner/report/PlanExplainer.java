@@ -6,6 +6,7 @@ import dev.symplan.ir.Value;
 import dev.symplan.planner.ArgDecision.Realization;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Plan;
+import dev.symplan.planner.Units;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;

@@ -1,6 +1,7 @@
 package dev.symplan.planner.report;
 
 import dev.symplan.planner.Rewrite;
+import dev.symplan.planner.Units;
 import java.util.stream.Collectors;
 
 /** What became of some collectives of the source, as a sentence. */

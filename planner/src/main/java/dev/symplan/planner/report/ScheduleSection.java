@@ -8,6 +8,7 @@ import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.Step;
 import dev.symplan.planner.Stream;
+import dev.symplan.planner.Units;
 import java.util.HashMap;
 import java.util.Locale;
 import java.util.Map;

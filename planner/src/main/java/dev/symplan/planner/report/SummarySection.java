@@ -7,6 +7,7 @@ import dev.symplan.planner.Buffer;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
 import dev.symplan.planner.Reordering;
+import dev.symplan.planner.Units;
 import dev.symplan.planner.Variant;
 import java.util.Comparator;
 import java.util.Locale;

@@ -2,6 +2,7 @@ package dev.symplan.planner.report;
 
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.Target;
+import dev.symplan.planner.Units;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.cost.CostModel;
 import java.util.HashMap;

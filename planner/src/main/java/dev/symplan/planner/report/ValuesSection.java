@@ -7,6 +7,7 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.planner.Arena;
 import dev.symplan.planner.Buffer;
+import dev.symplan.planner.Units;
 import java.util.ArrayList;
 import java.util.List;
 

@@ -1,7 +1,7 @@
 package dev.symplan.runtime.doctor;
 
+import dev.symplan.planner.Units;
 import dev.symplan.planner.report.Table;
-import dev.symplan.planner.report.Units;
 import dev.symplan.runtime.doctor.Diagnosis.Finding;
 import dev.symplan.runtime.doctor.Diagnosis.Fit;
 import dev.symplan.runtime.doctor.Diagnosis.Lack;

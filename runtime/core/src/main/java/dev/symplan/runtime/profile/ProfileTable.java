@@ -2,8 +2,8 @@ package dev.symplan.runtime.profile;
 
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.Stream;
+import dev.symplan.planner.Units;
 import dev.symplan.planner.report.Table;
-import dev.symplan.planner.report.Units;
 import dev.symplan.runtime.profile.ProfiledStep.Traffic;
 import java.util.EnumMap;
 import java.util.List;

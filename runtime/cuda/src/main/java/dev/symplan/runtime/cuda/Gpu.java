@@ -6,7 +6,7 @@ import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.codegen.cuda.DeviceStep;
 import dev.symplan.planner.Stream;
-import dev.symplan.planner.report.Units;
+import dev.symplan.planner.Units;
 import dev.symplan.runtime.RunException;
 import java.time.Duration;
 import java.util.ArrayList;
