@@ -20,7 +20,8 @@ public final class Table {
     rows.add(List.of(cells));
   }
 
-  boolean isEmpty() {
+  /** {@return whether there is nothing but the header} */
+  public boolean isEmpty() {
     return rows.size() == 1;
   }
 

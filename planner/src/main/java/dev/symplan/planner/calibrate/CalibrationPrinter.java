@@ -1,10 +1,10 @@
-package dev.symplan.planner.report;
+package dev.symplan.planner.calibrate;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.planner.Units;
-import dev.symplan.planner.calibrate.Calibration;
 import dev.symplan.planner.calibrate.Calibration.Fit;
 import dev.symplan.planner.calibrate.Calibration.MeasuredSize;
+import dev.symplan.planner.report.Table;
 import java.util.List;
 import java.util.Locale;
 
