@@ -187,12 +187,12 @@ final class PeerLowering {
     long mostVectors = most * type.bytes() / Kernel.VECTOR;
     int blocks = CollectivePart.blocks(mostVectors, 1, limit);
     // Links are faster when they are read and written one after the other, not both at once.
-    boolean reads = from.size() > 1 && mostVectors > (long) blocks * CollectivePart.THREADS;
+    boolean inTurn = from.size() > 1 && mostVectors > (long) blocks * CollectivePart.THREADS;
     var kernel =
         CollectiveKernels.combine(
             part.size,
             from.size(),
-            reads ? 1 : to.size(),
+            inTurn ? 1 : to.size(),
             to.size(),
             unrolled(from.size()),
             type,
