@@ -24,8 +24,11 @@ final class CollectivePart {
   final int self;
 
   final int size;
+
+  /** The number of the place where the group meets, the same on all its ranks. */
+  final int place;
+
   private final MeetingPlaces places;
-  private final int place;
   private final ImmutableList.Builder<DeviceStep> steps = ImmutableList.builder();
 
   CollectivePart(int rank, Collective collective, MeetingPlaces places) {

@@ -29,6 +29,7 @@ final class NcclLowering {
         new DeviceStep.Nccl(
             part.collective.stream(),
             part.collective.group().members(),
+            part.place,
             part.self,
             variant != Variant.NCCL,
             variant == Variant.NCCL_CE,
