@@ -15,7 +15,10 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayDeque;
 import java.util.Arrays;
+import java.util.List;
+import java.util.function.Consumer;
 
 /**
  * A Unix datagram socket that passes file descriptors between processes of one host ({@code
@@ -23,6 +26,19 @@ import java.util.Arrays;
  * is a new folder that only the user can enter.
  */
 final class DescriptorSocket implements AutoCloseable {
+
+  /**
+   * A descriptor to be sent; the receiver gets one of its own for the same thing.
+   *
+   * @param note 256 bytes at most, not empty
+   */
+  record Parcel(Path to, byte[] note, int descriptor) {
+    Parcel {
+      if (note.length == 0 || note.length > MOST_NOTE) {
+        throw new IllegalArgumentException("a note of " + note.length + " bytes");
+      }
+    }
+  }
 
   /** A descriptor that came, and what was said of it. */
   record Received(byte[] note, int descriptor) {}
@@ -34,9 +50,14 @@ final class DescriptorSocket implements AutoCloseable {
   private static final int SCM_RIGHTS = 1;
   private static final int MSG_CMSG_CLOEXEC = 0x40000000;
   private static final int MSG_NOSIGNAL = 0x4000;
+  private static final int MSG_DONTWAIT = 0x40;
+  private static final int EAGAIN = 11;
   private static final short POLLIN = 1;
   private static final int MOST_PATH = 107;
   private static final int MOST_NOTE = 256;
+
+  /** How long to wait for what comes before a socket that was full is tried again. */
+  private static final Duration PAUSE = Duration.ofMillis(2);
 
   private static final StructLayout MESSAGE =
       MemoryLayout.structLayout(
@@ -145,28 +166,59 @@ final class DescriptorSocket implements AutoCloseable {
   }
 
   /**
-   * Sends a descriptor; the receiver gets one of its own for the same thing.
+   * Sends all, and takes as many as others send here, in turns: a socket holds only a few until its
+   * owner takes them, who may be sending as well.
    *
-   * @param note 256 bytes at most, not empty
+   * @param taker gets what comes; the descriptors are its to close
+   * @param timeout how long nothing may come or go
+   * @throws RunException when nobody listens at a place, or nothing comes or goes in time
+   */
+  void exchange(List<Parcel> parcels, int expected, Consumer<Received> taker, Duration timeout) {
+    var unsent = new ArrayDeque<>(parcels);
+    int taken = 0;
+    long end = System.nanoTime() + timeout.toNanos();
+    while (!unsent.isEmpty() || taken < expected) {
+      boolean moved = unsent.removeIf(this::send);
+      if (taken < expected && isReady(moved ? Duration.ZERO : PAUSE)) {
+        taker.accept(receive());
+        taken++;
+        moved = true;
+      }
+      long now = System.nanoTime();
+      if (moved) {
+        end = now + timeout.toNanos();
+      } else if (now - end > 0) {
+        throw new RunException(
+            "no memory handle %s within %d ms"
+                .formatted(unsent.isEmpty() ? "came" : "was taken", timeout.toMillis()));
+      }
+    }
+  }
+
+  /**
+   * {@return whether it could be sent: what is full takes nothing}
+   *
    * @throws RunException when nobody listens there
    */
-  void send(Path to, byte[] note, int descriptor) {
-    if (note.length == 0 || note.length > MOST_NOTE) {
-      throw new IllegalArgumentException("a note of " + note.length + " bytes");
-    }
+  private boolean send(Parcel parcel) {
     try (var arena = Arena.ofConfined()) {
       var state = arena.allocate(STATE);
       var control = arena.allocate(CONTROL);
       control.set(ValueLayout.JAVA_LONG, 0, CONTROL_LENGTH);
       control.set(ValueLayout.JAVA_INT, 8, SOL_SOCKET);
       control.set(ValueLayout.JAVA_INT, 12, SCM_RIGHTS);
-      control.set(ValueLayout.JAVA_INT, 16, descriptor);
-      var name = address(to, arena);
-      var message = message(arena, arena.allocateFrom(ValueLayout.JAVA_BYTE, note), control);
+      control.set(ValueLayout.JAVA_INT, 16, parcel.descriptor());
+      var name = address(parcel.to(), arena);
+      var note = arena.allocateFrom(ValueLayout.JAVA_BYTE, parcel.note());
+      var message = message(arena, note, control);
       message.set(ValueLayout.ADDRESS, 0, name);
       message.set(ValueLayout.JAVA_INT, 8, (int) name.byteSize());
-      long sent = (long) SEND.invokeExact(state, socket, message, MSG_NOSIGNAL);
-      check(sent, state, "sendmsg to " + to);
+      long sent = (long) SEND.invokeExact(state, socket, message, MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent < 0 && (int) ERRNO.get(state, 0L) == EAGAIN) {
+        return false;
+      }
+      check(sent, state, "sendmsg to " + parcel.to());
+      return true;
     } catch (Throwable e) {
       throw SharedLibrary.failed(e);
     }
@@ -184,25 +236,25 @@ final class DescriptorSocket implements AutoCloseable {
     return message;
   }
 
-  /**
-   * {@return the next descriptor that comes; it is the caller's to close}
-   *
-   * @throws RunException when none comes in time
-   */
-  Received receive(Duration timeout) {
+  /** {@return whether a descriptor comes in time} */
+  private boolean isReady(Duration timeout) {
     try (var arena = Arena.ofConfined()) {
       var state = arena.allocate(STATE);
       var polled = arena.allocate(8, 4);
       polled.set(ValueLayout.JAVA_INT, 0, socket);
       polled.set(ValueLayout.JAVA_SHORT, 4, POLLIN);
-      int ready =
-          (int)
-              POLL.invokeExact(
-                  state, polled, 1L, (int) Math.min(Integer.MAX_VALUE, timeout.toMillis()));
+      int ready = (int) POLL.invokeExact(state, polled, 1L, (int) timeout.toMillis());
       check(ready, state, "poll");
-      if (ready == 0) {
-        throw new RunException("no memory handle came within %d ms".formatted(timeout.toMillis()));
-      }
+      return ready > 0;
+    } catch (Throwable e) {
+      throw SharedLibrary.failed(e);
+    }
+  }
+
+  /** {@return the next descriptor; it is the caller's to close} */
+  private Received receive() {
+    try (var arena = Arena.ofConfined()) {
+      var state = arena.allocate(STATE);
       var data = arena.allocate(MOST_NOTE);
       var control = arena.allocate(CONTROL);
       var message = message(arena, data, control);

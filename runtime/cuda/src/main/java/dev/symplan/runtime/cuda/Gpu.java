@@ -86,7 +86,28 @@ final class Gpu {
       events.add(event(cudart.cudaEventDisableTiming));
     }
     // Last, as it is what most likely fails, and frees what it has by itself then.
-    this.memory = new GpuMemory(rankProgram, program, symmetricBytes, sharing, check);
+    try {
+      this.memory = new GpuMemory(rankProgram, program, symmetricBytes, sharing, check);
+    } catch (RuntimeException e) {
+      try {
+        Release.all(eventsAndStreams());
+      } catch (RunException again) {
+        e.addSuppressed(again);
+      }
+      throw e;
+    }
+  }
+
+  private List<Runnable> eventsAndStreams() {
+    var steps = new ArrayList<Runnable>();
+    events.forEach(
+        e -> steps.add(() -> check.runtime(cudart.cudaEventDestroy(e), "cudaEventDestroy")));
+    streams
+        .values()
+        .forEach(
+            s -> steps.add(() -> check.runtime(cudart.cudaStreamDestroy(s), "cudaStreamDestroy")));
+    steps.add(() -> check.runtime(cudart.cudaStreamDestroy(rescue), "cudaStreamDestroy"));
+    return steps;
   }
 
   /** {@return a new event, which the caller destroys} */
@@ -123,13 +144,8 @@ final class Gpu {
     releases.add(release);
   }
 
-  /**
-   * Resolves addresses, compiles kernels and joins communicators, with all other ranks.
-   *
-   * @param peers is closed with this
-   */
+  /** Resolves addresses, compiles kernels and joins communicators, with all other ranks. */
   void prepare(Peers peers, ImmutableMap<Communicators.Key, ncclUniqueId> ids) {
-    releases.add(peers::close);
     releases.add(communicators::close);
     communicators.join(program.rank(), ids, memory);
     var preparation = new Preparation(this, peers, communicators, patience);
@@ -346,13 +362,7 @@ final class Gpu {
         g ->
             steps.add(() -> check.runtime(cudart.cudaGraphExecDestroy(g), "cudaGraphExecDestroy")));
     steps.addAll(releases.reversed());
-    events.forEach(
-        e -> steps.add(() -> check.runtime(cudart.cudaEventDestroy(e), "cudaEventDestroy")));
-    streams
-        .values()
-        .forEach(
-            s -> steps.add(() -> check.runtime(cudart.cudaStreamDestroy(s), "cudaStreamDestroy")));
-    steps.add(() -> check.runtime(cudart.cudaStreamDestroy(rescue), "cudaStreamDestroy"));
+    steps.addAll(eventsAndStreams());
     steps.add(memory::free);
     Release.all(steps);
   }

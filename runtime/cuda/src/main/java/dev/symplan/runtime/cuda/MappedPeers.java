@@ -4,12 +4,15 @@ import com.google.common.collect.HashBasedTable;
 import com.google.common.collect.Table;
 import com.google.common.primitives.Bytes;
 import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.cuda.DescriptorSocket.Parcel;
+import dev.symplan.runtime.cuda.DescriptorSocket.Received;
 import dev.symplan.runtime.launch.World;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.security.SecureRandom;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
@@ -139,40 +142,43 @@ final class MappedPeers implements Peers {
 
   private void exchange(
       List<Invitation> invitations, byte[] token, DescriptorSocket socket, Duration timeout) {
-    for (int peer = 0; peer < invitations.size(); peer++) {
-      if (peer != rank) {
-        send(invitations.get(peer), socket);
+    var parcels = new ArrayList<Parcel>();
+    var descriptors = new ArrayList<Integer>();
+    try {
+      for (var region : Region.values()) {
+        int descriptor = own.block(region).export(check);
+        descriptors.add(descriptor);
+        for (int peer = 0; peer < invitations.size(); peer++) {
+          if (peer != rank) {
+            var to = invitations.get(peer);
+            parcels.add(new Parcel(to.socket(), note(to, region), descriptor));
+          }
+        }
       }
-    }
-    int expected = (invitations.size() - 1) * Region.values().length;
-    while (mapped.size() < expected) {
-      var received = socket.receive(timeout);
-      try {
-        var note = note(received.note(), token);
-        int peer = note.getInt();
-        var region = Region.values()[note.getInt()];
-        long bytes = invitations.get(peer).bytes()[region.ordinal()];
-        mapped.put(peer, region, MappedBlock.of(received.descriptor(), bytes, own.device, check));
-      } finally {
-        DescriptorSocket.closeDescriptor(received.descriptor());
-      }
+      socket.exchange(
+          parcels, parcels.size(), received -> take(received, invitations, token), timeout);
+    } finally {
+      descriptors.forEach(DescriptorSocket::closeDescriptor);
     }
   }
 
-  private void send(Invitation peer, DescriptorSocket socket) {
-    for (var region : Region.values()) {
-      int descriptor = own.block(region).export(check);
-      try {
-        var note =
-            ByteBuffer.allocate(TOKEN + 2 * Integer.BYTES)
-                .put(peer.token())
-                .putInt(rank)
-                .putInt(region.ordinal())
-                .array();
-        socket.send(peer.socket(), note, descriptor);
-      } finally {
-        DescriptorSocket.closeDescriptor(descriptor);
-      }
+  private byte[] note(Invitation to, Region region) {
+    return ByteBuffer.allocate(TOKEN + 2 * Integer.BYTES)
+        .put(to.token())
+        .putInt(rank)
+        .putInt(region.ordinal())
+        .array();
+  }
+
+  private void take(Received received, List<Invitation> invitations, byte[] token) {
+    try {
+      var note = note(received.note(), token);
+      int peer = note.getInt();
+      var region = Region.values()[note.getInt()];
+      long bytes = invitations.get(peer).bytes()[region.ordinal()];
+      mapped.put(peer, region, MappedBlock.of(received.descriptor(), bytes, own.device, check));
+    } finally {
+      DescriptorSocket.closeDescriptor(received.descriptor());
     }
   }
 
@@ -191,8 +197,8 @@ final class MappedPeers implements Peers {
     return of == rank ? own.base(region) : Objects.requireNonNull(mapped.get(of, region)).address();
   }
 
-  @Override
-  public void close() {
+  /** Ends the access to the others' memory, not to its own; by the thread of the GPU. */
+  void close() {
     Release.all(mapped.values().stream().<Runnable>map(block -> () -> block.free(check)).toList());
     mapped.clear();
   }

@@ -3,7 +3,7 @@ package dev.symplan.runtime.cuda;
 import dev.symplan.codegen.cuda.DeviceProgram;
 
 /** Where a GPU finds what all ranks share, its own part included. */
-interface Peers extends AutoCloseable {
+interface Peers {
 
   /** What each rank shares with the others. */
   enum Region {
@@ -20,8 +20,4 @@ interface Peers extends AutoCloseable {
   default long flags(int rank, int place) {
     return base(rank, Region.FLAGS) + (long) place * DeviceProgram.FLAGS * Integer.BYTES;
   }
-
-  /** Ends the access to the others' memory, not to its own; by the thread of the GPU. */
-  @Override
-  default void close() {}
 }

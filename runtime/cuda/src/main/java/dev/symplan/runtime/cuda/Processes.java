@@ -77,8 +77,7 @@ final class Processes {
               executable.symmetricBytes(),
               own,
               timeout);
-          var check = local.gpu().check();
-          var peers = peers(world, own, check, timeout);
+          var peers = peers(world, own, local.gpu(), timeout);
           var made = rank == 0 ? Communicators.toBytes(Communicators.ids(programs)) : new byte[0];
           var ids = Communicators.ofBytes(programs, world.gather("NCCL ids", made).getFirst());
           local.gpu().prepare(peers, ids);
@@ -88,8 +87,9 @@ final class Processes {
   }
 
   /** Peers' memory on all ranks, or on none: each needs to know what the others have. */
-  private static Peers peers(World world, MappedPeers.Own own, Check check, Duration timeout) {
-    var peers = new MappedPeers(world.rank(), own, check);
+  private static Peers peers(World world, MappedPeers.Own own, Gpu gpu, Duration timeout) {
+    var peers = new MappedPeers(world.rank(), own, gpu.check());
+    gpu.onClose(peers::close);
     var problem = "";
     try {
       peers.exchange(world, timeout);

@@ -6,6 +6,8 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.symplan.ir.testkit.ChildProcess;
 import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.cuda.DescriptorSocket.Parcel;
+import dev.symplan.runtime.cuda.DescriptorSocket.Received;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
@@ -18,7 +20,13 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
 import java.util.Map;
+import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -36,7 +44,7 @@ class DescriptorSocketTest {
       try (var socket = DescriptorSocket.open();
           var arena = Arena.ofConfined()) {
         System.out.println("at " + socket.path());
-        var received = socket.receive(PATIENCE);
+        var received = take(socket);
         var memory = map(received.descriptor(), arena);
         DescriptorSocket.closeDescriptor(received.descriptor());
         System.out.println("note " + new String(received.note(), StandardCharsets.UTF_8));
@@ -45,6 +53,16 @@ class DescriptorSocketTest {
         System.out.println("done");
       }
     }
+  }
+
+  private static Received take(DescriptorSocket socket) {
+    var received = new ArrayList<Received>();
+    socket.exchange(List.of(), 1, received::add, PATIENCE);
+    return received.getFirst();
+  }
+
+  private static void send(DescriptorSocket socket, Path to, byte[] note, int descriptor) {
+    socket.exchange(List.of(new Parcel(to, note, descriptor)), 0, _ -> {}, PATIENCE);
   }
 
   private static MemorySegment map(int descriptor, Arena arena) throws IOException {
@@ -84,7 +102,7 @@ class DescriptorSocketTest {
       var memory = map(descriptor, arena);
       memory.setString(0, "from the parent");
       var place = Path.of(child.line("at ").substring("at ".length()));
-      socket.send(place, "arena of rank 1".getBytes(StandardCharsets.UTF_8), descriptor);
+      send(socket, place, "arena of rank 1".getBytes(StandardCharsets.UTF_8), descriptor);
       assertThat(child.line("note ")).isEqualTo("note arena of rank 1");
       assertThat(child.line("read ")).isEqualTo("read from the parent");
       assertThat(child.line("done")).isEqualTo("done");
@@ -104,10 +122,10 @@ class DescriptorSocketTest {
     try (var from = DescriptorSocket.open();
         var to = DescriptorSocket.open()) {
       for (byte i = 0; i < 8; i++) {
-        from.send(to.path(), new byte[] {i}, descriptor);
+        send(from, to.path(), new byte[] {i}, descriptor);
       }
       for (byte i = 0; i < 8; i++) {
-        var received = to.receive(PATIENCE);
+        var received = take(to);
         assertThat(received.note()).containsExactly(i);
         assertThat(received.descriptor()).isNotEqualTo(descriptor);
         DescriptorSocket.closeDescriptor(received.descriptor());
@@ -117,11 +135,67 @@ class DescriptorSocketTest {
     }
   }
 
+  /** A socket holds 11 by default, so that nobody could send all before somebody takes. */
+  @Test
+  void manyExchangeAtOnce() throws Throwable {
+    assumeLinux();
+    int processes = 16;
+    int descriptor = anonymousFile();
+    var sockets = Stream.generate(DescriptorSocket::open).limit(processes).toList();
+    try (var executor = Executors.newFixedThreadPool(processes)) {
+      var taken =
+          sockets.stream()
+              .map(
+                  own ->
+                      executor.submit(
+                          () -> {
+                            var parcels =
+                                sockets.stream()
+                                    .filter(other -> other != own)
+                                    .map(o -> new Parcel(o.path(), new byte[] {1}, descriptor))
+                                    .flatMap(parcel -> Stream.of(parcel, parcel))
+                                    .toList();
+                            var count = new AtomicInteger();
+                            own.exchange(
+                                parcels,
+                                parcels.size(),
+                                received -> {
+                                  DescriptorSocket.closeDescriptor(received.descriptor());
+                                  count.incrementAndGet();
+                                },
+                                PATIENCE);
+                            return count.get();
+                          }))
+              .toList();
+      for (var each : taken) {
+        assertThat(each.get()).isEqualTo(2 * (processes - 1));
+      }
+    } finally {
+      sockets.forEach(DescriptorSocket::close);
+      DescriptorSocket.closeDescriptor(descriptor);
+    }
+  }
+
+  @Test
+  void nobodyTakes() throws Throwable {
+    assumeLinux();
+    int descriptor = anonymousFile();
+    try (var from = DescriptorSocket.open();
+        var to = DescriptorSocket.open()) {
+      var many = Collections.nCopies(10_000, new Parcel(to.path(), new byte[] {1}, descriptor));
+      assertThatThrownBy(() -> from.exchange(many, 0, _ -> {}, Duration.ofMillis(50)))
+          .isInstanceOf(RunException.class)
+          .hasMessage("no memory handle was taken within 50 ms");
+    } finally {
+      DescriptorSocket.closeDescriptor(descriptor);
+    }
+  }
+
   @Test
   void nothingComes() {
     assumeLinux();
     try (var socket = DescriptorSocket.open()) {
-      assertThatThrownBy(() -> socket.receive(Duration.ofMillis(50)))
+      assertThatThrownBy(() -> socket.exchange(List.of(), 1, _ -> {}, Duration.ofMillis(50)))
           .isInstanceOf(RunException.class)
           .hasMessage("no memory handle came within 50 ms");
     }
@@ -133,7 +207,7 @@ class DescriptorSocketTest {
     int descriptor = anonymousFile();
     try (var socket = DescriptorSocket.open()) {
       var nowhere = socket.path().resolveSibling("gone");
-      assertThatThrownBy(() -> socket.send(nowhere, new byte[] {1}, descriptor))
+      assertThatThrownBy(() -> send(socket, nowhere, new byte[] {1}, descriptor))
           .isInstanceOf(RunException.class)
           .hasMessage("sendmsg to %s failed: errno 2", nowhere);
     } finally {
