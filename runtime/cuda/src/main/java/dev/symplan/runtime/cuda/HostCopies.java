@@ -31,7 +31,7 @@ final class HostCopies {
 
   /** Lets the caller see and change an input; a run may have changed it too. */
   void handOut(TensorRef ref) {
-    if (tensors.containsKey(ref) && !tensor(ref).memory().isReadOnly()) {
+    if (tensors.containsKey(ref)) {
       fetch(ref);
     }
     toUpload.add(ref);
@@ -73,11 +73,11 @@ final class HostCopies {
 
   void fetch(TensorRef ref) {
     long bytes = ref.type().storageBytes();
-    if (bytes > 0 && !toUpload.contains(ref) && fresh.add(ref)) {
+    var memory = tensor(ref).memory();
+    // No run changes what may only be read.
+    if (bytes > 0 && !memory.isReadOnly() && !toUpload.contains(ref) && fresh.add(ref)) {
       gpu.copy(
-          new DevicePointer(tensor(ref).memory().address()),
-          new DevicePointer(gpu.memory().address(ref)),
-          bytes);
+          new DevicePointer(memory.address()), new DevicePointer(gpu.memory().address(ref)), bytes);
     }
   }
 }
