@@ -4,7 +4,6 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.Variant;
-import java.util.Collections;
 import java.util.function.ToIntFunction;
 
 /**
@@ -48,7 +47,8 @@ final class Shares {
       var result = collective.results().get(i);
       var part = gathers ? operand : result;
       var whole = gathers ? result : operand;
-      if (Collections.frequency(collective.operands(), operand) == 1
+      // Another operand in the same memory is still read when this one's result is written.
+      if (collective.operands().stream().filter(other -> id(other) == id(operand)).count() == 1
           && graph.aliases().isWhole(operand)
           && life.diesIn(operand, schedule.startStep()[k])
           && canLieIn(part, whole, ranks)) {
