@@ -94,7 +94,7 @@ final class Splitting {
           ref(insert(WAIT, ImmutableList.of(piece), collective.span(), result.name() + "_done")));
     }
     var cat = ImmutableList.<Arg>of(new Arg.Seq(waited.build()), new Arg.Int(0));
-    if (result.tensor().rank() == 2) {
+    if (result.tensor().rank() == 2 && result.tensor().size(0) == product.rows()) {
       rewriter.emit(ImmutableList.of(result), CAT, cat, collective);
     } else {
       var whole = insert(CAT, cat, collective.span(), result.name() + "_rows");

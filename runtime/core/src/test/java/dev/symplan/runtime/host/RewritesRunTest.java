@@ -152,6 +152,49 @@ class RewritesRunTest {
     check(SCATTERED, MERGED, "reduce_scatter", List.of(Variant.ONE_SHOT, Variant.NCCL));
   }
 
+  /** What a rank gets of the one may not lie where peers still read the other. */
+  @Test
+  void mergedScattersOfOneMemoryGiveTheSameBits() {
+    check(
+        SCATTERED
+            .replace("DTYPE[8, 5]", "DTYPE[32, 8]")
+            .replace("aten::neg(w)", "aten::neg(x)")
+            .replace("  r =", "  b = aten::neg(x)\n  v = aten::slice.Tensor(b, 0, 0, 16)\n  r =")
+            .replace("tensor(x,", "tensor(b,")
+            .replace("tensor(a,", "tensor(v,"),
+        MERGED,
+        "reduce_scatter",
+        List.of(Variant.ONE_SHOT, Variant.NCCL));
+  }
+
+  @Test
+  void mergedGathersOfOneMemoryGiveTheSameBits() {
+    check(
+        """
+        group g = [2, 0, 3, 1]
+
+        graph gathered(x: DTYPE[32, 8]) {
+          a = aten::neg(x)
+          v = aten::slice.Tensor(a, 0, 0, 8)
+          r = _c10d_functional::all_gather_into_tensor(v, 4, "g")
+          s = _c10d_functional::all_gather_into_tensor(a, 4, "g")
+          return r, s
+        }
+        """,
+        MERGED,
+        "all_gather",
+        List.of(Variant.ONE_SHOT, Variant.PUSH, Variant.NCCL));
+  }
+
+  @Test
+  void splitProductsKeepTheShapeTheyAreSeenIn() {
+    check(
+        PRODUCT.replace("[2, 16, 40]", "[64, 20]"),
+        SPLIT,
+        "all_reduce",
+        List.of(Variant.ONE_SHOT, Variant.NCCL));
+  }
+
   @ParameterizedTest
   @ValueSource(strings = {"mm", "addmm", "linear"})
   void splitProductsGiveTheSameBits(String op) {
