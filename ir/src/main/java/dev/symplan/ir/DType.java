@@ -87,6 +87,17 @@ public enum DType {
     return kind;
   }
 
+  /** {@return the type of the parts of a complex type; any other type itself} */
+  public DType real() {
+    return switch (this) {
+      case C32 -> F16;
+      case C64 -> F32;
+      case C128 -> F64;
+      case F64, F32, F16, BF16, F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU -> this;
+      case I64, I32, I16, I8, U64, U32, U16, U8, BOOL -> this;
+    };
+  }
+
   public boolean isFloat() {
     return kind == Kind.FLOAT;
   }

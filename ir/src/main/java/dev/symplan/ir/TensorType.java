@@ -185,6 +185,18 @@ public record TensorType(
     return new TensorType(dtype, sizes, other, space);
   }
 
+  /** {@return the parts of complex elements, in a last dimension of their own} */
+  public TensorType parts() {
+    int rank = rank();
+    var sizes = Arrays.copyOf(this.sizes.toArray(), rank + 1);
+    var strides =
+        Arrays.copyOf(this.strides.stream().map(stride -> 2 * stride).toArray(), rank + 1);
+    sizes[rank] = 2;
+    strides[rank] = 1;
+    return new TensorType(
+        dtype.real(), ImmutableLongArray.copyOf(sizes), ImmutableLongArray.copyOf(strides), space);
+  }
+
   /** {@return the same elements row-major} */
   public TensorType contiguous() {
     return new TensorType(dtype, sizes, contiguousStrides(sizes), space);

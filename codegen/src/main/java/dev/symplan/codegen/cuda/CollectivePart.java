@@ -121,13 +121,7 @@ final class CollectivePart {
 
   /** {@return the type of these numbers} */
   DType computedIn() {
-    var type =
-        switch (dtype()) {
-          case C32 -> DType.F16;
-          case C64 -> DType.F32;
-          case C128 -> DType.F64;
-          default -> dtype();
-        };
+    var type = dtype().real();
     if (!CTypes.computes(type)) {
       throw unsupported(
           "a reduction %s of %s".formatted(collective.reduceOp(), dtype().shortName()));

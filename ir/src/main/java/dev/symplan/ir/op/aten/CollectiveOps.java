@@ -31,6 +31,9 @@ final class CollectiveOps {
 
   private static final ImmutableSet<String> BITWISE = ImmutableSet.of("band", "bor", "bxor");
 
+  /** As in PyTorch: what may be done to each part by itself. */
+  private static final ImmutableSet<String> COMPLEX = ImmutableSet.of("sum", "avg");
+
   private CollectiveOps() {}
 
   /** The type of the result for one operand. */
@@ -194,6 +197,11 @@ final class CollectiveOps {
     if (BITWISE.contains(op) && !Promotion.isIntegral(dtype)) {
       throw new OpTypeException(
           "%s works on integers and bool, not on %s".formatted(op, dtype.shortName()));
+    }
+    if (dtype.kind() == DType.Kind.COMPLEX && !COMPLEX.contains(op)) {
+      throw new OpTypeException(
+          "%s works on real numbers, not on %s".formatted(op, dtype.shortName()),
+          "reductions of complex numbers: " + String.join(", ", COMPLEX));
     }
     if (op.equals("avg") && Promotion.isIntegral(dtype)) {
       throw new OpTypeException(

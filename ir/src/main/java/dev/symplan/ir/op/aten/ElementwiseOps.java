@@ -27,7 +27,7 @@ final class ElementwiseOps {
     /** A float type: integers compute in f32. */
     FLOAT(Promotion::floating),
     /** Complex numbers give the type of their parts. */
-    REAL(Promotion::real),
+    REAL(DType::real),
     F64(d -> d.kind() == Kind.COMPLEX ? DType.C128 : DType.F64),
     BOOL(d -> DType.BOOL);
 

@@ -147,16 +147,6 @@ final class Promotion {
     };
   }
 
-  /** {@return the type of the parts of a complex type; any other type itself} */
-  static DType real(DType dtype) {
-    return switch (dtype) {
-      case C32 -> DType.F16;
-      case C64 -> DType.F32;
-      case C128 -> DType.F64;
-      default -> dtype;
-    };
-  }
-
   /** {@return the type that functions such as {@code exp} compute in: integers give f32} */
   static DType floating(DType dtype) {
     return isIntegral(dtype) ? DType.F32 : dtype;

@@ -85,7 +85,7 @@ final class ReductionOps {
                 aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor
                 aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor
                 """,
-                reduce(d -> Promotion.real(floatOnly(d)), Empty.FINE)))
+                reduce(d -> floatOnly(d).real(), Empty.FINE)))
         .flatMap(specs -> specs);
   }
 
@@ -143,7 +143,7 @@ final class ReductionOps {
                 aten::std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor
                 aten::std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor
                 """,
-                reduce(d -> Promotion.real(floatOnly(d)), Empty.FINE)),
+                reduce(d -> floatOnly(d).real(), Empty.FINE)),
             Table.ops(
                 """
                 aten::var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)
@@ -153,8 +153,7 @@ final class ReductionOps {
                 aten::std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)
                 aten::std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)
                 """,
-                reduceTwice(
-                    d -> Promotion.real(floatOnly(d)), ReductionOps::floatOnly, Empty.FINE)))
+                reduceTwice(d -> floatOnly(d).real(), ReductionOps::floatOnly, Empty.FINE)))
         .flatMap(specs -> specs);
   }
 

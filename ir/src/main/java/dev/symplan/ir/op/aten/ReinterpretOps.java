@@ -92,14 +92,7 @@ final class ReinterpretOps {
     if (type.dtype().kind() != Kind.COMPLEX) {
       throw new OpTypeException("works on complex numbers, not on " + type.dtype().shortName());
     }
-    var strides = type.strides().stream().map(stride -> Shapes.times(stride, 2)).toArray();
-    return view(
-        self,
-        new TensorType(
-            Promotion.real(type.dtype()),
-            Shapes.insert(type.sizes(), type.rank(), 2),
-            Shapes.insert(ImmutableLongArray.copyOf(strides), type.rank(), 1),
-            MemorySpace.ANY));
+    return view(self, type.parts());
   }
 
   private static OpResult complex(Value self) {
@@ -107,7 +100,7 @@ final class ReinterpretOps {
     int last = type.rank() - 1;
     boolean pairs = last >= 0 && type.size(last) == 2 && type.stride(last) == 1;
     boolean even = pairs && type.strides().subArray(0, last).stream().allMatch(s -> s % 2 == 0);
-    boolean parts = Promotion.real(Promotion.complex(type.dtype())) == type.dtype();
+    boolean parts = Promotion.complex(type.dtype()).real() == type.dtype();
     if (!even || !parts) {
       throw new OpTypeException(
           "needs pairs of f16, f32 or f64: a last dimension of size 2 and stride 1, even strides"

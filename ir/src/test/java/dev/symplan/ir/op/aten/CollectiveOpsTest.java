@@ -27,7 +27,7 @@ class CollectiveOpsTest {
         """
         graph version 1
         group tp = [0, 1, 2, 3]
-        graph g(x: f32[8, 6], t: f32[8, 6][1, 8], gap: f32[8, 6][12, 1], i: i64[8], s: f32[]) {
+        graph g(x: f32[8, 6], t: f32[8, 6][1, 8], gap: f32[8, 6][12, 1], i: i64[8], s: f32[], c: c64[8]) {
           %s
           return
         }
@@ -47,6 +47,7 @@ class CollectiveOpsTest {
         "all_reduce(x, 'sum', 'tp')                              | f32[8, 6]",
         "all_reduce(t, 'avg', 'tp')                              | f32[8, 6][1, 8]",
         "all_reduce(gap, 'max', 'tp')                            | f32[8, 6]",
+        "all_reduce(c, 'sum', 'tp')                              | c64[8]",
         "all_reduce(i, 'bxor', 'tp')                             | i64[8]",
         "all_reduce(x, 'sum', 'tp', None)                        | f32[8, 6]",
         "all_gather_into_tensor(x, 4, 'tp')                      | f32[32, 6]",
@@ -110,6 +111,8 @@ class CollectiveOpsTest {
         "all_reduce(x, 'total', 'tp')             | there is no reduction 'total'",
         "all_reduce(x, 'SUM', 'tp')               | there is no reduction 'SUM'",
         "all_reduce(x, 'band', 'tp')              | band works on integers and bool, not on f32",
+        "all_reduce(c, 'product', 'tp')           | product works on real numbers, not on c64",
+        "all_reduce(c, 'bor', 'tp')               | bor works on integers and bool, not on c64",
         "all_reduce(i, 'avg', 'tp')               | avg works on floats, not on i64",
         "all_gather_into_tensor(x, 0, 'tp')       | group_size is 0, but must be at least 1",
         "reduce_scatter_tensor(x, 'sum', 3, 'tp') | 8 rows do not divide by 3 ranks",

@@ -36,13 +36,7 @@ final class Reducer {
    */
   Reducer(String op, DType dtype) {
     this.op = Reduction.valueOf(Ascii.toUpperCase(op));
-    this.dtype =
-        switch (dtype) {
-          case C32 -> DType.F16;
-          case C64 -> DType.F32;
-          case C128 -> DType.F64;
-          default -> dtype;
-        };
+    this.dtype = dtype.real();
     this.perElement = dtype.kind() == DType.Kind.COMPLEX ? 2 : 1;
     boolean known =
         switch (this.op) {

@@ -30,6 +30,9 @@ public record TensorDiff(DType dtype, double maxAbs, double relativeL2, long une
       throw new IllegalArgumentException(
           "%s cannot be compared with %s".formatted(actual.type(), expected.type()));
     }
+    if (actual.dtype().kind() == DType.Kind.COMPLEX) {
+      return between(actual.as(actual.type().parts()), expected.as(expected.type().parts()));
+    }
     var sizes = actual.type().sizes().toArray();
     var strides =
         List.of(Loops.byteStrides(actual.type(), sizes), Loops.byteStrides(expected.type(), sizes));
