@@ -71,6 +71,27 @@ class SessionOpsTest {
   }
 
   @Test
+  void comparesInTheTypeOfTensorsWithDimensions() {
+    assertThat(
+            run(
+                """
+                graph g(x: f32[1]) {
+                  h = aten::full([1], inf, dtype=torch.float16)
+                  b = aten::full([], 1e10, dtype=torch.bfloat16)
+                  t = aten::full([1], 0.1, dtype=torch.float16)
+                  d = aten::full([], 0.1, dtype=torch.float64)
+                  z = aten::full([1], 0.1, dtype=torch.float64)
+                  p = aten::eq.Tensor(h, b)
+                  q = aten::eq.Tensor(t, d)
+                  r = aten::ge.Scalar(t, 0.1)
+                  s = aten::eq.Tensor(t, z)
+                  return p, q, r, s
+                }
+                """))
+        .containsExactly(List.of(1.0), List.of(1.0), List.of(1.0), List.of(0.0));
+  }
+
+  @Test
   void listsGiveOneResultForEachTensor() {
     assertThat(
             run(

@@ -74,6 +74,11 @@ class EmulatedProgramsTest {
   }
 
   @Test
+  void comparisons() {
+    check(LocalPrograms.comparisons());
+  }
+
+  @Test
   void products() {
     check(LocalPrograms.products());
   }

@@ -235,6 +235,38 @@ final class LocalPrograms {
             .replace("  b = ", "  z = aten::permute(u, [1, 2, 0])\n  b = "));
   }
 
+  /** Of numbers that are not the same in all types. */
+  static List<String> comparisons() {
+    var texts = new ArrayList<String>();
+    for (var dtype : List.of("f16", "bf16", "f32", "f64")) {
+      var lines = new ArrayList<String>();
+      for (var op : List.of("eq", "ne", "lt", "le", "gt", "ge")) {
+        for (var other : List.of("0.1", "q", "d")) {
+          var overload = other.equals("0.1") ? "Scalar" : "Tensor";
+          lines.add(
+              "%1$s_%2$d = aten::%1$s.%3$s(x, %4$s)".formatted(op, lines.size(), overload, other));
+        }
+        lines.add("%1$s_w = aten::%1$s.Tensor(y, w)".formatted(op));
+        lines.add("%1$s_i = aten::%1$s.Scalar(y, 16777217)".formatted(op));
+        lines.add("%1$s_n = aten::%1$s.Tensor(z, x)".formatted(op));
+      }
+      texts.add(
+          program("t: %s[4]".formatted(dtype), lines.toArray(String[]::new))
+              .replace(
+                  ") {\n",
+                  """
+                  ) {
+                    x = aten::full_like(t, 0.1)
+                    y = aten::full_like(t, 16777216)
+                    q = aten::full([], 0.1)
+                    d = aten::full([], 0.1, dtype=torch.float64)
+                    w = aten::full([], 16777217, dtype=torch.int64)
+                    z = aten::full([4], 0.1, dtype=torch.float64)
+                  """));
+    }
+    return texts;
+  }
+
   static List<String> products() {
     return List.of(
         program(
