@@ -79,6 +79,11 @@ class EmulatedProgramsTest {
   }
 
   @Test
+  void edges() {
+    check(LocalPrograms.edges());
+  }
+
+  @Test
   void products() {
     check(LocalPrograms.products());
   }

@@ -267,6 +267,24 @@ final class LocalPrograms {
     return texts;
   }
 
+  /** NaNs. */
+  static List<String> edges() {
+    var texts = new ArrayList<String>();
+    texts.add(
+        program(
+            "t: f32[4]",
+            "n = aten::full_like(t, nan)",
+            "a = aten::hardsigmoid(n)",
+            "b = aten::clamp_min.Tensor(t, n)",
+            "c = aten::clamp_max.Tensor(t, n)",
+            "d = aten::clamp_min.Tensor(n, t)",
+            "e = aten::clamp_max(t, nan)",
+            "f = aten::sign(n)",
+            "g = aten::sgn(n)",
+            "h = aten::hardsigmoid(t)"));
+    return texts;
+  }
+
   static List<String> products() {
     return List.of(
         program(
