@@ -92,7 +92,7 @@ final class Pointwise {
     if (result.isFloat()) {
       return result;
     }
-    return floats ? Promotion.ofFloats(tensors) : DType.I64;
+    return floats && result == DType.BOOL ? Promotion.ofFloats(tensors) : DType.I64;
   }
 
   /** {@return an expression as a value of a type has it, in what such values are computed with} */
@@ -154,7 +154,10 @@ final class Pointwise {
                   ? Literals.integer(value)
                   : Literals.floating((double) value, computed.equals("double")));
       case Arg.Float(double value) ->
-          Optional.of(Literals.floating(value, computed.equals("double")));
+          Optional.of(
+              computed.equals("long long")
+                  ? Literals.integer((long) value)
+                  : Literals.floating(value, computed.equals("double")));
       case Arg.Bool(boolean value) -> Optional.of(value ? "1" : "0");
       case Arg.Ref _, Arg.Str _, Arg.Dtype _, Arg.Symbol _, Arg.Device _, Arg.Seq _, Arg.None _ ->
           Optional.empty();

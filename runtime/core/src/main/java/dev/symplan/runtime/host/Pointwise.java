@@ -85,7 +85,7 @@ final class Pointwise {
     };
   }
 
-  /** Computes in doubles if an operand or the result is a float, else in longs. */
+  /** Computes in doubles if the result is a float, or bools are made of floats; else in longs. */
   static void run(HostCall call, Doubles doubles, Longs longs, String... operands) {
     if (computesInFloats(call, operands)) {
       runDoubles(call, doubles, operands);
@@ -94,8 +94,12 @@ final class Pointwise {
     }
   }
 
-  static boolean computesInFloats(HostCall call, String... operands) {
-    boolean floats = call.result().dtype().isFloat();
+  private static boolean computesInFloats(HostCall call, String... operands) {
+    var result = call.result().dtype();
+    if (result != DType.BOOL) {
+      return result.isFloat();
+    }
+    boolean floats = false;
     for (var operand : operands) {
       floats |=
           switch (call.value(operand)) {
@@ -187,7 +191,11 @@ final class Pointwise {
         slots[i] = tensors.size();
         tensors.add(tensor);
       } else {
-        Arrays.fill(in[i], call.integer(operands[i]));
+        Arrays.fill(
+            in[i],
+            call.value(operands[i]) instanceof Value.Constant(Arg.Float(double number))
+                ? (long) number
+                : call.integer(operands[i]));
       }
     }
     var result = call.result();

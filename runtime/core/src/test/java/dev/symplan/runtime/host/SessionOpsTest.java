@@ -71,6 +71,34 @@ class SessionOpsTest {
   }
 
   @Test
+  void integersStayExactBesideFloats() {
+    assertThat(
+            run(
+                """
+                graph g(x: f32[2]) {
+                  i = aten::full([2], 16777217, dtype=torch.int64)
+                  k = aten::full([2], False, dtype=torch.bool)
+                  l = aten::full([2], True, dtype=torch.bool)
+                  v = aten::full([], 2.5)
+                  a = aten::masked_fill.Scalar(i, k, 2.5)
+                  b = aten::masked_fill.Scalar(i, l, -2.5)
+                  c = aten::masked_fill.Tensor(i, k, v)
+                  d = aten::masked_fill.Tensor(i, l, v)
+                  e = aten::masked_fill.Scalar(k, l, 0.5)
+                  f = aten::fill.Scalar(i, -2.5)
+                  return a, b, c, d, e, f
+                }
+                """))
+        .containsExactly(
+            List.of(16777217.0, 16777217.0),
+            List.of(-2.0, -2.0),
+            List.of(16777217.0, 16777217.0),
+            List.of(2.0, 2.0),
+            List.of(1.0, 1.0),
+            List.of(-2.0, -2.0));
+  }
+
+  @Test
   void comparesInTheTypeOfTensorsWithDimensions() {
     assertThat(
             run(

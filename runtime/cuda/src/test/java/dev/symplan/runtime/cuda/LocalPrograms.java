@@ -267,7 +267,7 @@ final class LocalPrograms {
     return texts;
   }
 
-  /** NaNs. */
+  /** NaNs, and integers beside floats. */
   static List<String> edges() {
     var texts = new ArrayList<String>();
     texts.add(
@@ -282,6 +282,18 @@ final class LocalPrograms {
             "f = aten::sign(n)",
             "g = aten::sgn(n)",
             "h = aten::hardsigmoid(t)"));
+    texts.add(
+        program(
+            "t: f32[4]",
+            "x = aten::full([4], 16777217, dtype=torch.int64)",
+            "y = aten::full([4], False, dtype=torch.bool)",
+            "z = aten::full([4], 0.5, dtype=torch.bool)",
+            "v = aten::full([], 2.5)",
+            "a = aten::masked_fill.Scalar(x, y, 2.5)",
+            "b = aten::masked_fill.Scalar(x, z, -2.5)",
+            "c = aten::masked_fill.Tensor(x, y, v)",
+            "d = aten::masked_fill.Tensor(x, z, v)",
+            "e = aten::masked_fill.Scalar(y, z, 0.5)"));
     return texts;
   }
 
