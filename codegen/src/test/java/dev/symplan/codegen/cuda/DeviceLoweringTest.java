@@ -83,6 +83,24 @@ class DeviceLoweringTest {
     }
   }
 
+  /** Conversions straight to eight bits keep to their bounds on GPUs; others wrap around. */
+  @Test
+  void convertsFloatsToBytesByLongIntegers() {
+    var programs =
+        lower(
+            """
+            graph version 1
+            graph t(x: f32[3], y: u8[3]) {
+              r = aten::copy_(y, x)
+              return r
+            }
+            """);
+    assertThat(Nvcc.kernels(programs.subList(0, 1)))
+        .singleElement()
+        .asString()
+        .contains("(unsigned char)(long long)(float)(args.from[");
+  }
+
   @Test
   void compilesRowsPlacesAndAttention() {
     var programs =

@@ -267,7 +267,7 @@ final class LocalPrograms {
     return texts;
   }
 
-  /** NaNs, and integers beside floats. */
+  /** NaNs, integers beside floats, and numbers that a type does not hold. */
   static List<String> edges() {
     var texts = new ArrayList<String>();
     texts.add(
@@ -294,6 +294,17 @@ final class LocalPrograms {
             "c = aten::masked_fill.Tensor(x, y, v)",
             "d = aten::masked_fill.Tensor(x, z, v)",
             "e = aten::masked_fill.Scalar(y, z, 0.5)"));
+    for (var dtype : List.of("uint8", "int8", "int16", "int32", "bool", "float16")) {
+      texts.add(
+          program(
+              "t: f32[3]",
+              "x = aten::full([3], -1.5)",
+              "y = aten::full([3], 300.0, dtype=torch.float64)",
+              "a = aten::full([3], 0, dtype=torch.%s)".formatted(dtype),
+              "b = aten::copy_(a, x)",
+              "c = aten::full([3], 0, dtype=torch.%s)".formatted(dtype),
+              "d = aten::copy_(c, y)"));
+    }
     return texts;
   }
 
