@@ -2,6 +2,7 @@ package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.TensorRef;
+import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.planner.Stream;
 
@@ -42,7 +43,7 @@ final class CopyKernel {
                     count,
                     indices,
                     offset(to.type()),
-                    same ? read : CTypes.narrow(target, CTypes.widen(source, read)),
+                    same ? read : converted(source, target, read),
                     same ? CTypes.bits(target.bytes()) : CTypes.stored(target),
                     Indices.number(count));
     return new DeviceStep.Launch(
@@ -53,6 +54,11 @@ final class CopyKernel {
         ImmutableList.of(
             new Word.Memory(Address.of(rank, from)), new Word.Memory(Address.of(rank, to))),
         label);
+  }
+
+  private static String converted(DType source, DType target, String stored) {
+    return CTypes.narrow(
+        target, Pointwise.rounded(target, CTypes.widen(source, stored), CTypes.computed(source)));
   }
 
   private static String offset(TensorType type) {

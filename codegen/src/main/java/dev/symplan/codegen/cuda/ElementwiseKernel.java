@@ -285,7 +285,7 @@ final class ElementwiseKernel {
               %s step = gridDim.x * %d;
               for (%s i = blockIdx.x * %d + threadIdx.x; i < %d; i += step) {
             """
-                .formatted(THREADS, index(count), THREADS, index(count), THREADS, count)
+                .formatted(THREADS, index(), THREADS, index(), THREADS, count)
             + indices()
             + reads
             + (width == 1
@@ -297,15 +297,16 @@ final class ElementwiseKernel {
     return memory.launch(stream, text, Math.ceilDiv(count, THREADS), MAX_BLOCKS, THREADS, label);
   }
 
-  private static String index(long count) {
-    return count < 1L << 30 ? "unsigned" : "unsigned long long";
+  /** The type of what counts elements, up to one step beyond the last. */
+  private String index() {
+    return shape.numel() < 1L << 30 ? "unsigned" : "unsigned long long";
   }
 
   private String indices() {
     if (flat || shape.rank() == 0) {
       return "";
     }
-    return "    %s rest = i%s;\n".formatted(index(shape.numel()), width == 1 ? "" : " * " + width)
+    return "    %s rest = i%s;\n".formatted(index(), width == 1 ? "" : " * " + width)
         + Indices.of("    ", "long long i", "rest", shape.sizes());
   }
 }

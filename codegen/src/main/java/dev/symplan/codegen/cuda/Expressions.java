@@ -46,8 +46,8 @@ final class Expressions {
       logical_or = {self} != 0 || {other} != 0
       logical_xor = ({self} != 0) != ({other} != 0)
       where.self where.ScalarOther where.ScalarSelf where.Scalar = {condition} != 0 ? {self} : {other}
-      clamp_min clamp_min.Tensor = {self} < {min} ? {min} : {self}
-      clamp_max clamp_max.Tensor = {self} > {max} ? {max} : {self}
+      clamp_min clamp_min.Tensor = {self} < {min} || {min} != {min} ? {min} : {self}
+      clamp_max clamp_max.Tensor = {self} > {max} || {max} != {max} ? {max} : {self}
       masked_fill.Scalar masked_fill.Tensor = {mask} != 0 ? {value} : {self}
       """;
 
@@ -59,7 +59,7 @@ final class Expressions {
       sigmoid = 1 / (1 + exp(-{self}))
       silu = {self} / (1 + exp(-{self}))
       mish = {self} * tanh({self} > 20 ? {self} : log1p(exp({self})))
-      hardsigmoid = fmin(fmax({self} + 3, {C}(0)), {C}(6)) / 6
+      hardsigmoid = ({self} < -3 ? {C}(0) : {self} > 3 ? {C}(6) : {self} + 3) / 6
       hardswish = {self} * fmin(fmax({self} + 3, {C}(0)), {C}(6)) / 6
       gelu = 0.5f * {self} * (1 + erf({self} * {C}(0.70710678118654752440)))
       leaky_relu = {self} > 0 ? {self} : {self} * {negative_slope}
@@ -112,7 +112,7 @@ final class Expressions {
     }
     put(table, "round", "rint({self})", "{self}");
     var sign = "({self} > 0) - ({self} < 0)";
-    put(table, "sign sgn", "{self} != {self} ? {self} : " + sign, sign);
+    put(table, "sign sgn", sign, sign);
     put(table, "isnan", "{self} != {self}", "0");
     put(table, "isinf", "isinf({self})", "0");
     put(table, "isfinite", "isfinite({self})", "1");

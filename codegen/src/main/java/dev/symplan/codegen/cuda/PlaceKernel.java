@@ -76,6 +76,9 @@ final class PlaceKernel {
 
   /** {@return a number as elements of a type are computed with} */
   static String number(DType dtype, Number value) {
+    if (dtype == DType.BOOL) {
+      return value.doubleValue() == 0 ? "0" : "1";
+    }
     return switch (CTypes.computed(dtype)) {
       case "double" -> Literals.floating(value.doubleValue(), true);
       case "float" -> Literals.floating(value.doubleValue(), false);

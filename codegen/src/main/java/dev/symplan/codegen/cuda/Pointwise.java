@@ -5,6 +5,9 @@ import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.cuda.Expressions.Expression;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.op.aten.Promotion;
+import java.util.ArrayList;
 import java.util.Optional;
 import java.util.function.Function;
 import java.util.regex.Pattern;
@@ -13,7 +16,7 @@ import java.util.regex.Pattern;
  * One element of an elementwise op's result as C++.
  *
  * <p>As in PyTorch, 16-bit floats are computed with in f32, integers in 64 bits, and operands of
- * wider types are rounded to that of the result first.
+ * other types are rounded to that of the result first, or to the type that they are compared in.
  */
 final class Pointwise {
   private static final Pattern PARAM = Pattern.compile("\\{(\\w+)\\}");
@@ -42,7 +45,8 @@ final class Pointwise {
     var expression =
         Expressions.find(part.def().name().toString()).orElseThrow(() -> Parts.unsupported(part));
     var type = Parts.typeOf(Parts.result(part)).dtype();
-    var computed = computedIn(part, type);
+    var in = computedIn(part, type);
+    var computed = CTypes.computed(in);
     var text = computed.equals("long long") ? ofIntegers(expression, part) : expression.floats();
     if (text.isEmpty()) {
       throw Parts.unsupported(
@@ -52,7 +56,7 @@ final class Pointwise {
     var matcher = PARAM.matcher(text);
     var filled = new StringBuilder();
     while (matcher.find()) {
-      matcher.appendReplacement(filled, argument(part, matcher.group(1), computed, values));
+      matcher.appendReplacement(filled, argument(part, matcher.group(1), in, values));
     }
     matcher.appendTail(filled);
     return rounded(type, "((%s)(%s))".formatted(computed, filled), computed);
@@ -65,25 +69,30 @@ final class Pointwise {
         : expression.integers();
   }
 
-  /** The type that PyTorch computes in: float for 16-bit floats, 64 bits for integers. */
-  private static String computedIn(Part part, DType result) {
+  /**
+   * The type that operands are rounded to: that of a float result, or what they are compared in.
+   */
+  private static DType computedIn(Part part, DType result) {
     Parts.checkComputes(part, result);
-    boolean floats = result.isFloat();
-    boolean doubles = result == DType.F64;
+    boolean floats = false;
+    var tensors = new ArrayList<TensorType>();
     for (var arg : part.args()) {
       switch (arg) {
         case Operand.Tensor _, Operand.Passed _ -> {
-          var dtype = Parts.typeOf(arg).dtype();
-          Parts.checkComputes(part, dtype);
-          floats |= dtype.isFloat();
-          doubles |= dtype == DType.F64 && !result.isFloat();
+          var type = Parts.typeOf(arg);
+          Parts.checkComputes(part, type.dtype());
+          floats |= type.dtype().isFloat();
+          tensors.add(type);
         }
         case Operand.Constant(var value) -> floats |= value instanceof Arg.Float;
         case Operand.Many _ ->
             throw Parts.unsupported(part, part.def().name() + " with a list of tensors");
       }
     }
-    return doubles ? "double" : floats ? "float" : "long long";
+    if (result.isFloat()) {
+      return result;
+    }
+    return floats && result == DType.BOOL ? Promotion.ofFloats(tensors) : DType.I64;
   }
 
   /** {@return an expression as a value of a type has it, in what such values are computed with} */
@@ -103,34 +112,38 @@ final class Pointwise {
   }
 
   private static String argument(
-      Part part, String param, String computed, Function<Operand, String> values) {
+      Part part, String param, DType in, Function<Operand, String> values) {
+    var computed = CTypes.computed(in);
     if (param.equals("C")) {
       return computed;
     }
     var operand = Parts.argument(part, param).orElseThrow();
     return switch (operand) {
       case Operand.Tensor _, Operand.Passed _ -> {
-        var result = Parts.typeOf(Parts.result(part)).dtype();
+        var from = Parts.typeOf(operand).dtype();
         var value = values.apply(operand);
-        yield narrows(Parts.typeOf(operand).dtype(), result)
-            ? rounded(result, value, CTypes.computed(Parts.typeOf(operand).dtype()))
+        yield isShort(in) && from != in
+            ? rounded(in, value, CTypes.computed(from))
             : "(%s)%s".formatted(computed, value);
       }
-      case Operand.Constant(var value) ->
-          literal(value, computed)
-              .orElseThrow(
-                  () ->
-                      Parts.unsupported(
-                          part, "%s with %s = %s".formatted(part.def().name(), param, value)));
+      case Operand.Constant(var value) -> {
+        var literal =
+            literal(value, computed)
+                .orElseThrow(
+                    () ->
+                        Parts.unsupported(
+                            part, "%s with %s = %s".formatted(part.def().name(), param, value)));
+        // Arithmetic takes a number in f32 even where the tensors are shorter; comparing does not.
+        boolean compares = !Parts.typeOf(Parts.result(part)).dtype().isFloat();
+        yield compares && isShort(in) ? rounded(in, literal, computed) : literal;
+      }
       case Operand.Many _ -> throw new IllegalStateException("a list");
     };
   }
 
-  /** Whether a 16-bit result is computed from values that first are rounded to its type. */
-  private static boolean narrows(DType from, DType to) {
-    return to.isFloat()
-        && to.bytes() == 2
-        && (from == DType.F32 || from == DType.F64 || !from.isFloat());
+  /** Whether values of a type are computed with in a longer one. */
+  private static boolean isShort(DType dtype) {
+    return dtype == DType.F16 || dtype == DType.BF16;
   }
 
   private static Optional<String> literal(Arg arg, String computed) {
@@ -141,7 +154,10 @@ final class Pointwise {
                   ? Literals.integer(value)
                   : Literals.floating((double) value, computed.equals("double")));
       case Arg.Float(double value) ->
-          Optional.of(Literals.floating(value, computed.equals("double")));
+          Optional.of(
+              computed.equals("long long")
+                  ? Literals.integer((long) value)
+                  : Literals.floating(value, computed.equals("double")));
       case Arg.Bool(boolean value) -> Optional.of(value ? "1" : "0");
       case Arg.Ref _, Arg.Str _, Arg.Dtype _, Arg.Symbol _, Arg.Device _, Arg.Seq _, Arg.None _ ->
           Optional.empty();

@@ -59,6 +59,49 @@ class DeviceLoweringTest {
   }
 
   @Test
+  void countsElementsOfLargeTensorsInSixtyFourBits() {
+    for (var lines :
+        List.of(
+            "r = aten::neg(x)",
+            "y = aten::expand(b, [2, 2147483656])\n  r = aten::add.Tensor(x, y)")) {
+      var programs =
+          lower(
+              """
+              graph version 1
+              graph t(x: bf16[2, 2147483656], b: bf16[2, 1]) {
+                %s
+                return r
+              }
+              """
+                  .formatted(lines));
+      var kernels = Nvcc.kernels(programs.subList(0, 1));
+      assertThat(kernels)
+          .singleElement()
+          .asString()
+          .contains("for (unsigned long long i = ")
+          .doesNotContain("unsigned i", "unsigned step", "unsigned rest");
+    }
+  }
+
+  /** Conversions straight to eight bits keep to their bounds on GPUs; others wrap around. */
+  @Test
+  void convertsFloatsToBytesByLongIntegers() {
+    var programs =
+        lower(
+            """
+            graph version 1
+            graph t(x: f32[3], y: u8[3]) {
+              r = aten::copy_(y, x)
+              return r
+            }
+            """);
+    assertThat(Nvcc.kernels(programs.subList(0, 1)))
+        .singleElement()
+        .asString()
+        .contains("(unsigned char)(long long)(float)(args.from[");
+  }
+
+  @Test
   void compilesRowsPlacesAndAttention() {
     var programs =
         lower(

@@ -11,7 +11,7 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /** The element type of a computation over operands of several: PyTorch's type promotion. */
-final class Promotion {
+public final class Promotion {
   private Promotion() {}
 
   /**
@@ -43,6 +43,26 @@ final class Promotion {
       throw new OpTypeException("there is no operand to take the element type from");
     }
     return result;
+  }
+
+  /**
+   * {@return the float type that tensors are compared in, which numbers are rounded to as well; f32
+   * where none is a float}
+   */
+  public static DType ofFloats(List<TensorType> operands) {
+    @Nullable DType shaped = null;
+    @Nullable DType scalars = null;
+    for (var operand : operands) {
+      if (!operand.dtype().isFloat()) {
+        continue;
+      }
+      if (operand.rank() > 0) {
+        shaped = join(shaped, operand.dtype());
+      } else {
+        scalars = join(scalars, operand.dtype());
+      }
+    }
+    return shaped != null ? shaped : scalars != null ? scalars : DType.F32;
   }
 
   /** {@return the element type of a tensor made of a number: floats are f32} */

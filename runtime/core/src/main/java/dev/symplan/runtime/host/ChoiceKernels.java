@@ -36,10 +36,7 @@ final class ChoiceKernels {
       table.put(
           "aten::masked_fill." + overload,
           call -> Pointwise.run(call, WHERE, WHERE_LONGS, "mask", "value", "self"));
-      table.put(
-          "aten::fill." + overload,
-          call ->
-              Pointwise.run(call, Pointwise.unary(x -> x), Pointwise.unaryLongs(x -> x), "value"));
+      table.put("aten::fill." + overload, call -> CreationKernels.fill(call, "value"));
     }
     table.put("aten::hardtanh", call -> clamp(call, "min_val", "max_val"));
     table.put("aten::nan_to_num", ChoiceKernels::nanToNumber);

@@ -53,7 +53,7 @@ final class CreationKernels {
     return table.buildOrThrow();
   }
 
-  private static void fill(HostCall call, String param) {
+  static void fill(HostCall call, String param) {
     var result = call.result();
     var one = scalar(call, param, result.dtype());
     result.copyFrom(Views.expand(one, result.type().sizes()));

@@ -2,6 +2,8 @@ package dev.symplan.runtime.host;
 
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.op.aten.Promotion;
 import dev.symplan.runtime.host.HostCall.Value;
 import dev.symplan.runtime.tensor.Elements;
 import dev.symplan.runtime.tensor.HostTensor;
@@ -83,7 +85,7 @@ final class Pointwise {
     };
   }
 
-  /** Computes in doubles if an operand or the result is a float, else in longs. */
+  /** Computes in doubles if the result is a float, or bools are made of floats; else in longs. */
   static void run(HostCall call, Doubles doubles, Longs longs, String... operands) {
     if (computesInFloats(call, operands)) {
       runDoubles(call, doubles, operands);
@@ -92,8 +94,12 @@ final class Pointwise {
     }
   }
 
-  static boolean computesInFloats(HostCall call, String... operands) {
-    boolean floats = call.result().dtype().isFloat();
+  private static boolean computesInFloats(HostCall call, String... operands) {
+    var result = call.result().dtype();
+    if (result != DType.BOOL) {
+      return result.isFloat();
+    }
+    boolean floats = false;
     for (var operand : operands) {
       floats |=
           switch (call.value(operand)) {
@@ -185,7 +191,11 @@ final class Pointwise {
         slots[i] = tensors.size();
         tensors.add(tensor);
       } else {
-        Arrays.fill(in[i], call.integer(operands[i]));
+        Arrays.fill(
+            in[i],
+            call.value(operands[i]) instanceof Value.Constant(Arg.Float(double number))
+                ? (long) number
+                : call.integer(operands[i]));
       }
     }
     var result = call.result();
@@ -221,11 +231,7 @@ final class Pointwise {
 
   /** {@return whether values of {@code from} may have to be rounded to be of {@code to}} */
   private static boolean narrows(DType from, DType to) {
-    return from != to
-        && to != DType.F64
-        && (from == DType.F64
-            || (from == DType.F32 && to.bytes() == 2)
-            || (!from.isFloat() && from.bytes() >= to.bytes()));
+    return from != to && to != DType.F64 && from.bytes() >= to.bytes();
   }
 
   /** {@return a number as the type has it} */
@@ -243,25 +249,12 @@ final class Pointwise {
     if (call.result().dtype().isFloat()) {
       return call.result().dtype();
     }
-    DType shaped = DType.BOOL;
-    DType scalar = DType.BOOL;
+    var types = new ArrayList<TensorType>();
     for (var operand : operands) {
-      if (call.value(operand) instanceof Value.Tensor(HostTensor tensor)
-          && tensor.dtype().isFloat()) {
-        if (tensor.type().rank() > 0) {
-          shaped = join(shaped, tensor.dtype());
-        } else {
-          scalar = join(scalar, tensor.dtype());
-        }
+      if (call.value(operand) instanceof Value.Tensor(HostTensor tensor)) {
+        types.add(tensor.type());
       }
     }
-    return shaped.isFloat() ? shaped : scalar.isFloat() ? scalar : DType.F32;
-  }
-
-  private static DType join(DType a, DType b) {
-    if (a == b || !a.isFloat()) {
-      return b;
-    }
-    return a == DType.F64 || b == DType.F64 ? DType.F64 : DType.F32;
+    return Promotion.ofFloats(types);
   }
 }

@@ -29,7 +29,7 @@ final class ScanKernels {
   }
 
   private static void scan(HostCall call, DoubleBinaryOperator doubles, LongBinaryOperator longs) {
-    boolean floats = Pointwise.computesInFloats(call, "self");
+    boolean floats = call.result().dtype().isFloat() || call.tensor("self").dtype().isFloat();
     Fibers.forEach(
         dim(call),
         List.of(call.tensor("self"), call.result()),

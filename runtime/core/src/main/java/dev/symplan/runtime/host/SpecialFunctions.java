@@ -63,21 +63,25 @@ final class SpecialFunctions {
     return x > 0 ? 1 : x < 0 ? -1 : 0;
   }
 
+  /** From here on, asinh is the logarithm of twice the number. */
+  private static final double ASINH_LARGE = 0x1p28;
+
   static double asinh(double x) {
     double size = Math.abs(x);
-    if (Double.isInfinite(x)) {
-      return x;
-    }
-    return Math.copySign(Math.log1p(size + size * size / (1 + Math.hypot(1, size))), x);
+    double value =
+        size < ASINH_LARGE
+            ? Math.log1p(size + size * size / (1 + Math.hypot(1, size)))
+            : Math.log(size) + Math.log(2);
+    return Math.copySign(value, x);
   }
 
   static double acosh(double x) {
-    double above = x - 1;
-    return Math.log1p(above + Math.sqrt(above * (x + 1)));
+    return 2 * asinh(Math.sqrt((x - 1) / 2));
   }
 
   static double atanh(double x) {
-    return 0.5 * Math.log1p(2 * x / (1 - x));
+    double size = Math.abs(x);
+    return Math.copySign(0.5 * Math.log1p(2 * size / (1 - size)), x);
   }
 
   static double lgamma(double x) {

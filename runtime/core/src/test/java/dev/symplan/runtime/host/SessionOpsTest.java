@@ -71,6 +71,55 @@ class SessionOpsTest {
   }
 
   @Test
+  void integersStayExactBesideFloats() {
+    assertThat(
+            run(
+                """
+                graph g(x: f32[2]) {
+                  i = aten::full([2], 16777217, dtype=torch.int64)
+                  k = aten::full([2], False, dtype=torch.bool)
+                  l = aten::full([2], True, dtype=torch.bool)
+                  v = aten::full([], 2.5)
+                  a = aten::masked_fill.Scalar(i, k, 2.5)
+                  b = aten::masked_fill.Scalar(i, l, -2.5)
+                  c = aten::masked_fill.Tensor(i, k, v)
+                  d = aten::masked_fill.Tensor(i, l, v)
+                  e = aten::masked_fill.Scalar(k, l, 0.5)
+                  f = aten::fill.Scalar(i, -2.5)
+                  return a, b, c, d, e, f
+                }
+                """))
+        .containsExactly(
+            List.of(16777217.0, 16777217.0),
+            List.of(-2.0, -2.0),
+            List.of(16777217.0, 16777217.0),
+            List.of(2.0, 2.0),
+            List.of(1.0, 1.0),
+            List.of(-2.0, -2.0));
+  }
+
+  @Test
+  void comparesInTheTypeOfTensorsWithDimensions() {
+    assertThat(
+            run(
+                """
+                graph g(x: f32[1]) {
+                  h = aten::full([1], inf, dtype=torch.float16)
+                  b = aten::full([], 1e10, dtype=torch.bfloat16)
+                  t = aten::full([1], 0.1, dtype=torch.float16)
+                  d = aten::full([], 0.1, dtype=torch.float64)
+                  z = aten::full([1], 0.1, dtype=torch.float64)
+                  p = aten::eq.Tensor(h, b)
+                  q = aten::eq.Tensor(t, d)
+                  r = aten::ge.Scalar(t, 0.1)
+                  s = aten::eq.Tensor(t, z)
+                  return p, q, r, s
+                }
+                """))
+        .containsExactly(List.of(1.0), List.of(1.0), List.of(1.0), List.of(0.0));
+  }
+
+  @Test
   void listsGiveOneResultForEachTensor() {
     assertThat(
             run(

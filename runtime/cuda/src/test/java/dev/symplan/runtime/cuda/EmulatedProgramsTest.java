@@ -74,6 +74,16 @@ class EmulatedProgramsTest {
   }
 
   @Test
+  void comparisons() {
+    check(LocalPrograms.comparisons());
+  }
+
+  @Test
+  void edges() {
+    check(LocalPrograms.edges());
+  }
+
+  @Test
   void products() {
     check(LocalPrograms.products());
   }

@@ -235,6 +235,79 @@ final class LocalPrograms {
             .replace("  b = ", "  z = aten::permute(u, [1, 2, 0])\n  b = "));
   }
 
+  /** Of numbers that are not the same in all types. */
+  static List<String> comparisons() {
+    var texts = new ArrayList<String>();
+    for (var dtype : List.of("f16", "bf16", "f32", "f64")) {
+      var lines = new ArrayList<String>();
+      for (var op : List.of("eq", "ne", "lt", "le", "gt", "ge")) {
+        for (var other : List.of("0.1", "q", "d")) {
+          var overload = other.equals("0.1") ? "Scalar" : "Tensor";
+          lines.add(
+              "%1$s_%2$d = aten::%1$s.%3$s(x, %4$s)".formatted(op, lines.size(), overload, other));
+        }
+        lines.add("%1$s_w = aten::%1$s.Tensor(y, w)".formatted(op));
+        lines.add("%1$s_i = aten::%1$s.Scalar(y, 16777217)".formatted(op));
+        lines.add("%1$s_n = aten::%1$s.Tensor(z, x)".formatted(op));
+      }
+      texts.add(
+          program("t: %s[4]".formatted(dtype), lines.toArray(String[]::new))
+              .replace(
+                  ") {\n",
+                  """
+                  ) {
+                    x = aten::full_like(t, 0.1)
+                    y = aten::full_like(t, 16777216)
+                    q = aten::full([], 0.1)
+                    d = aten::full([], 0.1, dtype=torch.float64)
+                    w = aten::full([], 16777217, dtype=torch.int64)
+                    z = aten::full([4], 0.1, dtype=torch.float64)
+                  """));
+    }
+    return texts;
+  }
+
+  /** NaNs, integers beside floats, and numbers that a type does not hold. */
+  static List<String> edges() {
+    var texts = new ArrayList<String>();
+    texts.add(
+        program(
+            "t: f32[4]",
+            "n = aten::full_like(t, nan)",
+            "a = aten::hardsigmoid(n)",
+            "b = aten::clamp_min.Tensor(t, n)",
+            "c = aten::clamp_max.Tensor(t, n)",
+            "d = aten::clamp_min.Tensor(n, t)",
+            "e = aten::clamp_max(t, nan)",
+            "f = aten::sign(n)",
+            "g = aten::sgn(n)",
+            "h = aten::hardsigmoid(t)"));
+    texts.add(
+        program(
+            "t: f32[4]",
+            "x = aten::full([4], 16777217, dtype=torch.int64)",
+            "y = aten::full([4], False, dtype=torch.bool)",
+            "z = aten::full([4], 0.5, dtype=torch.bool)",
+            "v = aten::full([], 2.5)",
+            "a = aten::masked_fill.Scalar(x, y, 2.5)",
+            "b = aten::masked_fill.Scalar(x, z, -2.5)",
+            "c = aten::masked_fill.Tensor(x, y, v)",
+            "d = aten::masked_fill.Tensor(x, z, v)",
+            "e = aten::masked_fill.Scalar(y, z, 0.5)"));
+    for (var dtype : List.of("uint8", "int8", "int16", "int32", "bool", "float16")) {
+      texts.add(
+          program(
+              "t: f32[3]",
+              "x = aten::full([3], -1.5)",
+              "y = aten::full([3], 300.0, dtype=torch.float64)",
+              "a = aten::full([3], 0, dtype=torch.%s)".formatted(dtype),
+              "b = aten::copy_(a, x)",
+              "c = aten::full([3], 0, dtype=torch.%s)".formatted(dtype),
+              "d = aten::copy_(c, y)"));
+    }
+    return texts;
+  }
+
   static List<String> products() {
     return List.of(
         program(

@@ -52,6 +52,8 @@ class LocalWorkOnGpuTest {
         Arguments.of("parts of rows", LocalPrograms.partsOfRows()),
         Arguments.of("long tensors", LocalPrograms.longTensors()),
         Arguments.of("places", LocalPrograms.places()),
+        Arguments.of("comparisons", LocalPrograms.comparisons()),
+        Arguments.of("edges", LocalPrograms.edges()),
         Arguments.of("products", LocalPrograms.products()),
         Arguments.of("attention", LocalPrograms.attention()),
         Arguments.of("made-up rows", LocalPrograms.madeUpRows(SEED, PROGRAMS)));
