@@ -325,7 +325,8 @@ final class RankFacts {
 
   /** {@return whether two tensors with memory share a byte} */
   boolean overlap(int a, int b) {
-    return space(a) == space(b) && begin(a) < end(b) && begin(b) < end(a);
+    return space(a) == space(b)
+        && Math.max(begin(a), begin(b)) < Math.min(end(a), end(b));
   }
 
   /** {@return whether two tensors are the same elements in the same places} */
