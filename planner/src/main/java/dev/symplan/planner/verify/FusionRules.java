@@ -49,7 +49,9 @@ final class FusionRules {
       boolean[] fits = {rows > 0 || op.results().getFirst().tensor().rank() == 0};
       op.forEachOperand(
           value -> {
-            // What has rows in the step must be read by rows; what an op pairs must be pairs.
+            // What has rows in the step must be read by rows, and not through a view, whose rows are
+            // others; what an op pairs must be pairs.
+            fits[0] &= made.contains(value) || !isMadeIn(ops, value);
             fits[0] &= !made.contains(value) || rows == 0 || Rows.carries(op, value, rows);
             fits[0] &=
                 !op.def().has(OpTrait.ELEMENTWISE)
@@ -62,6 +64,10 @@ final class FusionRules {
       made.addAll(op.results());
     }
     return true;
+  }
+
+  private boolean isMadeIn(ImmutableIntArray ops, Value value) {
+    return value.isTensor() && ops.contains(facts.definedBy(facts.storageOf(value.id())));
   }
 
   private boolean cannot(int step, ImmutableIntArray ops, int index) {
