@@ -141,6 +141,14 @@ final class RankFacts {
     for (int i = 0; i < op.results().size(); i++) {
       var value = op.results().get(i);
       var view = inferred.get(i).view();
+      if (!inferred.get(i).allows(value.type())) {
+        findings.add(
+            Rule.STRUCTURE,
+            rank,
+            "%s gives %s, but %s is %s"
+                .formatted(
+                    op.def().name(), inferred.get(i).type(), value.name(), value.type()));
+      }
       if (value.isTensor() && view.isPresent() && storageOf[view.get().of().id()] >= 0) {
         share(value, view.get(), index);
       } else {

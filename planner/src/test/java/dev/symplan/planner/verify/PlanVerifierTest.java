@@ -13,6 +13,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Op;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.planner.Arena;
 import dev.symplan.planner.ArgDecision;
@@ -86,6 +87,26 @@ class PlanVerifierTest {
         }
         """;
     assertThatThrownBy(() -> compile(text)).isInstanceOf(CompileException.class);
+  }
+
+  @Test
+  void resultThatTheOpDoesNotGive() {
+    var text =
+        """
+        graph g(x: f32[64, 32]) {
+          a = aten::relu(x)
+          b = aten::logical_not(a)
+          return b
+        }
+        """;
+    var base = compile(text);
+    var other = base.rankPlans().getFirst().graph().ops().getLast().def();
+    var plan =
+        PlanEdits.of(base)
+            .op(0, op -> new Op(other, op.args(), op.results(), op.span(), op.notes()))
+            .plan();
+    assertThat(first(plan, Rule.STRUCTURE).message())
+        .isEqualTo("aten::logical_not gives b8[64, 32], but a is f32[64, 32]");
   }
 
   @Test
