@@ -34,8 +34,8 @@ public record OpResult(Type type, Optional<View> view, boolean unspecified) {
   }
 
   /**
-   * {@return whether the result may be said to have a type: where it asks to live is its own affair,
-   * and so is its layout if it is no view; whether nothing can read it, too}
+   * {@return whether the result may be said to have a type: where it asks to live is its own
+   * affair, and so is its layout if it is no view; whether nothing can read it, too}
    */
   public boolean allows(Type said) {
     if (type instanceof TensorType own && said instanceof TensorType other) {

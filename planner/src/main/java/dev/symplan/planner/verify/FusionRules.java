@@ -49,8 +49,8 @@ final class FusionRules {
       boolean[] fits = {rows > 0 || op.results().getFirst().tensor().rank() == 0};
       op.forEachOperand(
           value -> {
-            // What has rows in the step must be read by rows, and not through a view, whose rows are
-            // others; what an op pairs must be pairs.
+            // What has rows in the step must be read by rows, not through another view of it; what
+            // an op pairs must be pairs.
             fits[0] &= made.contains(value) || !isMadeIn(ops, value);
             fits[0] &= !made.contains(value) || rows == 0 || Rows.carries(op, value, rows);
             fits[0] &=

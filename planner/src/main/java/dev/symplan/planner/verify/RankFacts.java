@@ -146,8 +146,7 @@ final class RankFacts {
             Rule.STRUCTURE,
             rank,
             "%s gives %s, but %s is %s"
-                .formatted(
-                    op.def().name(), inferred.get(i).type(), value.name(), value.type()));
+                .formatted(op.def().name(), inferred.get(i).type(), value.name(), value.type()));
       }
       if (value.isTensor() && view.isPresent() && storageOf[view.get().of().id()] >= 0) {
         share(value, view.get(), index);
@@ -333,8 +332,7 @@ final class RankFacts {
 
   /** {@return whether two tensors with memory share a byte} */
   boolean overlap(int a, int b) {
-    return space(a) == space(b)
-        && Math.max(begin(a), begin(b)) < Math.min(end(a), end(b));
+    return space(a) == space(b) && Math.max(begin(a), begin(b)) < Math.min(end(a), end(b));
   }
 
   /** {@return whether two tensors are the same elements in the same places} */

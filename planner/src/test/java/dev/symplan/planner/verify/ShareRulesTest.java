@@ -164,8 +164,7 @@ class ShareRulesTest {
           return p, q, s
         }
         """;
-    var plan =
-        plan(text.replace("OPERANDS", operands), "reduce_scatter", Variant.ONE_SHOT);
+    var plan = plan(text.replace("OPERANDS", operands), "reduce_scatter", Variant.ONE_SHOT);
     var share = new Placement(place(plan, "y").buffer(), 0, 0, SHARE / 2);
     assertThat(PlanVerifier.verify(PlanEdits.of(plan).placement("p", share).restated()))
         .extracting(Violation::message)
