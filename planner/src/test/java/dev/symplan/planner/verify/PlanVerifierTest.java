@@ -13,9 +13,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Arg;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaSize;
 import dev.symplan.planner.ArgDecision;
 import dev.symplan.planner.ArgDecision.Realization;
 import dev.symplan.planner.Buffer;
@@ -25,10 +28,15 @@ import dev.symplan.planner.Step;
 import dev.symplan.planner.Stream;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict;
+import dev.symplan.planner.io.PlanFile;
 import dev.symplan.planner.verify.Violation.Rule;
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** Plans broken in one place each. */
 class PlanVerifierTest {
@@ -295,15 +303,46 @@ class PlanVerifierTest {
             .collective(0, c -> PlanEdits.variant(c, Variant.MULTIMEM))
             .plan();
     assertThat(PlanVerifier.verify(plan))
-        .anyMatch(v -> v.message().endsWith("is multimem, but h200x4 has no multicast"))
+        .anyMatch(v -> v.message().endsWith("is multimem, but target has no multicast"))
         .anyMatch(v -> v.message().contains("is multimem, but the verdicts choose [two_shot]"));
+  }
+
+  /** What kernels and NCCL do not know, whatever the target. */
+  @ParameterizedTest
+  @CsvSource({
+    "i32, bor, NCCL, NCCL has no bor",
+    "i32, bor, TWO_SHOT, 'two-shot kernels know sum, avg, min and max, not bor'",
+    "i32, sum, TWO_SHOT, no kernel reduces i32",
+    "i32, sum, NCCL_SYMM, 'NCCL''s symmetric kernels add floats of at most 32 bits, not i32'",
+    "f32, max, NCCL_SYMM, 'NCCL''s symmetric kernels add, they do not max'",
+    "c64, product, NCCL, NCCL does not reduce c64"
+  })
+  void reductionThatTheVariantDoesNotKnow(
+      String dtype, String op, Variant variant, String because) {
+    var text =
+        """
+        graph g(x: %s[64, 64]) {
+          y = aten::neg(x)
+          r = _c10d_functional::all_reduce(y, "%s", "tp")
+          o = _c10d_functional::wait_tensor(r)
+          return o
+        }
+        """
+            .formatted(dtype, op);
+    var plan =
+        PlanEdits.of(compile(text, variants("all_reduce", Variant.ONE_SHOT)))
+            .collective(0, c -> PlanEdits.variant(c, variant))
+            .plan();
+    assertThat(first(plan, Rule.REALIZATION).message())
+        .endsWith("is %s, but %s".formatted(variant.text(), because));
   }
 
   @Test
   void localVariantInAGroup() {
     var plan =
         PlanEdits.of(compile(CHAIN)).collective(0, c -> PlanEdits.variant(c, Variant.LOCAL)).plan();
-    assertThat(first(plan, Rule.REALIZATION).message()).contains("is local in a group of 4");
+    assertThat(first(plan, Rule.REALIZATION).message())
+        .contains("is local, but the group has 4 ranks");
   }
 
   @Test
