@@ -471,6 +471,58 @@ class PlanVerifierTest {
   }
 
   @Test
+  void ranksWithOtherLayouts() {
+    var graph =
+        """
+        graph g(x: f32[64, 32]) ranks [%s] {
+          y = aten::%s(x)
+          n = aten::t(y)
+          s = _c10d_functional::all_reduce(n, "sum", "tp")
+          return s
+        }
+
+        """;
+    var text = graph.formatted("0, 2", "relu") + graph.formatted("1, 3", "neg");
+    var json = PlanFile.toJson(compile(text, variants("all_reduce", Variant.NCCL)));
+    int last = json.lastIndexOf("aten::t(y)");
+    int line = json.lastIndexOf('"', last);
+    var other =
+        json.substring(line)
+            .replace("aten::t(y)", "aten::view(y, [32, 64])")
+            .replace("f32[32, 64][1, 32]", "f32[32, 64]");
+    assertThatThrownBy(
+            () -> PlanFile.read(new SourceFile("p.json", json.substring(0, line) + other)))
+        .isInstanceOf(CompileException.class)
+        .hasMessageContaining("has operand strides [64, 1], but [1, 32] on rank 0");
+  }
+
+  @Test
+  void rowsThatNobodySends() {
+    var text =
+        """
+        graph g(x: f32[4, 64]) {
+          y = aten::relu(x)
+          r = _c10d_functional::all_to_all_single(y, [2, 2], [2, 2], "pairs")
+          return r
+        }
+        """;
+    var plan =
+        PlanEdits.of(compile(text, variants("all_to_all", Variant.NCCL)))
+            .op(1, op -> new Op(op.def(), sending(op, 1, 3), op.results(), op.span(), op.notes()))
+            .plan();
+    assertThat(first(plan, Rule.AGREEMENT).message())
+        .isEqualTo("rank 0 takes 2 rows from rank 0, which sends it 1");
+  }
+
+  private static ImmutableList<Arg> sending(Op op, long... rows) {
+    var args = new ArrayList<>(op.args());
+    var splits = ImmutableList.<Arg>builder();
+    LongStream.of(rows).forEach(count -> splits.add(new Arg.Int(count)));
+    args.set(op.def().schema().indexOf("input_split_sizes"), new Arg.Seq(splits.build()));
+    return ImmutableList.copyOf(args);
+  }
+
+  @Test
   void ranksThatWaitForEachOther() {
     var text =
         """
