@@ -252,6 +252,11 @@ final class CollectiveRules {
           k,
           "%s %s of every rank as %s, but the buffer at %s is not symmetric"
               .formatted(verb, value.name(), collective.variant().text(), facts.place(value.id())));
+    } else if (facts.spread(value.id()) != 0) {
+      wrong(
+          k,
+          "%s %s of every rank as %s, but each has it at another offset from %s"
+              .formatted(verb, value.name(), collective.variant().text(), facts.place(value.id())));
     } else if (facts.begin(value.id()) % VECTOR != 0) {
       wrong(
           k,
