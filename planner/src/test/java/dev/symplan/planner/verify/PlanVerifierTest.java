@@ -199,6 +199,15 @@ class PlanVerifierTest {
   }
 
   @Test
+  void elementsAcrossTheirGrid() {
+    var edits = PlanEdits.of(compile(CHAIN));
+    var place = edits.rank(0).placement(edits.value(0, "a"));
+    var plan = edits.placement("a", new Placement(place.buffer(), 2)).restated();
+    assertThat(first(plan, Rule.PLACEMENT).message())
+        .isEqualTo("a, of elements of 4 bytes, is at symm+0x4002");
+  }
+
+  @Test
   void bufferOffTheGrid() {
     var plan = PlanEdits.of(compile(CHAIN)).buffer("a", b -> at(b, b.offset() + 64)).restated();
     assertThat(first(plan, Rule.PLACEMENT).message()).contains("no multiple of 128");
