@@ -207,6 +207,22 @@ class PlanVerifierTest {
         .isEqualTo("a, of elements of 4 bytes, is at symm+0x4002");
   }
 
+  /** Each is live with the one before, in the same memory. */
+  @Test
+  void totalOfBuffersInOnePlace() {
+    var text =
+        """
+        graph g(x: f32[64, 64]) {
+          a = aten::mm(x, x)
+          b = aten::mm(a, a)
+          return b
+        }
+        """;
+    var plan = PlanEdits.of(compile(text)).over("b", "a").restated();
+    assertThat(plan.rankPlans().getFirst().maxLive()).isEqualTo(2 * 16384);
+    assertThat(plan.total()).isEqualTo(new ArenaSize(16384, 16384));
+  }
+
   @Test
   void bufferOffTheGrid() {
     var plan = PlanEdits.of(compile(CHAIN)).buffer("a", b -> at(b, b.offset() + 64)).restated();
