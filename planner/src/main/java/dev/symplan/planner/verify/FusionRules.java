@@ -88,7 +88,7 @@ final class FusionRules {
             || op.def().has(OpTrait.ROWWISE))
         && !op.def().schema().mutates()
         && !op.results().isEmpty()
-        && op.results().stream().allMatch(Value::isTensor);
+        && op.results().stream().allMatch(value -> value.isTensor() && value.tensor().numel() > 0);
   }
 
   private void checkPlaces(int step, ImmutableIntArray ops) {

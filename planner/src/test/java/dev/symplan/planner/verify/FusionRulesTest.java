@@ -217,4 +217,26 @@ class FusionRulesTest {
     assertThat(first(plan, Rule.STRUCTURE).message())
         .isEqualTo("aten::relu → s cannot be one kernel with aten::add.Tensor → r");
   }
+
+  @Test
+  void emptyTensors() {
+    var text =
+        """
+        graph g(x: f32[0, 64]) {
+          a = aten::relu(x)
+          b = aten::exp(a)
+          return a, b
+        }
+        """;
+    var plan =
+        PlanEdits.of(compile(text))
+            .steps(
+                steps -> {
+                  steps.clear();
+                  steps.add(fused(0, 1));
+                })
+            .restated();
+    assertThat(first(plan, Rule.STRUCTURE).message())
+        .isEqualTo("aten::relu → a cannot be one kernel with aten::exp → b");
+  }
 }
