@@ -2,7 +2,6 @@ package dev.symplan.ir;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
-import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
@@ -217,14 +216,11 @@ public final class GraphBuilder {
       return given(inferred);
     }
     var annotated = spec.annotation().get();
-    if (inferred.type() instanceof NoneType) {
-      return annotated;
-    }
-    if (annotated instanceof TensorType wanted && inferred.type() instanceof TensorType given) {
-      boolean sameElements =
-          wanted.dtype() == given.dtype() && wanted.sizes().equals(given.sizes());
-      boolean stridesFixed = inferred.view().isPresent() && spec.stridesGiven();
-      if (sameElements && spec.stridesGiven() && !isWritable(def, inferred, wanted)) {
+    var type = withStrides(annotated, inferred.type(), spec.stridesGiven());
+    if (inferred.allows(type)) {
+      if (type instanceof TensorType tensor
+          && spec.stridesGiven()
+          && !isWritable(def, inferred, tensor)) {
         sink.report(
             Diagnostic.error(
                 DiagnosticCode.ANNOTATION_MISMATCH,
@@ -233,13 +229,8 @@ public final class GraphBuilder {
                     .formatted(spec.name(), annotated, def.name()),
                 "leave the strides to the op, and change them with aten::as_strided or"
                     + " aten::clone"));
-        return annotated;
       }
-      if (sameElements && !(stridesFixed && stridesDiffer(wanted, given))) {
-        return spec.stridesGiven() ? wanted : given.withSpace(wanted.space());
-      }
-    } else if (annotated.equals(inferred.type())) {
-      return annotated;
+      return type;
     }
     sink.report(
         Diagnostic.error(
@@ -252,6 +243,16 @@ public final class GraphBuilder {
     return inferred.type();
   }
 
+  /** What the annotation leaves open is as the op gives it. */
+  private static Type withStrides(Type annotated, Type inferred, boolean stridesGiven) {
+    return !stridesGiven
+            && annotated instanceof TensorType wanted
+            && inferred instanceof TensorType given
+            && wanted.sizes().equals(given.sizes())
+        ? wanted.withStrides(given.strides())
+        : annotated;
+  }
+
   /** Other ops write any layout; collectives move whole rows, or elements one by one. */
   private static boolean isWritable(OpDef def, OpResult result, TensorType wanted) {
     if (def.collective().isEmpty() || def.has(OpTrait.WAIT) || result.view().isPresent()) {
@@ -261,19 +262,5 @@ public final class GraphBuilder {
       case ALL_REDUCE, BROADCAST -> wanted.isDense();
       case ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, CUSTOM -> wanted.isContiguous();
     };
-  }
-
-  /** Strides of dimensions of size 1 or 0 mean nothing, and PyTorch is free with them. */
-  private static boolean stridesDiffer(TensorType a, TensorType b) {
-    if (a.numel() == 0) {
-      return false;
-    }
-    ImmutableLongArray sizes = a.sizes();
-    for (int i = 0; i < sizes.length(); i++) {
-      if (sizes.get(i) > 1 && a.stride(i) != b.stride(i)) {
-        return true;
-      }
-    }
-    return false;
   }
 }

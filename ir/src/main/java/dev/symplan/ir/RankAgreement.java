@@ -32,8 +32,8 @@ public final class RankAgreement {
   private final Map<String, ProcessGroup> groups = new HashMap<>();
   private final DiagnosticSink sink;
 
-  private RankAgreement(Program program, DiagnosticSink sink) {
-    program.groups().forEach(group -> groups.put(group.name(), group));
+  private RankAgreement(List<ProcessGroup> known, DiagnosticSink sink) {
+    known.forEach(group -> groups.put(group.name(), group));
     this.sink = sink;
   }
 
@@ -43,8 +43,19 @@ public final class RankAgreement {
     for (var graph : program.graphs()) {
       families.computeIfAbsent(graph.name(), name -> new ArrayList<>()).add(graph);
     }
-    var agreement = new RankAgreement(program, sink);
+    var agreement = new RankAgreement(program.groups(), sink);
     families.values().forEach(agreement::check);
+  }
+
+  /**
+   * Reports the first {@code all_to_all} in which a rank does not take what another one sends it.
+   *
+   * @param versions what the ranks run; these have the same kinds of collectives in the same order
+   */
+  public static void checkExchanges(
+      List<ProcessGroup> groups, List<Graph> versions, DiagnosticSink sink) {
+    new RankAgreement(groups, sink)
+        .checkExchanges(versions, versions.stream().map(RankAgreement::collectives).toList());
   }
 
   private void check(List<Graph> versions) {
@@ -55,6 +66,10 @@ public final class RankAgreement {
         return;
       }
     }
+    checkExchanges(versions, collectives);
+  }
+
+  private void checkExchanges(List<Graph> versions, List<List<Op>> collectives) {
     for (int at = 0; at < collectives.getFirst().size(); at++) {
       int position = at;
       var ops = collectives.stream().map(all -> all.get(position)).toList();
@@ -190,7 +205,7 @@ public final class RankAgreement {
 
   /** {@return the rows for one peer; −1 where that cannot be said} */
   private static long rows(Op op, String param, int peer, int size) {
-    if (!(op.arg(param) instanceof Arg.Seq(ImmutableList<Arg> splits))) {
+    if (!hasSplits(op) || !(op.arg(param) instanceof Arg.Seq(ImmutableList<Arg> splits))) {
       return -1;
     }
     if (splits.isEmpty()) {

@@ -54,7 +54,8 @@ public record Plan(
       bytes = Math.max(bytes, symmetric.bytes() + rankPlan.local().bytes());
       bound = Math.max(bound, rankPlan.maxLive());
     }
-    return new ArenaSize(bytes, bound);
+    // Buffers that follow each other in place are both live in a step, and still one memory.
+    return new ArenaSize(bytes, Math.min(bound, bytes));
   }
 
   public int worldSize() {

@@ -33,6 +33,32 @@ public record OpResult(Type type, Optional<View> view, boolean unspecified) {
     }
   }
 
+  /**
+   * {@return whether the result may be said to have a type: where it asks to live is its own
+   * affair, and so is its layout if it is no view; whether nothing can read it, too}
+   */
+  public boolean allows(Type said) {
+    if (type instanceof TensorType own && said instanceof TensorType other) {
+      return own.dtype() == other.dtype()
+          && own.sizes().equals(other.sizes())
+          && (view.isEmpty() || !stridesDiffer(own, other));
+    }
+    return type instanceof NoneType || type.equals(said);
+  }
+
+  /** Strides of dimensions of size 1 or 0 mean nothing, and PyTorch is free with them. */
+  private static boolean stridesDiffer(TensorType a, TensorType b) {
+    if (a.numel() == 0) {
+      return false;
+    }
+    for (int i = 0; i < a.rank(); i++) {
+      if (a.size(i) > 1 && a.stride(i) != b.stride(i)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   /** A result in storage of its own. */
   public static OpResult fresh(Type type) {
     return new OpResult(type, Optional.empty(), false);

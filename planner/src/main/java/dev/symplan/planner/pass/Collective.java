@@ -8,6 +8,7 @@ import dev.symplan.ir.Value;
 import dev.symplan.ir.op.CollectiveSpec;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpTrait;
+import dev.symplan.planner.Eligibility;
 import java.util.Optional;
 
 /**
@@ -95,23 +96,15 @@ record Collective(
 
   /** {@return the bytes of all operands of one rank} */
   long bytes() {
-    return operands.stream().mapToLong(value -> value.tensor().bytes()).sum();
+    return request().bytes();
   }
 
-  /**
-   * {@return whether each rank sends, and gets, as many rows from all; so where it is no exchange}
-   */
-  boolean hasEqualRows() {
-    return kind != Kind.ALL_TO_ALL
-        || (areEqual(op.arg("input_split_sizes")) && areEqual(op.arg("output_split_sizes")));
-  }
-
-  private static boolean areEqual(Arg rows) {
-    return !(rows instanceof Arg.Seq(ImmutableList<Arg> counts))
-        || counts.stream().distinct().count() <= 1;
+  /** {@return what decides which variants can carry it out} */
+  Eligibility.Request request() {
+    return new Eligibility.Request(op, kind, reduceOp, operands);
   }
 
   DType dtype() {
-    return operands.getFirst().tensor().dtype();
+    return request().dtype();
   }
 }

@@ -11,6 +11,7 @@ import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpDef;
+import dev.symplan.planner.Eligibility;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import java.util.Collections;
@@ -69,8 +70,7 @@ public record Preconditions(
       var none = Collections.<Arg>nCopies(def.schema().params().size(), Arg.None.NONE);
       var call = new Op(def, ImmutableList.copyOf(none), ImmutableList.of(), Span.NONE, Notes.NONE);
       var operands = ImmutableList.copyOf(Collections.nCopies(tensors, value));
-      var collective =
-          new Collective(0, call, kind, "g", reduces() ? op : "", -1, operands, operands);
+      var collective = new Eligibility.Request(call, kind, reduces() ? op : "", operands);
       return new Eligibility(target)
           .reject(collective, variant, variant == Variant.LOCAL ? 1 : RANKS)
           .isEmpty();

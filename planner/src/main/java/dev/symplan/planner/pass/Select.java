@@ -7,6 +7,7 @@ import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Eligibility;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict;
@@ -142,7 +143,8 @@ final class Select {
     // Only rows may differ from rank to rank.
     var rejection =
         graphs.stream()
-            .flatMap(g -> eligibility.reject(g.collectives().get(k), variant, ranks).stream())
+            .flatMap(
+                g -> eligibility.reject(g.collectives().get(k).request(), variant, ranks).stream())
             .findFirst();
     if (rejection.isPresent()) {
       return new Verdict(

@@ -3,12 +3,11 @@ package dev.symplan.planner.pass;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import com.google.common.primitives.ImmutableLongArray;
-import dev.symplan.ir.Value;
 import dev.symplan.planner.Buffer;
 import dev.symplan.planner.CollectivePlan;
+import dev.symplan.planner.Eligibility;
 import dev.symplan.planner.Stream;
 import dev.symplan.planner.Variant;
-import dev.symplan.planner.Workspace;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -29,19 +28,6 @@ record Workspaces(ImmutableIntArray ofCollective, ImmutableLongArray bytes) {
 
   /** Who meets there: what each rank's graph calls the group, and the stream that it is in. */
   private record Owner(ImmutableList<String> groups, ImmutableList<Stream> streams) {}
-
-  /** {@return the bytes that a tensor of a collective takes; 0 where the variant takes none} */
-  static long bytes(Collective collective, Value operand, Variant variant, int ranks) {
-    return Workspace.of(
-            variant,
-            collective.kind(),
-            collective.reduceOp(),
-            collective.dtype(),
-            operand.tensor().storageBytes(),
-            ranks)
-        .map(Workspace::bytes)
-        .orElse(0L);
-  }
 
   static Workspaces of(
       List<Realize.Realized> graphs,
@@ -64,9 +50,9 @@ record Workspaces(ImmutableIntArray ofCollective, ImmutableLongArray bytes) {
         groups.add(collective.group());
         streams.add(schedules.get(g).streams().get(k));
         int ranks = groupSize.applyAsInt(collective.group());
-        for (var operand : collective.operands()) {
-          needed = Math.max(needed, bytes(collective, operand, variants.get(k), ranks));
-        }
+        needed =
+            Math.max(
+                needed, Eligibility.workspaceBytes(collective.request(), variants.get(k), ranks));
       }
       var owner = new Owner(groups.build(), streams.build());
       if (owners.putIfAbsent(owner, owners.size()) == null) {

@@ -1,10 +1,13 @@
 package dev.symplan.planner.verify;
 
 import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.RankAgreement;
+import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.Buffer;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Plan;
+import dev.symplan.planner.RankPlan;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -14,7 +17,8 @@ import java.util.Objects;
 
 /**
  * {@link Rule#AGREEMENT}: where ranks run different graphs, they have the same collectives in the
- * same order with the same peers, and the same symmetric memory.
+ * same order with the same peers, and the same symmetric memory. In an exchange each takes what the
+ * others send it, which can be wrong where all run one graph, too.
  */
 final class AgreementRules {
   private final Plan plan;
@@ -30,6 +34,13 @@ final class AgreementRules {
   static void check(Plan plan, List<RankFacts> ranks, Findings findings) {
     if (ranks.size() > 1) {
       new AgreementRules(plan, ranks, findings).check();
+    }
+    // The rows are the graphs' own, whose collectives must be the plans'.
+    if (findings.count() == 0) {
+      var sink = new DiagnosticSink();
+      RankAgreement.checkExchanges(
+          plan.groups(), plan.rankPlans().stream().map(RankPlan::graph).toList(), sink);
+      sink.diagnostics().forEach(wrong -> findings.add(Rule.AGREEMENT, wrong.message()));
     }
   }
 
@@ -150,14 +161,20 @@ final class AgreementRules {
     var what = result ? "result" : "operand";
     same(k, other, "number of " + what + "s", own.size(), theirs.size());
     boolean symmetric = CollectiveRules.needsSymmetric(collective, result);
-    // Ranks may send and receive different numbers of rows; only the caller can know that they fit.
+    // Ranks may send and receive different numbers of rows.
     boolean sized = collective.kind() != Kind.ALL_TO_ALL && collective.kind() != Kind.CUSTOM;
+    boolean laidOut = collective.kind() == Kind.ALL_REDUCE || collective.kind() == Kind.BROADCAST;
     for (int i = 0; i < Math.min(own.size(), theirs.size()); i++) {
       var a = first.value(own.get(i)).tensor();
       var b = other.value(theirs.get(i)).tensor();
       same(k, other, what + " type", a.dtype(), b.dtype());
       if (sized) {
         same(k, other, what + " bytes", a.storageBytes(), b.storageBytes());
+      }
+      // What treats elements as they lie pairs those of all ranks.
+      if (laidOut && !(a.isContiguous() && b.isContiguous())) {
+        same(k, other, what + " sizes", a.sizes(), b.sizes());
+        same(k, other, what + " strides", a.strides(), b.strides());
       }
       if (symmetric) {
         same(k, other, what + " offset", first.begin(own.get(i)), other.begin(theirs.get(i)));

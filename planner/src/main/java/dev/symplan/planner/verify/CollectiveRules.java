@@ -10,9 +10,9 @@ import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.ArgDecision;
 import dev.symplan.planner.ArgDecision.Realization;
 import dev.symplan.planner.CollectivePlan;
+import dev.symplan.planner.Eligibility;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.Stream;
-import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict;
 import dev.symplan.planner.verify.Violation.Rule;
@@ -29,12 +29,6 @@ import java.util.Objects;
 final class CollectiveRules {
   /** What the vector loads and stores of kernels and copy engines need. */
   private static final int VECTOR = 16;
-
-  private static final int NCCL_WINDOWS = 22700;
-  private static final int NCCL_COPY_ENGINES = 22800;
-
-  /** Before it, symmetric kernels of one captured group do not wait for each other. */
-  private static final int NCCL_ORDERED_GROUPS = 23007;
 
   private final Plan plan;
   private final RankFacts facts;
@@ -82,7 +76,7 @@ final class CollectiveRules {
     for (int k = 0; k < facts.plan.collectives().size(); k++) {
       var collective = facts.plan.collectives().get(k);
       if (checkSame(k, collective)) {
-        checkTarget(k, collective);
+        checkVariant(k, collective);
         checkTensors(k, collective);
         checkVerdicts(k, collective);
         checkArgs(k, collective);
@@ -190,69 +184,23 @@ final class CollectiveRules {
     return plan.group(collective.group()).size();
   }
 
-  /** What the hardware and the library of the target must have. */
-  private void checkTarget(int k, CollectivePlan collective) {
+  private void checkVariant(int k, CollectivePlan collective) {
     var variant = collective.variant();
-    Target target = plan.target();
-    int size = groupSize(collective);
-    if (variant != Variant.CUSTOM && (size == 1) != (variant == Variant.LOCAL)) {
-      wrong(k, "is %s in a group of %d".formatted(variant.text(), size));
-    }
-    boolean peers =
-        variant != Variant.CUSTOM && variant != Variant.NCCL && variant != Variant.LOCAL;
-    if (peers && size > target.gpus()) {
-      wrong(
-          k,
-          "is %s for %d ranks, but on %s %d reach each other"
-              .formatted(variant.text(), size, target.name(), target.gpus()));
-    }
-    if (variant == Variant.MULTIMEM && !target.multicast()) {
-      wrong(k, "is multimem, but %s has no multicast".formatted(target.name()));
-    }
-    if (variant == Variant.MULTIMEM
-        && !collective.reduceOp().isEmpty()
-        && !collective.reduceOp().equals("sum")) {
-      wrong(k, "is multimem, but the switch does not " + collective.reduceOp());
-    }
-    if (variant.usesCopyEngines() && !target.copyEngines()) {
-      wrong(k, "is %s, but on %s none reaches peers".formatted(variant.text(), target.name()));
-    }
-    if (variant == Variant.NCCL_CE) {
-      checkCopyEnginesOfNccl(k, collective);
-    }
-    if (variant == Variant.NCCL_SYMM && target.nccl() < NCCL_WINDOWS) {
-      wrong(k, "is nccl_symm, but the NCCL of %s has no windows".formatted(target.name()));
-    }
-    if (variant == Variant.NCCL_SYMM
-        && collective.operands().size() > 1
-        && target.nccl() < NCCL_ORDERED_GROUPS) {
-      wrong(
-          k,
-          "is nccl_symm of %d tensors, which race in NCCL %s"
-              .formatted(collective.operands().size(), target.ncclVersion()));
-    }
+    var operands =
+        collective.operands().stream().map(facts::value).collect(ImmutableList.toImmutableList());
+    new Eligibility(plan.target())
+        .reject(
+            new Eligibility.Request(
+                facts.op(collective.op()), collective.kind(), collective.reduceOp(), operands),
+            variant,
+            groupSize(collective))
+        .ifPresent(
+            rejection -> wrong(k, "is %s, but %s".formatted(variant.text(), rejection.detail())));
     if (collective.isAsync() && (collective.stream() == Stream.COPY) != variant.usesCopyEngines()) {
       wrong(k, "is %s on the %s stream".formatted(variant.text(), collective.stream().text()));
     }
     if (collective.isAsync() && variant == Variant.CUSTOM) {
       wrong(k, "is an op of its own library's, which runs on the compute stream only");
-    }
-  }
-
-  private void checkCopyEnginesOfNccl(int k, CollectivePlan collective) {
-    if (plan.target().nccl() < NCCL_COPY_ENGINES) {
-      wrong(k, "is nccl_ce, but the NCCL of %s has no such".formatted(plan.target().name()));
-    }
-    if (collective.operands().size() > 1) {
-      wrong(k, "is nccl_ce of %d tensors, but takes one".formatted(collective.operands().size()));
-    }
-    if (collective.kind() == Kind.ALL_TO_ALL) {
-      for (var param : List.of("input_split_sizes", "output_split_sizes")) {
-        if (facts.op(collective.op()).arg(param) instanceof Arg.Seq(var rows)
-            && new HashSet<>(rows).size() > 1) {
-          wrong(k, "is nccl_ce, which moves equal parts, but %s is %s".formatted(param, rows));
-        }
-      }
     }
   }
 
@@ -303,6 +251,11 @@ final class CollectiveRules {
       wrong(
           k,
           "%s %s of every rank as %s, but the buffer at %s is not symmetric"
+              .formatted(verb, value.name(), collective.variant().text(), facts.place(value.id())));
+    } else if (facts.spread(value.id()) != 0) {
+      wrong(
+          k,
+          "%s %s of every rank as %s, but each has it at another offset from %s"
               .formatted(verb, value.name(), collective.variant().text(), facts.place(value.id())));
     } else if (facts.begin(value.id()) % VECTOR != 0) {
       wrong(

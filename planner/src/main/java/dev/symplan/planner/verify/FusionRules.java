@@ -49,7 +49,9 @@ final class FusionRules {
       boolean[] fits = {rows > 0 || op.results().getFirst().tensor().rank() == 0};
       op.forEachOperand(
           value -> {
-            // What has rows in the step must be read by rows; what an op pairs must be pairs.
+            // What has rows in the step must be read by rows, not through another view of it; what
+            // an op pairs must be pairs.
+            fits[0] &= made.contains(value) || !isMadeIn(ops, value);
             fits[0] &= !made.contains(value) || rows == 0 || Rows.carries(op, value, rows);
             fits[0] &=
                 !op.def().has(OpTrait.ELEMENTWISE)
@@ -62,6 +64,10 @@ final class FusionRules {
       made.addAll(op.results());
     }
     return true;
+  }
+
+  private boolean isMadeIn(ImmutableIntArray ops, Value value) {
+    return value.isTensor() && ops.contains(facts.definedBy(facts.storageOf(value.id())));
   }
 
   private boolean cannot(int step, ImmutableIntArray ops, int index) {
@@ -82,7 +88,7 @@ final class FusionRules {
             || op.def().has(OpTrait.ROWWISE))
         && !op.def().schema().mutates()
         && !op.results().isEmpty()
-        && op.results().stream().allMatch(Value::isTensor);
+        && op.results().stream().allMatch(value -> value.isTensor() && value.tensor().numel() > 0);
   }
 
   private void checkPlaces(int step, ImmutableIntArray ops) {

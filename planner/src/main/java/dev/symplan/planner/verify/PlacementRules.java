@@ -66,6 +66,7 @@ final class PlacementRules {
     int index = placement.buffer();
     if (value.id() == base.id()) {
       used[index] = true;
+      checkAligned(value);
       bytes[index] = Math.max(bytes[index], placement.offset() + size + facts.spread(value.id()));
       if (facts.definedBy(storage) < 0) {
         checkInput(value, index);
@@ -91,6 +92,20 @@ final class PlacementRules {
                   base.name(),
                   facts.place(base.id()),
                   facts.place(value.id())));
+    }
+  }
+
+  private void checkAligned(Value value) {
+    int bytes = value.tensor().dtype().bytes();
+    long stride = facts.plan.placements().get(value.id()).stride();
+    if (facts.begin(value.id()) % bytes != 0 || stride % bytes != 0) {
+      wrong(
+          "%s, of elements of %d bytes, is at %s%s"
+              .formatted(
+                  value.name(),
+                  bytes,
+                  facts.place(value.id()),
+                  stride == 0 ? "" : ", and %d further on each rank".formatted(stride)));
     }
   }
 

@@ -141,6 +141,13 @@ final class RankFacts {
     for (int i = 0; i < op.results().size(); i++) {
       var value = op.results().get(i);
       var view = inferred.get(i).view();
+      if (!inferred.get(i).allows(value.type())) {
+        findings.add(
+            Rule.STRUCTURE,
+            rank,
+            "%s gives %s, but %s is %s"
+                .formatted(op.def().name(), inferred.get(i).type(), value.name(), value.type()));
+      }
       if (value.isTensor() && view.isPresent() && storageOf[view.get().of().id()] >= 0) {
         share(value, view.get(), index);
       } else {
@@ -325,7 +332,7 @@ final class RankFacts {
 
   /** {@return whether two tensors with memory share a byte} */
   boolean overlap(int a, int b) {
-    return space(a) == space(b) && begin(a) < end(b) && begin(b) < end(a);
+    return space(a) == space(b) && Math.max(begin(a), begin(b)) < Math.min(end(a), end(b));
   }
 
   /** {@return whether two tensors are the same elements in the same places} */

@@ -10,8 +10,8 @@ import dev.symplan.planner.verify.Violation.Rule;
 /**
  * {@link Rule#OVERWRITTEN} where a rank's share lies in the whole: what it brings to an all_gather
  * in its part of the result, what it gets from a reduce_scatter in its part of the operand. Nobody
- * else may touch that part, which depends on the variant, and it must be just that part on every
- * rank.
+ * else may touch that part, which depends on the variant, nor may another tensor of the collective
+ * lie in that whole, and it must be just that part on every rank.
  */
 final class ShareRules {
   private final Plan plan;
@@ -50,6 +50,11 @@ final class ShareRules {
       return;
     }
     var whole = facts.value(wholes.get(index));
+    for (int i = 0; i < wholes.size(); i++) {
+      if (i != index && facts.overlap(wholes.get(i), whole.id())) {
+        wrong(share, collective, "has %s there, too".formatted(facts.value(wholes.get(i)).name()));
+      }
+    }
     int ranks = plan.group(collective.group()).size();
     long bytes = share.tensor().storageBytes();
     long stride = facts.plan.placements().get(share.id()).stride();

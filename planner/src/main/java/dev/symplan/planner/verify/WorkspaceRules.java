@@ -74,12 +74,6 @@ final class WorkspaceRules {
           "%s needs a workspace of %d bytes, but %s has %d"
               .formatted(name, needed, buffer.name(), buffer.bytes()));
     }
-    if (needed > plan.target().workspaceBytes()) {
-      wrong(
-          Rule.REALIZATION,
-          "%s needs a workspace of %d bytes, but %s allows %d"
-              .formatted(name, needed, plan.target().name(), plan.target().workspaceBytes()));
-    }
     @Nullable CollectivePlan owner = owners.putIfAbsent(collective.workspace(), collective);
     if (owner != null
         && (!owner.group().equals(collective.group()) || owner.stream() != collective.stream())) {

@@ -193,4 +193,50 @@ class FusionRulesTest {
                     .startsWith("overwritten (rank 0, step 2): aten::exp → c writes c at ")
                     .contains(" over the step's operand row at "));
   }
+
+  @Test
+  void otherViewOfWhatTheStepMakes() {
+    var text =
+        """
+        graph g(x: f32[64, 64], y: f32[64, 64]) {
+          r = aten::add.Tensor(x, y)
+          v = aten::t(r)
+          s = aten::relu(v)
+          u = aten::mul.Tensor(s, y)
+          return u, r
+        }
+        """;
+    var plan =
+        PlanEdits.of(compile(text))
+            .steps(
+                steps -> {
+                  steps.clear();
+                  steps.add(fused(0, 2, 3));
+                })
+            .restated();
+    assertThat(first(plan, Rule.STRUCTURE).message())
+        .isEqualTo("aten::relu → s cannot be one kernel with aten::add.Tensor → r");
+  }
+
+  @Test
+  void emptyTensors() {
+    var text =
+        """
+        graph g(x: f32[0, 64]) {
+          a = aten::relu(x)
+          b = aten::exp(a)
+          return a, b
+        }
+        """;
+    var plan =
+        PlanEdits.of(compile(text))
+            .steps(
+                steps -> {
+                  steps.clear();
+                  steps.add(fused(0, 1));
+                })
+            .restated();
+    assertThat(first(plan, Rule.STRUCTURE).message())
+        .isEqualTo("aten::relu → a cannot be one kernel with aten::exp → b");
+  }
 }

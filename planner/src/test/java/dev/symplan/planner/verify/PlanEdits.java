@@ -1,6 +1,8 @@
 package dev.symplan.planner.verify;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Graph;
+import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
 import dev.symplan.planner.Arena;
 import dev.symplan.planner.ArenaSize;
@@ -131,6 +133,32 @@ final class PlanEdits {
             old.placements(),
             old.buffers(),
             ImmutableList.copyOf(steps),
+            old.collectives(),
+            old.local()));
+    return this;
+  }
+
+  PlanEdits op(int index, UnaryOperator<Op> change) {
+    var old = ranks.getFirst();
+    var graph = old.graph();
+    var ops = new ArrayList<>(graph.ops());
+    ops.set(index, change.apply(ops.get(index)));
+    ranks.set(
+        0,
+        new RankPlan(
+            new Graph(
+                graph.name(),
+                graph.ranks(),
+                graph.inputs(),
+                ImmutableList.copyOf(ops),
+                graph.outputs(),
+                graph.valueCount(),
+                graph.span(),
+                graph.notes(),
+                graph.endNotes()),
+            old.placements(),
+            old.buffers(),
+            old.steps(),
             old.collectives(),
             old.local()));
     return this;

@@ -13,8 +13,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.Op;
 import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaSize;
 import dev.symplan.planner.ArgDecision;
 import dev.symplan.planner.ArgDecision.Realization;
 import dev.symplan.planner.Buffer;
@@ -24,10 +28,15 @@ import dev.symplan.planner.Step;
 import dev.symplan.planner.Stream;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict;
+import dev.symplan.planner.io.PlanFile;
 import dev.symplan.planner.verify.Violation.Rule;
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** Plans broken in one place each. */
 class PlanVerifierTest {
@@ -86,6 +95,26 @@ class PlanVerifierTest {
         }
         """;
     assertThatThrownBy(() -> compile(text)).isInstanceOf(CompileException.class);
+  }
+
+  @Test
+  void resultThatTheOpDoesNotGive() {
+    var text =
+        """
+        graph g(x: f32[64, 32]) {
+          a = aten::relu(x)
+          b = aten::logical_not(a)
+          return b
+        }
+        """;
+    var base = compile(text);
+    var other = base.rankPlans().getFirst().graph().ops().getLast().def();
+    var plan =
+        PlanEdits.of(base)
+            .op(0, op -> new Op(other, op.args(), op.results(), op.span(), op.notes()))
+            .plan();
+    assertThat(first(plan, Rule.STRUCTURE).message())
+        .isEqualTo("aten::logical_not gives b8[64, 32], but a is f32[64, 32]");
   }
 
   @Test
@@ -167,6 +196,31 @@ class PlanVerifierTest {
             .restated();
     assertThat(first(plan, Rule.PLACEMENT).message())
         .isEqualTo("the buffer a has 128 bytes, but what it holds takes 16384");
+  }
+
+  @Test
+  void elementsAcrossTheirGrid() {
+    var edits = PlanEdits.of(compile(CHAIN));
+    var place = edits.rank(0).placement(edits.value(0, "a"));
+    var plan = edits.placement("a", new Placement(place.buffer(), 2)).restated();
+    assertThat(first(plan, Rule.PLACEMENT).message())
+        .isEqualTo("a, of elements of 4 bytes, is at symm+0x4002");
+  }
+
+  /** Each is live with the one before, in the same memory. */
+  @Test
+  void totalOfBuffersInOnePlace() {
+    var text =
+        """
+        graph g(x: f32[64, 64]) {
+          a = aten::mm(x, x)
+          b = aten::mm(a, a)
+          return b
+        }
+        """;
+    var plan = PlanEdits.of(compile(text)).over("b", "a").restated();
+    assertThat(plan.rankPlans().getFirst().maxLive()).isEqualTo(2 * 16384);
+    assertThat(plan.total()).isEqualTo(new ArenaSize(16384, 16384));
   }
 
   @Test
@@ -274,15 +328,46 @@ class PlanVerifierTest {
             .collective(0, c -> PlanEdits.variant(c, Variant.MULTIMEM))
             .plan();
     assertThat(PlanVerifier.verify(plan))
-        .anyMatch(v -> v.message().endsWith("is multimem, but h200x4 has no multicast"))
+        .anyMatch(v -> v.message().endsWith("is multimem, but target has no multicast"))
         .anyMatch(v -> v.message().contains("is multimem, but the verdicts choose [two_shot]"));
+  }
+
+  /** What kernels and NCCL do not know, whatever the target. */
+  @ParameterizedTest
+  @CsvSource({
+    "i32, bor, NCCL, NCCL has no bor",
+    "i32, bor, TWO_SHOT, 'two-shot kernels know sum, avg, min and max, not bor'",
+    "i32, sum, TWO_SHOT, no kernel reduces i32",
+    "i32, sum, NCCL_SYMM, 'NCCL''s symmetric kernels add floats of at most 32 bits, not i32'",
+    "f32, max, NCCL_SYMM, 'NCCL''s symmetric kernels add, they do not max'",
+    "c64, product, NCCL, NCCL does not reduce c64"
+  })
+  void reductionThatTheVariantDoesNotKnow(
+      String dtype, String op, Variant variant, String because) {
+    var text =
+        """
+        graph g(x: %s[64, 64]) {
+          y = aten::neg(x)
+          r = _c10d_functional::all_reduce(y, "%s", "tp")
+          o = _c10d_functional::wait_tensor(r)
+          return o
+        }
+        """
+            .formatted(dtype, op);
+    var plan =
+        PlanEdits.of(compile(text, variants("all_reduce", Variant.ONE_SHOT)))
+            .collective(0, c -> PlanEdits.variant(c, variant))
+            .plan();
+    assertThat(first(plan, Rule.REALIZATION).message())
+        .endsWith("is %s, but %s".formatted(variant.text(), because));
   }
 
   @Test
   void localVariantInAGroup() {
     var plan =
         PlanEdits.of(compile(CHAIN)).collective(0, c -> PlanEdits.variant(c, Variant.LOCAL)).plan();
-    assertThat(first(plan, Rule.REALIZATION).message()).contains("is local in a group of 4");
+    assertThat(first(plan, Rule.REALIZATION).message())
+        .contains("is local, but the group has 4 ranks");
   }
 
   @Test
@@ -408,6 +493,58 @@ class PlanVerifierTest {
     var plan = PlanEdits.of(base).collective(1, 0, c -> PlanEdits.barriers(c, false, true)).plan();
     assertThat(first(plan, Rule.AGREEMENT).message())
         .endsWith("has barrier before none, but own on rank 0");
+  }
+
+  @Test
+  void ranksWithOtherLayouts() {
+    var graph =
+        """
+        graph g(x: f32[64, 32]) ranks [%s] {
+          y = aten::%s(x)
+          n = aten::t(y)
+          s = _c10d_functional::all_reduce(n, "sum", "tp")
+          return s
+        }
+
+        """;
+    var text = graph.formatted("0, 2", "relu") + graph.formatted("1, 3", "neg");
+    var json = PlanFile.toJson(compile(text, variants("all_reduce", Variant.NCCL)));
+    int last = json.lastIndexOf("aten::t(y)");
+    int line = json.lastIndexOf('"', last);
+    var other =
+        json.substring(line)
+            .replace("aten::t(y)", "aten::view(y, [32, 64])")
+            .replace("f32[32, 64][1, 32]", "f32[32, 64]");
+    assertThatThrownBy(
+            () -> PlanFile.read(new SourceFile("p.json", json.substring(0, line) + other)))
+        .isInstanceOf(CompileException.class)
+        .hasMessageContaining("has operand strides [64, 1], but [1, 32] on rank 0");
+  }
+
+  @Test
+  void rowsThatNobodySends() {
+    var text =
+        """
+        graph g(x: f32[4, 64]) {
+          y = aten::relu(x)
+          r = _c10d_functional::all_to_all_single(y, [2, 2], [2, 2], "pairs")
+          return r
+        }
+        """;
+    var plan =
+        PlanEdits.of(compile(text, variants("all_to_all", Variant.NCCL)))
+            .op(1, op -> new Op(op.def(), sending(op, 1, 3), op.results(), op.span(), op.notes()))
+            .plan();
+    assertThat(first(plan, Rule.AGREEMENT).message())
+        .isEqualTo("rank 0 takes 2 rows from rank 0, which sends it 1");
+  }
+
+  private static ImmutableList<Arg> sending(Op op, long... rows) {
+    var args = new ArrayList<>(op.args());
+    var splits = ImmutableList.<Arg>builder();
+    LongStream.of(rows).forEach(count -> splits.add(new Arg.Int(count)));
+    args.set(op.def().schema().indexOf("input_split_sizes"), new Arg.Seq(splits.build()));
+    return ImmutableList.copyOf(args);
   }
 
   @Test

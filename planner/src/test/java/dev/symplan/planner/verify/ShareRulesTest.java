@@ -143,4 +143,61 @@ class ShareRulesTest {
             first(PlanEdits.of(plan).placement("y", share).restated(), Rule.OVERWRITTEN).message())
         .endsWith("which is one_shot, whose shares must lie apart");
   }
+
+  @Test
+  void aShareThatAnotherCollectiveNeedsAtOneOffset() {
+    var text =
+        """
+        graph version 1
+        group g = [0, 1, 2, 3]
+        graph both(x: f32[64, 64]) {
+          a = aten::neg(x)
+          r = _c10d_functional::all_reduce(a, "sum", "g")
+          q = _c10d_functional::all_gather_into_tensor(a, 4, "g")
+          return r, q
+        }
+        """;
+    var plan =
+        Compiler.forTarget(Target.H200_X4)
+            .with(
+                CompileOptions.DEFAULT.withVariants(
+                    ImmutableMap.of("all_reduce", Variant.ONE_SHOT, "all_gather", Variant.PUSH)))
+            .compile(GraphParser.parse(new SourceFile("share.graph", text)));
+    var share = new Placement(place(plan, "q").buffer(), 0, 1, SHARE);
+    assertThat(
+            first(PlanEdits.of(plan).placement("a", share).restated(), Rule.REALIZATION).message())
+        .contains(
+            "reads a of every rank as one_shot, but each has it at another offset from symm+0x");
+  }
+
+  /** What another tensor of the collective still has to bring is there, too. */
+  @Test
+  void aShareInTheWholeOfTwoTensors() {
+    assertOthersThere("[y, y]", "y");
+    assertOthersThere("[y, v]", "v");
+  }
+
+  private static void assertOthersThere(String operands, String other) {
+    var text =
+        """
+        graph version 1
+        group g = [0, 1]
+        graph scatter(x: f32[64, 32], w: f32[32, 64]) {
+          y = aten::mm(x, w)
+          v = aten::slice.Tensor(y, 0, 32, 64)
+          p, q = _c10d_functional::reduce_scatter_tensor_coalesced(OPERANDS, "sum", 2, "g")
+          s = aten::sum(y)
+          return p, q, s
+        }
+        """;
+    var plan = plan(text.replace("OPERANDS", operands), "reduce_scatter", Variant.ONE_SHOT);
+    var share = new Placement(place(plan, "y").buffer(), 0, 0, SHARE / 2);
+    assertThat(PlanVerifier.verify(PlanEdits.of(plan).placement("p", share).restated()))
+        .extracting(Violation::message)
+        .contains(
+            "p is said to lie in the whole of"
+                + " _c10d_functional::reduce_scatter_tensor_coalesced → p, which has "
+                + other
+                + " there, too");
+  }
 }

@@ -1,11 +1,12 @@
-package dev.symplan.planner.pass;
+package dev.symplan.planner;
 
+import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
+import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
+import dev.symplan.ir.Op;
+import dev.symplan.ir.Value;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
-import dev.symplan.planner.Target;
-import dev.symplan.planner.Units;
-import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict.Reason;
 import java.util.Optional;
 
@@ -15,7 +16,7 @@ import java.util.Optional;
  * <p>NCCL's limits are those of its symmetric kernels up to 2.30 and of {@code ncclRedOp_t}; those
  * of the own kernels are what the kernels are written for.
  */
-final class Eligibility {
+public final class Eligibility {
   private static final ImmutableSet<DType> SHORT_FLOATS =
       ImmutableSet.of(DType.F32, DType.BF16, DType.F16);
   private static final ImmutableSet<DType> SHORT_FP8 =
@@ -46,16 +47,49 @@ final class Eligibility {
   private static final double NCCL_SYMM_BYTES = 64.0 * (1L << 30);
 
   /** A rejection, with the facts for people. */
-  record Rejection(Reason reason, String detail) {}
+  public record Rejection(Reason reason, String detail) {}
+
+  /**
+   * What decides it of a collective.
+   *
+   * @param reduceOp the reduction; empty where there is none
+   * @param operands the tensors that a rank brings
+   */
+  public record Request(Op op, Kind kind, String reduceOp, ImmutableList<Value> operands) {
+
+    private boolean reduces() {
+      return kind == Kind.ALL_REDUCE || kind == Kind.REDUCE_SCATTER;
+    }
+
+    public DType dtype() {
+      return operands.getFirst().tensor().dtype();
+    }
+
+    /** {@return the bytes of all operands} */
+    public long bytes() {
+      return operands.stream().mapToLong(value -> value.tensor().bytes()).sum();
+    }
+
+    /** Whether each rank sends, and gets, as many rows from all; so where it is no exchange. */
+    private boolean hasEqualRows() {
+      return kind != Kind.ALL_TO_ALL
+          || (areEqual(op.arg("input_split_sizes")) && areEqual(op.arg("output_split_sizes")));
+    }
+
+    private static boolean areEqual(Arg rows) {
+      return !(rows instanceof Arg.Seq(ImmutableList<Arg> counts))
+          || counts.stream().distinct().count() <= 1;
+    }
+  }
 
   private final Target target;
 
-  Eligibility(Target target) {
+  public Eligibility(Target target) {
     this.target = target;
   }
 
   /** {@return why a variant that exists for the kind cannot be used here; empty if it can} */
-  Optional<Rejection> reject(Collective collective, Variant variant, int ranks) {
+  public Optional<Rejection> reject(Request collective, Variant variant, int ranks) {
     if (variant == Variant.CUSTOM) {
       return Optional.empty();
     }
@@ -70,8 +104,7 @@ final class Eligibility {
           "%s ranks, but %s has %s GPUs that reach each other"
               .formatted(ranks, target.name(), target.gpus()));
     }
-    boolean reduces =
-        collective.kind() == Kind.ALL_REDUCE || collective.kind() == Kind.REDUCE_SCATTER;
+    boolean reduces = collective.reduces();
     var op = collective.reduceOp();
     var dtype = collective.dtype();
     return switch (variant) {
@@ -94,7 +127,7 @@ final class Eligibility {
           target.copyEngines()
               ? Optional.empty()
               : rejected(Reason.NO_COPY_ENGINE, "target has no copy engine that reaches peers");
-      case NCCL_SYMM -> rejectSymmetric(collective, reduces, ranks);
+      case NCCL_SYMM -> rejectSymmetric(collective, ranks);
       case NCCL_CE -> rejectCopyEngines(collective);
       case NCCL -> {
         if (reduces && !NCCL_REDUCTIONS.contains(op)) {
@@ -110,12 +143,8 @@ final class Eligibility {
     };
   }
 
-  /** Several tensors go through one workspace, one after the other. */
-  private Optional<Rejection> rejectPush(Collective collective, Variant variant, int ranks) {
-    long bytes = 0;
-    for (var operand : collective.operands()) {
-      bytes = Math.max(bytes, Workspaces.bytes(collective, operand, variant, ranks));
-    }
+  private Optional<Rejection> rejectPush(Request collective, Variant variant, int ranks) {
+    long bytes = workspaceBytes(collective, variant, ranks);
     return bytes > target.workspaceBytes()
         ? rejected(
             Reason.WORKSPACE,
@@ -129,7 +158,8 @@ final class Eligibility {
    * told beforehand. Windows begin at multiples of 4096 bytes and have the same size and the same
    * offsets on all ranks, because the whole symmetric arena is one.
    */
-  private Optional<Rejection> rejectSymmetric(Collective collective, boolean reduces, int ranks) {
+  private Optional<Rejection> rejectSymmetric(Request collective, int ranks) {
+    boolean reduces = collective.reduces();
     var op = collective.reduceOp();
     if (target.nccl() < NCCL_WINDOWS) {
       return tooOld("a symmetric kernel", "2.27");
@@ -171,7 +201,7 @@ final class Eligibility {
     return Optional.empty();
   }
 
-  private Optional<Rejection> rejectCopyEngines(Collective collective) {
+  private Optional<Rejection> rejectCopyEngines(Request collective) {
     if (!target.copyEngines()) {
       return rejected(Reason.NO_COPY_ENGINE, "target has no copy engine that reaches peers");
     }
@@ -196,8 +226,32 @@ final class Eligibility {
         "%s needs NCCL %s, %s has %s".formatted(what, needed, target.name(), target.ncclVersion()));
   }
 
+  /**
+   * {@return the bytes of the {@link Workspace} that a collective takes: several tensors go through
+   * it one after the other; 0 where the variant takes none}
+   */
+  public static long workspaceBytes(Request collective, Variant variant, int ranks) {
+    long most = 0;
+    for (var operand : collective.operands()) {
+      var type = operand.tensor();
+      most =
+          Math.max(
+              most,
+              Workspace.of(
+                      variant,
+                      collective.kind(),
+                      collective.reduceOp(),
+                      type.dtype(),
+                      type.bytes(),
+                      ranks)
+                  .map(Workspace::bytes)
+                  .orElse(0L));
+    }
+    return most;
+  }
+
   /** {@return whether one launch of a variant takes several tensors} */
-  boolean takesSeveral(Variant variant) {
+  public boolean takesSeveral(Variant variant) {
     return variant == Variant.NCCL_SYMM
         ? target.nccl() >= NCCL_SYMM_ORDERED
         : variant != Variant.NCCL_CE;

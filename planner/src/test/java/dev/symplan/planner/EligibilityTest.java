@@ -1,14 +1,9 @@
-package dev.symplan.planner.pass;
+package dev.symplan.planner;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.text.GraphParser;
-import dev.symplan.planner.CompileOptions;
-import dev.symplan.planner.Compiler;
-import dev.symplan.planner.Target;
-import dev.symplan.planner.Variant;
-import dev.symplan.planner.Verdict;
 import dev.symplan.planner.Verdict.Reason;
 import dev.symplan.planner.io.TargetFile;
 import org.jspecify.annotations.Nullable;
