@@ -55,6 +55,7 @@ final class BenchCollectivesCommand implements Callable<Integer> {
     var bytes = flags.sizes("--sizes", sizes);
     var dtypes = flags.dtypes();
     var wanted = flags.wanted();
+    svg.ifPresent(flags::requireNotCsv);
     svg.ifPresent(file -> WholeFile.check(file, DRAWING));
     return flags.measure(
         console,

@@ -164,6 +164,13 @@ final class BenchFlags {
     }
   }
 
+  /** Refuses to draw where times are written. */
+  void requireNotCsv(Path svg) {
+    if (csv.filter(file -> Outputs.isSame(file, svg)).isPresent()) {
+      throw usage("--csv and --svg are the same file: " + svg);
+    }
+  }
+
   List<DType> dtypes() {
     return dtypes.stream()
         .map(

@@ -179,6 +179,7 @@ class BenchCommandTest {
           collectives --backend host --sizes 1..2..3 | is no range
           collectives --backend host --dtypes bf8 | there is no type 'bf8'
           collectives --backend host --variants two | there is no variant 'two'; there are local
+          collectives --backend host --csv /tmp/./a --svg /tmp/a | --csv and --svg are the same
           overlap --backend host --product 0 | --product must be at least 1
           plot x.csv | Missing required option: '--svg=FILE'
           """)

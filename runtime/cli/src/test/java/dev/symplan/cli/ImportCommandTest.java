@@ -188,7 +188,7 @@ class ImportCommandTest {
       assertThat(Files.readAllBytes(input)).isEqualTo(before);
     }
     var within = run("import", folder, "-o", folder.resolve("graph.graph"));
-    assertThat(within.err()).contains("in the folder that is imported");
+    assertThat(within.err()).contains("in the folder that is read");
     var same = folder.resolve("same");
     var twice = run("import", input, "-o", same, "--weights", same);
     assertThat(twice.code()).isEqualTo(ExitCode.USAGE);
