@@ -150,6 +150,13 @@ public final class ProgramReader {
       throw new UncheckedIOException(e);
     }
     int world = ranks > 0 ? ranks : found;
+    if (world > ProcessGroup.MAX_RANKS) {
+      throw CaseJson.wrong(
+          folder,
+          DiagnosticCode.BAD_GROUP,
+          "a file is named for rank %d".formatted(world - 1),
+          "ranks are 0 to " + (ProcessGroup.MAX_RANKS - 1));
+    }
     var importOptions = importOptions(name, GroupFiles.read(folder), world, dims(folder));
     if (Files.exists(folder.resolve(ARCHIVE))) {
       return archive(folder.resolve(ARCHIVE), importOptions);

@@ -3,6 +3,7 @@ package dev.symplan.cli;
 import com.google.common.base.Ascii;
 import com.google.common.base.Splitter;
 import dev.symplan.ir.DType;
+import dev.symplan.ir.ProcessGroup;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.calibrate.Point;
@@ -138,6 +139,9 @@ final class BenchFlags {
   int measure(Console console, ToIntFunction<Run> work) {
     if (givenRanks.isPresent() && givenRanks.get() < 2) {
       throw usage("--ranks must be at least 2: one rank has nobody to talk to");
+    }
+    if (givenRanks.isPresent() && givenRanks.get() > ProcessGroup.MAX_RANKS) {
+      throw usage("--ranks must be at most " + ProcessGroup.MAX_RANKS);
     }
     if (measurements < 1) {
       throw usage("--measurements must be at least 1");

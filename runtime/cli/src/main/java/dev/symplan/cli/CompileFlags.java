@@ -2,6 +2,7 @@ package dev.symplan.cli;
 
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.ProcessGroup;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Rewrites;
@@ -39,7 +40,7 @@ final class CompileFlags {
       names = "--ranks",
       paramLabel = "N",
       description = "The number of ranks (default: as the groups say).")
-  private int ranks;
+  private Optional<Integer> ranks = Optional.empty();
 
   @Option(
       names = "--graph",
@@ -170,10 +171,16 @@ final class CompileFlags {
     return Target.read(Path.of(name));
   }
 
-  private CompileOptions options() {
-    if (ranks < 0) {
-      throw usage("--ranks must be at least 1");
+  /** {@return the number of ranks given, or 0, which leaves it to the groups} */
+  static int ranks(Optional<Integer> given, CommandSpec spec) {
+    if (given.filter(ranks -> ranks < 1 || ranks > ProcessGroup.MAX_RANKS).isPresent()) {
+      throw new ParameterException(
+          spec.commandLine(), "--ranks must be at least 1, and at most " + ProcessGroup.MAX_RANKS);
     }
+    return given.orElse(0);
+  }
+
+  private CompileOptions options() {
     if (!(reorderBudget >= 0)) {
       throw usage("--reorder-budget must be at least 0");
     }
@@ -192,7 +199,7 @@ final class CompileFlags {
     places.forEach((name, where) -> spaces.put(name, space("--place " + name, where)));
     donated.forEach(name -> spaces.put(name, MemorySpace.DONATED));
     return CompileOptions.DEFAULT
-        .withRanks(ranks)
+        .withRanks(ranks(ranks, spec))
         .withGraph(graph)
         .withVariants(forced.buildOrThrow())
         .withInputs(space("--inputs", inputs))

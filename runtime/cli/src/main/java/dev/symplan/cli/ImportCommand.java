@@ -64,7 +64,7 @@ final class ImportCommand implements Callable<Integer> {
       names = "--ranks",
       paramLabel = "N",
       description = "The number of ranks (default: as the groups say).")
-  private int ranks;
+  private Optional<Integer> ranks = Optional.empty();
 
   @Option(
       names = "--dim",
@@ -84,9 +84,6 @@ final class ImportCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
-    if (ranks < 0) {
-      throw new ParameterException(spec.commandLine(), "--ranks must be at least 1");
-    }
     output.ifPresent(file -> Outputs.requireNotRead(file, List.of(input)));
     weights.ifPresent(file -> Outputs.requireNotRead(file, List.of(input)));
     if (output.isPresent() && weights.isPresent() && Outputs.isSame(output.get(), weights.get())) {
@@ -95,7 +92,7 @@ final class ImportCommand implements Callable<Integer> {
     }
     var options =
         CompileOptions.DEFAULT
-            .withRanks(ranks)
+            .withRanks(CompileFlags.ranks(ranks, spec))
             .withDims(ImmutableMap.copyOf(dims), ImmutableMap.copyOf(dimMax));
     var warnings = new ArrayList<Diagnostic>();
     var program = ProgramReader.read(input, options, warnings::add);

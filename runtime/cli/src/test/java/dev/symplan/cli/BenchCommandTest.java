@@ -173,6 +173,7 @@ class BenchCommandTest {
           collectives --backend gpu | there is no backend 'gpu'
           collectives --backend host --ranks 1 | one rank has nobody to talk to
           overlap --backend host --ranks 0 | one rank has nobody to talk to
+          step --backend host --ranks 65537 | --ranks must be at most 65536
           collectives --backend host --ops reduce | there is no collective 'reduce'; there are all_
           collectives --backend host --sizes 1Kb | '1Kb' is no size; write for example 64KiB
           collectives --backend host --sizes 2KiB..1KiB | has no size in it

@@ -344,6 +344,11 @@ class MainTest {
           1 | compile NOWHERE                                    | unreadable-file
           1 | compile GRAPH --variant all_reduce=multimem        | target has no multicast
           1 | compile GRAPH --variant all_gather=push            | no collective is called 'all_gather'
+          2 | compile GRAPH --ranks 0                            | --ranks must be at least 1
+          2 | compile GRAPH --ranks 65537                        | at most 65536
+          2 | import GRAPH --ranks 0                             | --ranks must be at least 1
+          1 | compile FARRANK                                    | far.graph:3:15: error[bad-group]: '65536' is no rank
+          1 | compile FARCASE                                    | group tp has rank 1000000000; ranks are 0 to 65535
           1 | compile GRAPH --ranks 2                            | names rank 3, but there are 2 ranks
           1 | compile GRAPH --graph other                        | no graph is called 'other'
           1 | compile GRAPH --place q=local                      | neither an input nor an output
@@ -373,6 +378,13 @@ class MainTest {
             case "CUSTOM" -> sample("custom_op.graph").toString();
             case "EMPTY" -> file("empty.txt", "").toString();
             case "BROKEN" -> file("broken.graph", "graph version 1\n\ngraph g(x {\n").toString();
+            case "FARRANK" ->
+                file("far.graph", "graph version 1\n\ngroup a = [0, 65536]\n").toString();
+            case "FARCASE" -> {
+              file("graph.fx.txt", "");
+              file("groups.json", "{\"tp\": [0, 1000000000]}");
+              yield folder.toString();
+            }
             case "GOODCSV" -> file("good.csv", PackCommandTest.BUFFERS).toString();
             case "BADCSV" -> file("bad.csv", "id,lower,upper,size\na,0,3,4\nb,3,9,-1\n").toString();
             case "NOPLAN" -> file("p.json", "{\"format\": \"symplan-plan\"}").toString();
