@@ -8,6 +8,7 @@ import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Rewrites;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
+import java.lang.reflect.Field;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -147,6 +148,26 @@ final class CompileFlags {
       paramLabel = "SYMBOL=SIZE",
       description = "The largest value of a symbolic size, to plan with. May be repeated.")
   private Map<String, Long> dimMax = new LinkedHashMap<>();
+
+  /**
+   * Refuses options for a plan, which is compiled already.
+   *
+   * @throws ParameterException when there is one
+   */
+  void requireNone(Path plan) {
+    spec.commandLine().getParseResult().matchedOptions().stream()
+        .filter(
+            option ->
+                option.userObject() instanceof Field field
+                    && field.getDeclaringClass() == CompileFlags.class)
+        .findFirst()
+        .ifPresent(
+            option -> {
+              throw usage(
+                  "%s: %s is a plan; name what it was compiled from, to plan it in another way"
+                      .formatted(option.longestName(), plan));
+            });
+  }
 
   /** {@return a compiler as the options say} */
   Compiler compiler() {

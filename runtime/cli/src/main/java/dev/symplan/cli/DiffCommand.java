@@ -63,8 +63,9 @@ final class DiffCommand implements Callable<Integer> {
               .formatted(format, String.join(", ", FORMATS)));
     }
     output.ifPresent(file -> Outputs.requireNotRead(file, List.of(before, after)));
-    var from = Inputs.plan(before, flags, console);
-    var to = Inputs.plan(after, flags, console);
+    var plans = Inputs.plans(before, after, flags, console);
+    var from = plans.getFirst();
+    var to = plans.getLast();
     var differences = PlanDiff.text(from, to);
     var text =
         format.equals("html")

@@ -62,15 +62,13 @@ public final class Main {
     int code = run(args, out, err);
     out.flush();
     var lost = kept.failure().filter(why -> !BROKEN_PIPE.equals(why.getMessage()));
-    lost.ifPresent(
-        why -> err.println("error: the output cannot be written: " + why.getMessage()));
+    lost.ifPresent(why -> err.println("error: the output cannot be written: " + why.getMessage()));
     err.flush();
     return lost.isPresent() && code == ExitCode.OK ? ExitCode.FAILED : code;
   }
 
   private static PrintStream stream(OutputStream to) {
-    return new PrintStream(
-        new BufferedOutputStream(to, 1 << 16), false, StandardCharsets.UTF_8);
+    return new PrintStream(new BufferedOutputStream(to, 1 << 16), false, StandardCharsets.UTF_8);
   }
 
   /** {@return the exit code of one command} */

@@ -157,7 +157,9 @@ final class RunCommand implements Callable<Integer> {
     var device = Backends.named(backend, spec);
     if (timeout.isPresent() && !(timeout.get() > 0 && timeout.get() < 1e6)) {
       throw new ParameterException(
-          spec.commandLine(), "--timeout: %s is no time to wait".formatted(timeout.get()));
+          spec.commandLine(),
+          "--timeout: %s is no time to wait; it is above 0 and below 1000000 seconds"
+              .formatted(timeout.get()));
     }
     if (!Backends.isUsable(device, console)) {
       return ExitCode.NO_DEVICE;

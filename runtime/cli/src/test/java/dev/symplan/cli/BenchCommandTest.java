@@ -174,6 +174,7 @@ class BenchCommandTest {
           collectives --backend host --ranks 1 | one rank has nobody to talk to
           overlap --backend host --ranks 0 | one rank has nobody to talk to
           step --backend host --ranks 65537 | --ranks must be at most 65536
+          collectives --backend host --dtypes f8e5m2 | backend host has no reductions of f8e5m2
           collectives --backend host --ops reduce | there is no collective 'reduce'; there are all_
           collectives --backend host --sizes 1Kb | '1Kb' is no size; write for example 64KiB
           collectives --backend host --sizes 2KiB..1KiB | has no size in it
@@ -188,6 +189,27 @@ class BenchCommandTest {
     var result = run((Object[]) ("bench " + args).split(" ", -1));
     assertThat(result.code()).isEqualTo(2);
     assertThat(result.err()).contains(message);
+  }
+
+  @Test
+  void timesAreKeptWhereThereIsNothingToMeasure() throws IOException {
+    var csv = Files.writeString(folder.resolve("keep.csv"), "kept");
+    var result =
+        run(
+            "bench",
+            "collectives",
+            "--backend",
+            "host",
+            "--ops",
+            "all_reduce",
+            "--variants",
+            "push",
+            "--csv",
+            csv);
+    assertThat(result.code()).isEqualTo(ExitCode.USAGE);
+    assertThat(result.err()).contains("--variants: there is no push for all_reduce");
+    assertThat(csv).hasContent("kept");
+    assertThat(run("bench", "table", "--help").err()).isEmpty();
   }
 
   @Test

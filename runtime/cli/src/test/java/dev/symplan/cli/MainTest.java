@@ -349,6 +349,19 @@ class MainTest {
           2 | import GRAPH --ranks 0                             | --ranks must be at least 1
           1 | compile FARRANK                                    | far.graph:3:15: error[bad-group]: '65536' is no rank
           1 | compile FARCASE                                    | group tp has rank 1000000000; ranks are 0 to 65535
+          1 | compile GRAPH --variant all_reduce=local           | 'r' cannot run as local: the group has 4 ranks
+          2 | run PLAN --ranks 2                                 | --ranks: PLANNED is a plan; name
+          2 | run PLAN --donate x                                | --donate: PLANNED is a plan; name
+          2 | dump PLAN --variant r=nccl                         | --variant: PLANNED is a plan; name
+          2 | verify PLAN --target h200x8                        | --target: PLANNED is a plan; name
+          2 | explain PLAN r --no-fusion                         | --no-fusion: PLANNED is a plan; name
+          2 | diff PLAN PLAN --variant r=nccl                    | --variant: PLANNED is a plan; name
+          1 | compile GRAPH --ranks 3                            | tp_mlp.graph: error[bad-group]: group 'tp' names
+          1 | compile GRAPH --graph nope                         | tp_mlp.graph: error[bad-option]: no graph is
+          1 | compile GRAPH --variant y=two_shot                 | tp_mlp.graph: error[bad-option]: no collective is
+          1 | explain GRAPH zz                                   | tp_mlp.graph: error[unknown-value]: the plan has
+          1 | run GRAPH --weights FOLDER                         | this is a directory
+          2 | run GRAPH --timeout 1e9                            | it is above 0 and below 1000000 seconds
           1 | compile GRAPH --ranks 2                            | names rank 3, but there are 2 ranks
           1 | compile GRAPH --graph other                        | no graph is called 'other'
           1 | compile GRAPH --place q=local                      | neither an input nor an output
@@ -385,14 +398,21 @@ class MainTest {
               file("groups.json", "{\"tp\": [0, 1000000000]}");
               yield folder.toString();
             }
+            case "FOLDER" -> folder.toString();
+            case "PLAN" -> planned().toString();
             case "GOODCSV" -> file("good.csv", PackCommandTest.BUFFERS).toString();
             case "BADCSV" -> file("bad.csv", "id,lower,upper,size\na,0,3,4\nb,3,9,-1\n").toString();
             case "NOPLAN" -> file("p.json", "{\"format\": \"symplan-plan\"}").toString();
-            default -> words[i].replace("\"\"", "").replace("NOWHERE", folder.resolve("nowhere").toString());
+            default ->
+                words[i]
+                    .replace("\"\"", "")
+                    .replace("NOWHERE", folder.resolve("nowhere").toString());
           };
     }
     var result = run((Object[]) words);
-    assertThat(result.err()).contains(message).doesNotContain("\tat ", "Exception");
+    assertThat(result.err())
+        .contains(message.replace("PLANNED", folder.resolve("plan.json").toString()))
+        .doesNotContain("\tat ", "Exception");
     assertThat(result.code()).isEqualTo(code);
     assertThat(result.out()).isEmpty();
   }
@@ -471,9 +491,25 @@ class MainTest {
     var result =
         Ran.on(console -> Main.failed(new OutOfMemoryError("Java heap space"), console.err()));
     assertThat(result.code()).isEqualTo(ExitCode.BUG);
-    assertThat(result.err()).isEqualTo("symplan: memory ran out (Java heap space); SYMPLAN_JAVA_OPTS=-Xmx<size> gives more\n");
+    assertThat(result.err())
+        .isEqualTo(
+            "symplan: memory ran out (Java heap space); SYMPLAN_JAVA_OPTS=-Xmx<size> gives more\n");
     assertThat(Ran.on(console -> Main.failed(new StackOverflowError(), console.err())).code())
         .isEqualTo(ExitCode.BUG);
+  }
+
+  private Path planned() {
+    var plan = folder.resolve("plan.json");
+    assertThat(run("compile", sample("tp_mlp.graph"), "-o", plan).code()).isZero();
+    return plan;
+  }
+
+  @Test
+  void sizesThatAGraphDoesNotHaveAreNamed() {
+    var result = run("compile", sample("tp_mlp.graph"), "--dim", "s7=2", "--dim-max", "s8=2");
+    assertThat(result.code()).isZero();
+    assertThat(result.err())
+        .contains("warning[dynamic-size]: no size is called 's7'", "no size is called 's8'");
   }
 
   @Test
