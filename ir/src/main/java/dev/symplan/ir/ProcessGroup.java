@@ -13,6 +13,12 @@ import java.util.OptionalInt;
  *     rank
  */
 public record ProcessGroup(String name, ImmutableList<ImmutableIntArray> members) {
+  /**
+   * More ranks than one job has. As all of them are planned for, a slip in a rank's number would
+   * otherwise take all memory and hours.
+   */
+  public static final int MAX_RANKS = 1 << 16;
+
   public ProcessGroup {
     if (members.isEmpty()) {
       throw new IllegalArgumentException("group " + name + " has no ranks");
@@ -28,8 +34,10 @@ public record ProcessGroup(String name, ImmutableList<ImmutableIntArray> members
       ranks.stream()
           .forEach(
               rank -> {
-                if (rank < 0) {
-                  throw new IllegalArgumentException("group %s has rank %d".formatted(name, rank));
+                if (!isRank(rank)) {
+                  throw new IllegalArgumentException(
+                      "group %s has rank %d; ranks are 0 to %d"
+                          .formatted(name, rank, MAX_RANKS - 1));
                 }
                 if (!seen.add(rank)) {
                   throw new IllegalArgumentException(
@@ -46,6 +54,11 @@ public record ProcessGroup(String name, ImmutableList<ImmutableIntArray> members
       ranks.add(rank);
     }
     return new ProcessGroup(name, ImmutableList.of(ranks.build()));
+  }
+
+  /** {@return whether a number can be a rank's} */
+  public static boolean isRank(int number) {
+    return number >= 0 && number < MAX_RANKS;
   }
 
   /** {@return the number of ranks that communicate with each other} */

@@ -2,6 +2,7 @@ package dev.symplan.planner;
 
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.ProcessGroup;
 import java.util.OptionalDouble;
 import java.util.function.Consumer;
 
@@ -55,7 +56,7 @@ public record CompileOptions(
           ImmutableMap.of());
 
   public CompileOptions {
-    if (ranks < 0) {
+    if (ranks < 0 || ranks > ProcessGroup.MAX_RANKS) {
       throw new IllegalArgumentException("ranks is " + ranks);
     }
     if (reorderBudget.isPresent() && !(reorderBudget.getAsDouble() >= 0)) {

@@ -7,6 +7,7 @@ import com.google.common.collect.Sets;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Graph;
 import dev.symplan.ir.Notes;
+import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.Program;
 import dev.symplan.ir.RankAgreement;
 import dev.symplan.ir.diag.CompileException;
@@ -124,6 +125,14 @@ public final class FxImporter {
 
   private int worldOf(SourceFile file, List<FxText.Listing> listings) {
     int named = listings.getLast().rank().orElseThrow() + 1;
+    if (named > ProcessGroup.MAX_RANKS) {
+      throw new CompileException(
+          Diagnostic.error(
+              DiagnosticCode.BAD_GROUP,
+              Span.ofFile(file),
+              "the log has graphs of rank %d".formatted(named - 1),
+              "ranks are 0 to " + (ProcessGroup.MAX_RANKS - 1)));
+    }
     if (options.ranks() > 0 && options.ranks() < named) {
       throw new CompileException(
           Diagnostic.error(

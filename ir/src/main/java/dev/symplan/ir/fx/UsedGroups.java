@@ -27,8 +27,6 @@ final class UsedGroups {
   /** The number of GPUs of the default target. */
   private static final int DEFAULT_RANKS = 4;
 
-  private static final int MAX_RANKS = 1 << 20;
-
   /** A group that is not given. */
   private static final class Use {
     private final Op first;
@@ -108,7 +106,7 @@ final class UsedGroups {
     for (var use : uses.values()) {
       size = Math.max(size, use.size);
     }
-    return (int) Math.min(size, MAX_RANKS);
+    return (int) Math.min(size, ProcessGroup.MAX_RANKS);
   }
 
   /** A program whose collectives leave ranks out, or that has none, still runs on all of them. */

@@ -11,6 +11,7 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.NoneType;
+import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.PythonLiterals;
 import dev.symplan.ir.ScalarType;
 import dev.symplan.ir.TensorType;
@@ -205,8 +206,12 @@ final class ValueReader {
     var values = ImmutableIntArray.builder(context.ranks.size());
     for (var token : context.ranks) {
       @Nullable Integer value = Ints.tryParse(token.getText());
-      if (value == null || value < 0) {
-        report(DiagnosticCode.BAD_GROUP, token, "'%s' is no rank".formatted(token.getText()), "");
+      if (value == null || !ProcessGroup.isRank(value)) {
+        report(
+            DiagnosticCode.BAD_GROUP,
+            token,
+            "'%s' is no rank".formatted(token.getText()),
+            "ranks are 0 to " + (ProcessGroup.MAX_RANKS - 1));
         return Optional.empty();
       }
       values.add(value);

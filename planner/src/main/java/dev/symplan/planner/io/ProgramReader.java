@@ -3,6 +3,7 @@ package dev.symplan.planner.io;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSortedMap;
+import com.google.common.collect.Sets;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.Program;
 import dev.symplan.ir.diag.CompileException;
@@ -88,11 +89,23 @@ public final class ProgramReader {
     }
     boolean graph = file.name().endsWith(".graph") || startsWithVersion(file.text());
     return graph
-        ? GraphParser.parse(file)
+        ? graph(file)
         : FxImporter.read(
             file,
             importOptions(stem(file.name()), ImmutableList.of(), options.ranks(), options.dims()),
             warnings);
+  }
+
+  private Program graph(SourceFile file) {
+    for (var given : Sets.union(options.dims().keySet(), options.dimMax().keySet())) {
+      warnings.accept(
+          Diagnostic.warning(
+              DiagnosticCode.DYNAMIC_SIZE,
+              Span.ofFile(file),
+              "no size is called '%s'".formatted(given),
+              "all sizes of the graph language are fixed"));
+    }
+    return GraphParser.parse(file);
   }
 
   /** Whether a text, behind comments, says which version of the graph language it is in. */
@@ -127,7 +140,7 @@ public final class ProgramReader {
 
   private Program directory(Path folder) {
     if (Files.exists(folder.resolve("graph.graph"))) {
-      return GraphParser.parse(SourceReader.read(folder.resolve("graph.graph")));
+      return graph(SourceReader.read(folder.resolve("graph.graph")));
     }
     var name = stem(String.valueOf(folder.toAbsolutePath().normalize().getFileName()));
     var common = folder.resolve("graph.fx.txt");
@@ -150,6 +163,13 @@ public final class ProgramReader {
       throw new UncheckedIOException(e);
     }
     int world = ranks > 0 ? ranks : found;
+    if (world > ProcessGroup.MAX_RANKS) {
+      throw CaseJson.wrong(
+          folder,
+          DiagnosticCode.BAD_GROUP,
+          "a file is named for rank %d".formatted(world - 1),
+          "ranks are 0 to " + (ProcessGroup.MAX_RANKS - 1));
+    }
     var importOptions = importOptions(name, GroupFiles.read(folder), world, dims(folder));
     if (Files.exists(folder.resolve(ARCHIVE))) {
       return archive(folder.resolve(ARCHIVE), importOptions);

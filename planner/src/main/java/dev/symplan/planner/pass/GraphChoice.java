@@ -28,7 +28,7 @@ final class GraphChoice {
     if (named.isEmpty()) {
       throw wrong(
           DiagnosticCode.BAD_OPTION,
-          Span.NONE,
+          Span.ofFile(program.graphs().getFirst().span().file()),
           "no graph is called '%s'".formatted(name),
           "graphs: " + names(program));
     }

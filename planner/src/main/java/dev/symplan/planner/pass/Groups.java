@@ -38,7 +38,7 @@ final class Groups {
     for (var group : groups) {
       if (group.maxRank() >= graphOfRank.size()) {
         checker.report(
-            null,
+            Span.ofFile(graphOfRank.getFirst().span().file()),
             "group '%s' names rank %d, but there are %d ranks"
                 .formatted(group.name(), group.maxRank(), graphOfRank.size()),
             "give --ranks %d, or shorten the group".formatted(group.maxRank() + 1));
@@ -147,8 +147,11 @@ final class Groups {
     }
   }
 
-  private void report(@Nullable Collective collective, String message, String hint) {
-    var span = collective == null ? Span.NONE : collective.op().span();
+  private void report(Collective collective, String message, String hint) {
+    report(collective.op().span(), message, hint);
+  }
+
+  private void report(Span span, String message, String hint) {
     sink.report(Diagnostic.error(DiagnosticCode.BAD_GROUP, span, message, hint));
   }
 }

@@ -254,7 +254,9 @@ final class Select {
         continue;
       }
       // A group of one has nothing to force when the option speaks of all collectives of a kind.
-      if (verdict.reason() == Reason.GROUP_SIZE && !selector.equals(collective.name())) {
+      if (verdict.reason() == Reason.GROUP_SIZE
+          && wanted != Variant.LOCAL
+          && !selector.equals(collective.name())) {
         return Optional.empty();
       }
       if (!verdict.reason().eligible()) {
@@ -285,7 +287,7 @@ final class Select {
     for (var selector : options.variants().keySet()) {
       if (!usedSelectors.contains(selector)) {
         throw badOption(
-            Span.NONE,
+            Span.ofFile(graphs.getFirst().graph().span().file()),
             "no collective is called '%s', nor of that kind".formatted(selector),
             "collectives: "
                 + String.join(

@@ -53,8 +53,9 @@ final class BenchCollectivesCommand implements Callable<Integer> {
   public Integer call() {
     var kinds = kinds();
     var bytes = flags.sizes("--sizes", sizes);
-    var dtypes = flags.dtypes();
-    var wanted = flags.wanted();
+    var dtypes = flags.dtypes(kinds);
+    var wanted = flags.wanted(kinds);
+    svg.ifPresent(flags::requireNotCsv);
     svg.ifPresent(file -> WholeFile.check(file, DRAWING));
     return flags.measure(
         console,

@@ -2,13 +2,19 @@ package dev.symplan.cli;
 
 import com.google.common.base.Ascii;
 import com.google.common.base.Splitter;
+import com.google.common.collect.ImmutableSet;
+import com.google.common.collect.Sets;
 import dev.symplan.ir.DType;
+import dev.symplan.ir.ProcessGroup;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.calibrate.Point;
 import dev.symplan.planner.calibrate.PointWriter;
 import dev.symplan.planner.calibrate.Points;
+import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.bench.Bench;
+import dev.symplan.runtime.tensor.Elements;
 import java.nio.file.Path;
 import java.time.LocalDate;
 import java.time.ZoneOffset;
@@ -27,6 +33,9 @@ import picocli.CommandLine.Spec;
 
 /** The options that all measurements share, and where what they find goes. */
 final class BenchFlags {
+  private static final ImmutableSet<Kind> REDUCING =
+      Sets.immutableEnumSet(Kind.ALL_REDUCE, Kind.REDUCE_SCATTER);
+
   @Spec(Spec.Target.MIXEE)
   private CommandSpec spec;
 
@@ -125,7 +134,11 @@ final class BenchFlags {
 
     /** {@return the exit code of a command that should have found something} */
     int code() {
-      return points.isEmpty() ? ExitCode.RUNTIME : ExitCode.OK;
+      if (points.isEmpty()) {
+        console.progress("error: nothing could be measured");
+        return ExitCode.RUNTIME;
+      }
+      return ExitCode.OK;
     }
   }
 
@@ -138,6 +151,9 @@ final class BenchFlags {
   int measure(Console console, ToIntFunction<Run> work) {
     if (givenRanks.isPresent() && givenRanks.get() < 2) {
       throw usage("--ranks must be at least 2: one rank has nobody to talk to");
+    }
+    if (givenRanks.isPresent() && givenRanks.get() > ProcessGroup.MAX_RANKS) {
+      throw usage("--ranks must be at most " + ProcessGroup.MAX_RANKS);
     }
     if (measurements < 1) {
       throw usage("--measurements must be at least 1");
@@ -164,6 +180,32 @@ final class BenchFlags {
     }
   }
 
+  /** Refuses to draw where times are written. */
+  void requireNotCsv(Path svg) {
+    if (csv.filter(file -> Outputs.isSame(file, svg)).isPresent()) {
+      throw usage("--csv and --svg are the same file: " + svg);
+    }
+  }
+
+  /**
+   * {@return the types to measure}
+   *
+   * @throws ParameterException when the host backend has no sum of one, and a collective reduces
+   */
+  List<DType> dtypes(List<Kind> kinds) {
+    var types = dtypes();
+    if (backend.equals(Backend.HOST.name()) && kinds.stream().anyMatch(REDUCING::contains)) {
+      for (var dtype : types) {
+        if (dtype.kind() != DType.Kind.COMPLEX && !Elements.computes(dtype)) {
+          throw usage(
+              "--dtypes: backend host has no reductions of %s; --ops names collectives without"
+                  .formatted(dtype.shortName()));
+        }
+      }
+    }
+    return types;
+  }
+
   List<DType> dtypes() {
     return dtypes.stream()
         .map(
@@ -173,7 +215,12 @@ final class BenchFlags {
         .toList();
   }
 
-  Predicate<Variant> wanted() {
+  /**
+   * {@return the variants to measure}
+   *
+   * @throws ParameterException when none of them is of such collectives
+   */
+  Predicate<Variant> wanted(List<Kind> kinds) {
     var wanted = new HashSet<Variant>();
     for (var name : variants) {
       wanted.add(
@@ -187,6 +234,14 @@ final class BenchFlags {
                                   Arrays.stream(Variant.values())
                                       .map(Variant::text)
                                       .collect(Collectors.joining(", "))))));
+    }
+    if (!wanted.isEmpty()
+        && wanted.stream().noneMatch(variant -> kinds.stream().anyMatch(variant::implementsKind))) {
+      throw usage(
+          "--variants: there is no %s for %s"
+              .formatted(
+                  String.join(", ", variants),
+                  kinds.stream().map(Kind::text).collect(Collectors.joining(", "))));
     }
     return variant -> wanted.isEmpty() || wanted.contains(variant);
   }

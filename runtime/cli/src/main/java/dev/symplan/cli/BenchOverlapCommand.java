@@ -1,9 +1,11 @@
 package dev.symplan.cli;
 
+import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.Units;
 import dev.symplan.planner.calibrate.BenchTable;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.bench.Bench;
+import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
@@ -30,7 +32,7 @@ final class BenchOverlapCommand implements Callable<Integer> {
   public Integer call() {
     long gathered = flags.bytes("--bytes", workload.bytes("64MiB"));
     int size = workload.product();
-    var wanted = flags.wanted();
+    var wanted = flags.wanted(List.of(Kind.ALL_GATHER));
     var dtypes = flags.dtypes();
     return flags.measure(
         console,

@@ -38,6 +38,7 @@ final class BenchPlotCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
+    files.requireNotRead(svg);
     var planned = CompileFlags.target(target, "--target", spec);
     WholeFile.write(svg, BenchPlot.svg(files.read(), planned), "the drawing");
     console.progress("drawn in " + svg);

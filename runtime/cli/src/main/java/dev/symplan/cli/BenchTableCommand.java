@@ -12,7 +12,7 @@ import picocli.CommandLine.Spec;
     name = "table",
     description = {
       "Show measured times side by side, those of PyTorch among them (bench_torch.py).",
-      "Where what the planner picks is not within 3% of the fastest, the row is marked."
+      "Where what the planner picks is not within 3%% of the fastest, the row is marked."
     })
 final class BenchTableCommand implements Callable<Integer> {
   private final Console console;

@@ -10,6 +10,7 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
 @Command(
@@ -50,6 +51,10 @@ final class CalibrateCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
+    if (name.filter(String::isBlank).isPresent()) {
+      throw new ParameterException(spec.commandLine(), "--name must not be empty");
+    }
+    output.ifPresent(files::requireNotRead);
     var from = CompileFlags.target(base, "--base", spec);
     var calibration =
         Calibration.of(

@@ -59,6 +59,7 @@ final class CompileCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
+    output.ifPresent(file -> Outputs.requireNotRead(file, List.of(input)));
     var plan = dumpDir.map(this::observed).orElseGet(() -> flags.compiler().compile(input));
     console.warnings(plan.warnings());
     output.ifPresent(file -> PlanFile.write(plan, file));

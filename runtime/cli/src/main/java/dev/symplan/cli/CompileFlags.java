@@ -2,11 +2,13 @@ package dev.symplan.cli;
 
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.ProcessGroup;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Rewrites;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
+import java.lang.reflect.Field;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -39,7 +41,7 @@ final class CompileFlags {
       names = "--ranks",
       paramLabel = "N",
       description = "The number of ranks (default: as the groups say).")
-  private int ranks;
+  private Optional<Integer> ranks = Optional.empty();
 
   @Option(
       names = "--graph",
@@ -147,6 +149,26 @@ final class CompileFlags {
       description = "The largest value of a symbolic size, to plan with. May be repeated.")
   private Map<String, Long> dimMax = new LinkedHashMap<>();
 
+  /**
+   * Refuses options for a plan, which is compiled already.
+   *
+   * @throws ParameterException when there is one
+   */
+  void requireNone(Path plan) {
+    spec.commandLine().getParseResult().matchedOptions().stream()
+        .filter(
+            option ->
+                option.userObject() instanceof Field field
+                    && field.getDeclaringClass() == CompileFlags.class)
+        .findFirst()
+        .ifPresent(
+            option -> {
+              throw usage(
+                  "%s: %s is a plan; name what it was compiled from, to plan it in another way"
+                      .formatted(option.longestName(), plan));
+            });
+  }
+
   /** {@return a compiler as the options say} */
   Compiler compiler() {
     return target
@@ -170,10 +192,16 @@ final class CompileFlags {
     return Target.read(Path.of(name));
   }
 
-  private CompileOptions options() {
-    if (ranks < 0) {
-      throw usage("--ranks must be at least 1");
+  /** {@return the number of ranks given, or 0, which leaves it to the groups} */
+  static int ranks(Optional<Integer> given, CommandSpec spec) {
+    if (given.filter(ranks -> ranks < 1 || ranks > ProcessGroup.MAX_RANKS).isPresent()) {
+      throw new ParameterException(
+          spec.commandLine(), "--ranks must be at least 1, and at most " + ProcessGroup.MAX_RANKS);
     }
+    return given.orElse(0);
+  }
+
+  private CompileOptions options() {
     if (!(reorderBudget >= 0)) {
       throw usage("--reorder-budget must be at least 0");
     }
@@ -192,7 +220,7 @@ final class CompileFlags {
     places.forEach((name, where) -> spaces.put(name, space("--place " + name, where)));
     donated.forEach(name -> spaces.put(name, MemorySpace.DONATED));
     return CompileOptions.DEFAULT
-        .withRanks(ranks)
+        .withRanks(ranks(ranks, spec))
         .withGraph(graph)
         .withVariants(forced.buildOrThrow())
         .withInputs(space("--inputs", inputs))

@@ -6,6 +6,7 @@ import dev.symplan.planner.report.HtmlRenderer;
 import dev.symplan.planner.report.PlanDiff;
 import dev.symplan.planner.report.PlanReport;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
@@ -61,8 +62,10 @@ final class DiffCommand implements Callable<Integer> {
           "--format: there is no format '%s'; there are %s"
               .formatted(format, String.join(", ", FORMATS)));
     }
-    var from = Inputs.plan(before, flags, console);
-    var to = Inputs.plan(after, flags, console);
+    output.ifPresent(file -> Outputs.requireNotRead(file, List.of(before, after)));
+    var plans = Inputs.plans(before, after, flags, console);
+    var from = plans.getFirst();
+    var to = plans.getLast();
     var differences = PlanDiff.text(from, to);
     var text =
         format.equals("html")

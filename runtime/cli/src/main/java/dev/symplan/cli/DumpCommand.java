@@ -40,6 +40,9 @@ import picocli.CommandLine.Spec;
 final class DumpCommand implements Callable<Integer> {
   private static final String DUMP = "the dump";
 
+  /** As many as the environment can say, and more than anything shows. */
+  private static final int MOST_COLUMNS = 9999;
+
   private final Console console;
 
   @Spec private CommandSpec spec;
@@ -110,9 +113,10 @@ final class DumpCommand implements Callable<Integer> {
     if (!views.isEmpty() && !as.takesViews()) {
       throw usage("--view: %s has one view only".formatted(as.text()));
     }
-    if (width.filter(columns -> columns < 1).isPresent()) {
-      throw usage("--width must be at least 1");
+    if (width.filter(columns -> columns < 1 || columns > MOST_COLUMNS).isPresent()) {
+      throw usage("--width must be 1 to " + MOST_COLUMNS);
     }
+    output.ifPresent(file -> Outputs.requireNotRead(file, List.of(input)));
     output.ifPresent(file -> WholeFile.check(file, DUMP));
     var plan = Inputs.plan(input, flags, console);
     var shown = views.isEmpty() ? as.views() : views;

@@ -65,7 +65,8 @@ final class ExplainCommand implements Callable<Integer> {
     var story = PlanExplainer.explain(plan, name.orElseThrow());
     if (story.isEmpty()) {
       console.progress(
-          "error[unknown-value]: the plan has no value '%s'".formatted(name.orElseThrow()));
+          "%s: error[unknown-value]: the plan has no value '%s'"
+              .formatted(input, name.orElseThrow()));
       return ExitCode.FAILED;
     }
     console.print(story.get());

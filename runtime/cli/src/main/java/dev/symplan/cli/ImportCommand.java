@@ -8,11 +8,10 @@ import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.io.ProgramFile;
 import dev.symplan.planner.io.ProgramReader;
 import dev.symplan.runtime.Weights;
-import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.Callable;
@@ -65,7 +64,7 @@ final class ImportCommand implements Callable<Integer> {
       names = "--ranks",
       paramLabel = "N",
       description = "The number of ranks (default: as the groups say).")
-  private int ranks;
+  private Optional<Integer> ranks = Optional.empty();
 
   @Option(
       names = "--dim",
@@ -85,19 +84,15 @@ final class ImportCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
-    if (ranks < 0) {
-      throw new ParameterException(spec.commandLine(), "--ranks must be at least 1");
-    }
-    output.ifPresent(this::checkOutput);
-    weights.ifPresent(this::checkOutput);
-    if (output.isPresent()
-        && output.map(Path::toAbsolutePath).equals(weights.map(Path::toAbsolutePath))) {
+    output.ifPresent(file -> Outputs.requireNotRead(file, List.of(input)));
+    weights.ifPresent(file -> Outputs.requireNotRead(file, List.of(input)));
+    if (output.isPresent() && weights.isPresent() && Outputs.isSame(output.get(), weights.get())) {
       throw new ParameterException(
           spec.commandLine(), "--output and --weights are the same file: " + output.get());
     }
     var options =
         CompileOptions.DEFAULT
-            .withRanks(ranks)
+            .withRanks(CompileFlags.ranks(ranks, spec))
             .withDims(ImmutableMap.copyOf(dims), ImmutableMap.copyOf(dimMax));
     var warnings = new ArrayList<Diagnostic>();
     var program = ProgramReader.read(input, options, warnings::add);
@@ -119,36 +114,12 @@ final class ImportCommand implements Callable<Integer> {
         Weights.archiveOf(input)
             .orElseThrow(
                 () ->
-                    wrong(
+                    CompileException.ofFile(
+                        DiagnosticCode.BAD_OPTION,
                         input,
                         "--weights: only archives of torch.export hold tensors",
                         "leave --weights out"));
     Weights.read(archive, graph).write(file);
     console.progress("weights written to " + file);
-  }
-
-  /** What is read must not be written: neither the file, nor into the folder of a case. */
-  private void checkOutput(Path file) {
-    var folder = file.toAbsolutePath().normalize().getParent();
-    try {
-      boolean same = Files.exists(file) && Files.exists(input) && Files.isSameFile(file, input);
-      boolean within =
-          Files.isDirectory(input)
-              && folder != null
-              && Files.exists(folder)
-              && Files.isSameFile(folder, input);
-      if (same || within) {
-        throw wrong(
-            file,
-            same ? "this is the input" : "this is in the folder that is imported",
-            "write to another place");
-      }
-    } catch (IOException e) {
-      throw wrong(file, "it cannot be compared with the input: " + e.getMessage(), "");
-    }
-  }
-
-  private static CompileException wrong(Path file, String message, String hint) {
-    return CompileException.ofFile(DiagnosticCode.BAD_OPTION, file, message, hint);
   }
 }

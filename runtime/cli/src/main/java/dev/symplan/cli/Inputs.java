@@ -15,6 +15,21 @@ final class Inputs {
    * {@return the plan in a plan file, or of whatever else can be compiled; warnings are printed}
    */
   static Plan plan(Path input, CompileFlags flags, Console console) {
+    if (isPlan(input)) {
+      flags.requireNone(input);
+    }
+    return load(input, flags, console);
+  }
+
+  /** {@return two as {@link #plan}, to be compared; only one of them may have to be compiled} */
+  static ImmutableList<Plan> plans(Path one, Path other, CompileFlags flags, Console console) {
+    if (isPlan(one) && isPlan(other)) {
+      flags.requireNone(one);
+    }
+    return ImmutableList.of(load(one, flags, console), load(other, flags, console));
+  }
+
+  private static Plan load(Path input, CompileFlags flags, Console console) {
     var plan = flags.compiler().load(input);
     console.warnings(plan.warnings());
     return plan;

@@ -6,6 +6,7 @@ import dev.symplan.runtime.RunException;
 import java.io.BufferedOutputStream;
 import java.io.FileDescriptor;
 import java.io.FileOutputStream;
+import java.io.OutputStream;
 import java.io.PrintStream;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
@@ -37,25 +38,37 @@ import picocli.CommandLine.ScopeType;
       "70:an error of Symplan's own"
     })
 public final class Main {
+  /** What a system says where whoever reads has enough, as {@code head} does. */
+  private static final String BROKEN_PIPE = "Broken pipe";
+
   private Main() {}
 
   /** Runs one command and exits. */
   public static void main(String[] args) {
     // Some locales write numbers in digits of their own, which no program reads.
     Locale.setDefault(Locale.Category.FORMAT, Locale.ROOT);
-    var out = stream(FileDescriptor.out);
-    var err = stream(FileDescriptor.err);
-    int code = run(args, out, err);
-    out.flush();
-    err.flush();
-    System.exit(code);
+    System.exit(
+        runOn(
+            args,
+            new FileOutputStream(FileDescriptor.out),
+            new FileOutputStream(FileDescriptor.err)));
   }
 
-  private static PrintStream stream(FileDescriptor descriptor) {
-    return new PrintStream(
-        new BufferedOutputStream(new FileOutputStream(descriptor), 1 << 16),
-        false,
-        StandardCharsets.UTF_8);
+  /** {@return the exit code of one command, which is not ok where its output is lost} */
+  static int runOn(String[] args, OutputStream standard, OutputStream errors) {
+    var kept = new FailureKeeper(standard);
+    var out = stream(kept);
+    var err = stream(errors);
+    int code = run(args, out, err);
+    out.flush();
+    var lost = kept.failure().filter(why -> !BROKEN_PIPE.equals(why.getMessage()));
+    lost.ifPresent(why -> err.println("error: the output cannot be written: " + why.getMessage()));
+    err.flush();
+    return lost.isPresent() && code == ExitCode.OK ? ExitCode.FAILED : code;
+  }
+
+  private static PrintStream stream(OutputStream to) {
+    return new PrintStream(new BufferedOutputStream(to, 1 << 16), false, StandardCharsets.UTF_8);
   }
 
   /** {@return the exit code of one command} */
@@ -105,10 +118,15 @@ public final class Main {
       line.usage(err);
       return ExitCode.USAGE;
     }
-    return line.execute(args);
+    try {
+      return line.execute(args);
+    } catch (Error e) {
+      // Of which picocli catches none.
+      return failed(e, err);
+    }
   }
 
-  private static int failed(Exception e, PrintStream err) {
+  static int failed(Throwable e, PrintStream err) {
     return switch (e) {
       case CompileException wrong -> {
         wrong.diagnostics().forEach(diagnostic -> err.println(diagnostic.render()));
@@ -117,6 +135,12 @@ public final class Main {
       case RunException failed -> {
         err.println("error: " + failed.getMessage());
         yield ExitCode.RUNTIME;
+      }
+      case OutOfMemoryError _ -> {
+        err.println(
+            "symplan: memory ran out (%s); SYMPLAN_JAVA_OPTS=-Xmx<size> gives more"
+                .formatted(e.getMessage()));
+        yield ExitCode.BUG;
       }
       default -> {
         err.println("symplan: an error of its own; please report it with the input: " + e);

@@ -2,6 +2,7 @@ package dev.symplan.cli;
 
 import dev.symplan.planner.io.PackedFile;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
 import java.util.OptionalLong;
@@ -52,6 +53,7 @@ final class PackCommand implements Callable<Integer> {
     if (capacity.orElse(0L) < 0) {
       throw new ParameterException(spec.commandLine(), "--capacity must not be negative");
     }
+    output.ifPresent(file -> Outputs.requireNotRead(file, List.of(input)));
     var packed =
         PackedFile.pack(input, capacity.map(OptionalLong::of).orElse(OptionalLong.empty()));
     output.ifPresent(packed::write);

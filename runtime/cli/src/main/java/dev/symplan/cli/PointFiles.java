@@ -14,6 +14,11 @@ final class PointFiles {
       description = "CSV files of measured times, as bench writes them.")
   private List<Path> files = new ArrayList<>();
 
+  /** Refuses to write one of the files, as {@link Outputs#requireNotRead}. */
+  void requireNotRead(Path file) {
+    Outputs.requireNotRead(file, files);
+  }
+
   /**
    * {@return the times of all files}
    *

@@ -1,5 +1,6 @@
 package dev.symplan.cli;
 
+import com.google.common.collect.Streams;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.planner.Plan;
@@ -26,6 +27,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Stack;
 import java.util.concurrent.Callable;
+import java.util.stream.Stream;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.IParameterPreprocessor;
 import picocli.CommandLine.Mixin;
@@ -155,15 +157,17 @@ final class RunCommand implements Callable<Integer> {
     var device = Backends.named(backend, spec);
     if (timeout.isPresent() && !(timeout.get() > 0 && timeout.get() < 1e6)) {
       throw new ParameterException(
-          spec.commandLine(), "--timeout: %s is no time to wait".formatted(timeout.get()));
+          spec.commandLine(),
+          "--timeout: %s is no time to wait; it is above 0 and below 1000000 seconds"
+              .formatted(timeout.get()));
     }
     if (!Backends.isUsable(device, console)) {
       return ExitCode.NO_DEVICE;
     }
-    profile
-        .filter(file -> !file.isEmpty())
-        .map(Path::of)
-        .ifPresent(file -> WholeFile.check(file, TRACE));
+    var trace = profile.filter(file -> !file.isEmpty()).map(Path::of);
+    trace.ifPresent(this::requireNotRead);
+    trace.ifPresent(file -> WholeFile.check(file, TRACE));
+    outputs.ifPresent(folder -> requireNotRead(outputsIn(folder, 0)));
     var options = SessionOptions.DEFAULT.withLaunch(launch);
     if (timeout.isPresent()) {
       options = options.withTimeout(Duration.ofNanos(Math.round(timeout.get() * 1e9)));
@@ -182,6 +186,15 @@ final class RunCommand implements Callable<Integer> {
         options,
         console,
         (joined, own) -> new Run(device, joined, own, joined.world()).call());
+  }
+
+  private void requireNotRead(Path file) {
+    Outputs.requireNotRead(
+        file, Streams.concat(Stream.of(input), caseFolder.stream(), weightsFile.stream()).toList());
+  }
+
+  private static Path outputsIn(Path folder, int rank) {
+    return folder.resolve("rank" + rank + ".outputs.safetensors");
   }
 
   /** What one process does. */
@@ -285,8 +298,7 @@ final class RunCommand implements Callable<Integer> {
     private void write(Session session, Path folder) {
       WholeFile.folder(folder);
       for (int rank : session.localRanks()) {
-        Safetensors.write(
-            folder.resolve("rank" + rank + ".outputs.safetensors"), Case.outputs(session, rank));
+        Safetensors.write(outputsIn(folder, rank), Case.outputs(session, rank));
       }
       console.progress("outputs written to " + folder);
     }

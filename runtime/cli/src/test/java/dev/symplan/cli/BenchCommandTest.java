@@ -173,12 +173,15 @@ class BenchCommandTest {
           collectives --backend gpu | there is no backend 'gpu'
           collectives --backend host --ranks 1 | one rank has nobody to talk to
           overlap --backend host --ranks 0 | one rank has nobody to talk to
+          step --backend host --ranks 65537 | --ranks must be at most 65536
+          collectives --backend host --dtypes f8e5m2 | backend host has no reductions of f8e5m2
           collectives --backend host --ops reduce | there is no collective 'reduce'; there are all_
           collectives --backend host --sizes 1Kb | '1Kb' is no size; write for example 64KiB
           collectives --backend host --sizes 2KiB..1KiB | has no size in it
           collectives --backend host --sizes 1..2..3 | is no range
           collectives --backend host --dtypes bf8 | there is no type 'bf8'
           collectives --backend host --variants two | there is no variant 'two'; there are local
+          collectives --backend host --csv /tmp/./a --svg /tmp/a | --csv and --svg are the same
           overlap --backend host --product 0 | --product must be at least 1
           plot x.csv | Missing required option: '--svg=FILE'
           """)
@@ -186,6 +189,27 @@ class BenchCommandTest {
     var result = run((Object[]) ("bench " + args).split(" ", -1));
     assertThat(result.code()).isEqualTo(2);
     assertThat(result.err()).contains(message);
+  }
+
+  @Test
+  void timesAreKeptWhereThereIsNothingToMeasure() throws IOException {
+    var csv = Files.writeString(folder.resolve("keep.csv"), "kept");
+    var result =
+        run(
+            "bench",
+            "collectives",
+            "--backend",
+            "host",
+            "--ops",
+            "all_reduce",
+            "--variants",
+            "push",
+            "--csv",
+            csv);
+    assertThat(result.code()).isEqualTo(ExitCode.USAGE);
+    assertThat(result.err()).contains("--variants: there is no push for all_reduce");
+    assertThat(csv).hasContent("kept");
+    assertThat(run("bench", "table", "--help").err()).isEmpty();
   }
 
   @Test

@@ -12,7 +12,10 @@ import dev.symplan.planner.Target;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.Safetensors;
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -331,6 +334,9 @@ class MainTest {
           2 | run GRAPH --backend gpu                            | there is no backend 'gpu'
           2 | dump GRAPH --format none                           | there is no format 'none'
           2 | dump GRAPH --format csv --view values              | csv has one view only
+          2 | dump GRAPH --width 2147483647                      | --width must be 1 to 9999
+          2 | dump GRAPH --width 0                               | --width must be 1 to 9999
+          2 | calibrate GRAPH --name "" -o NOWHERE               | --name must not be empty
           2 | explain GRAPH                                      | takes the name of a value, or --peak
           2 | explain GRAPH r --peak                             | takes the name of a value, or --peak
           2 | bisect GRAPH                                       | is no case directory
@@ -338,6 +344,24 @@ class MainTest {
           1 | compile NOWHERE                                    | unreadable-file
           1 | compile GRAPH --variant all_reduce=multimem        | target has no multicast
           1 | compile GRAPH --variant all_gather=push            | no collective is called 'all_gather'
+          2 | compile GRAPH --ranks 0                            | --ranks must be at least 1
+          2 | compile GRAPH --ranks 65537                        | at most 65536
+          2 | import GRAPH --ranks 0                             | --ranks must be at least 1
+          1 | compile FARRANK                                    | far.graph:3:15: error[bad-group]: '65536' is no rank
+          1 | compile FARCASE                                    | group tp has rank 1000000000; ranks are 0 to 65535
+          1 | compile GRAPH --variant all_reduce=local           | 'r' cannot run as local: the group has 4 ranks
+          2 | run PLAN --ranks 2                                 | --ranks: PLANNED is a plan; name
+          2 | run PLAN --donate x                                | --donate: PLANNED is a plan; name
+          2 | dump PLAN --variant r=nccl                         | --variant: PLANNED is a plan; name
+          2 | verify PLAN --target h200x8                        | --target: PLANNED is a plan; name
+          2 | explain PLAN r --no-fusion                         | --no-fusion: PLANNED is a plan; name
+          2 | diff PLAN PLAN --variant r=nccl                    | --variant: PLANNED is a plan; name
+          1 | compile GRAPH --ranks 3                            | tp_mlp.graph: error[bad-group]: group 'tp' names
+          1 | compile GRAPH --graph nope                         | tp_mlp.graph: error[bad-option]: no graph is
+          1 | compile GRAPH --variant y=two_shot                 | tp_mlp.graph: error[bad-option]: no collective is
+          1 | explain GRAPH zz                                   | tp_mlp.graph: error[unknown-value]: the plan has
+          1 | run GRAPH --weights FOLDER                         | this is a directory
+          2 | run GRAPH --timeout 1e9                            | it is above 0 and below 1000000 seconds
           1 | compile GRAPH --ranks 2                            | names rank 3, but there are 2 ranks
           1 | compile GRAPH --graph other                        | no graph is called 'other'
           1 | compile GRAPH --place q=local                      | neither an input nor an output
@@ -367,16 +391,125 @@ class MainTest {
             case "CUSTOM" -> sample("custom_op.graph").toString();
             case "EMPTY" -> file("empty.txt", "").toString();
             case "BROKEN" -> file("broken.graph", "graph version 1\n\ngraph g(x {\n").toString();
+            case "FARRANK" ->
+                file("far.graph", "graph version 1\n\ngroup a = [0, 65536]\n").toString();
+            case "FARCASE" -> {
+              file("graph.fx.txt", "");
+              file("groups.json", "{\"tp\": [0, 1000000000]}");
+              yield folder.toString();
+            }
+            case "FOLDER" -> folder.toString();
+            case "PLAN" -> planned().toString();
             case "GOODCSV" -> file("good.csv", PackCommandTest.BUFFERS).toString();
             case "BADCSV" -> file("bad.csv", "id,lower,upper,size\na,0,3,4\nb,3,9,-1\n").toString();
             case "NOPLAN" -> file("p.json", "{\"format\": \"symplan-plan\"}").toString();
-            default -> words[i].replace("NOWHERE", folder.resolve("nowhere").toString());
+            default ->
+                words[i]
+                    .replace("\"\"", "")
+                    .replace("NOWHERE", folder.resolve("nowhere").toString());
           };
     }
     var result = run((Object[]) words);
-    assertThat(result.err()).contains(message).doesNotContain("\tat ", "Exception");
+    assertThat(result.err())
+        .contains(message.replace("PLANNED", folder.resolve("plan.json").toString()))
+        .doesNotContain("\tat ", "Exception");
     assertThat(result.code()).isEqualTo(code);
     assertThat(result.out()).isEmpty();
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "compile IN -o IN",
+        "dump IN -o LINK",
+        "diff IN GRAPH -o IN",
+        "diff GRAPH IN -o IN",
+        "run IN --profile=IN",
+        "run CASE --case IN --profile=IN",
+        "run GRAPH --weights IN --profile=IN",
+        "pack IN -o IN",
+        "calibrate IN -o IN",
+        "calibrate GRAPH LINK -o IN",
+        "bench plot IN --svg IN",
+      })
+  void whatIsReadIsNotWritten(String line) throws IOException {
+    var input = Files.copy(sample("tp_mlp.graph"), folder.resolve("in"));
+    var link = Files.createSymbolicLink(folder.resolve("link"), input);
+    var words =
+        line.replaceAll("\\bIN\\b", input.toString())
+            .replace("LINK", link.toString())
+            .replace("CASE", sample("cases/tp_mlp_bf16").toString())
+            .replace("GRAPH", sample("tp_mlp.graph").toString())
+            .split(" ");
+    var result = run((Object[]) words);
+    assertThat(result.err()).contains("error[bad-option]: this is the input");
+    assertThat(result.code()).isEqualTo(ExitCode.FAILED);
+    assertThat(input).hasSameTextualContentAs(sample("tp_mlp.graph"));
+  }
+
+  @Test
+  void expectedOutputsAreNotReplaced() throws IOException {
+    var input = sample("cases/allreduce_relu");
+    try (var files = Files.list(input)) {
+      for (var file : files.toList()) {
+        Files.copy(file, folder.resolve(String.valueOf(file.getFileName())));
+      }
+    }
+    var outputs = folder.resolve("rank0.outputs.safetensors");
+    var before = Files.getLastModifiedTime(outputs);
+    for (var options :
+        List.of(List.of(folder, "--check"), List.of(sample("tp_mlp.graph"), "--case", folder))) {
+      var words = new ArrayList<Object>(List.of("run", "--outputs", folder));
+      words.addAll(options);
+      var result = run(words.toArray());
+      assertThat(result.err())
+          .contains("rank0.outputs.safetensors: error[bad-option]: this is in the folder that");
+      assertThat(result.code()).isEqualTo(ExitCode.FAILED);
+    }
+    assertThat(Files.getLastModifiedTime(outputs)).isEqualTo(before);
+    assertThat(run("run", folder, "--outputs", folder.resolve("own")).code()).isZero();
+  }
+
+  @ParameterizedTest
+  @CsvSource({"No space left on device,1,version", "Broken pipe,0,version", "full,2,frobnicate"})
+  void saysThatItsOutputIsLost(String why, int code, String command) {
+    var full =
+        new OutputStream() {
+          @Override
+          public void write(int b) throws IOException {
+            throw new IOException(why);
+          }
+        };
+    var err = new ByteArrayOutputStream();
+    assertThat(Main.runOn(new String[] {command}, full, err)).isEqualTo(code);
+    assertThat(err.toString(StandardCharsets.UTF_8).contains("cannot be written: " + why))
+        .isEqualTo(code == ExitCode.FAILED);
+  }
+
+  @Test
+  void saysThatMemoryRanOut() {
+    var result =
+        Ran.on(console -> Main.failed(new OutOfMemoryError("Java heap space"), console.err()));
+    assertThat(result.code()).isEqualTo(ExitCode.BUG);
+    assertThat(result.err())
+        .isEqualTo(
+            "symplan: memory ran out (Java heap space); SYMPLAN_JAVA_OPTS=-Xmx<size> gives more\n");
+    assertThat(Ran.on(console -> Main.failed(new StackOverflowError(), console.err())).code())
+        .isEqualTo(ExitCode.BUG);
+  }
+
+  private Path planned() {
+    var plan = folder.resolve("plan.json");
+    assertThat(run("compile", sample("tp_mlp.graph"), "-o", plan).code()).isZero();
+    return plan;
+  }
+
+  @Test
+  void sizesThatAGraphDoesNotHaveAreNamed() {
+    var result = run("compile", sample("tp_mlp.graph"), "--dim", "s7=2", "--dim-max", "s8=2");
+    assertThat(result.code()).isZero();
+    assertThat(result.err())
+        .contains("warning[dynamic-size]: no size is called 's7'", "no size is called 's8'");
   }
 
   @Test

@@ -80,6 +80,9 @@ public final class Safetensors {
   }
 
   private ImmutableMap<String, HostTensor> read() {
+    if (Files.isDirectory(file)) {
+      throw wrong(DiagnosticCode.UNREADABLE_FILE, "this is a directory", "");
+    }
     MemorySegment all;
     try (var channel = FileChannel.open(file, StandardOpenOption.READ)) {
       all = channel.map(FileChannel.MapMode.READ_ONLY, 0, channel.size(), Arena.ofAuto());
