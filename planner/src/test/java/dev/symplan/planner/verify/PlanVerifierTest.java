@@ -340,7 +340,7 @@ class PlanVerifierTest {
     "i32, sum, TWO_SHOT, no kernel reduces i32",
     "i32, sum, NCCL_SYMM, 'NCCL''s symmetric kernels add floats of at most 32 bits, not i32'",
     "f32, max, NCCL_SYMM, 'NCCL''s symmetric kernels add, they do not max'",
-    "c64, product, NCCL, NCCL does not reduce c64"
+    "i16, sum, NCCL, NCCL does not reduce i16"
   })
   void reductionThatTheVariantDoesNotKnow(
       String dtype, String op, Variant variant, String because) {
