@@ -196,7 +196,7 @@ final class BenchFlags {
     var types = dtypes();
     if (backend.equals(Backend.HOST.name()) && kinds.stream().anyMatch(REDUCING::contains)) {
       for (var dtype : types) {
-        if (dtype.kind() != DType.Kind.COMPLEX && !Elements.computes(dtype)) {
+        if (!Elements.computes(dtype.real())) {
           throw usage(
               "--dtypes: backend host has no reductions of %s; --ops names collectives without"
                   .formatted(dtype.shortName()));
