@@ -185,8 +185,15 @@ public record TensorType(
     return new TensorType(dtype, sizes, other, space);
   }
 
-  /** {@return the parts of complex elements, in a last dimension of their own} */
+  /**
+   * {@return the parts of complex elements, in a last dimension of their own}
+   *
+   * @throws IllegalStateException when the elements are not complex
+   */
   public TensorType parts() {
+    if (dtype.kind() != DType.Kind.COMPLEX) {
+      throw new IllegalStateException("%s has no parts".formatted(dtype.shortName()));
+    }
     int rank = rank();
     var sizes = Arrays.copyOf(this.sizes.toArray(), rank + 1);
     var strides =

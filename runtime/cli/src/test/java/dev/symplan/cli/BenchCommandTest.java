@@ -20,16 +20,18 @@ class BenchCommandTest {
 
   @TempDir private Path folder;
 
+  private static Ran collectives(Object... more) {
+    return run(
+        Stream.concat(Stream.of("bench", "collectives", "--backend", "host"), Stream.of(more))
+            .toArray());
+  }
+
   @Test
   void whatIsMeasuredCanBeTabulatedDrawnAndFitted() throws IOException {
     var csv = folder.resolve("points.csv");
     var svg = folder.resolve("points.svg");
     var measured =
-        run(
-            "bench",
-            "collectives",
-            "--backend",
-            "host",
+        collectives(
             "--ranks",
             "2",
             "--ops",
@@ -194,18 +196,7 @@ class BenchCommandTest {
   @Test
   void timesAreKeptWhereThereIsNothingToMeasure() throws IOException {
     var csv = Files.writeString(folder.resolve("keep.csv"), "kept");
-    var result =
-        run(
-            "bench",
-            "collectives",
-            "--backend",
-            "host",
-            "--ops",
-            "all_reduce",
-            "--variants",
-            "push",
-            "--csv",
-            csv);
+    var result = collectives("--ops", "all_reduce", "--variants", "push", "--csv", csv);
     assertThat(result.code()).isEqualTo(ExitCode.USAGE);
     assertThat(result.err()).contains("--variants: there is no push for all_reduce");
     assertThat(csv).hasContent("kept");
@@ -230,16 +221,7 @@ class BenchCommandTest {
 
   @Test
   void findsThatAPlotCannotBeWrittenBeforeItMeasures() {
-    var result =
-        run(
-            "bench",
-            "collectives",
-            "--backend",
-            "host",
-            "--sizes",
-            "1KiB",
-            "--svg",
-            folder.resolve("no/such/folder.svg"));
+    var result = collectives("--sizes", "1KiB", "--svg", folder.resolve("no/such/folder.svg"));
     assertThat(result.code()).isEqualTo(1);
     assertThat(result.out()).isEmpty();
     assertThat(result.err()).contains("folder.svg", "the drawing cannot be written here");
