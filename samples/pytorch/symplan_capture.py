@@ -56,6 +56,9 @@ def _capture(module, folder):
     text = lifted.print_readable(print_output=False, include_stride=True, include_device=True)
     (folder / f"graph.rank{rank}.fx.txt").write_text(text)
     (folder / f"groups.rank{rank}.json").write_text(json.dumps(_groups(module), indent=2))
+    declarations = _declarations(module)
+    if declarations:
+        (folder / f"ops.rank{rank}.txt").write_text("".join(line + "\n" for line in declarations))
     captured = False
 
     def run(*args):
@@ -110,6 +113,27 @@ def _dims(module, args):
         for node, arg in zip(inputs, args)
         if isinstance(node.meta.get("val"), torch.SymInt) and str(node.meta["val"]).isidentifier()
     }
+
+
+def _declarations(module):
+    """The schemas of the ops that are not PyTorch's own, with the arguments registered as symmetric."""
+    ops = {node.target for node in module.graph.nodes if isinstance(node.target, torch._ops.OpOverload)}
+    return sorted(
+        str(op._schema) + _symmetric(op) for op in ops if op.namespace not in ("aten", "prims", "_c10d_functional")
+    )
+
+
+def _symmetric(op):
+    """What register_symm_mem_args said of an op (PyTorch 2.13 and later), as clauses of a declaration.
+
+    As in PyTorch, it means something only for ops with an argument group_name.
+    """
+    entry = torch._library.simple_registry.singleton.find(op._schema.name)
+    holder = getattr(entry, "symm_mem_args", None)
+    names = holder.get() if holder is not None else None
+    if not names or all(argument.name != "group_name" for argument in op._schema.arguments):
+        return ""
+    return f"  symm_mem({', '.join(names)}) group(group_name)"
 
 
 def _groups(module):

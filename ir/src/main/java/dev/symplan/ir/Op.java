@@ -1,9 +1,12 @@
 package dev.symplan.ir;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSet;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpResult;
+import java.util.Collections;
+import java.util.OptionalInt;
 import java.util.function.Consumer;
 
 /**
@@ -55,15 +58,82 @@ public record Op(
   }
 
   /**
+   * Calls {@code action} for each argument that may be a view of any other argument once the op has
+   * run. Only ops without a rule have such arguments.
+   */
+  public void forEachMoved(Consumer<? super Value> action) {
+    var params = def.schema().params();
+    for (int i = 0; i < params.size(); i++) {
+      if (def.rule().isEmpty() && params.get(i).alias().isAnything()) {
+        args.get(i).forEachValue(action);
+      }
+    }
+  }
+
+  /**
+   * Calls {@code action} for each argument and each other result that a result may be a view of, as
+   * far as only the schema says so: a rule, or a result that is an argument, says it exactly.
+   */
+  public void forEachSource(int result, Consumer<? super Value> action) {
+    if (def.rule().isPresent()) {
+      return;
+    }
+    var sets = setsOf(result);
+    if (sets.isEmpty()) {
+      return;
+    }
+    var params = def.schema().params();
+    for (int i = 0; i < params.size(); i++) {
+      if (!Collections.disjoint(params.get(i).alias().after(), sets)) {
+        args.get(i).forEachValue(action);
+      }
+    }
+    for (int i = 0; i < results.size(); i++) {
+      if (i != result && !Collections.disjoint(setsOf(i), sets)) {
+        action.accept(results.get(i));
+      }
+    }
+  }
+
+  /** The alias sets of a result. Where a list is spread out, any of the schema's may be its. */
+  private ImmutableSet<String> setsOf(int result) {
+    var given = def.schema().results();
+    if (given.size() == results.size()) {
+      return given.get(result).alias().after();
+    }
+    return given.stream()
+        .flatMap(one -> one.alias().after().stream())
+        .collect(ImmutableSet.toImmutableSet());
+  }
+
+  /**
    * {@return what the op's rule says of its results: types, and which are views of which argument;
-   * for an opaque op, fresh storage of the annotated types}
+   * without a rule, the annotated types, in storage of their own unless the result is an argument}
    */
   public ImmutableList<OpResult> infer() {
-    return def.infer(args)
-        .orElseGet(
-            () ->
-                results.stream()
-                    .map(value -> OpResult.fresh(value.type()))
-                    .collect(ImmutableList.toImmutableList()));
+    return def.infer(args).orElseGet(this::annotated);
+  }
+
+  private ImmutableList<OpResult> annotated() {
+    var inferred = ImmutableList.<OpResult>builderWithExpectedSize(results.size());
+    for (int i = 0; i < results.size(); i++) {
+      inferred.add(annotated(i));
+    }
+    return inferred.build();
+  }
+
+  private OpResult annotated(int result) {
+    var type = results.get(result).type();
+    var schema = def.schema();
+    var param =
+        schema.results().size() == results.size() ? schema.returned(result) : OptionalInt.empty();
+    if (param.isPresent()
+        && args.get(param.getAsInt()) instanceof Arg.Ref(Value value)
+        && value.type() instanceof TensorType whole
+        && type instanceof TensorType same
+        && whole.withSpace(same.space()).equals(same)) {
+      return OpResult.view(value, same.sizes(), same.strides(), 0);
+    }
+    return OpResult.fresh(type);
   }
 }

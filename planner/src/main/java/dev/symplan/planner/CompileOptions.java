@@ -1,8 +1,10 @@
 package dev.symplan.planner;
 
+import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.ProcessGroup;
+import java.nio.file.Path;
 import java.util.OptionalDouble;
 import java.util.function.Consumer;
 
@@ -25,6 +27,7 @@ import java.util.function.Consumer;
  * @param rewrites which collectives may become others: merged, or in pieces
  * @param dims values of symbolic sizes
  * @param dimMax bounds of symbolic sizes that have no value
+ * @param declarations files that declare ops, see {@link dev.symplan.ir.text.Declarations}
  */
 public record CompileOptions(
     int ranks,
@@ -38,7 +41,8 @@ public record CompileOptions(
     OptionalDouble reorderBudget,
     Rewrites rewrites,
     ImmutableMap<String, Long> dims,
-    ImmutableMap<String, Long> dimMax) {
+    ImmutableMap<String, Long> dimMax,
+    ImmutableList<Path> declarations) {
 
   public static final CompileOptions DEFAULT =
       new CompileOptions(
@@ -53,7 +57,8 @@ public record CompileOptions(
           OptionalDouble.of(0.01),
           Rewrites.AUTO,
           ImmutableMap.of(),
-          ImmutableMap.of());
+          ImmutableMap.of(),
+          ImmutableList.of());
 
   public CompileOptions {
     if (ranks < 0 || ranks > ProcessGroup.MAX_RANKS) {
@@ -113,6 +118,10 @@ public record CompileOptions(
         });
   }
 
+  public CompileOptions withDeclarations(ImmutableList<Path> files) {
+    return with(draft -> draft.declarations = files);
+  }
+
   private CompileOptions with(Consumer<Draft> change) {
     var draft = new Draft(this);
     change.accept(draft);
@@ -133,6 +142,7 @@ public record CompileOptions(
     private Rewrites rewrites;
     private ImmutableMap<String, Long> dims;
     private ImmutableMap<String, Long> dimMax;
+    private ImmutableList<Path> declarations;
 
     Draft(CompileOptions from) {
       this.ranks = from.ranks;
@@ -147,6 +157,7 @@ public record CompileOptions(
       this.rewrites = from.rewrites;
       this.dims = from.dims;
       this.dimMax = from.dimMax;
+      this.declarations = from.declarations;
     }
 
     CompileOptions options() {
@@ -162,7 +173,8 @@ public record CompileOptions(
           reorderBudget,
           rewrites,
           dims,
-          dimMax);
+          dimMax,
+          declarations);
     }
   }
 }

@@ -8,10 +8,13 @@ import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.AliasInfo;
+import dev.symplan.ir.op.ArgBinder;
+import dev.symplan.ir.op.NativeSchemas;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpName;
 import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpSchema;
+import dev.symplan.ir.op.OpTypeException;
 import dev.symplan.ir.op.Param;
 import dev.symplan.ir.op.SchemaResult;
 import dev.symplan.ir.op.SchemaType;
@@ -25,8 +28,8 @@ import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The ops that the calls of FX texts mean. An op that no registry knows becomes an opaque one with
- * a schema made up from its first call, and one warning.
+ * The ops that the calls of FX texts mean. An op that no registry knows gets PyTorch's schema, or
+ * else one made up from the call, which leaves open what the op does; and one warning.
  */
 final class OpTargets {
   private static final String PREFIX = "torch.ops.";
@@ -36,15 +39,18 @@ final class OpTargets {
 
   private static final class Unknown {
     private final Span first;
+    private final boolean bounded;
     private int uses;
 
-    Unknown(Span first) {
+    Unknown(Span first, boolean bounded) {
       this.first = first;
+      this.bounded = bounded;
     }
   }
 
   private final OpRegistry registry;
   private final Map<String, Optional<OpDef>> known = new HashMap<>();
+  private final Map<String, ImmutableList<OpSchema>> schemas = new HashMap<>();
   private final Map<String, Unknown> unknown = new LinkedHashMap<>();
 
   OpTargets(OpRegistry registry) {
@@ -70,8 +76,15 @@ final class OpTargets {
     return OpName.parse(path.substring(0, first) + "::" + path.substring(first + 1));
   }
 
+  /** {@return an op without a rule: with PyTorch's schema if that is known, or with one made up} */
   OpDef opaque(String target, List<Arg> args, Map<String, Arg> keywords, Span span) {
-    unknown.computeIfAbsent(target, t -> new Unknown(span)).uses++;
+    for (var schema : schemas.computeIfAbsent(target, t -> NativeSchemas.of(name(t)))) {
+      if (fits(schema, args, keywords)) {
+        unknown.computeIfAbsent(target, t -> new Unknown(span, true)).uses++;
+        return OpDef.opaque(schema);
+      }
+    }
+    unknown.computeIfAbsent(target, t -> new Unknown(span, false)).uses++;
     var params = ImmutableList.<Param>builder();
     for (int i = 0; i < args.size(); i++) {
       var name = "arg" + i;
@@ -85,12 +98,26 @@ final class OpTargets {
         new OpSchema(
             name(target),
             params.build(),
-            ImmutableList.of(new SchemaResult("", SchemaType.Base.ANY, AliasInfo.NONE)),
+            ImmutableList.of(
+                new SchemaResult("", SchemaType.Base.ANY, AliasInfo.of(AliasInfo.ANYTHING, false))),
             false));
   }
 
+  /** A tensor may be written, and be a view of any other afterwards. */
   private static Param param(String name, Arg arg, boolean keyword) {
-    return new Param(name, type(arg), AliasInfo.NONE, Optional.empty(), "", keyword);
+    boolean[] tensors = {false};
+    arg.forEachValue(value -> tensors[0] = true);
+    var alias = tensors[0] ? AliasInfo.unknown(name) : AliasInfo.NONE;
+    return new Param(name, type(arg), alias, Optional.empty(), "", keyword);
+  }
+
+  private static boolean fits(OpSchema schema, List<Arg> args, Map<String, Arg> keywords) {
+    try {
+      ArgBinder.bind(schema, args, keywords);
+      return true;
+    } catch (OpTypeException e) {
+      return false;
+    }
   }
 
   private static SchemaType type(Arg arg) {
@@ -130,17 +157,28 @@ final class OpTargets {
     return optional ? new SchemaType.OptionalOf(element) : element;
   }
 
-  /** Warns of each op that is not known, once. */
+  /** Warns of each op without a rule, once. */
   void warn(DiagnosticSink sink) {
     unknown.forEach(
-        (target, use) ->
-            sink.report(
-                Diagnostic.warning(
-                    DiagnosticCode.OPAQUE_OP,
-                    use.first,
-                    "%s is not known; it is taken from its annotated type (%d use%s)"
-                        .formatted(
-                            target.substring(PREFIX.length()), use.uses, use.uses == 1 ? "" : "s"),
-                    "the graph can be planned, but not run")));
+        (target, use) -> {
+          var op = target.substring(PREFIX.length());
+          var uses = "%d use%s".formatted(use.uses, use.uses == 1 ? "" : "s");
+          sink.report(
+              use.bounded
+                  ? Diagnostic.warning(
+                      DiagnosticCode.OPAQUE_OP,
+                      use.first,
+                      "%s has no implementation here; its schema is PyTorch's (%s)"
+                          .formatted(op, uses),
+                      "the graph can be planned, but not run")
+                  : Diagnostic.warning(
+                      DiagnosticCode.OPAQUE_OP,
+                      use.first,
+                      "%s is not known: it may write its tensors, make them views of each other,"
+                              .formatted(op)
+                          + " and communicate (%s)".formatted(uses),
+                      "the graph can be planned, but not run; for a better plan, put the op's"
+                          + " schema into a file and give --declare FILE"));
+        });
   }
 }

@@ -15,9 +15,27 @@ import com.google.common.collect.ImmutableSet;
 public record AliasInfo(
     ImmutableSet<String> before, boolean write, ImmutableSet<String> after, boolean outermost) {
 
+  /** The set of everything that may be a view of anything. */
+  public static final String ANYTHING = "*";
+
   /** No annotation: fresh, or only read. */
   public static final AliasInfo NONE =
       new AliasInfo(ImmutableSet.of(), false, ImmutableSet.of(), false);
+
+  /** {@return an annotation of elements with one set, which stays} */
+  public static AliasInfo of(String set, boolean write) {
+    return new AliasInfo(ImmutableSet.of(set), write, ImmutableSet.of(set), false);
+  }
+
+  /** {@return the annotation of an argument that is written, and may be anywhere afterwards} */
+  public static AliasInfo unknown(String set) {
+    return new AliasInfo(ImmutableSet.of(set), true, ImmutableSet.of(ANYTHING), false);
+  }
+
+  /** {@return whether the value may be a view of anything on return} */
+  public boolean isAnything() {
+    return after.contains(ANYTHING);
+  }
 
   public boolean isPresent() {
     return !before.isEmpty();

@@ -20,7 +20,7 @@ public record OpDef(
     Optional<InferRule> rule,
     ImmutableSet<OpTrait> traits) {
 
-  /** An op without any rule: plannable from annotated types. */
+  /** An op without a rule: plannable from annotated types and what its schema says. */
   public static OpDef opaque(OpSchema schema) {
     return new OpDef(
         schema,

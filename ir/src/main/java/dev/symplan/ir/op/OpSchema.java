@@ -2,7 +2,10 @@ package dev.symplan.ir.op;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
+import java.util.OptionalInt;
+import java.util.function.BiFunction;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -18,6 +21,7 @@ public final class OpSchema {
   private final boolean parenthesizedResult;
   private final ImmutableMap<String, Integer> index;
   private final boolean mutates;
+  private final boolean unbounded;
 
   /**
    * @param parenthesizedResult whether a single result is written in parentheses, as it must be
@@ -39,6 +43,9 @@ public final class OpSchema {
     }
     this.index = builder.buildOrThrow();
     this.mutates = params.stream().anyMatch(param -> param.alias().write());
+    this.unbounded =
+        params.stream().anyMatch(param -> param.alias().isAnything())
+            || results.stream().anyMatch(result -> result.alias().isAnything());
   }
 
   public OpName name() {
@@ -74,6 +81,47 @@ public final class OpSchema {
   /** {@return whether the op writes one of its arguments} */
   public boolean mutates() {
     return mutates;
+  }
+
+  /**
+   * {@return whether the schema leaves open what the op does: a parameter or result may be a view
+   * of anything afterwards} Such an op may also touch state that is no argument: peers, random
+   * generators, the size of a storage.
+   */
+  public boolean isUnbounded() {
+    return unbounded;
+  }
+
+  /**
+   * {@return the parameter that a result is, as {@code Tensor(a!) self} is the result {@code
+   * Tensor(a!)}} Results that are views with other sizes or strides are not told apart here.
+   */
+  public OptionalInt returned(int result) {
+    if (result >= results.size() || !results.get(result).alias().write()) {
+      return OptionalInt.empty();
+    }
+    var sets = results.get(result).alias().before();
+    var found =
+        IntStream.range(0, params.size())
+            .filter(
+                i -> params.get(i).alias().write() && params.get(i).alias().before().equals(sets))
+            .toArray();
+    return found.length == 1 ? OptionalInt.of(found[0]) : OptionalInt.empty();
+  }
+
+  /** {@return the schema with other alias annotations, made from the types and the old ones} */
+  OpSchema withAliases(
+      BiFunction<SchemaType, AliasInfo, AliasInfo> ofParam,
+      BiFunction<SchemaType, AliasInfo, AliasInfo> ofResult) {
+    return new OpSchema(
+        name,
+        params.stream()
+            .map(p -> p.withAlias(ofParam.apply(p.type(), p.alias())))
+            .collect(ImmutableList.toImmutableList()),
+        results.stream()
+            .map(r -> new SchemaResult(r.name(), r.type(), ofResult.apply(r.type(), r.alias())))
+            .collect(ImmutableList.toImmutableList()),
+        parenthesizedResult);
   }
 
   /** {@return the schema as PyTorch writes it; parsing it gives an equal schema} */

@@ -21,6 +21,6 @@ public enum OpTrait {
   CONCATENATION,
   /** {@code wait_tensor}: its result is its argument, finished. */
   WAIT,
-  /** Imported from a type annotation only: plannable, not executable. */
+  /** Without a rule: its types come from annotations. Plannable, not executable. */
   OPAQUE
 }

@@ -17,6 +17,10 @@ public record Param(
     String defaultText,
     boolean keywordOnly) {
 
+  Param withAlias(AliasInfo newAlias) {
+    return new Param(name, type, newAlias, defaultValue, defaultText, keywordOnly);
+  }
+
   @Override
   public String toString() {
     return SchemaPrinter.typed(type, alias)

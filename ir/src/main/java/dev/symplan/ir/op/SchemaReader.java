@@ -40,6 +40,36 @@ final class SchemaReader {
           "float", DType.F32, "double", DType.F64, "half", DType.F16, "long", DType.I64, "int",
           DType.I32);
 
+  /** {@code c10::ScalarType} */
+  private static final ImmutableMap<Long, DType> SCALAR_TYPES =
+      ImmutableMap.<Long, DType>builder()
+          .put(0L, DType.U8)
+          .put(1L, DType.I8)
+          .put(2L, DType.I16)
+          .put(3L, DType.I32)
+          .put(4L, DType.I64)
+          .put(5L, DType.F16)
+          .put(6L, DType.F32)
+          .put(7L, DType.F64)
+          .put(8L, DType.C32)
+          .put(9L, DType.C64)
+          .put(10L, DType.C128)
+          .put(11L, DType.BOOL)
+          .put(15L, DType.BF16)
+          .buildOrThrow();
+
+  /** {@code c10::MemoryFormat} */
+  private static final ImmutableMap<Long, String> MEMORY_FORMATS =
+      ImmutableMap.of(
+          0L,
+          "contiguous_format",
+          1L,
+          "preserve_format",
+          2L,
+          "channels_last",
+          3L,
+          "channels_last_3d");
+
   private static final ImmutableMap<String, SchemaType> BASE_TYPES = baseTypes();
 
   private final String text;
@@ -231,7 +261,7 @@ final class SchemaReader {
     var token = literal.token;
     var word = token.getText();
     return switch (token.getType()) {
-      case SchemaTextParser.INT -> new Arg.Int(integer(token));
+      case SchemaTextParser.INT -> number(type, token);
       case SchemaTextParser.FLOAT -> new Arg.Float(PythonLiterals.parseFloat(word));
       case SchemaTextParser.STRING -> new Arg.Str(string(token));
       case SchemaTextParser.TRUE -> new Arg.Bool(true);
@@ -239,6 +269,20 @@ final class SchemaReader {
       case SchemaTextParser.NONE -> Arg.None.NONE;
       default -> constant(type, token);
     };
+  }
+
+  /** An integer; PyTorch prints defaults of enumerations as their numbers in {@code c10}. */
+  private Arg number(SchemaType type, Token token) {
+    long number = integer(token);
+    var base = type instanceof SchemaType.OptionalOf(SchemaType of) ? of : type;
+    if (base == SchemaType.Base.SCALAR_TYPE && SCALAR_TYPES.get(number) instanceof DType dtype) {
+      return new Arg.Dtype(dtype);
+    }
+    if (base == SchemaType.Base.MEMORY_FORMAT
+        && MEMORY_FORMATS.get(number) instanceof String format) {
+      return new Arg.Symbol(format);
+    }
+    return new Arg.Int(number);
   }
 
   private Arg constant(SchemaType type, Token token) {

@@ -23,7 +23,9 @@ import java.util.stream.IntStream;
 import org.antlr.v4.runtime.Token;
 import org.antlr.v4.runtime.TokenStream;
 
-/** Reads {@code op <schema> symm_mem(…) symm_mem_results(…) group(…)}. */
+/**
+ * Reads {@code op <schema> symm_mem(…) symm_mem_results(…) group(…)}; the word op may be left out.
+ */
 final class DeclarationReader {
   static final String SYMM_MEM = "symm_mem";
   static final String SYMM_MEM_RESULTS = "symm_mem_results";
@@ -52,13 +54,14 @@ final class DeclarationReader {
   Optional<OpDef> read() {
     var tokens = statements.tokens();
     int clauses = clausesStart(tokens);
-    if (clauses < 2) {
-      var end = tokens.get(1);
+    int first = tokens.get(0).getType() == GraphTextLexer.OP_NAME ? 0 : 1;
+    if (clauses <= first) {
+      var end = tokens.get(first);
       report(
           DiagnosticCode.SYNTAX, end, "expected a schema", "op ns::name(Tensor input) -> Tensor");
       return Optional.empty();
     }
-    int start = tokens.get(1).getStartIndex();
+    int start = tokens.get(first).getStartIndex();
     int end = tokens.get(clauses - 1).getStopIndex() + 1;
     var text = statements.file().text().substring(start, end);
     var schema = schema(text, start);
@@ -73,15 +76,15 @@ final class DeclarationReader {
       return Optional.empty();
     }
     if (!declared.add(name)) {
-      reportKnown(name, tokens.get(1), "declared already in this file");
+      reportKnown(name, tokens.get(first), "declared already in this file");
       return Optional.empty();
     }
     var known = registry.find(name);
     if (known.isEmpty()) {
-      return define(spec.get(), tokens.get(1));
+      return define(spec.get(), tokens.get(first));
     }
     if (!isSame(known.get(), spec.get().resolve())) {
-      reportKnown(name, tokens.get(1), "defined already, as another op");
+      reportKnown(name, tokens.get(first), "defined already, as another op");
       return Optional.empty();
     }
     return known;

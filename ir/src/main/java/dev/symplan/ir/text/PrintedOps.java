@@ -116,7 +116,20 @@ final class PrintedOps {
       var param = first.schema().params().get(i);
       var types =
           defs.stream().map(def -> def.schema().params().get(at).type()).distinct().toList();
-      params.add(types.size() == 1 ? param : anything(param));
+      var alias =
+          defs.stream()
+              .map(def -> def.schema().params().get(at).alias())
+              .filter(AliasInfo::isPresent)
+              .findFirst()
+              .orElse(AliasInfo.NONE);
+      params.add(
+          new Param(
+              param.name(),
+              types.size() == 1 ? param.type() : SchemaType.Base.ANY,
+              alias,
+              param.defaultValue(),
+              param.defaultText(),
+              param.keywordOnly()));
     }
     var schema =
         new OpSchema(
@@ -132,15 +145,5 @@ final class PrintedOps {
         first.collective(),
         Optional.empty(),
         first.traits());
-  }
-
-  private static Param anything(Param param) {
-    return new Param(
-        param.name(),
-        SchemaType.Base.ANY,
-        AliasInfo.NONE,
-        param.defaultValue(),
-        param.defaultText(),
-        param.keywordOnly());
   }
 }

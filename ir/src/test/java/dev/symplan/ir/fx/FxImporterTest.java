@@ -144,6 +144,44 @@ class FxImporterTest {
   }
 
   @Test
+  void unknownOpsAreTakenToDoAnythingToTheirTensors() {
+    var text =
+        HEAD
+            + """
+                    a = torch.ops.mine.pack_.default(x, 2, [y, None], out = y);  a = None
+                    b: "f32[8][1]cuda:0" = torch.ops.mine.sync.default('s')
+                    return (b,)
+            """;
+    var ops = read(text).graphs().getFirst().ops();
+    assertThat(ops.get(0).def().schema())
+        .hasToString(
+            "mine::pack_(Tensor(arg0! -> *) arg0, int arg1, Tensor(arg2! -> *)?[] arg2, *,"
+                + " Tensor(out! -> *) out) -> Any(*)");
+    assertThat(ops.get(1).def().schema().isUnbounded()).isTrue();
+    var printed = GraphPrinter.print(read(text));
+    var again = GraphParser.parse(new SourceFile("again.graph", printed));
+    assertThat(again.graphs().getFirst().ops().get(0).def().schema())
+        .isEqualTo(ops.get(0).def().schema());
+  }
+
+  @Test
+  void opsOfPyTorchWithoutARuleHaveTheirSchemas() {
+    var text =
+        HEAD
+            + """
+                    a = torch.ops.aten._chunk_cat.out([x], 0, 2, out = y);  a = None
+                    b = torch.ops.aten._chunk_cat.out(x, y, x, y);  b = None
+                    return (y,)
+            """;
+    var ops = read(text).graphs().getFirst().ops();
+    assertThat(ops.get(0).def().schema().isUnbounded()).isFalse();
+    // Another version's, perhaps: its schema is not the one that is known.
+    assertThat(ops.get(1).def().schema().isUnbounded()).isTrue();
+    assertThat(warnings).hasSize(1);
+    assertThat(warnings.getFirst().message()).contains("aten._chunk_cat.out", "PyTorch's");
+  }
+
+  @Test
   void resultsOfUnknownOpsWithoutATypeMayBeTakenOutButNotUsed() {
     var text =
         HEAD

@@ -9,12 +9,14 @@ import dev.symplan.ir.Program;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.fx.FxImporter;
 import dev.symplan.ir.fx.ImportOptions;
 import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.pt2.ExportArchive;
+import dev.symplan.ir.text.Declarations;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.ir.text.SourceReader;
 import dev.symplan.planner.CompileOptions;
@@ -29,7 +31,8 @@ import java.util.regex.Pattern;
 /**
  * Reads every form of input into a program: {@code .graph} files, FX text, {@code torch.export}
  * archives, and case directories ({@code graph.fx.txt}, {@code graph.graph} or {@code graph.pt2};
- * {@code graph.rankN.fx.txt}, {@code groups.json} or {@code groups.rankN.json}, {@code dims.json}).
+ * {@code graph.rankN.fx.txt}, {@code groups.json} or {@code groups.rankN.json}, {@code dims.json},
+ * {@code ops.txt} or {@code ops.rankN.txt}).
  */
 public final class ProgramReader {
 
@@ -41,12 +44,25 @@ public final class ProgramReader {
       Pattern.compile("rank([0-9]{1,6})\\.(?:inputs|outputs)\\.safetensors");
   private static final Pattern VERSION = Pattern.compile("graph\\s+version\\b");
 
+  private static final Pattern OPS = Pattern.compile("ops(\\.rank[0-9]{1,6})?\\.txt");
+
   private final CompileOptions options;
   private final Consumer<? super Diagnostic> warnings;
+  private final OpRegistry registry;
 
-  private ProgramReader(CompileOptions options, Consumer<? super Diagnostic> warnings) {
+  private ProgramReader(
+      CompileOptions options, Consumer<? super Diagnostic> warnings, OpRegistry registry) {
     this.options = options;
     this.warnings = warnings;
+    this.registry = registry;
+  }
+
+  private static ProgramReader of(CompileOptions options, Consumer<? super Diagnostic> warnings) {
+    var registry = OpRegistry.global();
+    for (var file : options.declarations()) {
+      registry = Declarations.read(SourceReader.read(file), registry);
+    }
+    return new ProgramReader(options, warnings, registry);
   }
 
   /**
@@ -56,9 +72,9 @@ public final class ProgramReader {
    */
   public static Program read(
       Path input, CompileOptions options, Consumer<? super Diagnostic> warnings) {
-    var reader = new ProgramReader(options, warnings);
+    var reader = of(options, warnings);
     if (Files.isDirectory(input)) {
-      return reader.directory(input);
+      return new ProgramReader(options, warnings, reader.withOpsOf(input)).directory(input);
     }
     return ExportArchive.isArchive(input)
         ? reader.archive(
@@ -75,7 +91,7 @@ public final class ProgramReader {
   /** {@return the program in a text that was read already} */
   public static Program read(
       SourceFile file, CompileOptions options, Consumer<? super Diagnostic> warnings) {
-    return new ProgramReader(options, warnings).program(file);
+    return of(options, warnings).program(file);
   }
 
   private Program program(SourceFile file) {
@@ -105,7 +121,10 @@ public final class ProgramReader {
               "no size is called '%s'".formatted(given),
               "all sizes of the graph language are fixed"));
     }
-    return GraphParser.parse(file);
+    var sink = new DiagnosticSink();
+    var program = GraphParser.parse(file, registry, sink);
+    sink.throwIfErrors();
+    return program;
   }
 
   /** Whether a text, behind comments, says which version of the graph language it is in. */
@@ -126,7 +145,7 @@ public final class ProgramReader {
 
   private ImportOptions importOptions(
       String name, ImmutableList<ProcessGroup> groups, int ranks, ImmutableMap<String, Long> dims) {
-    return new ImportOptions(name, groups, ranks, dims, options.dimMax(), OpRegistry.global());
+    return new ImportOptions(name, groups, ranks, dims, options.dimMax(), registry);
   }
 
   /** The file's name up to its first dot, as a name of the graph language. */
@@ -136,6 +155,21 @@ public final class ProgramReader {
     int dot = name.indexOf('.', 1);
     var word = (dot < 0 ? name : name.substring(0, dot)).replaceAll("[^A-Za-z0-9_]", "_");
     return word.isEmpty() || Character.isDigit(word.charAt(0)) ? "_" + word : word;
+  }
+
+  /** The ops that the capture of a case found outside PyTorch's own. */
+  private OpRegistry withOpsOf(Path folder) {
+    var known = registry;
+    try (var files = Files.list(folder)) {
+      for (var file : files.sorted().toList()) {
+        if (OPS.matcher(String.valueOf(file.getFileName())).matches()) {
+          known = Declarations.readCaptured(SourceReader.read(file), known);
+        }
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    return known;
   }
 
   private Program directory(Path folder) {

@@ -1,5 +1,6 @@
 package dev.symplan.cli;
 
+import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.ProcessGroup;
@@ -149,6 +150,14 @@ final class CompileFlags {
       description = "The largest value of a symbolic size, to plan with. May be repeated.")
   private Map<String, Long> dimMax = new LinkedHashMap<>();
 
+  @Option(
+      names = "--declare",
+      paramLabel = "FILE",
+      description =
+          "A file with the schemas of ops that are not known, one in a line, as PyTorch writes"
+              + " them. May be repeated.")
+  private List<Path> declarations = new ArrayList<>();
+
   /**
    * Refuses options for a plan, which is compiled already.
    *
@@ -231,7 +240,8 @@ final class CompileFlags {
         .withRewrites(new Rewrites(mode("--bucket", bucket), mode("--chunk", chunk)))
         .withReorderBudget(
             noReorder ? OptionalDouble.empty() : OptionalDouble.of(reorderBudget / 100))
-        .withDims(ImmutableMap.copyOf(dims), ImmutableMap.copyOf(dimMax));
+        .withDims(ImmutableMap.copyOf(dims), ImmutableMap.copyOf(dimMax))
+        .withDeclarations(ImmutableList.copyOf(declarations));
   }
 
   private MemorySpace space(String option, String text) {

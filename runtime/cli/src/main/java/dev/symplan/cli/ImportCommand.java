@@ -1,5 +1,6 @@
 package dev.symplan.cli;
 
+import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
@@ -78,6 +79,14 @@ final class ImportCommand implements Callable<Integer> {
       description = "The largest value of a symbolic size, to plan with. May be repeated.")
   private Map<String, Long> dimMax = new LinkedHashMap<>();
 
+  @Option(
+      names = "--declare",
+      paramLabel = "FILE",
+      description =
+          "A file with the schemas of ops that are not known, one in a line, as PyTorch writes"
+              + " them. May be repeated.")
+  private List<Path> declarations = new ArrayList<>();
+
   ImportCommand(Console console) {
     this.console = console;
   }
@@ -93,7 +102,8 @@ final class ImportCommand implements Callable<Integer> {
     var options =
         CompileOptions.DEFAULT
             .withRanks(CompileFlags.ranks(ranks, spec))
-            .withDims(ImmutableMap.copyOf(dims), ImmutableMap.copyOf(dimMax));
+            .withDims(ImmutableMap.copyOf(dims), ImmutableMap.copyOf(dimMax))
+            .withDeclarations(ImmutableList.copyOf(declarations));
     var warnings = new ArrayList<Diagnostic>();
     var program = ProgramReader.read(input, options, warnings::add);
     console.warnings(warnings);
