@@ -52,6 +52,8 @@ public record ArgDecision(
     NOT_CONTIGUOUS,
     /** Its offset is not aligned. */
     NOT_ALIGNED,
+    /** An op that may do anything may have moved the tensor to other memory. */
+    MAY_HAVE_MOVED,
     /** The ranks' graphs share or slice its storage in different ways. */
     RANKS_DIFFER,
     /** The chosen variant reads it where it is. */

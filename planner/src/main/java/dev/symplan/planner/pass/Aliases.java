@@ -41,6 +41,7 @@ final class Aliases {
   private final long[] offsetOf;
   private final boolean[] isView;
   private final List<Storage> storages = new ArrayList<>();
+  private final Families families;
 
   private Aliases(Graph graph) {
     this.graph = graph;
@@ -48,6 +49,7 @@ final class Aliases {
     this.offsetOf = new long[graph.valueCount()];
     this.isView = new boolean[graph.ops().size()];
     Arrays.fill(storageOf, -1);
+    this.families = new Families(this::id);
   }
 
   static Aliases of(Graph graph) {
@@ -83,6 +85,7 @@ final class Aliases {
       }
     }
     isView[index] = onlyViews && !op.results().isEmpty();
+    families.visit(op, index, storages.size());
   }
 
   private void share(Op op, Value value, OpResult.View view) {
@@ -133,6 +136,16 @@ final class Aliases {
   /** {@return the storage's number, or -1 for what has none} */
   int id(Value value) {
     return storageOf[value.id()];
+  }
+
+  /** {@return which storages tensors may be in besides their own} */
+  Families families() {
+    return families;
+  }
+
+  /** {@return what the storages have in common that the value may be in; -1 for what has none} */
+  int family(Value value) {
+    return families.of(id(value));
   }
 
   /** {@return where the value begins in its storage, in bytes} */

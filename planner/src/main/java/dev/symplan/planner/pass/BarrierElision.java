@@ -57,6 +57,9 @@ final class BarrierElision {
 
     /** Whether an op touches what peers touch in a collective, where one of both writes. */
     boolean touches(int k, int op) {
+      if (plan.graph().ops().get(op).def().schema().isUnbounded()) {
+        return true;
+      }
       var collective = at(k);
       if (collective.variant().needsSymmetricOperand(collective.kind())
           && collective.operands().stream().anyMatch(id -> writes(op, id))) {

@@ -41,6 +41,7 @@ final class ExternalOutputs {
         if (external[i]
             && outputOfStorage[storage] < 0
             && !aliases.storage(storage).isInput()
+            && isPlaceKnown(aliases, value)
             && aliases.isWhole(value)
             && value.tensor().isDense()) {
           outputOfStorage[storage] = i;
@@ -48,6 +49,11 @@ final class ExternalOutputs {
       }
     }
     return new ExternalOutputs(outputOfStorage, external);
+  }
+
+  /** {@return whether an output is where the plan puts it when all ops have run} */
+  static boolean isPlaceKnown(Aliases aliases, Value output) {
+    return aliases.families().isPlaceKnown(aliases.id(output), aliases.graph().ops().size());
   }
 
   /** {@return whether the caller wants the output in memory of its own} */

@@ -92,6 +92,7 @@ final class Liveness {
     for (Arg output : graph.graph().outputs()) {
       output.forEachValue(value -> touch(aliases.id(value), -1, end, end));
     }
+    aliases.families().extend(last);
   }
 
   private void touch(int storage, int user, int from, int to) {
@@ -256,6 +257,7 @@ final class Liveness {
   boolean diesIn(Value value, int step) {
     int storage = aliases.id(value);
     return !graph.pinned()[storage]
+        && aliases.families().isAlone(storage)
         && lastUser[storage] == step
         && lastByOthers[storage] < step
         && last[storage] < schedule.steps().size();

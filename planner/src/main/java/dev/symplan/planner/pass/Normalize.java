@@ -189,7 +189,7 @@ final class Normalize {
   /** Whether somebody reads the memory of {@code target} other than as {@code target} itself. */
   private boolean seenByOthers(Value target, Value result, int at) {
     int storage = aliases.id(target);
-    if (aliases.storage(storage).isInput()) {
+    if (aliases.storage(storage).isInput() || !aliases.families().isAlone(storage)) {
       return true;
     }
     for (var value : valuesOf.get().get(storage)) {

@@ -57,6 +57,8 @@ final class Overlap {
     int next = 0;
     // The collectives before this one are closed: old memory was written since.
     int open = 0;
+    // No collective starts before an op that may do anything, or runs beside it.
+    int fence = 0;
     for (int p = 0; p < units.size(); p++) {
       int position = p;
       var unit = units.get(p);
@@ -66,7 +68,7 @@ final class Overlap {
               graph
                   .ops()
                   .get(index)
-                  .forEachOperand(v -> close(windows, resultOf, aliases.id(v), position)));
+                  .forEachOperand(v -> close(windows, resultOf, aliases.family(v), position)));
       boolean collective =
           next < collectives.size() && collectives.get(next).index() == unit.get(0);
       computeBefore[p + 1] =
@@ -75,25 +77,28 @@ final class Overlap {
                   ? 0
                   : micros(graph, aliases, fusion, unit, costs));
       if (collective) {
-        int ready = 0;
+        int ready = fence;
         for (var operand : collectives.get(next).operands()) {
+          int family = aliases.family(operand);
           // A collective that waits for another has nowhere to go.
-          ready =
-              Math.max(
-                  ready, byCollective[aliases.id(operand)] ? p : written[aliases.id(operand)] + 1);
+          ready = Math.max(ready, byCollective[family] ? p : written[family] + 1);
         }
         windows[next] = new Window(ready, p, units.size());
         for (var result : op.results()) {
           if (aliases.id(result) >= 0) {
-            resultOf[aliases.id(result)] = next;
-            byCollective[aliases.id(result)] = true;
+            close(windows, resultOf, aliases.family(result), position);
+            resultOf[aliases.family(result)] = next;
+            byCollective[aliases.family(result)] = true;
           }
         }
         next++;
       }
-      boolean mutates = op.def().schema().mutates();
-      if (mutates) {
-        op.forEachOperand(value -> mark(written, aliases.id(value), position));
+      boolean unbounded = op.def().schema().isUnbounded();
+      if (unbounded) {
+        fence = p + 1;
+      }
+      if (op.def().schema().mutates() || unbounded) {
+        op.forEachOperand(value -> mark(written, aliases.family(value), position));
         closeAll(windows, open, next, position);
         open = collective ? next - 1 : next;
       }
@@ -103,7 +108,7 @@ final class Overlap {
                   .ops()
                   .get(index)
                   .results()
-                  .forEach(value -> mark(written, aliases.id(value), position)));
+                  .forEach(value -> mark(written, aliases.family(value), position)));
     }
     return new Overlap(units, computeBefore, ImmutableList.copyOf(windows));
   }

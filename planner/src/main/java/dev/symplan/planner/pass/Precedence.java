@@ -13,7 +13,8 @@ import java.util.List;
  *
  * <p>An op stays behind what makes its operands. What writes into old memory stays behind all that
  * used that memory before, and ahead of all that uses it later. Collectives stay in their order, on
- * which the ranks agree, and so do ops that draw random numbers or have another effect.
+ * which the ranks agree, and so do ops that draw random numbers or have another effect. Ops that
+ * may do anything keep their places in both orders.
  */
 final class Precedence {
   private static final int NONE = -1;
@@ -52,7 +53,7 @@ final class Precedence {
     boolean any = false;
     for (var op : graph.ops()) {
       if (op.def().schema().mutates()) {
-        op.forEachOperand(value -> mark(written, aliases.id(value)));
+        op.forEachOperand(value -> mark(written, aliases.family(value)));
         any = true;
       }
     }
@@ -67,14 +68,23 @@ final class Precedence {
     }
     for (int i = 0; i < graph.ops().size(); i++) {
       var op = graph.ops().get(i);
-      if (aliases.isView(i) || op.def().has(OpTrait.WAIT)) {
+      if ((aliases.isView(i) || op.def().has(OpTrait.WAIT)) && !mayMove(op)) {
         continue;
       }
       int index = i;
       var used = new boolean[] {op.def().schema().mutates()};
-      op.forEachOperand(value -> use(aliases.id(value), index, used[0], written, writer, users));
-      op.results().forEach(value -> use(aliases.id(value), index, false, written, writer, users));
+      op.forEachOperand(
+          value -> use(aliases.family(value), index, used[0], written, writer, users));
+      op.results()
+          .forEach(value -> use(aliases.family(value), index, false, written, writer, users));
     }
+  }
+
+  /** Whether it matters when a view is taken, as its tensor may be elsewhere before or after. */
+  private boolean mayMove(Op op) {
+    boolean[] moves = {false};
+    op.forEachOperand(value -> moves[0] |= !aliases.families().isAlone(aliases.id(value)));
+    return moves[0];
   }
 
   private void use(
@@ -102,7 +112,8 @@ final class Precedence {
     int effect = NONE;
     for (int i = 0; i < graph.ops().size(); i++) {
       var op = graph.ops().get(i);
-      if (op.def().collective().isPresent() && !op.def().has(OpTrait.WAIT)) {
+      boolean communicates = op.def().collective().isPresent() && !op.def().has(OpTrait.WAIT);
+      if (communicates || op.def().schema().isUnbounded()) {
         before(collective, i);
         collective = i;
       }

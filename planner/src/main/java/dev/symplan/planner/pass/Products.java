@@ -66,6 +66,7 @@ final class Products {
     var op = graph.graph().ops().get(producer[value.id()]);
     var left = Product.leftParam(op);
     if (left.isEmpty()
+        || !graph.aliases().families().isAlone(graph.aliases().id(value))
         || !(op.arg(left) instanceof Arg.Ref(Value factor))
         || value.tensor().numel() == 0
         || value.tensor().dtype() != operand.tensor().dtype()

@@ -159,18 +159,24 @@ final class Realize {
         slot.value().tensor().bytes());
   }
 
-  /** Outputs in memory of the caller's that nothing can write directly get a copy. */
+  /**
+   * Outputs in memory of the caller's that nothing can write directly get a copy, and so do those
+   * that an op may have moved.
+   */
   private ImmutableList<Arg> outputs(boolean[] leavesOutput) {
     var outputs = ImmutableList.<Arg>builder();
     var aliases = source.aliases();
     var given = source.graph().outputs();
     for (int i = 0; i < given.size(); i++) {
       var output = rewriter.now(given.get(i));
-      if (source.externalOutputs().isExternal(i)
-          && given.get(i) instanceof Arg.Ref(Value value)
+      if (given.get(i) instanceof Arg.Ref(Value value)
+          && value.isTensor()
           && output instanceof Arg.Ref(Value now)) {
         int storage = aliases.id(value);
-        boolean direct = source.externalOutputs().outputOf(storage) == i && !leavesOutput[storage];
+        boolean direct =
+            source.externalOutputs().isExternal(i)
+                ? source.externalOutputs().outputOf(storage) == i && !leavesOutput[storage]
+                : ExternalOutputs.isPlaceKnown(aliases, value);
         if (!direct) {
           output =
               new Arg.Ref(

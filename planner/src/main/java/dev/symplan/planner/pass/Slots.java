@@ -93,6 +93,10 @@ final class Slots {
     if (!movesAsItLies(collective, index)) {
       return new Slot(value, false, true, Reason.NOT_CONTIGUOUS, value.name(), signature);
     }
+    if (!aliases.families().isPlaceKnown(storage.id(), collective.index())) {
+      return new Slot(
+          value, false, false, Reason.MAY_HAVE_MOVED, storage.value().name(), signature);
+    }
     if (aliases.offset(value) % VECTOR != 0) {
       return new Slot(value, false, false, Reason.NOT_ALIGNED, value.name(), signature);
     }

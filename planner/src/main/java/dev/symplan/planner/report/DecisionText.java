@@ -33,6 +33,7 @@ public final class DecisionText {
           case EXTERNAL_OUTPUT -> decision.cause() + " goes to the caller's memory";
           case NOT_CONTIGUOUS -> "its elements do not lie row-major";
           case NOT_ALIGNED -> "it does not begin at a multiple of 16 bytes";
+          case MAY_HAVE_MOVED -> "an unknown op may have moved " + decision.cause();
           case RANKS_DIFFER -> "the ranks' graphs place it differently";
           case VARIANT_READS_ANYWHERE -> "the variant takes it where it is";
         };

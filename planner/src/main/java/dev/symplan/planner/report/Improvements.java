@@ -39,6 +39,9 @@ final class Improvements {
           case EXTERNAL_OUTPUT ->
               "an output %s in the arena (--place %s=symm) would save"
                   .formatted(arg.value(), arg.value());
+          case MAY_HAVE_MOVED ->
+              "the schema of the op that may have moved %s (--declare FILE) would save"
+                  .formatted(arg.cause());
           case RANKS_DIFFER ->
               "graphs that treat %s alike on all ranks would save".formatted(arg.value());
           case PRODUCER_WRITES,

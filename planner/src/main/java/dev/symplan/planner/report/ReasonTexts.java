@@ -71,6 +71,11 @@ final class ReasonTexts {
               "The tensor is part of another and does not begin at a multiple of 16 bytes.",
               "A copy is made for variants that move vectors.",
               "Cut at multiples of 16 bytes.");
+      case MAY_HAVE_MOVED ->
+          words(
+              "An op that is not known may have left the tensor in other memory than the plan's.",
+              "A copy is made for variants in which peers touch the tensor.",
+              "Give the op's schema: `--declare FILE`.");
       case RANKS_DIFFER ->
           words(
               "The ranks' graphs slice or share the tensor's storage in different ways.",

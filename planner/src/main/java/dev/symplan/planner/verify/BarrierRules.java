@@ -279,13 +279,14 @@ final class BarrierRules {
    * {@return the tensor of a collective that an op uses as long as peers may not allow it, or -1}
    */
   private int touched(int k, int op) {
+    boolean anything = facts.mayDoAnything(op);
     for (int operand : remote(k, false)) {
-      if (writes(op, operand)) {
+      if (anything || writes(op, operand)) {
         return operand;
       }
     }
     for (int result : remote(k, true)) {
-      if (writes(op, result) || reads(op, result)) {
+      if (anything || writes(op, result) || reads(op, result)) {
         return result;
       }
     }

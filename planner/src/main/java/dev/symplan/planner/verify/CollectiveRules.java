@@ -247,7 +247,12 @@ final class CollectiveRules {
     int index = facts.plan.placements().get(value.id()).buffer();
     demanded.set(index);
     var verb = result ? "writes" : "reads";
-    if (!facts.plan.buffers().get(index).symmetric()) {
+    if (!result && facts.mayAlias().mayHaveMoved(facts.storageOf(value.id()), collective.op())) {
+      wrong(
+          k,
+          "reads %s of every rank as %s, but an op that may do anything may have moved it"
+              .formatted(value.name(), collective.variant().text()));
+    } else if (!facts.plan.buffers().get(index).symmetric()) {
       wrong(
           k,
           "%s %s of every rank as %s, but the buffer at %s is not symmetric"

@@ -4,7 +4,10 @@ import dev.symplan.planner.Step;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.Arrays;
 
-/** {@link Rule#LIFETIME}: each buffer lives from the first step that touches it to the last. */
+/**
+ * {@link Rule#LIFETIME}: each buffer lives from the first step that touches it to the last that may
+ * do so.
+ */
 final class LifetimeRules {
   private final RankFacts facts;
   private final int[] first;
@@ -54,6 +57,14 @@ final class LifetimeRules {
               touch(value.id(), end, end);
             }
           });
+    }
+    var lastUses = facts.lastUses();
+    for (int storage = 0; storage < lastUses.length; storage++) {
+      int id = facts.storage(storage).id();
+      if (facts.mayAlias().isShared(storage) && facts.plan.placements().get(id).exists()) {
+        int buffer = facts.plan.placements().get(id).buffer();
+        last[buffer] = Math.max(last[buffer], lastUses[storage]);
+      }
     }
   }
 

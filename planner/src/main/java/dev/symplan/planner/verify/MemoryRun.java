@@ -11,6 +11,7 @@ import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 
 /**
  * {@link Rule#OVERWRITTEN} and {@link Rule#RACE}: carries out the steps of a rank on maps of its
@@ -25,8 +26,12 @@ final class MemoryRun {
   private final ByteMap[] spaces;
   private final int[] stepOfOp;
   private final int[] joinOf;
+  private final int[] lastUse;
 
-  /** By storage, the ops that write into it after its definition, in the graph's order. */
+  /** The side-stream collectives that have not been joined. */
+  private final Set<Integer> unfinished = new LinkedHashSet<>();
+
+  /** By family of storages, the ops that write into one after its definition, in graph order. */
   private final Map<Integer, List<Integer>> mutators = new HashMap<>();
 
   private final Map<Integer, Integer> mutations = new HashMap<>();
@@ -39,6 +44,7 @@ final class MemoryRun {
     this.stepOfOp = new int[facts.plan.graph().ops().size()];
     Arrays.fill(stepOfOp, -1);
     this.joinOf = new int[facts.plan.collectives().size()];
+    this.lastUse = facts.lastUses();
   }
 
   static void check(RankFacts facts, Findings findings) {
@@ -49,7 +55,7 @@ final class MemoryRun {
     var steps = facts.plan.steps();
     for (int op = 0; op < stepOfOp.length; op++) {
       for (int value : facts.mutated(op)) {
-        var list = mutators.computeIfAbsent(facts.storageOf(value), s -> new ArrayList<>());
+        var list = mutators.computeIfAbsent(familyOf(value), s -> new ArrayList<>());
         if (list.isEmpty() || list.getLast() != op) {
           list.add(op);
         }
@@ -98,17 +104,23 @@ final class MemoryRun {
     space.write(begin, end, facts.storageOf(input.id()), -1);
   }
 
+  private int familyOf(int value) {
+    return facts.mayAlias().familyOf(facts.storageOf(value));
+  }
+
   private void carryOut(int step, int op, int collective) {
     stepOfOp[op] = step;
     for (int value : facts.reads(op)) {
       read(value, step, collective, "reads");
       checkVersion(value, step, op);
+      checkFamily(value, step, collective, false);
     }
     var changed = new HashSet<Integer>();
     for (int value : facts.mutated(op)) {
       write(value, step, collective);
-      if (changed.add(facts.storageOf(value))) {
-        mutations.merge(facts.storageOf(value), 1, Integer::sum);
+      checkFamily(value, step, collective, true);
+      if (changed.add(familyOf(value))) {
+        mutations.merge(familyOf(value), 1, Integer::sum);
       }
     }
     for (int value : facts.fresh(op)) {
@@ -116,10 +128,32 @@ final class MemoryRun {
     }
   }
 
+  /** A tensor that may be elsewhere must not meet an unfinished collective there either. */
+  private void checkFamily(int value, int step, int self, boolean write) {
+    if (!facts.mayAlias().isShared(facts.storageOf(value))) {
+      return;
+    }
+    for (int k : unfinished) {
+      int op = facts.plan.collectives().get(k).op();
+      boolean written = isOfFamily(familyOf(value), facts.fresh(op), facts.mutated(op));
+      boolean touched = written || isOfFamily(familyOf(value), facts.reads(op));
+      if (k != self && (write ? touched : written)) {
+        race(value, step, k, write ? "writes" : "reads", written ? "writes" : "reads");
+      }
+    }
+  }
+
+  private boolean isOfFamily(int family, int[]... values) {
+    return Arrays.stream(values)
+        .flatMapToInt(Arrays::stream)
+        .anyMatch(value -> familyOf(value) == family);
+  }
+
   private void start(int step, int k) {
     var collective = facts.plan.collectives().get(k);
     carryOut(step, collective.op(), k);
     if (collective.isAsync()) {
+      unfinished.add(k);
       for (int value : facts.reads(collective.op())) {
         lock(value, k, false);
       }
@@ -139,6 +173,7 @@ final class MemoryRun {
   }
 
   private void join(int k) {
+    unfinished.remove(k);
     int op = facts.plan.collectives().get(k).op();
     for (int value : facts.reads(op)) {
       spaces[facts.space(value)].unlock(facts.begin(value), facts.end(value), k);
@@ -243,6 +278,11 @@ final class MemoryRun {
         begin,
         end,
         segment -> {
+          if (segment.storage() != facts.storageOf(value)
+              && facts.mayAlias().isShared(segment.storage())
+              && lastUse[segment.storage()] > step) {
+            stillUsed(value, step, segment.storage());
+          }
           if (segment.owner() >= 0 && segment.owner() != self) {
             race(value, step, segment.owner(), "writes", "writes");
           }
@@ -253,6 +293,21 @@ final class MemoryRun {
           }
         });
     space.write(begin, end, facts.storageOf(value), step);
+  }
+
+  private void stillUsed(int value, int step, int storage) {
+    var lost = facts.storage(storage).name();
+    wrong(
+        Rule.OVERWRITTEN,
+        step,
+        "%s writes %s at %s over %s, which a tensor that %s uses may be in"
+            .formatted(
+                facts.stepText(step),
+                facts.value(value).name(),
+                facts.place(value),
+                lost,
+                facts.stepText(lastUse[storage])),
+        definition(storage));
   }
 
   private void race(int value, int step, int k, String verb, String others) {
@@ -279,13 +334,13 @@ final class MemoryRun {
   /** The graph's order decides what a reader of memory that several ops write must find. */
   private void checkVersion(int value, int step, int op) {
     int storage = facts.storageOf(value);
-    var writers = mutators.get(storage);
+    var writers = mutators.get(familyOf(value));
     if (writers == null) {
       return;
     }
     int at = Collections.binarySearch(writers, op);
     int expected = at < 0 ? -at - 1 : at;
-    int applied = mutations.getOrDefault(storage, 0);
+    int applied = mutations.getOrDefault(familyOf(value), 0);
     if (applied != expected) {
       int culprit = writers.get(Math.min(applied, expected));
       wrong(

@@ -3,10 +3,14 @@ package dev.symplan.planner.verify;
 import dev.symplan.planner.Step;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.Arrays;
+import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Set;
 
 /**
  * {@link Rule#ORDER}: every op runs once, after its operands; every side-stream start is joined.
+ * Ops that may do anything keep the graph's order among themselves and with collectives, of which
+ * none is unfinished then.
  */
 final class OrderRules {
   private final RankFacts facts;
@@ -15,6 +19,16 @@ final class OrderRules {
   private final int[] start;
   private final int[] join;
   private int nextStart;
+
+  /**
+   * The last op in graph order, of those that ran, that may do anything; and of collectives too.
+   */
+  private int lastUnbounded = -1;
+
+  private int lastMeeting = -1;
+
+  /** The side-stream collectives that have not been joined. */
+  private final Set<Integer> unfinished = new LinkedHashSet<>();
 
   private OrderRules(RankFacts facts, Findings findings) {
     this.facts = facts;
@@ -91,6 +105,9 @@ final class OrderRules {
     }
     nextStart = k + 1;
     start[k] = step;
+    if (facts.plan.collectives().get(k).isAsync()) {
+      unfinished.add(k);
+    }
     run(step, op);
   }
 
@@ -103,6 +120,7 @@ final class OrderRules {
       wrong(step, "%s is the second join".formatted(facts.stepText(step)), join[k], step);
     } else {
       join[k] = step;
+      unfinished.remove(k);
     }
   }
 
@@ -117,7 +135,37 @@ final class OrderRules {
       return;
     }
     stepOfOp[op] = step;
+    checkUnbounded(step, op);
     facts.op(op).forEachOperand(value -> checkReady(value.id(), step));
+  }
+
+  private void checkUnbounded(int step, int op) {
+    boolean unbounded = facts.mayDoAnything(op);
+    if (!unbounded && facts.collectiveOf(op) < 0) {
+      return;
+    }
+    if (op < (unbounded ? lastMeeting : lastUnbounded)) {
+      wrong(
+          step,
+          "%s comes behind %s, which the graph has later, and one of the two may do anything"
+              .formatted(
+                  facts.stepText(step), facts.text(unbounded ? lastMeeting : lastUnbounded)));
+    }
+    lastMeeting = Math.max(lastMeeting, op);
+    if (!unbounded) {
+      return;
+    }
+    lastUnbounded = Math.max(lastUnbounded, op);
+    for (int k : unfinished) {
+      if (facts.plan.collectives().get(k).op() != op) {
+        wrong(
+            step,
+            "%s may do anything, but runs beside %s"
+                .formatted(facts.stepText(step), facts.stepText(start[k])),
+            start[k],
+            step);
+      }
+    }
   }
 
   private void checkReady(int value, int step) {

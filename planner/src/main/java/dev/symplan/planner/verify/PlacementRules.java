@@ -41,6 +41,9 @@ final class PlacementRules {
         checkValue(facts.value(id));
       }
     }
+    for (var output : facts.plan.graph().outputs()) {
+      output.forEachValue(this::checkOutput);
+    }
     Map<String, Buffer> external = new HashMap<>();
     for (int i = 0; i < bytes.length; i++) {
       var buffer = facts.plan.buffers().get(i);
@@ -53,6 +56,18 @@ final class PlacementRules {
                   .formatted(other.name(), buffer.name(), signature(buffer), buffer.offset()));
         }
       }
+    }
+  }
+
+  /** The caller reads an output where the plan says, so it must not have been moved. */
+  private void checkOutput(Value output) {
+    if (output.isTensor()
+        && facts
+            .mayAlias()
+            .mayHaveMoved(facts.storageOf(output.id()), facts.plan.graph().ops().size())) {
+      wrong(
+          "the output %s may be elsewhere, as an op that may do anything may have moved it"
+              .formatted(output.name()));
     }
   }
 

@@ -5,6 +5,7 @@ import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.op.AliasInfo;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.OpTypeException;
@@ -51,6 +52,7 @@ final class RankFacts {
   private final int[] opOf;
   private final int[] stamps;
   private final BitSet workspaces = new BitSet();
+  private final MayAlias mayAlias = new MayAlias(this::storageOf);
 
   /** How far apart the places of a value are on the first and the last rank of a group. */
   private final long[] spread;
@@ -96,7 +98,9 @@ final class RankFacts {
     }
     for (int i = 0; i < rankPlan.graph().ops().size(); i++) {
       facts.visit(i, rankPlan.graph().ops().get(i));
+      facts.mayAlias.visit(i, rankPlan.graph().ops().get(i));
     }
+    facts.mayAlias.connect();
     for (int id = 0; id < facts.spread.length; id++) {
       var placement = rankPlan.placements().get(id);
       if (placement.isShare()) {
@@ -159,7 +163,11 @@ final class RankFacts {
     }
     fresh[index] = inMemory(Arrays.copyOf(made, count));
     boolean writes = count > 0 || mutated[index].length > 0;
-    boolean acts = writes || op.def().has(OpTrait.SIDE_EFFECT) || op.results().isEmpty();
+    boolean acts =
+        writes
+            || op.def().has(OpTrait.SIDE_EFFECT)
+            || op.results().isEmpty()
+            || mayDoAnything(index);
     boolean waits = op.def().has(OpTrait.WAIT);
     needsStep[index] = acts && !waits || collectiveOf[index] >= 0;
     // What gives numbers only is known when the plan is made, or computed by a step.
@@ -271,6 +279,65 @@ final class RankFacts {
 
   int storageOf(int value) {
     return storageOf[value];
+  }
+
+  private int storageOf(Value value) {
+    return storageOf[value.id()];
+  }
+
+  /** {@return in which storages tensors may be besides their own} */
+  MayAlias mayAlias() {
+    return mayAlias;
+  }
+
+  /** {@return whether an op's schema leaves open what it does: then it may also communicate} */
+  boolean mayDoAnything(int op) {
+    var schema = op(op).def().schema();
+    return schema.params().stream().anyMatch(p -> p.alias().after().contains(AliasInfo.ANYTHING))
+        || schema.results().stream().anyMatch(r -> r.alias().after().contains(AliasInfo.ANYTHING));
+  }
+
+  /**
+   * {@return by storage, the last step after which no tensor that may be in it is used; the number
+   * of steps for what the caller keeps, -1 for what no step uses}
+   */
+  int[] lastUses() {
+    var last = new int[storages.size()];
+    Arrays.fill(last, -1);
+    int end = plan.steps().size();
+    for (int s = 0; s < end; s++) {
+      int step = s;
+      switch (plan.steps().get(s)) {
+        case Step.Compute(int op) -> uses(op, step, last);
+        case Step.Fused(var ops) -> ops.forEach(op -> uses(op, step, last));
+        case Step.Start(int k) -> uses(plan.collectives().get(k).op(), step, last);
+        case Step.Join(int k) -> uses(plan.collectives().get(k).op(), step, last);
+      }
+    }
+    for (var input : plan.graph().inputs()) {
+      if (input.isTensor() && !isDonated(input)) {
+        last[storageOf(input)] = end;
+      }
+    }
+    for (var output : plan.graph().outputs()) {
+      output.forEachValue(
+          value -> {
+            if (value.isTensor()) {
+              last[storageOf(value)] = end;
+            }
+          });
+    }
+    mayAlias.raise(last);
+    return last;
+  }
+
+  private void uses(int op, int step, int[] last) {
+    for (int value : reads[op]) {
+      last[storageOf[value]] = Math.max(last[storageOf[value]], step);
+    }
+    for (int value : fresh[op]) {
+      last[storageOf[value]] = Math.max(last[storageOf[value]], step);
+    }
   }
 
   long offsetInStorage(int value) {

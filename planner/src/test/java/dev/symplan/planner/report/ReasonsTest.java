@@ -103,6 +103,17 @@ class ReasonsTest {
   }
 
   private static void tensors() {
+    plan(
+        forced("all_reduce", Variant.TWO_SHOT),
+        """
+        op test::anything(Tensor(a! -> *) x) -> ()
+        graph g(x: f32[64, 64]) {
+          y = aten::relu(x)
+          test::anything(y)
+          r = _c10d_functional::all_reduce(y, "sum", "tp")
+          return r
+        }
+        """);
     var gather =
         """
         graph g(x: f32[64, 64]) {

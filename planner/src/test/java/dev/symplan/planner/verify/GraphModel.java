@@ -1,27 +1,59 @@
 package dev.symplan.planner.verify;
 
+import dev.symplan.ir.Arg;
 import dev.symplan.ir.Graph;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.op.CollectiveSpec;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.Rows;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Random;
 import java.util.function.IntPredicate;
+import java.util.stream.IntStream;
 
 /**
  * What a graph computes when each op is a hash of what it reads and every tensor has memory of its
- * own; elements take 4 bytes each.
+ * own; elements take 4 bytes each. Ops without a rule do one of the things that their schemas leave
+ * open, chosen by their names. The hashes are the same for forms of an op that a rewrite may change
+ * into each other, so that the models of two graphs can be compared.
  */
 final class GraphModel {
   static final int CELL = 4;
 
-  /** Where the elements of tensors are. */
+  /** Where the elements of tensors are, and what ops change besides. */
   interface Memory {
     long get(Value value, int cell);
 
     void set(Value value, int cell, long number);
+
+    /** Makes a result the tensor that an argument is. */
+    void share(Value result, Value argument);
+
+    /** Makes a result a view of all of an argument. */
+    void view(Value result, Value argument);
+
+    /** Moves an argument to where another one is. */
+    void move(Value argument, Value other);
+
+    /** {@return what ops that may do anything have left outside their arguments} */
+    long state();
+
+    void setState(long state);
+  }
+
+  /** Where a tensor begins: another object for each tensor, which ops may move. */
+  private static final class Pointer {
+    long[] cells;
+    int begin;
+
+    Pointer(long[] cells, int begin) {
+      this.cells = cells;
+      this.begin = begin;
+    }
   }
 
   private final Graph graph;
@@ -31,6 +63,10 @@ final class GraphModel {
   private final long[][] found;
   private final long[][] made;
   private final List<Value> kept;
+
+  /** How many of these are inputs; outputs come behind. */
+  private final int keptInputs;
+
   private final List<long[]> keptNumbers = new ArrayList<>();
 
   GraphModel(Graph graph) {
@@ -41,6 +77,7 @@ final class GraphModel {
     this.made = new long[graph.ops().size()][];
     this.kept = new ArrayList<>(graph.inputs());
     kept.removeIf(input -> input.tensor().space() == MemorySpace.DONATED);
+    this.keptInputs = kept.size();
     graph.outputs().forEach(output -> output.forEachValue(kept::add));
     graph.inputs().forEach(this::describe);
     for (int i = 0; i < isView.length; i++) {
@@ -51,7 +88,8 @@ final class GraphModel {
       operands.add(given);
       isView[i] =
           op.def().has(OpTrait.WAIT)
-              || (!op.def().schema().mutates()
+              || (op.def().rule().isPresent()
+                  && !op.def().schema().mutates()
                   && op.infer().stream().allMatch(result -> result.view().isPresent()));
     }
     evaluate();
@@ -72,22 +110,9 @@ final class GraphModel {
   }
 
   private void evaluate() {
-    var cells = new long[graph.valueCount()][];
-    var begin = new int[graph.valueCount()];
-    var memory =
-        new Memory() {
-          @Override
-          public long get(Value value, int cell) {
-            return cells[value.id()][begin[value.id()] + cell];
-          }
-
-          @Override
-          public void set(Value value, int cell, long number) {
-            cells[value.id()][begin[value.id()] + cell] = number;
-          }
-        };
+    var memory = new OwnMemory(graph.valueCount());
     for (var input : graph.inputs()) {
-      cells[input.id()] = new long[(int) (input.tensor().storageBytes() / CELL)];
+      memory.allocate(input);
       fill(memory, input);
     }
     for (int i = 0; i < isView.length; i++) {
@@ -97,10 +122,13 @@ final class GraphModel {
         var value = op.results().get(r);
         var view = inferred.get(r).view();
         if (view.isPresent()) {
-          cells[value.id()] = cells[view.get().of().id()];
-          begin[value.id()] = begin[view.get().of().id()] + (int) view.get().offset();
+          var base = memory.pointers[view.get().of().id()];
+          memory.pointers[value.id()] =
+              op.def().rule().isEmpty()
+                  ? base
+                  : new Pointer(base.cells, base.begin + (int) view.get().offset());
         } else {
-          cells[value.id()] = new long[(int) (value.tensor().storageBytes() / CELL)];
+          memory.allocate(value);
         }
       }
       if (!isView[i]) {
@@ -110,6 +138,79 @@ final class GraphModel {
       }
     }
     kept.forEach(value -> keptNumbers.add(read(memory, List.of(value))));
+  }
+
+  /** Every tensor in memory of its own. */
+  private static final class OwnMemory implements Memory {
+    private final Pointer[] pointers;
+    private long state;
+
+    OwnMemory(int count) {
+      this.pointers = new Pointer[count];
+    }
+
+    void allocate(Value value) {
+      pointers[value.id()] = new Pointer(new long[(int) (value.tensor().storageBytes() / CELL)], 0);
+    }
+
+    @Override
+    public long get(Value value, int cell) {
+      return pointers[value.id()].cells[pointers[value.id()].begin + cell];
+    }
+
+    @Override
+    public void set(Value value, int cell, long number) {
+      pointers[value.id()].cells[pointers[value.id()].begin + cell] = number;
+    }
+
+    @Override
+    public void share(Value result, Value argument) {
+      pointers[result.id()] = pointers[argument.id()];
+    }
+
+    @Override
+    public void view(Value result, Value argument) {
+      var base = pointers[argument.id()];
+      pointers[result.id()] = new Pointer(base.cells, base.begin);
+    }
+
+    @Override
+    public void move(Value argument, Value other) {
+      pointers[argument.id()].cells = pointers[other.id()].cells;
+      pointers[argument.id()].begin = pointers[other.id()].begin;
+    }
+
+    @Override
+    public long state() {
+      return state;
+    }
+
+    @Override
+    public void setState(long newState) {
+      state = newState;
+    }
+  }
+
+  /**
+   * {@return whether the outputs are those of another graph's, and so is what this one leaves in
+   * its inputs; it may keep fewer of them}
+   */
+  boolean computesLike(GraphModel other) {
+    int outputs = kept.size() - keptInputs;
+    for (int i = 1; i <= outputs; i++) {
+      if (!Arrays.equals(
+          keptNumbers.get(kept.size() - i), other.keptNumbers.get(other.kept.size() - i))) {
+        return false;
+      }
+    }
+    for (int i = 0; i < keptInputs; i++) {
+      int index = graph.inputs().indexOf(kept.get(i));
+      int there = other.kept.indexOf(other.graph.inputs().get(index));
+      if (!Arrays.equals(keptNumbers.get(i), other.keptNumbers.get(there))) {
+        return false;
+      }
+    }
+    return true;
   }
 
   boolean isView(int op) {
@@ -171,12 +272,36 @@ final class GraphModel {
     return z ^ (z >>> 32);
   }
 
+  /** A hash of what an op does, whatever its results are called. */
+  private static long key(Op op) {
+    var collective = op.def().collective();
+    var name = op.def().name();
+    var text = new StringBuilder();
+    if (collective.isPresent() && collective.get().kind() != CollectiveSpec.Kind.CUSTOM) {
+      text.append(collective.get().kind());
+    } else {
+      text.append(name);
+    }
+    for (int i = 0; i < op.args().size(); i++) {
+      boolean[] tensors = {false};
+      op.args().get(i).forEachValue(value -> tensors[0] = true);
+      if (!tensors[0] && !(op.args().get(i) instanceof Arg.None)) {
+        text.append(op.args().get(i));
+      }
+    }
+    return text.toString().hashCode();
+  }
+
   /**
    * Carries out an op. One that may not write over its operands spoils its results first; one that
    * goes by elements or rows takes them forwards or backwards.
    */
   void carryOut(int index, Memory memory, boolean backwards, IntPredicate replacesOperand) {
     Op op = graph.ops().get(index);
+    if (op.def().rule().isEmpty()) {
+      carryOutUnruled(index, memory);
+      return;
+    }
     if (Rows.of(op) > 0 || op.def().has(OpTrait.ELEMENTWISE)) {
       byRows(memory, backwards, Rows.of(op), index);
       return;
@@ -188,19 +313,129 @@ final class GraphModel {
         }
       }
     }
-    long digest = index;
+    if (op.def().collective().isPresent()) {
+      // In any order, as side streams are, and in any pieces, as rewrites make them.
+      long elements = operands.get(index).stream().mapToLong(v -> v.tensor().numel()).sum();
+      memory.setState(memory.state() + key(op) * elements);
+    }
+    var inputs = new ArrayList<long[]>();
+    operands.get(index).forEach(operand -> inputs.add(read(memory, List.of(operand))));
+    compute(op, inputs, memory);
+  }
+
+  private void compute(Op op, List<long[]> inputs, Memory memory) {
+    var name = op.def().name().toString();
+    var kind = op.def().collective().map(CollectiveSpec::kind);
+    boolean byTensor = kind.isPresent() && kind.get() != CollectiveSpec.Kind.CUSTOM;
+    for (int r = 0; r < op.results().size(); r++) {
+      var result = op.results().get(r);
+      var layout = layouts[result.id()];
+      var numbers = new long[layout.length];
+      if (numbers.length == 0) {
+        continue;
+      }
+      if (name.equals("symplan::stage") || name.equals("aten::clone")) {
+        numbers = inputs.getFirst();
+      } else if (name.equals("aten::copy_")) {
+        numbers = inputs.get(1);
+      } else if (name.equals("aten::cat") && op.arg("dim").equals(new Arg.Int(0))) {
+        numbers = inputs.stream().flatMapToLong(Arrays::stream).toArray();
+      } else if (kind.isPresent() && kind.get() == CollectiveSpec.Kind.ALL_REDUCE) {
+        long key = key(op);
+        numbers = Arrays.stream(inputs.get(r)).map(number -> mix(key, number)).toArray();
+      } else if (name.equals("aten::mm")) {
+        int columns = numbers.length / (int) result.tensor().size(0);
+        int inner = inputs.getFirst().length / (int) result.tensor().size(0);
+        for (int i = 0; i < numbers.length; i++) {
+          int row = i / columns;
+          long digest = key(op);
+          for (int k = 0; k < inner; k++) {
+            digest = mix(digest, inputs.getFirst()[row * inner + k]);
+          }
+          numbers[i] = mix(mix(digest, Arrays.hashCode(inputs.get(1))), i % columns);
+        }
+      } else {
+        long digest = key(op);
+        for (var input : byTensor ? inputs.subList(r, r + 1) : inputs) {
+          for (long number : input) {
+            digest = mix(digest, number);
+          }
+        }
+        for (int i = 0; i < numbers.length; i++) {
+          numbers[i] = mix(mix(digest, byTensor ? 0 : r), i);
+        }
+      }
+      write(memory, result, numbers);
+    }
+  }
+
+  private void write(Memory memory, Value value, long[] numbers) {
+    for (int i = 0; i < numbers.length; i++) {
+      memory.set(value, layouts[value.id()][i], numbers[i]);
+    }
+  }
+
+  /** Does one of the things that the schema of an op without a rule leaves open. */
+  private void carryOutUnruled(int index, Memory memory) {
+    var op = graph.ops().get(index);
+    var random = new Random(key(op));
+    var schema = op.def().schema();
+    long digest = key(op);
     for (var operand : operands.get(index)) {
-      for (int cell : layouts[operand.id()]) {
-        digest = mix(digest, memory.get(operand, cell));
+      for (long number : read(memory, List.of(operand))) {
+        digest = mix(digest, number);
+      }
+    }
+    if (schema.isUnbounded()) {
+      digest = mix(digest, memory.state());
+      memory.setState(mix(memory.state(), digest));
+    }
+    var anywhere = new ArrayList<Value>();
+    for (int i = 0; i < op.args().size(); i++) {
+      var alias = schema.params().get(i).alias();
+      if (op.args().get(i) instanceof Arg.Ref(Value value)) {
+        if (alias.write() && (!alias.isAnything() || random.nextBoolean())) {
+          write(memory, value, numbers(digest, i, value));
+        }
+        if (alias.isAnything()) {
+          anywhere.add(value);
+        }
+      }
+    }
+    for (var argument : anywhere) {
+      var other = anywhere.get(random.nextInt(anywhere.size()));
+      if (random.nextInt(3) == 0 && isLike(argument, other)) {
+        memory.move(argument, other);
       }
     }
     for (int r = 0; r < op.results().size(); r++) {
       var result = op.results().get(r);
-      var layout = layouts[result.id()];
-      for (int i = 0; i < layout.length; i++) {
-        memory.set(result, layout[i], mix(mix(digest, r), i));
+      if (schema.returned(r).isPresent()) {
+        continue;
+      }
+      var sources = new ArrayList<Value>();
+      op.forEachSource(r, sources::add);
+      sources.removeIf(source -> op.results().contains(source) || !isLike(result, source));
+      int choice = random.nextInt(3);
+      if (choice == 0 || sources.isEmpty()) {
+        write(memory, result, numbers(digest, -1 - r, result));
+      } else if (choice == 1) {
+        memory.share(result, sources.get(random.nextInt(sources.size())));
+      } else {
+        memory.view(result, sources.get(random.nextInt(sources.size())));
       }
     }
+  }
+
+  private static boolean isLike(Value a, Value b) {
+    return a.tensor().sizes().equals(b.tensor().sizes())
+        && a.tensor().strides().equals(b.tensor().strides());
+  }
+
+  private long[] numbers(long digest, int salt, Value value) {
+    return IntStream.range(0, layouts[value.id()].length)
+        .mapToLong(i -> mix(mix(digest, salt), i))
+        .toArray();
   }
 
   /** Leaves what nobody may read. */
@@ -253,7 +488,7 @@ final class GraphModel {
         memory.set(result, layouts[result.id()][i], -1 - i);
       }
     }
-    long digest = index;
+    long digest = key(op);
     for (var operand : operands.get(index)) {
       boolean carries = Rows.carries(op, operand, own);
       int length = carries ? layouts[operand.id()].length / count : layouts[operand.id()].length;
@@ -273,7 +508,7 @@ final class GraphModel {
 
   private void element(int index, Memory memory, int i) {
     var result = graph.ops().get(index).result();
-    long number = index;
+    long number = key(graph.ops().get(index));
     for (var operand : operands.get(index)) {
       int from = layouts[operand.id()][broadcast(result, operand, i)];
       number = mix(number, memory.get(operand, from));

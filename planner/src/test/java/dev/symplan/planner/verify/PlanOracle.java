@@ -109,7 +109,7 @@ final class PlanOracle {
     return values.stream().map(id -> place(rank, id)).toList();
   }
 
-  private static boolean symmetric(CollectivePlan c, boolean result) {
+  static boolean symmetric(CollectivePlan c, boolean result) {
     if (c.variant() == Variant.CUSTOM) {
       return true;
     }

@@ -1,6 +1,7 @@
 package dev.symplan.planner.verify;
 
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpTrait;
@@ -38,12 +39,35 @@ final class PlannedRun implements GraphModel.Memory {
   private final RankPlan rank;
   private final GraphModel model;
   private final int mode;
-  private final long @Nullable [][] spaceOf;
-  private final long[] begin;
-  private final long[] room;
+  private final @Nullable Place[] places;
+
+  /**
+   * By value, whether its op has run; views are taken then, or when an op may move their tensors.
+   */
+  private final boolean[] taken;
+
+  /** By value, whether an op gave it in other memory than the plan's. */
+  private final boolean[] elsewhere;
+
+  private final int[] opOf;
+  private long state;
   private final Map<Stream, Deque<Integer>> queues = new EnumMap<>(Stream.class);
   private final boolean[] started;
   private final boolean[] done;
+
+  /** Where a tensor is: another object for each tensor, which ops may move. */
+  private static final class Place {
+    private long[] space;
+    private long begin;
+    private long room;
+    private boolean moved;
+
+    Place(long[] space, long begin, long room) {
+      this.space = space;
+      this.begin = begin;
+      this.room = room;
+    }
+  }
 
   PlannedRun(Plan plan, int number, GraphModel model, int mode) {
     this.plan = plan;
@@ -59,9 +83,15 @@ final class PlannedRun implements GraphModel.Memory {
     var symmetric = garbage(plan.symmetric().bytes());
     var local = garbage(rank.local().bytes());
     int count = rank.placements().size();
-    this.spaceOf = new long[count][];
-    this.begin = new long[count];
-    this.room = new long[count];
+    this.places = new @Nullable Place[count];
+    this.taken = new boolean[count];
+    this.elsewhere = new boolean[count];
+    this.opOf = new int[count];
+    Arrays.fill(opOf, -1);
+    for (int i = 0; i < rank.graph().ops().size(); i++) {
+      int op = i;
+      rank.graph().ops().get(i).results().forEach(result -> opOf[result.id()] = op);
+    }
     var external = new long[rank.buffers().size()][];
     for (int id = 0; id < count; id++) {
       var placement = rank.placements().get(id);
@@ -70,15 +100,18 @@ final class PlannedRun implements GraphModel.Memory {
         if (buffer.arena().isExternal() && external[placement.buffer()] == null) {
           external[placement.buffer()] = garbage(buffer.bytes());
         }
-        spaceOf[id] =
+        var space =
             switch (buffer.arena()) {
               case SYMMETRIC -> symmetric;
               case LOCAL -> local;
               case EXTERNAL_INPUT, EXTERNAL_OUTPUT -> external[placement.buffer()];
             };
         long offset = placement.offset() + shift(plan, number, placement);
-        begin[id] = offset + (buffer.arena().isExternal() ? 0 : buffer.offset());
-        room[id] = buffer.bytes() - offset;
+        places[id] =
+            new Place(
+                space,
+                offset + (buffer.arena().isExternal() ? 0 : buffer.offset()),
+                buffer.bytes() - offset);
       }
     }
   }
@@ -125,24 +158,99 @@ final class PlannedRun implements GraphModel.Memory {
     return cells;
   }
 
-  private int index(Value value, int cell) {
+  private int index(Place place, int cell) {
     long inValue = (long) cell * GraphModel.CELL;
-    require(spaceOf[value.id()] != null, "no memory");
-    require(inValue + GraphModel.CELL <= room[value.id()], "outside the buffer");
-    long offset = begin[value.id()] + inValue;
+    require(inValue + GraphModel.CELL <= place.room, "outside the buffer");
+    long offset = place.begin + inValue;
     require(offset % GraphModel.CELL == 0, "not aligned");
-    require(offset / GraphModel.CELL < spaceOf[value.id()].length, "outside the arena");
+    require(offset / GraphModel.CELL < place.space.length, "outside the arena");
     return (int) (offset / GraphModel.CELL);
+  }
+
+  private Place place(Value value) {
+    @Nullable Place place = places[value.id()];
+    require(place != null, "no memory");
+    return Objects.requireNonNull(place);
+  }
+
+  private boolean isElsewhere(Value value) {
+    return elsewhere[value.id()] || place(value).moved;
   }
 
   @Override
   public long get(Value value, int cell) {
-    return spaceOf[value.id()][index(value, cell)];
+    take(value);
+    var place = place(value);
+    return place.space[index(place, cell)];
   }
 
   @Override
   public void set(Value value, int cell, long number) {
-    spaceOf[value.id()][index(value, cell)] = number;
+    take(value);
+    var place = place(value);
+    place.space[index(place, cell)] = number;
+  }
+
+  /** A view is where the plan says, unless its tensor was moved before. */
+  private void take(Value value) {
+    int op = opOf[value.id()];
+    if (taken[value.id()] || op < 0 || !value.isTensor()) {
+      return;
+    }
+    var graphOp = rank.graph().ops().get(op);
+    var view = graphOp.infer().get(graphOp.results().indexOf(value)).view();
+    if (!model.isView(op) || view.isEmpty()) {
+      return;
+    }
+    var base = view.get().of();
+    take(base);
+    if (opOf[base.id()] < 0 || taken[base.id()]) {
+      taken[value.id()] = true;
+      follow(value, base, view.get().offset());
+    }
+  }
+
+  /** Puts a view where its tensor is, if that is not where the plan says. */
+  private void follow(Value view, Value base, long offset) {
+    @Nullable Place of = places[base.id()];
+    if (of != null && isElsewhere(base)) {
+      long bytes = offset * GraphModel.CELL;
+      places[view.id()] = new Place(of.space, of.begin + bytes, of.room - bytes);
+      elsewhere[view.id()] = true;
+    }
+  }
+
+  @Override
+  public void share(Value result, Value argument) {
+    places[result.id()] = place(argument);
+    elsewhere[result.id()] = true;
+  }
+
+  @Override
+  public void view(Value result, Value argument) {
+    var of = place(argument);
+    places[result.id()] = new Place(of.space, of.begin, of.room);
+    elsewhere[result.id()] = true;
+  }
+
+  @Override
+  public void move(Value argument, Value other) {
+    var place = place(argument);
+    var to = place(other);
+    place.space = to.space;
+    place.begin = to.begin;
+    place.room = to.room;
+    place.moved = true;
+  }
+
+  @Override
+  public long state() {
+    return state;
+  }
+
+  @Override
+  public void setState(long newState) {
+    state = newState;
   }
 
   void run() {
@@ -161,6 +269,9 @@ final class PlannedRun implements GraphModel.Memory {
           flush(k);
         }
       }
+    }
+    for (var output : rank.graph().outputs()) {
+      output.forEachValue(value -> require(!isElsewhere(value), "an output is elsewhere"));
     }
     require(model.findsKept(this), "an input or output is not what it must be");
   }
@@ -212,7 +323,12 @@ final class PlannedRun implements GraphModel.Memory {
     var group = plan.group(collective.group());
     int position = group.members().get(group.partOf(number).orElseThrow()).indexOf(number);
     long bytes = rank.graph().values().get(part).tensor().storageBytes();
-    return spaceOf[part] == spaceOf[whole] && begin[part] == begin[whole] + position * bytes;
+    @Nullable Place inner = places[part];
+    @Nullable Place outer = places[whole];
+    return inner != null
+        && outer != null
+        && inner.space == outer.space
+        && inner.begin == outer.begin + position * bytes;
   }
 
   private void flush(int k) {
@@ -227,7 +343,12 @@ final class PlannedRun implements GraphModel.Memory {
   private void fused(int[] indices) {
     var ops = Arrays.stream(indices).mapToObj(rank.graph().ops()::get).toList();
     require(
-        ops.stream().allMatch(op -> op.results().stream().allMatch(Value::isTensor)),
+        ops.stream()
+            .allMatch(
+                op ->
+                    op.def().rule().isPresent()
+                        && !op.results().isEmpty()
+                        && op.results().stream().allMatch(Value::isTensor)),
         "not a kernel");
     int rows = Rows.shared(ops);
     var made = new HashSet<Value>();
@@ -240,18 +361,18 @@ final class PlannedRun implements GraphModel.Memory {
     }
     for (var value : made) {
       if (!rank.placements().get(value.id()).exists()) {
-        spaceOf[value.id()] = garbage(value.tensor().storageBytes());
-        begin[value.id()] = 0;
-        room[value.id()] = value.tensor().storageBytes();
+        long bytes = value.tensor().storageBytes();
+        places[value.id()] = new Place(garbage(bytes), 0, bytes);
       }
     }
     model.byRows(this, mode % 2 == 1, rows, indices);
+    made.forEach(value -> taken[value.id()] = true);
     for (int index : indices) {
       require(model.findsResults(index, this), "a result is not what it must be");
     }
     for (var value : made) {
       if (!rank.placements().get(value.id()).exists()) {
-        spaceOf[value.id()] = null;
+        places[value.id()] = null;
       }
     }
   }
@@ -260,7 +381,13 @@ final class PlannedRun implements GraphModel.Memory {
     if (model.isView(op)) {
       return;
     }
+    var graphOp = rank.graph().ops().get(op);
+    takeResults(graphOp, op);
+    if (collective != null) {
+      checkPlaces(collective);
+    }
     require(model.findsOperands(op, this), "an operand is not what it must be");
+    graphOp.results().forEach(result -> taken[result.id()] = true);
     boolean joins = rank.graph().ops().get(op).def().has(OpTrait.CONCATENATION) && leavesPieces(op);
     model.carryOut(
         op,
@@ -276,6 +403,37 @@ final class PlannedRun implements GraphModel.Memory {
     require(model.findsResults(op, this), "a result is not what it must be");
   }
 
+  /** Takes the views that an op may move the tensors of, and results that are arguments. */
+  private void takeResults(Op op, int index) {
+    boolean unruled = op.def().rule().isEmpty();
+    for (int i = 0; unruled && i < index; i++) {
+      rank.graph().ops().get(i).results().forEach(this::take);
+    }
+    var inferred = op.infer();
+    for (int r = 0; r < op.results().size(); r++) {
+      var result = op.results().get(r);
+      var view = inferred.get(r).view();
+      if (view.isPresent()) {
+        take(view.get().of());
+        if (unruled) {
+          places[result.id()] = place(view.get().of());
+        } else {
+          follow(result, view.get().of(), view.get().offset());
+        }
+      }
+    }
+  }
+
+  private void checkPlaces(CollectivePlan collective) {
+    var values = rank.graph().values();
+    for (int id : collective.operands()) {
+      take(values.get(id));
+      require(
+          !PlanOracle.symmetric(collective, false) || !isElsewhere(values.get(id)),
+          "an operand is elsewhere");
+    }
+  }
+
   /** Whether a concatenation writes nothing over an operand, but for the same bytes in place. */
   private boolean leavesPieces(int index) {
     var op = rank.graph().ops().get(index);
@@ -286,13 +444,14 @@ final class PlannedRun implements GraphModel.Memory {
         .getFirst()
         .forEachValue(
             piece -> {
-              boolean sameSpace = spaceOf[piece.id()] == spaceOf[result.id()];
-              long from = begin[piece.id()];
-              long at = begin[result.id()] + next[0];
-              long end = begin[result.id()] + result.tensor().storageBytes();
+              var own = place(piece);
+              var whole = place(result);
+              boolean sameSpace = own.space == whole.space;
+              long from = own.begin;
+              long at = whole.begin + next[0];
+              long end = whole.begin + result.tensor().storageBytes();
               boolean inPlace = from == at && op.arg("dim").equals(new Arg.Int(0));
-              boolean overlaps =
-                  from < end && from + piece.tensor().storageBytes() > begin[result.id()];
+              boolean overlaps = from < end && from + piece.tensor().storageBytes() > whole.begin;
               apart[0] &= !sameSpace || inPlace || !overlaps;
               next[0] += Math.toIntExact(piece.tensor().storageBytes());
             });

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.planner.CollectivePlan;
+import dev.symplan.planner.verify.RandomPrograms.Planned;
 import org.junit.jupiter.api.Test;
 
 /** More, or others, with {@code -Dsymplan.plans=N -Dsymplan.seed=N}. */
@@ -20,8 +21,10 @@ class RandomPlansTest {
     int largerThanNeedBe = 0;
     for (long seed = SEED; seed < SEED + PLANS; seed++) {
       try {
-        var plan = RandomPrograms.plan(seed);
+        var planned = RandomPrograms.planned(seed);
+        var plan = planned.plan();
         assertThat(PlanVerifier.verify(plan)).as("seed %s", seed).isEmpty();
+        assertComputesTheSame(seed, planned);
         largerThanNeedBe += plan.total().bytes() > plan.total().bound() ? 1 : 0;
         ranksDiffer += plan.rankPlans().size() - 1;
         for (var rank : plan.rankPlans()) {
@@ -46,5 +49,20 @@ class RandomPlansTest {
     assertThat(inPlace).isGreaterThan(100);
     assertThat(ranksDiffer).isGreaterThan(100);
     assertThat(largerThanNeedBe).isLessThanOrEqualTo(PLANS / 100);
+  }
+
+  /** Compares what the plan computes in its memory with what the program computes without one. */
+  private static void assertComputesTheSame(long seed, Planned planned) {
+    var plan = planned.plan();
+    for (int i = 0; i < plan.rankPlans().size(); i++) {
+      int rank = plan.planOfRank().indexOf(i);
+      var graph =
+          planned.program().graphs().stream().filter(g -> g.runsOn(rank)).findFirst().orElseThrow();
+      assertThat(
+              new GraphModel(plan.rankPlans().get(i).graph()).computesLike(new GraphModel(graph)))
+          .as("seed %s, rank %s: the plan's graph computes what the program does", seed, rank)
+          .isTrue();
+    }
+    assertThat(new PlanOracle(plan).unsafe(plan)).as("seed %s", seed).isEmpty();
   }
 }

@@ -22,6 +22,7 @@ import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
+import dev.symplan.ir.op.SchemaParser;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Plan;
@@ -31,6 +32,7 @@ import dev.symplan.planner.Variant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.Random;
 
@@ -67,16 +69,18 @@ public final class RandomPrograms {
   private final Random shape;
   private final Random own;
   private final boolean varies;
+  private final boolean unruled;
   private final GraphBuilder builder;
   private final DiagnosticSink sink = new DiagnosticSink();
   private final List<Value> pool = new ArrayList<>();
   private final List<Value> received = new ArrayList<>();
   private int names;
 
-  private RandomPrograms(Random shape, Random own, boolean varies) {
+  private RandomPrograms(Random shape, Random own, boolean varies, boolean unruled) {
     this.shape = shape;
     this.own = own;
     this.varies = varies;
+    this.unruled = unruled;
     this.builder = new GraphBuilder("random", Span.NONE, sink);
   }
 
@@ -84,8 +88,16 @@ public final class RandomPrograms {
       ImmutableList.of(
           MemorySpace.ANY, MemorySpace.SYMMETRIC, MemorySpace.LOCAL, MemorySpace.EXTERNAL);
 
+  /** A program, and the compiler's plan of it under random options. */
+  record Planned(Program program, Plan plan) {}
+
   /** {@return the compiler's plan of a random program under random options} */
   static Plan plan(long seed) {
+    return planned(seed).plan();
+  }
+
+  /** {@return a random program and its plan; every third has ops without rules} */
+  static Planned planned(long seed) {
     var random = new Random(seed);
     var options =
         CompileOptions.DEFAULT
@@ -95,13 +107,15 @@ public final class RandomPrograms {
             .withOverlap(random.nextInt(4) > 0)
             .withVariants(variants(random));
     var target = TARGETS.get(random.nextInt(TARGETS.size()));
-    var program = program(random);
+    var program = program(random, seed % 3 == 0);
     var budget = random.nextInt(3) == 0 ? OptionalDouble.empty() : OptionalDouble.of(100);
     var modes = Rewrites.Mode.values();
     var rewrites = new Rewrites(modes[random.nextInt(3)], modes[random.nextInt(3)]);
-    return Compiler.forTarget(target)
-        .with(options.withReorderBudget(budget).withRewrites(rewrites))
-        .compile(program);
+    var plan =
+        Compiler.forTarget(target)
+            .with(options.withReorderBudget(budget).withRewrites(rewrites))
+            .compile(program);
+    return new Planned(program, plan);
   }
 
   private static ImmutableMap<String, Variant> variants(Random random) {
@@ -114,18 +128,22 @@ public final class RandomPrograms {
     };
   }
 
-  /** {@return a random program} */
+  /** {@return a random program of ops with rules} */
   public static Program program(Random random) {
+    return program(random, false);
+  }
+
+  private static Program program(Random random, boolean unruled) {
     int size = 4 + random.nextInt(30);
     long seed = random.nextLong();
     boolean split = random.nextInt(4) == 0;
     var graphs = ImmutableList.<Graph>builder();
     graphs.add(
-        new RandomPrograms(new Random(seed), new Random(seed + 1), split)
+        new RandomPrograms(new Random(seed), new Random(seed + 1), split, unruled)
             .graph(size, split ? ImmutableIntArray.of(0, 2) : ImmutableIntArray.of()));
     if (split) {
       graphs.add(
-          new RandomPrograms(new Random(seed), new Random(seed + 2), true)
+          new RandomPrograms(new Random(seed), new Random(seed + 2), true, unruled)
               .graph(size, ImmutableIntArray.of(1, 3)));
     }
     return new Program(GROUPS, ImmutableList.of(), graphs.build(), Notes.NONE);
@@ -171,6 +189,10 @@ public final class RandomPrograms {
   }
 
   private void add() {
+    if (unruled && shape.nextInt(6) == 0) {
+      unruled();
+      return;
+    }
     int kind = shape.nextInt(20);
     if (kind < 9) {
       local(kind);
@@ -179,6 +201,36 @@ public final class RandomPrograms {
     } else {
       collective(shape.nextInt(9));
     }
+  }
+
+  /** An op of which only the schema is known, or not even that. */
+  private void unruled() {
+    var a = pick();
+    var b = like(a);
+    var op = "test::op" + names++;
+    boolean gives = shape.nextBoolean();
+    var schema =
+        switch (shape.nextInt(8)) {
+          case 0, 1, 2 ->
+              "%s(Tensor(a! -> *) x, Tensor(b! -> *) y) -> %s"
+                  .formatted(op, gives ? "Tensor(*)" : "()");
+          case 3 -> "%s(Tensor(a! -> *) x, Tensor(b -> *) y) -> ()".formatted(op);
+          case 4 -> "%s(Tensor(a!) x, Tensor y) -> Tensor(a!)".formatted(op);
+          case 5 -> "%s(Tensor(a) x, Tensor y) -> Tensor(a)".formatted(op);
+          case 6 -> "%s(Tensor x, Tensor(a!) y) -> ()".formatted(op);
+          default -> "%s(Tensor x, Tensor y) -> (Tensor(a), Tensor(a))".formatted(op);
+        };
+    var def = OpDef.opaque(SchemaParser.parse(schema));
+    var args = ArgBinder.bind(def.schema(), List.of(new Arg.Ref(a), new Arg.Ref(b)), Map.of());
+    var specs = new ArrayList<ResultSpec>();
+    for (var result : def.schema().results()) {
+      var type = a.tensor().withSpace(MemorySpace.ANY);
+      boolean own = result.alias().before().isEmpty();
+      specs.add(
+          new ResultSpec(
+              "v" + names++, Optional.of(own ? type.contiguous() : type), true, Span.NONE));
+    }
+    pool.addAll(builder.op(def, args, specs, Span.NONE, Notes.NONE));
   }
 
   /** Something that only this rank's graph does to a value. */
