@@ -21,6 +21,7 @@ import java.util.BitSet;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
+import java.util.TreeSet;
 
 /**
  * {@link Rule#REALIZATION}: the plan's collectives are the graph's, their variants work on the
@@ -188,7 +189,8 @@ final class CollectiveRules {
     var variant = collective.variant();
     var operands =
         collective.operands().stream().map(facts::value).collect(ImmutableList.toImmutableList());
-    new Eligibility(plan.target())
+    checkHosts(k, collective);
+    new Eligibility(plan.target(), plan.multicast())
         .reject(
             new Eligibility.Request(
                 facts.op(collective.op()), collective.kind(), collective.reduceOp(), operands),
@@ -201,6 +203,41 @@ final class CollectiveRules {
     }
     if (collective.isAsync() && variant == Variant.CUSTOM) {
       wrong(k, "is an op of its own library's, which runs on the compute stream only");
+    }
+  }
+
+  /**
+   * What peers touch is on their host: {@code gpus} ranks are on the first, as many on the next.
+   */
+  private void checkHosts(int k, CollectivePlan collective) {
+    boolean touchesPeers =
+        switch (collective.variant()) {
+          case LOCAL, NCCL -> false;
+          case CUSTOM -> !collective.operands().isEmpty() || !collective.results().isEmpty();
+          case ONE_SHOT,
+              ONE_SHOT_PUSH,
+              TWO_SHOT,
+              TWO_SHOT_PUSH,
+              PUSH,
+              MULTIMEM,
+              COPY_ENGINE,
+              NCCL_SYMM,
+              NCCL_CE ->
+              true;
+        };
+    if (!touchesPeers) {
+      return;
+    }
+    for (var part : plan.group(collective.group()).members()) {
+      var hosts = new TreeSet<Integer>();
+      part.forEach(rank -> hosts.add(rank / plan.target().gpus()));
+      if (hosts.size() > 1) {
+        wrong(
+            k,
+            "is %s, but its ranks %s are on the hosts %s, with %d GPUs each"
+                .formatted(collective.variant().text(), part, hosts, plan.target().gpus()));
+        return;
+      }
     }
   }
 
