@@ -96,10 +96,10 @@ class MainTest {
     for (var target : Target.names()) {
       var plan =
           Compiler.forTarget(Target.ofName(target).orElseThrow())
-              .with(CompileOptions.DEFAULT)
+              .with(CompileOptions.DEFAULT.withMulticast(true))
               .compile(input);
       for (var variants : variants(plan.rankPlans().getFirst())) {
-        var options = new ArrayList<Object>(List.of("--target", target));
+        var options = new ArrayList<Object>(List.of("--target", target, "--multicast=on"));
         variants.forEach(variant -> options.addAll(List.of("--variant", variant)));
         checkCase(input, options.toArray());
       }
