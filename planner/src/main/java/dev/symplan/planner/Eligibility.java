@@ -9,6 +9,8 @@ import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.Verdict.Reason;
+import java.util.IdentityHashMap;
+import java.util.Map;
 import java.util.Optional;
 
 /**
@@ -91,6 +93,9 @@ public final class Eligibility {
   private final Target target;
   private final boolean multicast;
 
+  /** By the group itself: a job's may be long, and many collectives have the same. */
+  private final Map<ProcessGroup, Optional<Rejection>> apart = new IdentityHashMap<>();
+
   /**
    * @param multicast whether NVLink multicast may be used where the target has it
    */
@@ -119,8 +124,17 @@ public final class Eligibility {
               true;
           case CUSTOM -> collective.registersMemory();
         };
-    return (reaches ? rejectHosts(group) : Optional.<Rejection>empty())
+    return (reaches ? apart(group) : Optional.<Rejection>empty())
         .or(() -> reject(collective, variant, group.size()));
+  }
+
+  /** {@return whether the ranks of each part of a group reach each other's memory} */
+  public boolean isOnOneHost(ProcessGroup group) {
+    return apart(group).isEmpty();
+  }
+
+  private Optional<Rejection> apart(ProcessGroup group) {
+    return apart.computeIfAbsent(group, this::rejectHosts);
   }
 
   /** All parts of a group run the same variant, so each of them must be on one host. */

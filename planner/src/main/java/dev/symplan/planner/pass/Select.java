@@ -159,9 +159,17 @@ final class Select {
     return new Verdict(
         variant,
         Reason.SLOWER,
-        eligibleDetail(shown < transfer, costs.isMeasured(collective.kind(), variant, ranks)),
+        eligibleDetail(shown < transfer, isMeasured(k, collective, variant, ranks)),
         shown,
         staging(k, collective, variant, differs));
+  }
+
+  /** The curves are those of one host. */
+  private boolean isMeasured(int k, Collective collective, Variant variant, int ranks) {
+    return costs.isMeasured(collective.kind(), variant, ranks)
+        && graphs.stream()
+            .map(graph -> graph.collectives().get(k).group())
+            .allMatch(group -> eligibility.isOnOneHost(groups.apply(group)));
   }
 
   private static String eligibleDetail(boolean beside, boolean measured) {

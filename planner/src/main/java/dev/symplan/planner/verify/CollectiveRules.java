@@ -21,6 +21,7 @@ import java.util.BitSet;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
+import java.util.Set;
 import java.util.TreeSet;
 
 /**
@@ -36,6 +37,9 @@ final class CollectiveRules {
   private final Findings findings;
   private final BitSet staged = new BitSet();
   private final BitSet demanded = new BitSet();
+
+  /** Groups whose parts were found to be on one host each. */
+  private final Set<String> onOneHost = new HashSet<>();
 
   private CollectiveRules(Plan plan, RankFacts facts, Findings findings) {
     this.plan = plan;
@@ -225,7 +229,7 @@ final class CollectiveRules {
               NCCL_CE ->
               true;
         };
-    if (!touchesPeers) {
+    if (!touchesPeers || onOneHost.contains(collective.group())) {
       return;
     }
     for (var part : plan.group(collective.group()).members()) {
@@ -239,6 +243,7 @@ final class CollectiveRules {
         return;
       }
     }
+    onOneHost.add(collective.group());
   }
 
   private void checkTensors(int k, CollectivePlan collective) {

@@ -195,6 +195,7 @@ class SelectionTest {
     var text = ALL_REDUCE.formatted("f32[64, 64]", "sum").replace("[0, 1, 2, 3]", parts);
     var planned = Planned.of(Target.H200_X4, text, CompileOptions.DEFAULT);
     assertThat(planned.collective(0).variant()).isEqualTo(Variant.NCCL);
+    assertThat(planned.verdict(0, Variant.NCCL).detail()).isEqualTo("estimated");
     for (var verdict : planned.collective(0).verdicts()) {
       if (verdict.variant() != Variant.NCCL && verdict.variant() != Variant.LOCAL) {
         assertThat(verdict.reason()).isEqualTo(Verdict.Reason.NO_PEER_ACCESS);
