@@ -24,6 +24,7 @@ import java.util.function.Consumer;
  * @param fusion whether ops that go by elements or rows may run as one kernel
  * @param reorderBudget by which part of its predicted time a run may get longer for an order of the
  *     ops that needs less memory; empty to keep the given order
+ * @param multicast whether collectives may go through NVLink multicast, on targets that have it
  * @param rewrites which collectives may become others: merged, or in pieces
  * @param dims values of symbolic sizes
  * @param dimMax bounds of symbolic sizes that have no value
@@ -39,6 +40,7 @@ public record CompileOptions(
     boolean overlap,
     boolean fusion,
     OptionalDouble reorderBudget,
+    boolean multicast,
     Rewrites rewrites,
     ImmutableMap<String, Long> dims,
     ImmutableMap<String, Long> dimMax,
@@ -55,6 +57,7 @@ public record CompileOptions(
           true,
           true,
           OptionalDouble.of(0.01),
+          false,
           Rewrites.AUTO,
           ImmutableMap.of(),
           ImmutableMap.of(),
@@ -105,6 +108,10 @@ public record CompileOptions(
     return with(draft -> draft.reorderBudget = value);
   }
 
+  public CompileOptions withMulticast(boolean value) {
+    return with(draft -> draft.multicast = value);
+  }
+
   public CompileOptions withRewrites(Rewrites value) {
     return with(draft -> draft.rewrites = value);
   }
@@ -139,6 +146,7 @@ public record CompileOptions(
     private boolean overlap;
     private boolean fusion;
     private OptionalDouble reorderBudget;
+    private boolean multicast;
     private Rewrites rewrites;
     private ImmutableMap<String, Long> dims;
     private ImmutableMap<String, Long> dimMax;
@@ -154,6 +162,7 @@ public record CompileOptions(
       this.overlap = from.overlap;
       this.fusion = from.fusion;
       this.reorderBudget = from.reorderBudget;
+      this.multicast = from.multicast;
       this.rewrites = from.rewrites;
       this.dims = from.dims;
       this.dimMax = from.dimMax;
@@ -171,6 +180,7 @@ public record CompileOptions(
           overlap,
           fusion,
           reorderBudget,
+          multicast,
           rewrites,
           dims,
           dimMax,

@@ -5,9 +5,12 @@ import com.google.common.collect.ImmutableSet;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.Op;
+import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.Verdict.Reason;
+import java.util.IdentityHashMap;
+import java.util.Map;
 import java.util.Optional;
 
 /**
@@ -57,6 +60,11 @@ public final class Eligibility {
    */
   public record Request(Op op, Kind kind, String reduceOp, ImmutableList<Value> operands) {
 
+    /** Whether it is a custom op with tensors that must be in symmetric memory. */
+    private boolean registersMemory() {
+      return !op.def().symmMemArgs().isEmpty() || !op.def().symmMemResults().isEmpty();
+    }
+
     private boolean reduces() {
       return kind == Kind.ALL_REDUCE || kind == Kind.REDUCE_SCATTER;
     }
@@ -83,12 +91,72 @@ public final class Eligibility {
   }
 
   private final Target target;
+  private final boolean multicast;
 
-  public Eligibility(Target target) {
+  /** By the group itself: a job's may be long, and many collectives have the same. */
+  private final Map<ProcessGroup, Optional<Rejection>> apart = new IdentityHashMap<>();
+
+  /**
+   * @param multicast whether NVLink multicast may be used where the target has it
+   */
+  public Eligibility(Target target, boolean multicast) {
     this.target = target;
+    this.multicast = multicast;
   }
 
-  /** {@return why a variant that exists for the kind cannot be used here; empty if it can} */
+  /**
+   * {@return why a variant that exists for the kind cannot be used between the ranks of a group;
+   * empty if it can}
+   */
+  public Optional<Rejection> reject(Request collective, Variant variant, ProcessGroup group) {
+    boolean reaches =
+        switch (variant) {
+          case LOCAL, NCCL -> false;
+          case ONE_SHOT,
+              ONE_SHOT_PUSH,
+              TWO_SHOT,
+              TWO_SHOT_PUSH,
+              PUSH,
+              MULTIMEM,
+              COPY_ENGINE,
+              NCCL_SYMM,
+              NCCL_CE ->
+              true;
+          case CUSTOM -> collective.registersMemory();
+        };
+    return (reaches ? apart(group) : Optional.<Rejection>empty())
+        .or(() -> reject(collective, variant, group.size()));
+  }
+
+  /** {@return whether the ranks of each part of a group reach each other's memory} */
+  public boolean isOnOneHost(ProcessGroup group) {
+    return apart(group).isEmpty();
+  }
+
+  private Optional<Rejection> apart(ProcessGroup group) {
+    return apart.computeIfAbsent(group, this::rejectHosts);
+  }
+
+  /** All parts of a group run the same variant, so each of them must be on one host. */
+  private Optional<Rejection> rejectHosts(ProcessGroup group) {
+    for (var part : group.members()) {
+      int first = part.get(0);
+      var elsewhere =
+          part.stream().filter(rank -> target.host(rank) != target.host(first)).findFirst();
+      if (elsewhere.isPresent()) {
+        return rejected(
+            Reason.NO_PEER_ACCESS,
+            "ranks %d and %d are on different hosts, as %s has %d GPUs on each"
+                .formatted(first, elsewhere.getAsInt(), target.name(), target.gpus()));
+      }
+    }
+    return Optional.empty();
+  }
+
+  /**
+   * {@return why a variant that exists for the kind cannot be used between so many ranks of one
+   * host; empty if it can}
+   */
   public Optional<Rejection> reject(Request collective, Variant variant, int ranks) {
     if (variant == Variant.CUSTOM) {
       return Optional.empty();
@@ -97,12 +165,6 @@ public final class Eligibility {
       return rejected(
           Reason.GROUP_SIZE,
           ranks == 1 ? "the group has one rank" : "the group has %s ranks".formatted(ranks));
-    }
-    if (variant != Variant.NCCL && variant != Variant.LOCAL && ranks > target.gpus()) {
-      return rejected(
-          Reason.NO_PEER_ACCESS,
-          "%s ranks, but %s has %s GPUs that reach each other"
-              .formatted(ranks, target.name(), target.gpus()));
     }
     boolean reduces = collective.reduces();
     var op = collective.reduceOp();
@@ -117,6 +179,9 @@ public final class Eligibility {
       case MULTIMEM -> {
         if (!target.multicast()) {
           yield rejected(Reason.NO_MULTICAST, "target has no multicast");
+        }
+        if (!multicast) {
+          yield rejected(Reason.MULTICAST_OFF, "multicast is off; add --multicast=on");
         }
         if (reduces && !op.equals("sum")) {
           yield rejected(Reason.REDUCTION, "the switch adds, it does not " + op);

@@ -13,6 +13,7 @@ import dev.symplan.ir.op.OpDef;
  * plan read from a file is verified again.
  *
  * @param name the graph's name
+ * @param multicast whether its collectives may go through NVLink multicast
  * @param declarations the ops that the program declared itself
  * @param rankPlans one for each different graph; a single one where all ranks run the same
  * @param planOfRank for each rank, an index into {@code rankPlans}
@@ -27,6 +28,7 @@ import dev.symplan.ir.op.OpDef;
 public record Plan(
     String name,
     Target target,
+    boolean multicast,
     ImmutableList<ProcessGroup> groups,
     ImmutableList<OpDef> declarations,
     ImmutableList<RankPlan> rankPlans,

@@ -19,7 +19,7 @@ import java.util.stream.Stream;
  * <p>Times are in microseconds, rates in GB/s (1,000 bytes/µs).
  *
  * @param name as given to {@code --target}
- * @param gpus the ranks that can address each other's memory
+ * @param gpus how many one host has; these, and no others, can address each other's memory
  * @param link one GPU's way to its peers
  * @param memoryRate GB/s of device memory
  * @param matrixRate TFLOP/s of a 16-bit matrix product, a multiply-add being two
@@ -29,7 +29,8 @@ import java.util.stream.Stream;
  * @param smOverlap what a collective that runs on SMs and compute beside it do to each other
  * @param copyEngineOverlap the same for the copy engines
  * @param workspaceBytes the most memory that the {@link Workspace} of a collective may take
- * @param multicast whether NVLink multicast may be used
+ * @param multicast whether the machine has NVLink multicast; plans use it only where {@link
+ *     CompileOptions#multicast} says so
  * @param copyEngines whether copy engines reach peers
  * @param nccl NCCL's version as {@code major * 10000 + minor * 100 + patch}
  * @param sources what each figure above was measured with, by its name in the file; what is not
@@ -112,6 +113,11 @@ public record Target(
     return TargetFile.BUILT_IN;
   }
 
+  /** {@return the number of the host that a rank is on: ranks fill hosts in order} */
+  public int host(int rank) {
+    return rank / gpus;
+  }
+
   /** {@return NCCL's version as NCCL writes it, for example {@code 2.28.9}} */
   public String ncclVersion() {
     return ncclVersion(nccl);
@@ -132,6 +138,16 @@ public record Target(
   /** {@return the target under another name, with other curves} */
   public Target with(
       String newName, ImmutableTable<Kind, Variant, ImmutableList<Curve>> newCurves) {
+    return with(newName, nccl, newCurves);
+  }
+
+  /** {@return the target under another name, with another version of NCCL} */
+  public Target withNccl(String newName, int version) {
+    return with(newName, version, curves);
+  }
+
+  private Target with(
+      String newName, int version, ImmutableTable<Kind, Variant, ImmutableList<Curve>> newCurves) {
     return new Target(
         newName,
         gpus,
@@ -146,7 +162,7 @@ public record Target(
         workspaceBytes,
         multicast,
         copyEngines,
-        nccl,
+        version,
         sources,
         newCurves);
   }

@@ -24,9 +24,11 @@ public record Verdict(
     GROUP_SIZE(false),
     /** The target has no NVLink multicast. */
     NO_MULTICAST(false),
+    /** The target has NVLink multicast, but the caller did not switch it on. */
+    MULTICAST_OFF(false),
     /** The target has no copy engine that reaches peers. */
     NO_COPY_ENGINE(false),
-    /** Ranks of the group cannot address each other's memory on this target. */
+    /** Ranks of the group are on different hosts, which do not address each other's memory. */
     NO_PEER_ACCESS(false),
     /** The variant does not know this reduction. */
     REDUCTION(false),

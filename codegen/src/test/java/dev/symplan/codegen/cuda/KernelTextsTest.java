@@ -133,7 +133,7 @@ class KernelTextsTest {
     return DeviceLowering.lower(
         Lowering.lower(
             Compiler.forTarget(target)
-                .with(CompileOptions.DEFAULT.withVariants(variants))
+                .with(CompileOptions.DEFAULT.withMulticast(true).withVariants(variants))
                 .compile(GraphParser.parse(new SourceFile("test.graph", text)))));
   }
 

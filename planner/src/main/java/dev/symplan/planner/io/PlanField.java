@@ -81,7 +81,7 @@ final class PlanField {
 
   private PlanField child(String childName, int childIndex, @Nullable JsonNode child) {
     if (child == null) {
-      throw wrong(path(childName, childIndex), "is missing", "");
+      throw wrong(path(childName, childIndex), "is missing", "compile the graph again");
     }
     return new PlanField(file, this, childName, childIndex, child);
   }

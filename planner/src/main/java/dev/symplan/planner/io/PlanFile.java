@@ -99,6 +99,7 @@ public final class PlanFile {
     json.writeStringField("name", plan.name());
     json.writeFieldName("target");
     TargetFile.write(plan.target(), json);
+    json.writeBooleanField("multicast", plan.multicast());
     json.writeStringField("digest", plan.digest());
     writeSize(json, "symmetric", plan.symmetric());
     writeReordering(json, plan.reordering());

@@ -116,6 +116,7 @@ final class PlanFileReader {
     return new Plan(
         root.at("name").text(),
         target,
+        root.at("multicast").bool(),
         program.groups(),
         program.declarations(),
         rankPlans,

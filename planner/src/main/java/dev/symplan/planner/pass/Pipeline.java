@@ -1,8 +1,10 @@
 package dev.symplan.planner.pass;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.Maps;
 import dev.symplan.ir.Graph;
 import dev.symplan.ir.Notes;
+import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.Program;
 import dev.symplan.ir.RankAgreement;
 import dev.symplan.ir.Value;
@@ -22,11 +24,10 @@ import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.verify.PlanVerifier;
-import java.util.HashMap;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.function.Function;
-import java.util.function.ToIntFunction;
 
 /**
  * From graphs to a plan: the passes, in order.
@@ -87,14 +88,13 @@ public final class Pipeline {
     sink.throwIfErrors();
     Groups.check(program.groups(), graphOfRank, sink);
     sink.throwIfErrors();
-    var groupSizes = new HashMap<String, Integer>();
-    program.groups().forEach(group -> groupSizes.putIfAbsent(group.name(), group.size()));
-    ToIntFunction<String> groupSize = name -> groupSizes.getOrDefault(name, graphOfRank.size());
+    var byName = Maps.uniqueIndex(program.groups(), ProcessGroup::name);
+    Function<String, ProcessGroup> groups = name -> Objects.requireNonNull(byName.get(name));
 
     SpaceChoice.checkNames(options, distinct);
     var spaces = distinct.stream().map(graph -> SpaceChoice.of(options, graph)).toList();
     Function<List<Graph>, PlanDraft> draftOf =
-        graphs -> PlanDraft.of(graphs, spaces, target, options, costs, groupSize, observer);
+        graphs -> PlanDraft.of(graphs, spaces, target, options, costs, groups, observer);
     Function<List<Graph>, Program> programOf =
         graphs ->
             new Program(
@@ -109,7 +109,7 @@ public final class Pipeline {
             target,
             options,
             costs,
-            groupSize,
+            groups,
             draftOf,
             (pass, graphs) -> observer.graphs(pass, programOf.apply(graphs)),
             observer);
@@ -139,6 +139,7 @@ public final class Pipeline {
             new Plan(
                 distinct.getFirst().name(),
                 target,
+                options.multicast(),
                 program.groups(),
                 program.declarations(),
                 plans,

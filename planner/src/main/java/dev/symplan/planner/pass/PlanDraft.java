@@ -2,6 +2,7 @@ package dev.symplan.planner.pass;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Graph;
+import dev.symplan.ir.ProcessGroup;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.PassObserver;
 import dev.symplan.planner.PassObserver.Pass;
@@ -12,6 +13,7 @@ import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.pass.Realize.Realized;
 import dev.symplan.planner.pass.Select.Selection;
 import java.util.List;
+import java.util.function.Function;
 import java.util.function.ToIntFunction;
 import java.util.stream.IntStream;
 
@@ -37,15 +39,16 @@ record PlanDraft(
       Target target,
       CompileOptions options,
       CostModel costs,
-      ToIntFunction<String> groupSize,
+      Function<String, ProcessGroup> groups,
       PassObserver observer) {
+    ToIntFunction<String> groupSize = name -> groups.apply(name).size();
     var graphs =
         IntStream.range(0, normalized.size())
             .mapToObj(
                 g -> RankGraph.analyze(normalized.get(g), spaces.get(g), costs, options.fusion()))
             .collect(ImmutableList.toImmutableList());
     var selections =
-        observer.time(Pass.SELECT, () -> Select.run(graphs, target, options, costs, groupSize));
+        observer.time(Pass.SELECT, () -> Select.run(graphs, target, options, costs, groups));
     var realized =
         observer.time(
             Pass.REALIZE,

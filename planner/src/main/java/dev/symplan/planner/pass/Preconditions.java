@@ -6,6 +6,7 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.Notes;
 import dev.symplan.ir.Op;
+import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Span;
@@ -29,9 +30,9 @@ import java.util.stream.Stream;
  *
  * @param reductions those that it knows; empty where nothing is reduced
  * @param dtypes the element types that it knows, for sum where something is reduced
- * @param multicast whether the target must have NVLink multicast
+ * @param multicast whether the target must have NVLink multicast, and the caller switch it on
  * @param copyEngines whether the target must have copy engines that reach peers
- * @param peers whether all ranks must reach each other's memory
+ * @param peers whether all ranks must be on one host, where they reach each other's memory
  * @param several whether it takes several tensors in one launch, with the newest NCCL
  * @param mostBytes the largest operand of one rank, a power of two; empty where there is no limit
  * @param nccl the oldest NCCL that has it, as {@code major * 10000 + minor * 100 + patch}; empty
@@ -71,9 +72,8 @@ public record Preconditions(
       var call = new Op(def, ImmutableList.copyOf(none), ImmutableList.of(), Span.NONE, Notes.NONE);
       var operands = ImmutableList.copyOf(Collections.nCopies(tensors, value));
       var collective = new Eligibility.Request(call, kind, reduces() ? op : "", operands);
-      return new Eligibility(target)
-          .reject(collective, variant, variant == Variant.LOCAL ? 1 : RANKS)
-          .isEmpty();
+      var group = ProcessGroup.world("g", variant == Variant.LOCAL ? 1 : RANKS);
+      return new Eligibility(target, true).reject(collective, variant, group).isEmpty();
     }
 
     /** {@return whether there is an element type that it knows} */

@@ -2,6 +2,7 @@ package dev.symplan.planner.pass;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Graph;
+import dev.symplan.ir.ProcessGroup;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.PassObserver;
 import dev.symplan.planner.PassObserver.Pass;
@@ -15,7 +16,6 @@ import dev.symplan.planner.cost.CostModel;
 import java.util.List;
 import java.util.function.BiConsumer;
 import java.util.function.Function;
-import java.util.function.ToIntFunction;
 
 /**
  * Makes other collectives of some, on all ranks alike: {@link Bucketing}, then {@link Chunking}.
@@ -45,14 +45,14 @@ final class Rewriting {
       Target target,
       CompileOptions options,
       CostModel costs,
-      ToIntFunction<String> groupSize,
+      Function<String, ProcessGroup> groups,
       Function<List<Graph>, PlanDraft> draftOf,
       BiConsumer<Pass, List<Graph>> made,
       PassObserver observer) {
     var rewriting = new Rewriting(normalized, options, draftOf);
-    observer.time(Pass.BUCKET, () -> rewriting.bucket(target, costs, groupSize));
+    observer.time(Pass.BUCKET, () -> rewriting.bucket(target, costs, groups));
     made.accept(Pass.BUCKET, rewriting.graphs());
-    observer.time(Pass.CHUNK, () -> rewriting.chunk(target, costs, groupSize));
+    observer.time(Pass.CHUNK, () -> rewriting.chunk(target, costs, groups));
     made.accept(Pass.CHUNK, rewriting.graphs());
     return new Rewritten(rewriting.draft, rewriting.rewrites.build());
   }
@@ -61,10 +61,11 @@ final class Rewriting {
     return draft.graphs().stream().map(RankGraph::graph).toList();
   }
 
-  private PlanDraft bucket(Target target, CostModel costs, ToIntFunction<String> groupSize) {
+  private PlanDraft bucket(Target target, CostModel costs, Function<String, ProcessGroup> groups) {
     var graphs = draft.graphs();
-    var select = Select.asking(graphs, target, options, costs, groupSize);
-    var decided = Bucketing.decide(graphs, options, costs, select, groupSize);
+    var select = Select.asking(graphs, target, options, costs, groups);
+    var decided =
+        Bucketing.decide(graphs, options, costs, select, name -> groups.apply(name).size());
     if (decided.buckets().isEmpty()) {
       rewrites.addAll(decided.rewrites());
       return draft;
@@ -73,10 +74,11 @@ final class Rewriting {
     return judge(merged, decided.rewrites(), options.rewrites().bucket());
   }
 
-  private PlanDraft chunk(Target target, CostModel costs, ToIntFunction<String> groupSize) {
+  private PlanDraft chunk(Target target, CostModel costs, Function<String, ProcessGroup> groups) {
     var graphs = draft.graphs();
-    var select = Select.asking(graphs, target, options, costs, groupSize);
-    var decided = Chunking.decide(graphs, options, costs, select, groupSize);
+    var select = Select.asking(graphs, target, options, costs, groups);
+    var decided =
+        Chunking.decide(graphs, options, costs, select, name -> groups.apply(name).size());
     if (decided.chunks().isEmpty()) {
       rewrites.addAll(decided.rewrites());
       return draft;

@@ -1,6 +1,7 @@
 package dev.symplan.planner.pass;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
@@ -18,7 +19,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
-import java.util.function.ToIntFunction;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -42,7 +43,7 @@ final class Select {
   private final CompileOptions options;
   private final CostModel costs;
   private final Eligibility eligibility;
-  private final ToIntFunction<String> groupSize;
+  private final Function<String, ProcessGroup> groups;
   private final Set<String> usedSelectors = new HashSet<>();
 
   private Select(
@@ -50,12 +51,12 @@ final class Select {
       Target target,
       CompileOptions options,
       CostModel costs,
-      ToIntFunction<String> groupSize) {
+      Function<String, ProcessGroup> groups) {
     this.graphs = graphs;
     this.options = options;
     this.costs = costs;
-    this.eligibility = new Eligibility(target);
-    this.groupSize = groupSize;
+    this.eligibility = new Eligibility(target, options.multicast());
+    this.groups = groups;
   }
 
   /** One that only says what collectives would cost. */
@@ -64,8 +65,8 @@ final class Select {
       Target target,
       CompileOptions options,
       CostModel costs,
-      ToIntFunction<String> groupSize) {
-    return new Select(graphs, target, options, costs, groupSize);
+      Function<String, ProcessGroup> groups) {
+    return new Select(graphs, target, options, costs, groups);
   }
 
   static ImmutableList<Selection> run(
@@ -73,8 +74,8 @@ final class Select {
       Target target,
       CompileOptions options,
       CostModel costs,
-      ToIntFunction<String> groupSize) {
-    var select = asking(graphs, target, options, costs, groupSize);
+      Function<String, ProcessGroup> groups) {
+    var select = asking(graphs, target, options, costs, groups);
     var selections = ImmutableList.<Selection>builder();
     for (int k = 0; k < graphs.getFirst().collectives().size(); k++) {
       selections.add(select.choose(k));
@@ -90,7 +91,7 @@ final class Select {
 
   private ImmutableList<Verdict> candidates(int k, ImmutableList<Boolean> differs) {
     var collective = graphs.getFirst().collectives().get(k);
-    int ranks = groupSize.applyAsInt(collective.group());
+    int ranks = groups.apply(collective.group()).size();
     var candidates = ImmutableList.<Verdict>builder();
     for (var variant : Variant.values()) {
       if (variant.implementsKind(collective.kind())) {
@@ -140,11 +141,13 @@ final class Select {
 
   private Verdict judge(
       int k, Collective collective, Variant variant, int ranks, List<Boolean> differs) {
-    // Only rows may differ from rank to rank.
+    // Rows may differ from rank to rank, and the names and other parts of groups.
     var rejection =
         graphs.stream()
+            .map(graph -> graph.collectives().get(k))
             .flatMap(
-                g -> eligibility.reject(g.collectives().get(k).request(), variant, ranks).stream())
+                own ->
+                    eligibility.reject(own.request(), variant, groups.apply(own.group())).stream())
             .findFirst();
     if (rejection.isPresent()) {
       return new Verdict(
@@ -156,9 +159,17 @@ final class Select {
     return new Verdict(
         variant,
         Reason.SLOWER,
-        eligibleDetail(shown < transfer, costs.isMeasured(collective.kind(), variant, ranks)),
+        eligibleDetail(shown < transfer, isMeasured(k, collective, variant, ranks)),
         shown,
         staging(k, collective, variant, differs));
+  }
+
+  /** The curves are those of one host. */
+  private boolean isMeasured(int k, Collective collective, Variant variant, int ranks) {
+    return costs.isMeasured(collective.kind(), variant, ranks)
+        && graphs.stream()
+            .map(graph -> graph.collectives().get(k).group())
+            .allMatch(group -> eligibility.isOnOneHost(groups.apply(group)));
   }
 
   private static String eligibleDetail(boolean beside, boolean measured) {
@@ -307,7 +318,7 @@ final class Select {
             DiagnosticCode.UNSUPPORTED,
             collective.op().span(),
             "no variant can carry out '%s'".formatted(collective.name()),
-            "choose another target or reduction",
+            "choose another target, group or reduction",
             reasons));
   }
 

@@ -144,10 +144,10 @@ public final class CollectivesTable {
       words.add("a group of one rank");
     }
     if (needs.peers()) {
-      words.add("ranks that reach each other");
+      words.add("ranks of one host");
     }
     if (needs.multicast()) {
-      words.add("multicast");
+      words.add("multicast, switched on (--multicast=on)");
     }
     if (needs.copyEngines()) {
       words.add("copy engines that reach peers");

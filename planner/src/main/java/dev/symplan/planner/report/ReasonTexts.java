@@ -113,9 +113,14 @@ final class ReasonTexts {
               "-");
       case NO_MULTICAST ->
           words(
-              "The target has no NVLink multicast, or it is turned off.",
+              "The target has no NVLink multicast.",
               "Variants that let the switch work are left out.",
               "A target with multicast (`--target h200x8`), where the machine has it.");
+      case MULTICAST_OFF ->
+          words(
+              "The target has NVLink multicast, but nobody switched it on.",
+              "Variants that let the switch work are left out.",
+              "`--multicast=on`, where backend and machine have it ([GPU hosts](gpu-hosts.md)).");
       case NO_COPY_ENGINE ->
           words(
               "The target's copy engines do not reach peers.",
@@ -123,8 +128,9 @@ final class ReasonTexts {
               "A target file that says `copy_engines`, where the machine has them.");
       case NO_PEER_ACCESS ->
           words(
-              "The group has more ranks than GPUs that reach each other's memory.",
-              "It runs in plain NCCL.",
+              "The group, or a part of it, has ranks on different hosts, which do not reach each"
+                  + " other's memory. Ranks fill hosts in order: rank r is on host r / `gpus`.",
+              "It runs in plain NCCL. A custom op that must have symmetric memory is refused.",
               "Groups within one host; a target of more GPUs.");
       case REDUCTION ->
           words(

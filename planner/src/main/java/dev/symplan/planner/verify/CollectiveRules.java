@@ -21,6 +21,8 @@ import java.util.BitSet;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
+import java.util.Set;
+import java.util.TreeSet;
 
 /**
  * {@link Rule#REALIZATION}: the plan's collectives are the graph's, their variants work on the
@@ -35,6 +37,9 @@ final class CollectiveRules {
   private final Findings findings;
   private final BitSet staged = new BitSet();
   private final BitSet demanded = new BitSet();
+
+  /** Groups whose parts were found to be on one host each. */
+  private final Set<String> onOneHost = new HashSet<>();
 
   private CollectiveRules(Plan plan, RankFacts facts, Findings findings) {
     this.plan = plan;
@@ -188,7 +193,8 @@ final class CollectiveRules {
     var variant = collective.variant();
     var operands =
         collective.operands().stream().map(facts::value).collect(ImmutableList.toImmutableList());
-    new Eligibility(plan.target())
+    checkHosts(k, collective);
+    new Eligibility(plan.target(), plan.multicast())
         .reject(
             new Eligibility.Request(
                 facts.op(collective.op()), collective.kind(), collective.reduceOp(), operands),
@@ -202,6 +208,42 @@ final class CollectiveRules {
     if (collective.isAsync() && variant == Variant.CUSTOM) {
       wrong(k, "is an op of its own library's, which runs on the compute stream only");
     }
+  }
+
+  /**
+   * What peers touch is on their host: {@code gpus} ranks are on the first, as many on the next.
+   */
+  private void checkHosts(int k, CollectivePlan collective) {
+    boolean touchesPeers =
+        switch (collective.variant()) {
+          case LOCAL, NCCL -> false;
+          case CUSTOM -> !collective.operands().isEmpty() || !collective.results().isEmpty();
+          case ONE_SHOT,
+              ONE_SHOT_PUSH,
+              TWO_SHOT,
+              TWO_SHOT_PUSH,
+              PUSH,
+              MULTIMEM,
+              COPY_ENGINE,
+              NCCL_SYMM,
+              NCCL_CE ->
+              true;
+        };
+    if (!touchesPeers || onOneHost.contains(collective.group())) {
+      return;
+    }
+    for (var part : plan.group(collective.group()).members()) {
+      var hosts = new TreeSet<Integer>();
+      part.forEach(rank -> hosts.add(rank / plan.target().gpus()));
+      if (hosts.size() > 1) {
+        wrong(
+            k,
+            "is %s, but its ranks %s are on the hosts %s, with %d GPUs each"
+                .formatted(collective.variant().text(), part, hosts, plan.target().gpus()));
+        return;
+      }
+    }
+    onOneHost.add(collective.group());
   }
 
   private void checkTensors(int k, CollectivePlan collective) {

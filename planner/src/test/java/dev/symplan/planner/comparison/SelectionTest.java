@@ -136,8 +136,27 @@ class SelectionTest {
     assertThat(without.collective(0).variant()).isNotEqualTo(Variant.NCCL);
     var with =
         Planned.of(
-            Target.H100_X8, ALL_REDUCE.formatted("f32[64, 64]", "sum"), CompileOptions.DEFAULT);
+            Target.H100_X8,
+            ALL_REDUCE.formatted("f32[64, 64]", "sum"),
+            CompileOptions.DEFAULT.withMulticast(true));
     assertThat(with.verdict(0, Variant.MULTIMEM).reason().eligible()).isTrue();
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"h200x8", "h100x8", "b200x8", "host"})
+  void multicastThatTheTargetHasIsUsedWhereItIsSwitchedOn(String name) {
+    var target = Target.ofName(name).orElseThrow();
+    assertThat(target.multicast()).isTrue();
+    var text =
+        ALL_REDUCE
+            .formatted("bf16[1024, 4096]", "sum")
+            .replace("[0, 1, 2, 3]", "[0, 1, 2, 3, 4, 5, 6, 7]");
+    var usual = Planned.of(target, text, CompileOptions.DEFAULT);
+    assertThat(usual.verdict(0, Variant.MULTIMEM).reason()).isEqualTo(Verdict.Reason.MULTICAST_OFF);
+    assertThat(usual.verdict(0, Variant.MULTIMEM).detail())
+        .isEqualTo("multicast is off; add --multicast=on");
+    var on = Planned.of(target, text, CompileOptions.DEFAULT.withMulticast(true));
+    assertThat(on.verdict(0, Variant.MULTIMEM).reason().eligible()).isTrue();
   }
 
   @Test
@@ -161,6 +180,92 @@ class SelectionTest {
     assertThat(planned.collective(0).variant()).isEqualTo(Variant.NCCL);
     assertThat(planned.verdict(0, Variant.ONE_SHOT).reason())
         .isEqualTo(Verdict.Reason.NO_PEER_ACCESS);
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          [0, 4], [1, 5], [2, 6], [3, 7] | ranks 0 and 4 are on different hosts, as h200x4 has 4 GPUs on each
+          [0, 1], [3, 4], [2, 5], [6, 7] | ranks 3 and 4 are on different hosts, as h200x4 has 4 GPUs on each
+          [7, 6], [5, 3], [4, 2], [1, 0] | ranks 5 and 3 are on different hosts, as h200x4 has 4 GPUs on each
+          """)
+  void groupsBetweenHostsStayWithTheLibrary(String parts, String reason) {
+    var text = ALL_REDUCE.formatted("f32[64, 64]", "sum").replace("[0, 1, 2, 3]", parts);
+    var planned = Planned.of(Target.H200_X4, text, CompileOptions.DEFAULT);
+    assertThat(planned.collective(0).variant()).isEqualTo(Variant.NCCL);
+    assertThat(planned.verdict(0, Variant.NCCL).detail()).isEqualTo("estimated");
+    for (var verdict : planned.collective(0).verdicts()) {
+      if (verdict.variant() != Variant.NCCL && verdict.variant() != Variant.LOCAL) {
+        assertThat(verdict.reason()).isEqualTo(Verdict.Reason.NO_PEER_ACCESS);
+        assertThat(verdict.detail()).isEqualTo(reason);
+      }
+    }
+    assertThat(Planned.of(Target.H200_X8, text, CompileOptions.DEFAULT).collective(0).variant())
+        .isNotEqualTo(Variant.NCCL);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"[0, 1], [2, 3], [4, 5], [6, 7]", "[3, 0], [1, 2], [7, 4], [6, 5]"})
+  void groupsOfEachHostUseItsMemory(String parts) {
+    var text = ALL_REDUCE.formatted("f32[64, 64]", "sum").replace("[0, 1, 2, 3]", parts);
+    assertThat(Planned.of(Target.H200_X4, text, CompileOptions.DEFAULT).collective(0).variant())
+        .isNotEqualTo(Variant.NCCL);
+  }
+
+  /** The ranks of one graph are on one host, those that run the other are not. */
+  @Test
+  void eachGraphsGroupIsLookedAt() {
+    var text =
+        """
+        graph version 1
+        group a = [0, 1]
+        group b = [2, 5], [3, 4]
+        graph g(x: f32[64, 64]) ranks [0, 1] {
+          r = _c10d_functional::all_reduce(x, "sum", "a")
+          return r
+        }
+
+        graph g(x: f32[64, 64]) ranks [2, 3, 4, 5] {
+          r = _c10d_functional::all_reduce(x, "sum", "b")
+          return r
+        }
+        """;
+    var planned = Planned.of(Target.H200_X4, text, CompileOptions.DEFAULT);
+    assertThat(planned.collective(0).variant()).isEqualTo(Variant.NCCL);
+    assertThat(planned.verdict(0, Variant.ONE_SHOT).detail()).startsWith("ranks 2 and 5 are on");
+  }
+
+  @Test
+  void variantBetweenHostsIsRefused() {
+    var text = ALL_REDUCE.formatted("f32[64]", "sum").replace("[0, 1, 2, 3]", "[0, 1, 2, 3, 4]");
+    assertThatThrownBy(
+            () -> Planned.of(Target.H200_X4, text, forced("all_reduce", Variant.NCCL_SYMM)))
+        .isInstanceOf(CompileException.class)
+        .hasMessageContaining("'r' cannot run as nccl_symm: ranks 0 and 4 are on different hosts")
+        .hasMessageContaining("eligible: nccl");
+  }
+
+  @Test
+  void customOpThatNeedsSymmetricMemoryIsRefusedBetweenHosts() {
+    var text =
+        """
+        graph version 1
+        group tp = [0, 4], [1, 5], [2, 6], [3, 7]
+        op my_lib::swap(Tensor input, str group) -> Tensor %s group(group)
+        graph g(x: f32[64]) {
+          r: f32[64] = my_lib::swap(x, "tp")
+          return r
+        }
+        """;
+    var registered = text.formatted("symm_mem(input)");
+    assertThatThrownBy(() -> Planned.of(Target.H200_X4, registered, CompileOptions.DEFAULT))
+        .isInstanceOf(CompileException.class)
+        .hasMessageContaining("no variant can carry out 'r'")
+        .hasMessageContaining("custom: ranks 0 and 4 are on different hosts");
+    Planned.of(Target.H200_X8, registered, CompileOptions.DEFAULT);
+    Planned.of(Target.H200_X4, text.formatted(""), CompileOptions.DEFAULT);
   }
 
   @Test

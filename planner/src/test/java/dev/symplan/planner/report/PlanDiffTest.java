@@ -60,7 +60,7 @@ class PlanDiffTest {
     var two = plan(forced(Variant.NCCL));
     assertThat(PlanDiff.text(one, two))
         .containsPattern("collectives\n +r +one_shot → nccl: forced\n");
-    var multimem = plan(Target.H100_X8, forced(Variant.MULTIMEM));
+    var multimem = plan(Target.H100_X8, forced(Variant.MULTIMEM).withMulticast(true));
     var without = plan(CompileOptions.DEFAULT);
     assertThat(PlanDiff.text(multimem, without))
         .contains("multimem cannot: target has no multicast", "target  h100x8 → h200x4");

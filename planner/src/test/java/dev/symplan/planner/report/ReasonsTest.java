@@ -231,13 +231,14 @@ class ReasonsTest {
         """;
     plan(target("\"nccl\": \"2.27.7\""), USUAL, coalesced);
     plan(target("\"nccl\": \"2.28.9\""), USUAL, coalesced);
+    plan(target("\"multicast\": true"), USUAL, reduced("f32", "sum"));
     note(
         Compiler.forTarget(Target.H200_X4)
             .compile(
                 GraphParser.parse(
                     new SourceFile(
                         "g.graph",
-                        "graph version 1\ngroup tp = [0, 1, 2, 3, 4, 5, 6, 7]\n"
+                        "graph version 1\ngroup tp = [0, 4], [1, 5], [2, 6], [3, 7]\n"
                             + reduced("f32", "sum")))));
   }
 

@@ -15,6 +15,7 @@ import dev.symplan.planner.PlanDigest;
 import dev.symplan.planner.RankPlan;
 import dev.symplan.planner.Step;
 import dev.symplan.planner.Stream;
+import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import java.util.ArrayList;
 import java.util.List;
@@ -26,11 +27,15 @@ final class PlanEdits {
   private final Plan plan;
   private final List<RankPlan> ranks;
   private ArenaSize symmetric;
+  private Target target;
+  private boolean multicast;
 
   private PlanEdits(Plan plan) {
     this.plan = plan;
     this.ranks = new ArrayList<>(plan.rankPlans());
     this.symmetric = plan.symmetric();
+    this.target = plan.target();
+    this.multicast = plan.multicast();
   }
 
   static PlanEdits of(Plan plan) {
@@ -248,6 +253,17 @@ final class PlanEdits {
     return this;
   }
 
+  /** Says that the plan is for another machine. */
+  PlanEdits target(Target machine) {
+    target = machine;
+    return this;
+  }
+
+  PlanEdits multicast(boolean on) {
+    multicast = on;
+    return this;
+  }
+
   /** {@return the plan with live ranges and sizes as they are now, so that they do not tell} */
   Plan restated() {
     ranks.replaceAll(Restate::rank);
@@ -276,7 +292,8 @@ final class PlanEdits {
   Plan digest(String digest) {
     return new Plan(
         plan.name(),
-        plan.target(),
+        target,
+        multicast,
         plan.groups(),
         plan.declarations(),
         ImmutableList.copyOf(ranks),

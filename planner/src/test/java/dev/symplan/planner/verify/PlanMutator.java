@@ -120,6 +120,7 @@ final class PlanMutator {
     return new Plan(
         plan.name(),
         plan.target(),
+        plan.multicast(),
         plan.groups(),
         plan.declarations(),
         ranks,
@@ -143,6 +144,7 @@ final class PlanMutator {
     return new Plan(
         plan.name(),
         plan.target(),
+        plan.multicast(),
         plan.groups(),
         plan.declarations(),
         plan.rankPlans(),

@@ -138,7 +138,7 @@ final class PlanOracle {
         own.variant() == Variant.CUSTOM || (size == 1) == (own.variant() == Variant.LOCAL),
         "wrong variant for the group");
     if (own.variant() == Variant.MULTIMEM) {
-      require(plan.target().multicast(), "no multicast");
+      require(plan.multicast() && plan.target().multicast(), "no multicast");
       require(own.reduceOp().isEmpty() || own.reduceOp().equals("sum"), "the switch only adds");
     }
     boolean same = true;

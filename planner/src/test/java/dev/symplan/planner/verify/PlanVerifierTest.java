@@ -13,27 +13,36 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Arena;
 import dev.symplan.planner.ArenaSize;
 import dev.symplan.planner.ArgDecision;
 import dev.symplan.planner.ArgDecision.Realization;
 import dev.symplan.planner.Buffer;
 import dev.symplan.planner.CollectivePlan;
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Placement;
+import dev.symplan.planner.Plan;
+import dev.symplan.planner.Rewrites;
 import dev.symplan.planner.Step;
 import dev.symplan.planner.Stream;
+import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict;
 import dev.symplan.planner.io.PlanFile;
+import dev.symplan.planner.io.TargetFile;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.stream.LongStream;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -330,6 +339,86 @@ class PlanVerifierTest {
     assertThat(PlanVerifier.verify(plan))
         .anyMatch(v -> v.message().endsWith("is multimem, but target has no multicast"))
         .anyMatch(v -> v.message().contains("is multimem, but the verdicts choose [two_shot]"));
+  }
+
+  private static Plan planOfEight(String parts, String call, CompileOptions options) {
+    var text =
+        """
+        graph version 1
+        group tp = %s
+        op my_lib::swap(Tensor input, str group) -> Tensor symm_mem(input) group(group)
+        graph g(x: f32[64, 64]) {
+          y = aten::neg(x)
+          r: f32[64, 64] = %s
+          return r
+        }
+        """
+            .formatted(parts, call);
+    return Compiler.forTarget(Target.H200_X8)
+        .with(options.withRewrites(Rewrites.OFF))
+        .compile(GraphParser.parse(new SourceFile("eight.graph", text)));
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          ONE_SHOT      | [0, 4], [1, 5], [2, 6], [3, 7] | [0, 4]
+          TWO_SHOT      | [0, 1], [4, 5], [3, 7], [2, 6] | [3, 7]
+          NCCL_SYMM     | [0, 1, 2, 3, 4, 5, 6, 7]       | [0, 1, 2, 3, 4, 5, 6, 7]
+          MULTIMEM      | [1, 0], [2, 3], [5, 4], [7, 6] |
+          NCCL          | [0, 4], [1, 5], [2, 6], [3, 7] |
+          LOCAL         | [0], [1], [2], [3], [4], [5], [6], [7] |
+          """)
+  void peersOnOtherHosts(Variant variant, String parts, @Nullable String apart) {
+    var options =
+        CompileOptions.DEFAULT.withMulticast(true).withVariants(ImmutableMap.of("r", variant));
+    var plan = planOfEight(parts, "_c10d_functional::all_reduce(y, 'sum', 'tp')", options);
+    var ofFour = PlanEdits.of(plan).target(fourOnEachHost()).plan();
+    if (apart == null) {
+      assertThat(PlanVerifier.verify(ofFour)).isEmpty();
+    } else {
+      assertThat(first(ofFour, Rule.REALIZATION).message())
+          .isEqualTo(
+              "collective 0 (_c10d_functional::all_reduce → r) is %s, but its ranks %s are on the"
+                      .formatted(variant.text(), apart)
+                  + " hosts [0, 1], with 4 GPUs each");
+    }
+  }
+
+  @Test
+  void symmetricMemoryOfACustomOpOnOtherHosts() {
+    var plan =
+        planOfEight(
+            "[0, 4], [1, 5], [2, 6], [3, 7]", "my_lib::swap(y, 'tp')", CompileOptions.DEFAULT);
+    assertThat(
+            first(PlanEdits.of(plan).target(fourOnEachHost()).plan(), Rule.REALIZATION).message())
+        .contains("is custom, but its ranks [0, 4] are on the hosts [0, 1]");
+  }
+
+  /** Everything that eight H200 have, but four of them on each host. */
+  private static Target fourOnEachHost() {
+    return TargetFile.read(
+        new SourceFile(
+            "four.json",
+            """
+            {"format": "symplan-target", "version": 1, "name": "four", "base": "h200x8", "gpus": 4}
+            """));
+  }
+
+  @Test
+  void multicastThatNobodySwitchedOn() {
+    var plan =
+        planOfEight(
+            "[0, 1, 2, 3, 4, 5, 6, 7]",
+            "_c10d_functional::all_reduce(y, 'sum', 'tp')",
+            CompileOptions.DEFAULT
+                .withMulticast(true)
+                .withVariants(ImmutableMap.of("r", Variant.MULTIMEM)));
+    assertThat(PlanVerifier.verify(plan)).isEmpty();
+    assertThat(first(PlanEdits.of(plan).multicast(false).plan(), Rule.REALIZATION).message())
+        .endsWith("is multimem, but multicast is off; add --multicast=on");
   }
 
   /** What kernels and NCCL do not know, whatever the target. */

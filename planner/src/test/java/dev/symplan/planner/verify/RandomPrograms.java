@@ -102,6 +102,7 @@ public final class RandomPrograms {
     var options =
         CompileOptions.DEFAULT
             .withRanks(4)
+            .withMulticast(true)
             .withInputs(MemorySpace.values()[random.nextInt(MemorySpace.values().length)])
             .withOutputs(PLACES.get(random.nextInt(PLACES.size())))
             .withOverlap(random.nextInt(4) > 0)

@@ -61,6 +61,17 @@ final class CompileFlags {
   private Map<String, String> variants = new LinkedHashMap<>();
 
   @Option(
+      names = "--multicast",
+      paramLabel = "on|off",
+      description = {
+        "Whether collectives may go through NVLink multicast (multimem), where the target has it:"
+            + " off (the default) or on. Backend cuda has none yet; the host backend runs such"
+            + " plans."
+      },
+      defaultValue = "off")
+  private String multicast;
+
+  @Option(
       names = "--inputs",
       paramLabel = "WHERE",
       description = {
@@ -232,6 +243,7 @@ final class CompileFlags {
         .withRanks(ranks(ranks, spec))
         .withGraph(graph)
         .withVariants(forced.buildOrThrow())
+        .withMulticast(isOn("--multicast", multicast))
         .withInputs(space("--inputs", inputs))
         .withOutputs(space("--results", results))
         .withSpaces(spaces.buildKeepingLast())
@@ -252,6 +264,14 @@ final class CompileFlags {
         .filter(space -> space != MemorySpace.DONATED)
         .orElseThrow(
             () -> usage("%s: '%s' is none of external, symm, local".formatted(option, text)));
+  }
+
+  private boolean isOn(String option, String text) {
+    return switch (text) {
+      case "on" -> true;
+      case "off" -> false;
+      default -> throw usage("%s: '%s' is neither on nor off".formatted(option, text));
+    };
   }
 
   private Rewrites.Mode mode(String option, String text) {

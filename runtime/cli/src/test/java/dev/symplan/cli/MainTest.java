@@ -96,10 +96,10 @@ class MainTest {
     for (var target : Target.names()) {
       var plan =
           Compiler.forTarget(Target.ofName(target).orElseThrow())
-              .with(CompileOptions.DEFAULT)
+              .with(CompileOptions.DEFAULT.withMulticast(true))
               .compile(input);
       for (var variants : variants(plan.rankPlans().getFirst())) {
-        var options = new ArrayList<Object>(List.of("--target", target));
+        var options = new ArrayList<Object>(List.of("--target", target, "--multicast=on"));
         variants.forEach(variant -> options.addAll(List.of("--variant", variant)));
         checkCase(input, options.toArray());
       }
@@ -116,7 +116,8 @@ class MainTest {
     assumeTrue(Files.isDirectory(input), "the shared cases are not here");
     checkCase(input);
     checkCase(input, "--inputs", "external", "--results", "external");
-    checkCase(input, "--inputs", "symm", "--results", "symm", "--target", "h100x8");
+    checkCase(
+        input, "--inputs", "symm", "--results", "symm", "--target", "h100x8", "--multicast=on");
   }
 
   @Test
@@ -343,6 +344,9 @@ class MainTest {
           1 | dump GRAPH -o NOWHERE/deeper/dump.txt              | cannot be written here
           1 | compile NOWHERE                                    | unreadable-file
           1 | compile GRAPH --variant all_reduce=multimem        | target has no multicast
+          1 | compile GRAPH --target h200x8 --variant r=multimem | 'r' cannot run as multimem: multicast is off; add --multicast=on
+          2 | compile GRAPH --multicast=maybe                    | --multicast: 'maybe' is neither on nor off
+          2 | run PLAN --multicast=on                            | --multicast: PLANNED is a plan; name
           1 | compile GRAPH --variant all_gather=push            | no collective is called 'all_gather'
           2 | compile GRAPH --ranks 0                            | --ranks must be at least 1
           2 | compile GRAPH --ranks 65537                        | at most 65536

@@ -1,6 +1,7 @@
 package dev.symplan.runtime;
 
 import dev.symplan.codegen.Executable;
+import dev.symplan.planner.Plan;
 import dev.symplan.runtime.host.HostBackend;
 import java.util.Optional;
 import java.util.ServiceLoader;
@@ -17,6 +18,15 @@ public interface Backend {
 
   /** {@return why it cannot be used on this machine; empty if it can} */
   Optional<String> unavailable();
+
+  /**
+   * {@return what a plan needs and the backend, or this machine, does not have, with the line and
+   * the command that plans it anew; empty if it has all that is asked before memory is allocated}
+   * Asked only where the backend can be used.
+   */
+  default Optional<String> lacks(Plan plan, SessionOptions options) {
+    return Optional.empty();
+  }
 
   /** {@return whether the ranks of a session may be in processes of their own} */
   default boolean canSpanProcesses() {

@@ -21,7 +21,7 @@ public interface Session extends AutoCloseable {
   /**
    * Allocates what the plan needs.
    *
-   * @throws RunException when the backend is not available, or lacks an op's implementation
+   * @throws RunException when the backend is not available, or lacks what the plan needs
    */
   static Session open(Plan plan, Backend backend) {
     return open(plan, backend, SessionOptions.DEFAULT);
@@ -30,12 +30,13 @@ public interface Session extends AutoCloseable {
   /**
    * Allocates what the plan needs.
    *
-   * @throws RunException when the backend is not available, lacks an op's implementation, or other
+   * @throws RunException when the backend is not available, lacks what the plan needs, or other
    *     processes do not come
    */
   static Session open(Plan plan, Backend backend, SessionOptions options) {
     backend
         .unavailable()
+        .or(() -> backend.lacks(plan, options))
         .ifPresent(
             reason -> {
               throw new RunException("backend " + backend.name() + ": " + reason);

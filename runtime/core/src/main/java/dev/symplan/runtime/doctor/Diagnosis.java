@@ -82,16 +82,10 @@ public record Diagnosis(
    * A built-in target for this machine.
    *
    * @param ranks how many of this machine's GPUs it plans for
-   * @param file what to write into {@link #FILE} first, as the target is not quite this machine's
    * @param command one that tries it, on the GPUs or, where they cannot be used, on the CPU
    * @param note in what the machine differs; empty if in nothing that is known
    */
-  public record Fit(
-      Target target, int ranks, Optional<String> file, String command, Optional<String> note) {
-
-    /** The name of a target file in a command. */
-    public static final String FILE = "here.json";
-  }
+  public record Fit(Target target, int ranks, String command, Optional<String> note) {}
 
   /** {@return what these facts mean} */
   public static Diagnosis of(Machine machine) {
@@ -333,23 +327,14 @@ public record Diagnosis(
   private static Fit fit(Target target, Machine machine) {
     int ranks = Math.min(machine.gpus().size(), target.gpus());
     var nccl = machine.nccl();
-    // Plans for a target with multicast use it, which backend cuda does not.
-    var file =
-        target.multicast()
-            ? Optional.of(
-                "{\"format\": \"symplan-target\", \"version\": 1, \"name\": \"here\", \"base\": \"%s\","
-                        .formatted(target.name())
-                    + " \"multicast\": false}")
-            : Optional.<String>empty();
     return new Fit(
         target,
         ranks,
-        file,
         "symplan run %s --ranks %d --target %s --backend %s"
             .formatted(
                 ranks == RANKS_OF_SAMPLES ? "samples/tp_mlp.graph" : "GRAPH",
                 ranks,
-                file.isPresent() ? Fit.FILE : target.name(),
+                target.name(),
                 machine.problem().isEmpty() ? "cuda" : "host"),
         nccl.isPresent() && nccl.getAsInt() != target.nccl()
             ? Optional.of(

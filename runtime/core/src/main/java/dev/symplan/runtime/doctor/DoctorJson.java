@@ -84,7 +84,6 @@ public final class DoctorJson {
                       .put("name", fit.target().name())
                       .put("ranks", fit.ranks())
                       .put("command", fit.command());
-              fit.file().ifPresent(file -> node.put("file", file));
               fit.note().ifPresent(note -> node.put("note", note));
             });
     return text(root);

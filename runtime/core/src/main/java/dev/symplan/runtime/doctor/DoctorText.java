@@ -3,7 +3,6 @@ package dev.symplan.runtime.doctor;
 import dev.symplan.planner.Units;
 import dev.symplan.planner.report.Table;
 import dev.symplan.runtime.doctor.Diagnosis.Finding;
-import dev.symplan.runtime.doctor.Diagnosis.Fit;
 import dev.symplan.runtime.doctor.Diagnosis.Lack;
 import dev.symplan.runtime.doctor.Machine.Gpu;
 import dev.symplan.runtime.doctor.Machine.Link;
@@ -244,16 +243,13 @@ public final class DoctorText {
         .fit()
         .map(
             fit ->
-                "target %s describes %s%s:\n%s  %s\n"
+                "target %s describes %s%s:\n  %s\n"
                     .formatted(
                         fit.target().name(),
                         fit.ranks() == machine.gpus().size()
                             ? "these GPUs"
                             : "%d of these GPUs".formatted(fit.ranks()),
                         fit.note().map(note -> " (%s)".formatted(note)).orElse(""),
-                        fit.file()
-                            .map(text -> "  echo '%s' > %s\n".formatted(text, Fit.FILE))
-                            .orElse(""),
                         fit.command()))
         .orElseGet(
             () ->

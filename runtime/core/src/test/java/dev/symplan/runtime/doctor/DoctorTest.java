@@ -5,11 +5,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.testkit.Golden;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict.Reason;
-import dev.symplan.planner.io.TargetFile;
 import dev.symplan.runtime.doctor.Diagnosis.Support;
 import dev.symplan.runtime.doctor.Machine.Attempt;
 import dev.symplan.runtime.doctor.Machine.Driver;
@@ -255,14 +253,9 @@ class DoctorTest {
   }
 
   @Test
-  void turnsOffTheMulticastOfATargetThatHasIt() {
-    assertThat(Diagnosis.of(H200_X4).fit().orElseThrow().file()).isEmpty();
-    var fit = Diagnosis.of(h200(8, SETTINGS)).fit().orElseThrow();
-    var target = TargetFile.read(new SourceFile("here.json", fit.file().orElseThrow()));
-    assertThat(target.multicast()).isFalse();
-    assertThat(target.gpus()).isEqualTo(8);
-    assertThat(fit.command())
-        .isEqualTo("symplan run GRAPH --ranks 8 --target here.json --backend cuda");
+  void aTargetThatHasMulticastIsUsedAsItIs() {
+    assertThat(Diagnosis.of(h200(8, SETTINGS)).fit().orElseThrow().command())
+        .isEqualTo("symplan run GRAPH --ranks 8 --target h200x8 --backend cuda");
   }
 
   @Test

@@ -85,6 +85,7 @@ record FuzzCase(
     out.append(".withInputs(MemorySpace.").append(options.inputs()).append(')');
     out.append(".withOutputs(MemorySpace.").append(options.outputs()).append(')');
     out.append(options.overlap() ? "" : ".withOverlap(false)");
+    out.append(options.multicast() ? ".withMulticast(true)" : "");
     out.append(
         ".withRewrites(new Rewrites(Rewrites.Mode.%s, Rewrites.Mode.%s))"
             .formatted(options.rewrites().bucket(), options.rewrites().chunk()));

@@ -185,6 +185,7 @@ final class Generator {
     var options =
         CompileOptions.DEFAULT
             .withRanks(ranks)
+            .withMulticast(true)
             .withInputs(random.nextInt(3) == 0 ? MemorySpace.ANY : spaces[random.nextInt(4)])
             .withOutputs(random.nextInt(3) == 0 ? MemorySpace.ANY : spaces[random.nextInt(4)])
             .withOverlap(random.nextInt(4) > 0);

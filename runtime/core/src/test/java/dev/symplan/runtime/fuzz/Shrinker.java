@@ -89,6 +89,7 @@ final class Shrinker {
       better |=
           !o.rewrites().equals(Rewrites.OFF)
               && attempt(() -> best.with(best.options().withRewrites(Rewrites.OFF)));
+      better |= o.multicast() && attempt(() -> best.with(best.options().withMulticast(false)));
       better |= !o.overlap() && attempt(() -> best.with(best.options().withOverlap(true)));
       better |=
           o.reorderBudget().isPresent()

@@ -55,7 +55,7 @@ class CollectiveVariantsTest {
 
   /** No collective is made part of another, so that each can be told its variant. */
   private static final CompileOptions EACH_ALONE =
-      CompileOptions.DEFAULT.withRewrites(Rewrites.OFF);
+      CompileOptions.DEFAULT.withMulticast(true).withRewrites(Rewrites.OFF);
 
   private static final List<Shape> SHAPES =
       List.of(

@@ -1,6 +1,7 @@
 package dev.symplan.runtime.cuda;
 
 import dev.symplan.codegen.Executable;
+import dev.symplan.planner.Plan;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.Session;
@@ -8,6 +9,7 @@ import dev.symplan.runtime.SessionOptions;
 import dev.symplan.runtime.launch.World;
 import java.time.Duration;
 import java.util.Optional;
+import org.bytedeco.cuda.global.nccl;
 
 /**
  * Ranks are the GPUs of this host: in the driver's order, each driven by a thread of this process,
@@ -28,6 +30,15 @@ public final class CudaBackend implements Backend {
   @Override
   public Optional<String> unavailable() {
     return Libraries.problem();
+  }
+
+  @Override
+  public Optional<String> lacks(Plan plan, SessionOptions options) {
+    boolean alone =
+        options.world().isEmpty() && options.launch().environment(System.getenv()).isEmpty();
+    var version = new int[1];
+    new Check(0).nccl(nccl.ncclGetVersion(version), "ncclGetVersion");
+    return new PlanNeeds(Devices.count(), version[0]).lacking(plan, alone);
   }
 
   @Override

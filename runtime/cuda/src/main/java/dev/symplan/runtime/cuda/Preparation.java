@@ -140,7 +140,7 @@ final class Preparation {
       case Word.Multicast(var members, long _) ->
           throw new RunException(
               ("rank %d: multimem needs one NVLink multicast object over the symmetric arenas of"
-                      + " the ranks %s, and none is made here yet; plan without multimem")
+                      + " the ranks %s, and none is made here yet; plan with --multicast=off")
                   .formatted(check.rank(), members));
       case Word.Flags(int place, int rank) -> peers.flags(rank, place);
       case Word.Meetings(int place) -> gpu.memory().meetings(place);

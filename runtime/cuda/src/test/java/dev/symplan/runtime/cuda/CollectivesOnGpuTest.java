@@ -58,11 +58,16 @@ class CollectivesOnGpuTest {
   void multimemIsRefusedBeforeItRuns() {
     int ranks = Gpus.ranks();
     var plan =
-        BenchPrograms.plan(
-            BenchPrograms.collective(Kind.ALL_REDUCE, DType.BF16, 4096, ranks),
-            Target.H200_X8,
-            Kind.ALL_REDUCE,
-            Variant.MULTIMEM);
+        Compiler.forTarget(Target.H200_X8)
+            .with(
+                CompileOptions.DEFAULT
+                    .withMulticast(true)
+                    .withVariants(ImmutableMap.of("all_reduce", Variant.MULTIMEM)))
+            .compile(BenchPrograms.collective(Kind.ALL_REDUCE, DType.BF16, 4096, ranks));
+    assertThatThrownBy(() -> Session.open(plan, new CudaBackend()))
+        .isInstanceOf(RunException.class)
+        .hasMessageContaining("is planned as multimem")
+        .hasMessageContaining("--multicast=off");
     assertThatThrownBy(() -> CudaSession.open(Lowering.lower(plan), Duration.ofSeconds(10)))
         .isInstanceOf(RunException.class)
         .hasMessageContaining("multicast");
