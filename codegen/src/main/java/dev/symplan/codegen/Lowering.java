@@ -17,6 +17,7 @@ import dev.symplan.ir.Value;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.Rows;
+import dev.symplan.planner.Buffer;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
@@ -85,8 +86,16 @@ public final class Lowering {
                         ? ref(value)
                         : Optional.<TensorRef>empty())
             .collect(ImmutableList.toImmutableList()),
+        rankPlan.buffers().stream().map(Lowering::buffer).collect(ImmutableList.toImmutableList()),
         instructions.build(),
         events);
+  }
+
+  private static RankProgram.Buffer buffer(Buffer buffer) {
+    return buffer.arena().isExternal()
+        ? new RankProgram.Buffer(
+            buffer.arena(), Math.toIntExact(buffer.offset()), 0, buffer.bytes())
+        : new RankProgram.Buffer(buffer.arena(), 0, buffer.offset(), buffer.bytes());
   }
 
   private Optional<TensorRef> ref(Value value) {

@@ -2,6 +2,7 @@ package dev.symplan.codegen;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
+import dev.symplan.planner.Arena;
 import dev.symplan.planner.Stream;
 import java.util.Optional;
 
@@ -11,6 +12,7 @@ import java.util.Optional;
  * @param localBytes the size of its local arena
  * @param inputs where each graph input is; empty for plain numbers
  * @param outputs where each graph output is; empty for {@code None} and numbers
+ * @param buffers all that instructions may reach
  * @param events the number of events
  */
 public record RankProgram(
@@ -19,8 +21,16 @@ public record RankProgram(
     ImmutableList<Optional<TensorRef>> inputs,
     ImmutableList<String> inputNames,
     ImmutableList<Optional<TensorRef>> outputs,
+    ImmutableList<Buffer> buffers,
     ImmutableList<Instruction> instructions,
     int events) {
+
+  /**
+   * A stretch of memory that the plan gave to something; others may have it at other times.
+   *
+   * @param index the graph input or output, for external memory; 0 for arenas
+   */
+  public record Buffer(Arena arena, int index, long offset, long bytes) {}
 
   /** {@return the streams that have work} */
   public ImmutableSet<Stream> streams() {

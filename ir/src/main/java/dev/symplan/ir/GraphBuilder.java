@@ -93,8 +93,7 @@ public final class GraphBuilder {
     var made = ImmutableList.<Value>builderWithExpectedSize(types.size());
     results.forEach(this::refuseDonation);
     for (int i = 0; i < types.size(); i++) {
-      var spec =
-          i < results.size() ? results.get(i) : new ResultSpec("", Optional.empty(), false, at);
+      var spec = i < results.size() ? results.get(i) : ResultSpec.named("", at);
       made.add(newValue(spec.name(), types.get(i), spec.span(), spec.annotation().isPresent()));
     }
     var values = made.build();
@@ -167,6 +166,11 @@ public final class GraphBuilder {
     }
     if (inferred.isEmpty()) {
       reportMissingAnnotations(def, specs);
+      for (var spec : specs) {
+        if (spec.annotation().orElse(NoneType.NONE) instanceof TensorType tensor) {
+          checkLayout(def, OpResult.fresh(tensor), tensor, spec);
+        }
+      }
       return annotatedTypes(specs);
     }
     var results = inferred.get();
@@ -181,8 +185,13 @@ public final class GraphBuilder {
     }
     var types = new ArrayList<Type>();
     for (int i = 0; i < results.size(); i++) {
-      types.add(
-          i < specs.size() ? merge(def, results.get(i), specs.get(i)) : given(results.get(i)));
+      var result = results.get(i);
+      var spec = i < specs.size() ? specs.get(i) : ResultSpec.named("", at);
+      var type = merge(def, result, spec);
+      if (type instanceof TensorType tensor && result.view().isEmpty()) {
+        checkLayout(def, result, tensor, spec);
+      }
+      types.add(type);
     }
     return types;
   }
@@ -218,18 +227,6 @@ public final class GraphBuilder {
     var annotated = spec.annotation().get();
     var type = withStrides(annotated, inferred.type(), spec.stridesGiven());
     if (inferred.allows(type)) {
-      if (type instanceof TensorType tensor
-          && spec.stridesGiven()
-          && !isWritable(def, inferred, tensor)) {
-        sink.report(
-            Diagnostic.error(
-                DiagnosticCode.ANNOTATION_MISMATCH,
-                spec.span(),
-                "'%s' is annotated %s, but %s writes without gaps, row by row"
-                    .formatted(spec.name(), annotated, def.name()),
-                "leave the strides to the op, and change them with aten::as_strided or"
-                    + " aten::clone"));
-      }
       return type;
     }
     sink.report(
@@ -243,6 +240,28 @@ public final class GraphBuilder {
     return inferred.type();
   }
 
+  /** Checks how a result in storage of its own lies there. */
+  private void checkLayout(OpDef def, OpResult result, TensorType type, ResultSpec spec) {
+    if (spec.stridesGiven() && !isWritable(def, type)) {
+      sink.report(
+          Diagnostic.error(
+              DiagnosticCode.ANNOTATION_MISMATCH,
+              spec.span(),
+              "'%s' is annotated %s, but %s writes without gaps, row by row"
+                  .formatted(spec.name(), type, def.name()),
+              "leave the strides to the op, and change them with aten::as_strided or"
+                  + " aten::clone"));
+    } else if (!result.unspecified() && !type.liesApart()) {
+      sink.report(
+          Diagnostic.error(
+              DiagnosticCode.TYPE_MISMATCH,
+              spec.span(),
+              "%s writes %s, but each element of a result needs a place of its own"
+                  .formatted(def.name(), type),
+              "each stride must go beyond all that smaller strides reach; leave them to the op"));
+    }
+  }
+
   /** What the annotation leaves open is as the op gives it. */
   private static Type withStrides(Type annotated, Type inferred, boolean stridesGiven) {
     return !stridesGiven
@@ -254,8 +273,8 @@ public final class GraphBuilder {
   }
 
   /** Other ops write any layout; collectives move whole rows, or elements one by one. */
-  private static boolean isWritable(OpDef def, OpResult result, TensorType wanted) {
-    if (def.collective().isEmpty() || def.has(OpTrait.WAIT) || result.view().isPresent()) {
+  private static boolean isWritable(OpDef def, TensorType wanted) {
+    if (def.collective().isEmpty() || def.has(OpTrait.WAIT)) {
       return true;
     }
     return switch (def.collective().get().kind()) {

@@ -145,11 +145,8 @@ public record TensorType(
     if (isContiguous() || numel() < 2) {
       return true;
     }
-    var order = new Integer[rank()];
-    Arrays.setAll(order, i -> i);
-    Arrays.sort(order, (a, b) -> Long.compare(strides.get(a), strides.get(b)));
     long expected = 1;
-    for (int dim : order) {
+    for (int dim : innermostFirst()) {
       if (sizes.get(dim) != 1) {
         if (strides.get(dim) != expected) {
           return false;
@@ -158,6 +155,33 @@ public record TensorType(
       }
     }
     return true;
+  }
+
+  /**
+   * {@return whether each stride goes beyond all that smaller strides reach, so that no two
+   * elements have the same place}
+   */
+  public boolean liesApart() {
+    if (isContiguous() || numel() < 2) {
+      return true;
+    }
+    long reach = 0;
+    for (int dim : innermostFirst()) {
+      if (sizes.get(dim) != 1) {
+        if (strides.get(dim) <= reach) {
+          return false;
+        }
+        reach += (sizes.get(dim) - 1) * strides.get(dim);
+      }
+    }
+    return true;
+  }
+
+  private Integer[] innermostFirst() {
+    var order = new Integer[rank()];
+    Arrays.setAll(order, i -> i);
+    Arrays.sort(order, (a, b) -> Long.compare(strides.get(a), strides.get(b)));
+    return order;
   }
 
   /**

@@ -75,9 +75,14 @@ public record Workspace(int ranks, int rounds, long packets, boolean flagged) {
     return flagged ? 2 * VECTOR : VECTOR;
   }
 
+  /** {@return the bytes of what one rank sends to another one} */
+  public long slotBytes() {
+    return packets * packetBytes();
+  }
+
   /** {@return the bytes of one half, which begins where a buffer may} */
   long halfBytes() {
-    return Buffer.aligned(rounds * (ranks - 1L) * packets * packetBytes());
+    return Buffer.aligned(rounds * (ranks - 1L) * slotBytes());
   }
 
   /** {@return the bytes of the whole workspace, if no other collective needs more} */
@@ -96,6 +101,6 @@ public record Workspace(int ranks, int rounds, long packets, boolean flagged) {
       throw new IllegalArgumentException("rank %d sends nothing to itself".formatted(sender));
     }
     int index = sender < receiver ? sender : sender - 1;
-    return (round * (ranks - 1L) + index) * packets * packetBytes();
+    return (round * (ranks - 1L) + index) * slotBytes();
   }
 }

@@ -333,7 +333,7 @@ final class AttentionKernel {
   private String element(TensorRef ref, List<String> indices) {
     return memory.element(
         CTypes.stored(ref.type().dtype()),
-        Address.of(problem.rank(), ref),
+        Word.Memory.of(problem.rank(), ref),
         Indices.offset(ref.type(), indices));
   }
 

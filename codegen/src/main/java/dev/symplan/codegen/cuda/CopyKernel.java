@@ -51,8 +51,7 @@ final class CopyKernel {
         new Kernel(text),
         Math.clamp(Math.ceilDiv(count, THREADS), 1, MAX_BLOCKS),
         THREADS,
-        ImmutableList.of(
-            new Word.Memory(Address.of(rank, from)), new Word.Memory(Address.of(rank, to))),
+        ImmutableList.of(Word.Memory.of(rank, from), Word.Memory.of(rank, to)),
         label);
   }
 

@@ -50,7 +50,7 @@ final class DepositKernel {
   private String element(TensorRef ref, List<String> indices) {
     return memory.element(
         CTypes.stored(ref.type().dtype()),
-        Address.of(rank, ref),
+        Word.Memory.of(rank, ref),
         Indices.offset(ref.type(), indices));
   }
 

@@ -51,11 +51,12 @@ public final class DeviceText {
   private static String text(Word word) {
     return switch (word) {
       case Word.Number(long value) -> Long.toString(value);
-      case Word.Memory(var at) ->
+      case Word.Memory(var at, long _) ->
           "r%d:%s%s+%d"
               .formatted(
                   at.rank(), at.arena().text(), at.index() == 0 ? "" : at.index(), at.offset());
-      case Word.Multicast(var members, long offset) -> "%s:symmetric+%d".formatted(members, offset);
+      case Word.Multicast(var members, long offset, long _) ->
+          "%s:symmetric+%d".formatted(members, offset);
       case Word.Flags(int place, int rank) -> "r%d:flags%d".formatted(rank, place);
       case Word.Meetings(int place) -> "meetings" + place;
       case Word.Failure _ -> "failure";

@@ -253,7 +253,7 @@ final class ElementwiseKernel {
   private String element(TensorRef ref, boolean read) {
     return memory.element(
         (read ? "const " : "") + CTypes.stored(ref.type().dtype()),
-        Address.of(rank, ref),
+        Word.Memory.of(rank, ref),
         offset(ref.type()));
   }
 

@@ -2,21 +2,30 @@ package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.planner.Stream;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 
 /** The arguments of a kernel that needs nothing but places in memory: a pointer to each. */
 final class MemoryArguments {
   private final Map<Address, Integer> numbers = new LinkedHashMap<>();
+  private final List<Word.Memory> words = new ArrayList<>();
 
   /** {@return the argument for a place, which is one from now on} */
-  String pointer(Address address) {
-    return "args.memory[%d]".formatted(numbers.computeIfAbsent(address, _ -> numbers.size()));
+  String pointer(Word.Memory memory) {
+    int number = numbers.computeIfAbsent(memory.address(), _ -> numbers.size());
+    if (number == words.size()) {
+      words.add(memory);
+    } else if (memory.bytes() > words.get(number).bytes()) {
+      words.set(number, memory);
+    }
+    return "args.memory[%d]".formatted(number);
   }
 
   /** {@return an element of a type, by its distance from the place, in elements} */
-  String element(String type, Address address, String offset) {
-    return element(type, pointer(address), offset);
+  String element(String type, Word.Memory memory, String offset) {
+    return element(type, pointer(memory), offset);
   }
 
   /** {@return the same from another pointer} */
@@ -32,7 +41,7 @@ final class MemoryArguments {
       char* memory[%d];
     };
     """
-        .formatted(Math.max(1, numbers.size()));
+        .formatted(Math.max(1, words.size()));
   }
 
   /**
@@ -48,7 +57,7 @@ final class MemoryArguments {
         new Kernel(text),
         Math.clamp(blocks, 1, most),
         threads,
-        numbers.keySet().stream().map(Word.Memory::new).collect(ImmutableList.toImmutableList()),
+        ImmutableList.copyOf(words),
         label);
   }
 }

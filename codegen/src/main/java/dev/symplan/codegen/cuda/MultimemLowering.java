@@ -78,15 +78,14 @@ final class MultimemLowering {
     var type = reduces ? part.dtype() : part.unit();
     int perElement = part.dtype().bytes() / type.bytes();
     long units = elements * perElement;
+    long bytes = units * type.bytes();
     var words = part.meeting();
     words.add(
-        reduces ? multicast(own) : new Word.Memory(own),
-        replicates ? multicast(target) : new Word.Memory(target));
-    addresses(words, operand, skipped, reduces);
-    addresses(words, result, shift, replicates);
-    words.add(
-        new Word.Number(aligned ? units * type.bytes() / Kernel.VECTOR : 0),
-        new Word.Number(units));
+        reduces ? multicast(own, bytes) : new Word.Memory(own, bytes),
+        replicates ? multicast(target, bytes) : new Word.Memory(target, bytes));
+    addresses(words, operand, skipped, bytes, reduces);
+    addresses(words, result, shift, bytes, replicates);
+    words.add(new Word.Number(aligned ? bytes / Kernel.VECTOR : 0), new Word.Number(units));
     part.launch(
         MultimemKernel.of(part.size, type, reduces, replicates, edges),
         CollectivePart.blocks(
@@ -96,14 +95,14 @@ final class MultimemLowering {
   }
 
   /** The same offset stands for the memory of all ranks. */
-  private Word multicast(Address own) {
-    return new Word.Multicast(part.collective.group().members(), own.offset());
+  private Word multicast(Address own, long bytes) {
+    return new Word.Multicast(part.collective.group().members(), own.offset(), bytes);
   }
 
   private void addresses(
-      ImmutableList.Builder<Word> words, TensorRef ref, long offset, boolean all) {
+      ImmutableList.Builder<Word> words, TensorRef ref, long offset, long bytes, boolean all) {
     IntStream.range(0, part.size)
         .filter(peer -> all || peer == part.self)
-        .forEach(peer -> words.add(new Word.Memory(part.of(peer, ref).plus(offset))));
+        .forEach(peer -> words.add(new Word.Memory(part.of(peer, ref).plus(offset), bytes)));
   }
 }

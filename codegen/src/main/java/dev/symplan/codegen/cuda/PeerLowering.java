@@ -200,8 +200,8 @@ final class PeerLowering {
             edges,
             direction);
     var words = part.meeting();
-    from.forEach(address -> words.add(new Word.Memory(address)));
-    to.forEach(address -> words.add(new Word.Memory(address)));
+    from.forEach(address -> words.add(new Word.Memory(address, elements * type.bytes())));
+    to.forEach(address -> words.add(new Word.Memory(address, elements * type.bytes())));
     words.add(new Word.Number(vectors), new Word.Number(elements));
     part.launch(kernel, blocks, CollectivePart.THREADS, words.build());
   }
@@ -229,8 +229,8 @@ final class PeerLowering {
               ? moves.get(piece)
               : new Move(moves.getFirst().from(), moves.getFirst().to(), 0);
       boolean aligned = move.from().isVectorAligned() && move.to().isVectorAligned();
-      from.add(new Word.Memory(move.from()));
-      to.add(new Word.Memory(move.to()));
+      from.add(new Word.Memory(move.from(), move.bytes()));
+      to.add(new Word.Memory(move.to(), move.bytes()));
       vectors.add(new Word.Number(aligned ? move.bytes() / Kernel.VECTOR : 0));
       units.add(new Word.Number(move.bytes() / unit.bytes()));
     }

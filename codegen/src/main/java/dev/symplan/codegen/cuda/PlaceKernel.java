@@ -44,7 +44,7 @@ final class PlaceKernel {
   }
 
   private String element(TensorRef ref, String type, List<String> indices) {
-    return memory.element(type, Address.of(rank, ref), Indices.offset(ref.type(), indices));
+    return memory.element(type, Word.Memory.of(rank, ref), Indices.offset(ref.type(), indices));
   }
 
   /** {@return {@code i0}, {@code i1} and so on, for the last so many dimensions of the shape} */

@@ -1,5 +1,6 @@
 package dev.symplan.codegen.cuda;
 
+import dev.symplan.codegen.Instruction.Region;
 import dev.symplan.planner.Arena;
 import dev.symplan.planner.Workspace;
 
@@ -38,15 +39,15 @@ final class PushLowering {
     var to = part.own(part.result(tensor));
     boolean aligned = from.isVectorAligned() && to.isVectorAligned();
     var words = part.meeting();
-    words.add(new Word.Memory(from), new Word.Memory(to));
+    words.add(new Word.Memory(from, type.storageBytes()), new Word.Memory(to, type.storageBytes()));
     for (int round = 0; round < layout.rounds(); round++) {
       for (int peer = 0; peer < part.size; peer++) {
-        words.add(slot(layout, round, region.offset(), peer, part.self));
+        words.add(slot(layout, round, region, peer, part.self));
       }
     }
     for (int round = 0; round < layout.rounds(); round++) {
       for (int peer = 0; peer < part.size; peer++) {
-        words.add(slot(layout, round, region.offset(), part.self, peer));
+        words.add(slot(layout, round, region, part.self, peer));
       }
     }
     words.add(
@@ -64,7 +65,9 @@ final class PushLowering {
   }
 
   /** Where one rank finds what another one sent; nobody sends anything to itself. */
-  private Word slot(Workspace layout, int round, long offset, int receiver, int sender) {
+  private Word slot(Workspace layout, int round, Region region, int receiver, int sender) {
+    // It lies at the same place in each half.
+    long apart = (Workspace.HALVES - 1) * (region.bytes() / Workspace.HALVES);
     return receiver == sender
         ? new Word.Number(0)
         : new Word.Memory(
@@ -72,7 +75,8 @@ final class PushLowering {
                 part.rankOf(receiver),
                 Arena.SYMMETRIC,
                 0,
-                offset + layout.slot(round, receiver, sender)));
+                region.offset() + layout.slot(round, receiver, sender)),
+            apart + layout.slotBytes());
   }
 
   /** Small messages spread over many multiprocessors: each sends on its own. */

@@ -211,16 +211,16 @@ final class RowLowering {
   /**
    * A tensor as a part reads or writes it.
    *
-   * @param address in memory; empty for what a block has to itself
+   * @param memory where it is; empty for what a block has to itself
    * @param shared what a block has to itself is called
    */
-  record View(TensorType type, Optional<Address> address, String shared) {
+  record View(TensorType type, Optional<Word.Memory> memory, String shared) {
     static View of(int rank, TensorRef ref) {
-      return new View(ref.type(), Optional.of(Address.of(rank, ref)), "");
+      return new View(ref.type(), Optional.of(Word.Memory.of(rank, ref)), "");
     }
 
     Place place(ImmutableLongArray rows, ImmutableLongArray inner) {
-      return new Place(address, shared, type.dtype(), rows, inner);
+      return new Place(memory, shared, type.dtype(), rows, inner);
     }
   }
 

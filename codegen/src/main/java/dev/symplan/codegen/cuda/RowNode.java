@@ -81,20 +81,20 @@ sealed interface RowNode {
   /**
    * Where a tensor's elements are.
    *
-   * @param address in memory; empty for what a block has to itself
+   * @param memory where they are; empty for what a block has to itself
    * @param shared what a block has to itself is called
    * @param rows elements from one index to the next, for each dimension of rows
    * @param inner for each dimension within a row
    */
   record Place(
-      Optional<Address> address,
+      Optional<Word.Memory> memory,
       String shared,
       DType dtype,
       ImmutableLongArray rows,
       ImmutableLongArray inner) {
 
     static Place of(int rank, TensorRef ref, ImmutableLongArray rows, ImmutableLongArray inner) {
-      return new Place(Optional.of(Address.of(rank, ref)), "", ref.type().dtype(), rows, inner);
+      return new Place(Optional.of(Word.Memory.of(rank, ref)), "", ref.type().dtype(), rows, inner);
     }
   }
 

@@ -14,7 +14,7 @@ import java.util.stream.IntStream;
  */
 final class RowPlaces {
   private record Base(
-      Optional<Address> address, String shared, String type, ImmutableLongArray rows) {}
+      Optional<Word.Memory> memory, String shared, String type, ImmutableLongArray rows) {}
 
   private final ImmutableLongArray innerSizes;
   private final Map<Base, Integer> bases = new LinkedHashMap<>();
@@ -25,8 +25,7 @@ final class RowPlaces {
 
   /** {@return an element as a place in memory} */
   String element(Place place) {
-    var base =
-        new Base(place.address(), place.shared(), CTypes.stored(place.dtype()), place.rows());
+    var base = new Base(place.memory(), place.shared(), CTypes.stored(place.dtype()), place.rows());
     int pointer = bases.computeIfAbsent(base, _ -> bases.size());
     return "p%d[%s]".formatted(pointer, offset(place));
   }
@@ -72,7 +71,7 @@ final class RowPlaces {
     var text = new StringBuilder();
     bases.forEach(
         (base, number) -> {
-          var from = base.address().map(memory::pointer).orElse(base.shared());
+          var from = base.memory().map(memory::pointer).orElse(base.shared());
           text.append(
               "    %s* p%d = (%s*)%s + %s;\n"
                   .formatted(base.type(), number, base.type(), from, terms(base.rows(), "r%d")));

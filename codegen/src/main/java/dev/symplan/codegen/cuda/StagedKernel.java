@@ -113,7 +113,7 @@ final class StagedKernel {
   private String element(View view, List<String> indices) {
     return MemoryArguments.element(
         CTypes.stored(view.type().dtype()),
-        view.address().map(memory::pointer).orElse(view.shared()),
+        view.memory().map(memory::pointer).orElse(view.shared()),
         Indices.offset(view.type(), indices));
   }
 

@@ -1,6 +1,7 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.codegen.TensorRef;
 
 /** One 8-byte word of a kernel's arguments. */
 public sealed interface Word {
@@ -8,11 +9,23 @@ public sealed interface Word {
   /** A number. */
   record Number(long value) implements Word {}
 
-  /** The address of memory, a peer's where the arena is symmetric. */
-  record Memory(Address address) implements Word {}
+  /**
+   * The address of memory, a peer's where the arena is symmetric.
+   *
+   * @param bytes how far the kernel may reach from there
+   */
+  record Memory(Address address, long bytes) implements Word {
+    static Memory of(int rank, TensorRef ref) {
+      return new Memory(Address.of(rank, ref), ref.type().storageBytes());
+    }
+  }
 
-  /** The address of symmetric memory of all ranks of a group at once, by NVLink multicast. */
-  record Multicast(ImmutableIntArray members, long offset) implements Word {}
+  /**
+   * The address of symmetric memory of all ranks of a group at once, by NVLink multicast.
+   *
+   * @param bytes how far the kernel may reach from there
+   */
+  record Multicast(ImmutableIntArray members, long offset, long bytes) implements Word {}
 
   /** The address of a rank's flags for one meeting place. */
   record Flags(int place, int rank) implements Word {}

@@ -1,12 +1,14 @@
 package dev.symplan.planner.verify;
 
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
 import dev.symplan.planner.Arena;
 import dev.symplan.planner.Buffer;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -85,6 +87,8 @@ final class PlacementRules {
       bytes[index] = Math.max(bytes[index], placement.offset() + size + facts.spread(value.id()));
       if (facts.definedBy(storage) < 0) {
         checkInput(value, index);
+      } else {
+        checkElementsApart(value, facts.op(facts.definedBy(storage)));
       }
       return;
     }
@@ -121,6 +125,30 @@ final class PlacementRules {
                   bytes,
                   facts.place(value.id()),
                   stride == 0 ? "" : ", and %d further on each rank".formatted(stride)));
+    }
+  }
+
+  /** What an op writes has a place for each element: a stride passes all that lie within it. */
+  private void checkElementsApart(Value value, Op op) {
+    var type = value.tensor();
+    var open = IntStream.range(0, type.rank()).filter(dim -> type.size(dim) > 1).boxed().toList();
+    for (int dim : open) {
+      long stride = type.stride(dim);
+      long within =
+          open.stream()
+              .filter(other -> other != dim && type.stride(other) <= stride)
+              .mapToLong(other -> (type.size(other) - 1) * type.stride(other))
+              .sum();
+      boolean empty = type.storageBytes() == 0;
+      if (stride <= within
+          && !empty
+          && !op.infer().get(op.results().indexOf(value)).unspecified()) {
+        wrong(
+            "%s is %s, and elements of it are in one place: the stride %d of dimension %d does not"
+                    .formatted(value.name(), type, stride, dim)
+                + " pass what others reach");
+        return;
+      }
     }
   }
 

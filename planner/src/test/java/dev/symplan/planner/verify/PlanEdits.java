@@ -1,6 +1,7 @@
 package dev.symplan.planner.verify;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Graph;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
@@ -167,6 +168,17 @@ final class PlanEdits {
             old.collectives(),
             old.local()));
     return this;
+  }
+
+  /** {@return the op with another layout of a result that nothing reads} */
+  static Op restrided(Op op, int result, ImmutableLongArray strides) {
+    var results = new ArrayList<>(op.results());
+    var old = results.get(result);
+    results.set(
+        result,
+        new Value(
+            old.id(), old.name(), old.tensor().withStrides(strides), old.span(), old.annotated()));
+    return new Op(op.def(), op.args(), ImmutableList.copyOf(results), op.span(), op.notes());
   }
 
   PlanEdits collective(int k, UnaryOperator<CollectivePlan> change) {

@@ -14,6 +14,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
+import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.diag.CompileException;
@@ -124,6 +125,59 @@ class PlanVerifierTest {
             .plan();
     assertThat(first(plan, Rule.STRUCTURE).message())
         .isEqualTo("aten::logical_not gives b8[64, 32], but a is f32[64, 32]");
+  }
+
+  @ParameterizedTest
+  @CsvSource({"0, 1, 0", "4, 0, 1", "1, 1, 0", "2, 2, 0", "3, 1, 0"})
+  void resultWhoseElementsShareAPlace(long down, long across, int dim) {
+    var base =
+        compile(
+            """
+            graph g(x: f32[64, 32]) {
+              v, i = aten::topk(x, 4)
+              return v
+            }
+            """);
+    var strides = ImmutableLongArray.of(down, across);
+    var plan = PlanEdits.of(base).op(0, op -> PlanEdits.restrided(op, 1, strides)).plan();
+    assertThat(first(plan, Rule.PLACEMENT).message())
+        .startsWith(
+            "i is i64[64, 4][%d, %d], and elements of it are in one place".formatted(down, across))
+        .contains("of dimension " + dim);
+  }
+
+  @Test
+  void planFileWithAResultWhoseElementsShareAPlace() {
+    var json =
+        PlanFile.toJson(
+            compile(
+                """
+                graph g(x: f32[64, 32]) {
+                  y: f32[64, 32][33, 1] = aten::neg(x)
+                  return y
+                }
+                """));
+    var other = json.replace("y: f32[64, 32][33, 1] =", "y: f32[64, 32][1, 1] =");
+    assertThat(other).isNotEqualTo(json);
+    assertThatThrownBy(() -> PlanFile.read(new SourceFile("p.json", other)))
+        .isInstanceOf(CompileException.class)
+        .hasMessageStartingWith("p.json#program:")
+        .hasMessageContaining(
+            "aten::neg writes f32[64, 32][1, 1], but each element of a result needs a place");
+  }
+
+  @Test
+  void resultWithGaps() {
+    var base =
+        compile(
+            """
+            graph g(x: f32[64, 32]) {
+              v, i: i64[64, 4][8, 1] = aten::topk(x, 4)
+              e = aten::empty_strided([4, 4], [0, 0])
+              return v
+            }
+            """);
+    assertThat(PlanVerifier.verify(base)).isEmpty();
   }
 
   @Test

@@ -1,5 +1,6 @@
 package dev.symplan.ir.op.aten;
 
+import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
@@ -24,6 +25,9 @@ final class AttentionOps {
 
   /** The efficient backward kernel aligns the rows of the gradient of the bias. */
   private static final long BIAS_ROW = 16;
+
+  /** What is added to scores. */
+  private static final ImmutableList<String> BIASES = ImmutableList.of("attn_mask", "attn_bias");
 
   private AttentionOps() {}
 
@@ -62,9 +66,14 @@ final class AttentionOps {
             Table.ops(
                 """
                 aten::_scaled_dot_product_flash_attention_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, float dropout_p, bool is_causal, Tensor philox_seed, Tensor philox_offset, *, float? scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)
+                """,
+                AttentionOps::flashBackward,
+                OpTrait.MATMUL),
+            Table.ops(
+                """
                 aten::_scaled_dot_product_cudnn_attention_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, Tensor logsumexp, Tensor philox_seed, Tensor philox_offset, Tensor attn_bias, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, float dropout_p, bool is_causal, *, float? scale=None) -> (Tensor, Tensor, Tensor)
                 """,
-                AttentionOps::gradientsAsOperands,
+                AttentionOps::cudnnBackward,
                 OpTrait.MATMUL),
             Table.ops(
                 """
@@ -98,17 +107,47 @@ final class AttentionOps {
               .formatted(
                   query.dtype().shortName(), key.dtype().shortName(), value.dtype().shortName()));
     }
+    if (!query.dtype().isFloat()) {
+      throw new OpTypeException(
+          "query, key and value must be floats, not " + query.dtype().shortName());
+    }
     if (query.size(rank - 1) != key.size(rank - 1)) {
       throw new OpTypeException(
           "query has %d features, but key %d".formatted(query.size(rank - 1), key.size(rank - 1)));
     }
-    if (key.size(rank - 2) != value.size(rank - 2)) {
+    var shared = key.sizes().subArray(0, rank - 1);
+    if (!shared.equals(value.sizes().subArray(0, rank - 1))) {
       throw new OpTypeException(
-          "key has %d rows, but value %d".formatted(key.size(rank - 2), value.size(rank - 2)));
+          "key and value must differ in features alone, but are %s and %s".formatted(key, value));
     }
     if (rank > 2) {
       checkHeads(query.size(rank - 3), key.size(rank - 3), groups);
+      var batch = query.sizes().subArray(0, rank - 3);
+      if (!batch.equals(key.sizes().subArray(0, rank - 3))) {
+        throw new OpTypeException(
+            "query and key must be of one batch, but are %s and %s".formatted(query, key),
+            "aten::expand repeats a batch without a copy");
+      }
     }
+    for (var name : BIASES) {
+      if (call.schema().hasParam(name) && call.has(name)) {
+        checkBias(call, name);
+      }
+    }
+  }
+
+  private static void checkBias(OpCall call, String name) {
+    var query = call.tensor("query");
+    var bias = call.tensor(name);
+    boolean known = bias.dtype() == query.dtype() || bias.dtype() == DType.F32;
+    if (!known && bias.dtype() != DType.BOOL) {
+      throw new OpTypeException(
+          "%s must be %s, like query, f32 or b8, not %s"
+              .formatted(name, query.dtype().shortName(), bias.dtype().shortName()));
+    }
+    int last = query.rank() - 1;
+    Shapes.checkBroadcastsTo(
+        name, bias.sizes(), Shapes.with(query.sizes(), last, call.tensor("key").size(last - 1)));
   }
 
   private static void checkHeads(long queryHeads, long keyHeads, boolean groups) {
@@ -128,19 +167,49 @@ final class AttentionOps {
     }
   }
 
-  private static OpResult composite(OpCall call) {
-    boolean groups = call.bool("enable_gqa");
-    check(call, groups);
-    var query = call.tensor("query");
-    var value = call.tensor("value");
-    int rank = query.rank();
-    var batch = query.sizes().subArray(0, rank - 2);
-    if (!groups) {
-      batch = Shapes.broadcast(batch, call.tensor("key").sizes().subArray(0, rank - 2));
+  /** Checks what kernels need whose results lie as query does. */
+  private static void checkOneWidth(OpCall call) {
+    checkFour(call);
+    long features = call.tensor("query").size(3);
+    if (call.tensor("value").size(3) != features) {
+      throw new OpTypeException(
+          "value has %d features, but query %d".formatted(call.tensor("value").size(3), features),
+          "the efficient and the cuDNN kernels take values of another width");
     }
+  }
+
+  /** Checks what came out of the forward op, and its gradient, which is called {@code gradient}. */
+  private static void checkSaved(OpCall call, String gradient) {
+    var query = call.tensor("query");
+    var sizes = outputSizes(call);
+    for (var name : List.of(gradient, "out")) {
+      var type = call.tensor(name);
+      if (type.dtype() != query.dtype() || !type.sizes().equals(sizes)) {
+        throw new OpTypeException(
+            "%s must be %s, like the result, but is %s"
+                .formatted(name, TensorType.contiguous(query.dtype(), sizes), type));
+      }
+    }
+    var sums = call.tensor("logsumexp");
+    boolean fits =
+        sums.dtype().isFloat()
+            && (sums.rank() == 3 || sums.rank() == 4 && sums.size(3) == 1)
+            && sums.size(0) == query.size(0)
+            && sums.size(1) == query.size(1)
+            && sums.size(2) >= query.size(2);
+    if (!fits) {
+      throw new OpTypeException(
+          "logsumexp must be floats [%d, %d, %d], one for each row of query, but is %s"
+              .formatted(query.size(0), query.size(1), query.size(2), sums));
+    }
+  }
+
+  private static OpResult composite(OpCall call) {
+    check(call, call.bool("enable_gqa"));
+    var query = call.tensor("query");
+    int last = query.rank() - 1;
     return OpResult.fresh(
-        query.dtype(),
-        Shapes.join(batch, ImmutableLongArray.of(query.size(rank - 2), value.size(rank - 1))));
+        query.dtype(), Shapes.with(query.sizes(), last, call.tensor("value").size(last)));
   }
 
   private static ImmutableLongArray outputSizes(OpCall call) {
@@ -182,6 +251,7 @@ final class AttentionOps {
 
   private static List<OpResult> efficientBackward(OpCall call) {
     checkFour(call);
+    checkSaved(call, "grad_out_");
     var key = call.tensor("key");
     var value = call.tensor("value");
     var query = call.tensor("query");
@@ -211,7 +281,7 @@ final class AttentionOps {
   }
 
   private static List<OpResult> flash(OpCall call) {
-    checkFour(call);
+    checkOneWidth(call);
     var query = call.tensor("query");
     var key = call.tensor("key");
     return List.of(
@@ -255,15 +325,25 @@ final class AttentionOps {
         OpResult.none());
   }
 
-  private static List<OpResult> gradientsAsOperands(OpCall call) {
+  private static List<OpResult> flashBackward(OpCall call) {
+    checkOneWidth(call);
+    return gradientsAsOperands(call);
+  }
+
+  private static List<OpResult> cudnnBackward(OpCall call) {
     checkFour(call);
+    return gradientsAsOperands(call);
+  }
+
+  private static List<OpResult> gradientsAsOperands(OpCall call) {
+    checkSaved(call, "grad_out");
     return Stream.of("query", "key", "value")
         .map(name -> OpResult.fresh(Layouts.preserved(call.tensor(name))))
         .toList();
   }
 
   private static List<OpResult> cpu(OpCall call) {
-    checkFour(call);
+    checkOneWidth(call);
     var query = call.tensor("query");
     var dtype = query.dtype().bytes() < 4 ? DType.F32 : query.dtype();
     var sizes = query.sizes().subArray(0, 3);
@@ -275,7 +355,8 @@ final class AttentionOps {
   }
 
   private static List<OpResult> cpuBackward(OpCall call) {
-    checkFour(call);
+    checkOneWidth(call);
+    checkSaved(call, "grad_out");
     return Stream.of("query", "key", "value")
         .map(call::tensor)
         .map(type -> OpResult.fresh(headsInside(type, type.sizes())))

@@ -1,5 +1,7 @@
 package dev.symplan.ir.op.aten;
 
+import com.google.common.collect.ImmutableSet;
+import com.google.common.collect.Sets;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
@@ -9,10 +11,15 @@ import dev.symplan.ir.op.OpSpec;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.OpTypeException;
 import java.util.function.Function;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /** Matrix products. */
 final class MatrixOps {
+  /** What is multiplied with scales. */
+  private static final ImmutableSet<DType> NARROW =
+      Sets.immutableEnumSet(DType.F8E4M3FN, DType.F8E5M2, DType.F8E4M3FNUZ, DType.F8E5M2FNUZ);
+
   private MatrixOps() {}
 
   static Stream<OpSpec> all() {
@@ -114,9 +121,20 @@ final class MatrixOps {
     }
     checkInner(a.size(rank - 1), b.size(rank - 2), a, b);
     var sizes = Shapes.with(a.sizes(), rank - 1, b.size(rank - 1));
-    var dtype =
-        call.schema().hasParam("out_dtype") ? call.dtype("out_dtype").orElse(a.dtype()) : a.dtype();
-    return TensorType.contiguous(dtype, sizes);
+    return TensorType.contiguous(productType(call, a.dtype()), sizes);
+  }
+
+  /** Products of 16 bits may stay in f32, in which they are summed. */
+  private static DType productType(OpCall call, DType dtype) {
+    var wanted =
+        call.schema().hasParam("out_dtype") ? call.dtype("out_dtype").orElse(dtype) : dtype;
+    boolean stays = wanted == DType.F32 && (dtype == DType.F16 || dtype == DType.BF16);
+    if (wanted != dtype && !stays) {
+      throw new OpTypeException(
+          "out_dtype must be %s, like the operands, or f32 for operands of f16 or bf16, not %s"
+              .formatted(dtype.shortName(), wanted.shortName()));
+    }
+    return wanted;
   }
 
   private static void checkRank(String name, TensorType type, int rank) {
@@ -149,7 +167,11 @@ final class MatrixOps {
 
   private static OpResult added(OpCall call, ImmutableLongArray sizes, DType dtype) {
     Shapes.checkBroadcastsTo("self", call.tensor("self").sizes(), sizes);
-    if (!call.schema().hasParam("out_dtype") && call.tensor("self").dtype() != dtype) {
+    var own = call.tensor("self").dtype();
+    boolean likeOperands =
+        call.schema().hasParam("mat1") && own == call.tensor("mat1").dtype()
+            || call.schema().hasParam("batch1") && own == call.tensor("batch1").dtype();
+    if (own != dtype && !likeOperands) {
       throw new OpTypeException(
           "self is %s, but the product is %s"
               .formatted(call.tensor("self").dtype().shortName(), dtype.shortName()),
@@ -249,9 +271,43 @@ final class MatrixOps {
     var b = call.tensor("mat2");
     checkRank("self", a, 2);
     checkRank("mat2", b, 2);
+    checkNarrow("self", a);
+    checkNarrow("mat2", b);
     checkInner(a.size(1), b.size(0), a, b);
-    return OpResult.fresh(
-        call.dtype("out_dtype").orElse(a.dtype()), ImmutableLongArray.of(a.size(0), b.size(1)));
+    checkScale(call, "scale_a");
+    checkScale(call, "scale_b");
+    var sizes = ImmutableLongArray.of(a.size(0), b.size(1));
+    if (call.has("bias")) {
+      checkRank("bias", call.tensor("bias"), 1);
+      Shapes.checkBroadcastsTo("bias", call.tensor("bias").sizes(), sizes);
+    }
+    var dtype = call.dtype("out_dtype").orElse(a.dtype());
+    if (!dtype.isFloat()) {
+      throw new OpTypeException("out_dtype must be a float type, not " + dtype.shortName());
+    }
+    return OpResult.fresh(dtype, sizes);
+  }
+
+  private static void checkNarrow(String name, TensorType type) {
+    if (!NARROW.contains(type.dtype())) {
+      throw new OpTypeException(
+          "%s must be %s, not %s"
+              .formatted(
+                  name,
+                  NARROW.stream().map(DType::shortName).collect(Collectors.joining(" or ")),
+                  type.dtype().shortName()),
+          "multiply other types with aten::mm");
+    }
+  }
+
+  /** One number in f32, or one for each row or block, which may be a power of two. */
+  private static void checkScale(OpCall call, String name) {
+    var type = call.tensor(name);
+    boolean blocks = type.rank() > 0 && type.dtype() == DType.F8E8M0FNU;
+    if (type.dtype() != DType.F32 && !blocks) {
+      throw new OpTypeException(
+          "%s must be f32, or f8e8m0fnu for blocks, but is %s".formatted(name, type));
+    }
   }
 
   /**
@@ -268,6 +324,9 @@ final class MatrixOps {
     }
     checkSameType("self", a, "mat2", b);
     checkInner(a.size(a.rank() - 1), b.size(b.rank() - 2), a, b);
+    if (call.has("bias")) {
+      throw new OpTypeException("bias must be None", "add it with aten::add.Tensor");
+    }
     boolean batched = a.rank() == 3 && b.rank() == 3;
     if (batched == call.has("offs")) {
       throw new OpTypeException(
@@ -277,6 +336,9 @@ final class MatrixOps {
     }
     if (batched && a.size(0) != b.size(0)) {
       throw new OpTypeException("batch sizes differ: %d and %d".formatted(a.size(0), b.size(0)));
+    }
+    if (!batched) {
+      checkEnds(call.tensor("offs"), a, b);
     }
     long rows = a.size(a.rank() - 2);
     long columns = b.size(b.rank() - 1);
@@ -289,6 +351,20 @@ final class MatrixOps {
                 batched ? a.size(0) : call.tensor("offs").size(0), rows, columns);
     var type = TensorType.contiguous(call.dtype("out_dtype").orElse(a.dtype()), sizes);
     return OpResult.fresh(type.withStrides(paddedRows(type)));
+  }
+
+  private static void checkEnds(TensorType ends, TensorType a, TensorType b) {
+    checkRank("offs", ends, 1);
+    if (ends.dtype() != DType.I32) {
+      throw new OpTypeException("offs must be i32, not " + ends.dtype().shortName());
+    }
+    for (var operand : new TensorType[] {a, b}) {
+      if (operand.rank() == 3 && operand.size(0) != ends.size(0)) {
+        throw new OpTypeException(
+            "offs ends %d groups, but there are %d matrices in %s"
+                .formatted(ends.size(0), operand.size(0), operand));
+      }
+    }
   }
 
   /** The kernels want rows that start at multiples of 16 bytes. */

@@ -75,9 +75,15 @@ final class AttentionKernels {
       columns = key.type().size(2);
       bias =
           !biasParam.isEmpty() && call.value(biasParam) instanceof Value.Tensor(HostTensor given)
-              ? Optional.of(
-                  Views.expand(given, ImmutableLongArray.of(batches, heads, rows, columns)))
+              ? Optional.of(fourDimensional(Views.expand(given, scoreSizes(call))))
               : Optional.empty();
+    }
+
+    /** The shape of all scores, with as many dimensions as the operands have. */
+    private ImmutableLongArray scoreSizes(HostCall call) {
+      var sizes = call.tensor("query").type().sizes().toArray();
+      sizes[sizes.length - 1] = columns;
+      return ImmutableLongArray.copyOf(sizes);
     }
 
     HostTensor matrix(long size0, long size1) {

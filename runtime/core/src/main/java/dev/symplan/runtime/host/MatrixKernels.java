@@ -37,13 +37,7 @@ final class MatrixKernels {
     table.put("aten::mv", call -> vector(call, "self"));
     table.put("aten::addmv", call -> vector(call, "mat"));
     table.put("aten::dot", MatrixKernels::dot);
-    table.put(
-        "aten::outer",
-        call ->
-            MatrixProduct.multiply(
-                Views.unsqueeze(call.tensor("self"), 1),
-                Views.unsqueeze(call.tensor("vec2"), 0),
-                call.result()));
+    table.put("aten::outer", MatrixKernels::outer);
     table.put("aten::matmul", MatrixKernels::matmul);
     table.put("aten::linear", MatrixKernels::linear);
     table.put(
@@ -133,6 +127,21 @@ final class MatrixKernels {
         Views.unsqueeze(Views.unsqueeze(call.result(), 0), 0));
   }
 
+  /** Operands of two types are multiplied in the type that holds both. */
+  private static void outer(HostCall call) {
+    var dtype = call.result().dtype();
+    MatrixProduct.multiply(
+        Views.unsqueeze(converted(call.tensor("self"), dtype), 1),
+        Views.unsqueeze(converted(call.tensor("vec2"), dtype), 0),
+        call.result());
+  }
+
+  private static HostTensor converted(HostTensor tensor, DType dtype) {
+    return tensor.dtype() == dtype
+        ? tensor
+        : tensor.copyAs(tensor.type().contiguous().withDType(dtype));
+  }
+
   /** Vectors are matrices of one row or column; batches broadcast. */
   private static void matmul(HostCall call) {
     var left = call.tensor("self");
@@ -202,6 +211,10 @@ final class MatrixKernels {
 
   /** Scales are one number, or one for each row of self and each column of mat2. */
   private static void scaled(HostCall call) {
+    if (call.has("scale_result")) {
+      throw new UnsupportedOperationException(
+          "the host backend does not compute products with scale_result");
+    }
     var left = call.tensor("self");
     var right = call.tensor("mat2");
     var product =
@@ -212,20 +225,20 @@ final class MatrixKernels {
         product,
         Pointwise.ternary((x, a, b) -> x * a * b),
         product,
-        scale(call.tensor("scale_a"), 0),
-        scale(call.tensor("scale_b"), 1));
+        scale(call.tensor("scale_a"), 0, product.type()),
+        scale(call.tensor("scale_b"), 1, product.type()));
     call.optionalTensor("bias")
         .ifPresentOrElse(
             bias -> Pointwise.apply(call.result(), Pointwise.binary(Double::sum), product, bias),
             () -> call.result().copyFrom(product));
   }
 
-  private static HostTensor scale(HostTensor scale, int dim) {
+  private static HostTensor scale(HostTensor scale, int dim, TensorType product) {
     var type = scale.type();
     if (type.numel() == 1) {
       return scale.as(TensorType.contiguous(scale.dtype()));
     }
-    if (type.rank() != 2 || type.size(1 - dim) != 1) {
+    if (type.rank() != 2 || type.size(1 - dim) != 1 || type.size(dim) != product.size(dim)) {
       throw new UnsupportedOperationException(
           "the host backend scales by tensor or by row, not by " + type);
     }

@@ -4,6 +4,7 @@ import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.lang.foreign.MemorySegment;
+import java.lang.ref.Reference;
 import org.bytedeco.javacpp.DoublePointer;
 import org.bytedeco.javacpp.FloatPointer;
 import org.bytedeco.javacpp.Pointer;
@@ -41,104 +42,152 @@ final class MatrixProduct {
     }
   }
 
-  /** The operands are of one type, the result is of any. */
+  /** The operands are summed in one type, and the result is of any. */
   static void multiply(HostTensor left, HostTensor right, HostTensor result) {
+    checkSizes(left.type(), right.type(), result.type());
+    var dtype = wide(left.dtype());
+    if (wide(right.dtype()) != dtype) {
+      throw new IllegalArgumentException(
+          "the right operand of a product must be %s, like the left one, not %s"
+              .formatted(left.dtype().shortName(), right.dtype().shortName()));
+    }
     if (result.type().numel() == 0) {
       return;
     }
-    var dtype = left.dtype();
     if (!dtype.isFloat()) {
       integers(left, right, result);
-    } else if (dtype == DType.F32 || dtype == DType.F64) {
-      blasInto(left, right, result);
+    } else if (left.type().size(1) == 0) {
+      CreationKernels.fill(result, 0);
+    } else if (result.dtype() == dtype && isRowMajor(result.type())) {
+      blas(as(left, dtype), as(right, dtype), result);
     } else {
-      blasInto(widened(left), widened(right), result);
-    }
-  }
-
-  private static void blasInto(HostTensor left, HostTensor right, HostTensor result) {
-    if (result.dtype() == left.dtype() && isRowMajor(result)) {
-      blas(left, right, result);
-    } else {
-      var product = HostTensor.allocate(result.type().contiguous().withDType(left.dtype()));
-      blas(left, right, product);
+      var product = HostTensor.allocate(result.type().contiguous().withDType(dtype));
+      blas(as(left, dtype), as(right, dtype), product);
       result.copyFrom(product);
     }
   }
 
-  private static HostTensor widened(HostTensor tensor) {
-    return tensor.copyAs(tensor.type().contiguous().withDType(DType.F32));
+  private static void checkSizes(TensorType left, TensorType right, TensorType result) {
+    boolean matrices = left.rank() == 2 && right.rank() == 2 && result.rank() == 2;
+    if (!matrices
+        || left.size(1) != right.size(0)
+        || left.size(0) != result.size(0)
+        || right.size(1) != result.size(1)) {
+      throw new IllegalArgumentException(
+          "%s times %s does not give %s".formatted(left, right, result));
+    }
   }
 
-  private static boolean isRowMajor(HostTensor tensor) {
-    var type = tensor.type();
+  private static HostTensor as(HostTensor tensor, DType dtype) {
+    return tensor.dtype() == dtype
+        ? tensor
+        : tensor.copyAs(tensor.type().contiguous().withDType(dtype));
+  }
+
+  private static boolean isRowMajor(TensorType type) {
     return (type.stride(1) == 1 || type.size(1) == 1)
-        && (type.stride(0) >= type.size(1) || type.size(0) == 1);
+        && (type.size(0) == 1 || isLeading(type.stride(0), type.size(1)));
   }
 
-  private static boolean isColumnMajor(HostTensor tensor) {
-    var type = tensor.type();
+  private static boolean isColumnMajor(TensorType type) {
     return (type.stride(0) == 1 || type.size(0) == 1)
-        && (type.stride(1) >= type.size(0) || type.size(1) == 1);
+        && (type.size(1) == 1 || isLeading(type.stride(1), type.size(0)));
+  }
+
+  /** Whether BLAS takes a distance of rows, or of columns, of so many elements. */
+  private static boolean isLeading(long distance, long elements) {
+    return distance >= elements && distance <= Integer.MAX_VALUE;
+  }
+
+  /**
+   * A matrix as BLAS has it, by its address: what is not within the memory is refused here, as
+   * nobody sees it any more behind the address.
+   *
+   * @param leading elements from one row to the next, or from one column where it is transposed
+   */
+  private record Matrix(HostTensor tensor, boolean transposed, int leading) {
+    static Matrix of(HostTensor tensor, DType dtype) {
+      var type = tensor.type();
+      boolean rows = isRowMajor(type);
+      if (!rows && !isColumnMajor(type)) {
+        return of(tensor.copyAs(type.contiguous()), dtype);
+      }
+      long near = rows ? type.size(1) : type.size(0);
+      long far = rows ? type.size(0) : type.size(1);
+      long leading = far > 1 ? (rows ? type.stride(0) : type.stride(1)) : near;
+      if (near > Integer.MAX_VALUE || far > Integer.MAX_VALUE) {
+        throw new UnsupportedOperationException(
+            "the host backend multiplies matrices of up to %d rows and columns, not %s"
+                .formatted(Integer.MAX_VALUE, type));
+      }
+      long bytes = ((far - 1) * leading + near) * dtype.bytes();
+      boolean inside = tensor.memory().isNative() && bytes <= tensor.memory().byteSize();
+      if (type.dtype() != dtype || !inside) {
+        throw new IllegalArgumentException(
+            "a product of %s reaches %d bytes into %s".formatted(dtype.shortName(), bytes, tensor));
+      }
+      return new Matrix(tensor, !rows, Math.toIntExact(leading));
+    }
+
+    int transposition() {
+      return transposed ? openblas_nolapack.CblasTrans : openblas_nolapack.CblasNoTrans;
+    }
+
+    MemorySegment memory() {
+      return tensor.memory();
+    }
   }
 
   private static void blas(HostTensor left, HostTensor right, HostTensor result) {
     Blas.load();
-    long inner = left.type().size(1);
-    if (inner == 0) {
-      CreationKernels.fill(result, 0);
-      return;
-    }
-    var a = isRowMajor(left) || isColumnMajor(left) ? left : left.contiguous();
-    var b = isRowMajor(right) || isColumnMajor(right) ? right : right.contiguous();
+    boolean single = result.dtype() == DType.F32;
+    var dtype = single ? DType.F32 : DType.F64;
+    var a = Matrix.of(left, dtype);
+    var b = Matrix.of(right, dtype);
+    var c = Matrix.of(result, dtype);
     int m = Math.toIntExact(result.type().size(0));
     int n = Math.toIntExact(result.type().size(1));
-    int k = Math.toIntExact(inner);
-    if (result.dtype() == DType.F32) {
-      openblas_nolapack.cblas_sgemm(
-          openblas_nolapack.CblasRowMajor,
-          transposition(a),
-          transposition(b),
-          m,
-          n,
-          k,
-          1f,
-          new Floats(a.memory()),
-          leading(a),
-          new Floats(b.memory()),
-          leading(b),
-          0f,
-          new Floats(result.memory()),
-          leading(result));
-    } else {
-      openblas_nolapack.cblas_dgemm(
-          openblas_nolapack.CblasRowMajor,
-          transposition(a),
-          transposition(b),
-          m,
-          n,
-          k,
-          1,
-          new Doubles(a.memory()),
-          leading(a),
-          new Doubles(b.memory()),
-          leading(b),
-          0,
-          new Doubles(result.memory()),
-          leading(result));
+    int k = Math.toIntExact(left.type().size(1));
+    try {
+      if (single) {
+        openblas_nolapack.cblas_sgemm(
+            openblas_nolapack.CblasRowMajor,
+            a.transposition(),
+            b.transposition(),
+            m,
+            n,
+            k,
+            1f,
+            new Floats(a.memory()),
+            a.leading(),
+            new Floats(b.memory()),
+            b.leading(),
+            0f,
+            new Floats(c.memory()),
+            c.leading());
+      } else {
+        openblas_nolapack.cblas_dgemm(
+            openblas_nolapack.CblasRowMajor,
+            a.transposition(),
+            b.transposition(),
+            m,
+            n,
+            k,
+            1,
+            new Doubles(a.memory()),
+            a.leading(),
+            new Doubles(b.memory()),
+            b.leading(),
+            0,
+            new Doubles(c.memory()),
+            c.leading());
+      }
+    } finally {
+      // The collector knows nothing of what lies behind addresses.
+      Reference.reachabilityFence(a);
+      Reference.reachabilityFence(b);
+      Reference.reachabilityFence(c);
     }
-  }
-
-  private static int transposition(HostTensor tensor) {
-    return isRowMajor(tensor) ? openblas_nolapack.CblasNoTrans : openblas_nolapack.CblasTrans;
-  }
-
-  /** The distance of rows, or of columns in a column-major matrix; a single one may lie anyhow. */
-  private static int leading(HostTensor tensor) {
-    var type = tensor.type();
-    long distance = isRowMajor(tensor) ? type.stride(0) : type.stride(1);
-    long least = isRowMajor(tensor) ? type.size(1) : type.size(0);
-    return Math.toIntExact(Math.max(distance, Math.max(1, least)));
   }
 
   private static void integers(HostTensor left, HostTensor right, HostTensor result) {

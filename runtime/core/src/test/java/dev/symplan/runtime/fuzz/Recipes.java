@@ -159,7 +159,13 @@ final class Recipes {
         "inductor_force_stride_order",
         c -> {
           var type = c.main("input").tensor();
-          c.setAll("stride", first(c.sketch.order(type.rank()), type.rank()));
+          var strides = new long[type.rank()];
+          long next = 1;
+          for (int dim : c.sketch.order(type.rank())) {
+            strides[dim] = next;
+            next *= Math.max(1, type.size(dim));
+          }
+          c.setAll("stride", strides);
         });
     put(table, "tril triu", c -> c.mainOfRank("self", 2, 3));
     put(

@@ -123,7 +123,8 @@ final class RecipesOfProducts {
     c.set(right, b);
     var out = a.dtype();
     if (c.has("out_dtype")) {
-      out = c.sketch.pick(DType.F32, a.dtype());
+      boolean narrow = a.dtype() == DType.F16 || a.dtype() == DType.BF16;
+      out = narrow ? c.sketch.pick(DType.F32, a.dtype()) : a.dtype();
       c.set("out_dtype", new Arg.Dtype(out));
     }
     if (!left.equals("self")) {

@@ -43,6 +43,7 @@ class HostAgreementTest {
                   program.inputs(),
                   program.inputNames(),
                   program.outputs(),
+                  program.buffers(),
                   program.instructions().stream()
                       .map(i -> i instanceof Collective c ? change.apply(c) : i)
                       .collect(ImmutableList.toImmutableList()),

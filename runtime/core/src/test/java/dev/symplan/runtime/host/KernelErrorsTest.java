@@ -18,7 +18,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** What the numbers of a call do not allow is said with the op, the number and its bounds. */
 class KernelErrorsTest {
-  private static final Pattern INPUT = Pattern.compile("(f32|i64|i32|b8|c64|f64)\\[[\\d, ]*\\]");
+  private static final Pattern INPUT =
+      Pattern.compile("(f8e5m2|f32|i64|i32|b8|c64|f64)\\[[\\d, ]*\\]");
 
   /** A graph of one call; its inputs are the tensors that stand in it. */
   private static String program(String call) {
@@ -118,6 +119,9 @@ class KernelErrorsTest {
       value = {
         "aten::scaled_dot_product_attention(f32[1, 2, 3, 4], f32[1, 2, 3, 4], f32[1, 2, 3, 4],"
             + " None, 0.5)|attention with dropout",
+        "aten::_scaled_mm(f8e5m2[3, 2], f8e5m2[2, 4], f32[2, 1], f32[])|scales by tensor or by row,"
+            + " not by f32[2, 1]",
+        "aten::_scaled_mm(f8e5m2[3, 2], f8e5m2[2, 4], f32[], f32[], None, f32[])|with scale_result",
         "aten::mul.Tensor(c64[3], c64[3])|does not compute with c64",
         "aten::sum(c64[3])|does not compute with c64",
         "aten::mm(c64[3, 2], c64[2, 4])|does not compute with c64",

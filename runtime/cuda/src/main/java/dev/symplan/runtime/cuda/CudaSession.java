@@ -73,6 +73,7 @@ final class CudaSession extends ExecutableSession {
       world.ifPresentOrElse(
           others -> PlanAgreement.check(executable, others), () -> PlanAgreement.check(executable));
       var programs = lower(executable);
+      AddressCheck.check(executable, programs);
       var devices =
           world.isPresent() ? Processes.device(world.get()) : Devices.ofAllRanks(programs.size());
       var locals = new LocalRanks(devices, ending);

@@ -136,8 +136,8 @@ final class Preparation {
   private long word(Word word, Launch launch) {
     return switch (word) {
       case Word.Number(long value) -> value;
-      case Word.Memory(var address) -> at(address);
-      case Word.Multicast(var members, long _) ->
+      case Word.Memory(var address, long _) -> at(address);
+      case Word.Multicast(var members, long _, long _) ->
           throw new RunException(
               ("rank %d: multimem needs one NVLink multicast object over the symmetric arenas of"
                       + " the ranks %s, and none is made here yet; plan with --multicast=off")

@@ -2,6 +2,7 @@ package dev.symplan.runtime.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
@@ -109,6 +110,7 @@ final class EmulatedGpus {
    */
   EmulatedGpus(Executable executable, int times, UnaryOperator<String> change) {
     this.programs = DeviceLowering.lower(executable);
+    AddressCheck.check(executable, ImmutableList.copyOf(programs));
     for (var program : executable.ranks()) {
       memory.add(new Memory(program, executable.symmetricBytes(), programs.getFirst().places()));
     }
@@ -190,7 +192,7 @@ final class EmulatedGpus {
     var own = memory.get(rank);
     return switch (word) {
       case Word.Number(long number) -> number;
-      case Word.Memory(var address) -> at(address);
+      case Word.Memory(var address, long _) -> at(address);
       case Word.Flags(int place, int peer) ->
           memory.get(peer).flags.address() + (long) place * DeviceProgram.FLAGS * Integer.BYTES;
       case Word.Meetings(int place) ->

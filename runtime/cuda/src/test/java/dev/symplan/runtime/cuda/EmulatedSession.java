@@ -7,6 +7,7 @@ import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.Address;
 import dev.symplan.codegen.cuda.DeviceLowering;
+import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.codegen.cuda.DeviceStep;
 import dev.symplan.codegen.cuda.DeviceStep.Copy;
 import dev.symplan.codegen.cuda.DeviceStep.Launch;
@@ -23,6 +24,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.IntStream;
 
 /**
  * What a plan does on GPUs, but for the collectives, on this machine's processor: generated kernels
@@ -97,6 +99,9 @@ final class EmulatedSession extends ExecutableSession {
         executables.stream()
             .map(executable -> executable.ranks().stream().map(EmulatedSession::lower).toList())
             .toList();
+    for (int i = 0; i < executables.size(); i++) {
+      AddressCheck.check(executables.get(i), programs(lowered.get(i)));
+    }
     var kernels =
         EmulatedKernels.compile(
             lowered.stream()
@@ -112,6 +117,22 @@ final class EmulatedSession extends ExecutableSession {
       sessions.add(new EmulatedSession(executables.get(i), kernels, lowered.get(i)));
     }
     return sessions;
+  }
+
+  /** {@return all ranks' own work} */
+  private static ImmutableList<DeviceProgram> programs(
+      List<ImmutableList<ImmutableList<DeviceStep>>> steps) {
+    return IntStream.range(0, steps.size())
+        .mapToObj(
+            rank ->
+                new DeviceProgram(
+                    rank,
+                    steps.get(rank).stream()
+                        .flatMap(List::stream)
+                        .collect(ImmutableList.toImmutableList()),
+                    0,
+                    0))
+        .collect(ImmutableList.toImmutableList());
   }
 
   private static ImmutableList<ImmutableList<DeviceStep>> lower(RankProgram program) {

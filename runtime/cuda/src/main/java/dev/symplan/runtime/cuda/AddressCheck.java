@@ -1,0 +1,252 @@
+package dev.symplan.runtime.cuda;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.codegen.Executable;
+import dev.symplan.codegen.RankProgram;
+import dev.symplan.codegen.TensorRef;
+import dev.symplan.codegen.cuda.Address;
+import dev.symplan.codegen.cuda.DeviceProgram;
+import dev.symplan.codegen.cuda.DeviceStep.Await;
+import dev.symplan.codegen.cuda.DeviceStep.Copy;
+import dev.symplan.codegen.cuda.DeviceStep.Launch;
+import dev.symplan.codegen.cuda.DeviceStep.Mark;
+import dev.symplan.codegen.cuda.DeviceStep.Matrix;
+import dev.symplan.codegen.cuda.DeviceStep.Nccl;
+import dev.symplan.codegen.cuda.DeviceStep.NcclCall;
+import dev.symplan.codegen.cuda.DeviceStep.Product;
+import dev.symplan.codegen.cuda.Word;
+import dev.symplan.planner.Arena;
+import dev.symplan.runtime.RunException;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.TreeMap;
+
+/**
+ * Checks, before there is any memory, that each address that goes to a GPU stays with all its bytes
+ * in one buffer of the plan: what is beyond, nobody sees any more.
+ *
+ * <p>What lies where at what time is the plan's affair, and verified there.
+ */
+final class AddressCheck {
+
+  /** Memory that is allocated as one. */
+  private record Space(Arena arena, int index) {
+    @Override
+    public String toString() {
+      return switch (arena) {
+        case SYMMETRIC -> "the symmetric arena";
+        case LOCAL -> "the local arena";
+        case EXTERNAL_INPUT -> "input " + index;
+        case EXTERNAL_OUTPUT -> "output " + index;
+      };
+    }
+  }
+
+  /** For each rank and space, where buffers begin, and how far those go that begin up to there. */
+  private final List<Map<Space, TreeMap<Long, Long>>> ends = new ArrayList<>();
+
+  private AddressCheck(Executable executable) {
+    for (var program : executable.ranks()) {
+      var buffers = new ArrayList<>(program.buffers());
+      buffers.sort((a, b) -> Long.compare(a.offset(), b.offset()));
+      Map<Space, TreeMap<Long, Long>> own = new HashMap<>();
+      for (var buffer : buffers) {
+        var space = new Space(buffer.arena(), buffer.index());
+        long end = buffer.offset() + buffer.bytes();
+        if (buffer.offset() < 0 || buffer.bytes() < 0 || end > bytes(executable, program, space)) {
+          throw new RunException(
+              "rank %d: the plan has a buffer of %d bytes at byte %d of %s, which has %d"
+                  .formatted(
+                      program.rank(),
+                      buffer.bytes(),
+                      buffer.offset(),
+                      space,
+                      bytes(executable, program, space)));
+        }
+        own.computeIfAbsent(space, _ -> new TreeMap<>()).merge(buffer.offset(), end, Math::max);
+      }
+      for (var places : own.values()) {
+        long furthest = 0;
+        for (var place : places.entrySet()) {
+          furthest = Math.max(furthest, place.getValue());
+          place.setValue(furthest);
+        }
+      }
+      ends.add(own);
+    }
+  }
+
+  /**
+   * Checks the programs of all ranks.
+   *
+   * @throws RunException when a step reaches beyond a buffer
+   */
+  static void check(Executable executable, ImmutableList<DeviceProgram> programs) {
+    var check = new AddressCheck(executable);
+    for (var program : executable.ranks()) {
+      var own = check.new OfRank(program.rank(), 0);
+      program.inputs().forEach(ref -> own.tensor("an input", ref));
+      program.outputs().forEach(ref -> own.tensor("an output", ref));
+    }
+    for (var program : programs) {
+      var own = check.new OfRank(program.rank(), program.places());
+      for (var step : program.steps()) {
+        switch (step) {
+          case Launch launch -> launch.words().forEach(word -> own.word(launch, word));
+          case Copy copy -> {
+            own.reach(copy.label(), copy.from(), copy.bytes());
+            own.reach(copy.label(), copy.to(), copy.bytes());
+          }
+          case Product product -> own.product(product);
+          case Nccl nccl -> nccl.calls().forEach(call -> own.call(nccl, call));
+          case Mark _, Await _ -> {}
+        }
+      }
+    }
+  }
+
+  private static long bytes(Executable executable, RankProgram program, Space space) {
+    return switch (space.arena()) {
+      case SYMMETRIC -> executable.symmetricBytes();
+      case LOCAL -> program.localBytes();
+      case EXTERNAL_INPUT -> bytes(program.inputs(), space);
+      case EXTERNAL_OUTPUT -> bytes(program.outputs(), space);
+    };
+  }
+
+  private static long bytes(ImmutableList<Optional<TensorRef>> signature, Space space) {
+    return space.index() >= signature.size()
+        ? 0
+        : signature
+            .get(space.index())
+            .filter(ref -> ref.arena() == space.arena())
+            .map(ref -> ref.offset() + ref.type().storageBytes())
+            .orElse(0L);
+  }
+
+  /** The steps of one rank. */
+  private final class OfRank {
+    private final int rank;
+    private final int places;
+
+    OfRank(int rank, int places) {
+      this.rank = rank;
+      this.places = places;
+    }
+
+    void tensor(String label, Optional<TensorRef> ref) {
+      ref.ifPresent(
+          r ->
+              reach(
+                  label,
+                  new Address(rank, r.arena(), r.index(), r.offset()),
+                  r.type().storageBytes()));
+    }
+
+    /** Nobody reaches anything by an address with no bytes. */
+    void reach(String label, Address address, long bytes) {
+      if (bytes == 0) {
+        return;
+      }
+      var space = new Space(address.arena(), address.index());
+      if (address.rank() < 0 || address.rank() >= ends.size()) {
+        throw wrong(label, "rank " + address.rank(), "of which there is none");
+      }
+      if (address.rank() != rank && address.arena() != Arena.SYMMETRIC) {
+        throw wrong(label, "%s of rank %d".formatted(space, address.rank()), "which is its own");
+      }
+      var places = ends.get(address.rank()).getOrDefault(space, new TreeMap<>());
+      var place = places.floorEntry(address.offset());
+      if (bytes < 0 || place == null || place.getValue() - address.offset() < bytes) {
+        throw wrong(
+            label,
+            "%d bytes at byte %d of %s%s"
+                .formatted(
+                    bytes,
+                    address.offset(),
+                    space,
+                    address.rank() == rank ? "" : " of rank " + address.rank()),
+            place == null || place.getValue() <= address.offset()
+                ? "where no buffer lies"
+                : "but the buffer there ends at byte " + place.getValue());
+      }
+    }
+
+    private RunException wrong(String label, String reached, String why) {
+      return new RunException("rank %d, '%s' reaches %s, %s".formatted(rank, label, reached, why));
+    }
+
+    void word(Launch launch, Word word) {
+      switch (word) {
+        case Word.Memory(var address, long bytes) -> reach(launch.label(), address, bytes);
+        case Word.Multicast(var members, long offset, long bytes) ->
+            multicast(launch.label(), members, offset, bytes);
+        case Word.Flags(int place, int peer) -> {
+          if (peer < 0 || peer >= ends.size()) {
+            throw wrong(launch.label(), "flags of rank " + peer, "of which there is none");
+          }
+          place(launch.label(), place);
+        }
+        case Word.Meetings(int place) -> place(launch.label(), place);
+        case Word.Number _, Word.Failure _, Word.Patience _ -> {}
+      }
+    }
+
+    private void multicast(String label, ImmutableIntArray members, long offset, long bytes) {
+      members.forEach(
+          member -> reach(label, new Address(member, Arena.SYMMETRIC, 0, offset), bytes));
+    }
+
+    private void place(String label, int place) {
+      if (place < 0 || place >= places) {
+        throw wrong(label, "meeting place " + place, "but there are " + places);
+      }
+    }
+
+    void product(Product product) {
+      long rows = product.rows();
+      long columns = product.columns();
+      matrix(product, product.left(), rows, product.inner());
+      matrix(product, product.right(), product.inner(), columns);
+      matrix(product, product.addend(), rows, columns);
+      matrix(product, product.result(), rows, columns);
+      product
+          .bias()
+          .ifPresent(bias -> reach(product.label(), bias, rows * product.dtype().bytes()));
+    }
+
+    private void matrix(Product product, Matrix matrix, long rows, long columns) {
+      long near = matrix.transposed() ? columns : rows;
+      long far = matrix.transposed() ? rows : columns;
+      boolean sound = near > 0 && far > 0 && matrix.leading() >= near && matrix.batchStride() >= 0;
+      if (!sound || product.batches() < 1) {
+        throw wrong(product.label(), "%d × %d".formatted(rows, columns), "by " + matrix);
+      }
+      long last =
+          (product.batches() - 1) * matrix.batchStride() + (far - 1) * matrix.leading() + near;
+      reach(product.label(), matrix.address(), last * product.dtype().bytes());
+    }
+
+    void call(Nccl nccl, NcclCall call) {
+      long bytes = call.count() * call.dtype().bytes();
+      long all = bytes * nccl.members().length();
+      switch (call.function()) {
+        case ALL_REDUCE, BROADCAST -> both(nccl, call, bytes, bytes);
+        case ALL_GATHER -> both(nccl, call, bytes, all);
+        case REDUCE_SCATTER -> both(nccl, call, all, bytes);
+        case ALL_TO_ALL -> both(nccl, call, all, all);
+        case SEND -> reach(nccl.label(), call.from(), bytes);
+        case RECEIVE -> reach(nccl.label(), call.to(), bytes);
+      }
+    }
+
+    private void both(Nccl nccl, NcclCall call, long read, long written) {
+      reach(nccl.label(), call.from(), read);
+      reach(nccl.label(), call.to(), written);
+    }
+  }
+}

@@ -1,0 +1,337 @@
+package dev.symplan.runtime.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.codegen.Executable;
+import dev.symplan.codegen.Lowering;
+import dev.symplan.codegen.cuda.Address;
+import dev.symplan.codegen.cuda.DeviceLowering;
+import dev.symplan.codegen.cuda.DeviceProgram;
+import dev.symplan.codegen.cuda.DeviceStep;
+import dev.symplan.codegen.cuda.DeviceStep.Copy;
+import dev.symplan.codegen.cuda.DeviceStep.Launch;
+import dev.symplan.codegen.cuda.DeviceStep.Matrix;
+import dev.symplan.codegen.cuda.DeviceStep.Nccl;
+import dev.symplan.codegen.cuda.DeviceStep.NcclCall;
+import dev.symplan.codegen.cuda.DeviceStep.Product;
+import dev.symplan.codegen.cuda.UnsupportedOnGpu;
+import dev.symplan.codegen.cuda.Word;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.text.GraphParser;
+import dev.symplan.planner.Arena;
+import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.Target;
+import dev.symplan.planner.Variant;
+import dev.symplan.runtime.RunException;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.function.BiFunction;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** Steps as they are lowered stay in their buffers, and any that does not is found. */
+class AddressCheckTest {
+  private static final Path SAMPLES = Path.of(System.getProperty("symplan.root"), "samples");
+
+  /** Beyond all memory, and small enough to add. */
+  private static final long FAR = 1L << 50;
+
+  static List<Path> samples() throws IOException {
+    try (Stream<Path> files = Files.list(SAMPLES)) {
+      return files.filter(file -> file.toString().endsWith(".graph")).sorted().toList();
+    }
+  }
+
+  private static void check(Executable executable, DeviceProgram program, DeviceStep step) {
+    AddressCheck.check(
+        executable,
+        ImmutableList.of(
+            new DeviceProgram(
+                program.rank(), ImmutableList.of(step), program.events(), program.places())));
+  }
+
+  /** {@return the names of what was found in steps that were changed, each in one place} */
+  private static Set<String> checkAll(Executable executable) {
+    ImmutableList<DeviceProgram> programs;
+    try {
+      programs = DeviceLowering.lower(executable);
+    } catch (UnsupportedOnGpu _) {
+      return Set.of();
+    }
+    AddressCheck.check(executable, programs);
+    var kinds = new HashSet<String>();
+    for (var program : programs) {
+      for (var step : program.steps()) {
+        for (var wrong : changed(executable, program, step)) {
+          assertThatThrownBy(() -> check(executable, program, wrong))
+              .as("%s%n instead of %s", wrong, step)
+              .isInstanceOf(RunException.class)
+              .hasMessageContaining("rank %d, '", program.rank());
+          kinds.add(wrong.getClass().getSimpleName());
+        }
+      }
+    }
+    return kinds;
+  }
+
+  /** {@return the bytes from an address to where the last buffer ends that it can lie in} */
+  private static long room(Executable executable, Address at) {
+    return executable.ranks().get(at.rank()).buffers().stream()
+            .filter(b -> b.arena() == at.arena() && b.index() == at.index())
+            .filter(b -> b.offset() <= at.offset())
+            .mapToLong(b -> b.offset() + b.bytes())
+            .max()
+            .orElseThrow()
+        - at.offset();
+  }
+
+  private static List<DeviceStep> changed(
+      Executable executable, DeviceProgram program, DeviceStep step) {
+    var changed = new ArrayList<DeviceStep>();
+    switch (step) {
+      case Launch launch -> {
+        for (int i = 0; i < launch.words().size(); i++) {
+          for (var word : changed(executable, program, launch.words().get(i))) {
+            var words = new ArrayList<>(launch.words());
+            words.set(i, word);
+            changed.add(
+                new Launch(
+                    launch.stream(),
+                    launch.kernel(),
+                    launch.blocks(),
+                    launch.threads(),
+                    ImmutableList.copyOf(words),
+                    launch.label()));
+          }
+        }
+      }
+      case Copy copy -> {
+        long most = Math.min(room(executable, copy.from()), room(executable, copy.to()));
+        BiFunction<Address, Address, Copy> with =
+            (from, to) -> new Copy(copy.stream(), from, to, copy.bytes(), copy.label());
+        changed.add(new Copy(copy.stream(), copy.from(), copy.to(), most + 1, copy.label()));
+        elsewhere(program, copy.from()).forEach(at -> changed.add(with.apply(at, copy.to())));
+        elsewhere(program, copy.to()).forEach(at -> changed.add(with.apply(copy.from(), at)));
+      }
+      case Product product -> {
+        var matrices = List.of(product.left(), product.right(), product.addend(), product.result());
+        for (int i = 0; i < matrices.size(); i++) {
+          var matrix = matrices.get(i);
+          for (var at : elsewhere(program, matrix.address())) {
+            changed.add(
+                with(
+                    product,
+                    i,
+                    new Matrix(at, matrix.transposed(), matrix.leading(), matrix.batchStride())));
+          }
+          changed.add(with(product, i, new Matrix(matrix.address(), matrix.transposed(), 0, FAR)));
+          if (product.rows() > 1 && product.columns() > 1 && product.inner() > 1) {
+            changed.add(
+                with(product, i, new Matrix(matrix.address(), matrix.transposed(), FAR / 8, 0)));
+          }
+        }
+        product
+            .bias()
+            .ifPresent(
+                bias ->
+                    elsewhere(program, bias)
+                        .forEach(at -> changed.add(with(product, Optional.of(at), matrices))));
+      }
+      case Nccl nccl -> {
+        for (int i = 0; i < nccl.calls().size(); i++) {
+          var call = nccl.calls().get(i);
+          if (call.count() > 0) {
+            changed.add(with(nccl, i, call.from(), call.to(), FAR / 8));
+            if (call.function() != DeviceStep.NcclFunction.RECEIVE) {
+              for (var at : elsewhere(program, call.from())) {
+                changed.add(with(nccl, i, at, call.to(), call.count()));
+              }
+            }
+            if (call.function() != DeviceStep.NcclFunction.SEND) {
+              for (var at : elsewhere(program, call.to())) {
+                changed.add(with(nccl, i, call.from(), at, call.count()));
+              }
+            }
+          }
+        }
+      }
+      case DeviceStep.Mark _, DeviceStep.Await _ -> {}
+    }
+    return changed;
+  }
+
+  private static List<Word> changed(Executable executable, DeviceProgram program, Word word) {
+    return switch (word) {
+      case Word.Memory(var at, long bytes) when bytes > 0 -> {
+        var words = new ArrayList<Word>();
+        words.add(new Word.Memory(at, room(executable, at) + 1));
+        words.add(new Word.Memory(at, -1));
+        elsewhere(program, at).forEach(other -> words.add(new Word.Memory(other, bytes)));
+        yield words;
+      }
+      case Word.Multicast(var members, long offset, long bytes) when bytes > 0 ->
+          List.of(
+              new Word.Multicast(members, FAR, bytes),
+              new Word.Multicast(members, -bytes, bytes),
+              new Word.Multicast(members, offset, FAR));
+      case Word.Flags(int place, int rank) ->
+          List.of(
+              new Word.Flags(program.places(), rank),
+              new Word.Flags(-1, rank),
+              new Word.Flags(place, 99));
+      case Word.Meetings _ -> List.of(new Word.Meetings(program.places()), new Word.Meetings(-1));
+      case Word.Memory _, Word.Multicast _, Word.Number _, Word.Failure _, Word.Patience _ ->
+          List.of();
+    };
+  }
+
+  private static List<Address> elsewhere(DeviceProgram program, Address at) {
+    int other = program.rank() == 0 ? 1 : 0;
+    return List.of(
+        new Address(at.rank(), at.arena(), at.index(), FAR),
+        new Address(at.rank(), at.arena(), at.index(), -8),
+        new Address(99, at.arena(), at.index(), at.offset()),
+        new Address(at.rank(), Arena.EXTERNAL_INPUT, 99, at.offset()),
+        new Address(other, Arena.LOCAL, 0, at.offset()));
+  }
+
+  private static Product with(Product product, int index, Matrix matrix) {
+    var matrices =
+        new ArrayList<>(
+            List.of(product.left(), product.right(), product.addend(), product.result()));
+    matrices.set(index, matrix);
+    return with(product, product.bias(), matrices);
+  }
+
+  private static Product with(Product p, Optional<Address> bias, List<Matrix> matrices) {
+    return new Product(
+        p.stream(),
+        p.dtype(),
+        p.rows(),
+        p.columns(),
+        p.inner(),
+        p.alpha(),
+        p.beta(),
+        matrices.get(0),
+        matrices.get(1),
+        matrices.get(2),
+        bias,
+        matrices.get(3),
+        p.batches(),
+        p.label());
+  }
+
+  private static Nccl with(Nccl nccl, int index, Address from, Address to, long count) {
+    var calls = new ArrayList<>(nccl.calls());
+    var old = calls.get(index);
+    calls.set(
+        index,
+        new NcclCall(old.function(), from, to, count, old.dtype(), old.reduceOp(), old.peer()));
+    return new Nccl(
+        nccl.stream(),
+        nccl.members(),
+        nccl.place(),
+        nccl.self(),
+        nccl.windows(),
+        nccl.copyEngines(),
+        ImmutableList.copyOf(calls),
+        nccl.label());
+  }
+
+  @ParameterizedTest
+  @MethodSource("samples")
+  void samples(Path sample) {
+    checkAll(Lowering.lower(Compiler.forTarget(Target.H200_X4).compile(sample)));
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = Variant.class,
+      names = {"LOCAL", "CUSTOM", "MULTIMEM", "NCCL_SYMM"},
+      mode = EnumSource.Mode.EXCLUDE)
+  void variants(Variant variant) {
+    var forced =
+        Arrays.stream(Kind.values())
+            .filter(kind -> kind != Kind.CUSTOM && variant.implementsKind(kind))
+            .collect(ImmutableMap.toImmutableMap(Kind::text, _ -> variant));
+    var plan =
+        Compiler.forTarget(Target.H200_X4)
+            .with(CompileOptions.DEFAULT.withVariants(forced))
+            .compile(SAMPLES.resolve("collectives.graph"));
+    assertThat(checkAll(Lowering.lower(plan)))
+        .contains(variant.name().startsWith("NCCL") ? "Nccl" : "Launch");
+  }
+
+  /** Not all collectives of the sample can have these. */
+  @ParameterizedTest
+  @CsvSource({"NCCL_SYMM, Nccl", "MULTIMEM, Launch"})
+  void sums(Variant variant, String found) {
+    var text =
+        """
+        graph version 1
+        group g = [0, 1, 2, 3]
+        graph t(x: f32[64, 64]) {
+          a = aten::mul.Scalar(x, 0.5)
+          b = _c10d_functional::all_reduce(a, "sum", "g")
+          c = _c10d_functional::wait_tensor(b)
+          d = aten::neg(c)
+          return d
+        }
+        """;
+    var plan =
+        Compiler.forTarget(Target.H200_X8)
+            .with(GroupProgram.asWritten("all_reduce", variant))
+            .compile(GraphParser.parse(new SourceFile("t.graph", text)));
+    assertThat(checkAll(Lowering.lower(plan))).contains(found);
+  }
+
+  @Test
+  void products() {
+    var found =
+        LocalPrograms.products().stream()
+            .flatMap(text -> checkAll(Lowering.lower(LocalPrograms.plan(text))).stream())
+            .collect(Collectors.toSet());
+    assertThat(found).contains("Product", "Launch");
+  }
+
+  @Test
+  void attention() {
+    var found =
+        LocalPrograms.attention().stream()
+            .flatMap(text -> checkAll(Lowering.lower(LocalPrograms.plan(text))).stream())
+            .collect(Collectors.toSet());
+    assertThat(found).contains("Launch");
+  }
+
+  @Test
+  void buffersBeyondTheirArena() {
+    var executable =
+        Lowering.lower(Compiler.forTarget(Target.H200_X4).compile(SAMPLES.resolve("tp_mlp.graph")));
+    var smaller =
+        new Executable(
+            executable.name(),
+            executable.symmetricBytes() - 1,
+            executable.digest(),
+            executable.ranks());
+    assertThatThrownBy(() -> AddressCheck.check(smaller, ImmutableList.of()))
+        .isInstanceOf(RunException.class)
+        .hasMessageContaining("of the symmetric arena, which has " + smaller.symmetricBytes());
+  }
+}
