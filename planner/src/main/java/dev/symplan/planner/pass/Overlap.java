@@ -93,7 +93,7 @@ final class Overlap {
         }
         next++;
       }
-      boolean unbounded = op.def().schema().isUnbounded();
+      boolean unbounded = op.def().isUnbounded();
       if (unbounded) {
         fence = p + 1;
       }

@@ -290,8 +290,11 @@ final class RankFacts {
     return mayAlias;
   }
 
-  /** {@return whether an op's schema leaves open what it does: then it may also communicate} */
+  /** {@return whether neither rule nor schema says what an op does: then it may communicate, too} */
   boolean mayDoAnything(int op) {
+    if (op(op).def().rule().isPresent()) {
+      return false;
+    }
     var schema = op(op).def().schema();
     return schema.params().stream().anyMatch(p -> p.alias().after().contains(AliasInfo.ANYTHING))
         || schema.results().stream().anyMatch(r -> r.alias().after().contains(AliasInfo.ANYTHING));
