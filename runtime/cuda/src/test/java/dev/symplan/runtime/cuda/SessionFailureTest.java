@@ -7,7 +7,7 @@ import java.util.Optional;
 import org.junit.jupiter.api.Test;
 
 class EndingTest {
-  private final Ending ending = new Ending(Optional.empty());
+  private final SessionFailure ending = new SessionFailure(Optional.empty());
 
   @Test
   void nothingEndsByItself() {
