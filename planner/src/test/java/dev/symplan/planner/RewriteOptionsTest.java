@@ -17,7 +17,7 @@ import java.util.List;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 
-class RewritesTest {
+class RewriteOptionsTest {
   private static final RewriteOptions BUCKET = new RewriteOptions(Mode.AUTO, Mode.OFF);
   private static final RewriteOptions CHUNK = new RewriteOptions(Mode.OFF, Mode.AUTO);
 

@@ -40,7 +40,7 @@ import java.util.Random;
 import org.junit.jupiter.api.Test;
 
 /** More, or others, with {@code -Dsymplan.graphs=N -Dsymplan.seed=N}. */
-class ReorderTest {
+class CandidateOrdersTest {
   private static final int GRAPHS = Integer.getInteger("symplan.graphs", 400);
   private static final long SEED = Long.getLong("symplan.seed", 20_263_000);
   private static final CompileOptions KEEP =

@@ -6,7 +6,7 @@ import dev.symplan.runtime.RunException;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
 
-class EndingTest {
+class SessionFailureTest {
   private final SessionFailure ending = new SessionFailure(Optional.empty());
 
   @Test
