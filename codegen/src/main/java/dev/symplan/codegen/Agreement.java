@@ -6,7 +6,7 @@ import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.Instruction.GroupUse;
 import dev.symplan.codegen.Instruction.LocalOp;
-import dev.symplan.planner.ArenaKind;
+import dev.symplan.planner.plan.ArenaKind;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;

@@ -6,8 +6,8 @@ import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpDef;
-import dev.symplan.planner.StreamKind;
-import dev.symplan.planner.Variant;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.plan.StreamKind;
 import java.util.Optional;
 
 /** One thing a rank does, in one of its streams. */

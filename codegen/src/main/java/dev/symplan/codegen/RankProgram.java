@@ -2,8 +2,8 @@ package dev.symplan.codegen;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
-import dev.symplan.planner.ArenaKind;
-import dev.symplan.planner.StreamKind;
+import dev.symplan.planner.plan.ArenaKind;
+import dev.symplan.planner.plan.StreamKind;
 import java.util.Optional;
 
 /**

@@ -1,7 +1,7 @@
 package dev.symplan.codegen;
 
 import dev.symplan.ir.TensorType;
-import dev.symplan.planner.ArenaKind;
+import dev.symplan.planner.plan.ArenaKind;
 
 /**
  * A tensor at a fixed place.

@@ -8,7 +8,7 @@ import dev.symplan.codegen.Agreement.Term;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
-import dev.symplan.planner.Target;
+import dev.symplan.planner.machine.Target;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 

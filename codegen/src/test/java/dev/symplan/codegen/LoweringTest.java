@@ -12,12 +12,12 @@ import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.testkit.Golden;
 import dev.symplan.ir.text.GraphParser;
-import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
-import dev.symplan.planner.Plan;
-import dev.symplan.planner.StreamKind;
-import dev.symplan.planner.Target;
-import dev.symplan.planner.Variant;
+import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.plan.Plan;
+import dev.symplan.planner.plan.StreamKind;
 import java.util.HashSet;
 import org.junit.jupiter.api.Test;
 

@@ -2,6 +2,7 @@ package dev.symplan;
 
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
 import static com.tngtech.archunit.library.Architectures.layeredArchitecture;
+import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
 
 import com.tngtech.archunit.core.importer.ImportOption.DoNotIncludeTests;
 import com.tngtech.archunit.junit.AnalyzeClasses;
@@ -53,7 +54,15 @@ class ArchitectureTest {
           .resideInAPackage("dev.symplan.planner.pack..")
           .should()
           .dependOnClassesThat()
-          .resideInAnyPackage("dev.symplan.planner", "dev.symplan.planner.pass..");
+          .resideInAnyPackage(
+              "dev.symplan.planner",
+              "dev.symplan.planner.machine..",
+              "dev.symplan.planner.pass..",
+              "dev.symplan.planner.plan..");
+
+  @ArchTest
+  static final ArchRule PACKAGES_OF_THE_PLANNER_HAVE_NO_CYCLES =
+      slices().matching("dev.symplan.planner.(**)").should().beFreeOfCycles();
 
   @ArchTest
   static final ArchRule THE_CLI_USES_THE_PUBLIC_SURFACE =

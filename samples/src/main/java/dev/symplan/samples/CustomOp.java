@@ -2,7 +2,7 @@ package dev.symplan.samples;
 
 import dev.symplan.ir.op.OpRegistry.Registration;
 import dev.symplan.planner.Compiler;
-import dev.symplan.planner.Target;
+import dev.symplan.planner.machine.Target;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.host.HostCall;

@@ -1,8 +1,8 @@
 package dev.symplan.samples;
 
 import dev.symplan.planner.Compiler;
-import dev.symplan.planner.Plan;
-import dev.symplan.planner.Target;
+import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.report.PlanReport;
 import dev.symplan.planner.report.TextRenderer;
 import dev.symplan.runtime.Backend;

@@ -1,7 +1,8 @@
 package dev.symplan.codegen.cuda;
 
 import dev.symplan.codegen.TensorRef;
-import dev.symplan.planner.ArenaKind;
+import dev.symplan.planner.machine.Alignment;
+import dev.symplan.planner.plan.ArenaKind;
 
 /**
  * A place in some rank's memory.
@@ -21,6 +22,6 @@ public record Address(int rank, ArenaKind arena, int index, long offset) {
 
   /** {@return whether 16 bytes can be moved at once from here: memory itself is aligned to more} */
   boolean isVectorAligned() {
-    return offset % Kernel.VECTOR == 0;
+    return offset % Alignment.VECTOR == 0;
   }
 }

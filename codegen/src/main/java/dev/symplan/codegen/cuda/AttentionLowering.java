@@ -5,7 +5,7 @@ import com.google.common.collect.ImmutableMap;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.DType;
-import dev.symplan.planner.StreamKind;
+import dev.symplan.planner.plan.StreamKind;
 import java.util.Optional;
 
 /**

@@ -5,7 +5,8 @@ import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.BarrierCode.Edges;
 import dev.symplan.ir.DType;
-import dev.symplan.planner.ArenaKind;
+import dev.symplan.planner.machine.Alignment;
+import dev.symplan.planner.plan.ArenaKind;
 import java.util.stream.IntStream;
 
 /** One rank's part of a collective: who the others are, and where their tensors lie. */
@@ -109,7 +110,7 @@ final class CollectiveAddresses {
    * <p>Slices are whole vectors; the last ones may be short or empty.
    */
   static long sliceStart(long elements, DType dtype, int slices, int slice) {
-    long perVector = Math.max(1, Kernel.VECTOR / dtype.bytes());
+    long perVector = Math.max(1, Alignment.VECTOR / dtype.bytes());
     long vectors = Math.ceilDiv(elements, perVector);
     return Math.min(elements, Math.ceilDiv(vectors, slices) * slice * perVector);
   }

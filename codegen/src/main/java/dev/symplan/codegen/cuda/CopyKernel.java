@@ -4,7 +4,7 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
-import dev.symplan.planner.StreamKind;
+import dev.symplan.planner.plan.StreamKind;
 
 /** Copies elements between two layouts of one shape: bit by bit, or converted. */
 final class CopyKernel {

@@ -1,7 +1,7 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.planner.Workspace;
+import dev.symplan.planner.machine.Workspace;
 
 /**
  * What one rank's GPU does in a run.

@@ -3,7 +3,8 @@ package dev.symplan.codegen.cuda;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.DType;
-import dev.symplan.planner.StreamKind;
+import dev.symplan.planner.machine.Alignment;
+import dev.symplan.planner.plan.StreamKind;
 import java.util.Optional;
 
 /** One thing that is put into a stream of a rank's GPU; all is fixed but where memory is. */
@@ -64,7 +65,7 @@ public sealed interface DeviceStep {
 
     /** {@return a number of bytes, 16 at most, by multiples of which the matrices begin} */
     public int alignment(DType dtype) {
-      long offset = address.offset() | batchStride * dtype.bytes() | Kernel.VECTOR;
+      long offset = address.offset() | batchStride * dtype.bytes() | Alignment.VECTOR;
       return Math.toIntExact(Long.lowestOneBit(offset));
     }
   }

@@ -9,7 +9,8 @@ import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.TensorType;
-import dev.symplan.planner.StreamKind;
+import dev.symplan.planner.machine.Alignment;
+import dev.symplan.planner.plan.StreamKind;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Map;
@@ -73,7 +74,7 @@ final class ElementwiseKernel {
       return 1;
     }
     int least = refs.stream().mapToInt(ref -> ref.type().dtype().bytes()).min().orElse(1);
-    for (int wide = Math.min(MAX_WIDTH, Kernel.VECTOR / least); wide > 1; wide /= 2) {
+    for (int wide = Math.min(MAX_WIDTH, Alignment.VECTOR / least); wide > 1; wide /= 2) {
       int tried = wide;
       if (refs.stream().allMatch(ref -> isWide(ref, tried))) {
         return wide;
@@ -92,7 +93,7 @@ final class ElementwiseKernel {
       return true;
     }
     boolean together =
-        ref.offset() % Math.min(Kernel.VECTOR, (long) wide * type.dtype().bytes()) == 0
+        ref.offset() % Math.min(Alignment.VECTOR, (long) wide * type.dtype().bytes()) == 0
             && (flat || type.stride(type.rank() - 1) == 1);
     for (int dim = 0; !flat && dim < type.rank() - 1; dim++) {
       together &= type.size(dim) == 1 || type.stride(dim) % wide == 0;

@@ -10,7 +10,4 @@ public record Kernel(String text) {
 
   /** The name of each text's kernel. */
   public static final String ENTRY = "symplan_kernel";
-
-  /** What is moved at once, in bytes. */
-  static final int VECTOR = 16;
 }

@@ -1,7 +1,7 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.planner.StreamKind;
+import dev.symplan.planner.plan.StreamKind;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;

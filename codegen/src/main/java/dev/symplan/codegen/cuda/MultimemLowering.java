@@ -3,6 +3,7 @@ package dev.symplan.codegen.cuda;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.BarrierCode.Edges;
+import dev.symplan.planner.machine.Alignment;
 import java.util.stream.IntStream;
 
 /** Variants in which the switch adds and replicates: a kernel for each tensor. */
@@ -86,12 +87,12 @@ final class MultimemLowering {
     addresses(words, operand, skipped, bytes, reduces);
     addresses(words, result, shift, bytes, replicates);
     words.add(
-        new KernelArgument.Number(aligned ? bytes / Kernel.VECTOR : 0),
+        new KernelArgument.Number(aligned ? bytes / Alignment.VECTOR : 0),
         new KernelArgument.Number(units));
     part.launch(
         MultimemKernel.of(part.size, type, reduces, replicates, edges),
         CollectiveAddresses.blocks(
-            most * perElement * type.bytes() / Kernel.VECTOR, 1, CollectiveAddresses.BLOCKS),
+            most * perElement * type.bytes() / Alignment.VECTOR, 1, CollectiveAddresses.BLOCKS),
         CollectiveAddresses.THREADS,
         words.build());
   }

@@ -5,7 +5,7 @@ import com.google.common.collect.ImmutableSet;
 import dev.symplan.codegen.cuda.DeviceStep.NcclCall;
 import dev.symplan.codegen.cuda.DeviceStep.NcclFunction;
 import dev.symplan.ir.DType;
-import dev.symplan.planner.Variant;
+import dev.symplan.planner.machine.Variant;
 
 /** Collectives as calls of NCCL, one group of calls for each. */
 final class NcclLowering {

@@ -6,7 +6,8 @@ import dev.symplan.codegen.cuda.ByteMoves.Move;
 import dev.symplan.codegen.cuda.CollectiveKernels.Direction;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
-import dev.symplan.planner.Variant;
+import dev.symplan.planner.machine.Alignment;
+import dev.symplan.planner.machine.Variant;
 import java.util.stream.IntStream;
 
 /**
@@ -180,11 +181,11 @@ final class PeerLowering {
     boolean aligned =
         from.stream().allMatch(Address::isVectorAligned)
             && to.stream().allMatch(Address::isVectorAligned);
-    long vectors = aligned ? elements * type.bytes() / Kernel.VECTOR : 0;
+    long vectors = aligned ? elements * type.bytes() / Alignment.VECTOR : 0;
     // A slice may be shorter on the last ranks, but all must launch as many blocks.
     // What only stores to peers gains from more blocks than what also reads from them.
     int limit = from.size() == 1 ? DeviceProgram.MAX_BLOCKS : CollectiveAddresses.BLOCKS;
-    long mostVectors = most * type.bytes() / Kernel.VECTOR;
+    long mostVectors = most * type.bytes() / Alignment.VECTOR;
     int blocks = CollectiveAddresses.blocks(mostVectors, 1, limit);
     // Links are faster when they are read and written one after the other, not both at once.
     boolean inTurn = from.size() > 1 && mostVectors > (long) blocks * CollectiveAddresses.THREADS;
@@ -231,7 +232,7 @@ final class PeerLowering {
       boolean aligned = move.from().isVectorAligned() && move.to().isVectorAligned();
       from.add(new KernelArgument.Memory(move.from(), move.bytes()));
       to.add(new KernelArgument.Memory(move.to(), move.bytes()));
-      vectors.add(new KernelArgument.Number(aligned ? move.bytes() / Kernel.VECTOR : 0));
+      vectors.add(new KernelArgument.Number(aligned ? move.bytes() / Alignment.VECTOR : 0));
       units.add(new KernelArgument.Number(move.bytes() / unit.bytes()));
     }
     var direction =
@@ -246,7 +247,7 @@ final class PeerLowering {
             .orElse(0);
     part.launch(
         CollectiveKernels.move(part.size, pieces, unit.bytes(), edges, direction),
-        CollectiveAddresses.blocks(most / Kernel.VECTOR, pieces, CollectiveAddresses.BLOCKS),
+        CollectiveAddresses.blocks(most / Alignment.VECTOR, pieces, CollectiveAddresses.BLOCKS),
         CollectiveAddresses.THREADS,
         part.meeting()
             .addAll(from.build())

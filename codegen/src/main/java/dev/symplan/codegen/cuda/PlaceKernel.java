@@ -3,7 +3,7 @@ package dev.symplan.codegen.cuda;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.DType;
-import dev.symplan.planner.StreamKind;
+import dev.symplan.planner.plan.StreamKind;
 import java.util.List;
 import java.util.stream.IntStream;
 

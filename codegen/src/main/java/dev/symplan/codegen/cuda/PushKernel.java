@@ -1,7 +1,7 @@
 package dev.symplan.codegen.cuda;
 
 import dev.symplan.ir.DType;
-import dev.symplan.planner.Workspace;
+import dev.symplan.planner.machine.Workspace;
 
 /**
  * An all_reduce through {@link Workspace}s. Each thread sends all its packets before it looks for

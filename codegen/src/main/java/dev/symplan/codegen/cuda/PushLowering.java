@@ -1,8 +1,9 @@
 package dev.symplan.codegen.cuda;
 
 import dev.symplan.codegen.Instruction.Region;
-import dev.symplan.planner.ArenaKind;
-import dev.symplan.planner.Workspace;
+import dev.symplan.planner.machine.Alignment;
+import dev.symplan.planner.machine.Workspace;
+import dev.symplan.planner.plan.ArenaKind;
 
 /** Variants that go through the ranks' workspaces: a kernel for each tensor, and no meetings. */
 final class PushLowering {
@@ -55,8 +56,8 @@ final class PushLowering {
     words.add(
         new KernelArgument.Number(region.bytes() / Workspace.HALVES),
         new KernelArgument.Number(layout.packets()),
-        new KernelArgument.Number(Math.ceilDiv(type.storageBytes(), Workspace.VECTOR)),
-        new KernelArgument.Number(aligned ? type.storageBytes() / Workspace.VECTOR : 0),
+        new KernelArgument.Number(Math.ceilDiv(type.storageBytes(), Alignment.VECTOR)),
+        new KernelArgument.Number(aligned ? type.storageBytes() / Alignment.VECTOR : 0),
         new KernelArgument.Number(type.numel() * part.partsOfElement()));
     int threads = threads(layout.packets());
     part.launch(

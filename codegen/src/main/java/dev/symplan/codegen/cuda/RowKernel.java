@@ -9,7 +9,7 @@ import dev.symplan.codegen.cuda.RowNode.Loaded;
 import dev.symplan.codegen.cuda.RowNode.Place;
 import dev.symplan.codegen.cuda.RowNode.Scanned;
 import dev.symplan.codegen.cuda.RowNode.Store;
-import dev.symplan.planner.StreamKind;
+import dev.symplan.planner.plan.StreamKind;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;

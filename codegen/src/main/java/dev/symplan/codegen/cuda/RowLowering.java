@@ -7,7 +7,7 @@ import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.RowNode.Place;
 import dev.symplan.ir.TensorType;
-import dev.symplan.planner.StreamKind;
+import dev.symplan.planner.plan.StreamKind;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;

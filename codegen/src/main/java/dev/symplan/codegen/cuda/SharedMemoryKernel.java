@@ -7,7 +7,7 @@ import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.cuda.RowLowering.View;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.TensorType;
-import dev.symplan.planner.StreamKind;
+import dev.symplan.planner.plan.StreamKind;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;

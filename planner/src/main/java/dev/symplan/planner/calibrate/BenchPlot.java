@@ -1,10 +1,10 @@
 package dev.symplan.planner.calibrate;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.planner.Target;
-import dev.symplan.planner.Units;
-import dev.symplan.planner.Variant;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.planner.cost.CostModel;
+import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.machine.Variant;
 import java.util.Collection;
 import java.util.List;
 import java.util.Locale;

@@ -1,9 +1,9 @@
 package dev.symplan.planner.calibrate;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.planner.Target;
-import dev.symplan.planner.Units;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.planner.calibrate.Point.Subject;
+import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.report.Table;
 import java.util.ArrayList;
 import java.util.List;

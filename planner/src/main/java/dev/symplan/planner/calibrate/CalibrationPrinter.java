@@ -1,7 +1,7 @@
 package dev.symplan.planner.calibrate;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.planner.Units;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.planner.calibrate.Calibration.Fit;
 import dev.symplan.planner.calibrate.Calibration.MeasuredSize;
 import dev.symplan.planner.report.Table;

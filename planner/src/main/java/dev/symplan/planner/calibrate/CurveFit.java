@@ -1,8 +1,8 @@
 package dev.symplan.planner.calibrate;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.planner.Target.Knot;
-import dev.symplan.planner.Target.Knots;
+import dev.symplan.planner.machine.Target.Knot;
+import dev.symplan.planner.machine.Target.Knots;
 import java.math.BigDecimal;
 import java.math.MathContext;
 import java.util.ArrayList;

@@ -1,8 +1,8 @@
 package dev.symplan.planner.calibrate;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.planner.Target.Barrier;
 import dev.symplan.planner.calibrate.CurveFit.Sample;
+import dev.symplan.planner.machine.Target.Barrier;
 import java.util.Arrays;
 
 /**

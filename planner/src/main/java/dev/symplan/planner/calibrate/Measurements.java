@@ -1,8 +1,8 @@
 package dev.symplan.planner.calibrate;
 
 import dev.symplan.ir.op.CollectiveSpec.Kind;
-import dev.symplan.planner.Variant;
 import dev.symplan.planner.calibrate.Point.Subject;
+import dev.symplan.planner.machine.Variant;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;

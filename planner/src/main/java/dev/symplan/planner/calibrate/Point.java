@@ -1,7 +1,7 @@
 package dev.symplan.planner.calibrate;
 
 import dev.symplan.ir.op.CollectiveSpec.Kind;
-import dev.symplan.planner.Variant;
+import dev.symplan.planner.machine.Variant;
 
 /**
  * A measured time, in microseconds: the median of several measurements, or the only one.

@@ -7,8 +7,8 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpTrait;
-import dev.symplan.planner.Target;
-import dev.symplan.planner.Variant;
+import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.machine.Variant;
 import org.jspecify.annotations.Nullable;
 
 /** Predicted times on a target, in microseconds. */

@@ -1,7 +1,7 @@
 package dev.symplan.planner.cost;
 
-import dev.symplan.planner.StreamKind;
-import dev.symplan.planner.Variant;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.plan.StreamKind;
 import java.util.EnumMap;
 
 /**

@@ -3,6 +3,7 @@ package dev.symplan.planner.io;
 import com.google.common.base.Stopwatch;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.text.SourceReader;
+import dev.symplan.planner.file.AtomicFile;
 import dev.symplan.planner.pack.PackOptions;
 import dev.symplan.planner.pack.Packer;
 import dev.symplan.planner.pack.Packing;

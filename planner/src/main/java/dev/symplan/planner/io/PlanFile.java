@@ -2,8 +2,6 @@ package dev.symplan.planner.io;
 
 import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonGenerator;
-import com.fasterxml.jackson.core.util.DefaultIndenter;
-import com.fasterxml.jackson.core.util.DefaultPrettyPrinter;
 import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Notes;
@@ -13,16 +11,19 @@ import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.pt2.ExportArchive;
 import dev.symplan.ir.text.GraphPrinter;
 import dev.symplan.ir.text.SourceReader;
-import dev.symplan.planner.ArenaSize;
-import dev.symplan.planner.ArgDecision;
-import dev.symplan.planner.Buffer;
-import dev.symplan.planner.CollectivePlan;
-import dev.symplan.planner.OrderDecision;
-import dev.symplan.planner.Placement;
-import dev.symplan.planner.Plan;
-import dev.symplan.planner.RankPlan;
-import dev.symplan.planner.Step;
-import dev.symplan.planner.Verdict;
+import dev.symplan.planner.file.AtomicFile;
+import dev.symplan.planner.file.JsonLayout;
+import dev.symplan.planner.machine.TargetFile;
+import dev.symplan.planner.machine.Verdict;
+import dev.symplan.planner.plan.ArenaSize;
+import dev.symplan.planner.plan.ArgDecision;
+import dev.symplan.planner.plan.Buffer;
+import dev.symplan.planner.plan.CollectivePlan;
+import dev.symplan.planner.plan.OrderDecision;
+import dev.symplan.planner.plan.Placement;
+import dev.symplan.planner.plan.Plan;
+import dev.symplan.planner.plan.RankPlan;
+import dev.symplan.planner.plan.Step;
 import java.io.IOException;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
@@ -47,7 +48,7 @@ public final class PlanFile {
   public static String toJson(Plan plan) {
     var out = new StringWriter();
     try (var json = new JsonFactory().createGenerator(out)) {
-      json.setPrettyPrinter(printer());
+      json.setPrettyPrinter(JsonLayout.printer());
       write(plan, json);
     } catch (IOException e) {
       throw new UncheckedIOException(e);
@@ -84,12 +85,6 @@ public final class PlanFile {
     return Files.isRegularFile(file)
         && !ExportArchive.isArchive(file)
         && isPlan(SourceReader.read(file).text());
-  }
-
-  static DefaultPrettyPrinter printer() {
-    var printer = new DefaultPrettyPrinter();
-    printer.indentObjectsWith(new DefaultIndenter(" ", "\n"));
-    return printer;
   }
 
   private static void write(Plan plan, JsonGenerator json) throws IOException {

@@ -2,6 +2,7 @@ package dev.symplan.planner.io;
 
 import dev.symplan.ir.Program;
 import dev.symplan.ir.text.GraphPrinter;
+import dev.symplan.planner.file.AtomicFile;
 import java.nio.file.Path;
 
 /** Programs as {@code .graph} files, whatever they were read from. */

@@ -19,7 +19,7 @@ import dev.symplan.ir.pt2.ExportArchive;
 import dev.symplan.ir.text.Declarations;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.ir.text.SourceReader;
-import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.options.CompileOptions;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;

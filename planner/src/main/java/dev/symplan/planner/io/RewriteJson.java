@@ -2,7 +2,7 @@ package dev.symplan.planner.io;
 
 import com.fasterxml.jackson.core.JsonGenerator;
 import com.google.common.base.Ascii;
-import dev.symplan.planner.Rewrite;
+import dev.symplan.planner.plan.Rewrite;
 import java.io.IOException;
 
 /** How a plan file says what became of the source's collectives. */

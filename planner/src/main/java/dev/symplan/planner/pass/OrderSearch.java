@@ -2,10 +2,12 @@ package dev.symplan.planner.pass;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Graph;
-import dev.symplan.planner.CompileOptions;
-import dev.symplan.planner.OrderDecision;
-import dev.symplan.planner.OrderDecision.Figures;
-import dev.symplan.planner.OrderDecision.Outcome;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.pass.order.CandidateOrders;
+import dev.symplan.planner.pass.place.Allocate;
+import dev.symplan.planner.plan.OrderDecision;
+import dev.symplan.planner.plan.OrderDecision.Figures;
+import dev.symplan.planner.plan.OrderDecision.Outcome;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Function;
@@ -17,10 +19,7 @@ import java.util.function.Function;
  *
  * @param memory the arenas of the chosen order
  */
-record OrderSearch(PlanDraft draft, Allocate.Result memory, OrderDecision reordering) {
-
-  /** A change of the order must be worth it: this part of the memory. */
-  static final double MIN_GAIN = 0.01;
+public record OrderSearch(PlanDraft draft, Allocate.Result memory, OrderDecision reordering) {
 
   /** How many orders are tried, for each freedom: of graphs of many ops, fewer. */
   private static final int MAX_TRIED = 3;
@@ -40,7 +39,7 @@ record OrderSearch(PlanDraft draft, Allocate.Result memory, OrderDecision reorde
       return keep(given, figures, Outcome.OFF, figures);
     }
     double mostMicros = figures.micros() * (1 + options.reorderBudget().getAsDouble());
-    double mostBytes = figures.peakBytes() * (1 - MIN_GAIN);
+    double mostBytes = figures.peakBytes() * (1 - CandidateOrders.MIN_GAIN);
     var tooSlow = Optional.<Tried>empty();
     for (var freedom : CandidateOrders.Freedom.values()) {
       var best = Optional.<Tried>empty();

@@ -1,11 +1,11 @@
 package dev.symplan.planner.report;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.planner.ArenaKind;
-import dev.symplan.planner.ArenaSize;
-import dev.symplan.planner.Buffer;
-import dev.symplan.planner.Plan;
-import dev.symplan.planner.RankPlan;
+import dev.symplan.planner.plan.ArenaKind;
+import dev.symplan.planner.plan.ArenaSize;
+import dev.symplan.planner.plan.Buffer;
+import dev.symplan.planner.plan.Plan;
+import dev.symplan.planner.plan.RankPlan;
 import java.util.function.Predicate;
 
 /**

@@ -1,15 +1,15 @@
 package dev.symplan.planner.report;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.planner.ArgDecision;
-import dev.symplan.planner.ArgDecision.Realization;
-import dev.symplan.planner.Barrier;
-import dev.symplan.planner.CollectivePlan;
-import dev.symplan.planner.Plan;
-import dev.symplan.planner.Rewrite;
-import dev.symplan.planner.Units;
-import dev.symplan.planner.Verdict;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.planner.cost.CostModel;
+import dev.symplan.planner.machine.Verdict;
+import dev.symplan.planner.plan.ArgDecision;
+import dev.symplan.planner.plan.ArgDecision.Realization;
+import dev.symplan.planner.plan.Barrier;
+import dev.symplan.planner.plan.CollectivePlan;
+import dev.symplan.planner.plan.Plan;
+import dev.symplan.planner.plan.Rewrite;
 import java.util.List;
 
 /** Each collective with its variant, and below it every other variant and why it was not taken. */

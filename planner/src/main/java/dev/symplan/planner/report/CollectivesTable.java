@@ -2,13 +2,13 @@ package dev.symplan.planner.report;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.DType;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpTrait;
-import dev.symplan.planner.Units;
-import dev.symplan.planner.Variant;
-import dev.symplan.planner.pass.Requirements;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.pass.select.Requirements;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;

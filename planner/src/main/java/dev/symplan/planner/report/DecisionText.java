@@ -2,7 +2,7 @@ package dev.symplan.planner.report;
 
 import dev.symplan.ir.Graph;
 import dev.symplan.ir.Op;
-import dev.symplan.planner.ArgDecision;
+import dev.symplan.planner.plan.ArgDecision;
 import java.util.Optional;
 
 /** A decision about one tensor of a collective, as a sentence. */

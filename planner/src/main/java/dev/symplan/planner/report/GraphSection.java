@@ -8,7 +8,7 @@ import dev.symplan.ir.Op;
 import dev.symplan.ir.Program;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.text.GraphPrinter;
-import dev.symplan.planner.Plan;
+import dev.symplan.planner.plan.Plan;
 import java.util.ArrayList;
 import java.util.List;
 

@@ -1,13 +1,13 @@
 package dev.symplan.planner.report;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.planner.ArgDecision;
-import dev.symplan.planner.ArgDecision.Realization;
-import dev.symplan.planner.CollectivePlan;
-import dev.symplan.planner.Plan;
-import dev.symplan.planner.Units;
-import dev.symplan.planner.Variant;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.planner.cost.CostModel;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.plan.ArgDecision;
+import dev.symplan.planner.plan.ArgDecision.Realization;
+import dev.symplan.planner.plan.CollectivePlan;
+import dev.symplan.planner.plan.Plan;
 import java.util.Optional;
 import java.util.stream.Stream;
 

@@ -2,7 +2,7 @@ package dev.symplan.planner.report;
 
 import com.google.common.base.Ascii;
 import com.google.common.base.Strings;
-import dev.symplan.planner.Units;
+import dev.symplan.ir.diag.Units;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;

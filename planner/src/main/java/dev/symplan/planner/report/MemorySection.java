@@ -1,8 +1,8 @@
 package dev.symplan.planner.report;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.planner.Plan;
-import dev.symplan.planner.Units;
+import dev.symplan.ir.diag.Units;
+import dev.symplan.planner.plan.Plan;
 import java.util.Locale;
 
 /** The arenas, each with the buffers in it: what a map of offsets over steps needs. */

@@ -1,7 +1,7 @@
 package dev.symplan.planner.report;
 
 import com.fasterxml.jackson.core.JsonGenerator;
-import dev.symplan.planner.Units;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.planner.report.GraphNodes.Node;
 import java.io.IOException;
 import java.util.LinkedHashMap;

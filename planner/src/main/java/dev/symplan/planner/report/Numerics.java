@@ -3,7 +3,7 @@ package dev.symplan.planner.report;
 import com.google.common.collect.ImmutableSet;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
-import dev.symplan.planner.Variant;
+import dev.symplan.planner.machine.Variant;
 
 /** In which order a collective adds, and in which type: what its bits depend on. */
 final class Numerics {

@@ -1,9 +1,9 @@
 package dev.symplan.planner.report;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.planner.Buffer;
-import dev.symplan.planner.Plan;
-import dev.symplan.planner.Units;
+import dev.symplan.ir.diag.Units;
+import dev.symplan.planner.plan.Buffer;
+import dev.symplan.planner.plan.Plan;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;

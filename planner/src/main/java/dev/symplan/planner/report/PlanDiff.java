@@ -2,12 +2,12 @@ package dev.symplan.planner.report;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Value;
-import dev.symplan.planner.ArgDecision.Realization;
-import dev.symplan.planner.CollectivePlan;
-import dev.symplan.planner.Plan;
-import dev.symplan.planner.Units;
-import dev.symplan.planner.Variant;
-import dev.symplan.planner.Verdict;
+import dev.symplan.ir.diag.Units;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.Verdict;
+import dev.symplan.planner.plan.ArgDecision.Realization;
+import dev.symplan.planner.plan.CollectivePlan;
+import dev.symplan.planner.plan.Plan;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;

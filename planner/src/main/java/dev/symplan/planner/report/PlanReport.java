@@ -2,7 +2,7 @@ package dev.symplan.planner.report;
 
 import com.google.common.base.Suppliers;
 import com.google.common.collect.ImmutableList;
-import dev.symplan.planner.Plan;
+import dev.symplan.planner.plan.Plan;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.function.Function;

@@ -3,12 +3,12 @@ package dev.symplan.planner.report;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpTrait;
-import dev.symplan.planner.Plan;
-import dev.symplan.planner.RankPlan;
-import dev.symplan.planner.Step;
-import dev.symplan.planner.StreamKind;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.cost.Timeline;
+import dev.symplan.planner.plan.Plan;
+import dev.symplan.planner.plan.RankPlan;
+import dev.symplan.planner.plan.Step;
+import dev.symplan.planner.plan.StreamKind;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;
 

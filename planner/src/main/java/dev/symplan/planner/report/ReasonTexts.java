@@ -1,9 +1,9 @@
 package dev.symplan.planner.report;
 
-import dev.symplan.planner.ArgDecision;
-import dev.symplan.planner.OrderDecision;
-import dev.symplan.planner.Rewrite;
-import dev.symplan.planner.Verdict;
+import dev.symplan.planner.machine.Verdict;
+import dev.symplan.planner.plan.ArgDecision;
+import dev.symplan.planner.plan.OrderDecision;
+import dev.symplan.planner.plan.Rewrite;
 import java.util.Arrays;
 import java.util.function.Function;
 import java.util.stream.Collectors;

@@ -1,7 +1,7 @@
 package dev.symplan.planner.report;
 
-import dev.symplan.planner.Rewrite;
-import dev.symplan.planner.Units;
+import dev.symplan.ir.diag.Units;
+import dev.symplan.planner.plan.Rewrite;
 import java.util.stream.Collectors;
 
 /** What became of some collectives of the source, as a sentence. */

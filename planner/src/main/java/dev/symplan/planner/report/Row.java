@@ -112,7 +112,7 @@ public record Row(
       return this;
     }
 
-    Row build() {
+    public Row build() {
       return new Row(title, details.build(), facts.buildOrThrow(), rows.build());
     }
   }

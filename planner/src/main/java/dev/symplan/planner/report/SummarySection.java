@@ -1,14 +1,14 @@
 package dev.symplan.planner.report;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.planner.ArgDecision.Realization;
-import dev.symplan.planner.Barrier;
-import dev.symplan.planner.Buffer;
-import dev.symplan.planner.OrderDecision;
-import dev.symplan.planner.Plan;
-import dev.symplan.planner.RankPlan;
-import dev.symplan.planner.Units;
-import dev.symplan.planner.Variant;
+import dev.symplan.ir.diag.Units;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.plan.ArgDecision.Realization;
+import dev.symplan.planner.plan.Barrier;
+import dev.symplan.planner.plan.Buffer;
+import dev.symplan.planner.plan.OrderDecision;
+import dev.symplan.planner.plan.Plan;
+import dev.symplan.planner.plan.RankPlan;
 import java.util.Comparator;
 import java.util.Locale;
 import java.util.Optional;

@@ -1,10 +1,10 @@
 package dev.symplan.planner.report;
 
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
-import dev.symplan.planner.Target;
-import dev.symplan.planner.Units;
-import dev.symplan.planner.Variant;
 import dev.symplan.planner.cost.CostModel;
+import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.machine.Variant;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.OptionalLong;

@@ -1,7 +1,7 @@
 package dev.symplan.planner.report;
 
 import com.google.common.collect.ImmutableMap;
-import dev.symplan.planner.StreamKind;
+import dev.symplan.planner.plan.StreamKind;
 
 /** The predicted schedule as a trace for Perfetto. */
 public final class TraceRenderer {

@@ -5,9 +5,9 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
-import dev.symplan.planner.ArenaKind;
-import dev.symplan.planner.Buffer;
-import dev.symplan.planner.Units;
+import dev.symplan.ir.diag.Units;
+import dev.symplan.planner.plan.ArenaKind;
+import dev.symplan.planner.plan.Buffer;
 import java.util.ArrayList;
 import java.util.List;
 

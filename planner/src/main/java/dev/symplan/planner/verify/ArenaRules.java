@@ -1,9 +1,10 @@
 package dev.symplan.planner.verify;
 
-import dev.symplan.planner.ArenaKind;
-import dev.symplan.planner.ArenaSize;
-import dev.symplan.planner.Buffer;
-import dev.symplan.planner.Plan;
+import dev.symplan.planner.machine.Alignment;
+import dev.symplan.planner.plan.ArenaKind;
+import dev.symplan.planner.plan.ArenaSize;
+import dev.symplan.planner.plan.Buffer;
+import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.List;
 
@@ -48,7 +49,7 @@ final class ArenaRules {
   }
 
   private static long aligned(long bytes) {
-    return (bytes + Buffer.ALIGNMENT - 1) / Buffer.ALIGNMENT * Buffer.ALIGNMENT;
+    return (bytes + Alignment.BYTES - 1) / Alignment.BYTES * Alignment.BYTES;
   }
 
   private void checkInside(AliasModel facts, Buffer buffer, ArenaSize arena) {

@@ -6,7 +6,7 @@ import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.Rows;
-import dev.symplan.planner.Step;
+import dev.symplan.planner.plan.Step;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.HashSet;
 

@@ -4,7 +4,7 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpTrait;
-import dev.symplan.planner.CollectivePlan;
+import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.ArrayList;
 import java.util.Collections;

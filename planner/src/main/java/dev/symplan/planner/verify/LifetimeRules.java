@@ -1,6 +1,6 @@
 package dev.symplan.planner.verify;
 
-import dev.symplan.planner.Step;
+import dev.symplan.planner.plan.Step;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.Arrays;
 

@@ -1,7 +1,7 @@
 package dev.symplan.planner.verify;
 
 import dev.symplan.ir.Value;
-import dev.symplan.planner.Step;
+import dev.symplan.planner.plan.Step;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.ArrayList;
 import java.util.Arrays;

@@ -3,8 +3,9 @@ package dev.symplan.planner.verify;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
-import dev.symplan.planner.ArenaKind;
-import dev.symplan.planner.Buffer;
+import dev.symplan.planner.machine.Alignment;
+import dev.symplan.planner.plan.ArenaKind;
+import dev.symplan.planner.plan.Buffer;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.HashMap;
 import java.util.Map;
@@ -192,10 +193,10 @@ final class PlacementRules {
     }
     switch (buffer.arena()) {
       case SYMMETRIC, LOCAL -> {
-        if (buffer.offset() % Buffer.ALIGNMENT != 0) {
+        if (buffer.offset() % Alignment.BYTES != 0) {
           wrong(
               "the buffer %s begins at byte %d, no multiple of %d"
-                  .formatted(buffer.name(), buffer.offset(), Buffer.ALIGNMENT));
+                  .formatted(buffer.name(), buffer.offset(), Alignment.BYTES));
         }
       }
       case EXTERNAL_INPUT -> {

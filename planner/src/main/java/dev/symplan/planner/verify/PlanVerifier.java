@@ -1,8 +1,8 @@
 package dev.symplan.planner.verify;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.planner.Plan;
-import dev.symplan.planner.PlanDigest;
+import dev.symplan.planner.plan.Plan;
+import dev.symplan.planner.plan.PlanDigest;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.ArrayList;
 

@@ -1,7 +1,7 @@
 package dev.symplan.planner.verify;
 
-import dev.symplan.planner.Step;
-import dev.symplan.planner.StreamKind;
+import dev.symplan.planner.plan.Step;
+import dev.symplan.planner.plan.StreamKind;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.ArrayDeque;
 import java.util.ArrayList;

@@ -3,8 +3,8 @@ package dev.symplan.planner.verify;
 import com.google.common.collect.Iterables;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
-import dev.symplan.planner.CollectivePlan;
-import dev.symplan.planner.Plan;
+import dev.symplan.planner.plan.CollectivePlan;
+import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.verify.Violation.Rule;
 
 /**

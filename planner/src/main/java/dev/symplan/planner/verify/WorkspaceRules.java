@@ -1,10 +1,11 @@
 package dev.symplan.planner.verify;
 
-import dev.symplan.planner.ArenaKind;
-import dev.symplan.planner.Buffer;
-import dev.symplan.planner.CollectivePlan;
-import dev.symplan.planner.Plan;
-import dev.symplan.planner.Workspace;
+import dev.symplan.planner.machine.Alignment;
+import dev.symplan.planner.machine.Workspace;
+import dev.symplan.planner.plan.ArenaKind;
+import dev.symplan.planner.plan.Buffer;
+import dev.symplan.planner.plan.CollectivePlan;
+import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -129,12 +130,12 @@ final class WorkspaceRules {
           "%s is said to live from step %d to %d, but peers may push there from -1 to %d"
               .formatted(buffer.name(), buffer.first(), buffer.last(), end));
     }
-    if (buffer.offset() % Buffer.ALIGNMENT != 0
-        || buffer.bytes() % (Workspace.HALVES * Buffer.ALIGNMENT) != 0) {
+    if (buffer.offset() % Alignment.BYTES != 0
+        || buffer.bytes() % (Workspace.HALVES * Alignment.BYTES) != 0) {
       wrong(
           Rule.PLACEMENT,
           "the halves of %s, %d bytes at %d, do not begin at multiples of %d"
-              .formatted(buffer.name(), buffer.bytes(), buffer.offset(), Buffer.ALIGNMENT));
+              .formatted(buffer.name(), buffer.bytes(), buffer.offset(), Alignment.BYTES));
     }
   }
 

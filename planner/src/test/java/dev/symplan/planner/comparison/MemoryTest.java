@@ -4,10 +4,10 @@ import static dev.symplan.planner.comparison.Planned.forced;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.common.collect.ImmutableMap;
-import dev.symplan.planner.ArenaKind;
-import dev.symplan.planner.CompileOptions;
-import dev.symplan.planner.Step;
-import dev.symplan.planner.Variant;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.plan.ArenaKind;
+import dev.symplan.planner.plan.Step;
 import org.junit.jupiter.api.Test;
 
 /** What symmetric memory costs. */

@@ -4,17 +4,17 @@ import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.text.GraphParser;
-import dev.symplan.planner.ArgDecision;
-import dev.symplan.planner.Buffer;
-import dev.symplan.planner.CollectivePlan;
-import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
-import dev.symplan.planner.Plan;
-import dev.symplan.planner.RankPlan;
-import dev.symplan.planner.RewriteOptions;
-import dev.symplan.planner.Target;
-import dev.symplan.planner.Variant;
-import dev.symplan.planner.Verdict;
+import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.Verdict;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.options.RewriteOptions;
+import dev.symplan.planner.plan.ArgDecision;
+import dev.symplan.planner.plan.Buffer;
+import dev.symplan.planner.plan.CollectivePlan;
+import dev.symplan.planner.plan.Plan;
+import dev.symplan.planner.plan.RankPlan;
 import java.util.List;
 
 /** A plan, and what comparisons ask of it: by the names of the graph, on rank 0. */

@@ -3,10 +3,10 @@ package dev.symplan.planner.comparison;
 import static dev.symplan.planner.comparison.Planned.forced;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.symplan.planner.CompileOptions;
-import dev.symplan.planner.Step;
-import dev.symplan.planner.Variant;
 import dev.symplan.planner.io.PlanFile;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.plan.Step;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;

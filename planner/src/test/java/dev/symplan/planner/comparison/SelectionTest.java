@@ -5,10 +5,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.symplan.ir.diag.CompileException;
-import dev.symplan.planner.CompileOptions;
-import dev.symplan.planner.Target;
-import dev.symplan.planner.Variant;
-import dev.symplan.planner.Verdict;
+import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.Verdict;
+import dev.symplan.planner.options.CompileOptions;
 import java.util.Arrays;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;

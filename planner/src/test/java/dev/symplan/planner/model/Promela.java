@@ -2,9 +2,9 @@ package dev.symplan.planner.model;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
-import dev.symplan.planner.Protocol;
-import dev.symplan.planner.Protocol.Part;
-import dev.symplan.planner.Protocol.Whose;
+import dev.symplan.planner.machine.Protocol;
+import dev.symplan.planner.machine.Protocol.Part;
+import dev.symplan.planner.machine.Protocol.Whose;
 import dev.symplan.planner.model.Sequence.Collective;
 import dev.symplan.planner.model.Sequence.Read;
 import dev.symplan.planner.model.Sequence.Write;

@@ -4,9 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.testkit.Golden;
-import dev.symplan.planner.Protocol.Part;
-import dev.symplan.planner.Variant;
-import dev.symplan.planner.Workspace;
+import dev.symplan.planner.machine.Protocol.Part;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.Workspace;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;

@@ -3,7 +3,7 @@ package dev.symplan.planner.model;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
-import dev.symplan.planner.Protocol;
+import dev.symplan.planner.machine.Protocol;
 import java.util.List;
 
 /**

@@ -6,7 +6,7 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.testkit.Golden;
-import dev.symplan.planner.Variant;
+import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.model.Sequence.Collective;
 import dev.symplan.planner.model.Sequence.Read;
 import dev.symplan.planner.model.Sequence.Step;

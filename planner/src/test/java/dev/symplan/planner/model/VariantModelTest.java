@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.testkit.Golden;
-import dev.symplan.planner.Protocol;
-import dev.symplan.planner.Variant;
+import dev.symplan.planner.machine.Protocol;
+import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.model.Sequence.Collective;
 import dev.symplan.planner.model.Sequence.Read;
 import dev.symplan.planner.model.Sequence.Write;

@@ -2,11 +2,11 @@ package dev.symplan.planner.report;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
-import dev.symplan.planner.PassObserver.Pass;
-import dev.symplan.planner.Target;
 import dev.symplan.planner.io.PlanFile;
+import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.pass.PassObserver.Pass;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -5,8 +5,8 @@ import static dev.symplan.planner.verify.VerifierFixtures.first;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.common.primitives.ImmutableIntArray;
-import dev.symplan.planner.Plan;
-import dev.symplan.planner.Step;
+import dev.symplan.planner.plan.Plan;
+import dev.symplan.planner.plan.Step;
 import dev.symplan.planner.verify.Violation.Rule;
 import org.junit.jupiter.api.Test;
 

@@ -3,7 +3,7 @@ package dev.symplan.planner.verify;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.symplan.ir.diag.CompileException;
-import dev.symplan.planner.Plan;
+import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.verify.PlanMutator.Kind;
 import java.util.ArrayList;
 import java.util.EnumMap;

@@ -3,7 +3,7 @@ package dev.symplan.planner.verify;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.symplan.ir.diag.CompileException;
-import dev.symplan.planner.CollectivePlan;
+import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.verify.RandomPrograms.Planned;
 import org.junit.jupiter.api.Test;
 

@@ -2,11 +2,11 @@ package dev.symplan.planner.verify;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
-import dev.symplan.planner.ArenaKind;
-import dev.symplan.planner.ArenaSize;
-import dev.symplan.planner.Buffer;
-import dev.symplan.planner.RankPlan;
-import dev.symplan.planner.Step;
+import dev.symplan.planner.plan.ArenaKind;
+import dev.symplan.planner.plan.ArenaSize;
+import dev.symplan.planner.plan.Buffer;
+import dev.symplan.planner.plan.RankPlan;
+import dev.symplan.planner.plan.Step;
 import java.util.Arrays;
 
 /** Writes into a plan the live ranges and arena sizes that its steps and placements have. */

@@ -8,12 +8,12 @@ import static dev.symplan.planner.verify.VerifierFixtures.compileWithWorkspaces;
 import static dev.symplan.planner.verify.VerifierFixtures.first;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.symplan.planner.ArenaKind;
-import dev.symplan.planner.Buffer;
-import dev.symplan.planner.CollectivePlan;
-import dev.symplan.planner.Placement;
-import dev.symplan.planner.Plan;
-import dev.symplan.planner.Variant;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.plan.ArenaKind;
+import dev.symplan.planner.plan.Buffer;
+import dev.symplan.planner.plan.CollectivePlan;
+import dev.symplan.planner.plan.Placement;
+import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.verify.Violation.Rule;
 import org.junit.jupiter.api.Test;
 

@@ -1,8 +1,8 @@
 package dev.symplan.bench;
 
-import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
-import dev.symplan.planner.Plan;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.plan.Plan;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 import org.openjdk.jmh.annotations.Benchmark;

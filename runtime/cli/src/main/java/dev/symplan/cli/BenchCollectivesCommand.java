@@ -5,7 +5,7 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.calibrate.BenchPlot;
 import dev.symplan.planner.calibrate.BenchPrograms;
 import dev.symplan.planner.calibrate.BenchTable;
-import dev.symplan.planner.io.AtomicFile;
+import dev.symplan.planner.file.AtomicFile;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;

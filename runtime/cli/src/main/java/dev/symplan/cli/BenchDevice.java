@@ -1,7 +1,7 @@
 package dev.symplan.cli;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.planner.Target;
+import dev.symplan.planner.machine.Target;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.doctor.Machine;
 import dev.symplan.runtime.doctor.MachineProbe;

@@ -1,7 +1,7 @@
 package dev.symplan.cli;
 
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
-import dev.symplan.planner.Units;
 import dev.symplan.planner.calibrate.BenchTable;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.bench.Bench;

@@ -1,7 +1,7 @@
 package dev.symplan.cli;
 
 import dev.symplan.planner.calibrate.BenchPlot;
-import dev.symplan.planner.io.AtomicFile;
+import dev.symplan.planner.file.AtomicFile;
 import java.nio.file.Path;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;

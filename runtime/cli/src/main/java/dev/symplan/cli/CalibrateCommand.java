@@ -2,7 +2,7 @@ package dev.symplan.cli;
 
 import dev.symplan.planner.calibrate.Calibration;
 import dev.symplan.planner.calibrate.CalibrationPrinter;
-import dev.symplan.planner.io.TargetFile;
+import dev.symplan.planner.machine.TargetFile;
 import java.nio.file.Path;
 import java.util.Optional;
 import java.util.concurrent.Callable;

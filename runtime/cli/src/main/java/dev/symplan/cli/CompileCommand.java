@@ -1,7 +1,7 @@
 package dev.symplan.cli;
 
-import dev.symplan.planner.Plan;
 import dev.symplan.planner.io.PlanFile;
+import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.report.PassFolder;
 import dev.symplan.planner.report.PlanReport;
 import dev.symplan.planner.report.TextRenderer;

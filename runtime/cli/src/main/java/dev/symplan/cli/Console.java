@@ -1,7 +1,7 @@
 package dev.symplan.cli;
 
 import dev.symplan.ir.diag.Diagnostic;
-import dev.symplan.planner.io.AtomicFile;
+import dev.symplan.planner.file.AtomicFile;
 import java.io.OutputStream;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;

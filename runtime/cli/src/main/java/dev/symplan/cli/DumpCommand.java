@@ -1,7 +1,7 @@
 package dev.symplan.cli;
 
-import dev.symplan.planner.Plan;
-import dev.symplan.planner.io.AtomicFile;
+import dev.symplan.planner.file.AtomicFile;
+import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.report.CsvRenderer;
 import dev.symplan.planner.report.DotRenderer;
 import dev.symplan.planner.report.Format;

@@ -1,7 +1,7 @@
 package dev.symplan.cli;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.planner.Plan;
+import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.report.PlanExplainer;
 import dev.symplan.planner.report.PlanReport;
 import dev.symplan.planner.report.Row;

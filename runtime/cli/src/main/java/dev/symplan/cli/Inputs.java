@@ -1,8 +1,8 @@
 package dev.symplan.cli;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.planner.Plan;
 import dev.symplan.planner.io.PlanFile;
+import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.report.PeakAdvice;
 import dev.symplan.planner.report.Row;
 import java.nio.file.Path;

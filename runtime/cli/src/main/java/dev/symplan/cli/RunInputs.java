@@ -1,6 +1,6 @@
 package dev.symplan.cli;
 
-import dev.symplan.planner.Plan;
+import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.Case;
 import dev.symplan.runtime.Reference;
 import dev.symplan.runtime.Session;

@@ -4,7 +4,7 @@ import static dev.symplan.cli.Ran.run;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.symplan.ir.op.CollectiveSpec.Kind;
-import dev.symplan.planner.Variant;
+import dev.symplan.planner.machine.Variant;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -5,9 +5,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import com.google.common.collect.ImmutableMap;
-import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.io.PlanFile;
+import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.runtime.tensor.Safetensors;
 import java.io.IOException;
 import java.nio.file.Files;

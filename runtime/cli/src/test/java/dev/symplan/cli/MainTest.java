@@ -5,10 +5,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.data.Offset.offset;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
-import dev.symplan.planner.RankPlan;
-import dev.symplan.planner.Target;
+import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.plan.RankPlan;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.Safetensors;

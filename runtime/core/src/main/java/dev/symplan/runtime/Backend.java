@@ -1,7 +1,7 @@
 package dev.symplan.runtime;
 
 import dev.symplan.codegen.Executable;
-import dev.symplan.planner.Plan;
+import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.host.HostBackend;
 import java.util.Optional;
 import java.util.ServiceLoader;

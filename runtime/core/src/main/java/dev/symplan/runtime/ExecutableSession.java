@@ -4,7 +4,7 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
-import dev.symplan.planner.ArenaKind;
+import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.runtime.tensor.HostTensor;
 
 /** What is the same in the sessions of all backends: the signature, and what may be bound to it. */

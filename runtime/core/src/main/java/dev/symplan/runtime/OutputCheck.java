@@ -3,7 +3,7 @@ package dev.symplan.runtime;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
-import dev.symplan.planner.Plan;
+import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.Rounding;
 import dev.symplan.runtime.tensor.TensorDiff;

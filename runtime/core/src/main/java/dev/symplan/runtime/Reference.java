@@ -9,7 +9,7 @@ import dev.symplan.ir.Value;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpTrait;
-import dev.symplan.planner.Plan;
+import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.host.HostKernelException;
 import dev.symplan.runtime.host.NaiveCollectives;
 import dev.symplan.runtime.host.NaiveOps;

@@ -3,7 +3,7 @@ package dev.symplan.runtime;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSortedSet;
 import dev.symplan.codegen.Lowering;
-import dev.symplan.planner.Plan;
+import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.profile.Profile;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.Optional;

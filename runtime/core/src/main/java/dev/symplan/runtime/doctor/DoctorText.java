@@ -1,6 +1,6 @@
 package dev.symplan.runtime.doctor;
 
-import dev.symplan.planner.Units;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.planner.report.Table;
 import dev.symplan.runtime.doctor.Diagnosis.Finding;
 import dev.symplan.runtime.doctor.Diagnosis.Lack;

@@ -4,7 +4,8 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.Instruction.Region;
 import dev.symplan.codegen.TensorRef;
-import dev.symplan.planner.Workspace;
+import dev.symplan.planner.machine.Alignment;
+import dev.symplan.planner.machine.Workspace;
 import java.lang.foreign.MemorySegment;
 import java.util.stream.IntStream;
 
@@ -80,7 +81,7 @@ final class PushTransfer {
             .orElseThrow();
     var reducer = new Reducer(collective.reduceOp(), dtype);
     boolean sliced = layout.rounds() > 1;
-    long slice = layout.packets() * Workspace.VECTOR;
+    long slice = layout.packets() * Alignment.VECTOR;
     var mine = sliced ? slice(operand, self, slice) : operand;
     var reduced = sliced ? slice(result, self, slice) : result;
     var sources =

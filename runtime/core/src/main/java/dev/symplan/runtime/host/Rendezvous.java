@@ -1,7 +1,7 @@
 package dev.symplan.runtime.host;
 
 import com.google.common.primitives.ImmutableIntArray;
-import dev.symplan.planner.Units;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.runtime.RunException;
 import java.time.Duration;
 import java.util.Arrays;

@@ -1,6 +1,6 @@
 package dev.symplan.runtime.launch;
 
-import dev.symplan.planner.Units;
+import dev.symplan.ir.diag.Units;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;

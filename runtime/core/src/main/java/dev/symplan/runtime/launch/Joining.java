@@ -1,6 +1,6 @@
 package dev.symplan.runtime.launch;
 
-import dev.symplan.planner.Units;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.launch.Handshake.Answer;
 import java.io.BufferedInputStream;

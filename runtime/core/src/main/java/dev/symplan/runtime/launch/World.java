@@ -1,7 +1,7 @@
 package dev.symplan.runtime.launch;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.planner.Units;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.launch.Frame.Kind;
 import java.io.DataInputStream;

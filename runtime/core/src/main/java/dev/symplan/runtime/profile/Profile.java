@@ -1,7 +1,7 @@
 package dev.symplan.runtime.profile;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.planner.StreamKind;
+import dev.symplan.planner.plan.StreamKind;
 
 /**
  * When each instruction of one run ran.

@@ -1,8 +1,8 @@
 package dev.symplan.runtime.profile;
 
-import dev.symplan.planner.Plan;
-import dev.symplan.planner.StreamKind;
-import dev.symplan.planner.Units;
+import dev.symplan.ir.diag.Units;
+import dev.symplan.planner.plan.Plan;
+import dev.symplan.planner.plan.StreamKind;
 import dev.symplan.planner.report.Table;
 import dev.symplan.runtime.profile.ProfiledStep.Traffic;
 import java.util.EnumMap;

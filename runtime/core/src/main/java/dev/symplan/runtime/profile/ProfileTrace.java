@@ -1,8 +1,8 @@
 package dev.symplan.runtime.profile;
 
 import com.google.common.collect.ImmutableMap;
-import dev.symplan.planner.Plan;
-import dev.symplan.planner.StreamKind;
+import dev.symplan.planner.plan.Plan;
+import dev.symplan.planner.plan.StreamKind;
 import dev.symplan.planner.report.ChromeTrace;
 import dev.symplan.planner.report.Fact;
 

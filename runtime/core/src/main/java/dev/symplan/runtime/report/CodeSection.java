@@ -6,7 +6,7 @@ import dev.symplan.codegen.Lowering;
 import dev.symplan.codegen.cuda.DeviceLowering;
 import dev.symplan.codegen.cuda.DeviceText;
 import dev.symplan.codegen.cuda.UnsupportedOnGpu;
-import dev.symplan.planner.Plan;
+import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.report.Section;
 import dev.symplan.planner.report.View;
 import java.util.stream.IntStream;

@@ -2,8 +2,8 @@ package dev.symplan.runtime.fuzz;
 
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.MemorySpace;
-import dev.symplan.planner.CompileOptions;
-import dev.symplan.planner.Target;
+import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.options.CompileOptions;
 import org.junit.jupiter.api.Test;
 
 /** What {@link FuzzTest} found, one test for each mistake. */

@@ -7,9 +7,9 @@ import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.testkit.MadeUpRows;
 import dev.symplan.ir.text.GraphParser;
-import dev.symplan.planner.CompileOptions;
-import dev.symplan.planner.Step;
-import dev.symplan.planner.Target;
+import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.plan.Step;
 import org.junit.jupiter.api.Test;
 
 /**

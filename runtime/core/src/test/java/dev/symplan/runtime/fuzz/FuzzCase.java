@@ -4,10 +4,10 @@ import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.Graph;
 import dev.symplan.ir.Program;
 import dev.symplan.ir.text.GraphPrinter;
-import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
-import dev.symplan.planner.Plan;
-import dev.symplan.planner.Target;
+import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.plan.Plan;
 
 /**
  * A program with what is needed to run it again.

@@ -5,8 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.text.GraphParser;
-import dev.symplan.planner.CompileOptions;
-import dev.symplan.planner.Target;
+import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.options.CompileOptions;
 
 /** Runs a program that was found and shrunk. */
 final class FuzzCases {

@@ -9,9 +9,9 @@ import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.Lowering;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
-import dev.symplan.planner.CompileOptions;
-import dev.symplan.planner.Plan;
-import dev.symplan.planner.Variant;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.RunException;
 import java.util.function.UnaryOperator;
@@ -100,7 +100,7 @@ class HostAgreementTest {
                 c,
                 c.variant(),
                 new TensorRef(
-                    dev.symplan.planner.ArenaKind.EXTERNAL_INPUT,
+                    dev.symplan.planner.plan.ArenaKind.EXTERNAL_INPUT,
                     0,
                     0,
                     c.operands().getFirst().type()));

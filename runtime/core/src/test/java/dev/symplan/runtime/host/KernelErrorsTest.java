@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.diag.CompileException;
-import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Reference;
 import dev.symplan.runtime.RunException;

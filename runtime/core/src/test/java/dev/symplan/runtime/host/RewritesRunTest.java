@@ -4,11 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.MemorySpace;
-import dev.symplan.planner.CompileOptions;
-import dev.symplan.planner.Rewrite;
-import dev.symplan.planner.RewriteOptions;
-import dev.symplan.planner.RewriteOptions.Mode;
-import dev.symplan.planner.Variant;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.options.RewriteOptions;
+import dev.symplan.planner.options.RewriteOptions.Mode;
+import dev.symplan.planner.plan.Rewrite;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.tensor.HostTensor;

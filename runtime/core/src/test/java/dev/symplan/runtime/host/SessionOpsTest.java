@@ -2,7 +2,7 @@ package dev.symplan.runtime.host;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Reference;
 import dev.symplan.runtime.Session;

@@ -16,7 +16,7 @@ import dev.symplan.codegen.cuda.DeviceStep.Nccl;
 import dev.symplan.codegen.cuda.DeviceStep.NcclCall;
 import dev.symplan.codegen.cuda.DeviceStep.Product;
 import dev.symplan.codegen.cuda.KernelArgument;
-import dev.symplan.planner.ArenaKind;
+import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.runtime.RunException;
 import java.util.ArrayList;
 import java.util.HashMap;

@@ -1,7 +1,7 @@
 package dev.symplan.runtime.cuda;
 
 import dev.symplan.codegen.Executable;
-import dev.symplan.planner.Plan;
+import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.Session;

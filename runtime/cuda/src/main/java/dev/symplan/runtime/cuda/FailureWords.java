@@ -5,7 +5,7 @@ import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.cuda.DeviceProgram;
-import dev.symplan.planner.Units;
+import dev.symplan.ir.diag.Units;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.time.Duration;

@@ -5,7 +5,7 @@ import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.codegen.cuda.DeviceStep.Launch;
 import dev.symplan.codegen.cuda.KernelArgument;
-import dev.symplan.planner.ArenaKind;
+import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.cuda.Peers.Region;
 import java.lang.foreign.MemorySegment;

@@ -4,11 +4,11 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.planner.CollectivePlan;
-import dev.symplan.planner.Eligibility;
-import dev.symplan.planner.Plan;
-import dev.symplan.planner.RankPlan;
-import dev.symplan.planner.Target;
+import dev.symplan.planner.machine.Eligibility;
+import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.plan.CollectivePlan;
+import dev.symplan.planner.plan.Plan;
+import dev.symplan.planner.plan.RankPlan;
 import java.util.Optional;
 
 /**

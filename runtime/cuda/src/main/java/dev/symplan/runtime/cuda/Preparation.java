@@ -13,7 +13,7 @@ import dev.symplan.codegen.cuda.DeviceStep.Product;
 import dev.symplan.codegen.cuda.Kernel;
 import dev.symplan.codegen.cuda.KernelArgument;
 import dev.symplan.ir.DType;
-import dev.symplan.planner.ArenaKind;
+import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.cuda.Peers.Region;
 import java.time.Duration;

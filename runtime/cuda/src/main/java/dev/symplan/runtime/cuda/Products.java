@@ -4,7 +4,7 @@ import dev.symplan.codegen.cuda.Address;
 import dev.symplan.codegen.cuda.DeviceStep.Matrix;
 import dev.symplan.codegen.cuda.DeviceStep.Product;
 import dev.symplan.ir.DType;
-import dev.symplan.planner.StreamKind;
+import dev.symplan.planner.plan.StreamKind;
 import dev.symplan.runtime.RunException;
 import java.util.Optional;
 import java.util.function.ToLongFunction;

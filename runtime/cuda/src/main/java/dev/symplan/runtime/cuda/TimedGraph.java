@@ -8,7 +8,7 @@ import dev.symplan.codegen.cuda.DeviceStep.Launch;
 import dev.symplan.codegen.cuda.DeviceStep.Mark;
 import dev.symplan.codegen.cuda.DeviceStep.Nccl;
 import dev.symplan.codegen.cuda.DeviceStep.Product;
-import dev.symplan.planner.StreamKind;
+import dev.symplan.planner.plan.StreamKind;
 import dev.symplan.runtime.profile.Profile.Activity;
 import java.util.ArrayList;
 import java.util.List;

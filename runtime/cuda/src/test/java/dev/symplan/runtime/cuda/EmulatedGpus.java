@@ -87,7 +87,7 @@ final class EmulatedGpus {
       return owner.allocate(Math.max(8, bytes), 256).fill(fill);
     }
 
-    MemorySegment at(dev.symplan.planner.ArenaKind arena, int index) {
+    MemorySegment at(dev.symplan.planner.plan.ArenaKind arena, int index) {
       return switch (arena) {
         case SYMMETRIC -> symmetric;
         case LOCAL -> local;

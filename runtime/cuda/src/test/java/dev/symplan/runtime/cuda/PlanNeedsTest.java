@@ -5,13 +5,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.text.GraphParser;
-import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
-import dev.symplan.planner.Plan;
-import dev.symplan.planner.Target;
-import dev.symplan.planner.Variant;
 import dev.symplan.planner.io.PlanFile;
-import dev.symplan.planner.io.TargetFile;
+import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.machine.TargetFile;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.plan.Plan;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 

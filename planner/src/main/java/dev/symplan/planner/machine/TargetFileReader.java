@@ -1,0 +1,298 @@
+package dev.symplan.planner.machine;
+
+import com.google.common.base.Splitter;
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
+import com.google.common.collect.ImmutableSet;
+import com.google.common.collect.ImmutableTable;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.planner.file.PlacedJson;
+import dev.symplan.planner.machine.Target.Barrier;
+import dev.symplan.planner.machine.Target.Contention;
+import dev.symplan.planner.machine.Target.Curve;
+import dev.symplan.planner.machine.Target.Knot;
+import dev.symplan.planner.machine.Target.Knots;
+import dev.symplan.planner.machine.Target.Link;
+import dev.symplan.planner.machine.Target.Protocol;
+import dev.symplan.planner.machine.Target.Protocols;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.Optional;
+import java.util.function.Function;
+import java.util.stream.Collectors;
+
+/** Reads a target file; whatever is wrong is reported at its place. */
+final class TargetFileReader {
+  private static final int MAX_RANKS = 1 << 20;
+  private static final double MAX_BYTES = 1L << 40;
+
+  private static final ImmutableSet<String> FIGURES =
+      ImmutableSet.of(
+          "link",
+          "memory_gbps",
+          "matrix_tflops",
+          "launch_us",
+          "barrier",
+          "copy_engine_us",
+          "sm_contention",
+          "copy_engine_contention");
+
+  private static final ImmutableSet<String> FIELDS =
+      ImmutableSet.<String>builder()
+          .add("format", "version", "name", "base", "gpus")
+          .addAll(FIGURES)
+          .add("workspace_bytes", "multicast", "copy_engines", "nccl", "sources", "curves")
+          .build();
+
+  private final PlacedJson root;
+  private final Optional<Target> base;
+
+  TargetFileReader(PlacedJson root) {
+    this.root = root;
+    if (!root.find("format").map(PlacedJson::text).orElse("").equals(TargetFile.FORMAT)) {
+      throw root.wrong(
+          "this is no target file", "begin with \"format\": \"" + TargetFile.FORMAT + "\"");
+    }
+    var version = root.get("version");
+    if (version.count(Integer.MAX_VALUE) > TargetFile.VERSION) {
+      throw version.wrong("this release reads versions 1 to " + TargetFile.VERSION, "");
+    }
+    root.only(FIELDS);
+    this.base = root.find("base").map(TargetFileReader::baseTarget);
+  }
+
+  private static Target baseTarget(PlacedJson field) {
+    if (!TargetFile.BUILT_IN.contains(field.text())) {
+      throw field.wrong(
+          "there is no built-in target '%s'".formatted(field.text()),
+          "there are " + String.join(", ", TargetFile.BUILT_IN));
+    }
+    // Not a constant of Target: the constants themselves are read here.
+    return TargetFile.builtIn(field.text());
+  }
+
+  Target target() {
+    return new Target(
+        name(),
+        field("gpus", f -> f.count(MAX_RANKS), Target::gpus),
+        field("link", TargetFileReader::link, Target::link),
+        field("memory_gbps", PlacedJson::positive, Target::memoryRate),
+        field("matrix_tflops", PlacedJson::positive, Target::matrixRate),
+        field("launch_us", PlacedJson::notNegative, Target::launchMicros),
+        field("barrier", TargetFileReader::barrier, Target::barrier),
+        field("copy_engine_us", PlacedJson::notNegative, Target::copyEngineMicros),
+        field("sm_contention", TargetFileReader::contention, Target::smOverlap),
+        field("copy_engine_contention", TargetFileReader::contention, Target::copyEngineOverlap),
+        field("workspace_bytes", TargetFileReader::bytes, Target::workspaceBytes),
+        field("multicast", PlacedJson::truth, Target::multicast),
+        field("copy_engines", PlacedJson::truth, Target::copyEngines),
+        field("nccl", TargetFileReader::version, Target::nccl),
+        sources(),
+        curves());
+  }
+
+  private String name() {
+    var field = root.get("name");
+    if (field.text().isBlank()) {
+      throw field.wrong("the name is empty", "");
+    }
+    return field.text();
+  }
+
+  private <T> T field(String name, Function<PlacedJson, T> read, Function<Target, T> inherited) {
+    return root.find(name)
+        .map(read)
+        .or(() -> base.map(inherited))
+        .orElseThrow(
+            () ->
+                root.wrong(
+                    "there is no '%s'".formatted(name),
+                    "add it, or name a built-in target as \"base\""));
+  }
+
+  private static Link link(PlacedJson json) {
+    json.only(ImmutableSet.of("send_gbps", "receive_gbps", "latency_us"));
+    return new Link(
+        json.get("send_gbps").positive(),
+        json.get("receive_gbps").positive(),
+        json.get("latency_us").notNegative());
+  }
+
+  private static Barrier barrier(PlacedJson json) {
+    json.only(ImmutableSet.of("base_us", "per_rank_us"));
+    return new Barrier(json.get("base_us").notNegative(), json.get("per_rank_us").notNegative());
+  }
+
+  private static Contention contention(PlacedJson json) {
+    json.only(ImmutableSet.of("compute", "transfer"));
+    return new Contention(json.get("compute").notNegative(), json.get("transfer").notNegative());
+  }
+
+  private static long bytes(PlacedJson json) {
+    double bytes = json.notNegative();
+    if (bytes != Math.rint(bytes) || bytes > MAX_BYTES) {
+      throw json.wrong("this is no number of bytes", "");
+    }
+    return (long) bytes;
+  }
+
+  private static int version(PlacedJson json) {
+    var parts = Splitter.on('.').splitToList(json.text());
+    if (parts.size() != 3 || !parts.stream().allMatch(part -> part.matches("[0-9]{1,2}"))) {
+      throw json.wrong("this is no version of NCCL", "expected three numbers, as in 2.28.9");
+    }
+    return Integer.parseInt(parts.get(0)) * 10_000
+        + Integer.parseInt(parts.get(1)) * 100
+        + Integer.parseInt(parts.get(2));
+  }
+
+  /** What is inherited was not measured here. */
+  private ImmutableMap<String, String> sources() {
+    var sources = ImmutableMap.<String, String>builder();
+    root.find("sources")
+        .ifPresent(
+            json -> {
+              json.only(FIGURES);
+              json.entries().forEach((name, text) -> sources.put(name, text.text()));
+            });
+    return sources.buildOrThrow();
+  }
+
+  private ImmutableTable<Kind, Variant, ImmutableList<Curve>> curves() {
+    var curves = ImmutableTable.<Kind, Variant, ImmutableList<Curve>>builder();
+    var own = root.find("curves");
+    own.ifPresent(TargetFileReader::checkKinds);
+    for (var kind : Kind.values()) {
+      var ofKind = own.flatMap(json -> json.find(kind.text()));
+      for (var variant : Variant.values()) {
+        ofKind
+            .flatMap(json -> json.find(variant.text()))
+            .map(TargetFileReader::curveList)
+            .or(() -> base.flatMap(target -> inherited(target, kind, variant)))
+            .ifPresent(list -> curves.put(kind, variant, list));
+      }
+    }
+    return curves.buildOrThrow();
+  }
+
+  private static Optional<ImmutableList<Curve>> inherited(Target base, Kind kind, Variant variant) {
+    return Optional.ofNullable(base.curves().get(kind, variant))
+        .map(
+            list ->
+                list.stream()
+                    .map(curve -> curve.carriedOver(base.name()))
+                    .collect(ImmutableList.toImmutableList()));
+  }
+
+  private static void checkKinds(PlacedJson curves) {
+    for (var kind : curves.entries().entrySet()) {
+      var known = Kind.ofText(kind.getKey());
+      if (known.isEmpty()) {
+        throw curves.wrongName(
+            kind.getKey(),
+            "there is no collective '%s'".formatted(kind.getKey()),
+            "known: "
+                + Arrays.stream(Kind.values()).map(Kind::text).collect(Collectors.joining(", ")));
+      }
+      for (var variant : kind.getValue().entries().keySet()) {
+        var variants = Variant.ofKind(known.get());
+        if (Variant.ofText(variant).filter(variants::contains).isEmpty()) {
+          throw kind.getValue()
+              .wrongName(
+                  variant,
+                  "there is no variant '%s' of %s".formatted(variant, kind.getKey()),
+                  "there are "
+                      + variants.stream().map(Variant::text).collect(Collectors.joining(", ")));
+        }
+      }
+    }
+  }
+
+  private static ImmutableList<Curve> curveList(PlacedJson json) {
+    if (json.items().isEmpty()) {
+      throw json.wrong("the list is empty", "leave the variant out where nothing is known of it");
+    }
+    var seen = new HashSet<Integer>();
+    var list = ImmutableList.<Curve>builder();
+    for (var item : json.items()) {
+      var curve = curve(item);
+      if (!seen.add(curve.ranks())) {
+        throw item.get("ranks").wrong("a second curve for this number of ranks", "");
+      }
+      list.add(curve);
+    }
+    return list.build();
+  }
+
+  private static Curve curve(PlacedJson json) {
+    json.only(
+        ImmutableSet.of(
+            "ranks",
+            "per_rank_us",
+            "floor_us",
+            "protocols",
+            "points",
+            "gbps",
+            "measured",
+            "source"));
+    return new Curve(
+        json.get("ranks").count(MAX_RANKS),
+        json.find("per_rank_us").map(PlacedJson::notNegative).orElse(0.0),
+        json.find("points").isPresent() ? knots(json) : protocols(json),
+        json.find("measured").map(PlacedJson::truth).orElse(false),
+        json.find("source").map(PlacedJson::text).orElse(""));
+  }
+
+  private static Protocols protocols(PlacedJson json) {
+    for (var protocol : json.get("protocols").items()) {
+      protocol.only(ImmutableSet.of("latency_us", "gbps"));
+    }
+    var list =
+        json.get("protocols").items().stream()
+            .map(
+                protocol ->
+                    new Protocol(
+                        protocol.get("latency_us").notNegative(), protocol.get("gbps").positive()))
+            .collect(ImmutableList.toImmutableList());
+    if (list.isEmpty()) {
+      throw json.get("protocols").wrong("the list is empty", "give at least one protocol");
+    }
+    forbid(json, "gbps");
+    return new Protocols(json.find("floor_us").map(PlacedJson::notNegative).orElse(0.0), list);
+  }
+
+  private static Knots knots(PlacedJson json) {
+    var list = ImmutableList.<Knot>builder();
+    double bytes = -1;
+    double micros = 0;
+    for (var point : json.get("points").items()) {
+      var pair = point.items();
+      if (pair.size() != 2) {
+        throw point.wrong("this is no point", "write [BYTES, MICROSECONDS]");
+      }
+      if (pair.getFirst().notNegative() <= bytes || pair.getLast().notNegative() < micros) {
+        throw point.wrong(
+            "the points do not rise", "sort them by bytes; more bytes take no less time");
+      }
+      bytes = pair.getFirst().notNegative();
+      micros = pair.getLast().notNegative();
+      list.add(new Knot(bytes, micros));
+    }
+    var built = list.build();
+    if (built.isEmpty()) {
+      throw json.get("points").wrong("the list is empty", "give at least one point");
+    }
+    forbid(json, "protocols");
+    forbid(json, "floor_us");
+    return new Knots(built, json.get("gbps").positive());
+  }
+
+  private static void forbid(PlacedJson json, String name) {
+    if (json.find(name).isPresent()) {
+      throw json.wrongName(
+          name,
+          "a curve has protocols, with floor_us, or points, with gbps",
+          "leave one of them out");
+    }
+  }
+}

@@ -1,0 +1,69 @@
+package dev.symplan.planner.machine;
+
+/**
+ * What the planner found about one variant for one collective.
+ *
+ * @param reason why it was rejected, or that it was not the cheapest, or that it was chosen
+ * @param detail the numbers behind the reason, for people
+ * @param transferMicros the predicted time of the collective; NaN where it is not eligible
+ * @param stagingMicros the predicted time of the copies it would need
+ */
+public record Verdict(
+    Variant variant, Reason reason, String detail, double transferMicros, double stagingMicros) {
+
+  /** Why a variant was taken or not. */
+  public enum Reason {
+    CHOSEN(true),
+    /** Chosen because the caller said so. */
+    FORCED(true),
+    /** Eligible, but another is predicted to be faster. */
+    SLOWER(true),
+    /** Eligible, but the caller forced another. */
+    NOT_FORCED(true),
+    /** The group has one rank, or this variant needs exactly one. */
+    GROUP_SIZE(false),
+    /** The target has no NVLink multicast. */
+    NO_MULTICAST(false),
+    /** The target has NVLink multicast, but the caller did not switch it on. */
+    MULTICAST_OFF(false),
+    /** The target has no copy engine that reaches peers. */
+    NO_COPY_ENGINE(false),
+    /** Ranks of the group are on different hosts, which do not address each other's memory. */
+    NO_PEER_ACCESS(false),
+    /** The variant does not know this reduction. */
+    REDUCTION(false),
+    /** The variant does not know this element type. */
+    DTYPE(false),
+    /** The collective moves more bytes than the variant's kernel can count. */
+    SIZE(false),
+    /** The ranks send unequal parts, which the variant does not know. */
+    ROWS(false),
+    /** The workspace that it would need is larger than the target allows. */
+    WORKSPACE(false),
+    /** The library of the target is too old to have it at all. */
+    LIBRARY(false),
+    /** The library of the target takes fewer collectives in one group. */
+    LIBRARY_GROUP(false),
+    /** The library of the target is known to race there, without an error. */
+    LIBRARY_RACE(false);
+
+    private final boolean eligible;
+
+    Reason(boolean eligible) {
+      this.eligible = eligible;
+    }
+
+    public boolean eligible() {
+      return eligible;
+    }
+  }
+
+  /** {@return the predicted total} */
+  public double totalMicros() {
+    return transferMicros + stagingMicros;
+  }
+
+  public boolean chosen() {
+    return reason == Reason.CHOSEN || reason == Reason.FORCED;
+  }
+}

@@ -1,0 +1,191 @@
+package dev.symplan.planner.options;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.ProcessGroup;
+import dev.symplan.planner.machine.Variant;
+import java.nio.file.Path;
+import java.util.OptionalDouble;
+import java.util.function.Consumer;
+
+/**
+ * What the caller decides.
+ *
+ * @param ranks the world size; 0 to take it from the groups
+ * @param graph the name of the graph to compile; empty for the only one
+ * @param inputs where inputs live that no annotation or {@code spaces} entry places: {@code ANY}
+ *     puts those in the symmetric arena that a collective can then use without a copy and leaves
+ *     the others with the caller; {@code EXTERNAL} leaves all with the caller; {@code SYMMETRIC} or
+ *     {@code LOCAL} plans all
+ * @param outputs the same for outputs; {@code ANY} plans them
+ * @param spaces for single inputs and outputs, by value name
+ * @param variants forced variants, by the collective's value name or kind ({@code all_reduce})
+ * @param overlap whether collectives may run beside compute
+ * @param fusion whether ops that go by elements or rows may run as one kernel
+ * @param reorderBudget by which part of its predicted time a run may get longer for an order of the
+ *     ops that needs less memory; empty to keep the given order
+ * @param multicast whether collectives may go through NVLink multicast, on targets that have it
+ * @param rewrites which collectives may become others: merged, or in pieces
+ * @param dims values of symbolic sizes
+ * @param dimMax bounds of symbolic sizes that have no value
+ * @param declarations files that declare ops, see {@link dev.symplan.ir.text.Declarations}
+ */
+public record CompileOptions(
+    int ranks,
+    String graph,
+    MemorySpace inputs,
+    MemorySpace outputs,
+    ImmutableMap<String, MemorySpace> spaces,
+    ImmutableMap<String, Variant> variants,
+    boolean overlap,
+    boolean fusion,
+    OptionalDouble reorderBudget,
+    boolean multicast,
+    RewriteOptions rewrites,
+    ImmutableMap<String, Long> dims,
+    ImmutableMap<String, Long> dimMax,
+    ImmutableList<Path> declarations) {
+
+  public static final CompileOptions DEFAULT =
+      new CompileOptions(
+          0,
+          "",
+          MemorySpace.ANY,
+          MemorySpace.ANY,
+          ImmutableMap.of(),
+          ImmutableMap.of(),
+          true,
+          true,
+          OptionalDouble.of(0.01),
+          false,
+          RewriteOptions.AUTO,
+          ImmutableMap.of(),
+          ImmutableMap.of(),
+          ImmutableList.of());
+
+  public CompileOptions {
+    if (ranks < 0 || ranks > ProcessGroup.MAX_RANKS) {
+      throw new IllegalArgumentException("ranks is " + ranks);
+    }
+    if (reorderBudget.isPresent() && !(reorderBudget.getAsDouble() >= 0)) {
+      throw new IllegalArgumentException("the budget of reordering is " + reorderBudget);
+    }
+  }
+
+  public CompileOptions withRanks(int value) {
+    return with(draft -> draft.ranks = value);
+  }
+
+  public CompileOptions withGraph(String value) {
+    return with(draft -> draft.graph = value);
+  }
+
+  public CompileOptions withInputs(MemorySpace value) {
+    return with(draft -> draft.inputs = value);
+  }
+
+  public CompileOptions withOutputs(MemorySpace value) {
+    return with(draft -> draft.outputs = value);
+  }
+
+  public CompileOptions withSpaces(ImmutableMap<String, MemorySpace> value) {
+    return with(draft -> draft.spaces = value);
+  }
+
+  public CompileOptions withVariants(ImmutableMap<String, Variant> value) {
+    return with(draft -> draft.variants = value);
+  }
+
+  public CompileOptions withOverlap(boolean value) {
+    return with(draft -> draft.overlap = value);
+  }
+
+  public CompileOptions withFusion(boolean value) {
+    return with(draft -> draft.fusion = value);
+  }
+
+  public CompileOptions withReorderBudget(OptionalDouble value) {
+    return with(draft -> draft.reorderBudget = value);
+  }
+
+  public CompileOptions withMulticast(boolean value) {
+    return with(draft -> draft.multicast = value);
+  }
+
+  public CompileOptions withRewrites(RewriteOptions value) {
+    return with(draft -> draft.rewrites = value);
+  }
+
+  public CompileOptions withDims(
+      ImmutableMap<String, Long> values, ImmutableMap<String, Long> bounds) {
+    return with(
+        draft -> {
+          draft.dims = values;
+          draft.dimMax = bounds;
+        });
+  }
+
+  public CompileOptions withDeclarations(ImmutableList<Path> files) {
+    return with(draft -> draft.declarations = files);
+  }
+
+  private CompileOptions with(Consumer<Draft> change) {
+    var draft = new Draft(this);
+    change.accept(draft);
+    return draft.options();
+  }
+
+  /** Options that can be changed one at a time. */
+  private static final class Draft {
+    private int ranks;
+    private String graph;
+    private MemorySpace inputs;
+    private MemorySpace outputs;
+    private ImmutableMap<String, MemorySpace> spaces;
+    private ImmutableMap<String, Variant> variants;
+    private boolean overlap;
+    private boolean fusion;
+    private OptionalDouble reorderBudget;
+    private boolean multicast;
+    private RewriteOptions rewrites;
+    private ImmutableMap<String, Long> dims;
+    private ImmutableMap<String, Long> dimMax;
+    private ImmutableList<Path> declarations;
+
+    Draft(CompileOptions from) {
+      this.ranks = from.ranks;
+      this.graph = from.graph;
+      this.inputs = from.inputs;
+      this.outputs = from.outputs;
+      this.spaces = from.spaces;
+      this.variants = from.variants;
+      this.overlap = from.overlap;
+      this.fusion = from.fusion;
+      this.reorderBudget = from.reorderBudget;
+      this.multicast = from.multicast;
+      this.rewrites = from.rewrites;
+      this.dims = from.dims;
+      this.dimMax = from.dimMax;
+      this.declarations = from.declarations;
+    }
+
+    CompileOptions options() {
+      return new CompileOptions(
+          ranks,
+          graph,
+          inputs,
+          outputs,
+          spaces,
+          variants,
+          overlap,
+          fusion,
+          reorderBudget,
+          multicast,
+          rewrites,
+          dims,
+          dimMax,
+          declarations);
+    }
+  }
+}

@@ -1,0 +1,36 @@
+package dev.symplan.planner.options;
+
+import com.google.common.base.Ascii;
+import java.util.Arrays;
+import java.util.Optional;
+
+/**
+ * Which collectives the planner may make others of.
+ *
+ * @param bucket whether several collectives of one group may become one
+ * @param chunk whether a product and the collective of its result may become several, so that they
+ *     overlap
+ */
+public record RewriteOptions(Mode bucket, Mode chunk) {
+
+  /** When a rewrite is made. */
+  public enum Mode {
+    /** Never. */
+    OFF,
+    /** Where it is predicted to be faster, and takes hardly more memory. */
+    AUTO,
+    /** Wherever it can be. */
+    ON;
+
+    public String text() {
+      return Ascii.toLowerCase(name());
+    }
+
+    public static Optional<Mode> ofText(String text) {
+      return Arrays.stream(values()).filter(mode -> mode.text().equals(text)).findFirst();
+    }
+  }
+
+  public static final RewriteOptions AUTO = new RewriteOptions(Mode.AUTO, Mode.AUTO);
+  public static final RewriteOptions OFF = new RewriteOptions(Mode.OFF, Mode.OFF);
+}

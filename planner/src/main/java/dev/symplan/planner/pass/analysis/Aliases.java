@@ -1,0 +1,179 @@
+package dev.symplan.planner.pass.analysis;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.math.LongMath;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.Graph;
+import dev.symplan.ir.Op;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.op.OpResult;
+import dev.symplan.ir.op.OpTrait;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+/**
+ * Which values are views of the same storage, and where in it each begins.
+ *
+ * <p>A storage is what one op writes, or one input brings: the unit that gets memory.
+ */
+public final class Aliases {
+
+  /**
+   * Memory that one op or input defines.
+   *
+   * @param def the op that writes it first; -1 for an input
+   * @param value the value that it is defined as
+   * @param bytes from its first to its last byte
+   */
+  public record Storage(int id, int def, Value value, long bytes) {
+    public boolean isInput() {
+      return def < 0;
+    }
+  }
+
+  private final Graph graph;
+  private final int[] storageOf;
+  private final long[] offsetOf;
+  private final boolean[] isView;
+  private final List<Storage> storages = new ArrayList<>();
+  private final Families families;
+
+  private Aliases(Graph graph) {
+    this.graph = graph;
+    this.storageOf = new int[graph.valueCount()];
+    this.offsetOf = new long[graph.valueCount()];
+    this.isView = new boolean[graph.ops().size()];
+    Arrays.fill(storageOf, -1);
+    this.families = new Families(this::id);
+  }
+
+  public static Aliases of(Graph graph) {
+    var aliases = new Aliases(graph);
+    graph.inputs().forEach(input -> aliases.define(input, -1));
+    for (int i = 0; i < graph.ops().size(); i++) {
+      aliases.visit(graph.ops().get(i), i);
+    }
+    return aliases;
+  }
+
+  private void define(Value value, int def) {
+    if (value.type() instanceof TensorType tensor) {
+      storageOf[value.id()] = storages.size();
+      storages.add(new Storage(storages.size(), def, value, tensor.storageBytes()));
+    }
+  }
+
+  private void visit(Op op, int index) {
+    var inferred = op.infer();
+    boolean onlyViews = !op.def().has(OpTrait.SIDE_EFFECT) && !op.def().schema().mutates();
+    for (int i = 0; i < op.results().size(); i++) {
+      var value = op.results().get(i);
+      if (!value.isTensor()) {
+        continue;
+      }
+      var view = inferred.get(i).view();
+      if (view.isPresent()) {
+        share(op, value, view.get());
+      } else {
+        define(value, index);
+        onlyViews = false;
+      }
+    }
+    isView[index] = onlyViews && !op.results().isEmpty();
+    families.visit(op, index, storages.size());
+  }
+
+  private void share(Op op, Value value, OpResult.View view) {
+    int base = storageOf[view.of().id()];
+    long offset =
+        LongMath.saturatedAdd(
+            view.fromStorage() ? 0 : offsetOf[view.of().id()],
+            LongMath.saturatedMultiply(view.offset(), view.of().tensor().dtype().bytes()));
+    if (value.tensor().storageBytes() == 0) {
+      // An empty slice may begin behind the end of what has no elements.
+      offset = Math.clamp(offset, 0, storages.get(base).bytes());
+    }
+    if (offset < 0 || offset > storages.get(base).bytes() - value.tensor().storageBytes()) {
+      throw new CompileException(
+          Diagnostic.error(
+              DiagnosticCode.TYPE_MISMATCH,
+              op.span(),
+              "%s reaches outside the memory of '%s'"
+                  .formatted(op.def().name(), storages.get(base).value().name()),
+              "it has %d bytes; the view takes %d from byte %d on"
+                  .formatted(storages.get(base).bytes(), value.tensor().storageBytes(), offset)));
+    }
+    storageOf[value.id()] = base;
+    offsetOf[value.id()] = offset;
+  }
+
+  public Graph graph() {
+    return graph;
+  }
+
+  public ImmutableList<Storage> storages() {
+    return ImmutableList.copyOf(storages);
+  }
+
+  public int count() {
+    return storages.size();
+  }
+
+  public Storage storage(int id) {
+    return storages.get(id);
+  }
+
+  /** {@return the storage of a tensor} */
+  public Storage of(Value value) {
+    return storages.get(storageOf[value.id()]);
+  }
+
+  /** {@return the storage's number, or -1 for what has none} */
+  public int id(Value value) {
+    return storageOf[value.id()];
+  }
+
+  /** {@return which storages tensors may be in besides their own} */
+  public Families families() {
+    return families;
+  }
+
+  /** {@return what the storages have in common that the value may be in; -1 for what has none} */
+  public int family(Value value) {
+    return families.of(id(value));
+  }
+
+  /** {@return where the value begins in its storage, in bytes} */
+  public long offset(Value value) {
+    return offsetOf[value.id()];
+  }
+
+  /** {@return whether the value is all of its storage} */
+  public boolean isWhole(Value value) {
+    return offset(value) == 0 && value.tensor().storageBytes() == of(value).bytes();
+  }
+
+  /** {@return whether an op does nothing at run time: its results are views} */
+  public boolean isView(int op) {
+    return isView[op];
+  }
+
+  /** {@return for each storage, whether a graph output is in it} */
+  public boolean[] escaping() {
+    var escapes = new boolean[storages.size()];
+    for (Arg output : graph.outputs()) {
+      output.forEachValue(
+          value -> {
+            if (id(value) >= 0) {
+              escapes[id(value)] = true;
+            }
+          });
+    }
+    return escapes;
+  }
+}

@@ -1,0 +1,82 @@
+package dev.symplan.planner.pass.analysis;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.Op;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.op.OpTrait;
+import dev.symplan.planner.machine.Alignment;
+import java.util.ArrayList;
+import java.util.HashSet;
+
+/** The parts of a concatenation's result that its operands can be written into. */
+public final class Concatenation {
+
+  /**
+   * One operand.
+   *
+   * @param offset where its part of the result begins, in bytes
+   */
+  public record Piece(Value value, long offset) {}
+
+  private Concatenation() {}
+
+  /**
+   * {@return the operands in their order; none where parts of the result are not one stretch of
+   * memory each, or hold other elements than the operands}
+   */
+  public static ImmutableList<Piece> of(Op op) {
+    var result = op.result().tensor();
+    var values = new ArrayList<Value>();
+    op.args().getFirst().forEachValue(values::add);
+    // PyTorch lets tensors of shape [0] pass, whatever the others' shapes are.
+    values.removeIf(value -> value.tensor().numel() == 0);
+    var pieces = ImmutableList.<Piece>builder();
+    long offset = 0;
+    for (var value : values) {
+      if (value.tensor().dtype() != result.dtype() || !value.tensor().isContiguous()) {
+        return ImmutableList.of();
+      }
+      pieces.add(new Piece(value, offset));
+      offset += value.tensor().bytes();
+    }
+    return result.isContiguous() && isInOneStretch(op) ? pieces.build() : ImmutableList.of();
+  }
+
+  /**
+   * {@return whether an op joins only what can be written where it is joined, and nothing else uses
+   * later: then it takes no time}
+   *
+   * @param lastUse by storage, the position that uses it last
+   * @param position of the op
+   */
+  public static boolean needsNoCopy(Op op, Aliases aliases, int[] lastUse, int position) {
+    if (!op.def().has(OpTrait.CONCATENATION)) {
+      return false;
+    }
+    var pieces = of(op);
+    var storages = new HashSet<Integer>();
+    return !pieces.isEmpty()
+        && pieces.stream()
+            .allMatch(
+                piece ->
+                    piece.offset() % Alignment.VECTOR == 0
+                        && aliases.isWhole(piece.value())
+                        && lastUse[aliases.id(piece.value())] == position
+                        && storages.add(aliases.id(piece.value())));
+  }
+
+  /** Whether all dimensions in front of the joined one have a single element. */
+  private static boolean isInOneStretch(Op op) {
+    var result = op.result().tensor();
+    if (!(op.arg("dim") instanceof Arg.Int(long dim))) {
+      return false;
+    }
+    for (int i = 0; i < (dim < 0 ? dim + result.rank() : dim); i++) {
+      if (result.size(i) != 1) {
+        return false;
+      }
+    }
+    return true;
+  }
+}

@@ -1,0 +1,338 @@
+package dev.symplan.planner.pass.analysis;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.Graph;
+import dev.symplan.ir.Op;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.op.Rows;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.stream.IntStream;
+
+/**
+ * What runs as one kernel: ops that go element by element, or row by row ({@link Rows}), and stand
+ * next to each other. What they only pass on among themselves needs no memory.
+ *
+ * <p>A row's way through the ops reads all operands that the run ends the life of, and holds all
+ * results that it leaves, at once. A run that would so take more memory than op by op is cut.
+ */
+public final class Fusion {
+  /** Longer runs save little more, and kernels have to hold what passes through them. */
+  private static final int MAX_OPS = 32;
+
+  /** So many rows keep a GPU busy, each in a thread block of its own; */
+  private static final long MANY_ROWS = 16;
+
+  /** so few elements need not. */
+  private static final long FEW_ELEMENTS = 1 << 16;
+
+  private final Graph graph;
+  private final Aliases aliases;
+  private final boolean enabled;
+  private final int[] running;
+
+  /** By storage, the position of the last running op that uses it; beyond all if it escapes. */
+  private final int[] lastUse;
+
+  /** By storage, whether more than the value that defines it is in it, or its shape is read. */
+  private final boolean[] viewed;
+
+  private final boolean[] byCollective;
+  private final boolean[] passing;
+  private final List<ImmutableIntArray> units = new ArrayList<>();
+
+  private Fusion(Graph graph, Aliases aliases, boolean enabled) {
+    this.graph = graph;
+    this.aliases = aliases;
+    this.enabled = enabled;
+    this.running = IntStream.range(0, graph.ops().size()).filter(this::isRunning).toArray();
+    this.lastUse = new int[aliases.count()];
+    this.viewed = new boolean[aliases.count()];
+    this.byCollective = new boolean[aliases.count()];
+    this.passing = new boolean[aliases.count()];
+    Arrays.fill(lastUse, -1);
+  }
+
+  /**
+   * @param enabled if not, every op is a unit by itself
+   */
+  public static Fusion of(Graph graph, Aliases aliases, boolean enabled) {
+    var fusion = new Fusion(graph, aliases, enabled);
+    fusion.collectUses();
+    fusion.cutUnits();
+    return fusion;
+  }
+
+  /** {@return the units, each the indices of ops that run as one step, in the graph's order} */
+  public ImmutableList<ImmutableIntArray> units() {
+    return ImmutableList.copyOf(units);
+  }
+
+  /** {@return whether a storage only passes from op to op of a unit, and so has no memory} */
+  public boolean isPassing(int storage) {
+    return passing[storage];
+  }
+
+  private boolean isRunning(int op) {
+    return !aliases.isView(op) && !graph.ops().get(op).def().has(OpTrait.WAIT);
+  }
+
+  private void mark(boolean[] storages, Value value) {
+    if (aliases.id(value) >= 0) {
+      storages[aliases.id(value)] = true;
+    }
+  }
+
+  private void collectUses() {
+    for (int i = 0; i < graph.ops().size(); i++) {
+      var op = graph.ops().get(i);
+      if (isRunning(i)) {
+        if (op.def().collective().isPresent()) {
+          op.results().forEach(result -> mark(byCollective, result));
+        }
+      } else {
+        op.forEachOperand(value -> mark(viewed, value));
+      }
+      for (var result : op.results()) {
+        if (aliases.id(result) >= 0 && !isDefinition(result)) {
+          mark(viewed, result);
+        }
+      }
+    }
+    for (int p = 0; p < running.length; p++) {
+      int position = p;
+      op(p).forEachOperand(value -> use(value, position));
+      op(p).results().forEach(value -> use(value, position));
+    }
+    graph.outputs().forEach(output -> output.forEachValue(v -> use(v, Integer.MAX_VALUE)));
+    graph.inputs().forEach(input -> use(input, Integer.MAX_VALUE));
+  }
+
+  private boolean isDefinition(Value value) {
+    return aliases.of(value).value().id() == value.id();
+  }
+
+  private void use(Value value, int position) {
+    int storage = aliases.id(value);
+    if (storage >= 0) {
+      lastUse[storage] = Math.max(lastUse[storage], position);
+    }
+  }
+
+  private Op op(int position) {
+    return graph.ops().get(running[position]);
+  }
+
+  private void cutUnits() {
+    int from = 0;
+    while (from < running.length) {
+      int to = enabled && goesByRows(op(from)) ? endOfRun(from) : from + 1;
+      cut(from, to);
+      from = to;
+    }
+  }
+
+  private boolean goesByRows(Op op) {
+    boolean elementwise = op.def().has(OpTrait.ELEMENTWISE);
+    if (!elementwise && Rows.of(op) == 0
+        || op.def().schema().mutates()
+        || op.results().isEmpty()
+        || !op.results().stream().allMatch(this::isMade)) {
+      return false;
+    }
+    boolean[] pairs = {true};
+    var shape = op.results().getFirst().tensor();
+    op.forEachOperand(
+        value ->
+            pairs[0] &= !elementwise || !value.isTensor() || value.tensor().broadcastsTo(shape));
+    return pairs[0];
+  }
+
+  /** Whether a result is a tensor in storage of its own. */
+  private boolean isMade(Value result) {
+    return result.type() instanceof TensorType type && type.numel() > 0 && isDefinition(result);
+  }
+
+  /** {@return the position behind the longest run that begins at {@code from}} */
+  private int endOfRun(int from) {
+    var ops = new ArrayList<Op>(List.of(op(from)));
+    var shapes = new HashSet<Object>();
+    int to = from + 1;
+    shapes.add(shape(op(from)));
+    while (to < running.length && to - from < MAX_OPS && joins(from, to, ops, shapes)) {
+      ops.add(op(to));
+      shapes.add(shape(op(to)));
+      to++;
+    }
+    return to;
+  }
+
+  private static Object shape(Op op) {
+    return op.results().getFirst().tensor().sizes();
+  }
+
+  /**
+   * Whether the op at {@code to} can follow those from {@code from} on.
+   *
+   * @param shapes what the ops before it make
+   */
+  private boolean joins(int from, int to, List<Op> before, HashSet<Object> shapes) {
+    var op = op(to);
+    if (!goesByRows(op)) {
+      return false;
+    }
+    boolean[] fits = {true};
+    boolean[] related = {shapes.contains(shape(op))};
+    op.forEachOperand(
+        value -> {
+          int storage = aliases.id(value);
+          if (storage >= 0) {
+            boolean inside = aliases.storage(storage).def() >= running[from];
+            related[0] |= inside;
+            // Waiting for a collective must not hold up the ops before.
+            fits[0] &= !byCollective[storage];
+            // Another view of what is just being made would be read in other rows.
+            fits[0] &= !inside || !viewed[storage];
+          }
+        });
+    if (!fits[0] || !related[0]) {
+      return false;
+    }
+    var all = new ArrayList<>(before);
+    all.add(op);
+    int rows = Rows.shared(all);
+    return isWorthwhile(all, rows)
+        && all.stream().allMatch(member -> readsOwnRows(member, running[from], rows));
+  }
+
+  /** Whether an op reads what the run makes row by row. */
+  private boolean readsOwnRows(Op op, int firstOp, int rows) {
+    boolean[] own = {true};
+    op.forEachOperand(
+        value -> {
+          int storage = aliases.id(value);
+          own[0] &=
+              storage < 0
+                  || aliases.storage(storage).def() < firstOp
+                  || Rows.carries(op, value, rows);
+        });
+    return own[0];
+  }
+
+  /** Whether a kernel that goes by so many leading dimensions has work for the whole machine. */
+  private static boolean isWorthwhile(List<Op> ops, int rows) {
+    long count = 1;
+    long elements = 1;
+    boolean byElements = true;
+    for (var op : ops) {
+      for (var result : op.results()) {
+        byElements &= result.tensor().rank() == rows;
+        elements = Math.max(elements, result.tensor().numel());
+      }
+    }
+    var first = ops.getFirst().results().getFirst().tensor();
+    for (int dim = 0; dim < rows; dim++) {
+      count *= first.size(dim);
+    }
+    return byElements || rows > 0 && (count >= MANY_ROWS || elements <= FEW_ELEMENTS);
+  }
+
+  /** Makes a unit of the ops in a range, or of each half of it. */
+  private void cut(int from, int to) {
+    if (to - from == 1) {
+      units.add(ImmutableIntArray.of(running[from]));
+      return;
+    }
+    if (bytesFused(from, to) <= bytesOneByOne(from, to)) {
+      units.add(ImmutableIntArray.copyOf(Arrays.copyOfRange(running, from, to)));
+      for (int p = from; p < to; p++) {
+        for (var result : op(p).results()) {
+          passing[aliases.id(result)] = passes(result, to);
+        }
+      }
+      return;
+    }
+    int middle = (from + to) >>> 1;
+    cut(from, middle);
+    cut(middle, to);
+  }
+
+  /** Whether nothing behind a range uses what one of its ops makes. */
+  private boolean passes(Value result, int to) {
+    int storage = aliases.id(result);
+    return !viewed[storage] && lastUse[storage] < to;
+  }
+
+  /** The bytes that live while a range runs as one kernel, but not before and after it. */
+  private long bytesFused(int from, int to) {
+    var dying = dying(from, to);
+    long bytes = dying.stream().mapToLong(this::bytes).sum();
+    for (int p = from; p < to; p++) {
+      int last = p;
+      for (var result : op(p).results()) {
+        if (!passes(result, to)) {
+          long place = bytes(aliases.id(result));
+          boolean inPlace =
+              op(p).def().has(OpTrait.ELEMENTWISE)
+                  && dying.removeIf(old -> bytes(old) == place && lastUse[old] <= last);
+          bytes += inPlace ? 0 : place;
+        }
+      }
+    }
+    return bytes;
+  }
+
+  /** The most that live at once when the ops of a range run one after the other. */
+  private long bytesOneByOne(int from, int to) {
+    long live = dying(from, to).stream().mapToLong(this::bytes).sum();
+    long most = live;
+    for (int p = from; p < to; p++) {
+      var ending = new LinkedHashSet<Integer>();
+      int position = p;
+      op(p)
+          .forEachOperand(
+              value -> {
+                int storage = aliases.id(value);
+                if (storage >= 0 && lastUse[storage] == position) {
+                  ending.add(storage);
+                }
+              });
+      long made = op(p).results().stream().mapToLong(v -> bytes(aliases.id(v))).sum();
+      boolean inPlace =
+          op(p).def().has(OpTrait.ELEMENTWISE)
+              && ending.stream().anyMatch(old -> bytes(old) == made);
+      live += made;
+      most = Math.max(most, live - (inPlace ? made : 0));
+      live -= ending.stream().mapToLong(this::bytes).sum();
+    }
+    return most;
+  }
+
+  /** The storages that are older than a range and not used after it. */
+  private LinkedHashSet<Integer> dying(int from, int to) {
+    var dying = new LinkedHashSet<Integer>();
+    for (int p = from; p < to; p++) {
+      op(p)
+          .forEachOperand(
+              value -> {
+                int storage = aliases.id(value);
+                if (storage >= 0
+                    && lastUse[storage] < to
+                    && aliases.storage(storage).def() < running[from]) {
+                  dying.add(storage);
+                }
+              });
+    }
+    return dying;
+  }
+
+  private long bytes(int storage) {
+    return aliases.storage(storage).bytes();
+  }
+}

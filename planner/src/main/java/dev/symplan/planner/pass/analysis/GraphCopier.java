@@ -1,0 +1,176 @@
+package dev.symplan.planner.pass.analysis;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.Graph;
+import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.Notes;
+import dev.symplan.ir.Op;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Type;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.op.OpDef;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Copies a graph op by op, with ops left out, replaced or put in between; value ids of the copy are
+ * dense again.
+ */
+public final class GraphCopier {
+  private final Graph source;
+  private final @Nullable Value[] mapped;
+  private final List<Value> inputs = new ArrayList<>();
+  private final List<Op> ops = new ArrayList<>();
+  private final Set<String> names = new HashSet<>();
+  private final Map<String, Integer> suffixes = new HashMap<>();
+  private int nextId;
+
+  public GraphCopier(Graph source) {
+    this(source, Value::type);
+  }
+
+  /** With inputs of other types, which may differ in where they ask to live only. */
+  public GraphCopier(Graph source, Function<Value, Type> inputType) {
+    this.source = source;
+    this.mapped = new @Nullable Value[source.valueCount()];
+    source.inputs().forEach(input -> names.add(input.name()));
+    for (var op : source.ops()) {
+      for (var result : op.results()) {
+        names.add(result.name());
+      }
+    }
+    for (var input : source.inputs()) {
+      inputs.add(copy(input, inputType.apply(input)));
+    }
+  }
+
+  private Value copy(Value old) {
+    return copy(old, old.type());
+  }
+
+  private Value copy(Value old, Type type) {
+    var value = new Value(nextId++, old.name(), type, old.span(), old.annotated());
+    mapped[old.id()] = value;
+    return value;
+  }
+
+  /** {@return what stands for a value of the source from here on} */
+  public Value now(Value old) {
+    @Nullable Value value = mapped[old.id()];
+    if (value == null) {
+      throw new IllegalStateException(old.name() + " is used before it is defined");
+    }
+    return value;
+  }
+
+  /** From here on, uses of {@code old} read {@code replacement}, a value of the copy. */
+  public void replace(Value old, Value replacement) {
+    mapped[old.id()] = replacement;
+  }
+
+  /** {@return the argument with the values of the copy} */
+  public Arg now(Arg arg) {
+    return switch (arg) {
+      case Arg.Ref(Value value) -> new Arg.Ref(now(value));
+      case Arg.Seq(ImmutableList<Arg> items) -> new Arg.Seq(now(items));
+      case Arg.Int _,
+          Arg.Float _,
+          Arg.Bool _,
+          Arg.Str _,
+          Arg.Dtype _,
+          Arg.Symbol _,
+          Arg.Device _,
+          Arg.None _ ->
+          arg;
+    };
+  }
+
+  public ImmutableList<Arg> now(ImmutableList<Arg> args) {
+    var now = ImmutableList.<Arg>builderWithExpectedSize(args.size());
+    for (var arg : args) {
+      now.add(now(arg));
+    }
+    return now.build();
+  }
+
+  /** Copies an op as it is, its operands as they stand now. */
+  public Op keep(Op op) {
+    return emit(op, op.def(), now(op.args()));
+  }
+
+  /** Copies an op with another definition and arguments; its results stand for the old ones. */
+  public Op emit(Op op, OpDef def, ImmutableList<Arg> newArgs) {
+    return emit(op.results(), def, newArgs, op);
+  }
+
+  /** Makes an op whose results stand for those of several; {@code at} is where people find it. */
+  public Op emit(List<Value> old, OpDef def, ImmutableList<Arg> newArgs, Op at) {
+    var results = ImmutableList.<Value>builderWithExpectedSize(old.size());
+    for (var value : old) {
+      results.add(copy(value));
+    }
+    var made = new Op(def, newArgs, results.build(), at.span(), at.notes());
+    ops.add(made);
+    return made;
+  }
+
+  /** As {@link #emit}, with results of other types. */
+  public Op emit(Op op, OpDef def, ImmutableList<Arg> newArgs, List<? extends Type> types) {
+    var results = ImmutableList.<Value>builder();
+    for (int i = 0; i < op.results().size(); i++) {
+      var old = op.results().get(i);
+      var value = new Value(nextId++, old.name(), types.get(i), old.span(), old.annotated());
+      mapped[old.id()] = value;
+      results.add(value);
+    }
+    var made = new Op(def, newArgs, results.build(), op.span(), op.notes());
+    ops.add(made);
+    return made;
+  }
+
+  /** Puts in an op with one result. */
+  public Value insert(OpDef def, ImmutableList<Arg> args, String name, Type type, Span span) {
+    var value = new Value(nextId++, fresh(name), notDonated(type), span, true);
+    ops.add(new Op(def, args, ImmutableList.of(value), span, Notes.NONE));
+    return value;
+  }
+
+  /** What an op gives may lie as an input does, but only inputs can be given away. */
+  private static Type notDonated(Type type) {
+    return type instanceof TensorType tensor && tensor.space() == MemorySpace.DONATED
+        ? tensor.withSpace(MemorySpace.ANY)
+        : type;
+  }
+
+  private String fresh(String wanted) {
+    var name = wanted;
+    int i = suffixes.getOrDefault(wanted, 0);
+    while (!names.add(name)) {
+      name = wanted + "_" + ++i;
+    }
+    suffixes.put(wanted, i);
+    return name;
+  }
+
+  /** {@return the copy, with these outputs} */
+  public Graph finish(ImmutableList<Arg> outputs) {
+    return new Graph(
+        source.name(),
+        source.ranks(),
+        ImmutableList.copyOf(inputs),
+        ImmutableList.copyOf(ops),
+        outputs,
+        nextId,
+        source.span(),
+        source.notes(),
+        source.endNotes());
+  }
+}

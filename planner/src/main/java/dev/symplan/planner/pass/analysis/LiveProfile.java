@@ -1,0 +1,174 @@
+package dev.symplan.planner.pass.analysis;
+
+import dev.symplan.ir.Op;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.OpTrait;
+import java.util.Arrays;
+
+/**
+ * How many bytes of the plan's own memory are live at each position of a graph, in its order and
+ * before anything is placed: a measure of what it costs to let tensors live longer.
+ *
+ * <p>A segment tree that adds to ranges and asks for their largest entry.
+ */
+public final class LiveProfile {
+  private final Aliases aliases;
+
+  /** By storage, the last position that uses it; beyond all if it escapes. */
+  private final int[] lastUse;
+
+  private final int size;
+  private final long[] added;
+  private final long[] most;
+  private final long initialPeak;
+
+  private LiveProfile(Aliases aliases, OverlapWindows overlap) {
+    this.aliases = aliases;
+    this.lastUse = new int[aliases.count()];
+    int positions = overlap.units().size() + 1;
+    this.size = Math.max(1, Integer.highestOneBit(2 * positions - 1));
+    this.added = new long[2 * size];
+    this.most = new long[2 * size];
+    collect(overlap, positions);
+    this.initialPeak = most[1];
+  }
+
+  public static LiveProfile of(RankGraph graph) {
+    return new LiveProfile(graph.aliases(), graph.overlap());
+  }
+
+  private void collect(OverlapWindows overlap, int positions) {
+    var first = new int[aliases.count()];
+    Arrays.fill(first, -1);
+    Arrays.fill(lastUse, -1);
+    var ops = aliases.graph().ops();
+    for (int p = 0; p < overlap.units().size(); p++) {
+      int position = p;
+      overlap
+          .units()
+          .get(p)
+          .forEach(
+              index -> {
+                ops.get(index).forEachOperand(value -> use(value, position));
+                for (var result : ops.get(index).results()) {
+                  if (use(result, position) && first[aliases.id(result)] < 0) {
+                    first[aliases.id(result)] = position;
+                  }
+                }
+              });
+    }
+    aliases.graph().outputs().forEach(output -> output.forEachValue(v -> use(v, positions)));
+    var replaced = replaced(overlap, first);
+    var change = new long[positions + 1];
+    for (var storage : aliases.storages()) {
+      int from = first[storage.id()];
+      if (!storage.isInput() && from >= 0) {
+        int to = lastUse[storage.id()] + (replaced[storage.id()] ? 0 : 1);
+        boolean passes = from + 1 == to && overlap.units().get(from).length() > 1;
+        if (!passes) {
+          change[from] += storage.bytes();
+          change[Math.min(to, positions)] -= storage.bytes();
+        }
+      }
+    }
+    long live = 0;
+    for (int p = 0; p < positions; p++) {
+      live += change[p];
+      most[size + p] = live;
+    }
+    for (int node = size - 1; node > 0; node--) {
+      most[node] = Math.max(most[2 * node], most[2 * node + 1]);
+    }
+  }
+
+  /** By storage, whether a result of the op that uses it last can take its place. */
+  private boolean[] replaced(OverlapWindows overlap, int[] first) {
+    var replaced = new boolean[aliases.count()];
+    for (int p = 0; p < overlap.units().size(); p++) {
+      int position = p;
+      var ops = aliases.graph().ops();
+      overlap
+          .units()
+          .get(p)
+          .forEach(
+              index -> {
+                var op = ops.get(index);
+                if (op.def().has(OpTrait.ELEMENTWISE) || isAllReduce(op)) {
+                  op.results().forEach(result -> replace(op, result, position, first, replaced));
+                }
+              });
+    }
+    return replaced;
+  }
+
+  private static boolean isAllReduce(Op op) {
+    return op.def().collective().filter(spec -> spec.kind() == Kind.ALL_REDUCE).isPresent();
+  }
+
+  private void replace(Op op, Value result, int position, int[] first, boolean[] replaced) {
+    boolean[] found = {!result.isTensor()};
+    op.forEachOperand(
+        operand -> {
+          int storage = aliases.id(operand);
+          if (!found[0]
+              && storage >= 0
+              && !replaced[storage]
+              && lastUse[storage] == position
+              && first[storage] < position
+              && aliases.of(operand).bytes() == aliases.of(result).bytes()) {
+            replaced[storage] = true;
+            found[0] = true;
+          }
+        });
+  }
+
+  private boolean use(Value value, int position) {
+    int storage = aliases.id(value);
+    if (storage >= 0) {
+      lastUse[storage] = Math.max(lastUse[storage], position);
+    }
+    return storage >= 0;
+  }
+
+  /** {@return the last position that uses a value's storage; beyond all if it escapes} */
+  public int lastUse(Value value) {
+    return lastUse[aliases.id(value)];
+  }
+
+  /** {@return the most bytes live at once, before anything was added} */
+  public long initialPeak() {
+    return initialPeak;
+  }
+
+  /** {@return the most bytes live at once} */
+  public long peak() {
+    return most[1];
+  }
+
+  /**
+   * Lets {@code bytes} more, or fewer, live at the positions from {@code from} to before {@code
+   * to}.
+   */
+  public void add(int from, int to, long bytes) {
+    if (from < to && bytes != 0) {
+      add(1, 0, size, from, to, bytes);
+    }
+  }
+
+  private void add(int node, int low, int high, int from, int to, long bytes) {
+    if (from <= low && high <= to) {
+      added[node] += bytes;
+      most[node] += bytes;
+      return;
+    }
+    int middle = (low + high) >>> 1;
+    if (from < middle) {
+      add(2 * node, low, middle, from, to, bytes);
+    }
+    if (middle < to) {
+      add(2 * node + 1, middle, high, from, to, bytes);
+    }
+    most[node] = added[node] + Math.max(most[2 * node], most[2 * node + 1]);
+  }
+}

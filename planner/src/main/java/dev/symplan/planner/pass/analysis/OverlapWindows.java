@@ -1,0 +1,199 @@
+package dev.symplan.planner.pass.analysis;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.Graph;
+import dev.symplan.ir.Value;
+import dev.symplan.planner.cost.CostModel;
+import java.util.Arrays;
+import java.util.HashSet;
+
+/**
+ * Between which ops a collective may run: from where its operands are ready to where its results
+ * are first read, and how much compute lies there.
+ *
+ * <p>Positions count what runs as one step ({@link Fusion#units}), in the graph's order.
+ */
+public final class OverlapWindows {
+
+  /**
+   * The room of one collective.
+   *
+   * @param earliest the first position at which it may start
+   * @param given its position in the graph's order
+   * @param needed the position of the first op that reads a result; the number of positions if none
+   *     does
+   */
+  public record Window(int earliest, int given, int needed) {}
+
+  private final ImmutableList<ImmutableIntArray> units;
+  private final double[] computeBefore;
+  private final ImmutableList<Window> windows;
+
+  private OverlapWindows(
+      ImmutableList<ImmutableIntArray> units,
+      double[] computeBefore,
+      ImmutableList<Window> windows) {
+    this.units = units;
+    this.computeBefore = computeBefore;
+    this.windows = windows;
+  }
+
+  public static OverlapWindows of(
+      Graph graph,
+      Aliases aliases,
+      ImmutableList<Collective> collectives,
+      Fusion fusion,
+      CostModel costs) {
+    var units = fusion.units();
+    var computeBefore = new double[units.size() + 1];
+    var lastUse = lastUses(graph, aliases, units);
+    var written = new int[aliases.count()];
+    Arrays.fill(written, -1);
+    var windows = new Window[collectives.size()];
+    var resultOf = new int[aliases.count()];
+    Arrays.fill(resultOf, -1);
+    var byCollective = new boolean[aliases.count()];
+    int next = 0;
+    // The collectives before this one are closed: old memory was written since.
+    int open = 0;
+    // No collective starts before an op that may do anything, or runs beside it.
+    int fence = 0;
+    for (int p = 0; p < units.size(); p++) {
+      int position = p;
+      var unit = units.get(p);
+      var op = graph.ops().get(unit.get(0));
+      unit.forEach(
+          index ->
+              graph
+                  .ops()
+                  .get(index)
+                  .forEachOperand(v -> close(windows, resultOf, aliases.family(v), position)));
+      boolean collective =
+          next < collectives.size() && collectives.get(next).index() == unit.get(0);
+      computeBefore[p + 1] =
+          computeBefore[p]
+              + (collective || Concatenation.needsNoCopy(op, aliases, lastUse, p)
+                  ? 0
+                  : micros(graph, aliases, fusion, unit, costs));
+      if (collective) {
+        int ready = fence;
+        for (var operand : collectives.get(next).operands()) {
+          int family = aliases.family(operand);
+          // A collective that waits for another has nowhere to go.
+          ready = Math.max(ready, byCollective[family] ? p : written[family] + 1);
+        }
+        windows[next] = new Window(ready, p, units.size());
+        for (var result : op.results()) {
+          if (aliases.id(result) >= 0) {
+            close(windows, resultOf, aliases.family(result), position);
+            resultOf[aliases.family(result)] = next;
+            byCollective[aliases.family(result)] = true;
+          }
+        }
+        next++;
+      }
+      boolean unbounded = op.def().isUnbounded();
+      if (unbounded) {
+        fence = p + 1;
+      }
+      if (op.def().schema().mutates() || unbounded) {
+        op.forEachOperand(value -> mark(written, aliases.family(value), position));
+        closeAll(windows, open, next, position);
+        open = collective ? next - 1 : next;
+      }
+      unit.forEach(
+          index ->
+              graph
+                  .ops()
+                  .get(index)
+                  .results()
+                  .forEach(value -> mark(written, aliases.family(value), position)));
+    }
+    return new OverlapWindows(units, computeBefore, ImmutableList.copyOf(windows));
+  }
+
+  private static void mark(int[] written, int storage, int position) {
+    if (storage >= 0) {
+      written[storage] = position;
+    }
+  }
+
+  private static void close(Window[] windows, int[] resultOf, int storage, int position) {
+    if (storage >= 0 && resultOf[storage] >= 0) {
+      int k = resultOf[storage];
+      int needed = Math.min(windows[k].needed(), position);
+      windows[k] = new Window(windows[k].earliest(), windows[k].given(), needed);
+      resultOf[storage] = -1;
+    }
+  }
+
+  /** An op that writes into old memory may write what a collective still reads. */
+  private static void closeAll(Window[] windows, int open, int count, int position) {
+    for (int k = open; k < count; k++) {
+      if (windows[k].needed() > position && windows[k].given() < position) {
+        windows[k] = new Window(windows[k].earliest(), windows[k].given(), position);
+      }
+    }
+  }
+
+  /** By storage, the position that uses it last; beyond all for inputs and outputs. */
+  private static int[] lastUses(
+      Graph graph, Aliases aliases, ImmutableList<ImmutableIntArray> units) {
+    var last = new int[aliases.count()];
+    for (int p = 0; p < units.size(); p++) {
+      int position = p;
+      units
+          .get(p)
+          .forEach(
+              index ->
+                  graph
+                      .ops()
+                      .get(index)
+                      .forEachOperand(value -> mark(last, aliases.id(value), position)));
+    }
+    graph
+        .outputs()
+        .forEach(output -> output.forEachValue(v -> mark(last, aliases.id(v), Integer.MAX_VALUE)));
+    graph.inputs().forEach(input -> mark(last, aliases.id(input), Integer.MAX_VALUE));
+    return last;
+  }
+
+  private static double micros(
+      Graph graph, Aliases aliases, Fusion fusion, ImmutableIntArray unit, CostModel costs) {
+    if (unit.length() == 1) {
+      return costs.computeMicros(graph.ops().get(unit.get(0)));
+    }
+    var moved = new HashSet<Value>();
+    unit.forEach(
+        index -> {
+          graph.ops().get(index).forEachOperand(moved::add);
+          moved.addAll(graph.ops().get(index).results());
+        });
+    return costs.kernelMicros(
+        moved.stream()
+            .filter(value -> aliases.id(value) >= 0 && !fusion.isPassing(aliases.id(value)))
+            .mapToLong(value -> value.tensor().bytes())
+            .sum());
+  }
+
+  /** {@return the ops that run as one step, by position} */
+  public ImmutableList<ImmutableIntArray> units() {
+    return units;
+  }
+
+  public Window window(int collective) {
+    return windows.get(collective);
+  }
+
+  /** {@return the predicted compute between two positions, collectives not counted, in µs} */
+  public double computeBetween(int from, int to) {
+    return computeBefore[to] - computeBefore[from];
+  }
+
+  /** {@return the compute that could run beside a collective at best, in µs} */
+  public double hideableMicros(int collective) {
+    var window = windows.get(collective);
+    return computeBetween(window.earliest(), window.needed());
+  }
+}

@@ -1,0 +1,156 @@
+package dev.symplan.planner.pass.analysis;
+
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.Graph;
+import dev.symplan.ir.Op;
+import dev.symplan.ir.op.OpTrait;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+/**
+ * Which ops of a graph must stay before which.
+ *
+ * <p>An op stays behind what makes its operands. What writes into old memory stays behind all that
+ * used that memory before, and ahead of all that uses it later. Collectives stay in their order, on
+ * which the ranks agree, and so do ops that draw random numbers or have another effect. Ops that
+ * may do anything keep their places in both orders.
+ */
+public final class Precedence {
+  private static final int NONE = -1;
+
+  private final Graph graph;
+  private final Aliases aliases;
+  private final IntLists.Builder edges = new IntLists.Builder();
+
+  private Precedence(Graph graph, Aliases aliases) {
+    this.graph = graph;
+    this.aliases = aliases;
+  }
+
+  /** {@return for each op, ops that must stay before it; more follow from these} */
+  public static IntLists of(Graph graph, Aliases aliases) {
+    var precedence = new Precedence(graph, aliases);
+    precedence.byOperands();
+    precedence.byMemory();
+    precedence.byEffects();
+    return precedence.edges.build(graph.ops().size());
+  }
+
+  private void byOperands() {
+    var makers = new int[graph.valueCount()];
+    Arrays.fill(makers, NONE);
+    for (int i = 0; i < graph.ops().size(); i++) {
+      int index = i;
+      var op = graph.ops().get(i);
+      op.forEachOperand(value -> before(makers[value.id()], index));
+      op.results().forEach(value -> makers[value.id()] = index);
+    }
+  }
+
+  private void byMemory() {
+    var written = new boolean[aliases.count()];
+    boolean any = false;
+    for (var op : graph.ops()) {
+      if (op.def().schema().mutates()) {
+        op.forEachOperand(value -> mark(written, aliases.family(value)));
+        any = true;
+      }
+    }
+    if (!any) {
+      return;
+    }
+    var writer = new int[aliases.count()];
+    Arrays.fill(writer, NONE);
+    var users = new ArrayList<List<Integer>>();
+    for (boolean one : written) {
+      users.add(one ? new ArrayList<>() : List.of());
+    }
+    for (int i = 0; i < graph.ops().size(); i++) {
+      var op = graph.ops().get(i);
+      if ((aliases.isView(i) || op.def().has(OpTrait.WAIT)) && !mayMove(op)) {
+        continue;
+      }
+      int index = i;
+      var used = new boolean[] {op.def().schema().mutates()};
+      op.forEachOperand(
+          value -> use(aliases.family(value), index, used[0], written, writer, users));
+      op.results()
+          .forEach(value -> use(aliases.family(value), index, false, written, writer, users));
+    }
+  }
+
+  /** Whether it matters when a view is taken, as its tensor may be elsewhere before or after. */
+  private boolean mayMove(Op op) {
+    boolean[] moves = {false};
+    op.forEachOperand(value -> moves[0] |= !aliases.families().isAlone(aliases.id(value)));
+    return moves[0];
+  }
+
+  private void use(
+      int storage,
+      int op,
+      boolean writes,
+      boolean[] written,
+      int[] writer,
+      List<List<Integer>> users) {
+    if (storage < 0 || !written[storage]) {
+      return;
+    }
+    before(writer[storage], op);
+    if (writes) {
+      users.get(storage).forEach(user -> before(user, op));
+      users.get(storage).clear();
+      writer[storage] = op;
+    } else {
+      users.get(storage).add(op);
+    }
+  }
+
+  private void byEffects() {
+    int collective = NONE;
+    int effect = NONE;
+    for (int i = 0; i < graph.ops().size(); i++) {
+      var op = graph.ops().get(i);
+      boolean communicates = op.def().collective().isPresent() && !op.def().has(OpTrait.WAIT);
+      if (communicates || op.def().isUnbounded()) {
+        before(collective, i);
+        collective = i;
+      }
+      if (hasEffect(op)) {
+        before(effect, i);
+        effect = i;
+      }
+    }
+  }
+
+  private static boolean hasEffect(Op op) {
+    if (op.def().has(OpTrait.WAIT)) {
+      return false;
+    }
+    return op.def().has(OpTrait.SIDE_EFFECT)
+        || op.def().has(OpTrait.OPAQUE)
+        || op.def().schema().mutates()
+        || op.results().isEmpty()
+        || dropsOut(op);
+  }
+
+  /** Attention draws random numbers where it drops anything. */
+  private static boolean dropsOut(Op op) {
+    return op.def().schema().hasParam("dropout_p")
+        && !(op.arg("dropout_p") instanceof Arg.Float(double p) && p == 0)
+        && !(op.arg("dropout_p") instanceof Arg.Int(long p) && p == 0);
+  }
+
+  private void before(int first, int second) {
+    if (first != NONE && first != second) {
+      edges.add(second, first);
+    }
+  }
+
+  private static void mark(boolean[] storages, int storage) {
+    if (storage >= 0) {
+      storages[storage] = true;
+    }
+  }
+}

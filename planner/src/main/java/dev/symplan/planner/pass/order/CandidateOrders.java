@@ -1,0 +1,95 @@
+package dev.symplan.planner.pass.order;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Graph;
+import dev.symplan.planner.pass.analysis.Precedence;
+import dev.symplan.planner.pass.analysis.RankGraph;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+
+/**
+ * Other orders of a graph's ops, that need less memory at the peak by prediction. Names, places in
+ * the source, inputs and outputs stay, and so does the order of {@link Precedence}.
+ */
+public final class CandidateOrders {
+
+  /** How far from the given order ops may get. */
+  public enum Freedom {
+    /** Wherever their operands and readers allow. */
+    ANYWHERE,
+    /** Not across a collective, what it waits for, or what waits for it. */
+    WITHIN_WINDOWS
+  }
+
+  /** Up to so many sets of ops, small graphs get the best order there is. */
+  private static final int MAX_SETS = 1 << 14;
+
+  /** A change of the order must be worth it: this part of the memory. */
+  public static final double MIN_GAIN = 0.01;
+
+  /**
+   * What an order must gain by prediction to be looked at: half of what it must gain in the end, as
+   * predictions are not exact, and each look plans the whole graph.
+   */
+  private static final double MIN_PREDICTED = MIN_GAIN / 2;
+
+  /** How many units improving an order may look at. */
+  private static final long WORK = 8_000_000;
+
+  /** An order that needs less than the given one needs, by prediction. */
+  private record Candidate(int[] order, MemoryProfile profile) {}
+
+  private CandidateOrders() {}
+
+  /**
+   * {@return the graph in orders that need less memory at the peak than the given one, by
+   * prediction; what needs least comes first}
+   */
+  public static ImmutableList<Graph> candidates(RankGraph ranked, boolean fuse, Freedom freedom) {
+    var free = WorkUnits.of(ranked, fuse);
+    var units =
+        switch (freedom) {
+          case ANYWHERE -> free;
+          case WITHIN_WINDOWS -> free.withinWindows();
+        };
+    double most = MemoryProfile.of(units, units.given()).peak() * (1 - MIN_PREDICTED);
+    return orders(units, MAX_SETS).stream()
+        .filter(order -> MemoryProfile.of(units, order).peak() <= most)
+        .map(units::inOrder)
+        .collect(ImmutableList.toImmutableList());
+  }
+
+  /**
+   * @param mostSets how many sets of units {@link ExactOrder} may keep
+   */
+  public static List<int[]> orders(WorkUnits units, int mostSets) {
+    var given = units.given();
+    var atFirst = MemoryProfile.of(units, given);
+    var found = new ArrayList<Candidate>();
+    // Of two that need as much, the one that comes first here is the nearer to the given order.
+    var descended = PeakDescent.from(units, given, WORK);
+    add(found, units, descended, atFirst);
+    ExactOrder.of(units, mostSets)
+        .ifPresentOrElse(
+            order -> add(found, units, order, atFirst),
+            () -> {
+              add(found, units, improved(units, ListOrder.forward(units)), atFirst);
+              add(found, units, improved(units, ListOrder.backward(units)), atFirst);
+            });
+    found.sort(Comparator.comparingLong(candidate -> candidate.profile().peak()));
+    return found.stream().map(Candidate::order).toList();
+  }
+
+  private static int[] improved(WorkUnits units, int[] order) {
+    return PeakDescent.from(units, order, WORK / 4);
+  }
+
+  private static void add(
+      List<Candidate> found, WorkUnits units, int[] order, MemoryProfile given) {
+    var profile = MemoryProfile.of(units, order);
+    if (profile.peak() < given.peak()) {
+      found.add(new Candidate(order, profile));
+    }
+  }
+}

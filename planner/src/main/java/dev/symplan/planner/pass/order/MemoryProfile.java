@@ -1,0 +1,79 @@
+package dev.symplan.planner.pass.order;
+
+import java.util.Arrays;
+import java.util.function.IntUnaryOperator;
+
+/**
+ * The bytes that are live at each unit of an order.
+ *
+ * @param live by place in the order
+ * @param peak the most of them
+ * @param at the first place where that many are live
+ */
+public record MemoryProfile(long[] live, long peak, int at) {
+
+  public static MemoryProfile of(WorkUnits units, int[] order) {
+    var left = new int[units.storages()];
+    Arrays.setAll(left, s -> units.readers().size(s) + (units.escapes(s) ? 1 : 0));
+    var live = new long[order.length];
+    long held = 0;
+    for (int place = 0; place < order.length; place++) {
+      int unit = order[place];
+      long made = 0;
+      long ended = 0;
+      long unread = 0;
+      for (int i = 0; i < units.makes().size(unit); i++) {
+        int storage = units.makes().get(unit, i);
+        made += units.bytes(storage);
+        unread += left[storage] == 0 ? units.bytes(storage) : 0;
+      }
+      for (int i = 0; i < units.reads().size(unit); i++) {
+        int storage = units.reads().get(unit, i);
+        ended += --left[storage] == 0 ? units.bytes(storage) : 0;
+      }
+      live[place] = held + made - inPlace(units, unit, storage -> left[storage]);
+      held += made - unread - ended;
+    }
+    int at = 0;
+    for (int place = 1; place < live.length; place++) {
+      at = live[place] > live[at] ? place : at;
+    }
+    return new MemoryProfile(live, live.length == 0 ? 0 : live[at], at);
+  }
+
+  /**
+   * The bytes of what a unit makes in place of operands of the same size.
+   *
+   * @param left how many uses of a storage are left after the unit
+   */
+  public static long inPlace(WorkUnits units, int unit, IntUnaryOperator left) {
+    if (!units.isElementwise(unit)) {
+      return 0;
+    }
+    long saved = 0;
+    long taken = 0;
+    for (int i = 0; i < units.makes().size(unit); i++) {
+      long place = units.bytes(units.makes().get(unit, i));
+      for (int k = 0; k < Math.min(Long.SIZE, units.reads().size(unit)); k++) {
+        int storage = units.reads().get(unit, k);
+        if (left.applyAsInt(storage) == 0
+            && units.bytes(storage) == place
+            && (taken & 1L << k) == 0) {
+          taken |= 1L << k;
+          saved += place;
+          break;
+        }
+      }
+    }
+    return saved;
+  }
+
+  /** {@return whether less is live at the peak, or as much at fewer places} */
+  public boolean isBelow(MemoryProfile other) {
+    return peak != other.peak ? peak < other.peak : places() < other.places();
+  }
+
+  private long places() {
+    return Arrays.stream(live).filter(bytes -> bytes == peak).count();
+  }
+}

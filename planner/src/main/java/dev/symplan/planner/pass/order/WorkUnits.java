@@ -1,0 +1,291 @@
+package dev.symplan.planner.pass.order;
+
+import dev.symplan.ir.Graph;
+import dev.symplan.ir.Op;
+import dev.symplan.ir.op.OpTrait;
+import dev.symplan.planner.machine.Alignment;
+import dev.symplan.planner.pass.analysis.Aliases;
+import dev.symplan.planner.pass.analysis.Fusion;
+import dev.symplan.planner.pass.analysis.GraphCopier;
+import dev.symplan.planner.pass.analysis.IntLists;
+import dev.symplan.planner.pass.analysis.Precedence;
+import dev.symplan.planner.pass.analysis.RankGraph;
+import java.util.Arrays;
+
+/**
+ * What moves as one when ops are reordered, and the memory that it takes and gives back: what runs
+ * as one step, with the views of what it makes. A unit's number is its place in the given order.
+ *
+ * <p>Memory is predicted before anything is placed: storages are whole, those of inputs and of the
+ * caller's outputs count nothing, and elementwise results take the place of operands that end.
+ */
+public final class WorkUnits {
+  private final Graph graph;
+  private final IntLists ops;
+  private final IntLists before;
+  private final IntLists after;
+  private final boolean[] elementwise;
+
+  /** Units that no other unit may cross if collectives are to keep the compute beside them. */
+  private final boolean[] bounds;
+
+  private final IntLists makes;
+  private final IntLists reads;
+  private final IntLists readers;
+  private final int[] maker;
+  private final long[] bytes;
+  private final boolean[] escapes;
+
+  private WorkUnits(RankGraph ranked, Fusion fusion, boolean fused) {
+    this.graph = ranked.graph();
+    var aliases = ranked.aliases();
+    var unitOf = new int[graph.ops().size()];
+    var precedence = Precedence.of(graph, aliases);
+    this.ops = group(fusion, fused, unitOf, precedence);
+    int count = ops.owners();
+    var edges = new IntLists.Builder();
+    for (int i = 0; i < unitOf.length; i++) {
+      for (int k = 0; k < precedence.size(i); k++) {
+        int first = unitOf[precedence.get(i, k)];
+        if (first != unitOf[i]) {
+          edges.add(unitOf[i], first);
+        }
+      }
+    }
+    this.before = edges.build(count);
+    this.after = before.inverse(count);
+
+    this.elementwise = new boolean[count];
+    this.bounds = new boolean[count];
+    this.bytes = new long[aliases.count()];
+    this.escapes = aliases.escaping();
+    for (var storage : aliases.storages()) {
+      boolean counts =
+          !storage.isInput()
+              && !fusion.isPassing(storage.id())
+              && !ranked.externalOutputs().isDirect(storage.id());
+      bytes[storage.id()] = counts ? Alignment.roundUp(storage.bytes()) : 0;
+    }
+    this.maker = new int[aliases.count()];
+    Arrays.fill(maker, -1);
+    var made = new IntLists.Builder();
+    var read = new IntLists.Builder();
+    var lastReader = new int[aliases.count()];
+    Arrays.fill(lastReader, -1);
+    for (int u = 0; u < count; u++) {
+      int unit = u;
+      for (int i = 0; i < ops.size(u); i++) {
+        int index = ops.get(u, i);
+        var op = graph.ops().get(index);
+        if (!runs(aliases, op, index)) {
+          continue;
+        }
+        elementwise[u] =
+            (op.def().has(OpTrait.ELEMENTWISE) || op.def().has(OpTrait.UPDATES_SELF))
+                && op.results().size() == 1;
+        op.forEachOperand(
+            value -> {
+              int storage = aliases.id(value);
+              if (storage >= 0
+                  && bytes[storage] > 0
+                  && maker[storage] != unit
+                  && lastReader[storage] != unit) {
+                lastReader[storage] = unit;
+                read.add(unit, storage);
+              }
+            });
+        for (var result : op.results()) {
+          int storage = aliases.id(result);
+          if (storage >= 0 && bytes[storage] > 0 && maker[storage] < 0) {
+            maker[storage] = unit;
+            made.add(unit, storage);
+          }
+        }
+      }
+    }
+    this.makes = made.build(count);
+    this.reads = read.build(count);
+    this.readers = reads.inverse(aliases.count());
+    markBounds(ranked, unitOf);
+  }
+
+  public static WorkUnits of(RankGraph ranked, boolean fuse) {
+    var fusion = Fusion.of(ranked.graph(), ranked.aliases(), fuse);
+    var fused = new WorkUnits(ranked, fusion, true);
+    return fused.isOrdered() ? fused : new WorkUnits(ranked, fusion, false);
+  }
+
+  /** Whether the given order is one of the units; ops between those of a unit may forbid it. */
+  private boolean isOrdered() {
+    for (int u = 0; u < count(); u++) {
+      for (int k = 0; k < before.size(u); k++) {
+        if (before.get(u, k) > u) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  private static boolean runs(Aliases aliases, Op op, int index) {
+    return !aliases.isView(index) && !op.def().has(OpTrait.WAIT);
+  }
+
+  /** Views go with what they are views of, unless they need more than that. */
+  private static IntLists group(Fusion fusion, boolean fused, int[] unitOf, IntLists precedence) {
+    Arrays.fill(unitOf, -1);
+    for (var unit : fusion.units()) {
+      for (int i = 0; i < unit.length(); i++) {
+        unitOf[unit.get(i)] = unit.get(fused ? 0 : i);
+      }
+    }
+    var numberOf = new int[unitOf.length];
+    int next = 0;
+    for (int i = 0; i < unitOf.length; i++) {
+      if (unitOf[i] < 0) {
+        int only = precedence.size(i) == 0 ? -1 : unitOf[precedence.get(i, 0)];
+        for (int k = 1; k < precedence.size(i); k++) {
+          only = unitOf[precedence.get(i, k)] == only ? only : -1;
+        }
+        unitOf[i] = only < 0 ? i : only;
+      }
+      if (unitOf[i] == i) {
+        numberOf[i] = next++;
+      }
+    }
+    var members = new IntLists.Builder();
+    for (int i = 0; i < unitOf.length; i++) {
+      unitOf[i] = numberOf[unitOf[i]];
+      members.add(unitOf[i], i);
+    }
+    return members.build(next);
+  }
+
+  /** Collectives, what makes their operands ready, and what reads their results first. */
+  private void markBounds(RankGraph ranked, int[] unitOf) {
+    for (var collective : ranked.collectives()) {
+      int unit = unitOf[collective.index()];
+      bounds[unit] = true;
+      int ready = -1;
+      for (int k = 0; k < before.size(unit); k++) {
+        ready = Math.max(ready, before.get(unit, k));
+      }
+      if (ready >= 0) {
+        bounds[ready] = true;
+      }
+      int needed = count();
+      for (int k = 0; k < after.size(unit); k++) {
+        needed = Math.min(needed, after.get(unit, k));
+      }
+      if (needed < count()) {
+        bounds[needed] = true;
+      }
+    }
+  }
+
+  /** {@return the units, of which none crosses a collective nor what it waits for or makes wait} */
+  public WorkUnits withinWindows() {
+    var edges = new IntLists.Builder();
+    int bound = -1;
+    for (int u = 0; u < count(); u++) {
+      for (int k = 0; k < before.size(u); k++) {
+        edges.add(u, before.get(u, k));
+      }
+      if (bound >= 0) {
+        edges.add(u, bound);
+      }
+      if (bounds[u]) {
+        for (int v = bound + 1; v < u; v++) {
+          edges.add(u, v);
+        }
+        bound = u;
+      }
+    }
+    return new WorkUnits(this, edges.build(count()));
+  }
+
+  private WorkUnits(WorkUnits other, IntLists before) {
+    this.graph = other.graph;
+    this.ops = other.ops;
+    this.before = before;
+    this.after = before.inverse(other.count());
+    this.elementwise = other.elementwise;
+    this.bounds = other.bounds;
+    this.makes = other.makes;
+    this.reads = other.reads;
+    this.readers = other.readers;
+    this.maker = other.maker;
+    this.bytes = other.bytes;
+    this.escapes = other.escapes;
+  }
+
+  public int count() {
+    return ops.owners();
+  }
+
+  public int storages() {
+    return bytes.length;
+  }
+
+  /** {@return the units that must come before one} */
+  public IntLists before() {
+    return before;
+  }
+
+  /** {@return the units that must come after one} */
+  public IntLists after() {
+    return after;
+  }
+
+  /** {@return the storages that a unit makes} */
+  public IntLists makes() {
+    return makes;
+  }
+
+  /** {@return the storages that a unit uses and another one makes} */
+  public IntLists reads() {
+    return reads;
+  }
+
+  /** {@return the units that use a storage which another one makes} */
+  public IntLists readers() {
+    return readers;
+  }
+
+  /** {@return the unit that makes a storage; -1 if its bytes do not count} */
+  public int maker(int storage) {
+    return maker[storage];
+  }
+
+  public long bytes(int storage) {
+    return bytes[storage];
+  }
+
+  /** {@return whether the caller reads the storage in the end} */
+  public boolean escapes(int storage) {
+    return escapes[storage];
+  }
+
+  /** {@return whether what a unit makes can take the places of what ends with it} */
+  public boolean isElementwise(int unit) {
+    return elementwise[unit];
+  }
+
+  /** {@return the given order} */
+  public int[] given() {
+    var order = new int[count()];
+    Arrays.setAll(order, u -> u);
+    return order;
+  }
+
+  /** {@return the graph with its ops in the order of these units} */
+  public Graph inOrder(int[] order) {
+    var rewriter = new GraphCopier(graph);
+    for (int unit : order) {
+      for (int i = 0; i < ops.size(unit); i++) {
+        rewriter.keep(graph.ops().get(ops.get(unit, i)));
+      }
+    }
+    return rewriter.finish(rewriter.now(graph.outputs()));
+  }
+}

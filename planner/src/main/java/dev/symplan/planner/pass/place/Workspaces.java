@@ -1,0 +1,82 @@
+package dev.symplan.planner.pass.place;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.planner.machine.Alignment;
+import dev.symplan.planner.machine.Eligibility;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.pass.select.Realize;
+import dev.symplan.planner.plan.CollectivePlan;
+import dev.symplan.planner.plan.StreamKind;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.function.ToIntFunction;
+
+/**
+ * The workspaces that the ranks of a plan push through: one for each group and stream, as large as
+ * the collective that needs most. Collectives of one stream and group come one after the other on
+ * all ranks, which is what sharing one relies on.
+ *
+ * @param ofCollective for each collective, which one it takes; {@link CollectivePlan#NO_WORKSPACE}
+ *     for those that need none
+ * @param bytes the size of each
+ */
+public record Workspaces(ImmutableIntArray ofCollective, ImmutableLongArray bytes) {
+
+  /** Who meets there: what each rank's graph calls the group, and the stream that it is in. */
+  private record Owner(ImmutableList<String> groups, ImmutableList<StreamKind> streams) {}
+
+  public static Workspaces of(
+      List<Realize.Realized> graphs,
+      List<Schedule> schedules,
+      ImmutableList<Variant> variants,
+      ToIntFunction<String> groupSize) {
+    Map<Owner, Integer> owners = new LinkedHashMap<>();
+    List<Long> bytes = new ArrayList<>();
+    var ofCollective = ImmutableIntArray.builder();
+    for (int k = 0; k < variants.size(); k++) {
+      if (!variants.get(k).needsWorkspace()) {
+        ofCollective.add(CollectivePlan.NO_WORKSPACE);
+        continue;
+      }
+      var groups = ImmutableList.<String>builder();
+      var streams = ImmutableList.<StreamKind>builder();
+      long needed = 0;
+      for (int g = 0; g < graphs.size(); g++) {
+        var collective = graphs.get(g).collectives().get(k);
+        groups.add(collective.group());
+        streams.add(schedules.get(g).streams().get(k));
+        int ranks = groupSize.applyAsInt(collective.group());
+        needed =
+            Math.max(
+                needed, Eligibility.workspaceBytes(collective.request(), variants.get(k), ranks));
+      }
+      var owner = new Owner(groups.build(), streams.build());
+      if (owners.putIfAbsent(owner, owners.size()) == null) {
+        bytes.add(0L);
+      }
+      int workspace = Objects.requireNonNull(owners.get(owner));
+      bytes.set(workspace, Math.max(bytes.get(workspace), needed));
+      ofCollective.add(workspace);
+    }
+    return new Workspaces(ofCollective.build(), ImmutableLongArray.copyOf(bytes));
+  }
+
+  public int count() {
+    return bytes.length();
+  }
+
+  /** {@return what the buffer of a workspace is called} */
+  public static String name(int workspace) {
+    return "workspace " + workspace;
+  }
+
+  /** {@return the bytes of all, which are taken as long as the plan is} */
+  public long total() {
+    return bytes.stream().map(Alignment::roundUp).sum();
+  }
+}

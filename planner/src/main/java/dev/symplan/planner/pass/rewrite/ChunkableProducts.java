@@ -1,0 +1,88 @@
+package dev.symplan.planner.pass.rewrite;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.Op;
+import dev.symplan.ir.Value;
+import dev.symplan.planner.pass.analysis.RankGraph;
+import java.util.Arrays;
+import java.util.Optional;
+
+/** The products of one graph that stand right before the collective of their result. */
+public final class ChunkableProducts {
+  private final RankGraph graph;
+
+  /** By value, how often ops and outputs read it. */
+  private final int[] uses;
+
+  private final int[] producer;
+
+  public ChunkableProducts(RankGraph graph) {
+    this.graph = graph;
+    this.uses = new int[graph.graph().valueCount()];
+    this.producer = new int[graph.graph().valueCount()];
+    Arrays.fill(producer, -1);
+    var ops = graph.graph().ops();
+    for (int i = 0; i < ops.size(); i++) {
+      int index = i;
+      ops.get(i).forEachOperand(value -> uses[value.id()]++);
+      ops.get(i).results().forEach(result -> producer[result.id()] = index);
+    }
+    graph.graph().outputs().forEach(output -> output.forEachValue(value -> uses[value.id()]++));
+  }
+
+  /** {@return the product that a collective of one tensor is of, if it can be split by rows} */
+  public Optional<ChunkableProduct> before(int k) {
+    var collective = graph.collectives().get(k);
+    var window = graph.overlap().window(k);
+    var operand = collective.operands().getFirst();
+    var result = collective.results().getFirst();
+    // Nothing but views between: then no collective changes places with another.
+    if (window.earliest() != window.given()
+        || !operand.tensor().isContiguous()
+        || !result.tensor().isContiguous()
+        || !graph.aliases().isWhole(operand)) {
+      return Optional.empty();
+    }
+    var views = ImmutableList.<Integer>builder();
+    var value = operand;
+    while (uses[value.id()] == 1
+        && producer[value.id()] >= 0
+        && graph.aliases().isView(producer[value.id()])) {
+      var view = graph.graph().ops().get(producer[value.id()]);
+      if (view.results().size() != 1
+          || !(view.args().getFirst() instanceof Arg.Ref(Value viewed))) {
+        return Optional.empty();
+      }
+      views.add(producer[value.id()]);
+      value = viewed;
+    }
+    if (uses[value.id()] != 1 || producer[value.id()] < 0) {
+      return Optional.empty();
+    }
+    return product(value, operand, views.build());
+  }
+
+  private Optional<ChunkableProduct> product(
+      Value value, Value operand, ImmutableList<Integer> views) {
+    var op = graph.graph().ops().get(producer[value.id()]);
+    var left = ChunkableProduct.leftParam(op);
+    if (left.isEmpty()
+        || !graph.aliases().families().isAlone(graph.aliases().id(value))
+        || !(op.arg(left) instanceof Arg.Ref(Value factor))
+        || value.tensor().numel() == 0
+        || value.tensor().dtype() != operand.tensor().dtype()
+        || !value.tensor().isContiguous()
+        || !isRowWise(op)
+        || (factor.tensor().rank() != 2 && !factor.tensor().isContiguous())) {
+      return Optional.empty();
+    }
+    return Optional.of(new ChunkableProduct(producer[value.id()], op, factor, views));
+  }
+
+  /** A summand must be the same for all rows. */
+  private static boolean isRowWise(Op op) {
+    return !op.def().name().toString().equals("aten::addmm")
+        || (op.arg("self") instanceof Arg.Ref(Value summand) && summand.tensor().rank() <= 1);
+  }
+}

@@ -1,0 +1,178 @@
+package dev.symplan.planner.pass.rewrite;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.planner.cost.CostModel;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.options.RewriteOptions.Mode;
+import dev.symplan.planner.pass.analysis.Collective;
+import dev.symplan.planner.pass.analysis.RankGraph;
+import dev.symplan.planner.pass.select.CollectiveCost;
+import dev.symplan.planner.pass.select.Select;
+import dev.symplan.planner.plan.Rewrite;
+import dev.symplan.planner.plan.Rewrite.Action;
+import dev.symplan.planner.plan.Rewrite.Reason;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.function.ToIntFunction;
+
+/**
+ * Decides which matrix products are split by rows, together with the all_reduce of their result:
+ * while one piece is reduced, the next is computed. Rows of a product do not depend on each other,
+ * and neither do those of an all_reduce, so that the numbers stay.
+ *
+ * <p>A reduce_scatter is left alone: its pieces would need rows from all over the product.
+ */
+public final class Chunking {
+  private static final int[] PIECES = {2, 4, 8};
+
+  /** In auto, no piece has fewer rows: a tile of the GPU's matrix products. */
+  private static final int TILE_ROWS = 128;
+
+  /** In auto, what splitting must gain at least: measured times differ as much from run to run. */
+  private static final double MIN_GAIN = 0.03;
+
+  /**
+   * A collective that is split.
+   *
+   * @param products for each graph, what it is split with
+   */
+  public record Chunk(int collective, int pieces, ImmutableList<ChunkableProduct> products) {}
+
+  /** Decided: what is split, in order, and why not more. */
+  public record Decided(ImmutableList<Chunk> chunks, ImmutableList<Rewrite> rewrites) {}
+
+  private final ImmutableList<RankGraph> graphs;
+  private final CompileOptions options;
+  private final Mode mode;
+  private final CostModel costs;
+  private final Select select;
+  private final ToIntFunction<String> groupSize;
+  private final ImmutableList<ChunkableProducts> products;
+  private final List<Chunk> chunks = new ArrayList<>();
+  private final List<Rewrite> rewrites = new ArrayList<>();
+
+  private Chunking(
+      ImmutableList<RankGraph> graphs,
+      CompileOptions options,
+      CostModel costs,
+      Select select,
+      ToIntFunction<String> groupSize) {
+    this.graphs = graphs;
+    this.options = options;
+    this.mode = options.rewrites().chunk();
+    this.costs = costs;
+    this.select = select;
+    this.groupSize = groupSize;
+    this.products =
+        graphs.stream().map(ChunkableProducts::new).collect(ImmutableList.toImmutableList());
+  }
+
+  public static Decided decide(
+      ImmutableList<RankGraph> graphs,
+      CompileOptions options,
+      CostModel costs,
+      Select select,
+      ToIntFunction<String> groupSize) {
+    // Without a second stream there is nothing to win.
+    if (options.rewrites().chunk() == Mode.OFF
+        || !options.overlap()
+        || graphs.getFirst().collectives().isEmpty()) {
+      return new Decided(ImmutableList.of(), ImmutableList.of());
+    }
+    return new Chunking(graphs, options, costs, select, groupSize).decide();
+  }
+
+  private Decided decide() {
+    for (int k = 0; k < graphs.getFirst().collectives().size(); k++) {
+      var collective = graphs.getFirst().collectives().get(k);
+      if (collective.kind() == Kind.ALL_REDUCE
+          && collective.op().def().name().toString().equals("_c10d_functional::all_reduce")
+          && groupSize.applyAsInt(collective.group()) > 1) {
+        consider(k, collective);
+      }
+    }
+    return new Decided(ImmutableList.copyOf(chunks), ImmutableList.copyOf(rewrites));
+  }
+
+  private void consider(int k, Collective collective) {
+    var found = ImmutableList.<ChunkableProduct>builder();
+    for (int g = 0; g < graphs.size(); g++) {
+      var product = products.get(g).before(k);
+      if (product.isEmpty()) {
+        return;
+      }
+      found.add(product.get());
+    }
+    var all = found.build();
+    if (graphs.stream()
+        .anyMatch(g -> options.variants().containsKey(g.collectives().get(k).name()))) {
+      note(k, Action.WHOLE, 1, Reason.FORCED_VARIANT, "its variant is forced by its name", 0, 0);
+      return;
+    }
+    int ranks = groupSize.applyAsInt(collective.group());
+    var price = CollectiveCost.of(graphs.getFirst(), k, ranks, collective.bytes(), select, options);
+    double whole = price.micros(hideableMicros(k), costs, select) + longest(all, 1);
+    int best = 0;
+    double bestMicros = Double.POSITIVE_INFINITY;
+    for (int pieces : PIECES) {
+      long rows = all.getFirst().rows() / pieces;
+      if (all.getFirst().rows() % pieces == 0 && rows >= (mode == Mode.AUTO ? TILE_ROWS : 1)) {
+        double micros = split(k, price.part(pieces), all, pieces);
+        if (micros < bestMicros) {
+          best = pieces;
+          bestMicros = micros;
+        }
+      }
+    }
+    if (best == 0) {
+      note(
+          k,
+          Action.WHOLE,
+          1,
+          Reason.SIZE,
+          "its %s rows do not divide into large pieces".formatted(all.getFirst().rows()),
+          0,
+          0);
+    } else if (mode == Mode.AUTO && bestMicros >= whole * (1 - MIN_GAIN)) {
+      var detail =
+          String.format(Locale.ROOT, "%.1f µs in %d pieces, %.1f in one", bestMicros, best, whole);
+      note(k, Action.WHOLE, 1, Reason.NO_GAIN, detail, whole, bestMicros);
+    } else {
+      chunks.add(new Chunk(k, best, all));
+      var reason = bestMicros < whole ? Reason.FASTER : Reason.WANTED;
+      var detail = "with " + all.getFirst().op().def().name();
+      note(k, Action.CHUNKED, best, reason, detail, whole, bestMicros);
+    }
+  }
+
+  /** Each piece but the last runs beside the product of the next. */
+  private double split(
+      int k, CollectiveCost piece, ImmutableList<ChunkableProduct> all, int pieces) {
+    double product = longest(all, pieces);
+    double beside = piece.micros(product, costs, select);
+    double last = piece.micros(hideableMicros(k), costs, select);
+    long bytes = piece.bytes() * pieces;
+    // Where ranks run graphs of their own, symmetric pieces are not written where they are joined.
+    double joining = graphs.size() == 1 ? 0 : costs.copyMicros(bytes);
+    return pieces * product + (pieces - 1) * beside + last + joining;
+  }
+
+  private double longest(ImmutableList<ChunkableProduct> all, int pieces) {
+    return all.stream().mapToDouble(p -> costs.computeMicros(p.piece(pieces))).max().orElse(0);
+  }
+
+  private double hideableMicros(int k) {
+    return graphs.stream().mapToDouble(g -> g.overlap().hideableMicros(k)).min().orElse(0);
+  }
+
+  private void note(
+      int k, Action action, int pieces, Reason reason, String detail, double before, double after) {
+    var collective = graphs.getFirst().collectives().get(k);
+    var part =
+        new Rewrite.Part(collective.name(), collective.op().span().toString(), collective.bytes());
+    rewrites.add(
+        new Rewrite(action, ImmutableList.of(part), pieces, reason, detail, before, after));
+  }
+}

@@ -1,0 +1,159 @@
+package dev.symplan.planner.pass.rewrite;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
+import com.google.common.collect.Maps;
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.Graph;
+import dev.symplan.ir.ProcessGroup;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.DiagnosticSink;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.planner.pass.analysis.Collective;
+import dev.symplan.planner.pass.analysis.GraphChoice;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Objects;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+
+/** Checks that the groups of a program's collectives fit the ranks that run them. */
+public final class Groups {
+  private final ImmutableMap<String, ProcessGroup> byName;
+  private final DiagnosticSink sink;
+
+  /** What is wrong with a group is said once, not for each collective of it. */
+  private final Set<String> wrongGroups = new HashSet<>();
+
+  private Groups(ImmutableList<ProcessGroup> groups, DiagnosticSink sink) {
+    this.byName = Maps.uniqueIndex(groups, ProcessGroup::name);
+    this.sink = sink;
+  }
+
+  /** Reports what does not fit. */
+  public static void check(
+      ImmutableList<ProcessGroup> groups, List<Graph> graphOfRank, DiagnosticSink sink) {
+    var checker = new Groups(groups, sink);
+    for (var group : groups) {
+      if (group.maxRank() >= graphOfRank.size()) {
+        checker.report(
+            Span.ofFile(graphOfRank.getFirst().span().file()),
+            "group '%s' names rank %d, but there are %d ranks"
+                .formatted(group.name(), group.maxRank(), graphOfRank.size()),
+            "give --ranks %d, or shorten the group".formatted(group.maxRank() + 1));
+      }
+    }
+    for (var graph : GraphChoice.distinct(graphOfRank)) {
+      for (var collective : Collective.allOf(graph.ops())) {
+        checker.check(collective, graph, graphOfRank);
+      }
+    }
+    if (!sink.hasErrors()) {
+      checker.checkPeers(graphOfRank);
+    }
+  }
+
+  /** Whoever a rank meets in a collective must mean to meet it there. */
+  private void checkPeers(List<Graph> graphOfRank) {
+    var distinct = GraphChoice.distinct(graphOfRank);
+    if (distinct.size() == 1) {
+      return;
+    }
+    var ofGraph = distinct.stream().map(graph -> Collective.allOf(graph.ops())).toList();
+    var collectives = GraphChoice.indices(graphOfRank).asList().stream().map(ofGraph::get).toList();
+    for (int rank = 0; rank < graphOfRank.size(); rank++) {
+      var own = collectives.get(rank);
+      for (int k = 0; k < own.size(); k++) {
+        var ranks = part(own.get(k).group(), rank);
+        for (int peer : ranks.asList()) {
+          var theirs = collectives.get(peer).get(k);
+          if (!part(theirs.group(), peer).equals(ranks)) {
+            report(
+                own.get(k),
+                "'%s' of rank %d is for the ranks %s, but on rank %d it is for the ranks %s"
+                    .formatted(own.get(k).name(), rank, ranks, peer, part(theirs.group(), peer)),
+                "give the collective the same ranks on all of them");
+            return;
+          }
+        }
+      }
+    }
+  }
+
+  private ImmutableIntArray part(String group, int rank) {
+    var declared = Objects.requireNonNull(byName.get(group));
+    return declared.members().get(declared.partOf(rank).orElseThrow());
+  }
+
+  private void check(Collective collective, Graph graph, List<Graph> graphOfRank) {
+    @Nullable ProcessGroup group = byName.get(collective.group());
+    if (wrongGroups.contains(collective.group())) {
+      return;
+    }
+    if (group == null) {
+      wrongGroups.add(collective.group());
+      report(
+          collective,
+          "'%s' uses group '%s', which is not declared"
+              .formatted(collective.name(), collective.group()),
+          "groups: " + byName.keySet());
+      return;
+    }
+    for (int rank = 0; rank < graphOfRank.size(); rank++) {
+      if (graphOfRank.get(rank) == graph && group.partOf(rank).isEmpty()) {
+        wrongGroups.add(group.name());
+        report(
+            collective,
+            "rank %d runs '%s' but is not in group '%s'"
+                .formatted(rank, collective.name(), group.name()),
+            "give the group a part for every rank: group %s = [0, 1], [2, 3]"
+                .formatted(group.name()));
+        return;
+      }
+    }
+    checkSize(collective, group);
+    if (collective.kind() == Kind.BROADCAST
+        && (collective.root() < 0 || collective.root() >= group.size())) {
+      report(
+          collective,
+          "'%s' broadcasts from group rank %d, but group '%s' has %d ranks"
+              .formatted(collective.name(), collective.root(), group.name(), group.size()),
+          "");
+    }
+  }
+
+  private void checkSize(Collective collective, ProcessGroup group) {
+    var schema = collective.op().def().schema();
+    if (schema.hasParam("group_size")
+        && collective.op().arg("group_size") instanceof Arg.Int(long size)
+        && size != group.size()) {
+      report(
+          collective,
+          "'%s' is for a group of %d, but group '%s' has %d ranks"
+              .formatted(collective.name(), size, group.name(), group.size()),
+          "");
+    }
+    if (collective.kind() == Kind.ALL_TO_ALL
+        && schema.hasParam("output_split_sizes")
+        && collective.op().arg("output_split_sizes") instanceof Arg.Seq(var splits)
+        && !splits.isEmpty()
+        && splits.size() != group.size()) {
+      report(
+          collective,
+          "'%s' splits into %d, but group '%s' has %d ranks"
+              .formatted(collective.name(), splits.size(), group.name(), group.size()),
+          "");
+    }
+  }
+
+  private void report(Collective collective, String message, String hint) {
+    report(collective.op().span(), message, hint);
+  }
+
+  private void report(Span span, String message, String hint) {
+    sink.report(Diagnostic.error(DiagnosticCode.BAD_GROUP, span, message, hint));
+  }
+}

@@ -1,0 +1,236 @@
+package dev.symplan.planner.pass.rewrite;
+
+import com.google.common.base.Suppliers;
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableListMultimap;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.Graph;
+import dev.symplan.ir.Op;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.OpDef;
+import dev.symplan.ir.op.OpName;
+import dev.symplan.ir.op.OpRegistry;
+import dev.symplan.ir.op.OpSchema;
+import dev.symplan.ir.op.OpTrait;
+import dev.symplan.planner.pass.analysis.Aliases;
+import dev.symplan.planner.pass.analysis.Collective;
+import dev.symplan.planner.pass.analysis.GraphCopier;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Supplier;
+
+/**
+ * Takes importer quirks away: in-place, {@code _out} and {@code _autograd} collectives become the
+ * functional ones, and what nothing reads goes.
+ *
+ * <p>A collective that wrote into its argument becomes functional, and what read the argument reads
+ * the result; where the argument's memory is seen by others (a graph input, other views), the
+ * result is copied back into it.
+ */
+public final class Normalize {
+  private static final OpDef WAIT = builtin("_c10d_functional::wait_tensor");
+  private static final OpDef COPY = builtin("aten::copy_");
+
+  private final Graph graph;
+  private final Aliases aliases;
+  private final GraphCopier rewriter;
+  private final int[] lastUse;
+
+  /** The results in each storage, known when the first is asked for. */
+  private final Supplier<ImmutableListMultimap<Integer, Value>> valuesOf;
+
+  private Normalize(Graph graph) {
+    this.graph = graph;
+    this.aliases = Aliases.of(graph);
+    this.rewriter = new GraphCopier(graph);
+    this.lastUse = lastUses(graph);
+    this.valuesOf = Suppliers.memoize(this::valuesByStorage);
+  }
+
+  public static Graph run(Graph graph) {
+    return removeDeadCode(new Normalize(graph).functionalize());
+  }
+
+  private static OpDef builtin(String name) {
+    return OpRegistry.global().get(name);
+  }
+
+  private ImmutableListMultimap<Integer, Value> valuesByStorage() {
+    var byStorage = ImmutableListMultimap.<Integer, Value>builder();
+    for (var op : graph.ops()) {
+      op.results().forEach(value -> byStorage.put(aliases.id(value), value));
+    }
+    return byStorage.build();
+  }
+
+  private static int[] lastUses(Graph graph) {
+    var last = new int[graph.valueCount()];
+    for (int i = 0; i < graph.ops().size(); i++) {
+      int position = i;
+      graph.ops().get(i).forEachOperand(value -> last[value.id()] = position);
+    }
+    graph
+        .outputs()
+        .forEach(output -> output.forEachValue(value -> last[value.id()] = Integer.MAX_VALUE));
+    return last;
+  }
+
+  private Graph functionalize() {
+    for (int i = 0; i < graph.ops().size(); i++) {
+      var op = graph.ops().get(i);
+      var collective = Collective.of(op, i);
+      if (collective.isPresent()
+          && op.def().schema().mutates()
+          && collective.get().kind() != Kind.CUSTOM) {
+        makeFunctional(collective.get());
+      } else if (op.def().name().namespace().equals("_c10d_functional_autograd")) {
+        var name = op.def().name();
+        var plain = functionalOf(op, new OpName("_c10d_functional", name.name(), name.overload()));
+        rewriter.emit(op, plain, rewriter.now(op.args()));
+      } else {
+        rewriter.keep(op);
+      }
+    }
+    return rewriter.finish(rewriter.now(graph.outputs()));
+  }
+
+  private void makeFunctional(Collective collective) {
+    var op = collective.op();
+    var name = op.def().name();
+    var functional = name.name().replaceFirst("(_out|_)$", "");
+    var def = functionalOf(op, new OpName("_c10d_functional", functional, ""));
+    var written = written(op);
+    var args = matchArgs(op, def.schema());
+    var types = functionalTypes(op, def, args);
+    var made = rewriter.emit(op, def, args, types);
+    for (int i = 0; i < written.size(); i++) {
+      var target = written.get(i);
+      var result = made.results().get(i);
+      if (seenByOthers(target, op.results().get(i), collective.index())
+          || !types.get(i).strides().equals(target.tensor().strides())) {
+        var waited = call(WAIT, result, result.name() + "_done");
+        var back = rewriter.now(target);
+        rewriter.insert(
+            COPY,
+            ImmutableList.of(new Arg.Ref(back), new Arg.Ref(waited), new Arg.Bool(false)),
+            result.name() + "_back",
+            back.type(),
+            op.span());
+        rewriter.replace(op.results().get(i), back);
+      } else {
+        rewriter.replace(target, result);
+      }
+    }
+  }
+
+  /**
+   * The results' types: as what was written lies, unless the functional form gives another layout.
+   */
+  private static List<TensorType> functionalTypes(Op op, OpDef def, ImmutableList<Arg> args) {
+    var inferred = def.infer(args).orElseThrow();
+    var types = new ArrayList<TensorType>();
+    for (int i = 0; i < op.results().size(); i++) {
+      var old = op.results().get(i).tensor();
+      var fresh = ((TensorType) inferred.get(i).type()).withSpace(old.space());
+      types.add(
+          fresh.storageBytes() == old.storageBytes() && sameStrides(old, fresh) ? old : fresh);
+    }
+    return types;
+  }
+
+  /** Strides of dimensions of one element mean nothing. */
+  private static boolean sameStrides(TensorType a, TensorType b) {
+    for (int dim = 0; dim < a.rank(); dim++) {
+      if (a.size(dim) > 1 && a.stride(dim) != b.stride(dim)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  private Value call(OpDef def, Value operand, String name) {
+    return rewriter.insert(
+        def, ImmutableList.of(new Arg.Ref(operand)), name, operand.type(), operand.span());
+  }
+
+  private static OpDef functionalOf(Op op, OpName name) {
+    return OpRegistry.global()
+        .find(name)
+        .orElseThrow(
+            () ->
+                new CompileException(
+                    Diagnostic.error(
+                        DiagnosticCode.UNSUPPORTED,
+                        op.span(),
+                        "%s has no functional form %s".formatted(op.def().name(), name))));
+  }
+
+  /** The arguments that the functional form takes, by name; what it does not take is left out. */
+  private ImmutableList<Arg> matchArgs(Op op, OpSchema functional) {
+    var args = ImmutableList.<Arg>builder();
+    for (var param : functional.params()) {
+      args.add(
+          op.def().schema().hasParam(param.name())
+              ? rewriter.now(op.arg(param.name()))
+              : param.defaultValue().orElse(Arg.None.NONE));
+    }
+    return args.build();
+  }
+
+  /** The tensors that the op writes into, one for each of its results. */
+  private static List<Value> written(Op op) {
+    var values = new ArrayList<Value>();
+    op.forEachWritten(values::add);
+    return values;
+  }
+
+  /** Whether somebody reads the memory of {@code target} other than as {@code target} itself. */
+  private boolean seenByOthers(Value target, Value result, int at) {
+    int storage = aliases.id(target);
+    if (aliases.storage(storage).isInput() || !aliases.families().isAlone(storage)) {
+      return true;
+    }
+    for (var value : valuesOf.get().get(storage)) {
+      if (value.id() != target.id()
+          // What is defined from here on reads the target or the result, and so the new value.
+          && value.id() < result.id()
+          && lastUse[value.id()] > at) {
+        return true;
+      }
+    }
+    return !aliases.isWhole(target);
+  }
+
+  private static Graph removeDeadCode(Graph graph) {
+    var live = new boolean[graph.valueCount()];
+    graph.outputs().forEach(output -> output.forEachValue(value -> live[value.id()] = true));
+    var keep = new boolean[graph.ops().size()];
+    for (int i = graph.ops().size() - 1; i >= 0; i--) {
+      var op = graph.ops().get(i);
+      keep[i] = mustStay(op) || op.results().stream().anyMatch(result -> live[result.id()]);
+      if (keep[i]) {
+        op.forEachOperand(value -> live[value.id()] = true);
+      }
+    }
+    var rewriter = new GraphCopier(graph);
+    for (int i = 0; i < keep.length; i++) {
+      if (keep[i]) {
+        rewriter.keep(graph.ops().get(i));
+      }
+    }
+    return rewriter.finish(rewriter.now(graph.outputs()));
+  }
+
+  /** Other ranks take part in a collective whether or not this one reads its result. */
+  private static boolean mustStay(Op op) {
+    return op.def().has(OpTrait.SIDE_EFFECT)
+        || op.def().has(OpTrait.OPAQUE)
+        || op.def().schema().mutates()
+        || (op.def().collective().isPresent() && !op.def().has(OpTrait.WAIT));
+  }
+}

@@ -1,0 +1,90 @@
+package dev.symplan.planner.pass.select;
+
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.planner.cost.CostModel;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.pass.analysis.RankGraph;
+import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What a collective of some tensors costs, each variant with its copies, before one is chosen.
+ *
+ * @param bytes of one rank's operands, on the rank that sends most
+ * @param tensors how many it sends
+ * @param copies by variant, the time of the copies that it needs; NaN where it cannot be taken
+ */
+public record CollectiveCost(Kind kind, int ranks, long bytes, int tensors, double[] copies) {
+
+  /** {@return the price of the {@code k}-th collective of all graphs} */
+  public static CollectiveCost of(
+      RankGraph graph, int k, int ranks, long bytes, Select select, CompileOptions options) {
+    var collective = graph.collectives().get(k);
+    @Nullable Variant wanted = options.variants().get(collective.kind().text());
+    var copies = new double[Variant.values().length];
+    Arrays.fill(copies, Double.NaN);
+    for (var verdict : select.candidates(k)) {
+      boolean open = wanted == null || wanted == verdict.variant();
+      if (open && verdict.reason().eligible()) {
+        copies[verdict.variant().ordinal()] = verdict.stagingMicros();
+      }
+    }
+    return new CollectiveCost(
+        collective.kind(), ranks, bytes, collective.operands().size(), copies);
+  }
+
+  /** {@return the price of both as one} */
+  public CollectiveCost with(CollectiveCost other) {
+    var sum = new double[copies.length];
+    for (int i = 0; i < sum.length; i++) {
+      sum[i] = copies[i] + other.copies[i];
+    }
+    return new CollectiveCost(kind, ranks, bytes + other.bytes, tensors + other.tensors, sum);
+  }
+
+  /** {@return the price of one of so many equal parts, whose tensors nothing else uses} */
+  public CollectiveCost part(int parts) {
+    var none = new double[copies.length];
+    for (int i = 0; i < none.length; i++) {
+      none[i] = 0 * copies[i];
+    }
+    return new CollectiveCost(kind, ranks, bytes / parts, tensors, none);
+  }
+
+  /**
+   * {@return the time of the cheapest variant, in µs; infinite where there is none}
+   *
+   * @param room the compute that may run beside it, in µs
+   */
+  public double micros(double room, CostModel costs, Select select) {
+    double best = Double.POSITIVE_INFINITY;
+    for (var variant : Variant.values()) {
+      double copying = copies[variant.ordinal()];
+      if (!Double.isNaN(copying) && (tensors == 1 || select.takesSeveral(variant))) {
+        double transfer =
+            costs.transferMicros(kind, variant, bytes, ranks)
+                + launches(variant) * costs.kernelMicros(0);
+        best = Math.min(best, select.shownMicros(variant, transfer, room) + copying);
+      }
+    }
+    return best;
+  }
+
+  /** Behind the first barrier: a library's kernel takes all tensors, the own take one each. */
+  private int launches(Variant variant) {
+    return switch (variant) {
+      case NCCL, NCCL_SYMM, NCCL_CE -> 0;
+      case LOCAL,
+          ONE_SHOT,
+          ONE_SHOT_PUSH,
+          TWO_SHOT,
+          TWO_SHOT_PUSH,
+          PUSH,
+          MULTIMEM,
+          COPY_ENGINE,
+          CUSTOM ->
+          tensors - 1;
+    };
+  }
+}

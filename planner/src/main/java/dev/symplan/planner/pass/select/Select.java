@@ -1,0 +1,331 @@
+package dev.symplan.planner.pass.select;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.ProcessGroup;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.planner.cost.CostModel;
+import dev.symplan.planner.machine.Eligibility;
+import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.Verdict;
+import dev.symplan.planner.machine.Verdict.Reason;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.pass.analysis.Collective;
+import dev.symplan.planner.pass.analysis.OperandConstraints.OperandConstraint;
+import dev.symplan.planner.pass.analysis.RankGraph;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Picks a variant for each collective: each one is eligible or rejected with a reason, and the
+ * cheapest of the eligible is taken, copies into and out of symmetric memory included.
+ *
+ * <p>All ranks take the same variant, so where their graphs differ, a copy that one of them needs
+ * counts for all.
+ */
+public final class Select {
+
+  /**
+   * The choice for one collective.
+   *
+   * @param differs for each operand, whether the ranks' graphs place it in different ways
+   */
+  public record Selection(
+      Variant variant, ImmutableList<Verdict> verdicts, ImmutableList<Boolean> differs) {}
+
+  private final ImmutableList<RankGraph> graphs;
+  private final CompileOptions options;
+  private final CostModel costs;
+  private final Eligibility eligibility;
+  private final Function<String, ProcessGroup> groups;
+  private final Set<String> usedSelectors = new HashSet<>();
+
+  private Select(
+      ImmutableList<RankGraph> graphs,
+      Target target,
+      CompileOptions options,
+      CostModel costs,
+      Function<String, ProcessGroup> groups) {
+    this.graphs = graphs;
+    this.options = options;
+    this.costs = costs;
+    this.eligibility = new Eligibility(target, options.multicast());
+    this.groups = groups;
+  }
+
+  /** One that only says what collectives would cost. */
+  public static Select asking(
+      ImmutableList<RankGraph> graphs,
+      Target target,
+      CompileOptions options,
+      CostModel costs,
+      Function<String, ProcessGroup> groups) {
+    return new Select(graphs, target, options, costs, groups);
+  }
+
+  public static ImmutableList<Selection> run(
+      ImmutableList<RankGraph> graphs,
+      Target target,
+      CompileOptions options,
+      CostModel costs,
+      Function<String, ProcessGroup> groups) {
+    var select = asking(graphs, target, options, costs, groups);
+    var selections = ImmutableList.<Selection>builder();
+    for (int k = 0; k < graphs.getFirst().collectives().size(); k++) {
+      selections.add(select.choose(k));
+    }
+    select.checkSelectors();
+    return selections.build();
+  }
+
+  /** {@return what each variant of its kind would cost a collective; none is chosen yet} */
+  public ImmutableList<Verdict> candidates(int k) {
+    return candidates(k, differences(k));
+  }
+
+  private ImmutableList<Verdict> candidates(int k, ImmutableList<Boolean> differs) {
+    var collective = graphs.getFirst().collectives().get(k);
+    int ranks = groups.apply(collective.group()).size();
+    var candidates = ImmutableList.<Verdict>builder();
+    for (var variant : Variant.values()) {
+      if (variant.implementsKind(collective.kind())) {
+        candidates.add(judge(k, collective, variant, ranks, differs));
+      }
+    }
+    return candidates.build();
+  }
+
+  private Selection choose(int k) {
+    var collective = graphs.getFirst().collectives().get(k);
+    var differs = differences(k);
+    var candidates = candidates(k, differs);
+    var forced = forced(collective, candidates);
+    var best =
+        forced.orElseGet(
+            () ->
+                candidates.stream()
+                    .filter(v -> v.reason().eligible())
+                    .reduce((a, b) -> b.totalMicros() < a.totalMicros() ? b : a)
+                    .orElseThrow(() -> nothingEligible(collective, candidates)));
+    var verdicts = ImmutableList.<Verdict>builder();
+    for (var verdict : candidates) {
+      verdicts.add(verdict == best ? chosen(verdict, forced.isPresent()) : other(verdict, forced));
+    }
+    return new Selection(best.variant(), verdicts.build(), differs);
+  }
+
+  private static Verdict chosen(Verdict verdict, boolean forced) {
+    return withReason(verdict, forced ? Reason.FORCED : Reason.CHOSEN);
+  }
+
+  private static Verdict other(Verdict verdict, Optional<Verdict> forced) {
+    return verdict.reason().eligible() && forced.isPresent()
+        ? withReason(verdict, Reason.NOT_FORCED)
+        : verdict;
+  }
+
+  private static Verdict withReason(Verdict verdict, Reason reason) {
+    return new Verdict(
+        verdict.variant(),
+        reason,
+        verdict.detail(),
+        verdict.transferMicros(),
+        verdict.stagingMicros());
+  }
+
+  private Verdict judge(
+      int k, Collective collective, Variant variant, int ranks, List<Boolean> differs) {
+    // Rows may differ from rank to rank, and the names and other parts of groups.
+    var rejection =
+        graphs.stream()
+            .map(graph -> graph.collectives().get(k))
+            .flatMap(
+                own ->
+                    eligibility.reject(own.request(), variant, groups.apply(own.group())).stream())
+            .findFirst();
+    if (rejection.isPresent()) {
+      return new Verdict(
+          variant, rejection.get().reason(), rejection.get().detail(), Double.NaN, 0);
+    }
+    long bytes = graphs.stream().mapToLong(g -> g.collectives().get(k).bytes()).max().orElse(0);
+    double transfer = costs.transferMicros(collective.kind(), variant, bytes, ranks);
+    double shown = shownMicros(variant, transfer, hideableMicros(k));
+    return new Verdict(
+        variant,
+        Reason.SLOWER,
+        eligibleDetail(shown < transfer, isMeasured(k, collective, variant, ranks)),
+        shown,
+        staging(k, collective, variant, differs));
+  }
+
+  /** The curves are those of one host. */
+  private boolean isMeasured(int k, Collective collective, Variant variant, int ranks) {
+    return costs.isMeasured(collective.kind(), variant, ranks)
+        && graphs.stream()
+            .map(graph -> graph.collectives().get(k).group())
+            .allMatch(group -> eligibility.isOnOneHost(groups.apply(group)));
+  }
+
+  private static String eligibleDetail(boolean beside, boolean measured) {
+    var words = ImmutableList.<String>builder();
+    if (beside) {
+      words.add("beside compute");
+    }
+    if (!measured) {
+      words.add("estimated");
+    }
+    return String.join(", ", words.build());
+  }
+
+  public boolean takesSeveral(Variant variant) {
+    return eligibility.takesSeveral(variant);
+  }
+
+  /** {@return what is left of a transfer where {@code room} µs of compute may run beside it} */
+  public double shownMicros(Variant variant, double transfer, double room) {
+    double beside = options.overlap() ? room : 0;
+    return Math.min(
+        transfer, costs.exposedMicros(variant, transfer, beside) + costs.forkJoinMicros());
+  }
+
+  /** The compute beside the collective that every rank has. */
+  private double hideableMicros(int k) {
+    return graphs.stream().mapToDouble(g -> g.overlap().hideableMicros(k)).min().orElse(0);
+  }
+
+  private double staging(int k, Collective collective, Variant variant, List<Boolean> differs) {
+    double worst = 0;
+    for (var graph : graphs) {
+      double sum = 0;
+      var operands = graph.slots().operands(k);
+      for (int i = 0; i < operands.size(); i++) {
+        if (mustStage(operands.get(i), variant, collective.kind(), false, differs.get(i))) {
+          sum += costs.copyMicros(operands.get(i).value().tensor().bytes());
+        }
+      }
+      for (var slot : graph.slots().results(k)) {
+        if (mustStage(slot, variant, collective.kind(), true, false)) {
+          sum += costs.copyMicros(slot.value().tensor().bytes());
+        }
+      }
+      worst = Math.max(worst, sum);
+    }
+    return worst;
+  }
+
+  /** {@return whether a copy must connect a tensor to the collective} */
+  public static boolean mustStage(
+      OperandConstraint slot, Variant variant, Kind kind, boolean result, boolean differs) {
+    boolean needed = isSymmetric(variant, kind, result);
+    return slot.always() || (needed && (!slot.free() || differs));
+  }
+
+  /** {@return whether the variant works on a tensor in symmetric memory only} */
+  public static boolean isSymmetric(Variant variant, Kind kind, boolean result) {
+    if (variant == Variant.CUSTOM) {
+      return true;
+    }
+    return result ? variant.needsSymmetricResult(kind) : variant.needsSymmetricOperand(kind);
+  }
+
+  /** For each operand, whether the ranks' graphs place it in different ways. */
+  private ImmutableList<Boolean> differences(int k) {
+    var first = graphs.getFirst().slots().operands(k);
+    var differs = ImmutableList.<Boolean>builder();
+    for (int i = 0; i < first.size(); i++) {
+      int index = i;
+      differs.add(
+          graphs.stream()
+              .anyMatch(g -> !g.slots().operands(k).get(index).isPlacedLike(first.get(index))));
+    }
+    return differs.build();
+  }
+
+  private Optional<Verdict> forced(Collective collective, List<Verdict> candidates) {
+    var kind = collective.kind().text();
+    for (var selector : new String[] {collective.name(), kind}) {
+      @Nullable Variant wanted = options.variants().get(selector);
+      if (wanted != null) {
+        usedSelectors.add(selector);
+        return find(collective, candidates, wanted, selector);
+      }
+    }
+    return Optional.empty();
+  }
+
+  private static Optional<Verdict> find(
+      Collective collective, List<Verdict> candidates, Variant wanted, String selector) {
+    for (var verdict : candidates) {
+      if (verdict.variant() != wanted) {
+        continue;
+      }
+      // A group of one has nothing to force when the option speaks of all collectives of a kind.
+      if (verdict.reason() == Reason.GROUP_SIZE
+          && wanted != Variant.LOCAL
+          && !selector.equals(collective.name())) {
+        return Optional.empty();
+      }
+      if (!verdict.reason().eligible()) {
+        throw badOption(
+            collective.op().span(),
+            "'%s' cannot run as %s: %s"
+                .formatted(collective.name(), wanted.text(), verdict.detail()),
+            "eligible: " + eligibleNames(candidates));
+      }
+      return Optional.of(verdict);
+    }
+    throw badOption(
+        collective.op().span(),
+        "there is no %s for '%s'".formatted(wanted.text(), collective.name()),
+        "eligible: " + eligibleNames(candidates));
+  }
+
+  private static String eligibleNames(List<Verdict> candidates) {
+    return String.join(
+        ", ",
+        candidates.stream()
+            .filter(v -> v.reason().eligible())
+            .map(v -> v.variant().text())
+            .toList());
+  }
+
+  private void checkSelectors() {
+    for (var selector : options.variants().keySet()) {
+      if (!usedSelectors.contains(selector)) {
+        throw badOption(
+            Span.ofFile(graphs.getFirst().graph().span().file()),
+            "no collective is called '%s', nor of that kind".formatted(selector),
+            "collectives: "
+                + String.join(
+                    ", ", graphs.getFirst().collectives().stream().map(Collective::name).toList()));
+      }
+    }
+  }
+
+  private static CompileException nothingEligible(Collective collective, List<Verdict> candidates) {
+    var reasons =
+        candidates.stream()
+            .map(v -> v.variant().text() + ": " + v.detail())
+            .collect(ImmutableList.toImmutableList());
+    return new CompileException(
+        new Diagnostic(
+            Diagnostic.Severity.ERROR,
+            DiagnosticCode.UNSUPPORTED,
+            collective.op().span(),
+            "no variant can carry out '%s'".formatted(collective.name()),
+            "choose another target, group or reduction",
+            reasons));
+  }
+
+  private static CompileException badOption(Span span, String message, String hint) {
+    return new CompileException(Diagnostic.error(DiagnosticCode.BAD_OPTION, span, message, hint));
+  }
+}

@@ -1,0 +1,66 @@
+package dev.symplan.planner.plan;
+
+import com.google.common.base.Ascii;
+
+/**
+ * How one tensor of a collective came to be where the collective uses it.
+ *
+ * @param result whether it is a result rather than an operand
+ * @param value the value that the collective reads or writes
+ * @param cause the op or value that decided it: the producer, the graph input, the output
+ * @param bytes the size of the tensor
+ */
+public record ArgDecision(
+    boolean result,
+    String value,
+    Realization realization,
+    Reason reason,
+    String cause,
+    long bytes) {
+
+  /** What was done about symmetric memory. */
+  public enum Realization {
+    /** The tensor lives in symmetric memory: no copy. */
+    ZERO_COPY,
+    /** It is copied into or out of symmetric memory. */
+    STAGED,
+    /** The variant does not need it there. */
+    NOT_NEEDED;
+
+    public String text() {
+      return Ascii.toLowerCase(name()).replace('_', '-');
+    }
+  }
+
+  /** Why. */
+  public enum Reason {
+    /** The op that computes it writes it there. */
+    PRODUCER_WRITES,
+    /** A graph input that the caller fills in the arena. */
+    PLANNED_INPUT,
+    /** The result of another collective that is there already. */
+    COLLECTIVE_RESULT,
+    /** The collective itself writes its result there. */
+    RESULT_WRITES,
+    /** The result takes the operand's place. */
+    IN_PLACE,
+    /** A graph input in memory of the caller's must be copied in. */
+    EXTERNAL_INPUT,
+    /** A graph output in memory of the caller's must be copied out. */
+    EXTERNAL_OUTPUT,
+    /** Its elements do not lie as the collective moves them. */
+    NOT_CONTIGUOUS,
+    /** Its offset is not aligned. */
+    NOT_ALIGNED,
+    /** An op that may do anything may have moved the tensor to other memory. */
+    MAY_HAVE_MOVED,
+    /** The ranks' graphs share or slice its storage in different ways. */
+    RANKS_DIFFER,
+    /** The chosen variant reads it where it is. */
+    VARIANT_READS_ANYWHERE;
+
+    public String text() {
+      return Ascii.toLowerCase(name()).replace('_', '-');
+    }
+  }
+}

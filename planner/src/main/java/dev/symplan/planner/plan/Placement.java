@@ -1,0 +1,47 @@
+package dev.symplan.planner.plan;
+
+/**
+ * Where a value's first element is.
+ *
+ * <p>What a rank brings to an all_gather can lie in the result where that has it, and what it gets
+ * from a reduce_scatter can stay in the operand. Then the place depends on the rank: it is {@code
+ * stride} bytes behind that of the rank before it in the group.
+ *
+ * @param buffer an index into {@link RankPlan#buffers}; -1 for what has no memory: numbers, None,
+ *     and what a fused step passes from op to op
+ * @param offset bytes from the start of the buffer, on the first rank of the group where it depends
+ *     on the rank
+ * @param shareOf the collective whose whole it is a rank's share of, an index; {@link #NO_SHARE}
+ *     where all ranks have the same offset
+ * @param stride the bytes of one share, 0 where it is none
+ */
+public record Placement(int buffer, long offset, int shareOf, long stride) {
+  /** In {@link #shareOf}. */
+  public static final int NO_SHARE = -1;
+
+  /** For what has no memory. */
+  public static final Placement NONE = new Placement(-1, 0);
+
+  public Placement {
+    if (buffer < -1 || offset < 0) {
+      throw new IllegalArgumentException("no buffer " + buffer + " at offset " + offset);
+    }
+    if (shareOf < NO_SHARE || stride < 0 || (shareOf == NO_SHARE && stride != 0)) {
+      throw new IllegalArgumentException("no share of %d at %d".formatted(shareOf, stride));
+    }
+  }
+
+  /** The same place on every rank. */
+  public Placement(int buffer, long offset) {
+    this(buffer, offset, NO_SHARE, 0);
+  }
+
+  public boolean exists() {
+    return buffer >= 0;
+  }
+
+  /** {@return whether the place depends on the rank} */
+  public boolean isShare() {
+    return shareOf != NO_SHARE;
+  }
+}

@@ -1,0 +1,67 @@
+package dev.symplan.planner.plan;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Graph;
+import dev.symplan.ir.Value;
+
+/**
+ * The plan of the ranks that run one graph.
+ *
+ * @param graph the planned graph: functional, with the copies that staging needs as ops of their
+ *     own
+ * @param placements where each value is, by value id
+ * @param local the local arena; its bound counts what the holes of the symmetric arena cannot take
+ */
+public record RankPlan(
+    Graph graph,
+    ImmutableList<Placement> placements,
+    ImmutableList<Buffer> buffers,
+    ImmutableList<Step> steps,
+    ImmutableList<CollectivePlan> collectives,
+    ArenaSize local) {
+
+  public RankPlan {
+    if (placements.size() != graph.valueCount()) {
+      throw new IllegalArgumentException(
+          "%d placements for %d values".formatted(placements.size(), graph.valueCount()));
+    }
+  }
+
+  /**
+   * {@return the most bytes of the rank's own memory, in both arenas, that are live at one step: no
+   * placement needs less}
+   */
+  public long maxLive() {
+    var change = new long[steps.size() + 3];
+    for (var buffer : buffers) {
+      if (!buffer.arena().isExternal()) {
+        change[buffer.first() + 1] += buffer.alignedBytes();
+        change[buffer.last() + 2] -= buffer.alignedBytes();
+      }
+    }
+    long live = 0;
+    long most = 0;
+    for (long delta : change) {
+      live += delta;
+      most = Math.max(most, live);
+    }
+    return most;
+  }
+
+  public Placement placement(Value value) {
+    return placements.get(value.id());
+  }
+
+  /**
+   * {@return the buffer of a value that has one}
+   *
+   * @throws IllegalArgumentException for numbers and None
+   */
+  public Buffer buffer(Value value) {
+    var placement = placement(value);
+    if (!placement.exists()) {
+      throw new IllegalArgumentException(value.name() + " has no memory");
+    }
+    return buffers.get(placement.buffer());
+  }
+}

@@ -1,0 +1,98 @@
+package dev.symplan.planner.plan;
+
+import com.google.common.base.Ascii;
+import com.google.common.collect.ImmutableList;
+
+/**
+ * What was decided about making others of some collectives.
+ *
+ * @param parts the collectives of the source that it is about, as the first rank's graph has them
+ * @param pieces how many collectives they became
+ * @param detail the facts behind the reason, for people
+ * @param beforeMicros the predicted time of the parts as they were, copies and hidden time
+ *     included; 0 where it was not asked
+ * @param afterMicros the predicted time of the pieces, made or not; 0 where it was not asked
+ */
+public record Rewrite(
+    Action action,
+    ImmutableList<Part> parts,
+    int pieces,
+    Reason reason,
+    String detail,
+    double beforeMicros,
+    double afterMicros) {
+
+  /**
+   * A collective of the source.
+   *
+   * @param name the value that it gives first
+   * @param source where it stands, as {@code file:line:column}
+   * @param bytes of one rank's operands, on the rank that sends most
+   */
+  public record Part(String name, String source, long bytes) {}
+
+  /** What was done. */
+  public enum Action {
+    /** The parts became one collective. */
+    MERGED,
+    /** The last part was not put together with the others. */
+    APART,
+    /** The part and the product before it were split by rows. */
+    CHUNKED,
+    /** The part was left in one piece. */
+    WHOLE;
+
+    public String text() {
+      return Ascii.toLowerCase(name());
+    }
+  }
+
+  /** Why. */
+  public enum Reason {
+    /** It is predicted to be faster. */
+    FASTER,
+    /** The caller wants it wherever it can be. */
+    WANTED,
+    /** It is predicted to be no faster. */
+    NO_GAIN,
+    /** The last part works on what an earlier one gives. */
+    DEPENDENT,
+    /** A result is read, or an operand rewritten, before all operands are ready. */
+    NEEDED_EARLIER,
+    /** Tensors would live longer, and the most that is live at once would grow too much. */
+    MEMORY,
+    /** One collective would be too large, or have too many tensors. */
+    SIZE,
+    /** The caller forced the variant of one of them by its name. */
+    FORCED_VARIANT,
+    /** The plan as a whole would be slower, or much larger. */
+    PLAN,
+    /** Another group, reduction or element type than those before. */
+    OTHER_KIND;
+
+    public String text() {
+      return Ascii.toLowerCase(name()).replace('_', '-');
+    }
+  }
+
+  public Rewrite {
+    if (parts.isEmpty() || pieces < 1) {
+      throw new IllegalArgumentException("a rewrite of nothing, or to nothing");
+    }
+    if (Double.isNaN(beforeMicros) || Double.isNaN(afterMicros)) {
+      throw new IllegalArgumentException("a rewrite without times has zeros");
+    }
+  }
+
+  /** {@return the decision not to make it after all} */
+  public Rewrite undone(Reason why, String facts) {
+    var left = action == Action.MERGED ? Action.APART : Action.WHOLE;
+    int whole = action == Action.MERGED ? parts.size() : 1;
+    return new Rewrite(left, parts, whole, why, facts, beforeMicros, afterMicros);
+  }
+
+  /** {@return whether the planned graph differs from the source by it} */
+  public boolean made() {
+    return action == Action.MERGED || action == Action.CHUNKED;
+  }
+}
