@@ -6,12 +6,15 @@ import com.google.common.base.Splitter;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 
 /** Each row of the comparison names the test that shows what it says of Symplan. */
@@ -19,6 +22,11 @@ class ComparisonTest {
   private static final Path ROOT = Path.of(System.getProperty("symplan.root", "../.."));
   private static final int COLUMNS = 8;
   private static final Pattern NAME = Pattern.compile("`(\\w+)#(\\w+)`");
+  private static final Pattern WORD = Pattern.compile("\\w+");
+
+  /** Where a method begins, as the formatter writes it. */
+  private static final Pattern HEADER =
+      Pattern.compile("(?m)^ {2}(?!@)[^\\s=;/*][^=;\\n]*?(\\w+)\\(");
 
   /** The rows of the tables whose last column is called {@code test}. */
   private static List<List<String>> rows() throws IOException {
@@ -58,7 +66,7 @@ class ComparisonTest {
   }
 
   @Test
-  void everyRowNamesATestThatIsThere() throws IOException {
+  void everyRowNamesATestThatChecksAndAlwaysRuns() throws IOException {
     var tests = tests();
     var rows = rows();
     assertThat(rows).hasSizeGreaterThan(40);
@@ -68,20 +76,50 @@ class ComparisonTest {
       int found = 0;
       while (names.find()) {
         found++;
-        assertThat(isTest(tests.getOrDefault(names.group(1), ""), names.group(2)))
-            .as("%s is a test", names.group())
-            .isTrue();
+        check(names.group(), tests.getOrDefault(names.group(1), ""), names.group(2));
       }
       assertThat(found).as("tests of: %s", row.getFirst()).isPositive();
       assertThat(row.getLast().replaceAll(NAME.pattern(), "").replace(",", "")).isBlank();
     }
   }
 
-  /** Whether a class has a method so called, with an annotation that makes it a test. */
-  private static boolean isTest(String text, String method) {
-    int at = text.indexOf("void " + method + "(");
-    var before = text.substring(text.lastIndexOf("\n  }\n", Math.max(0, at)) + 1, Math.max(0, at));
-    return at >= 0 && (before.contains("@Test") || before.contains("@ParameterizedTest"));
+  private static void check(String name, String text, String method) {
+    var methods = methods(text);
+    var test = methods.getOrDefault(method, "");
+    assertThat(test).as("%s is a test", name).containsPattern("@(Parameterized)?Test\\b");
+    var reached = reached(method, methods);
+    assertThat(reached).as("%s checks", name).contains("assert");
+    // Spin is not everywhere, and the documentation says so.
+    assertThat(reached)
+        .as("%s always runs", name)
+        .doesNotContain("assumeTrue(", "assumeFalse(", "@Disabled", "@Enabled");
+  }
+
+  /** {@return the text of each method of a class, with its annotations, by name} */
+  private static Map<String, String> methods(String text) {
+    var methods = new HashMap<String, String>();
+    for (var part : Splitter.on("\n  }\n").split(text)) {
+      var header = HEADER.matcher(part);
+      if (header.find()) {
+        methods.merge(header.group(1), part, String::concat);
+      }
+    }
+    return methods;
+  }
+
+  /** {@return the text of a method and of all of its class that it names} */
+  private static String reached(String method, Map<String, String> methods) {
+    var reached = new LinkedHashSet<String>();
+    var open = new ArrayDeque<>(List.of(method));
+    while (!open.isEmpty()) {
+      var next = open.pop();
+      if (methods.containsKey(next) && reached.add(next)) {
+        WORD.matcher(methods.getOrDefault(next, "")).results().forEach(w -> open.add(w.group()));
+      }
+    }
+    return reached.stream()
+        .map(name -> methods.getOrDefault(name, ""))
+        .collect(Collectors.joining());
   }
 
   @Test

@@ -49,13 +49,16 @@ class SamplesTest {
     assertThat(second).isEqualTo(first);
   }
 
+  /** The graph of an op that only {@link CustomOp} has an implementation of has a test there. */
+  static List<Path> graphsOfBuiltInOps() throws IOException {
+    return graphs().stream().filter(graph -> !graph.endsWith("custom_op.graph")).toList();
+  }
+
   @ParameterizedTest
-  @MethodSource("graphs")
+  @MethodSource("graphsOfBuiltInOps")
   void runsAsWithoutAPlan(Path graph) {
     var plan = Compiler.forDefaultTarget().compile(graph);
-    if (!Reference.canEvaluate(plan)) {
-      return;
-    }
+    assertThat(Reference.canEvaluate(plan)).isTrue();
     try (var session = Session.open(plan, Backend.HOST)) {
       for (int rank = 0; rank < session.ranks(); rank++) {
         for (int i = 0; i < session.inputNames().size(); i++) {
@@ -65,6 +68,7 @@ class SamplesTest {
       var expected = Reference.evaluate(plan, session);
       session.run();
       for (int rank = 0; rank < session.ranks(); rank++) {
+        assertThat(session.outputCount()).isPositive();
         for (int i = 0; i < session.outputCount(); i++) {
           var actual = session.output(rank, i).orElseThrow();
           var diff = TensorDiff.between(actual, expected.get(rank).get(i).orElseThrow());

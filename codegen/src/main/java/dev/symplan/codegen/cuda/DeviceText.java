@@ -1,6 +1,14 @@
 package dev.symplan.codegen.cuda;
 
+import com.google.common.base.Ascii;
+import dev.symplan.codegen.cuda.DeviceStep.Await;
+import dev.symplan.codegen.cuda.DeviceStep.Copy;
 import dev.symplan.codegen.cuda.DeviceStep.Launch;
+import dev.symplan.codegen.cuda.DeviceStep.Mark;
+import dev.symplan.codegen.cuda.DeviceStep.Matrix;
+import dev.symplan.codegen.cuda.DeviceStep.Nccl;
+import dev.symplan.codegen.cuda.DeviceStep.NcclCall;
+import dev.symplan.codegen.cuda.DeviceStep.Product;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -36,25 +44,93 @@ public final class DeviceText {
   }
 
   private static String text(DeviceStep step, Map<String, Integer> numbers) {
-    return step instanceof Launch launch
-        ? "%s: kernel %d <<<%d, %d>>> %s %s"
+    var stream = step.stream().text();
+    return switch (step) {
+      case Launch launch ->
+          "%s: kernel %d <<<%d, %d>>> %s %s"
+              .formatted(
+                  launch.label(),
+                  Objects.requireNonNull(numbers.get(launch.kernel().text())),
+                  launch.blocks(),
+                  launch.threads(),
+                  stream,
+                  launch.words().stream().map(DeviceText::text).collect(Collectors.joining(" ")));
+      case Copy copy ->
+          "%s: copy %s %s → %s, %d bytes"
+              .formatted(copy.label(), stream, text(copy.from()), text(copy.to()), copy.bytes());
+      case Product product -> text(product);
+      case Nccl nccl ->
+          "%s: nccl %s ranks %s, place %d, self %d%s%s: %s"
+              .formatted(
+                  nccl.label(),
+                  stream,
+                  nccl.members(),
+                  nccl.place(),
+                  nccl.self(),
+                  nccl.windows() ? ", windows" : "",
+                  nccl.copyEngines() ? ", copy engines" : "",
+                  nccl.calls().stream().map(DeviceText::text).collect(Collectors.joining("; ")));
+      case Mark(var _, int event) -> "%s: mark %d".formatted(stream, event);
+      case Await(var _, int event) -> "%s: await %d".formatted(stream, event);
+    };
+  }
+
+  private static String text(Product product) {
+    var out = new StringBuilder();
+    out.append(
+        "%s: product %s %s %d×%d×%d: %s = "
             .formatted(
-                launch.label(),
-                Objects.requireNonNull(numbers.get(launch.kernel().text())),
-                launch.blocks(),
-                launch.threads(),
-                launch.stream().text(),
-                launch.words().stream().map(DeviceText::text).collect(Collectors.joining(" ")))
-        : step.toString();
+                product.label(),
+                product.stream().text(),
+                product.dtype().shortName(),
+                product.rows(),
+                product.inner(),
+                product.columns(),
+                text(product.result())));
+    if (product.beta() != 0) {
+      out.append(factor(product.beta())).append(text(product.addend())).append(" + ");
+    }
+    out.append(factor(product.alpha()));
+    out.append(text(product.left())).append(" · ").append(text(product.right()));
+    product.bias().ifPresent(bias -> out.append(" + bias ").append(text(bias)));
+    return out.append(product.batches() == 1 ? "" : ", %d times".formatted(product.batches()))
+        .toString();
+  }
+
+  private static String factor(double factor) {
+    return factor == 1 ? "" : factor + " · ";
+  }
+
+  private static String text(Matrix matrix) {
+    return "%s%s[leading %d%s]"
+        .formatted(
+            text(matrix.address()),
+            matrix.transposed() ? "ᵀ" : "",
+            matrix.leading(),
+            matrix.batchStride() == 0 ? "" : ", batch " + matrix.batchStride());
+  }
+
+  private static String text(NcclCall call) {
+    return "%s %s → %s, %d × %s%s%s"
+        .formatted(
+            Ascii.toLowerCase(call.function().name()),
+            text(call.from()),
+            text(call.to()),
+            call.count(),
+            call.dtype().shortName(),
+            call.reduceOp().isEmpty() ? "" : " " + call.reduceOp(),
+            call.peer() < 0 ? "" : ", peer " + call.peer());
+  }
+
+  private static String text(Address at) {
+    return "r%d:%s%s+%d"
+        .formatted(at.rank(), at.arena().text(), at.index() == 0 ? "" : at.index(), at.offset());
   }
 
   private static String text(KernelArgument word) {
     return switch (word) {
       case KernelArgument.Number(long value) -> Long.toString(value);
-      case KernelArgument.Memory(var at, long _) ->
-          "r%d:%s%s+%d"
-              .formatted(
-                  at.rank(), at.arena().text(), at.index() == 0 ? "" : at.index(), at.offset());
+      case KernelArgument.Memory(var at, long _) -> text(at);
       case KernelArgument.Multicast(var members, long offset, long _) ->
           "%s:symmetric+%d".formatted(members, offset);
       case KernelArgument.Flags(int place, int rank) -> "r%d:flags%d".formatted(rank, place);

@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSortedMap;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.op.OpTrait;
@@ -58,6 +60,47 @@ class FxCasesTest {
   @Test
   void everyReferenceGraphImportsWithoutAWarning() throws IOException {
     assertThat(graphsBelow(shared())).hasSizeGreaterThan(20).allSatisfy(FxCasesTest::importsWhole);
+  }
+
+  @Test
+  void ranksThatTakeTheirOwnPartsAgree() {
+    var own = ImmutableSortedMap.<Integer, SourceFile>naturalOrder();
+    for (int rank = 1; rank < 4; rank++) {
+      own.put(rank, partOf(rank));
+    }
+    var program =
+        FxImporter.read(
+            partOf(0),
+            own.buildOrThrow(),
+            4,
+            FxTexts.options(4, ImmutableMap.of()),
+            warning -> {
+              throw new CompileException(warning);
+            });
+    assertThat(program.graphs())
+        .extracting(graph -> graph.ranks().asList())
+        .containsExactly(List.of(0), List.of(1), List.of(2), List.of(3));
+    assertThat(program.graphs())
+        .extracting(
+            graph ->
+                graph.ops().get(1).args().getFirst() instanceof Arg.Ref(var part) ? part.id() : -1)
+        .containsExactly(1, 2, 3, 4);
+  }
+
+  /** A graph that reduces the rank's part of its input. */
+  private static SourceFile partOf(int rank) {
+    return new SourceFile(
+        "graph.rank" + rank + ".fx.txt",
+        FxTexts.listing(
+            "x: \"f32[8, 4][4, 1]cpu\"",
+            """
+            split = torch.ops.aten.split.Tensor(x, 2)
+            part: "f32[2, 4][4, 1]cpu" = split[%d]
+            r: "f32[2, 4][4, 1]cpu" = torch.ops._c10d_functional.all_reduce.default(part, 'sum', '0')
+            o: "f32[2, 4][4, 1]cpu" = torch.ops._c10d_functional.wait_tensor.default(r)
+            return (o,)
+            """
+                .formatted(rank)));
   }
 
   @Test

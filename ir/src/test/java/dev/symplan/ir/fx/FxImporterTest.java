@@ -2,7 +2,6 @@ package dev.symplan.ir.fx;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
@@ -17,7 +16,6 @@ import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.ir.text.GraphPrinter;
-import dev.symplan.ir.text.SourceReader;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -282,23 +280,6 @@ class FxImporterTest {
     assertThat(program.graphs()).hasSize(2);
     assertThat(program.graphs().get(1).runsOn(1)).isTrue();
     assertThat(program.graphs().get(1).runsOn(0)).isFalse();
-  }
-
-  @Test
-  void everySharedGraphImportsAndSurvivesOurLanguage() throws IOException {
-    var cases = Path.of(System.getProperty("symplan.shared", "../shared")).resolve("cases");
-    assumeTrue(Files.isDirectory(cases), "the shared cases are not here");
-    List<Path> files;
-    try (var all = Files.walk(cases)) {
-      files = all.filter(f -> f.toString().endsWith(".fx.txt")).sorted().toList();
-    }
-    assertThat(files).isNotEmpty();
-    for (var file : files) {
-      var program = FxImporter.read(SourceReader.read(file), ImportOptions.named("g"), d -> {});
-      var text = GraphPrinter.withTypes(program);
-      var again = GraphParser.parse(new SourceFile("g.graph", text));
-      assertThat(GraphPrinter.withTypes(again)).as(file.toString()).isEqualTo(text);
-    }
   }
 
   @Test

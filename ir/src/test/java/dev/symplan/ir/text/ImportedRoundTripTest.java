@@ -17,11 +17,20 @@ import org.junit.jupiter.api.Test;
 class ImportedRoundTripTest {
 
   @Test
-  void whatIsImportedPrintsAndReadsBack() throws IOException {
+  void samplesPrintAndReadBack() throws IOException {
+    allBelow(Path.of(System.getProperty("symplan.root", ".."), "samples", "cases"));
+  }
+
+  @Test
+  void referenceGraphsPrintAndReadBack() throws IOException {
     var cases = Path.of(System.getProperty("symplan.shared", ""), "cases");
     Assumptions.assumeTrue(Files.isDirectory(cases), "no reference graphs at " + cases);
+    allBelow(cases);
+  }
+
+  private static void allBelow(Path folder) throws IOException {
     var seen = new ArrayList<Path>();
-    try (var files = Files.walk(cases)) {
+    try (var files = Files.walk(folder)) {
       for (var file : files.filter(f -> f.toString().endsWith(".fx.txt")).sorted().toList()) {
         var program =
             FxImporter.read(SourceReader.read(file), ImportOptions.named("imported"), _ -> {});

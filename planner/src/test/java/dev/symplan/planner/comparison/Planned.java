@@ -78,6 +78,13 @@ record Planned(Plan plan) {
     return buffer(a).arena() == buffer(b).arena() && address(a) == address(b);
   }
 
+  /** {@return whether two values have bytes in common} */
+  boolean overlap(String a, String b) {
+    return buffer(a).arena() == buffer(b).arena()
+        && address(a) < address(b) + value(b).tensor().bytes()
+        && address(b) < address(a) + value(a).tensor().bytes();
+  }
+
   CollectivePlan collective(int k) {
     return rank().collectives().get(k);
   }

@@ -22,6 +22,8 @@ import org.junit.jupiter.params.provider.MethodSource;
  * packets take turns, so that some places are used more often than others.
  */
 class PushModelTest {
+  static final Kind KIND = Kind.ALL_REDUCE;
+
   private static final int COLLECTIVES = 4;
 
   /** What keeps packets of one collective apart from those of others. */
@@ -40,7 +42,7 @@ class PushModelTest {
 
   /** Slots are {@code half, round, receiver, sender, packet}; 0 is empty. */
   private static String model(Variant variant, int ranks, Scheme scheme) {
-    var pushes = variant.protocol(Kind.ALL_REDUCE).pushes();
+    var pushes = variant.protocol(KIND).pushes();
     var out = new StringBuilder();
     out.append(
         "/* all_reduce %s\n * %d ranks. A packet is the number of its collective. */\n\n"

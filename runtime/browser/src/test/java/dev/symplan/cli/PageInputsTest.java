@@ -2,7 +2,6 @@ package dev.symplan.cli;
 
 import static com.microsoft.playwright.assertions.PlaywrightAssertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.IOException;
 import java.nio.file.Files;
@@ -93,13 +92,12 @@ class PageInputsTest {
     assertThat(page.state("plan").get("collectives").intValue()).isZero();
   }
 
-  /** 32 layers, of which a window shows a few: what is selected comes into view. */
+  /** 64 layers, of which a window shows a few: what is selected comes into view. */
   @Test
-  void largePlansAreWalkedThrough(Tab tab) {
-    var graph = Pages.shared("llama3_8b_tp8_prefill_32l.0.fx.txt");
-    assumeTrue(Files.exists(graph), "the shared cases are not here");
+  void largePlansAreWalkedThrough(Tab tab) throws IOException {
+    var graph = Files.writeString(folder.resolve("layers.graph"), layers(64));
     var input = List.of(graph.toString(), "--ranks", "8", "--no-advice");
-    var page = PlanPage.open(tab, Pages.write(folder.resolve("llama.html"), input));
+    var page = PlanPage.open(tab, Pages.write(folder.resolve("layers.html"), input));
     page.press("+", "+", "+", "+", "+", "+");
 
     page.find("search").fill("all_reduce_40");
@@ -113,5 +111,23 @@ class PageInputsTest {
     page.find("search").press("Escape");
     page.mouse().move(box.middleX(), box.middleY());
     assertThat(page.find("tooltip")).containsText("all_reduce_40");
+  }
+
+  private static String layers(int count) {
+    var text = new StringBuilder("graph version 1\n\ngroup tp = [0, 1, 2, 3, 4, 5, 6, 7]\n\n");
+    text.append("graph layers(x_0: bf16[512, 1024], v: bf16[1024, 256], w: bf16[256, 1024]) {\n");
+    for (int i = 0; i < count; i++) {
+      text.append(
+          """
+            up_%1$d = aten::mm(x_%1$d, v)
+            h_%1$d = aten::silu(up_%1$d)
+            down_%1$d = aten::mm(h_%1$d, w)
+            all_reduce_%1$d = _c10d_functional::all_reduce(down_%1$d, "sum", "tp")
+            wait_%1$d = _c10d_functional::wait_tensor(all_reduce_%1$d)
+            x_%2$d = aten::add.Tensor(x_%1$d, wait_%1$d)
+          """
+              .formatted(i, i + 1));
+    }
+    return text + "  return x_%d\n}\n".formatted(count);
   }
 }

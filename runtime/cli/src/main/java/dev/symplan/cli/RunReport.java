@@ -7,12 +7,18 @@ import dev.symplan.ir.PythonLiterals;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.planner.plan.Plan;
+import dev.symplan.planner.plan.ArgDecision;
+import dev.symplan.planner.plan.ArgDecision.Realization;
+import dev.symplan.planner.plan.CollectivePlan;
+import dev.symplan.planner.machine.Verdict;
 import dev.symplan.planner.report.DecisionText;
 import dev.symplan.runtime.OutputCheck;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.math.BigDecimal;
 import java.math.MathContext;
+import java.util.Collections;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
 
@@ -86,7 +92,42 @@ final class RunReport {
                     DecisionText.of(rankPlan.graph(), arg),
                     Units.bytes(arg.bytes())));
       }
+      line("      " + way(collective) + ", because " + reason(collective) + ".");
     }
+  }
+
+  private static String way(CollectivePlan collective) {
+    if (collective.variant().needsWorkspace()) {
+      return "The tensors pass through a workspace in symmetric memory";
+    }
+    var realizations = collective.args().stream().map(ArgDecision::realization).toList();
+    if (realizations.contains(Realization.STAGED)) {
+      return "Tensors are copied into or out of symmetric memory";
+    }
+    return realizations.contains(Realization.ZERO_COPY)
+        ? "Peers reach the tensors in symmetric memory without a copy"
+        : "The tensors stay where they are";
+  }
+
+  private static String reason(CollectivePlan collective) {
+    var chosen = collective.verdict();
+    var others =
+        collective.verdicts().stream().filter(v -> v.reason().eligible() && !v.chosen()).toList();
+    if (others.isEmpty()) {
+      return "no other variant can run here";
+    }
+    if (chosen.reason() == Verdict.Reason.FORCED) {
+      return "the options demand " + chosen.variant().text();
+    }
+    var next = Collections.min(others, Comparator.comparingDouble(Verdict::totalMicros));
+    return "that is predicted to be fastest"
+        + (collective.isAsync()
+            ? " beside compute"
+            : ": %s, and %s as %s"
+                .formatted(
+                    Units.micros(chosen.totalMicros()),
+                    Units.micros(next.totalMicros()),
+                    next.variant().text()));
   }
 
   void uncompared(String why) {

@@ -35,11 +35,22 @@ class DoctorCommandTest {
   void exits3WhereGpusAreRequiredAndCannotBeUsed() {
     var result = run("doctor", "--require-gpu");
     assertThat(result.code()).isEqualTo(hasGpus() ? ExitCode.OK : ExitCode.NO_DEVICE);
-    assertThat(result.out()).isNotEmpty();
+    assertThat(result.out()).isEqualTo(run("doctor").out());
+    assertThat(result.out())
+        .contains(
+            "backend cuda: "
+                + Backend.ofName("cuda")
+                    .flatMap(Backend::unavailable)
+                    .map("cannot be used: "::concat)
+                    .orElse("ready")
+                + "\n");
   }
 
   @Test
   void refusesAFormatThatThereIsNot() {
-    assertThat(run("doctor", "--format", "xml").code()).isEqualTo(ExitCode.USAGE);
+    var result = run("doctor", "--format", "xml");
+    assertThat(result.code()).isEqualTo(ExitCode.USAGE);
+    assertThat(result.err()).contains("--format", "'xml'", "text", "json");
+    assertThat(result.out()).isEmpty();
   }
 }

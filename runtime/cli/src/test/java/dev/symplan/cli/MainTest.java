@@ -69,14 +69,25 @@ class MainTest {
   void theMainJobTellsItsStory() {
     var result = run("run", sample("tp_mlp.graph"), "--ranks", 4);
     assertThat(result.code()).isZero();
-    assertThat(result.out()).contains("r: all_reduce as one_shot_push", "ok: all 4 outputs agree");
-    result = run("run", sample("tp_mlp.graph"), "--ranks", 4, "--variant", "all_reduce=two_shot");
+    assertThat(result.out())
+        .containsPattern(
+            """
+              n: all_reduce as one_shot_push: .*
+                  operand m not-needed: .*
+                  result  n not-needed: .*
+                  The tensors pass through a workspace .*, because that is predicted to be fastest: .*
+              r: all_reduce as two_shot: .*
+                  operand y zero-copy: aten::mm writes it there \\(tp_mlp.graph:20\\) .*
+                  result  r zero-copy: it takes the place of y .*
+                  Peers reach the tensors .* without a copy, because that is predicted to be fastest: .*
+            """)
+        .contains("ok: all 8 outputs agree");
+    result = run("run", sample("tp_mlp.graph"), "--ranks", 4, "--variant", "n=nccl");
     assertThat(result.code()).isZero();
     assertThat(result.out())
         .contains(
-            "r: all_reduce as two_shot",
-            "aten::mm writes it there (tp_mlp.graph:14)",
-            "ok: all 4 outputs agree");
+            "The tensors stay where they are, because the options demand nccl.",
+            "ok: all 8 outputs agree");
   }
 
   static List<String> cases() throws IOException {
@@ -121,7 +132,26 @@ class MainTest {
   }
 
   @Test
-  void saysWhichOutputsNoOpWrites() {
+  void saysWhichOutputsNoOpWrites() throws IOException {
+    var graph =
+        file(
+            "unwritten.graph",
+            """
+            graph version 1
+
+            graph g(q: f32[1, 2, 4, 8]) {
+              o, l, s, f = aten::_scaled_dot_product_efficient_attention(q, q, q, None, False)
+              return o, s
+            }
+            """);
+    assertThat(run("run", graph, "--ranks", 2).out())
+        .contains(
+            "not compared: aten::_scaled_dot_product_efficient_attention does not write it",
+            "ok: all 2 outputs agree; 2 that no op writes are not compared");
+  }
+
+  @Test
+  void saysWhichOutputsOfACaseNoOpWrites() {
     var input = shared("cases/numeric").resolve("llama_tiny_train_fwd");
     assumeTrue(Files.isDirectory(input), "the shared cases are not here");
     assertThat(run("run", input, "--check").out())
@@ -215,7 +245,7 @@ class MainTest {
     var result = run("explain", sample("tp_mlp.graph"), "r");
     assertThat(result.code()).isZero();
     assertThat(result.out())
-        .containsPattern("runs as +one_shot_push")
+        .containsPattern("runs as +two_shot")
         .containsPattern("multimem +cannot: target has no multicast");
     assertThat(run("explain", sample("tp_mlp.graph"), "nobody").code()).isEqualTo(1);
   }
@@ -353,7 +383,7 @@ class MainTest {
           2 | import GRAPH --ranks 0                             | --ranks must be at least 1
           1 | compile FARRANK                                    | far.graph:3:15: error[bad-group]: '65536' is no rank
           1 | compile FARCASE                                    | group tp has rank 1000000000; ranks are 0 to 65535
-          1 | compile GRAPH --variant all_reduce=local           | 'r' cannot run as local: the group has 4 ranks
+          1 | compile GRAPH --variant all_reduce=local           | 'n' cannot run as local: the group has 4 ranks
           2 | run PLAN --ranks 2                                 | --ranks: PLANNED is a plan; name
           2 | run PLAN --donate x                                | --donate: PLANNED is a plan; name
           2 | dump PLAN --variant r=nccl                         | --variant: PLANNED is a plan; name
@@ -529,9 +559,18 @@ class MainTest {
   }
 
   @Test
+  void plansEveryCapturedGraph() throws IOException {
+    plansAllIn(sample("cases/plan"));
+  }
+
+  @Test
   void plansEverySharedGraph() throws IOException {
     var plans = shared("cases/plan");
     assumeTrue(Files.isDirectory(plans), "the shared cases are not here");
+    plansAllIn(plans);
+  }
+
+  private static void plansAllIn(Path plans) throws IOException {
     try (var files = Files.list(plans)) {
       for (var graph : files.filter(f -> f.toString().endsWith(".fx.txt")).sorted().toList()) {
         var result = run("compile", graph, "--ranks", 8);

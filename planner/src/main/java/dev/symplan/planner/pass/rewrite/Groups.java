@@ -14,10 +14,12 @@ import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.pass.analysis.Collective;
 import dev.symplan.planner.pass.analysis.GraphChoice;
+import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /** Checks that the groups of a program's collectives fit the ranks that run them. */
@@ -43,7 +45,8 @@ public final class Groups {
             Span.ofFile(graphOfRank.getFirst().span().file()),
             "group '%s' names rank %d, but there are %d ranks"
                 .formatted(group.name(), group.maxRank(), graphOfRank.size()),
-            "give --ranks %d, or shorten the group".formatted(group.maxRank() + 1));
+            "give --ranks %d, or name only ranks 0 to %d in group %s"
+                .formatted(group.maxRank() + 1, graphOfRank.size() - 1, group.name()));
       }
     }
     for (var graph : GraphChoice.distinct(graphOfRank)) {
@@ -109,8 +112,7 @@ public final class Groups {
             collective,
             "rank %d runs '%s' but is not in group '%s'"
                 .formatted(rank, collective.name(), group.name()),
-            "give the group a part for every rank: group %s = [0, 1], [2, 3]"
-                .formatted(group.name()));
+            hint(group, rank, graphOfRank.size()));
         return;
       }
     }
@@ -123,6 +125,29 @@ public final class Groups {
               .formatted(collective.name(), collective.root(), group.name(), group.size()),
           "");
     }
+  }
+
+  /** How a rank that is in no part of a group comes into one. */
+  private static String hint(ProcessGroup group, int rank, int worldSize) {
+    int named = group.maxRank() + 1;
+    if (rank < named) {
+      return "give the group a part for rank " + rank;
+    }
+    if (worldSize % named != 0) {
+      return "give --ranks " + named;
+    }
+    var parts = new ArrayList<ImmutableIntArray>();
+    for (int first = 0; first < worldSize; first += named) {
+      for (var part : group.members()) {
+        int shift = first;
+        parts.add(ImmutableIntArray.copyOf(part.stream().map(member -> member + shift)));
+      }
+    }
+    return "give --ranks %d, or the group a part for every rank: group %s = %s"
+        .formatted(
+            named,
+            group.name(),
+            parts.stream().map(Object::toString).collect(Collectors.joining(", ")));
   }
 
   private void checkSize(Collective collective, ProcessGroup group) {
