@@ -6,7 +6,7 @@ import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.Instruction.GroupUse;
 import dev.symplan.codegen.Instruction.LocalOp;
-import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaKind;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -111,7 +111,7 @@ public final class Agreement {
   }
 
   private static String place(TensorRef ref, boolean symmetric) {
-    return symmetric && ref.arena() == Arena.SYMMETRIC
+    return symmetric && ref.arena() == ArenaKind.SYMMETRIC
         ? "symm+0x" + Long.toHexString(ref.offset())
         : symmetric ? ref.arena().text() : "any";
   }

@@ -6,7 +6,7 @@ import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpDef;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import dev.symplan.planner.Variant;
 import java.util.Optional;
 
@@ -14,7 +14,7 @@ import java.util.Optional;
 public sealed interface Instruction {
 
   /** The queue that it is in. */
-  Stream stream();
+  StreamKind stream();
 
   /**
    * A local op.
@@ -25,7 +25,7 @@ public sealed interface Instruction {
    * @param name what messages call it: its first result
    */
   record LocalOp(
-      Stream stream,
+      StreamKind stream,
       OpDef def,
       ImmutableList<Operand> args,
       ImmutableList<Optional<TensorRef>> results,
@@ -41,7 +41,7 @@ public sealed interface Instruction {
    * @param rows the leading dimensions that make a row: all results have them, and each part goes
    *     by them
    */
-  record Fused(Stream stream, int rows, ImmutableList<Part> parts) implements Instruction {
+  record Fused(StreamKind stream, int rows, ImmutableList<Part> parts) implements Instruction {
     public Fused {
       if (parts.size() < 2) {
         throw new IllegalArgumentException(parts.size() + " ops are not fused");
@@ -87,7 +87,7 @@ public sealed interface Instruction {
    * @param workspace what the ranks push through, if they do
    */
   record Collective(
-      Stream stream,
+      StreamKind stream,
       Kind kind,
       Variant variant,
       GroupUse group,
@@ -105,8 +105,8 @@ public sealed interface Instruction {
       implements Instruction {}
 
   /** Marks a point of a stream. */
-  record RecordEvent(Stream stream, int event) implements Instruction {}
+  record RecordEvent(StreamKind stream, int event) implements Instruction {}
 
   /** Goes on only when another stream has passed the point. */
-  record AwaitEvent(Stream stream, int event) implements Instruction {}
+  record AwaitEvent(StreamKind stream, int event) implements Instruction {}
 }

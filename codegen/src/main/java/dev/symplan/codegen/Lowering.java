@@ -22,7 +22,7 @@ import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
 import dev.symplan.planner.Step;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Map;
@@ -70,7 +70,8 @@ public final class Lowering {
         case Step.Compute(int op) -> compute(rankPlan.graph().ops().get(op));
         case Step.Fused(var ops) -> fused(ops);
         case Step.Start(int k) -> start(k);
-        case Step.Join(int k) -> instructions.add(new AwaitEvent(Stream.COMPUTE, doneEvents[k]));
+        case Step.Join(int k) ->
+            instructions.add(new AwaitEvent(StreamKind.COMPUTE, doneEvents[k]));
       }
     }
     var graph = rankPlan.graph();
@@ -141,7 +142,7 @@ public final class Lowering {
   private void localOp(Op op, Optional<GroupUse> group) {
     instructions.add(
         new LocalOp(
-            Stream.COMPUTE,
+            StreamKind.COMPUTE,
             op.def(),
             op.args().stream().map(this::operand).collect(ImmutableList.toImmutableList()),
             op.results().stream().map(this::ref).collect(ImmutableList.toImmutableList()),
@@ -173,7 +174,7 @@ public final class Lowering {
               nameOf(op),
               op.span()));
     }
-    instructions.add(new Fused(Stream.COMPUTE, Rows.shared(ops), parts.build()));
+    instructions.add(new Fused(StreamKind.COMPUTE, Rows.shared(ops), parts.build()));
   }
 
   private Operand tensorOperand(Value value) {
@@ -223,7 +224,7 @@ public final class Lowering {
     }
     if (collective.isAsync()) {
       int fork = events++;
-      instructions.add(new RecordEvent(Stream.COMPUTE, fork));
+      instructions.add(new RecordEvent(StreamKind.COMPUTE, fork));
       instructions.add(new AwaitEvent(stream, fork));
     }
     instructions.add(collective(k, collective));

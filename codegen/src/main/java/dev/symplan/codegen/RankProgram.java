@@ -2,8 +2,8 @@ package dev.symplan.codegen;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
-import dev.symplan.planner.Arena;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.ArenaKind;
+import dev.symplan.planner.StreamKind;
 import java.util.Optional;
 
 /**
@@ -30,10 +30,10 @@ public record RankProgram(
    *
    * @param index the graph input or output, for external memory; 0 for arenas
    */
-  public record Buffer(Arena arena, int index, long offset, long bytes) {}
+  public record Buffer(ArenaKind arena, int index, long offset, long bytes) {}
 
   /** {@return the streams that have work} */
-  public ImmutableSet<Stream> streams() {
+  public ImmutableSet<StreamKind> streams() {
     return instructions.stream().map(Instruction::stream).collect(ImmutableSet.toImmutableSet());
   }
 }

@@ -1,7 +1,7 @@
 package dev.symplan.codegen;
 
 import dev.symplan.ir.TensorType;
-import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaKind;
 
 /**
  * A tensor at a fixed place.
@@ -9,7 +9,7 @@ import dev.symplan.planner.Arena;
  * @param index the graph input or output, for external memory; 0 for arenas
  * @param offset bytes from the start of the arena, input or output
  */
-public record TensorRef(Arena arena, int index, long offset, TensorType type) {
+public record TensorRef(ArenaKind arena, int index, long offset, TensorType type) {
   public TensorRef {
     if (offset < 0 || index < 0) {
       throw new IllegalArgumentException("a tensor at offset " + offset + " of " + index);

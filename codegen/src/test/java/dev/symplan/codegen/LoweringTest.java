@@ -15,7 +15,7 @@ import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Plan;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import java.util.HashSet;
@@ -92,14 +92,16 @@ class LoweringTest {
     for (var program : executable.ranks()) {
       var instructions = program.instructions();
       int collective = 0;
-      while (!(instructions.get(collective) instanceof Collective c && c.stream() == Stream.COPY)) {
+      while (!(instructions.get(collective) instanceof Collective c
+          && c.stream() == StreamKind.COPY)) {
         collective++;
       }
-      assertThat(instructions.get(collective - 2)).isEqualTo(new RecordEvent(Stream.COMPUTE, 0));
-      assertThat(instructions.get(collective - 1)).isEqualTo(new AwaitEvent(Stream.COPY, 0));
-      assertThat(instructions.get(collective + 1)).isEqualTo(new RecordEvent(Stream.COPY, 1));
+      assertThat(instructions.get(collective - 2))
+          .isEqualTo(new RecordEvent(StreamKind.COMPUTE, 0));
+      assertThat(instructions.get(collective - 1)).isEqualTo(new AwaitEvent(StreamKind.COPY, 0));
+      assertThat(instructions.get(collective + 1)).isEqualTo(new RecordEvent(StreamKind.COPY, 1));
       assertThat(instructions.subList(collective + 2, instructions.size()))
-          .contains(new AwaitEvent(Stream.COMPUTE, 1));
+          .contains(new AwaitEvent(StreamKind.COMPUTE, 1));
       assertThat(program.events()).isEqualTo(2);
     }
   }

@@ -2,6 +2,7 @@ package dev.symplan.ir;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
+import com.google.common.collect.Sets;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpResult;
@@ -84,7 +85,8 @@ public record Op(
     }
     var params = def.schema().params();
     for (int i = 0; i < params.size(); i++) {
-      if (!Collections.disjoint(params.get(i).alias().after(), sets)) {
+      var alias = params.get(i).alias();
+      if (!Collections.disjoint(Sets.union(alias.before(), alias.after()), sets)) {
         args.get(i).forEachValue(action);
       }
     }

@@ -14,7 +14,7 @@ package dev.symplan.planner;
  *     included; the number of steps where it holds data after the program
  */
 public record Buffer(
-    String name, Arena arena, boolean symmetric, long offset, long bytes, int first, int last) {
+    String name, ArenaKind arena, boolean symmetric, long offset, long bytes, int first, int last) {
 
   /** What every buffer's offset is a multiple of, in bytes: a cache line of the GPU. */
   public static final long ALIGNMENT = 128;
@@ -23,7 +23,7 @@ public record Buffer(
     if (offset < 0 || bytes < 0) {
       throw new IllegalArgumentException("buffer %s: negative offset or size".formatted(name));
     }
-    if (symmetric && arena != Arena.SYMMETRIC) {
+    if (symmetric && arena != ArenaKind.SYMMETRIC) {
       throw new IllegalArgumentException(
           "buffer %s is symmetric but lies in %s memory".formatted(name, arena.text()));
     }

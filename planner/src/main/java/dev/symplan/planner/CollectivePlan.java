@@ -31,7 +31,7 @@ public record CollectivePlan(
     ImmutableList<Integer> operands,
     ImmutableList<Integer> results,
     Variant variant,
-    Stream stream,
+    StreamKind stream,
     Barrier start,
     Barrier end,
     boolean inPlace,
@@ -71,6 +71,6 @@ public record CollectivePlan(
 
   /** {@return whether compute may run between its start and its join} */
   public boolean isAsync() {
-    return stream != Stream.COMPUTE;
+    return stream != StreamKind.COMPUTE;
   }
 }

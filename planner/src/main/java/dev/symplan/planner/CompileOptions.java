@@ -41,7 +41,7 @@ public record CompileOptions(
     boolean fusion,
     OptionalDouble reorderBudget,
     boolean multicast,
-    Rewrites rewrites,
+    RewriteOptions rewrites,
     ImmutableMap<String, Long> dims,
     ImmutableMap<String, Long> dimMax,
     ImmutableList<Path> declarations) {
@@ -58,7 +58,7 @@ public record CompileOptions(
           true,
           OptionalDouble.of(0.01),
           false,
-          Rewrites.AUTO,
+          RewriteOptions.AUTO,
           ImmutableMap.of(),
           ImmutableMap.of(),
           ImmutableList.of());
@@ -112,7 +112,7 @@ public record CompileOptions(
     return with(draft -> draft.multicast = value);
   }
 
-  public CompileOptions withRewrites(Rewrites value) {
+  public CompileOptions withRewrites(RewriteOptions value) {
     return with(draft -> draft.rewrites = value);
   }
 
@@ -147,7 +147,7 @@ public record CompileOptions(
     private boolean fusion;
     private OptionalDouble reorderBudget;
     private boolean multicast;
-    private Rewrites rewrites;
+    private RewriteOptions rewrites;
     private ImmutableMap<String, Long> dims;
     private ImmutableMap<String, Long> dimMax;
     private ImmutableList<Path> declarations;

@@ -36,7 +36,7 @@ public record Plan(
     ArenaSize symmetric,
     String digest,
     ImmutableList<Rewrite> rewrites,
-    Reordering reordering,
+    OrderDecision reordering,
     ImmutableList<Diagnostic> warnings) {
 
   public Plan {

@@ -5,9 +5,9 @@ import com.google.common.primitives.ImmutableIntArray;
 /**
  * One entry of a rank's issue order.
  *
- * <p>A step on {@link Stream#COMPUTE} runs after the steps before it on that stream. A collective
- * started on a side stream runs after every compute step issued before its start, and is finished
- * for compute from its join on; between the two it runs beside compute.
+ * <p>A step on {@link StreamKind#COMPUTE} runs after the steps before it on that stream. A
+ * collective started on a side stream runs after every compute step issued before its start, and is
+ * finished for compute from its join on; between the two it runs beside compute.
  */
 public sealed interface Step {
 

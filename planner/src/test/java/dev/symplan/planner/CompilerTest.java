@@ -148,7 +148,7 @@ class CompilerTest {
     output.forEachValue(
         value ->
             assertThat(plan.rankPlans().getFirst().buffer(value).arena())
-                .isEqualTo(Arena.EXTERNAL_OUTPUT));
+                .isEqualTo(ArenaKind.EXTERNAL_OUTPUT));
   }
 
   @Test

@@ -1,7 +1,7 @@
 package dev.symplan.codegen.cuda;
 
 import dev.symplan.codegen.TensorRef;
-import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaKind;
 
 /**
  * A place in some rank's memory.
@@ -9,7 +9,7 @@ import dev.symplan.planner.Arena;
  * @param index the graph input or output, for external memory; 0 for arenas
  * @param offset in bytes
  */
-public record Address(int rank, Arena arena, int index, long offset) {
+public record Address(int rank, ArenaKind arena, int index, long offset) {
 
   static Address of(int rank, TensorRef ref) {
     return new Address(rank, ref.arena(), ref.index(), ref.offset());

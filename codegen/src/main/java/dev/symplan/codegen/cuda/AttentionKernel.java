@@ -333,7 +333,7 @@ final class AttentionKernel {
   private String element(TensorRef ref, List<String> indices) {
     return memory.element(
         CTypes.stored(ref.type().dtype()),
-        Word.Memory.of(problem.rank(), ref),
+        KernelArgument.Memory.of(problem.rank(), ref),
         Indices.offset(ref.type(), indices));
   }
 

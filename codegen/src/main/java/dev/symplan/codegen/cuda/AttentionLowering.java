@@ -5,7 +5,7 @@ import com.google.common.collect.ImmutableMap;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.DType;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import java.util.Optional;
 
 /**
@@ -43,7 +43,7 @@ final class AttentionLowering {
       Optional<TensorRef> bias,
       boolean causal,
       double scale,
-      Stream stream,
+      StreamKind stream,
       String label) {
 
     /** {@return whether all is computed in f64} */

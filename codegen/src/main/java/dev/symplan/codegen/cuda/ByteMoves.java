@@ -10,17 +10,17 @@ final class ByteMoves {
   /** A part of a tensor that goes from one place to another. */
   record Move(Address from, Address to, long bytes) {}
 
-  private final CollectivePart part;
+  private final CollectiveAddresses part;
   private final int tensor;
   private final ImmutableList.Builder<Move> moves = ImmutableList.builder();
 
-  private ByteMoves(CollectivePart part, int tensor) {
+  private ByteMoves(CollectiveAddresses part, int tensor) {
     this.part = part;
     this.tensor = tensor;
   }
 
   /** {@return what a rank copies, beginning with the next rank, so that no link carries all} */
-  static ImmutableList<Move> of(CollectivePart part, int tensor) {
+  static ImmutableList<Move> of(CollectiveAddresses part, int tensor) {
     var moves = new ByteMoves(part, tensor);
     var collective = part.collective;
     boolean push = collective.variant().needsSymmetricResult(collective.kind());

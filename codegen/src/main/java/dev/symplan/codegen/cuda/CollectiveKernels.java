@@ -1,6 +1,6 @@
 package dev.symplan.codegen.cuda;
 
-import dev.symplan.codegen.cuda.MeetingCode.Edges;
+import dev.symplan.codegen.cuda.BarrierCode.Edges;
 import dev.symplan.ir.DType;
 
 /** The kernels that reach into peers' tensors between two meetings. */
@@ -165,14 +165,14 @@ final class CollectiveKernels {
       Edges edges,
       Direction direction) {
     return new Kernel(
-        MeetingCode.define("SOURCES", sources)
-            + MeetingCode.define("TARGETS", targets)
-            + MeetingCode.define("PLACES", places)
-            + MeetingCode.define("UNROLLED", unrolled)
+        BarrierCode.define("SOURCES", sources)
+            + BarrierCode.define("TARGETS", targets)
+            + BarrierCode.define("PLACES", places)
+            + BarrierCode.define("UNROLLED", unrolled)
             + edges.define(direction == Direction.PUSH)
-            + MeetingCode.args(
+            + BarrierCode.args(
                 ranks,
-                CollectivePart.THREADS,
+                CollectiveAddresses.THREADS,
                 """
                   const char* from[SOURCES];
                   char* to[PLACES];
@@ -184,8 +184,8 @@ final class CollectiveKernels {
                 : Arithmetic.of(dtype, reduceOp, sources))
             + VECTORS
             + (places > targets
-                ? COPY + MeetingCode.between(COMBINE + REST + SPREAD)
-                : MeetingCode.between(COMBINE + REST)));
+                ? COPY + BarrierCode.between(COMBINE + REST + SPREAD)
+                : BarrierCode.between(COMBINE + REST)));
   }
 
   /**
@@ -194,11 +194,11 @@ final class CollectiveKernels {
    */
   static Kernel move(int ranks, int pieces, int unitBytes, Edges edges, Direction direction) {
     return new Kernel(
-        MeetingCode.define("PIECES", pieces)
+        BarrierCode.define("PIECES", pieces)
             + edges.define(direction == Direction.PUSH)
-            + MeetingCode.args(
+            + BarrierCode.args(
                 ranks,
-                CollectivePart.THREADS,
+                CollectiveAddresses.THREADS,
                 """
                   const char* from[PIECES];
                   char* to[PIECES];
@@ -207,11 +207,11 @@ final class CollectiveKernels {
                 """)
             + "\ntypedef %s Unit;\n".formatted(CTypes.bits(Math.min(8, unitBytes)))
             + COPY
-            + MeetingCode.between(MOVE));
+            + BarrierCode.between(MOVE));
   }
 
   /** The ranks meet, and nothing else: what copies by the copy engines stand between. */
   static Kernel barrier(int ranks) {
-    return new Kernel(MeetingCode.args(ranks, 32, "") + BARRIER);
+    return new Kernel(BarrierCode.args(ranks, 32, "") + BARRIER);
   }
 }

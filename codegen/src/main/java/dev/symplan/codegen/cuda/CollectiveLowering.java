@@ -9,10 +9,10 @@ import dev.symplan.codegen.Instruction.Collective;
  * to where is what the host backend's {@code Transfer} does too.
  */
 final class CollectiveLowering {
-  private final MeetingPlaces places;
+  private final SignalPads places;
 
   CollectiveLowering(Executable executable) {
-    this.places = new MeetingPlaces(executable);
+    this.places = new SignalPads(executable);
   }
 
   /** {@return the number of places where ranks meet} */
@@ -26,7 +26,7 @@ final class CollectiveLowering {
    * @throws UnsupportedOnGpu when the variant or the elements cannot be had
    */
   ImmutableList<DeviceStep> lower(int rank, Collective collective) {
-    var part = new CollectivePart(rank, collective, places);
+    var part = new CollectiveAddresses(rank, collective, places);
     switch (collective.variant()) {
       case LOCAL -> local(part);
       case ONE_SHOT, TWO_SHOT, PUSH -> PeerLowering.kernels(part);
@@ -39,7 +39,7 @@ final class CollectiveLowering {
     return part.steps();
   }
 
-  private static void local(CollectivePart part) {
+  private static void local(CollectiveAddresses part) {
     for (int tensor = 0; tensor < part.tensors(); tensor++) {
       var from = part.own(part.operand(tensor));
       var to = part.own(part.result(tensor));

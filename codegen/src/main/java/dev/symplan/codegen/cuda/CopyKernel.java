@@ -4,7 +4,7 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 
 /** Copies elements between two layouts of one shape: bit by bit, or converted. */
 final class CopyKernel {
@@ -14,7 +14,7 @@ final class CopyKernel {
   private CopyKernel() {}
 
   static DeviceStep.Launch launch(
-      int rank, Stream stream, TensorRef from, TensorRef to, String label) {
+      int rank, StreamKind stream, TensorRef from, TensorRef to, String label) {
     long count = to.type().numel();
     var source = from.type().dtype();
     var target = to.type().dtype();
@@ -51,7 +51,7 @@ final class CopyKernel {
         new Kernel(text),
         Math.clamp(Math.ceilDiv(count, THREADS), 1, MAX_BLOCKS),
         THREADS,
-        ImmutableList.of(Word.Memory.of(rank, from), Word.Memory.of(rank, to)),
+        ImmutableList.of(KernelArgument.Memory.of(rank, from), KernelArgument.Memory.of(rank, to)),
         label);
   }
 

@@ -3,13 +3,13 @@ package dev.symplan.codegen.cuda;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.DType;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import java.util.Optional;
 
 /** One thing that is put into a stream of a rank's GPU; all is fixed but where memory is. */
 public sealed interface DeviceStep {
 
-  Stream stream();
+  StreamKind stream();
 
   /**
    * A launch of a generated kernel.
@@ -18,16 +18,16 @@ public sealed interface DeviceStep {
    * @param label what messages call it
    */
   record Launch(
-      Stream stream,
+      StreamKind stream,
       Kernel kernel,
       int blocks,
       int threads,
-      ImmutableList<Word> words,
+      ImmutableList<KernelArgument> words,
       String label)
       implements DeviceStep {}
 
   /** A copy of bytes by the copy engines, also to a peer. */
-  record Copy(Stream stream, Address from, Address to, long bytes, String label)
+  record Copy(StreamKind stream, Address from, Address to, long bytes, String label)
       implements DeviceStep {}
 
   /**
@@ -37,7 +37,7 @@ public sealed interface DeviceStep {
    * @param bias one number for each row
    */
   record Product(
-      Stream stream,
+      StreamKind stream,
       DType dtype,
       long rows,
       long columns,
@@ -78,7 +78,7 @@ public sealed interface DeviceStep {
    * @param copyEngines whether the communicator leaves all multiprocessors alone
    */
   record Nccl(
-      Stream stream,
+      StreamKind stream,
       ImmutableIntArray members,
       int place,
       int self,
@@ -116,8 +116,8 @@ public sealed interface DeviceStep {
       int peer) {}
 
   /** Marks a point of a stream. */
-  record Mark(Stream stream, int event) implements DeviceStep {}
+  record Mark(StreamKind stream, int event) implements DeviceStep {}
 
   /** Goes on only when another stream has passed the point. */
-  record Await(Stream stream, int event) implements DeviceStep {}
+  record Await(StreamKind stream, int event) implements DeviceStep {}
 }

@@ -48,19 +48,19 @@ public final class DeviceText {
         : step.toString();
   }
 
-  private static String text(Word word) {
+  private static String text(KernelArgument word) {
     return switch (word) {
-      case Word.Number(long value) -> Long.toString(value);
-      case Word.Memory(var at, long _) ->
+      case KernelArgument.Number(long value) -> Long.toString(value);
+      case KernelArgument.Memory(var at, long _) ->
           "r%d:%s%s+%d"
               .formatted(
                   at.rank(), at.arena().text(), at.index() == 0 ? "" : at.index(), at.offset());
-      case Word.Multicast(var members, long offset, long _) ->
+      case KernelArgument.Multicast(var members, long offset, long _) ->
           "%s:symmetric+%d".formatted(members, offset);
-      case Word.Flags(int place, int rank) -> "r%d:flags%d".formatted(rank, place);
-      case Word.Meetings(int place) -> "meetings" + place;
-      case Word.Failure _ -> "failure";
-      case Word.Patience _ -> "patience";
+      case KernelArgument.Flags(int place, int rank) -> "r%d:flags%d".formatted(rank, place);
+      case KernelArgument.Meetings(int place) -> "meetings" + place;
+      case KernelArgument.Failure _ -> "failure";
+      case KernelArgument.Timeout _ -> "timeout";
     };
   }
 }

@@ -9,7 +9,7 @@ import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.TensorType;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Map;
@@ -28,7 +28,7 @@ final class ElementwiseKernel {
   /** From so many elements on, memory is what takes the time. */
   private static final long LONG = 1 << 15;
 
-  private static final int MOST_WIDTH = 8;
+  private static final int MAX_WIDTH = 8;
 
   private static final String VECTOR =
       """
@@ -73,7 +73,7 @@ final class ElementwiseKernel {
       return 1;
     }
     int least = refs.stream().mapToInt(ref -> ref.type().dtype().bytes()).min().orElse(1);
-    for (int wide = Math.min(MOST_WIDTH, Kernel.VECTOR / least); wide > 1; wide /= 2) {
+    for (int wide = Math.min(MAX_WIDTH, Kernel.VECTOR / least); wide > 1; wide /= 2) {
       int tried = wide;
       if (refs.stream().allMatch(ref -> isWide(ref, tried))) {
         return wide;
@@ -118,7 +118,7 @@ final class ElementwiseKernel {
    *
    * @throws UnsupportedOnGpu when one of them has no CUDA implementation
    */
-  static DeviceStep.Launch launch(int rank, Stream stream, ImmutableList<Part> parts) {
+  static DeviceStep.Launch launch(int rank, StreamKind stream, ImmutableList<Part> parts) {
     clash(parts)
         .ifPresent(
             part -> {
@@ -253,7 +253,7 @@ final class ElementwiseKernel {
   private String element(TensorRef ref, boolean read) {
     return memory.element(
         (read ? "const " : "") + CTypes.stored(ref.type().dtype()),
-        Word.Memory.of(rank, ref),
+        KernelArgument.Memory.of(rank, ref),
         offset(ref.type()));
   }
 
@@ -273,7 +273,7 @@ final class ElementwiseKernel {
     return terms.isEmpty() ? "0" : terms.toString();
   }
 
-  private DeviceStep.Launch build(Stream stream, String label) {
+  private DeviceStep.Launch build(StreamKind stream, String label) {
     long count = shape.numel() / width;
     var text =
         CTypes.PRELUDE

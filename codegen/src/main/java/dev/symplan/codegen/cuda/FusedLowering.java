@@ -50,7 +50,7 @@ final class FusedLowering {
     try {
       return together(rank, fused);
     } catch (UnsupportedOnGpu e) {
-      return StagedKernel.launch(rank, fused.stream(), fused.rows(), fused.parts());
+      return SharedMemoryKernel.launch(rank, fused.stream(), fused.rows(), fused.parts());
     }
   }
 

@@ -4,7 +4,7 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
-import dev.symplan.codegen.cuda.DepositKernel.Deposit;
+import dev.symplan.codegen.cuda.ScatterKernel.Deposit;
 import dev.symplan.ir.Arg;
 import java.util.ArrayList;
 import java.util.List;
@@ -142,7 +142,7 @@ final class IndexedOps {
 
   private static void deposit(PlaceOps op, Deposit deposit) {
     if (deposit.result().type().numel() > 0) {
-      op.add(DepositKernel.launch(op.rank, op.arguments, deposit));
+      op.add(ScatterKernel.launch(op.rank, op.arguments, deposit));
     }
   }
 

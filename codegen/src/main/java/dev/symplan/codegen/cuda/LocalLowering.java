@@ -42,7 +42,7 @@ final class LocalLowering {
         return Optional.of(ATTENTION);
       } else if (RowOps.supports(name)) {
         return Optional.of(ROWS);
-      } else if (StagedKernel.sorts(name)) {
+      } else if (SharedMemoryKernel.sorts(name)) {
         return Optional.of(SORT);
       } else if (Expressions.find(functional(def).orElse(def).name().toString()).isPresent()) {
         return Optional.of(ELEMENTS);
@@ -109,7 +109,7 @@ final class LocalLowering {
     if (hasElements()) {
       var self = arguments.tensor("self").type();
       int rows = self.rank() == 0 ? 0 : arguments.dim("dim", self.rank());
-      steps.add(StagedKernel.launch(rank, op.stream(), rows, ImmutableList.of(part())));
+      steps.add(SharedMemoryKernel.launch(rank, op.stream(), rows, ImmutableList.of(part())));
     }
   }
 

@@ -1,7 +1,7 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -10,10 +10,10 @@ import java.util.Map;
 /** The arguments of a kernel that needs nothing but places in memory: a pointer to each. */
 final class MemoryArguments {
   private final Map<Address, Integer> numbers = new LinkedHashMap<>();
-  private final List<Word.Memory> words = new ArrayList<>();
+  private final List<KernelArgument.Memory> words = new ArrayList<>();
 
   /** {@return the argument for a place, which is one from now on} */
-  String pointer(Word.Memory memory) {
+  String pointer(KernelArgument.Memory memory) {
     int number = numbers.computeIfAbsent(memory.address(), _ -> numbers.size());
     if (number == words.size()) {
       words.add(memory);
@@ -24,7 +24,7 @@ final class MemoryArguments {
   }
 
   /** {@return an element of a type, by its distance from the place, in elements} */
-  String element(String type, Word.Memory memory, String offset) {
+  String element(String type, KernelArgument.Memory memory, String offset) {
     return element(type, pointer(memory), offset);
   }
 
@@ -51,7 +51,7 @@ final class MemoryArguments {
    * @param most blocks at the most
    */
   DeviceStep.Launch launch(
-      Stream stream, String text, long blocks, int most, int threads, String label) {
+      StreamKind stream, String text, long blocks, int most, int threads, String label) {
     return new DeviceStep.Launch(
         stream,
         new Kernel(text),

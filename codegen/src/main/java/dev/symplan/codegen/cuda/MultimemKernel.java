@@ -1,6 +1,6 @@
 package dev.symplan.codegen.cuda;
 
-import dev.symplan.codegen.cuda.MeetingCode.Edges;
+import dev.symplan.codegen.cuda.BarrierCode.Edges;
 import dev.symplan.ir.DType;
 
 /**
@@ -50,14 +50,14 @@ final class MultimemKernel {
    */
   static Kernel of(int ranks, DType dtype, boolean reduces, boolean replicates, Edges edges) {
     return new Kernel(
-        MeetingCode.define("REDUCES", reduces)
-            + MeetingCode.define("REPLICATES", replicates)
-            + MeetingCode.define("SOURCES", reduces ? ranks : 1)
-            + MeetingCode.define("TARGETS", replicates ? ranks : 1)
+        BarrierCode.define("REDUCES", reduces)
+            + BarrierCode.define("REPLICATES", replicates)
+            + BarrierCode.define("SOURCES", reduces ? ranks : 1)
+            + BarrierCode.define("TARGETS", replicates ? ranks : 1)
             + edges.define(replicates)
-            + MeetingCode.args(
+            + BarrierCode.args(
                 ranks,
-                CollectivePart.THREADS,
+                CollectiveAddresses.THREADS,
                 """
                   const char* source;
                   char* target;
@@ -68,7 +68,7 @@ final class MultimemKernel {
                 """)
             + (reduces ? Arithmetic.of(dtype, "sum", ranks) : Arithmetic.none(dtype.bytes()))
             + multimem(dtype)
-            + MeetingCode.between(VECTORS + CollectiveKernels.REST));
+            + BarrierCode.between(VECTORS + CollectiveKernels.REST));
   }
 
   /** What is not added has any type: the code is there, but not called. */

@@ -2,20 +2,20 @@ package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.TensorRef;
-import dev.symplan.codegen.cuda.MeetingCode.Edges;
+import dev.symplan.codegen.cuda.BarrierCode.Edges;
 import java.util.stream.IntStream;
 
 /** Variants in which the switch adds and replicates: a kernel for each tensor. */
 final class MultimemLowering {
-  private final CollectivePart part;
+  private final CollectiveAddresses part;
   private final Edges edges;
 
-  private MultimemLowering(CollectivePart part, Edges edges) {
+  private MultimemLowering(CollectiveAddresses part, Edges edges) {
     this.part = part;
     this.edges = edges;
   }
 
-  static void lower(CollectivePart part) {
+  static void lower(CollectiveAddresses part) {
     part.checkSize();
     for (int tensor = 0; tensor < part.tensors(); tensor++) {
       new MultimemLowering(part, part.edges(tensor)).lower(tensor);
@@ -29,9 +29,9 @@ final class MultimemLowering {
     int width = part.dtype().bytes();
     switch (part.collective.kind()) {
       case ALL_REDUCE -> {
-        long from = CollectivePart.sliceStart(elements, part.dtype(), part.size, part.self);
-        long to = CollectivePart.sliceStart(elements, part.dtype(), part.size, part.self + 1);
-        long most = CollectivePart.sliceStart(elements, part.dtype(), part.size, 1);
+        long from = CollectiveAddresses.sliceStart(elements, part.dtype(), part.size, part.self);
+        long to = CollectiveAddresses.sliceStart(elements, part.dtype(), part.size, part.self + 1);
+        long most = CollectiveAddresses.sliceStart(elements, part.dtype(), part.size, 1);
         launch(operand, from * width, result, from * width, true, true, to - from, most);
       }
       case REDUCE_SCATTER -> {
@@ -81,28 +81,35 @@ final class MultimemLowering {
     long bytes = units * type.bytes();
     var words = part.meeting();
     words.add(
-        reduces ? multicast(own, bytes) : new Word.Memory(own, bytes),
-        replicates ? multicast(target, bytes) : new Word.Memory(target, bytes));
+        reduces ? multicast(own, bytes) : new KernelArgument.Memory(own, bytes),
+        replicates ? multicast(target, bytes) : new KernelArgument.Memory(target, bytes));
     addresses(words, operand, skipped, bytes, reduces);
     addresses(words, result, shift, bytes, replicates);
-    words.add(new Word.Number(aligned ? bytes / Kernel.VECTOR : 0), new Word.Number(units));
+    words.add(
+        new KernelArgument.Number(aligned ? bytes / Kernel.VECTOR : 0),
+        new KernelArgument.Number(units));
     part.launch(
         MultimemKernel.of(part.size, type, reduces, replicates, edges),
-        CollectivePart.blocks(
-            most * perElement * type.bytes() / Kernel.VECTOR, 1, CollectivePart.BLOCKS),
-        CollectivePart.THREADS,
+        CollectiveAddresses.blocks(
+            most * perElement * type.bytes() / Kernel.VECTOR, 1, CollectiveAddresses.BLOCKS),
+        CollectiveAddresses.THREADS,
         words.build());
   }
 
   /** The same offset stands for the memory of all ranks. */
-  private Word multicast(Address own, long bytes) {
-    return new Word.Multicast(part.collective.group().members(), own.offset(), bytes);
+  private KernelArgument multicast(Address own, long bytes) {
+    return new KernelArgument.Multicast(part.collective.group().members(), own.offset(), bytes);
   }
 
   private void addresses(
-      ImmutableList.Builder<Word> words, TensorRef ref, long offset, long bytes, boolean all) {
+      ImmutableList.Builder<KernelArgument> words,
+      TensorRef ref,
+      long offset,
+      long bytes,
+      boolean all) {
     IntStream.range(0, part.size)
         .filter(peer -> all || peer == part.self)
-        .forEach(peer -> words.add(new Word.Memory(part.of(peer, ref).plus(offset), bytes)));
+        .forEach(
+            peer -> words.add(new KernelArgument.Memory(part.of(peer, ref).plus(offset), bytes)));
   }
 }

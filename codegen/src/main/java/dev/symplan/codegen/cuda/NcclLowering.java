@@ -12,13 +12,13 @@ final class NcclLowering {
   private static final ImmutableSet<String> REDUCTIONS =
       ImmutableSet.of("sum", "avg", "product", "min", "max");
 
-  private final CollectivePart part;
+  private final CollectiveAddresses part;
 
-  private NcclLowering(CollectivePart part) {
+  private NcclLowering(CollectiveAddresses part) {
     this.part = part;
   }
 
-  static void lower(CollectivePart part) {
+  static void lower(CollectiveAddresses part) {
     var variant = part.collective.variant();
     var lowering = new NcclLowering(part);
     var calls = ImmutableList.<NcclCall>builder();

@@ -1,9 +1,9 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.codegen.cuda.BarrierCode.Edges;
 import dev.symplan.codegen.cuda.ByteMoves.Move;
 import dev.symplan.codegen.cuda.CollectiveKernels.Direction;
-import dev.symplan.codegen.cuda.MeetingCode.Edges;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.Variant;
@@ -14,14 +14,14 @@ import java.util.stream.IntStream;
  * copy engines.
  */
 final class PeerLowering {
-  private final CollectivePart part;
+  private final CollectiveAddresses part;
 
-  private PeerLowering(CollectivePart part) {
+  private PeerLowering(CollectiveAddresses part) {
     this.part = part;
   }
 
   /** Copies by the copy engines, between two kernels that only meet. */
-  static void copyEngine(CollectivePart part) {
+  static void copyEngine(CollectiveAddresses part) {
     var collective = part.collective;
     if (collective.startBarrier()) {
       barrier(part);
@@ -36,13 +36,13 @@ final class PeerLowering {
     }
   }
 
-  private static void barrier(CollectivePart part) {
+  private static void barrier(CollectiveAddresses part) {
     part.checkSize();
     part.launch(CollectiveKernels.barrier(part.size), 1, 32, part.meeting().build());
   }
 
   /** A kernel for each tensor; only the first waits at the start, and the last at the end. */
-  static void kernels(CollectivePart part) {
+  static void kernels(CollectiveAddresses part) {
     part.checkSize();
     var lowering = new PeerLowering(part);
     var collective = part.collective;
@@ -71,9 +71,9 @@ final class PeerLowering {
       reduce(tensor, 0, elements, elements, to, edges, Direction.PULL);
       return;
     }
-    long from = CollectivePart.sliceStart(elements, dtype, part.size, part.self);
-    long end = CollectivePart.sliceStart(elements, dtype, part.size, part.self + 1);
-    long most = CollectivePart.sliceStart(elements, dtype, part.size, 1);
+    long from = CollectiveAddresses.sliceStart(elements, dtype, part.size, part.self);
+    long end = CollectiveAddresses.sliceStart(elements, dtype, part.size, part.self + 1);
+    long most = CollectiveAddresses.sliceStart(elements, dtype, part.size, 1);
     var to =
         part.ranksFrom(part.self)
             .mapToObj(peer -> part.of(peer, part.result(tensor)).plus(from * dtype.bytes()))
@@ -137,14 +137,14 @@ final class PeerLowering {
     var operand = part.operand(tensor);
     var result = part.result(tensor);
     long bytes = operand.type().storageBytes();
-    long slice = CollectivePart.sliceStart(bytes, DType.U8, part.size - 1, 1);
+    long slice = CollectiveAddresses.sliceStart(bytes, DType.U8, part.size - 1, 1);
     if (part.self == root) {
       replicate(part.own(operand), ImmutableList.of(part.own(result)), bytes, slice, edges);
       return;
     }
     int mine = part.self < root ? part.self : part.self - 1;
-    long from = CollectivePart.sliceStart(bytes, DType.U8, part.size - 1, mine);
-    long end = CollectivePart.sliceStart(bytes, DType.U8, part.size - 1, mine + 1);
+    long from = CollectiveAddresses.sliceStart(bytes, DType.U8, part.size - 1, mine);
+    long end = CollectiveAddresses.sliceStart(bytes, DType.U8, part.size - 1, mine + 1);
     var to =
         part.ranksFrom(part.self + 1)
             .filter(peer -> peer != root)
@@ -183,11 +183,11 @@ final class PeerLowering {
     long vectors = aligned ? elements * type.bytes() / Kernel.VECTOR : 0;
     // A slice may be shorter on the last ranks, but all must launch as many blocks.
     // What only stores to peers gains from more blocks than what also reads from them.
-    int limit = from.size() == 1 ? DeviceProgram.MAX_BLOCKS : CollectivePart.BLOCKS;
+    int limit = from.size() == 1 ? DeviceProgram.MAX_BLOCKS : CollectiveAddresses.BLOCKS;
     long mostVectors = most * type.bytes() / Kernel.VECTOR;
-    int blocks = CollectivePart.blocks(mostVectors, 1, limit);
+    int blocks = CollectiveAddresses.blocks(mostVectors, 1, limit);
     // Links are faster when they are read and written one after the other, not both at once.
-    boolean inTurn = from.size() > 1 && mostVectors > (long) blocks * CollectivePart.THREADS;
+    boolean inTurn = from.size() > 1 && mostVectors > (long) blocks * CollectiveAddresses.THREADS;
     var kernel =
         CollectiveKernels.combine(
             part.size,
@@ -200,10 +200,10 @@ final class PeerLowering {
             edges,
             direction);
     var words = part.meeting();
-    from.forEach(address -> words.add(new Word.Memory(address, elements * type.bytes())));
-    to.forEach(address -> words.add(new Word.Memory(address, elements * type.bytes())));
-    words.add(new Word.Number(vectors), new Word.Number(elements));
-    part.launch(kernel, blocks, CollectivePart.THREADS, words.build());
+    from.forEach(address -> words.add(new KernelArgument.Memory(address, elements * type.bytes())));
+    to.forEach(address -> words.add(new KernelArgument.Memory(address, elements * type.bytes())));
+    words.add(new KernelArgument.Number(vectors), new KernelArgument.Number(elements));
+    part.launch(kernel, blocks, CollectiveAddresses.THREADS, words.build());
   }
 
   /** Vectors in flight in each thread: as many as fit into registers. */
@@ -219,20 +219,20 @@ final class PeerLowering {
     var moves = all.isEmpty() ? ImmutableList.of(new Move(own, own, 0)) : all;
     int pieces = collective.kind() == Kind.BROADCAST ? 1 : part.size;
     var unit = part.unit();
-    var from = ImmutableList.<Word>builder();
-    var to = ImmutableList.<Word>builder();
-    var vectors = ImmutableList.<Word>builder();
-    var units = ImmutableList.<Word>builder();
+    var from = ImmutableList.<KernelArgument>builder();
+    var to = ImmutableList.<KernelArgument>builder();
+    var vectors = ImmutableList.<KernelArgument>builder();
+    var units = ImmutableList.<KernelArgument>builder();
     for (int piece = 0; piece < pieces; piece++) {
       var move =
           piece < moves.size()
               ? moves.get(piece)
               : new Move(moves.getFirst().from(), moves.getFirst().to(), 0);
       boolean aligned = move.from().isVectorAligned() && move.to().isVectorAligned();
-      from.add(new Word.Memory(move.from(), move.bytes()));
-      to.add(new Word.Memory(move.to(), move.bytes()));
-      vectors.add(new Word.Number(aligned ? move.bytes() / Kernel.VECTOR : 0));
-      units.add(new Word.Number(move.bytes() / unit.bytes()));
+      from.add(new KernelArgument.Memory(move.from(), move.bytes()));
+      to.add(new KernelArgument.Memory(move.to(), move.bytes()));
+      vectors.add(new KernelArgument.Number(aligned ? move.bytes() / Kernel.VECTOR : 0));
+      units.add(new KernelArgument.Number(move.bytes() / unit.bytes()));
     }
     var direction =
         collective.variant().needsSymmetricResult(collective.kind())
@@ -246,8 +246,8 @@ final class PeerLowering {
             .orElse(0);
     part.launch(
         CollectiveKernels.move(part.size, pieces, unit.bytes(), edges, direction),
-        CollectivePart.blocks(most / Kernel.VECTOR, pieces, CollectivePart.BLOCKS),
-        CollectivePart.THREADS,
+        CollectiveAddresses.blocks(most / Kernel.VECTOR, pieces, CollectiveAddresses.BLOCKS),
+        CollectiveAddresses.THREADS,
         part.meeting()
             .addAll(from.build())
             .addAll(to.build())

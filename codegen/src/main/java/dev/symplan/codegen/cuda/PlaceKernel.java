@@ -3,7 +3,7 @@ package dev.symplan.codegen.cuda;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.DType;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import java.util.List;
 import java.util.stream.IntStream;
 
@@ -44,7 +44,8 @@ final class PlaceKernel {
   }
 
   private String element(TensorRef ref, String type, List<String> indices) {
-    return memory.element(type, Word.Memory.of(rank, ref), Indices.offset(ref.type(), indices));
+    return memory.element(
+        type, KernelArgument.Memory.of(rank, ref), Indices.offset(ref.type(), indices));
   }
 
   /** {@return {@code i0}, {@code i1} and so on, for the last so many dimensions of the shape} */
@@ -86,7 +87,7 @@ final class PlaceKernel {
     };
   }
 
-  DeviceStep.Launch build(Stream stream, String label) {
+  DeviceStep.Launch build(StreamKind stream, String label) {
     long count = sizes.stream().reduce(1, Math::multiplyExact);
     var indices = new StringBuilder();
     if (sizes.length() > 0) {

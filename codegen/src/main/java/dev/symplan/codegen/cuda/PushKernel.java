@@ -265,11 +265,11 @@ final class PushKernel {
   static Kernel of(Workspace workspace, int threads, DType dtype, String reduceOp) {
     int ranks = workspace.ranks();
     return new Kernel(
-        MeetingCode.define("ROUNDS", workspace.rounds())
-            + MeetingCode.define("PUSHES", DeviceProgram.MAX_BLOCKS)
-            + MeetingCode.define("TICKS", TICKS)
-            + MeetingCode.define("EMPTY", "0x%1$02x%1$02x%1$02x%1$02xu".formatted(Workspace.EMPTY))
-            + MeetingCode.args(
+        BarrierCode.define("ROUNDS", workspace.rounds())
+            + BarrierCode.define("PUSHES", DeviceProgram.MAX_BLOCKS)
+            + BarrierCode.define("TICKS", TICKS)
+            + BarrierCode.define("EMPTY", "0x%1$02x%1$02x%1$02x%1$02xu".formatted(Workspace.EMPTY))
+            + BarrierCode.args(
                 ranks,
                 threads,
                 """

@@ -1,18 +1,18 @@
 package dev.symplan.codegen.cuda;
 
 import dev.symplan.codegen.Instruction.Region;
-import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaKind;
 import dev.symplan.planner.Workspace;
 
 /** Variants that go through the ranks' workspaces: a kernel for each tensor, and no meetings. */
 final class PushLowering {
-  private final CollectivePart part;
+  private final CollectiveAddresses part;
 
-  private PushLowering(CollectivePart part) {
+  private PushLowering(CollectiveAddresses part) {
     this.part = part;
   }
 
-  static void lower(CollectivePart part) {
+  static void lower(CollectiveAddresses part) {
     part.checkSize();
     var lowering = new PushLowering(part);
     for (int tensor = 0; tensor < part.tensors(); tensor++) {
@@ -39,7 +39,9 @@ final class PushLowering {
     var to = part.own(part.result(tensor));
     boolean aligned = from.isVectorAligned() && to.isVectorAligned();
     var words = part.meeting();
-    words.add(new Word.Memory(from, type.storageBytes()), new Word.Memory(to, type.storageBytes()));
+    words.add(
+        new KernelArgument.Memory(from, type.storageBytes()),
+        new KernelArgument.Memory(to, type.storageBytes()));
     for (int round = 0; round < layout.rounds(); round++) {
       for (int peer = 0; peer < part.size; peer++) {
         words.add(slot(layout, round, region, peer, part.self));
@@ -51,11 +53,11 @@ final class PushLowering {
       }
     }
     words.add(
-        new Word.Number(region.bytes() / Workspace.HALVES),
-        new Word.Number(layout.packets()),
-        new Word.Number(Math.ceilDiv(type.storageBytes(), Workspace.VECTOR)),
-        new Word.Number(aligned ? type.storageBytes() / Workspace.VECTOR : 0),
-        new Word.Number(type.numel() * part.partsOfElement()));
+        new KernelArgument.Number(region.bytes() / Workspace.HALVES),
+        new KernelArgument.Number(layout.packets()),
+        new KernelArgument.Number(Math.ceilDiv(type.storageBytes(), Workspace.VECTOR)),
+        new KernelArgument.Number(aligned ? type.storageBytes() / Workspace.VECTOR : 0),
+        new KernelArgument.Number(type.numel() * part.partsOfElement()));
     int threads = threads(layout.packets());
     part.launch(
         PushKernel.of(layout, threads, part.computedIn(), collective.reduceOp()),
@@ -65,15 +67,16 @@ final class PushLowering {
   }
 
   /** Where one rank finds what another one sent; nobody sends anything to itself. */
-  private Word slot(Workspace layout, int round, Region region, int receiver, int sender) {
+  private KernelArgument slot(
+      Workspace layout, int round, Region region, int receiver, int sender) {
     // It lies at the same place in each half.
     long apart = (Workspace.HALVES - 1) * (region.bytes() / Workspace.HALVES);
     return receiver == sender
-        ? new Word.Number(0)
-        : new Word.Memory(
+        ? new KernelArgument.Number(0)
+        : new KernelArgument.Memory(
             new Address(
                 part.rankOf(receiver),
-                Arena.SYMMETRIC,
+                ArenaKind.SYMMETRIC,
                 0,
                 region.offset() + layout.slot(round, receiver, sender)),
             apart + layout.slotBytes());

@@ -9,7 +9,7 @@ import dev.symplan.codegen.cuda.RowNode.Loaded;
 import dev.symplan.codegen.cuda.RowNode.Place;
 import dev.symplan.codegen.cuda.RowNode.Scanned;
 import dev.symplan.codegen.cuda.RowNode.Store;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -131,7 +131,7 @@ final class RowKernel {
     stores.add(new Store(node, place));
   }
 
-  DeviceStep.Launch build(Stream stream, String label) {
+  DeviceStep.Launch build(StreamKind stream, String label) {
     var threads = RowThreads.of(rows, elements, inOrder, across);
     var memory = new MemoryArguments();
     var text = new RowWriter(this, nodes, stores, threads).kernel(memory);

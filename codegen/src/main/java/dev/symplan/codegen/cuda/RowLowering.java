@@ -7,7 +7,7 @@ import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.RowNode.Place;
 import dev.symplan.ir.TensorType;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -203,7 +203,7 @@ final class RowLowering {
    * @param part its results are in memory
    * @throws UnsupportedOnGpu when it cannot
    */
-  static DeviceStep.Launch single(int rank, Stream stream, Part part) {
+  static DeviceStep.Launch single(int rank, StreamKind stream, Part part) {
     return over(part, operand -> View.of(rank, ((Operand.Tensor) operand).ref()))
         .build(stream, part.name());
   }
@@ -214,9 +214,9 @@ final class RowLowering {
    * @param memory where it is; empty for what a block has to itself
    * @param shared what a block has to itself is called
    */
-  record View(TensorType type, Optional<Word.Memory> memory, String shared) {
+  record View(TensorType type, Optional<KernelArgument.Memory> memory, String shared) {
     static View of(int rank, TensorRef ref) {
-      return new View(ref.type(), Optional.of(Word.Memory.of(rank, ref)), "");
+      return new View(ref.type(), Optional.of(KernelArgument.Memory.of(rank, ref)), "");
     }
 
     Place place(ImmutableLongArray rows, ImmutableLongArray inner) {

@@ -87,14 +87,15 @@ sealed interface RowNode {
    * @param inner for each dimension within a row
    */
   record Place(
-      Optional<Word.Memory> memory,
+      Optional<KernelArgument.Memory> memory,
       String shared,
       DType dtype,
       ImmutableLongArray rows,
       ImmutableLongArray inner) {
 
     static Place of(int rank, TensorRef ref, ImmutableLongArray rows, ImmutableLongArray inner) {
-      return new Place(Optional.of(Word.Memory.of(rank, ref)), "", ref.type().dtype(), rows, inner);
+      return new Place(
+          Optional.of(KernelArgument.Memory.of(rank, ref)), "", ref.type().dtype(), rows, inner);
     }
   }
 

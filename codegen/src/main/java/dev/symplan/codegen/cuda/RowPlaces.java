@@ -14,7 +14,10 @@ import java.util.stream.IntStream;
  */
 final class RowPlaces {
   private record Base(
-      Optional<Word.Memory> memory, String shared, String type, ImmutableLongArray rows) {}
+      Optional<KernelArgument.Memory> memory,
+      String shared,
+      String type,
+      ImmutableLongArray rows) {}
 
   private final ImmutableLongArray innerSizes;
   private final Map<Base, Integer> bases = new LinkedHashMap<>();

@@ -12,7 +12,7 @@ import java.util.List;
  * @param across whether neighbouring threads take neighbouring rows, rather than elements
  */
 record RowThreads(int perRow, int together, boolean across) {
-  private static final int MOST = 1024;
+  private static final int MAX_THREADS = 1024;
   private static final int WARP = 32;
 
   /** Threads of a block that takes several rows. */
@@ -39,7 +39,7 @@ record RowThreads(int perRow, int together, boolean across) {
     long wanted =
         !across && elements <= 8 * WARP ? Math.min(elements, WARP) : Math.ceilDiv(elements, 8);
     int power = 1;
-    while (power < wanted && power < (across ? MOST / WARP : MOST)) {
+    while (power < wanted && power < (across ? MAX_THREADS / WARP : MAX_THREADS)) {
       power *= 2;
     }
     return power;

@@ -40,6 +40,15 @@ public record OpDef(
   }
 
   /**
+   * {@return whether nothing says what the op does: it has no rule, and its schema lets a parameter
+   * or result be a view of anything afterwards} Such an op may also touch state that is no
+   * argument: peers, random generators, the size of a storage.
+   */
+  public boolean isUnbounded() {
+    return rule.isEmpty() && schema.isUnbounded();
+  }
+
+  /**
    * {@return what the op gives for these arguments; absent where there is no rule}
    *
    * @throws OpTypeException when they do not fit

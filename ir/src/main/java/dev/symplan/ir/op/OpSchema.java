@@ -83,11 +83,7 @@ public final class OpSchema {
     return mutates;
   }
 
-  /**
-   * {@return whether the schema leaves open what the op does: a parameter or result may be a view
-   * of anything afterwards} Such an op may also touch state that is no argument: peers, random
-   * generators, the size of a storage.
-   */
+  /** {@return whether a parameter or result may be a view of anything afterwards} */
   public boolean isUnbounded() {
     return unbounded;
   }

@@ -5,7 +5,7 @@ import java.util.Optional;
 
 /** Finds the name that somebody who wrote another one may have meant. */
 final class Suggestions {
-  private static final int LONGEST = 100;
+  private static final int MAX_LENGTH = 100;
 
   private Suggestions() {}
 
@@ -19,7 +19,7 @@ final class Suggestions {
     var best = Optional.<String>empty();
     int limit = Math.min(3, name.length() / 3) + 1;
     for (var candidate : known) {
-      if (Math.abs(candidate.length() - name.length()) < limit && candidate.length() < LONGEST) {
+      if (Math.abs(candidate.length() - name.length()) < limit && candidate.length() < MAX_LENGTH) {
         int distance = distance(name, candidate);
         if (distance < limit) {
           limit = distance;

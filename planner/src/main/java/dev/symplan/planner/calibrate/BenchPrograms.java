@@ -10,7 +10,7 @@ import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Plan;
-import dev.symplan.planner.Rewrites;
+import dev.symplan.planner.RewriteOptions;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict;
@@ -179,7 +179,9 @@ public final class BenchPrograms {
     return Compiler.forTarget(target)
         .with(
             CompileOptions.DEFAULT.withRewrites(
-                new Rewrites(Rewrites.Mode.OFF, chunked ? Rewrites.Mode.ON : Rewrites.Mode.OFF)))
+                new RewriteOptions(
+                    RewriteOptions.Mode.OFF,
+                    chunked ? RewriteOptions.Mode.ON : RewriteOptions.Mode.OFF)))
         .compile(program);
   }
 
@@ -196,7 +198,7 @@ public final class BenchPrograms {
         .with(
             CompileOptions.DEFAULT
                 .withVariants(ImmutableMap.of(kind.text(), variant))
-                .withRewrites(Rewrites.OFF)
+                .withRewrites(RewriteOptions.OFF)
                 .withOverlap(false))
         .compile(program);
   }

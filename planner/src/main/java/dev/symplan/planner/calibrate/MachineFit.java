@@ -19,7 +19,7 @@ import java.util.function.ToDoubleFunction;
 final class MachineFit {
 
   /** A slowdown beyond that would mean that nothing is gained by running side by side. */
-  private static final double MOST_KEPT = 0.99;
+  private static final double MAX_KEPT = 0.99;
 
   private final Measurements points;
   private final Target base;
@@ -148,7 +148,7 @@ final class MachineFit {
     if (kept.isEmpty()) {
       return known;
     }
-    double share = Math.clamp(kept.getAsDouble(), 0, MOST_KEPT);
+    double share = Math.clamp(kept.getAsDouble(), 0, MAX_KEPT);
     return copyEngine
         ? new Contention(CurveFit.round(share / (1 - share)), 0)
         : new Contention(share, share);

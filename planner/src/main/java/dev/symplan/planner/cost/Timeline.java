@@ -1,6 +1,6 @@
 package dev.symplan.planner.cost;
 
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import dev.symplan.planner.Variant;
 import java.util.EnumMap;
 
@@ -14,7 +14,7 @@ public final class Timeline {
   private static final double CERTAINTY = 2;
 
   private final CostModel costs;
-  private final EnumMap<Stream, Double> free = new EnumMap<>(Stream.class);
+  private final EnumMap<StreamKind, Double> free = new EnumMap<>(StreamKind.class);
   private final double[] begin;
   private final double[] transfer;
   private double now;
@@ -34,8 +34,8 @@ public final class Timeline {
   }
 
   /** Takes in a collective; one on the compute stream is done here. */
-  public void start(int collective, Stream stream) {
-    if (stream == Stream.COMPUTE) {
+  public void start(int collective, StreamKind stream) {
+    if (stream == StreamKind.COMPUTE) {
       now += transfer[collective];
       return;
     }

@@ -47,7 +47,7 @@ public final class PackedFile {
    * @throws CompileException when the file cannot be written
    */
   public void write(Path file) {
-    WholeFile.write(file, csv.write(packing), "the packing");
+    AtomicFile.write(file, csv.write(packing), "the packing");
   }
 
   /** {@return the number of buffers} */

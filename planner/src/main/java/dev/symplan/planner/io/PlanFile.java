@@ -17,10 +17,10 @@ import dev.symplan.planner.ArenaSize;
 import dev.symplan.planner.ArgDecision;
 import dev.symplan.planner.Buffer;
 import dev.symplan.planner.CollectivePlan;
+import dev.symplan.planner.OrderDecision;
 import dev.symplan.planner.Placement;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
-import dev.symplan.planner.Reordering;
 import dev.symplan.planner.Step;
 import dev.symplan.planner.Verdict;
 import java.io.IOException;
@@ -61,7 +61,7 @@ public final class PlanFile {
    * @throws CompileException when the file cannot be written
    */
   public static void write(Plan plan, Path file) {
-    WholeFile.write(file, toJson(plan), "the plan");
+    AtomicFile.write(file, toJson(plan), "the plan");
   }
 
   /**
@@ -241,7 +241,7 @@ public final class PlanFile {
     json.writeEndObject();
   }
 
-  private static void writeReordering(JsonGenerator json, Reordering reordering)
+  private static void writeReordering(JsonGenerator json, OrderDecision reordering)
       throws IOException {
     json.writeObjectFieldStart("reordering");
     json.writeStringField("outcome", Ascii.toLowerCase(reordering.outcome().name()));
@@ -250,7 +250,7 @@ public final class PlanFile {
     json.writeEndObject();
   }
 
-  private static void writeFigures(JsonGenerator json, String name, Reordering.Figures figures)
+  private static void writeFigures(JsonGenerator json, String name, OrderDecision.Figures figures)
       throws IOException {
     json.writeObjectFieldStart(name);
     json.writeNumberField("peak_bytes", figures.peakBytes());

@@ -14,19 +14,19 @@ import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.text.GraphParser;
-import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaKind;
 import dev.symplan.planner.ArenaSize;
 import dev.symplan.planner.ArgDecision;
 import dev.symplan.planner.Barrier;
 import dev.symplan.planner.Buffer;
 import dev.symplan.planner.CollectivePlan;
+import dev.symplan.planner.OrderDecision;
 import dev.symplan.planner.Placement;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
-import dev.symplan.planner.Reordering;
 import dev.symplan.planner.Rewrite;
 import dev.symplan.planner.Step;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict;
 import dev.symplan.planner.verify.PlanVerifier;
@@ -42,7 +42,7 @@ final class PlanFileReader {
   private static final CharMatcher DIGITS = CharMatcher.inRange('0', '9');
 
   /** Of numbers in texts. */
-  private static final int MOST_DIGITS = 9;
+  private static final int MAX_DIGITS = 9;
 
   private final SourceFile file;
   private final Map<String, SourceFile> sources = new HashMap<>();
@@ -146,15 +146,15 @@ final class PlanFileReader {
         field.at("after_us").number());
   }
 
-  private static Reordering reordering(PlanField field) {
-    return new Reordering(
-        field.at("outcome").constant(Reordering.Outcome.class),
+  private static OrderDecision reordering(PlanField field) {
+    return new OrderDecision(
+        field.at("outcome").constant(OrderDecision.Outcome.class),
         figures(field.at("given")),
         figures(field.at("other")));
   }
 
-  private static Reordering.Figures figures(PlanField field) {
-    return new Reordering.Figures(
+  private static OrderDecision.Figures figures(PlanField field) {
+    return new OrderDecision.Figures(
         field.at("peak_bytes").integer(), field.at("predicted_us").number());
   }
 
@@ -196,7 +196,7 @@ final class PlanFileReader {
   }
 
   private static boolean isNumber(String text, int from, int to) {
-    return from < to && to - from <= MOST_DIGITS && DIGITS.matchesAllOf(text.substring(from, to));
+    return from < to && to - from <= MAX_DIGITS && DIGITS.matchesAllOf(text.substring(from, to));
   }
 
   /** What a plan says of an op names the place in the file that it came from. */
@@ -229,7 +229,7 @@ final class PlanFileReader {
   private Buffer buffer(PlanField field) {
     return new Buffer(
         field.at("name").text(),
-        field.at("arena").constant(Arena.class),
+        field.at("arena").constant(ArenaKind.class),
         field.at("symmetric").bool(),
         field.at("offset").integer(),
         field.at("bytes").integer(),
@@ -269,7 +269,7 @@ final class PlanFileReader {
         field.at("operands").ints(),
         field.at("results").ints(),
         field.at("variant").constant(Variant.class),
-        field.at("stream").constant(Stream.class),
+        field.at("stream").constant(StreamKind.class),
         barrier(field.at("start_barrier")),
         barrier(field.at("end_barrier")),
         field.at("in_place").bool(),

@@ -22,6 +22,6 @@ public final class ProgramFile {
    * @throws dev.symplan.ir.diag.CompileException when the file cannot be written
    */
   public static void write(Program program, Path file) {
-    WholeFile.write(file, text(program), "the graph");
+    AtomicFile.write(file, text(program), "the graph");
   }
 }

@@ -90,7 +90,7 @@ public final class TargetFile {
    * @throws CompileException when the file cannot be written
    */
   public static void write(Target target, Path file) {
-    WholeFile.write(file, toJson(target), "the target");
+    AtomicFile.write(file, toJson(target), "the target");
   }
 
   static void write(Target target, JsonGenerator json) throws IOException {

@@ -6,7 +6,7 @@ import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.Span;
-import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaKind;
 import dev.symplan.planner.ArenaSize;
 import dev.symplan.planner.ArgDecision.Realization;
 import dev.symplan.planner.Buffer;
@@ -45,7 +45,7 @@ final class Allocate {
   private static final class Draft {
     String name;
     Span span;
-    final Arena arena;
+    final ArenaKind arena;
     final int position;
     long bytes;
     int first = Integer.MAX_VALUE;
@@ -55,11 +55,11 @@ final class Allocate {
     boolean listed;
     boolean isWorkspace;
 
-    Draft(Value value, Arena arena, int position) {
+    Draft(Value value, ArenaKind arena, int position) {
       this(value.name(), value.span(), arena, position);
     }
 
-    Draft(String name, Span span, Arena arena, int position) {
+    Draft(String name, Span span, ArenaKind arena, int position) {
       this.name = name;
       this.span = span;
       this.arena = arena;
@@ -129,7 +129,7 @@ final class Allocate {
   /** In use all the time: peers may store there whenever they like. */
   private static void addWorkspaces(Rank rank, Workspaces workspaces, int end) {
     for (int w = 0; w < workspaces.count(); w++) {
-      var draft = new Draft(Workspaces.name(w), Span.NONE, Arena.SYMMETRIC, 0);
+      var draft = new Draft(Workspaces.name(w), Span.NONE, ArenaKind.SYMMETRIC, 0);
       draft.isWorkspace = true;
       draft.bytes = workspaces.bytes().get(w);
       draft.first = -1;
@@ -140,7 +140,7 @@ final class Allocate {
 
   private static Draft newDraft(Realize.Realized graph, Liveness life, int storage) {
     var value = graph.aliases().storage(storage).value();
-    var arena = life.places().isSymmetric(storage) ? Arena.SYMMETRIC : graph.arenas()[storage];
+    var arena = life.places().isSymmetric(storage) ? ArenaKind.SYMMETRIC : graph.arenas()[storage];
     int position =
         switch (arena) {
           // Inputs have the first ids.
@@ -223,7 +223,7 @@ final class Allocate {
   private static void addSymmetric(Rank rank, Value value, List<Draft> ordered) {
     if (value.isTensor()) {
       var draft = rank.drafts().get(rank.draftOf()[rank.graph().aliases().id(value)]);
-      if (draft.arena == Arena.SYMMETRIC && !draft.listed) {
+      if (draft.arena == ArenaKind.SYMMETRIC && !draft.listed) {
         draft.listed = true;
         ordered.add(draft);
       }
@@ -232,7 +232,7 @@ final class Allocate {
 
   private static List<Draft> localDrafts(Rank rank) {
     return rank.drafts().stream()
-        .filter(draft -> draft.arena == Arena.LOCAL && draft.bytes > 0)
+        .filter(draft -> draft.arena == ArenaKind.LOCAL && draft.bytes > 0)
         .toList();
   }
 
@@ -253,8 +253,10 @@ final class Allocate {
       buffers.add(
           new Buffer(
               draft.name,
-              draft.arena == Arena.LOCAL && draft.inSymmetricArena ? Arena.SYMMETRIC : draft.arena,
-              draft.arena == Arena.SYMMETRIC,
+              draft.arena == ArenaKind.LOCAL && draft.inSymmetricArena
+                  ? ArenaKind.SYMMETRIC
+                  : draft.arena,
+              draft.arena == ArenaKind.SYMMETRIC,
               draft.arena.isExternal() ? draft.position : draft.offset,
               draft.bytes,
               draft.first,

@@ -2,13 +2,13 @@ package dev.symplan.planner.pass;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Value;
-import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaKind;
 import dev.symplan.planner.Barrier;
 import dev.symplan.planner.Barrier.Edge;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.RankPlan;
 import dev.symplan.planner.Step;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
@@ -32,7 +32,7 @@ import java.util.List;
  */
 final class BarrierElision {
   /** How many steps a barrier is looked for; the time must not grow with the square of them. */
-  private static final int LONGEST = 128;
+  private static final int MAX_STEPS = 128;
 
   /** What a rank knows of its own memory. */
   private static final class Rank {
@@ -57,7 +57,7 @@ final class BarrierElision {
 
     /** Whether an op touches what peers touch in a collective, where one of both writes. */
     boolean touches(int k, int op) {
-      if (plan.graph().ops().get(op).def().schema().isUnbounded()) {
+      if (plan.graph().ops().get(op).def().isUnbounded()) {
         return true;
       }
       var collective = at(k);
@@ -90,8 +90,8 @@ final class BarrierElision {
         return false;
       }
       var other = values.get(id);
-      return plan.buffer(value).arena() == Arena.SYMMETRIC
-          && plan.buffer(other).arena() == Arena.SYMMETRIC
+      return plan.buffer(value).arena() == ArenaKind.SYMMETRIC
+          && plan.buffer(other).arena() == ArenaKind.SYMMETRIC
           && begin(value) < begin(other) + other.tensor().storageBytes()
           && begin(other) < end(value);
     }
@@ -139,7 +139,7 @@ final class BarrierElision {
   }
 
   private static boolean isPlanned(CollectivePlan collective) {
-    return collective.stream() == Stream.COMPUTE && collective.variant().hasPlannedBarriers();
+    return collective.stream() == StreamKind.COMPUTE && collective.variant().hasPlannedBarriers();
   }
 
   private ImmutableList<RankPlan> run() {
@@ -165,7 +165,7 @@ final class BarrierElision {
   private int reachBack(Rank rank, int k) {
     int reach = points[k];
     int last = rank.stepOf[k];
-    for (int s = last - 1; s >= Math.max(0, last - LONGEST); s--) {
+    for (int s = last - 1; s >= Math.max(0, last - MAX_STEPS); s--) {
       int other = collective(rank, s);
       if (separates(rank, k, other)) {
         break;
@@ -184,7 +184,7 @@ final class BarrierElision {
   private int reachAhead(Rank rank, int k) {
     int reach = points[k] + 1;
     int first = rank.stepOf[k];
-    int end = Math.min(rank.plan.steps().size(), first + 1 + LONGEST);
+    int end = Math.min(rank.plan.steps().size(), first + 1 + MAX_STEPS);
     for (int s = first + 1; s < end; s++) {
       int other = collective(rank, s);
       if (separates(rank, k, other)) {

@@ -8,7 +8,7 @@ import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Rewrite;
 import dev.symplan.planner.Rewrite.Action;
 import dev.symplan.planner.Rewrite.Reason;
-import dev.symplan.planner.Rewrites.Mode;
+import dev.symplan.planner.RewriteOptions.Mode;
 import dev.symplan.planner.cost.CostModel;
 import java.util.ArrayList;
 import java.util.EnumMap;
@@ -43,7 +43,7 @@ final class Bucketing {
   record Decided(ImmutableList<Bucket> buckets, ImmutableList<Rewrite> rewrites) {}
 
   /** What collectives must have in common; groups may be called differently on each rank. */
-  private record Likeness(
+  private record BucketKey(
       Kind kind,
       ImmutableList<String> groups,
       String reduceOp,
@@ -95,7 +95,7 @@ final class Bucketing {
   }
 
   private Decided decide() {
-    var open = new HashMap<Likeness, OpenBucket>();
+    var open = new HashMap<BucketKey, OpenBucket>();
     var lastOfKind = new EnumMap<Kind, Integer>(Kind.class);
     for (int k = 0; k < graphs.getFirst().collectives().size(); k++) {
       if (!hasListForm(k)) {
@@ -211,10 +211,10 @@ final class Bucketing {
         .anyMatch(g -> options.variants().containsKey(g.collectives().get(k).name()));
   }
 
-  private Likeness likeness(int k) {
+  private BucketKey likeness(int k) {
     var collective = collective(k);
     boolean reduces = collective.kind() != Kind.ALL_GATHER;
-    return new Likeness(
+    return new BucketKey(
         collective.kind(),
         graphs.stream()
             .map(g -> g.collectives().get(k).group())
@@ -263,7 +263,7 @@ final class Bucketing {
 
   private OpenBucket start(int k) {
     int ranks = groupSize.applyAsInt(collective(k).group());
-    var price = Price.of(graphs.getFirst(), k, ranks, bytes(k), select, options);
+    var price = CollectiveCost.of(graphs.getFirst(), k, ranks, bytes(k), select, options);
     var bucket =
         new OpenBucket(
             k,
@@ -271,7 +271,7 @@ final class Bucketing {
             price,
             moved(k),
             price.micros(
-                graphs.stream().mapToDouble(g -> g.overlap().room(k)).min().orElse(0),
+                graphs.stream().mapToDouble(g -> g.overlap().hideableMicros(k)).min().orElse(0),
                 costs,
                 select),
             graphs.size());

@@ -6,7 +6,7 @@ import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Rewrite;
 import dev.symplan.planner.Rewrite.Action;
 import dev.symplan.planner.Rewrite.Reason;
-import dev.symplan.planner.Rewrites.Mode;
+import dev.symplan.planner.RewriteOptions.Mode;
 import dev.symplan.planner.cost.CostModel;
 import java.util.ArrayList;
 import java.util.List;
@@ -27,14 +27,14 @@ final class Chunking {
   private static final int TILE_ROWS = 128;
 
   /** In auto, what splitting must gain at least: measured times differ as much from run to run. */
-  private static final double LEAST_GAIN = 0.03;
+  private static final double MIN_GAIN = 0.03;
 
   /**
    * A collective that is split.
    *
    * @param products for each graph, what it is split with
    */
-  record Chunk(int collective, int pieces, ImmutableList<Product> products) {}
+  record Chunk(int collective, int pieces, ImmutableList<ChunkableProduct> products) {}
 
   /** Decided: what is split, in order, and why not more. */
   record Decided(ImmutableList<Chunk> chunks, ImmutableList<Rewrite> rewrites) {}
@@ -45,7 +45,7 @@ final class Chunking {
   private final CostModel costs;
   private final Select select;
   private final ToIntFunction<String> groupSize;
-  private final ImmutableList<Products> products;
+  private final ImmutableList<ChunkableProducts> products;
   private final List<Chunk> chunks = new ArrayList<>();
   private final List<Rewrite> rewrites = new ArrayList<>();
 
@@ -61,7 +61,8 @@ final class Chunking {
     this.costs = costs;
     this.select = select;
     this.groupSize = groupSize;
-    this.products = graphs.stream().map(Products::new).collect(ImmutableList.toImmutableList());
+    this.products =
+        graphs.stream().map(ChunkableProducts::new).collect(ImmutableList.toImmutableList());
   }
 
   static Decided decide(
@@ -92,7 +93,7 @@ final class Chunking {
   }
 
   private void consider(int k, Collective collective) {
-    var found = ImmutableList.<Product>builder();
+    var found = ImmutableList.<ChunkableProduct>builder();
     for (int g = 0; g < graphs.size(); g++) {
       var product = products.get(g).before(k);
       if (product.isEmpty()) {
@@ -107,8 +108,8 @@ final class Chunking {
       return;
     }
     int ranks = groupSize.applyAsInt(collective.group());
-    var price = Price.of(graphs.getFirst(), k, ranks, collective.bytes(), select, options);
-    double whole = price.micros(room(k), costs, select) + longest(all, 1);
+    var price = CollectiveCost.of(graphs.getFirst(), k, ranks, collective.bytes(), select, options);
+    double whole = price.micros(hideableMicros(k), costs, select) + longest(all, 1);
     int best = 0;
     double bestMicros = Double.POSITIVE_INFINITY;
     for (int pieces : PIECES) {
@@ -130,7 +131,7 @@ final class Chunking {
           "its %s rows do not divide into large pieces".formatted(all.getFirst().rows()),
           0,
           0);
-    } else if (mode == Mode.AUTO && bestMicros >= whole * (1 - LEAST_GAIN)) {
+    } else if (mode == Mode.AUTO && bestMicros >= whole * (1 - MIN_GAIN)) {
       var detail =
           String.format(Locale.ROOT, "%.1f µs in %d pieces, %.1f in one", bestMicros, best, whole);
       note(k, Action.WHOLE, 1, Reason.NO_GAIN, detail, whole, bestMicros);
@@ -143,22 +144,23 @@ final class Chunking {
   }
 
   /** Each piece but the last runs beside the product of the next. */
-  private double split(int k, Price piece, ImmutableList<Product> all, int pieces) {
+  private double split(
+      int k, CollectiveCost piece, ImmutableList<ChunkableProduct> all, int pieces) {
     double product = longest(all, pieces);
     double beside = piece.micros(product, costs, select);
-    double last = piece.micros(room(k), costs, select);
+    double last = piece.micros(hideableMicros(k), costs, select);
     long bytes = piece.bytes() * pieces;
     // Where ranks run graphs of their own, symmetric pieces are not written where they are joined.
     double joining = graphs.size() == 1 ? 0 : costs.copyMicros(bytes);
     return pieces * product + (pieces - 1) * beside + last + joining;
   }
 
-  private double longest(ImmutableList<Product> all, int pieces) {
+  private double longest(ImmutableList<ChunkableProduct> all, int pieces) {
     return all.stream().mapToDouble(p -> costs.computeMicros(p.piece(pieces))).max().orElse(0);
   }
 
-  private double room(int k) {
-    return graphs.stream().mapToDouble(g -> g.overlap().room(k)).min().orElse(0);
+  private double hideableMicros(int k) {
+    return graphs.stream().mapToDouble(g -> g.overlap().hideableMicros(k)).min().orElse(0);
   }
 
   private void note(

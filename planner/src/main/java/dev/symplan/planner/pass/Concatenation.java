@@ -59,7 +59,7 @@ final class Concatenation {
         && pieces.stream()
             .allMatch(
                 piece ->
-                    piece.offset() % Slots.VECTOR == 0
+                    piece.offset() % OperandConstraints.VECTOR == 0
                         && aliases.isWhole(piece.value())
                         && lastUse[aliases.id(piece.value())] == position
                         && storages.add(aliases.id(piece.value())));

@@ -12,7 +12,7 @@ import java.util.Optional;
  * Chaos: Memory-Aware Scheduling of Irregularly Wired Neural Networks for Edge Devices", 2020).
  */
 final class ExactOrder {
-  private static final int MOST_UNITS = Long.SIZE - 1;
+  private static final int MAX_UNITS = Long.SIZE - 1;
 
   /** How a set is reached best: its peak, and the unit that ran last. */
   private record Reached(long peak, int last) {}
@@ -32,7 +32,7 @@ final class ExactOrder {
 
   /** {@return the best order; none where more than {@code mostSets} sets would have to be kept} */
   static Optional<int[]> of(WorkUnits units, int mostSets) {
-    return units.count() > MOST_UNITS ? Optional.empty() : new ExactOrder(units).search(mostSets);
+    return units.count() > MAX_UNITS ? Optional.empty() : new ExactOrder(units).search(mostSets);
   }
 
   private Optional<int[]> search(int mostSets) {

@@ -24,7 +24,7 @@ import java.util.stream.IntStream;
  */
 final class Fusion {
   /** Longer runs save little more, and kernels have to hold what passes through them. */
-  private static final int LONGEST = 32;
+  private static final int MAX_OPS = 32;
 
   /** So many rows keep a GPU busy, each in a thread block of its own; */
   private static final long MANY_ROWS = 16;
@@ -165,7 +165,7 @@ final class Fusion {
     var shapes = new HashSet<Object>();
     int to = from + 1;
     shapes.add(shape(op(from)));
-    while (to < running.length && to - from < LONGEST && joins(from, to, ops, shapes)) {
+    while (to < running.length && to - from < MAX_OPS && joins(from, to, ops, shapes)) {
       ops.add(op(to));
       shapes.add(shape(op(to)));
       to++;

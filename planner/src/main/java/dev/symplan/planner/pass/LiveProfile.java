@@ -23,7 +23,7 @@ final class LiveProfile {
   private final long[] most;
   private final long initialPeak;
 
-  private LiveProfile(Aliases aliases, Overlap overlap) {
+  private LiveProfile(Aliases aliases, OverlapWindows overlap) {
     this.aliases = aliases;
     this.lastUse = new int[aliases.count()];
     int positions = overlap.units().size() + 1;
@@ -38,7 +38,7 @@ final class LiveProfile {
     return new LiveProfile(graph.aliases(), graph.overlap());
   }
 
-  private void collect(Overlap overlap, int positions) {
+  private void collect(OverlapWindows overlap, int positions) {
     var first = new int[aliases.count()];
     Arrays.fill(first, -1);
     Arrays.fill(lastUse, -1);
@@ -83,7 +83,7 @@ final class LiveProfile {
   }
 
   /** By storage, whether a result of the op that uses it last can take its place. */
-  private boolean[] replaced(Overlap overlap, int[] first) {
+  private boolean[] replaced(OverlapWindows overlap, int[] first) {
     var replaced = new boolean[aliases.count()];
     for (int p = 0; p < overlap.units().size(); p++) {
       int position = p;

@@ -8,7 +8,7 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.Rows;
-import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaKind;
 import dev.symplan.planner.Buffer;
 import dev.symplan.planner.Variant;
 import java.util.Arrays;
@@ -36,7 +36,7 @@ final class Liveness {
   private final int[] lastUser;
 
   private final int[] lastByOthers;
-  private Places places;
+  private StorageMerges places;
 
   private Liveness(Realize.Realized graph, Fusion fusion, Schedule schedule) {
     this.graph = graph;
@@ -55,12 +55,12 @@ final class Liveness {
     this.places = apart();
   }
 
-  private Places apart() {
+  private StorageMerges apart() {
     var symmetric = new boolean[aliases.count()];
     for (int storage = 0; storage < symmetric.length; storage++) {
-      symmetric[storage] = graph.arenas()[storage] == Arena.SYMMETRIC;
+      symmetric[storage] = graph.arenas()[storage] == ArenaKind.SYMMETRIC;
     }
-    return Places.apart(symmetric);
+    return StorageMerges.apart(symmetric);
   }
 
   static Liveness of(Realize.Realized graph, Fusion fusion, Schedule schedule) {
@@ -292,7 +292,7 @@ final class Liveness {
     var pieces = Concatenation.of(op);
     for (var piece : pieces) {
       int from = aliases.id(piece.value());
-      if (piece.offset() % Slots.VECTOR == 0
+      if (piece.offset() % OperandConstraints.VECTOR == 0
           && !graph.given()[from]
           && !graph.arenas()[from].isExternal()
           && (symmetricToo || !places.isSymmetric(from))
@@ -317,7 +317,7 @@ final class Liveness {
    * @param groupSize the number of ranks in a group
    */
   void mergeShares(ImmutableList<Variant> variants, ToIntFunction<String> groupSize) {
-    var shares = new Shares(graph, schedule, this, variants, groupSize);
+    var shares = new ShardsInPlace(graph, schedule, this, variants, groupSize);
     if (shares.isEmpty()) {
       return;
     }
@@ -332,7 +332,7 @@ final class Liveness {
   }
 
   /** {@return how the storages lie in each other's places} */
-  Places places() {
+  StorageMerges places() {
     return places;
   }
 

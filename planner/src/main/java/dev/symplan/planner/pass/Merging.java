@@ -21,7 +21,7 @@ final class Merging {
   private final RankGraph source;
   private final ImmutableList<Op> ops;
   private final ImmutableList<Bucket> buckets;
-  private final Rewriter rewriter;
+  private final GraphCopier rewriter;
 
   /** By op, the bucket that it is in; -1 for none. */
   private final int[] bucketOf;
@@ -41,7 +41,7 @@ final class Merging {
     this.source = source;
     this.ops = source.graph().ops();
     this.buckets = buckets;
-    this.rewriter = new Rewriter(source.graph());
+    this.rewriter = new GraphCopier(source.graph());
     this.bucketOf = new int[ops.size()];
     this.producer = new int[source.graph().valueCount()];
     this.awaited = new int[source.graph().valueCount()];

@@ -35,7 +35,7 @@ final class Normalize {
 
   private final Graph graph;
   private final Aliases aliases;
-  private final Rewriter rewriter;
+  private final GraphCopier rewriter;
   private final int[] lastUse;
 
   /** The results in each storage, known when the first is asked for. */
@@ -44,7 +44,7 @@ final class Normalize {
   private Normalize(Graph graph) {
     this.graph = graph;
     this.aliases = Aliases.of(graph);
-    this.rewriter = new Rewriter(graph);
+    this.rewriter = new GraphCopier(graph);
     this.lastUse = lastUses(graph);
     this.valuesOf = Suppliers.memoize(this::valuesByStorage);
   }
@@ -214,7 +214,7 @@ final class Normalize {
         op.forEachOperand(value -> live[value.id()] = true);
       }
     }
-    var rewriter = new Rewriter(graph);
+    var rewriter = new GraphCopier(graph);
     for (int i = 0; i < keep.length; i++) {
       if (keep[i]) {
         rewriter.keep(graph.ops().get(i));

@@ -13,7 +13,7 @@ final class OpenBucket {
   /** The member whose place they take. */
   int anchor;
 
-  Price price;
+  CollectiveCost price;
 
   /** The bytes that they move, the larger of operands and results. */
   long moved;
@@ -33,7 +33,7 @@ final class OpenBucket {
 
   final long[] made;
 
-  OpenBucket(int k, boolean inPlace, Price price, long moved, double micros, int graphs) {
+  OpenBucket(int k, boolean inPlace, CollectiveCost price, long moved, double micros, int graphs) {
     members.add(k);
     this.inPlace = inPlace;
     this.anchor = k;
@@ -52,7 +52,7 @@ final class OpenBucket {
    *
    * @param sinks whether its place is taken, rather than that of those before
    */
-  void take(OpenBucket own, boolean sinks, Price newPrice, double micros) {
+  void take(OpenBucket own, boolean sinks, CollectiveCost newPrice, double micros) {
     members.addAll(own.members);
     anchor = sinks ? own.anchor : anchor;
     price = newPrice;

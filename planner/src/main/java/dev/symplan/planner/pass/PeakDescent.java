@@ -16,12 +16,12 @@ import java.util.stream.IntStream;
  */
 final class PeakDescent {
   /** Units that are moved together at most, and storages that are looked at in one round. */
-  private static final int MOST_UNITS = 64;
+  private static final int MAX_UNITS = 64;
 
-  private static final int MOST_STORAGES = 256;
+  private static final int MAX_STORAGES = 256;
 
   /** Moves that are tried one at a time where all of them together do not help. */
-  private static final int MOST_ALONE = 4;
+  private static final int MAX_ALONE = 4;
 
   /** Units that went across the peak together: ahead of it, or behind. */
   private record Move(int[] units, boolean hoists) {}
@@ -78,7 +78,7 @@ final class PeakDescent {
     if (MemoryProfile.of(units, all).isBelow(profile)) {
       return Optional.of(all);
     }
-    for (var move : moves.subList(0, Math.min(MOST_ALONE, moves.size()))) {
+    for (var move : moves.subList(0, Math.min(MAX_ALONE, moves.size()))) {
       split(order, profile.at());
       if (alone(move, peak)) {
         var one = apart(order, peak);
@@ -116,7 +116,7 @@ final class PeakDescent {
         .filter(s -> isLive(s) && !used.get(s))
         .boxed()
         .sorted(Comparator.<Integer>comparingLong(units::bytes).reversed())
-        .limit(MOST_STORAGES)
+        .limit(MAX_STORAGES)
         .toList();
   }
 
@@ -166,7 +166,7 @@ final class PeakDescent {
     seeds.forEach(seen::set);
     while (!queue.isEmpty()) {
       int unit = queue.remove();
-      if (unit == peak || found.size() == MOST_UNITS) {
+      if (unit == peak || found.size() == MAX_UNITS) {
         return Optional.empty();
       }
       found.add(unit);

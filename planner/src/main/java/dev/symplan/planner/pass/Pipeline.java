@@ -35,16 +35,17 @@ import java.util.function.Function;
  * <ol>
  *   <li>{@link Normalize} first, so that the others see functional graphs only.
  *   <li>{@link Aliases}: storages, and what shares them.
- *   <li>{@link Rewriting}, which makes other collectives of some, so that the passes after it see
- *       only those.
- *   <li>{@link Select} needs to know what could be realized ({@link Slots}) and overlapped ({@link
- *       Overlap}), as copies and hidden time decide which variant is cheapest.
+ *   <li>{@link RewriteSearch}, which makes other collectives of some, so that the passes after it
+ *       see only those.
+ *   <li>{@link Select} needs to know what could be realized ({@link OperandConstraints}) and
+ *       overlapped ({@link OverlapWindows}), as copies and hidden time decide which variant is
+ *       cheapest.
  *   <li>{@link Realize} puts in the copies that the selected variants need; the graph is final.
  *   <li>{@link Fusion} makes one step of elementwise ops that stand next to each other.
  *   <li>{@link Schedule} orders the steps of the final graph.
  *   <li>{@link Liveness} and {@link Allocate} need the order.
- *   <li>{@link Reorder} proposes other orders of what {@link Normalize} gave; each goes through the
- *       passes above, and {@link Ordering} chooses by what they make of it.
+ *   <li>{@link CandidateOrders} proposes other orders of what {@link Normalize} gave; each goes
+ *       through the passes above, and {@link OrderSearch} chooses by what they make of it.
  *   <li>{@link BarrierElision} needs the places: what another barrier makes redundant depends on
  *       what lies in the same memory. So it never costs memory either.
  *   <li>{@link PlanVerifier} checks the finished plan against rules of its own.
@@ -104,7 +105,7 @@ public final class Pipeline {
         observer.time(Pass.NORMALIZE, () -> distinct.stream().map(Normalize::run).toList());
     observer.graphs(Pass.NORMALIZE, programOf.apply(normalized));
     var rewritten =
-        Rewriting.run(
+        RewriteSearch.run(
             normalized,
             target,
             options,
@@ -115,7 +116,7 @@ public final class Pipeline {
             observer);
     var ordering =
         observer.time(
-            Pass.REORDER, () -> Ordering.choose(rewritten.draft(), draftOf::apply, options));
+            Pass.REORDER, () -> OrderSearch.choose(rewritten.draft(), draftOf::apply, options));
     var draft = ordering.draft();
     var memory = ordering.memory();
     observer.graphs(

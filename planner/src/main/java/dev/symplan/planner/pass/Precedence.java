@@ -113,7 +113,7 @@ final class Precedence {
     for (int i = 0; i < graph.ops().size(); i++) {
       var op = graph.ops().get(i);
       boolean communicates = op.def().collective().isPresent() && !op.def().has(OpTrait.WAIT);
-      if (communicates || op.def().schema().isUnbounded()) {
+      if (communicates || op.def().isUnbounded()) {
         before(collective, i);
         collective = i;
       }

@@ -9,9 +9,9 @@ record RankGraph(
     Graph graph,
     Aliases aliases,
     ImmutableList<Collective> collectives,
-    Overlap overlap,
+    OverlapWindows overlap,
     ExternalOutputs externalOutputs,
-    Slots slots) {
+    OperandConstraints slots) {
 
   static RankGraph analyze(Graph graph, SpaceChoice spaces, CostModel costs, boolean fuse) {
     var aliases = Aliases.of(graph);
@@ -21,8 +21,8 @@ record RankGraph(
         graph,
         aliases,
         collectives,
-        Overlap.of(graph, aliases, collectives, Fusion.of(graph, aliases, fuse), costs),
+        OverlapWindows.of(graph, aliases, collectives, Fusion.of(graph, aliases, fuse), costs),
         outputs,
-        Slots.of(aliases, collectives, spaces, outputs));
+        OperandConstraints.of(aliases, collectives, spaces, outputs));
   }
 }

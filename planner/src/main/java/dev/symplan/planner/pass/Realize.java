@@ -8,20 +8,20 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpRegistry;
-import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaKind;
 import dev.symplan.planner.ArgDecision;
 import dev.symplan.planner.ArgDecision.Realization;
 import dev.symplan.planner.ArgDecision.Reason;
+import dev.symplan.planner.pass.OperandConstraints.OperandConstraint;
 import dev.symplan.planner.pass.Select.Selection;
-import dev.symplan.planner.pass.Slots.Slot;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 
 /**
- * Places storages: what a chosen variant uses must be symmetric, so the op that owns the storage
- * writes it there; where that cannot be, a copy is put in.
+ * StorageMerges storages: what a chosen variant uses must be symmetric, so the op that owns the
+ * storage writes it there; where that cannot be, a copy is put in.
  */
 final class Realize {
   private static final OpDef STAGE = OpRegistry.global().get("symplan::stage");
@@ -39,7 +39,7 @@ final class Realize {
       Graph graph,
       Aliases aliases,
       ImmutableList<Collective> collectives,
-      Arena[] arenas,
+      ArenaKind[] arenas,
       boolean[] given,
       boolean[] pinned,
       ExternalOutputs externalOutputs,
@@ -48,14 +48,14 @@ final class Realize {
   private final RankGraph source;
   private final ImmutableList<Selection> selections;
   private final SpaceChoice spaces;
-  private final Rewriter rewriter;
+  private final GraphCopier rewriter;
   private final List<ImmutableList<ArgDecision>> decisions = new ArrayList<>();
 
   private Realize(RankGraph source, ImmutableList<Selection> selections, SpaceChoice spaces) {
     this.source = source;
     this.selections = selections;
     this.spaces = spaces;
-    this.rewriter = new Rewriter(source.graph(), spaces::inputType);
+    this.rewriter = new GraphCopier(source.graph(), spaces::inputType);
   }
 
   static Realized run(RankGraph source, ImmutableList<Selection> selections, SpaceChoice spaces) {
@@ -134,7 +134,8 @@ final class Realize {
     return type.withSpace(MemorySpace.ANY);
   }
 
-  private ArgDecision decide(Slot slot, boolean staged, boolean differs, boolean result, int k) {
+  private ArgDecision decide(
+      OperandConstraint slot, boolean staged, boolean differs, boolean result, int k) {
     var variant = selections.get(k).variant();
     var kind = source.collectives().get(k).kind();
     boolean needed = Select.isSymmetric(variant, kind, result);
@@ -196,19 +197,19 @@ final class Realize {
   private Realized place(Graph graph) {
     var aliases = Aliases.of(graph);
     var collectives = Collective.allOf(graph.ops());
-    var arenas = new Arena[aliases.count()];
+    var arenas = new ArenaKind[aliases.count()];
     var given = new boolean[aliases.count()];
     var pinned = new boolean[aliases.count()];
-    Arrays.fill(arenas, Arena.LOCAL);
+    Arrays.fill(arenas, ArenaKind.LOCAL);
     var placed = placeOutputs(graph, aliases, arenas);
     for (int k = 0; k < collectives.size(); k++) {
       var variant = selections.get(k).variant();
       var kind = collectives.get(k).kind();
       if (Select.isSymmetric(variant, kind, false)) {
-        collectives.get(k).operands().forEach(v -> arenas[aliases.id(v)] = Arena.SYMMETRIC);
+        collectives.get(k).operands().forEach(v -> arenas[aliases.id(v)] = ArenaKind.SYMMETRIC);
       }
       if (Select.isSymmetric(variant, kind, true)) {
-        collectives.get(k).results().forEach(v -> arenas[aliases.id(v)] = Arena.SYMMETRIC);
+        collectives.get(k).results().forEach(v -> arenas[aliases.id(v)] = ArenaKind.SYMMETRIC);
       }
     }
     for (var input : graph.inputs()) {
@@ -218,12 +219,15 @@ final class Realize {
         pinned[storage] = spaces.input(input) != MemorySpace.DONATED;
         arenas[storage] =
             switch (spaces.input(input)) {
-              case SYMMETRIC -> Arena.SYMMETRIC;
-              case LOCAL -> Arena.LOCAL;
-              case DONATED -> arenas[storage] == Arena.SYMMETRIC ? Arena.SYMMETRIC : Arena.LOCAL;
-              case EXTERNAL -> Arena.EXTERNAL_INPUT;
+              case SYMMETRIC -> ArenaKind.SYMMETRIC;
+              case LOCAL -> ArenaKind.LOCAL;
+              case DONATED ->
+                  arenas[storage] == ArenaKind.SYMMETRIC ? ArenaKind.SYMMETRIC : ArenaKind.LOCAL;
+              case EXTERNAL -> ArenaKind.EXTERNAL_INPUT;
               case ANY ->
-                  arenas[storage] == Arena.SYMMETRIC ? Arena.SYMMETRIC : Arena.EXTERNAL_INPUT;
+                  arenas[storage] == ArenaKind.SYMMETRIC
+                      ? ArenaKind.SYMMETRIC
+                      : ArenaKind.EXTERNAL_INPUT;
             };
       }
     }
@@ -238,11 +242,11 @@ final class Realize {
         ImmutableList.copyOf(decisions));
   }
 
-  private ExternalOutputs placeOutputs(Graph graph, Aliases aliases, Arena[] arenas) {
+  private ExternalOutputs placeOutputs(Graph graph, Aliases aliases, ArenaKind[] arenas) {
     var direct = ExternalOutputs.of(aliases, source.externalOutputs()::isExternal);
     for (int storage = 0; storage < aliases.count(); storage++) {
       if (direct.isDirect(storage)) {
-        arenas[storage] = Arena.EXTERNAL_OUTPUT;
+        arenas[storage] = ArenaKind.EXTERNAL_OUTPUT;
       }
     }
     for (int i = 0; i < graph.outputs().size(); i++) {
@@ -251,7 +255,7 @@ final class Realize {
           && spaces.output(i) == MemorySpace.SYMMETRIC
           && graph.outputs().get(i) instanceof Arg.Ref(Value now)
           && !aliases.of(now).isInput()) {
-        arenas[aliases.id(now)] = Arena.SYMMETRIC;
+        arenas[aliases.id(now)] = ArenaKind.SYMMETRIC;
       }
     }
     return direct;

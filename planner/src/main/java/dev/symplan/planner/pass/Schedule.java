@@ -3,7 +3,7 @@ package dev.symplan.planner.pass;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.Ints;
 import dev.symplan.planner.Step;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.cost.Timeline;
@@ -25,7 +25,7 @@ import java.util.function.ToIntFunction;
  */
 record Schedule(
     ImmutableList<Step> steps,
-    ImmutableList<Stream> streams,
+    ImmutableList<StreamKind> streams,
     int[] stepOfOp,
     int[] startStep,
     int[] endStep,
@@ -38,9 +38,10 @@ record Schedule(
       CostModel costs,
       boolean overlap,
       ToIntFunction<String> groupSize) {
-    var window = Overlap.of(graph.graph(), graph.aliases(), graph.collectives(), fusion, costs);
+    var window =
+        OverlapWindows.of(graph.graph(), graph.aliases(), graph.collectives(), fusion, costs);
     int count = variants.size();
-    var streams = new Stream[count];
+    var streams = new StreamKind[count];
     var start = new int[count];
     var transfers = new double[count];
     int bound = 0;
@@ -62,7 +63,9 @@ record Schedule(
               && variants.get(k) != Variant.CUSTOM
               && exposed + costs.forkJoinMicros() < transfer;
       streams[k] =
-          !async ? Stream.COMPUTE : variants.get(k).usesCopyEngines() ? Stream.COPY : Stream.COMM;
+          !async
+              ? StreamKind.COMPUTE
+              : variants.get(k).usesCopyEngines() ? StreamKind.COPY : StreamKind.COMM;
       start[k] = async ? from : place.given();
       bound = async ? from : place.given() + 1;
     }
@@ -70,7 +73,8 @@ record Schedule(
   }
 
   /** The latest position, not after the given one, from which compute hides the whole transfer. */
-  private static int hoist(Overlap overlap, Overlap.Window window, int earliest, double transfer) {
+  private static int hoist(
+      OverlapWindows overlap, OverlapWindows.Window window, int earliest, double transfer) {
     int from = earliest;
     int to = window.given();
     while (from < to) {
@@ -86,9 +90,9 @@ record Schedule(
 
   private static Schedule emit(
       Realize.Realized graph,
-      Overlap overlap,
+      OverlapWindows overlap,
       ImmutableList<Variant> variants,
-      Stream[] streams,
+      StreamKind[] streams,
       int[] start,
       Timeline timeline) {
     int count = start.length;
@@ -115,7 +119,7 @@ record Schedule(
       }
       joins.addAll(Ints.asList(joinsAt[p]));
       for (int k : joins) {
-        if (streams[k] != Stream.COMPUTE && !joined[k]) {
+        if (streams[k] != StreamKind.COMPUTE && !joined[k]) {
           joined[k] = true;
           endStep[k] = step++;
           steps.add(new Step.Join(k));
@@ -129,7 +133,7 @@ record Schedule(
         endStep[k] = step++;
         steps.add(new Step.Start(k));
         timeline.start(k, streams[k]);
-        if (streams[k] != Stream.COMPUTE && frees[k]) {
+        if (streams[k] != StreamKind.COMPUTE && frees[k]) {
           inFlight.add(k);
         }
       }

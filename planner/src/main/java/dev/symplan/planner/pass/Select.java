@@ -14,7 +14,7 @@ import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict;
 import dev.symplan.planner.Verdict.Reason;
 import dev.symplan.planner.cost.CostModel;
-import dev.symplan.planner.pass.Slots.Slot;
+import dev.symplan.planner.pass.OperandConstraints.OperandConstraint;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
@@ -155,7 +155,7 @@ final class Select {
     }
     long bytes = graphs.stream().mapToLong(g -> g.collectives().get(k).bytes()).max().orElse(0);
     double transfer = costs.transferMicros(collective.kind(), variant, bytes, ranks);
-    double shown = shownMicros(variant, transfer, room(k));
+    double shown = shownMicros(variant, transfer, hideableMicros(k));
     return new Verdict(
         variant,
         Reason.SLOWER,
@@ -195,8 +195,8 @@ final class Select {
   }
 
   /** The compute beside the collective that every rank has. */
-  private double room(int k) {
-    return graphs.stream().mapToDouble(g -> g.overlap().room(k)).min().orElse(0);
+  private double hideableMicros(int k) {
+    return graphs.stream().mapToDouble(g -> g.overlap().hideableMicros(k)).min().orElse(0);
   }
 
   private double staging(int k, Collective collective, Variant variant, List<Boolean> differs) {
@@ -220,7 +220,8 @@ final class Select {
   }
 
   /** {@return whether a copy must connect a tensor to the collective} */
-  static boolean mustStage(Slot slot, Variant variant, Kind kind, boolean result, boolean differs) {
+  static boolean mustStage(
+      OperandConstraint slot, Variant variant, Kind kind, boolean result, boolean differs) {
     boolean needed = isSymmetric(variant, kind, result);
     return slot.always() || (needed && (!slot.free() || differs));
   }

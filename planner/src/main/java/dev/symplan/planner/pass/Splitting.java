@@ -20,11 +20,11 @@ final class Splitting {
   private static final OpDef CAT = OpRegistry.global().get("aten::cat");
 
   private final RankGraph source;
-  private final Rewriter rewriter;
+  private final GraphCopier rewriter;
 
   private Splitting(RankGraph source) {
     this.source = source;
-    this.rewriter = new Rewriter(source.graph());
+    this.rewriter = new GraphCopier(source.graph());
   }
 
   /** {@return the {@code index}-th graph with every chunk split} */
@@ -52,25 +52,25 @@ final class Splitting {
     return rewriter.finish(rewriter.now(source.graph().outputs()));
   }
 
-  private void emit(Op collective, Product product, int pieces) {
+  private void emit(Op collective, ChunkableProduct product, int pieces) {
     var result = collective.result();
     var span = product.op().span();
     var left = rewriter.now(product.left());
     if (left.tensor().rank() != 2) {
       left =
           insert(
-              Product.VIEW,
+              ChunkableProduct.VIEW,
               span,
               left.name() + "_rows",
               ref(left),
-              Product.ints(product.matrix().sizes()));
+              ChunkableProduct.ints(product.matrix().sizes()));
     }
     long rows = product.rows() / pieces;
     var reduced = ImmutableList.<Arg>builder();
     for (int i = 0; i < pieces; i++) {
       var part =
           insert(
-              Product.SLICE,
+              ChunkableProduct.SLICE,
               span,
               left.name() + "_rows" + i,
               ref(left),
@@ -100,8 +100,8 @@ final class Splitting {
       var whole = insert(CAT, cat, collective.span(), result.name() + "_rows");
       rewriter.emit(
           ImmutableList.of(result),
-          Product.VIEW,
-          ImmutableList.of(ref(whole), Product.ints(result.tensor().sizes())),
+          ChunkableProduct.VIEW,
+          ImmutableList.of(ref(whole), ChunkableProduct.ints(result.tensor().sizes())),
           collective);
     }
   }

@@ -274,7 +274,7 @@ final class WorkUnits {
 
   /** {@return the graph with its ops in the order of these units} */
   Graph inOrder(int[] order) {
-    var rewriter = new Rewriter(graph);
+    var rewriter = new GraphCopier(graph);
     for (int unit : order) {
       for (int i = 0; i < ops.size(unit); i++) {
         rewriter.keep(graph.ops().get(ops.get(unit, i)));

@@ -6,7 +6,7 @@ import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.planner.Buffer;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Eligibility;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import dev.symplan.planner.Variant;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -27,7 +27,7 @@ import java.util.function.ToIntFunction;
 record Workspaces(ImmutableIntArray ofCollective, ImmutableLongArray bytes) {
 
   /** Who meets there: what each rank's graph calls the group, and the stream that it is in. */
-  private record Owner(ImmutableList<String> groups, ImmutableList<Stream> streams) {}
+  private record Owner(ImmutableList<String> groups, ImmutableList<StreamKind> streams) {}
 
   static Workspaces of(
       List<Realize.Realized> graphs,
@@ -43,7 +43,7 @@ record Workspaces(ImmutableIntArray ofCollective, ImmutableLongArray bytes) {
         continue;
       }
       var groups = ImmutableList.<String>builder();
-      var streams = ImmutableList.<Stream>builder();
+      var streams = ImmutableList.<StreamKind>builder();
       long needed = 0;
       for (int g = 0; g < graphs.size(); g++) {
         var collective = graphs.get(g).collectives().get(k);

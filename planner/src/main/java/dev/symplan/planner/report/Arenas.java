@@ -1,7 +1,7 @@
 package dev.symplan.planner.report;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaKind;
 import dev.symplan.planner.ArenaSize;
 import dev.symplan.planner.Buffer;
 import dev.symplan.planner.Plan;
@@ -16,16 +16,16 @@ import java.util.function.Predicate;
  * @param live the most bytes that are live in it at one step
  * @param peakStep the first such step; -1 for before the first
  */
-record Arenas(Arena arena, long bytes, long bound, long live, int peakStep) {
+record Arenas(ArenaKind arena, long bytes, long bound, long live, int peakStep) {
 
   /** {@return both arenas of a rank, the symmetric one first} */
   static ImmutableList<Arenas> of(Plan plan, RankPlan rankPlan) {
     return ImmutableList.of(
-        of(rankPlan, Arena.SYMMETRIC, plan.symmetric()),
-        of(rankPlan, Arena.LOCAL, rankPlan.local()));
+        of(rankPlan, ArenaKind.SYMMETRIC, plan.symmetric()),
+        of(rankPlan, ArenaKind.LOCAL, rankPlan.local()));
   }
 
-  private static Arenas of(RankPlan plan, Arena arena, ArenaSize size) {
+  private static Arenas of(RankPlan plan, ArenaKind arena, ArenaSize size) {
     var peak = Peak.of(plan, buffer -> buffer.arena() == arena);
     return new Arenas(arena, size.bytes(), size.bound(), peak.bytes(), peak.step());
   }

@@ -8,7 +8,7 @@ import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.Units;
 import dev.symplan.planner.Variant;
-import dev.symplan.planner.pass.Preconditions;
+import dev.symplan.planner.pass.Requirements;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -100,11 +100,11 @@ public final class CollectivesTable {
             .orElseGet(() -> OpRegistry.global().get("_c10d_functional::all_reduce"));
     return Arrays.stream(Variant.values())
         .filter(variant -> variant.implementsKind(kind))
-        .map(variant -> row(kind, variant, Preconditions.of(def, kind, variant)))
+        .map(variant -> row(kind, variant, Requirements.of(def, kind, variant)))
         .toList();
   }
 
-  private static List<String> row(Kind kind, Variant variant, Preconditions needs) {
+  private static List<String> row(Kind kind, Variant variant, Requirements needs) {
     return List.of(
         variant.text(),
         symmetric(kind, variant),
@@ -138,7 +138,7 @@ public final class CollectivesTable {
         : dtypes.stream().map(DType::shortName).collect(Collectors.joining(" "));
   }
 
-  private static String needs(Variant variant, Preconditions needs) {
+  private static String needs(Variant variant, Requirements needs) {
     var words = new ArrayList<String>();
     if (variant == Variant.LOCAL) {
       words.add("a group of one rank");

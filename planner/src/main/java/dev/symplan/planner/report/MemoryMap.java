@@ -18,7 +18,7 @@ import java.util.List;
 final class MemoryMap {
   private static final int HEIGHT = 16;
   private static final int LABEL = 10;
-  private static final int LEAST_WIDTH = 20;
+  private static final int MIN_WIDTH = 20;
   private static final String LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
   private static final char OTHER_SYMMETRIC = '#';
   private static final char OTHER = '=';
@@ -37,7 +37,7 @@ final class MemoryMap {
     this.colour = colour;
     // From the step before the first to the one behind the last.
     this.steps = Math.toIntExact(arena.whole("steps")) + 2;
-    this.columns = Math.max(LEAST_WIDTH, width - LABEL - 1);
+    this.columns = Math.max(MIN_WIDTH, width - LABEL - 1);
     this.named =
         buffers.stream()
             .sorted(

@@ -6,8 +6,8 @@ import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.text.GraphPrinter;
 import dev.symplan.planner.PassObserver;
 import dev.symplan.planner.Plan;
+import dev.symplan.planner.io.AtomicFile;
 import dev.symplan.planner.io.PlanFile;
-import dev.symplan.planner.io.WholeFile;
 import java.nio.file.Path;
 import java.util.EnumMap;
 import java.util.Locale;
@@ -33,7 +33,7 @@ public final class PassFolder implements PassObserver {
    * @throws CompileException when it cannot be made
    */
   public static PassFolder at(Path folder) {
-    WholeFile.folder(folder);
+    AtomicFile.folder(folder);
     return new PassFolder(folder);
   }
 
@@ -71,7 +71,7 @@ public final class PassFolder implements PassObserver {
 
   private void write(Pass pass, String extension, String text) {
     var name = String.format(Locale.ROOT, "%02d-%s.%s", pass.ordinal() + 1, pass.text(), extension);
-    WholeFile.write(folder.resolve(name), text, "the text of " + pass.text());
+    AtomicFile.write(folder.resolve(name), text, "the text of " + pass.text());
   }
 
   /** Writes how long the passes took: {@code timings.txt}. */
@@ -83,6 +83,6 @@ public final class PassFolder implements PassObserver {
                 pass.text(),
                 String.format(Locale.ROOT, "%.2f", time / 1e6),
                 Integer.toString(calls.getOrDefault(pass, 0))));
-    WholeFile.write(folder.resolve("timings.txt"), table.render(), "the timings");
+    AtomicFile.write(folder.resolve("timings.txt"), table.render(), "the timings");
   }
 }

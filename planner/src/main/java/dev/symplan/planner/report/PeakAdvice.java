@@ -6,11 +6,11 @@ import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.OrderDecision.Outcome;
 import dev.symplan.planner.Plan;
-import dev.symplan.planner.Reordering.Outcome;
 import dev.symplan.planner.Rewrite.Action;
-import dev.symplan.planner.Rewrites;
-import dev.symplan.planner.Rewrites.Mode;
+import dev.symplan.planner.RewriteOptions;
+import dev.symplan.planner.RewriteOptions.Mode;
 import dev.symplan.planner.Units;
 import dev.symplan.planner.Variant;
 import java.util.ArrayList;
@@ -158,13 +158,13 @@ public final class PeakAdvice {
       add(
           "merge no collectives",
           "--bucket off",
-          options.withRewrites(new Rewrites(Mode.OFF, rewrites.chunk())));
+          options.withRewrites(new RewriteOptions(Mode.OFF, rewrites.chunk())));
     }
     if (plan.rewrites().stream().anyMatch(rewrite -> rewrite.action() == Action.CHUNKED)) {
       add(
           "split no products",
           "--chunk off",
-          options.withRewrites(new Rewrites(rewrites.bucket(), Mode.OFF)));
+          options.withRewrites(new RewriteOptions(rewrites.bucket(), Mode.OFF)));
     }
     if (!options.fusion()) {
       add("fuse ops", "(without --no-fusion)", options.withFusion(true));

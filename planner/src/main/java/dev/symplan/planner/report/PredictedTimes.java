@@ -6,7 +6,7 @@ import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
 import dev.symplan.planner.Step;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.cost.Timeline;
 import java.util.ArrayList;
@@ -47,7 +47,7 @@ record PredictedTimes(double[] begin, double[] end, double total) {
         case Step.Start(int k) -> {
           var stream = rankPlan.collectives().get(k).stream();
           timeline.start(k, stream);
-          if (stream != Stream.COMPUTE) {
+          if (stream != StreamKind.COMPUTE) {
             begin[i] = timeline.begin(k);
             end[i] = begin[i] + transfers[k];
             continue;

@@ -1,7 +1,7 @@
 package dev.symplan.planner.report;
 
 import dev.symplan.planner.ArgDecision;
-import dev.symplan.planner.Reordering;
+import dev.symplan.planner.OrderDecision;
 import dev.symplan.planner.Rewrite;
 import dev.symplan.planner.Verdict;
 import java.util.Arrays;
@@ -224,7 +224,7 @@ final class ReasonTexts {
     };
   }
 
-  static Words of(Reordering.Outcome outcome) {
+  static Words of(OrderDecision.Outcome outcome) {
     return switch (outcome) {
       case OFF -> words("`--no-reorder` says so.", "The ops run as given.", "Leave it out.");
       case NO_GAIN ->
@@ -278,7 +278,7 @@ final class ReasonTexts {
         `outcome` of `reordering`.
 
         """
-        + table(Reordering.Outcome.values(), ReasonTexts::of);
+        + table(OrderDecision.Outcome.values(), ReasonTexts::of);
   }
 
   private static <E extends Enum<E>> String table(E[] codes, Function<? super E, Words> words) {

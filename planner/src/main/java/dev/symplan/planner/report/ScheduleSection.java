@@ -7,7 +7,7 @@ import dev.symplan.planner.Barrier;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.Step;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import dev.symplan.planner.Units;
 import java.util.HashMap;
 import java.util.Locale;
@@ -46,10 +46,11 @@ final class ScheduleSection {
 
   private Row row(int number, Step step) {
     return switch (step) {
-      case Step.Compute(int op) -> row(number, "op", Stream.COMPUTE, opText(op), op(op)).build();
+      case Step.Compute(int op) ->
+          row(number, "op", StreamKind.COMPUTE, opText(op), op(op)).build();
       case Step.Fused(var ops) -> {
         var row =
-            row(number, "fused", Stream.COMPUTE, opText(ops.get(0)), op(ops.get(0)))
+            row(number, "fused", StreamKind.COMPUTE, opText(ops.get(0)), op(ops.get(0)))
                 .numbers("fused_ops", ops.asList());
         ops.stream()
             .skip(1)
@@ -87,7 +88,7 @@ final class ScheduleSection {
     return row(
             number,
             "join",
-            Stream.COMPUTE,
+            StreamKind.COMPUTE,
             "wait for %s, event %s".formatted(name, doneEvents.getOrDefault(k, -1)),
             name)
         .fact("collective", k)
@@ -102,7 +103,7 @@ final class ScheduleSection {
     return collective.isAsync() ? Math.max(0, beside) : 0;
   }
 
-  private Row.Builder row(int number, String kind, Stream stream, String text, String name) {
+  private Row.Builder row(int number, String kind, StreamKind stream, String text, String name) {
     double micros = times.end()[number] - times.begin()[number];
     return Row.titled(Integer.toString(number))
         .details(

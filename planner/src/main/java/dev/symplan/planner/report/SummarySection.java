@@ -4,9 +4,9 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.planner.ArgDecision.Realization;
 import dev.symplan.planner.Barrier;
 import dev.symplan.planner.Buffer;
+import dev.symplan.planner.OrderDecision;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
-import dev.symplan.planner.Reordering;
 import dev.symplan.planner.Units;
 import dev.symplan.planner.Variant;
 import java.util.Comparator;
@@ -212,7 +212,7 @@ final class SummarySection {
         .build();
   }
 
-  private static String order(Reordering reordering) {
+  private static String order(OrderDecision reordering) {
     var given = reordering.given();
     var other = reordering.other();
     return switch (reordering.outcome()) {

@@ -14,8 +14,8 @@ import java.util.OptionalLong;
  * cost model: copies and hidden time left out.
  */
 final class Thresholds {
-  private static final long LEAST = 16;
-  private static final long MOST = 64L << 30;
+  private static final long MIN_BYTES = 16;
+  private static final long MAX_BYTES = 64L << 30;
 
   private record Pair(Kind kind, Variant variant, Variant chosen, int ranks, long bytes) {}
 
@@ -32,7 +32,7 @@ final class Thresholds {
   }
 
   private String text(Pair pair) {
-    long here = Math.max(LEAST, pair.bytes());
+    long here = Math.max(MIN_BYTES, pair.bytes());
     if (isFaster(pair, here)) {
       return "faster by itself; copies or hidden time decide";
     }
@@ -58,7 +58,7 @@ final class Thresholds {
     do {
       slow = fast;
       fast = up ? fast * 2 : fast / 2;
-      if (fast < LEAST || fast > MOST) {
+      if (fast < MIN_BYTES || fast > MAX_BYTES) {
         return OptionalLong.empty();
       }
     } while (!isFaster(pair, fast));

@@ -1,7 +1,7 @@
 package dev.symplan.planner.report;
 
 import com.google.common.collect.ImmutableMap;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 
 /** The predicted schedule as a trace for Perfetto. */
 public final class TraceRenderer {
@@ -29,7 +29,7 @@ public final class TraceRenderer {
   }
 
   private static void rank(ChromeTrace trace, int rank, Section section) {
-    for (var stream : Stream.values()) {
+    for (var stream : StreamKind.values()) {
       var own =
           section.rows().stream().filter(row -> row.text("stream").equals(stream.text())).toList();
       if (own.isEmpty()) {

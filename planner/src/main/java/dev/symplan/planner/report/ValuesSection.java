@@ -5,7 +5,7 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
-import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaKind;
 import dev.symplan.planner.Buffer;
 import dev.symplan.planner.Units;
 import java.util.ArrayList;
@@ -88,7 +88,7 @@ final class ValuesSection {
   }
 
   private static String guest(Buffer buffer) {
-    return buffer.arena() == Arena.SYMMETRIC && !buffer.symmetric() ? " (local)" : "";
+    return buffer.arena() == ArenaKind.SYMMETRIC && !buffer.symmetric() ? " (local)" : "";
   }
 
   private List<String> reasons(int id, Buffer buffer) {
@@ -122,7 +122,7 @@ final class ValuesSection {
             && value.isTensor()
             && plan.placement(value).buffer() == id) {
           reasons.add(
-              buffer.arena() == Arena.EXTERNAL_OUTPUT
+              buffer.arena() == ArenaKind.EXTERNAL_OUTPUT
                   ? "output of the caller's"
                   : "planned output " + value.name() + ": the caller reads it there, no copy");
           break;

@@ -22,16 +22,16 @@ import java.util.Objects;
  */
 final class AgreementRules {
   private final Plan plan;
-  private final List<RankFacts> ranks;
+  private final List<AliasModel> ranks;
   private final Findings findings;
 
-  private AgreementRules(Plan plan, List<RankFacts> ranks, Findings findings) {
+  private AgreementRules(Plan plan, List<AliasModel> ranks, Findings findings) {
     this.plan = plan;
     this.ranks = ranks;
     this.findings = findings;
   }
 
-  static void check(Plan plan, List<RankFacts> ranks, Findings findings) {
+  static void check(Plan plan, List<AliasModel> ranks, Findings findings) {
     if (ranks.size() > 1) {
       new AgreementRules(plan, ranks, findings).check();
     }
@@ -44,7 +44,7 @@ final class AgreementRules {
     }
   }
 
-  private void wrong(RankFacts facts, String message) {
+  private void wrong(AliasModel facts, String message) {
     findings.add(Rule.AGREEMENT, facts.rank(), message);
   }
 
@@ -69,11 +69,11 @@ final class AgreementRules {
     }
     if (findings.count() == before) {
       checkPeers();
-      Rendezvous.check(ranks, findings);
+      RankPlayback.check(ranks, findings);
     }
   }
 
-  private void compareBuffers(RankFacts first, RankFacts other) {
+  private void compareBuffers(AliasModel first, AliasModel other) {
     var own = symmetric(first);
     var theirs = symmetric(other);
     if (own.size() != theirs.size()) {
@@ -103,14 +103,14 @@ final class AgreementRules {
     }
   }
 
-  private static List<Buffer> symmetric(RankFacts facts) {
+  private static List<Buffer> symmetric(AliasModel facts) {
     return facts.plan.buffers().stream()
         .filter(Buffer::symmetric)
         .sorted(Comparator.comparingLong(Buffer::offset).thenComparingLong(Buffer::bytes))
         .toList();
   }
 
-  private void compare(int k, RankFacts first, RankFacts other) {
+  private void compare(int k, AliasModel first, AliasModel other) {
     var a = first.plan.collectives().get(k);
     var b = other.plan.collectives().get(k);
     same(k, other, "kind", a.kind(), b.kind());
@@ -135,7 +135,7 @@ final class AgreementRules {
     return plan.group(collective.group()).size();
   }
 
-  private void same(int k, RankFacts other, String what, Object a, Object b) {
+  private void same(int k, AliasModel other, String what, Object a, Object b) {
     if (!Objects.equals(a, b)) {
       wrong(
           other,
@@ -152,9 +152,9 @@ final class AgreementRules {
 
   private void compareTensors(
       int k,
-      RankFacts first,
+      AliasModel first,
       List<Integer> own,
-      RankFacts other,
+      AliasModel other,
       List<Integer> theirs,
       boolean result) {
     var collective = first.plan.collectives().get(k);

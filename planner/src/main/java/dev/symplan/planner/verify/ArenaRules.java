@@ -1,6 +1,6 @@
 package dev.symplan.planner.verify;
 
-import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaKind;
 import dev.symplan.planner.ArenaSize;
 import dev.symplan.planner.Buffer;
 import dev.symplan.planner.Plan;
@@ -17,7 +17,7 @@ final class ArenaRules {
     this.findings = findings;
   }
 
-  static void check(Plan plan, List<RankFacts> ranks, Findings findings) {
+  static void check(Plan plan, List<AliasModel> ranks, Findings findings) {
     var rules = new ArenaRules(plan, findings);
     long symmetricEnd = 0;
     for (var facts : ranks) {
@@ -51,7 +51,7 @@ final class ArenaRules {
     return (bytes + Buffer.ALIGNMENT - 1) / Buffer.ALIGNMENT * Buffer.ALIGNMENT;
   }
 
-  private void checkInside(RankFacts facts, Buffer buffer, ArenaSize arena) {
+  private void checkInside(AliasModel facts, Buffer buffer, ArenaSize arena) {
     if (buffer.end() > arena.bytes()) {
       findings.add(
           Rule.PLACEMENT,
@@ -77,11 +77,11 @@ final class ArenaRules {
   }
 
   /** With one graph for all ranks, the bound is the most that is alive at once. */
-  private void checkBound(RankFacts facts) {
+  private void checkBound(AliasModel facts) {
     int end = facts.plan.steps().size();
     var change = new long[end + 3];
     for (var buffer : facts.plan.buffers()) {
-      if (buffer.arena() == Arena.SYMMETRIC && buffer.symmetric() && buffer.last() <= end) {
+      if (buffer.arena() == ArenaKind.SYMMETRIC && buffer.symmetric() && buffer.last() <= end) {
         change[buffer.first() + 1] += aligned(buffer.bytes());
         change[buffer.last() + 2] -= aligned(buffer.bytes());
       }

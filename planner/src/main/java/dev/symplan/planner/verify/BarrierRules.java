@@ -7,7 +7,7 @@ import dev.symplan.planner.Barrier.Edge;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.Step;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.ArrayList;
@@ -29,15 +29,15 @@ import java.util.Optional;
  */
 final class BarrierRules {
   /** How many steps may lie between a collective and what stands in for its barrier. */
-  private static final int LONGEST = 256;
+  private static final int MAX_STEPS = 256;
 
   private final Plan plan;
-  private final RankFacts facts;
+  private final AliasModel facts;
   private final Findings findings;
   private final ImmutableList<CollectivePlan> collectives;
   private final int[] start;
 
-  private BarrierRules(Plan plan, RankFacts facts, Findings findings) {
+  private BarrierRules(Plan plan, AliasModel facts, Findings findings) {
     this.plan = plan;
     this.facts = facts;
     this.findings = findings;
@@ -45,7 +45,7 @@ final class BarrierRules {
     this.start = new int[collectives.size()];
   }
 
-  static void check(Plan plan, RankFacts facts, Findings findings) {
+  static void check(Plan plan, AliasModel facts, Findings findings) {
     new BarrierRules(plan, facts, findings).check();
   }
 
@@ -111,7 +111,7 @@ final class BarrierRules {
   }
 
   private static boolean isPlanned(CollectivePlan collective) {
-    return collective.stream() == Stream.COMPUTE && collective.variant().hasPlannedBarriers();
+    return collective.stream() == StreamKind.COMPUTE && collective.variant().hasPlannedBarriers();
   }
 
   /**
@@ -133,7 +133,7 @@ final class BarrierRules {
     boolean inside = before == (of == Edge.START);
     int from = before ? start[witness] + (inside ? 0 : 1) : start[k] + 1;
     int to = before ? start[k] : start[witness] + (inside ? 1 : 0);
-    if (to - from > LONGEST) {
+    if (to - from > MAX_STEPS) {
       race(k, edge, ", and what is to stand in for it is too far away to look at", List.of());
       return;
     }

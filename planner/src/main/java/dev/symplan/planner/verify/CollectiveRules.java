@@ -12,7 +12,7 @@ import dev.symplan.planner.ArgDecision.Realization;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Eligibility;
 import dev.symplan.planner.Plan;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict;
 import dev.symplan.planner.verify.Violation.Rule;
@@ -33,7 +33,7 @@ final class CollectiveRules {
   private static final int VECTOR = 16;
 
   private final Plan plan;
-  private final RankFacts facts;
+  private final AliasModel facts;
   private final Findings findings;
   private final BitSet staged = new BitSet();
   private final BitSet demanded = new BitSet();
@@ -41,13 +41,13 @@ final class CollectiveRules {
   /** Groups whose parts were found to be on one host each. */
   private final Set<String> onOneHost = new HashSet<>();
 
-  private CollectiveRules(Plan plan, RankFacts facts, Findings findings) {
+  private CollectiveRules(Plan plan, AliasModel facts, Findings findings) {
     this.plan = plan;
     this.facts = facts;
     this.findings = findings;
   }
 
-  static void check(Plan plan, RankFacts facts, Findings findings) {
+  static void check(Plan plan, AliasModel facts, Findings findings) {
     new CollectiveRules(plan, facts, findings).check();
   }
 
@@ -202,7 +202,8 @@ final class CollectiveRules {
             groupSize(collective))
         .ifPresent(
             rejection -> wrong(k, "is %s, but %s".formatted(variant.text(), rejection.detail())));
-    if (collective.isAsync() && (collective.stream() == Stream.COPY) != variant.usesCopyEngines()) {
+    if (collective.isAsync()
+        && (collective.stream() == StreamKind.COPY) != variant.usesCopyEngines()) {
       wrong(k, "is %s on the %s stream".formatted(variant.text(), collective.stream().text()));
     }
     if (collective.isAsync() && variant == Variant.CUSTOM) {

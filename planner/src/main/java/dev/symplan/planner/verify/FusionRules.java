@@ -17,15 +17,15 @@ import java.util.HashSet;
  * no later op reads.
  */
 final class FusionRules {
-  private final RankFacts facts;
+  private final AliasModel facts;
   private final Findings findings;
 
-  private FusionRules(RankFacts facts, Findings findings) {
+  private FusionRules(AliasModel facts, Findings findings) {
     this.facts = facts;
     this.findings = findings;
   }
 
-  static void check(RankFacts facts, Findings findings) {
+  static void check(AliasModel facts, Findings findings) {
     var rules = new FusionRules(facts, findings);
     var steps = facts.plan.steps();
     for (int s = 0; s < steps.size(); s++) {

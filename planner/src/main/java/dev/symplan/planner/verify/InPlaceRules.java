@@ -23,15 +23,15 @@ import org.jspecify.annotations.Nullable;
 final class InPlaceRules {
   private record Use(int value, boolean result) {}
 
-  private final RankFacts facts;
+  private final AliasModel facts;
   private final Findings findings;
 
-  private InPlaceRules(RankFacts facts, Findings findings) {
+  private InPlaceRules(AliasModel facts, Findings findings) {
     this.facts = facts;
     this.findings = findings;
   }
 
-  static void check(RankFacts facts, Findings findings) {
+  static void check(AliasModel facts, Findings findings) {
     var rules = new InPlaceRules(facts, findings);
     for (int op = 0; op < facts.plan.graph().ops().size(); op++) {
       if (facts.fresh(op).length > 0) {

@@ -9,12 +9,12 @@ import java.util.Arrays;
  * do so.
  */
 final class LifetimeRules {
-  private final RankFacts facts;
+  private final AliasModel facts;
   private final int[] first;
   private final int[] last;
   private final int[] namedBy;
 
-  private LifetimeRules(RankFacts facts) {
+  private LifetimeRules(AliasModel facts) {
     this.facts = facts;
     int count = facts.plan.buffers().size();
     this.first = new int[count];
@@ -25,7 +25,7 @@ final class LifetimeRules {
     Arrays.fill(namedBy, -1);
   }
 
-  static void check(RankFacts facts, Findings findings) {
+  static void check(AliasModel facts, Findings findings) {
     var rules = new LifetimeRules(facts);
     rules.collect();
     rules.compare(findings);
@@ -36,7 +36,7 @@ final class LifetimeRules {
     int end = steps.size();
     for (var input : facts.plan.graph().inputs()) {
       if (input.isTensor()) {
-        touch(input.id(), -1, RankFacts.isDonated(input) ? -1 : end);
+        touch(input.id(), -1, AliasModel.isDonated(input) ? -1 : end);
       }
     }
     for (int s = 0; s < end; s++) {

@@ -70,8 +70,9 @@ final class MayAlias {
     }
     var sources = new ArrayList<Value>();
     for (int p = 0; p < op.args().size(); p++) {
-      var param = op.def().schema().params().get(p);
-      if (!Collections.disjoint(param.alias().after(), sets)) {
+      var alias = op.def().schema().params().get(p).alias();
+      if (!Collections.disjoint(alias.before(), sets)
+          || !Collections.disjoint(alias.after(), sets)) {
         op.args().get(p).forEachValue(sources::add);
       }
     }

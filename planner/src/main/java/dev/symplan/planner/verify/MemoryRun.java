@@ -21,7 +21,7 @@ import java.util.Set;
  * <p>A tensor with gaps counts with its gaps: nothing else may lie there while it lives.
  */
 final class MemoryRun {
-  private final RankFacts facts;
+  private final AliasModel facts;
   private final Findings findings;
   private final ByteMap[] spaces;
   private final int[] stepOfOp;
@@ -36,7 +36,7 @@ final class MemoryRun {
 
   private final Map<Integer, Integer> mutations = new HashMap<>();
 
-  private MemoryRun(RankFacts facts, Findings findings) {
+  private MemoryRun(AliasModel facts, Findings findings) {
     this.facts = facts;
     this.findings = findings;
     this.spaces = new ByteMap[facts.spaceCount()];
@@ -47,7 +47,7 @@ final class MemoryRun {
     this.lastUse = facts.lastUses();
   }
 
-  static void check(RankFacts facts, Findings findings) {
+  static void check(AliasModel facts, Findings findings) {
     new MemoryRun(facts, findings).run();
   }
 
@@ -192,7 +192,7 @@ final class MemoryRun {
     var kept = new LinkedHashSet<Integer>();
     facts.plan.graph().outputs().forEach(out -> out.forEachValue(v -> kept.add(v.id())));
     for (var input : facts.plan.graph().inputs()) {
-      if (!RankFacts.isDonated(input)) {
+      if (!AliasModel.isDonated(input)) {
         kept.add(input.id());
       }
     }

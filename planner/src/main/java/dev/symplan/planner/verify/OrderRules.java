@@ -13,7 +13,7 @@ import java.util.Set;
  * none is unfinished then.
  */
 final class OrderRules {
-  private final RankFacts facts;
+  private final AliasModel facts;
   private final Findings findings;
   private final int[] stepOfOp;
   private final int[] start;
@@ -30,7 +30,7 @@ final class OrderRules {
   /** The side-stream collectives that have not been joined. */
   private final Set<Integer> unfinished = new LinkedHashSet<>();
 
-  private OrderRules(RankFacts facts, Findings findings) {
+  private OrderRules(AliasModel facts, Findings findings) {
     this.facts = facts;
     this.findings = findings;
     this.stepOfOp = new int[facts.plan.graph().ops().size()];
@@ -41,7 +41,7 @@ final class OrderRules {
     Arrays.fill(join, -1);
   }
 
-  static void check(RankFacts facts, Findings findings) {
+  static void check(AliasModel facts, Findings findings) {
     new OrderRules(facts, findings).check();
   }
 

@@ -3,7 +3,7 @@ package dev.symplan.planner.verify;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
-import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaKind;
 import dev.symplan.planner.Buffer;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.HashMap;
@@ -17,19 +17,19 @@ import org.jspecify.annotations.Nullable;
  * signature.
  */
 final class PlacementRules {
-  private final RankFacts facts;
+  private final AliasModel facts;
   private final Findings findings;
   private final long[] bytes;
   private final boolean[] used;
 
-  private PlacementRules(RankFacts facts, Findings findings) {
+  private PlacementRules(AliasModel facts, Findings findings) {
     this.facts = facts;
     this.findings = findings;
     this.bytes = new long[facts.plan.buffers().size()];
     this.used = new boolean[bytes.length];
   }
 
-  static void check(RankFacts facts, Findings findings) {
+  static void check(AliasModel facts, Findings findings) {
     new PlacementRules(facts, findings).check();
   }
 
@@ -173,7 +173,7 @@ final class PlacementRules {
   }
 
   private static String signature(Buffer buffer) {
-    return buffer.arena() == Arena.EXTERNAL_INPUT ? "input" : "output";
+    return buffer.arena() == ArenaKind.EXTERNAL_INPUT ? "input" : "output";
   }
 
   private void checkBuffer(Buffer buffer, int index) {

@@ -23,9 +23,9 @@ public final class PlanVerifier {
     if (findings.count() > 0) {
       return findings.violations();
     }
-    var ranks = new ArrayList<RankFacts>();
+    var ranks = new ArrayList<AliasModel>();
     for (int i = 0; i < plan.rankPlans().size(); i++) {
-      ranks.add(RankFacts.of(plan, i, findings));
+      ranks.add(AliasModel.of(plan, i, findings));
     }
     if (findings.count() > 0) {
       return findings.violations();
@@ -44,7 +44,7 @@ public final class PlanVerifier {
     return findings.violations();
   }
 
-  private static void check(Plan plan, RankFacts facts, Findings findings) {
+  private static void check(Plan plan, AliasModel facts, Findings findings) {
     PlacementRules.check(facts, findings);
     CollectiveRules.check(plan, facts, findings);
     WorkspaceRules.check(plan, facts, findings);

@@ -15,16 +15,16 @@ import dev.symplan.planner.verify.Violation.Rule;
  */
 final class ShareRules {
   private final Plan plan;
-  private final RankFacts facts;
+  private final AliasModel facts;
   private final Findings findings;
 
-  private ShareRules(Plan plan, RankFacts facts, Findings findings) {
+  private ShareRules(Plan plan, AliasModel facts, Findings findings) {
     this.plan = plan;
     this.facts = facts;
     this.findings = findings;
   }
 
-  static void check(Plan plan, RankFacts facts, Findings findings) {
+  static void check(Plan plan, AliasModel facts, Findings findings) {
     var rules = new ShareRules(plan, facts, findings);
     for (int storage = 0; storage < facts.storageCount(); storage++) {
       var value = facts.storage(storage);

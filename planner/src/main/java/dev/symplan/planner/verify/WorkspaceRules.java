@@ -1,6 +1,6 @@
 package dev.symplan.planner.verify;
 
-import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaKind;
 import dev.symplan.planner.Buffer;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Plan;
@@ -20,17 +20,17 @@ import org.jspecify.annotations.Nullable;
  */
 final class WorkspaceRules {
   private final Plan plan;
-  private final RankFacts facts;
+  private final AliasModel facts;
   private final Findings findings;
   private final Map<Integer, CollectivePlan> owners = new HashMap<>();
 
-  private WorkspaceRules(Plan plan, RankFacts facts, Findings findings) {
+  private WorkspaceRules(Plan plan, AliasModel facts, Findings findings) {
     this.plan = plan;
     this.facts = facts;
     this.findings = findings;
   }
 
-  static void check(Plan plan, RankFacts facts, Findings findings) {
+  static void check(Plan plan, AliasModel facts, Findings findings) {
     var rules = new WorkspaceRules(plan, facts, findings);
     facts.plan.collectives().forEach(rules::check);
     if (!rules.owners.isEmpty()) {
@@ -42,7 +42,7 @@ final class WorkspaceRules {
   /**
    * {@return where a collective's workspace begins in the symmetric arena; -1 where it has none}
    */
-  static long offset(RankFacts facts, CollectivePlan collective) {
+  static long offset(AliasModel facts, CollectivePlan collective) {
     return collective.workspace() == CollectivePlan.NO_WORKSPACE
         ? -1
         : facts.plan.buffers().get(collective.workspace()).offset();
@@ -156,7 +156,7 @@ final class WorkspaceRules {
     workspaces.sort(Comparator.comparingLong(Buffer::offset));
     for (int i = 0; i < facts.plan.buffers().size(); i++) {
       var buffer = facts.plan.buffers().get(i);
-      if (buffer.arena() == Arena.SYMMETRIC) {
+      if (buffer.arena() == ArenaKind.SYMMETRIC) {
         for (var workspace : workspaces) {
           if (workspace != buffer
               && buffer.offset() < workspace.end()

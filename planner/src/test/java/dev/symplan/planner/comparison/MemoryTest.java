@@ -4,7 +4,7 @@ import static dev.symplan.planner.comparison.Planned.forced;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.common.collect.ImmutableMap;
-import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaKind;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Step;
 import dev.symplan.planner.Variant;
@@ -94,7 +94,7 @@ class MemoryTest {
         .anySatisfy(
             buffer -> {
               assertThat(buffer.symmetric()).isFalse();
-              assertThat(buffer.arena()).isEqualTo(Arena.SYMMETRIC);
+              assertThat(buffer.arena()).isEqualTo(ArenaKind.SYMMETRIC);
             });
     assertThat(planned.bytes()).isEqualTo(planned.plan().total().bound());
   }

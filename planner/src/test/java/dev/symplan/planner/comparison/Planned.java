@@ -11,7 +11,7 @@ import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
-import dev.symplan.planner.Rewrites;
+import dev.symplan.planner.RewriteOptions;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict;
@@ -45,7 +45,7 @@ record Planned(Plan plan) {
   static Planned of(Target target, String text, CompileOptions options) {
     return new Planned(
         Compiler.forTarget(target)
-            .with(options.withRewrites(Rewrites.OFF))
+            .with(options.withRewrites(RewriteOptions.OFF))
             .compile(GraphParser.parse(new SourceFile("comparison.graph", text))));
   }
 

@@ -8,7 +8,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.diag.CompileException;
-import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaKind;
 import dev.symplan.planner.ArgDecision.Realization;
 import dev.symplan.planner.ArgDecision.Reason;
 import dev.symplan.planner.CompileOptions;
@@ -174,7 +174,7 @@ class RealizationTest {
     assertThat(planned.operand(1, 0).reason()).isEqualTo(Reason.EXTERNAL_INPUT);
     assertThat(planned.result(1).realization()).isEqualTo(Realization.ZERO_COPY);
     assertThat(planned.copies()).isEqualTo(2);
-    assertThat(planned.buffer("b").arena()).isEqualTo(Arena.EXTERNAL_INPUT);
+    assertThat(planned.buffer("b").arena()).isEqualTo(ArenaKind.EXTERNAL_INPUT);
   }
 
   @ParameterizedTest

@@ -173,6 +173,45 @@ class UnknownOpsTest {
     assertThat(order.indexOf("start 1")).isGreaterThan(sync);
   }
 
+  /** PyTorch marks what goes into a list like what may be anywhere. */
+  @Test
+  void opsWithARuleDoWhatItSays() {
+    var plan =
+        plan(
+            TWO_RANKS,
+            "x: \"f32[64][1]\"",
+            """
+            s = torch.ops.aten.split.Tensor(x, 32)
+            a: "f32[32][1]" = s[0]
+            b: "f32[32][1]" = s[1];  s = None
+            r: "f32[32][1]" = torch.ops._c10d_functional.all_reduce.default(a, 'sum', '0')
+            w: "f32[32][1]" = torch.ops._c10d_functional.wait_tensor.default(r)
+            return (w, b)
+            """);
+    assertThat(order(plan)).containsExactly("start 0");
+  }
+
+  /** A list of views in which the operand of a collective, and what is read later, may be. */
+  @Test
+  void resultsInListsMayBeViewsOfWhatGoesIntoThem() {
+    var plan =
+        plan(
+            TWO_RANKS,
+            "x: \"f32[64][1]\"",
+            """
+            y: "f32[64][1]" = torch.ops.aten.relu.default(x)
+            s = torch.ops.aten.tensor_split.sections(y, 2)
+            a: "f32[32][1]" = s[0]
+            b: "f32[32][1]" = s[1];  s = None
+            z: "f32[64][1]" = torch.ops.aten.exp.default(x)
+            c: "f32[32][1]" = torch.ops.aten.exp.default(b)
+            return (c, z)
+            """);
+    var viewed = plan.buffers().stream().filter(v -> v.name().equals("y")).findFirst();
+    var reader = plan.steps().size() - 1;
+    assertThat(viewed.orElseThrow().last()).isEqualTo(reader);
+  }
+
   @Test
   void outputsThatMayHaveMovedAreCopiedToTheirPlaces() {
     for (var space : List.of(MemorySpace.ANY, MemorySpace.EXTERNAL, MemorySpace.SYMMETRIC)) {

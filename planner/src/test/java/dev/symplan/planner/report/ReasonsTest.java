@@ -12,11 +12,11 @@ import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.ArgDecision;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
+import dev.symplan.planner.OrderDecision;
 import dev.symplan.planner.Plan;
-import dev.symplan.planner.Reordering;
 import dev.symplan.planner.Rewrite;
-import dev.symplan.planner.Rewrites;
-import dev.symplan.planner.Rewrites.Mode;
+import dev.symplan.planner.RewriteOptions;
+import dev.symplan.planner.RewriteOptions.Mode;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict;
@@ -80,7 +80,7 @@ class ReasonsTest {
   }
 
   private static CompileOptions rewrites(Mode bucket, Mode chunk) {
-    return USUAL.withRewrites(new Rewrites(bucket, chunk));
+    return USUAL.withRewrites(new RewriteOptions(bucket, chunk));
   }
 
   private static String reduced(String dtype, String op) {
@@ -340,7 +340,7 @@ class ReasonsTest {
             ArgDecision.Reason.values(),
             Verdict.Reason.values(),
             Rewrite.Reason.values(),
-            Reordering.Outcome.values())
+            OrderDecision.Outcome.values())
         .flatMap(Stream::of);
   }
 

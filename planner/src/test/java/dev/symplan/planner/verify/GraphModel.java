@@ -386,7 +386,7 @@ final class GraphModel {
         digest = mix(digest, number);
       }
     }
-    if (schema.isUnbounded()) {
+    if (op.def().isUnbounded()) {
       digest = mix(digest, memory.state());
       memory.setState(mix(memory.state(), digest));
     }

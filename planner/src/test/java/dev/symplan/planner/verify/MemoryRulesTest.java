@@ -15,7 +15,7 @@ import dev.symplan.planner.Barrier.Edge;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Step;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.Collections;
@@ -144,7 +144,7 @@ class MemoryRulesTest {
     var base =
         PlanEdits.of(compile(text, variants("all_reduce", Variant.ONE_SHOT)))
             .over("b", "a")
-            .collective(0, c -> PlanEdits.stream(c, Stream.COMM))
+            .collective(0, c -> PlanEdits.stream(c, StreamKind.COMM))
             .plan();
     var joinedAtOnce = PlanEdits.of(base).steps(s -> s.add(2, new Step.Join(0))).restated();
     assertThat(PlanVerifier.verify(joinedAtOnce)).isEmpty();

@@ -2,12 +2,12 @@ package dev.symplan.planner.verify;
 
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Value;
-import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaKind;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
 import dev.symplan.planner.Step;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import dev.symplan.planner.Variant;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -28,7 +28,7 @@ import org.jspecify.annotations.Nullable;
  * <p>What comes before and after the program uses all memory of its rank.
  */
 final class PeerOracle {
-  private static final int STREAMS = Stream.values().length;
+  private static final int STREAMS = StreamKind.values().length;
 
   private record Access(
       int thread, int clock, int[] seen, long begin, long end, boolean write, int by, int k) {
@@ -82,13 +82,13 @@ final class PeerOracle {
     return new PeerOracle(plan).run();
   }
 
-  private static int thread(int rank, Stream stream) {
+  private static int thread(int rank, StreamKind stream) {
     return rank * STREAMS + stream.ordinal();
   }
 
   private void actions(int rank) {
     var rankPlan = plan.forRank(rank);
-    var compute = threads.get(thread(rank, Stream.COMPUTE));
+    var compute = threads.get(thread(rank, StreamKind.COMPUTE));
     compute.add(new All());
     for (var step : rankPlan.steps()) {
       switch (step) {
@@ -252,7 +252,7 @@ final class PeerOracle {
   private void note(int thread, int rank, RankPlan own, Value value, boolean write, int k) {
     if (value.isTensor()
         && own.placement(value).exists()
-        && own.buffer(value).arena() == Arena.SYMMETRIC) {
+        && own.buffer(value).arena() == ArenaKind.SYMMETRIC) {
       var placement = own.placement(value);
       long begin = own.buffer(value).offset() + placement.offset() + plan.shift(rank, placement);
       note(thread, rank, begin, begin + value.tensor().storageBytes(), write, k);

@@ -5,7 +5,7 @@ import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Graph;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
-import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaKind;
 import dev.symplan.planner.ArenaSize;
 import dev.symplan.planner.Barrier;
 import dev.symplan.planner.Buffer;
@@ -15,7 +15,7 @@ import dev.symplan.planner.Plan;
 import dev.symplan.planner.PlanDigest;
 import dev.symplan.planner.RankPlan;
 import dev.symplan.planner.Step;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import java.util.ArrayList;
@@ -96,7 +96,7 @@ final class PlanEdits {
     return buffer(name, b -> at(b, where.arena(), b.symmetric(), where.offset()));
   }
 
-  static Buffer at(Buffer b, Arena arena, boolean symmetric, long offset) {
+  static Buffer at(Buffer b, ArenaKind arena, boolean symmetric, long offset) {
     return new Buffer(b.name(), arena, symmetric, offset, b.bytes(), b.first(), b.last());
   }
 
@@ -223,7 +223,7 @@ final class PlanEdits {
     return with(c, c.group(), variant, c.stream());
   }
 
-  static CollectivePlan stream(CollectivePlan c, Stream stream) {
+  static CollectivePlan stream(CollectivePlan c, StreamKind stream) {
     return with(c, c.group(), c.variant(), stream);
   }
 
@@ -236,12 +236,12 @@ final class PlanEdits {
   }
 
   private static CollectivePlan with(
-      CollectivePlan c, String group, Variant variant, Stream stream) {
+      CollectivePlan c, String group, Variant variant, StreamKind stream) {
     return with(c, group, variant, stream, c.workspace());
   }
 
   private static CollectivePlan with(
-      CollectivePlan c, String group, Variant variant, Stream stream, int workspace) {
+      CollectivePlan c, String group, Variant variant, StreamKind stream, int workspace) {
     return new CollectivePlan(
         c.op(),
         c.kind(),

@@ -2,7 +2,7 @@ package dev.symplan.planner.verify;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
-import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaKind;
 import dev.symplan.planner.ArenaSize;
 import dev.symplan.planner.ArgDecision;
 import dev.symplan.planner.ArgDecision.Realization;
@@ -14,7 +14,7 @@ import dev.symplan.planner.Plan;
 import dev.symplan.planner.PlanDigest;
 import dev.symplan.planner.RankPlan;
 import dev.symplan.planner.Step;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict;
 import java.util.ArrayList;
@@ -194,8 +194,8 @@ final class PlanMutator {
   }
 
   private Buffer elsewhere(Buffer b) {
-    var arena = Arena.values()[random.nextInt(Arena.values().length)];
-    boolean symmetric = arena == Arena.SYMMETRIC && random.nextBoolean();
+    var arena = ArenaKind.values()[random.nextInt(ArenaKind.values().length)];
+    boolean symmetric = arena == ArenaKind.SYMMETRIC && random.nextBoolean();
     return new Buffer(b.name(), arena, symmetric, b.offset(), b.bytes(), b.first(), b.last());
   }
 
@@ -395,7 +395,9 @@ final class PlanMutator {
             ? Variant.values()[choice.nextInt(Variant.values().length)]
             : c.variant();
     var stream =
-        kind == Kind.STREAM ? Stream.values()[choice.nextInt(Stream.values().length)] : c.stream();
+        kind == Kind.STREAM
+            ? StreamKind.values()[choice.nextInt(StreamKind.values().length)]
+            : c.stream();
     int mode = choice.nextInt(3);
     var operands = c.operands();
     if (kind == Kind.OPERANDS) {

@@ -6,7 +6,7 @@ import static dev.symplan.planner.verify.PlannedRun.require;
 import static dev.symplan.planner.verify.PlannedRun.samePlace;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaKind;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Placement;
 import dev.symplan.planner.Plan;
@@ -155,7 +155,7 @@ final class PlanOracle {
       RankPlan rank, CollectivePlan collective, ImmutableList<Integer> values, boolean result) {
     if (symmetric(collective, result)) {
       for (int id : values) {
-        require(arena(rank, id) == Arena.SYMMETRIC, "peers cannot reach it");
+        require(arena(rank, id) == ArenaKind.SYMMETRIC, "peers cannot reach it");
         require(place(rank, id) % 16 == 0, "not aligned");
       }
     }

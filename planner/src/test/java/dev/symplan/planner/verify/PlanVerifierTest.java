@@ -20,7 +20,7 @@ import dev.symplan.ir.Op;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.text.GraphParser;
-import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaKind;
 import dev.symplan.planner.ArenaSize;
 import dev.symplan.planner.ArgDecision;
 import dev.symplan.planner.ArgDecision.Realization;
@@ -30,9 +30,9 @@ import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Placement;
 import dev.symplan.planner.Plan;
-import dev.symplan.planner.Rewrites;
+import dev.symplan.planner.RewriteOptions;
 import dev.symplan.planner.Step;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict;
@@ -367,7 +367,9 @@ class PlanVerifierTest {
   @Test
   void operandOutsideSymmetricMemory() {
     var plan =
-        PlanEdits.of(compile(CHAIN)).buffer("d", b -> at(b, Arena.LOCAL, false, 16384)).restated();
+        PlanEdits.of(compile(CHAIN))
+            .buffer("d", b -> at(b, ArenaKind.LOCAL, false, 16384))
+            .restated();
     assertThat(first(plan, Rule.REALIZATION).message())
         .isEqualTo(
             "collective 0 (_c10d_functional::all_reduce → r) reads d of every rank as one_shot, but"
@@ -378,7 +380,7 @@ class PlanVerifierTest {
   void symmetricBufferThatNothingAsksFor() {
     var plan =
         PlanEdits.of(compile(ASYNC))
-            .buffer("a", b -> at(b, Arena.SYMMETRIC, true, b.offset()))
+            .buffer("a", b -> at(b, ArenaKind.SYMMETRIC, true, b.offset()))
             .restated();
     assertThat(first(plan, Rule.REALIZATION).message())
         .isEqualTo("nothing asks for the buffer a to be symmetric");
@@ -409,7 +411,7 @@ class PlanVerifierTest {
         """
             .formatted(parts, call);
     return Compiler.forTarget(Target.H200_X8)
-        .with(options.withRewrites(Rewrites.OFF))
+        .with(options.withRewrites(RewriteOptions.OFF))
         .compile(GraphParser.parse(new SourceFile("eight.graph", text)));
   }
 
@@ -613,7 +615,9 @@ class PlanVerifierTest {
   @Test
   void kernelsOnTheCopyEnginesStream() {
     var plan =
-        PlanEdits.of(compile(ASYNC)).collective(0, c -> PlanEdits.stream(c, Stream.COPY)).plan();
+        PlanEdits.of(compile(ASYNC))
+            .collective(0, c -> PlanEdits.stream(c, StreamKind.COPY))
+            .plan();
     assertThat(first(plan, Rule.REALIZATION).message()).endsWith("is two_shot on the copy stream");
   }
 

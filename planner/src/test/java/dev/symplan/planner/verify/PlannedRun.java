@@ -6,13 +6,13 @@ import dev.symplan.ir.Value;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.Rows;
-import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaKind;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Placement;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
 import dev.symplan.planner.Step;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import java.util.ArrayDeque;
 import java.util.Arrays;
 import java.util.Deque;
@@ -51,7 +51,7 @@ final class PlannedRun implements GraphModel.Memory {
 
   private final int[] opOf;
   private long state;
-  private final Map<Stream, Deque<Integer>> queues = new EnumMap<>(Stream.class);
+  private final Map<StreamKind, Deque<Integer>> queues = new EnumMap<>(StreamKind.class);
   private final boolean[] started;
   private final boolean[] done;
 
@@ -77,7 +77,7 @@ final class PlannedRun implements GraphModel.Memory {
     this.mode = mode;
     this.started = new boolean[rank.collectives().size()];
     this.done = new boolean[started.length];
-    for (var stream : Stream.values()) {
+    for (var stream : StreamKind.values()) {
       queues.put(stream, new ArrayDeque<>());
     }
     var symmetric = garbage(plan.symmetric().bytes());
@@ -142,7 +142,7 @@ final class PlannedRun implements GraphModel.Memory {
         && rank.placements().get(a).shareOf() == rank.placements().get(b).shareOf();
   }
 
-  static Arena arena(RankPlan rank, int id) {
+  static ArenaKind arena(RankPlan rank, int id) {
     return rank.buffers().get(rank.placements().get(id).buffer()).arena();
   }
 
@@ -281,8 +281,8 @@ final class PlannedRun implements GraphModel.Memory {
     return switch (mode) {
       case 0 -> false;
       case 1 -> true;
-      case 2 -> rank.collectives().get(k).stream() == Stream.COMM;
-      case 3 -> rank.collectives().get(k).stream() == Stream.COPY;
+      case 2 -> rank.collectives().get(k).stream() == StreamKind.COMM;
+      case 3 -> rank.collectives().get(k).stream() == StreamKind.COPY;
       default -> (k + mode) % 2 == 0;
     };
   }

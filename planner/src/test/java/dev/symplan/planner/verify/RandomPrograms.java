@@ -26,7 +26,7 @@ import dev.symplan.ir.op.SchemaParser;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Plan;
-import dev.symplan.planner.Rewrites;
+import dev.symplan.planner.RewriteOptions;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import java.util.ArrayList;
@@ -110,8 +110,8 @@ public final class RandomPrograms {
     var target = TARGETS.get(random.nextInt(TARGETS.size()));
     var program = program(random, seed % 3 == 0);
     var budget = random.nextInt(3) == 0 ? OptionalDouble.empty() : OptionalDouble.of(100);
-    var modes = Rewrites.Mode.values();
-    var rewrites = new Rewrites(modes[random.nextInt(3)], modes[random.nextInt(3)]);
+    var modes = RewriteOptions.Mode.values();
+    var rewrites = new RewriteOptions(modes[random.nextInt(3)], modes[random.nextInt(3)]);
     var plan =
         Compiler.forTarget(target)
             .with(options.withReorderBudget(budget).withRewrites(rewrites))

@@ -2,7 +2,7 @@ package dev.symplan.planner.verify;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
-import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaKind;
 import dev.symplan.planner.ArenaSize;
 import dev.symplan.planner.Buffer;
 import dev.symplan.planner.RankPlan;
@@ -57,7 +57,7 @@ final class Restate {
               b.bytes(),
               used ? first[i] : b.first(),
               used ? last[i] : b.last()));
-      local = b.arena() == Arena.LOCAL ? Math.max(local, aligned(b.end())) : local;
+      local = b.arena() == ArenaKind.LOCAL ? Math.max(local, aligned(b.end())) : local;
     }
     return new RankPlan(
         rank.graph(),

@@ -6,7 +6,7 @@ import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Plan;
-import dev.symplan.planner.Rewrites;
+import dev.symplan.planner.RewriteOptions;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.io.TargetFile;
@@ -99,26 +99,28 @@ final class VerifierFixtures {
 
   /** The plan of a graph whose collectives are left as they are written. */
   static Plan compile(String text) {
-    return compile(text, CompileOptions.DEFAULT.withRewrites(Rewrites.OFF));
+    return compile(text, CompileOptions.DEFAULT.withRewrites(RewriteOptions.OFF));
   }
 
   static Plan compile(String text, CompileOptions options) {
     var program = GraphParser.parse(new SourceFile("test.graph", HEAD + text));
     // Collectives as they are written: tests find them by their names and order.
-    return Compiler.forTarget(TARGET).with(options.withRewrites(Rewrites.OFF)).compile(program);
+    return Compiler.forTarget(TARGET)
+        .with(options.withRewrites(RewriteOptions.OFF))
+        .compile(program);
   }
 
   /** The plan of a graph that goes through workspaces where that is fastest. */
   static Plan compileWithWorkspaces(String text) {
     var program = GraphParser.parse(new SourceFile("test.graph", HEAD + text));
     return Compiler.forTarget(Target.H200_X4)
-        .with(CompileOptions.DEFAULT.withRewrites(Rewrites.OFF))
+        .with(CompileOptions.DEFAULT.withRewrites(RewriteOptions.OFF))
         .compile(program);
   }
 
   static CompileOptions variants(String selector, Variant variant) {
     return CompileOptions.DEFAULT
-        .withRewrites(Rewrites.OFF)
+        .withRewrites(RewriteOptions.OFF)
         .withVariants(ImmutableMap.of(selector, variant));
   }
 

@@ -8,7 +8,7 @@ import static dev.symplan.planner.verify.VerifierFixtures.compileWithWorkspaces;
 import static dev.symplan.planner.verify.VerifierFixtures.first;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaKind;
 import dev.symplan.planner.Buffer;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Placement;
@@ -69,7 +69,7 @@ class WorkspaceRulesTest {
     assertThat(first(plan, Rule.PLACEMENT).message())
         .startsWith(
             "the halves of workspace 0, 49280 bytes at 0, do not begin at multiples of 128");
-    plan = edits().buffer("workspace 0", b -> at(b, Arena.LOCAL, false, 1 << 20)).restated();
+    plan = edits().buffer("workspace 0", b -> at(b, ArenaKind.LOCAL, false, 1 << 20)).restated();
     assertThat(first(plan, Rule.REALIZATION).message())
         .isEqualTo("workspace 0, in local memory, is no symmetric buffer: peers cannot push there");
   }

@@ -20,7 +20,7 @@ class ScaleTest {
   private static final CompileOptions OPTIONS = CompileOptions.DEFAULT.withRanks(8);
 
   /** What n·log n grows by from one size to four times as many ops, with some room. */
-  private static final double MOST_GROWTH = 5;
+  private static final double MAX_GROWTH = 5;
 
   private static Plan compile(Program program) {
     return Compiler.forDefaultTarget().with(OPTIONS).compile(program);
@@ -40,7 +40,7 @@ class ScaleTest {
     var large = TransformerGraph.of(form, 8_000, 1);
     compile(TransformerGraph.of(form, 1_000, 1));
     long bytes = allocatedBytes(() -> compile(small));
-    assertThat((double) allocatedBytes(() -> compile(large)) / bytes).isLessThan(MOST_GROWTH);
+    assertThat((double) allocatedBytes(() -> compile(large)) / bytes).isLessThan(MAX_GROWTH);
   }
 
   @Test

@@ -17,7 +17,7 @@ import org.junit.jupiter.api.io.TempDir;
 @InChromium
 @EnabledIfSystemProperty(named = "screenshots.update", matches = "true")
 class ScreenshotsTest {
-  private static final long MOST_BYTES = 300_000;
+  private static final long MAX_BYTES = 300_000;
   private static final List<String> TRAIN =
       List.of(Pages.shared("llama3_8b_tp8_train_4l.0.fx.txt").toString(), "--ranks", "8");
   private static final List<String> PREFILL =
@@ -63,6 +63,6 @@ class ScreenshotsTest {
             new Page.ScreenshotOptions()
                 .setPath(file)
                 .setAnimations(ScreenshotAnimations.DISABLED));
-    assertThat(Files.size(file)).isLessThan(MOST_BYTES);
+    assertThat(Files.size(file)).isLessThan(MAX_BYTES);
   }
 }

@@ -5,7 +5,7 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.calibrate.BenchPlot;
 import dev.symplan.planner.calibrate.BenchPrograms;
 import dev.symplan.planner.calibrate.BenchTable;
-import dev.symplan.planner.io.WholeFile;
+import dev.symplan.planner.io.AtomicFile;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -56,7 +56,7 @@ final class BenchCollectivesCommand implements Callable<Integer> {
     var dtypes = flags.dtypes(kinds);
     var wanted = flags.wanted(kinds);
     svg.ifPresent(flags::requireNotCsv);
-    svg.ifPresent(file -> WholeFile.check(file, DRAWING));
+    svg.ifPresent(file -> AtomicFile.check(file, DRAWING));
     return flags.measure(
         console,
         run -> {
@@ -67,7 +67,7 @@ final class BenchCollectivesCommand implements Callable<Integer> {
           }
           var points = run.points();
           svg.ifPresent(
-              file -> WholeFile.write(file, BenchPlot.svg(points, run.bench().target()), DRAWING));
+              file -> AtomicFile.write(file, BenchPlot.svg(points, run.bench().target()), DRAWING));
           console.print(BenchTable.text(points, run.bench().target()));
           return run.code();
         });

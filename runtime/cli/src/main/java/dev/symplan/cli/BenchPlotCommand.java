@@ -1,7 +1,7 @@
 package dev.symplan.cli;
 
 import dev.symplan.planner.calibrate.BenchPlot;
-import dev.symplan.planner.io.WholeFile;
+import dev.symplan.planner.io.AtomicFile;
 import java.nio.file.Path;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
@@ -40,7 +40,7 @@ final class BenchPlotCommand implements Callable<Integer> {
   public Integer call() {
     files.requireNotRead(svg);
     var planned = CompileFlags.target(target, "--target", spec);
-    WholeFile.write(svg, BenchPlot.svg(files.read(), planned), "the drawing");
+    AtomicFile.write(svg, BenchPlot.svg(files.read(), planned), "the drawing");
     console.progress("drawn in " + svg);
     return ExitCode.OK;
   }

@@ -6,7 +6,7 @@ import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
-import dev.symplan.planner.Rewrites;
+import dev.symplan.planner.RewriteOptions;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import java.lang.reflect.Field;
@@ -249,7 +249,7 @@ final class CompileFlags {
         .withSpaces(spaces.buildKeepingLast())
         .withOverlap(!noOverlap)
         .withFusion(!noFusion)
-        .withRewrites(new Rewrites(mode("--bucket", bucket), mode("--chunk", chunk)))
+        .withRewrites(new RewriteOptions(mode("--bucket", bucket), mode("--chunk", chunk)))
         .withReorderBudget(
             noReorder ? OptionalDouble.empty() : OptionalDouble.of(reorderBudget / 100))
         .withDims(ImmutableMap.copyOf(dims), ImmutableMap.copyOf(dimMax))
@@ -274,8 +274,8 @@ final class CompileFlags {
     };
   }
 
-  private Rewrites.Mode mode(String option, String text) {
-    return Rewrites.Mode.ofText(text)
+  private RewriteOptions.Mode mode(String option, String text) {
+    return RewriteOptions.Mode.ofText(text)
         .orElseThrow(() -> usage("%s: '%s' is none of auto, on, off".formatted(option, text)));
   }
 

@@ -1,7 +1,7 @@
 package dev.symplan.cli;
 
 import dev.symplan.ir.diag.Diagnostic;
-import dev.symplan.planner.io.WholeFile;
+import dev.symplan.planner.io.AtomicFile;
 import java.io.OutputStream;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
@@ -34,7 +34,7 @@ record Console(PrintStream out, PrintStream err) {
    */
   void result(Optional<Path> file, String text, String what) {
     if (file.isPresent()) {
-      WholeFile.write(file.get(), text, what);
+      AtomicFile.write(file.get(), text, what);
       progress("written to " + file.get());
     } else {
       print(text);

@@ -1,7 +1,7 @@
 package dev.symplan.cli;
 
 import dev.symplan.planner.Plan;
-import dev.symplan.planner.io.WholeFile;
+import dev.symplan.planner.io.AtomicFile;
 import dev.symplan.planner.report.CsvRenderer;
 import dev.symplan.planner.report.DotRenderer;
 import dev.symplan.planner.report.Format;
@@ -41,7 +41,7 @@ final class DumpCommand implements Callable<Integer> {
   private static final String DUMP = "the dump";
 
   /** As many as the environment can say, and more than anything shows. */
-  private static final int MOST_COLUMNS = 9999;
+  private static final int MAX_COLUMNS = 9999;
 
   private final Console console;
 
@@ -113,11 +113,11 @@ final class DumpCommand implements Callable<Integer> {
     if (!views.isEmpty() && !as.takesViews()) {
       throw usage("--view: %s has one view only".formatted(as.text()));
     }
-    if (width.filter(columns -> columns < 1 || columns > MOST_COLUMNS).isPresent()) {
-      throw usage("--width must be 1 to " + MOST_COLUMNS);
+    if (width.filter(columns -> columns < 1 || columns > MAX_COLUMNS).isPresent()) {
+      throw usage("--width must be 1 to " + MAX_COLUMNS);
     }
     output.ifPresent(file -> Outputs.requireNotRead(file, List.of(input)));
-    output.ifPresent(file -> WholeFile.check(file, DUMP));
+    output.ifPresent(file -> AtomicFile.check(file, DUMP));
     var plan = Inputs.plan(input, flags, console);
     var shown = views.isEmpty() ? as.views() : views;
     var report = report(plan, shown);

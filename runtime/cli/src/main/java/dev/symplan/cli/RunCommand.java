@@ -4,7 +4,7 @@ import com.google.common.collect.Streams;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.planner.Plan;
-import dev.symplan.planner.io.WholeFile;
+import dev.symplan.planner.io.AtomicFile;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Case;
 import dev.symplan.runtime.Reference;
@@ -166,7 +166,7 @@ final class RunCommand implements Callable<Integer> {
     }
     var trace = profile.filter(file -> !file.isEmpty()).map(Path::of);
     trace.ifPresent(this::requireNotRead);
-    trace.ifPresent(file -> WholeFile.check(file, TRACE));
+    trace.ifPresent(file -> AtomicFile.check(file, TRACE));
     outputs.ifPresent(folder -> requireNotRead(outputsIn(folder, 0)));
     var options = SessionOptions.DEFAULT.withLaunch(launch);
     if (timeout.isPresent()) {
@@ -237,7 +237,7 @@ final class RunCommand implements Callable<Integer> {
       console.print("\n" + ProfileTable.print(plan, measured));
       if (!file.isEmpty()) {
         var own = world.map(w -> "%s.rank%d".formatted(file, w.rank())).orElse(file);
-        WholeFile.write(Path.of(own), ProfileTrace.toJson(plan, measured), TRACE);
+        AtomicFile.write(Path.of(own), ProfileTrace.toJson(plan, measured), TRACE);
         console.progress("trace written to " + own);
       }
     }
@@ -296,7 +296,7 @@ final class RunCommand implements Callable<Integer> {
     }
 
     private void write(Session session, Path folder) {
-      WholeFile.folder(folder);
+      AtomicFile.folder(folder);
       for (int rank : session.localRanks()) {
         Safetensors.write(outputsIn(folder, rank), Case.outputs(session, rank));
       }

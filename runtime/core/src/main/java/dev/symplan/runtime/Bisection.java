@@ -9,8 +9,8 @@ import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Plan;
-import dev.symplan.planner.Rewrites;
-import dev.symplan.planner.Rewrites.Mode;
+import dev.symplan.planner.RewriteOptions;
+import dev.symplan.planner.RewriteOptions.Mode;
 import dev.symplan.planner.Variant;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -137,11 +137,11 @@ public final class Bisection {
         new Decision(
             "merging of collectives",
             "--bucket off",
-            o -> o.withRewrites(new Rewrites(Mode.OFF, o.rewrites().chunk()))),
+            o -> o.withRewrites(new RewriteOptions(Mode.OFF, o.rewrites().chunk()))),
         new Decision(
             "splitting of products",
             "--chunk off",
-            o -> o.withRewrites(new Rewrites(o.rewrites().bucket(), Mode.OFF))),
+            o -> o.withRewrites(new RewriteOptions(o.rewrites().bucket(), Mode.OFF))),
         new Decision(
             "realization of inputs", "--inputs external", o -> o.withInputs(MemorySpace.EXTERNAL)),
         new Decision(

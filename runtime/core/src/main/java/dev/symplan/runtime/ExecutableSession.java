@@ -4,7 +4,7 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
-import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaKind;
 import dev.symplan.runtime.tensor.HostTensor;
 
 /** What is the same in the sessions of all backends: the signature, and what may be bound to it. */
@@ -49,7 +49,7 @@ public abstract class ExecutableSession implements Session {
     requireOpen();
     var name = "input '%s' of rank %d".formatted(inputNames().get(index), rank);
     var ref = program(rank).inputs().get(index);
-    if (ref.isEmpty() || ref.get().arena() != Arena.EXTERNAL_INPUT) {
+    if (ref.isEmpty() || ref.get().arena() != ArenaKind.EXTERNAL_INPUT) {
       throw new IllegalArgumentException(name + " is planned: it has its place in an arena");
     }
     requireFits(ref.get(), tensor, name);
@@ -64,7 +64,7 @@ public abstract class ExecutableSession implements Session {
     if (ref.isEmpty() || !ref.get().arena().isExternal()) {
       throw new IllegalArgumentException(name + " is planned: it has its place in an arena");
     }
-    if (ref.get().arena() != Arena.EXTERNAL_OUTPUT || ref.get().index() != index) {
+    if (ref.get().arena() != ArenaKind.EXTERNAL_OUTPUT || ref.get().index() != index) {
       throw new IllegalArgumentException(
           "%s has no memory of its own: it is that of %s".formatted(name, ref.get()));
     }

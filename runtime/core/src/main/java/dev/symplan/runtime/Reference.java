@@ -10,6 +10,7 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.Plan;
+import dev.symplan.runtime.host.HostKernelException;
 import dev.symplan.runtime.host.NaiveCollectives;
 import dev.symplan.runtime.host.NaiveOps;
 import dev.symplan.runtime.tensor.HostTensor;
@@ -173,7 +174,20 @@ public final class Reference {
       }
     }
     if (computes) {
-      NaiveOps.run(op, value -> at(rank, value), fresh);
+      run(rank, op, () -> NaiveOps.run(op, value -> at(rank, value), fresh));
+    }
+  }
+
+  /** Whatever else fails is an error of Symplan's own. */
+  private static void run(int rank, Op op, Runnable kernel) {
+    try {
+      kernel.run();
+    } catch (HostKernelException | UnsupportedOperationException e) {
+      var name = op.results().isEmpty() ? "" : " '%s'".formatted(op.results().getFirst().name());
+      throw new RunException(
+          "rank %d, %s%s (%s), evaluated without a plan: %s"
+              .formatted(rank, op.def().name(), name, op.span().shortForm(), e.getMessage()),
+          e);
     }
   }
 
@@ -211,7 +225,7 @@ public final class Reference {
           next[member]++;
           done[member] = true;
         }
-        NaiveCollectives.run(spec, calls);
+        run(rank, op, () -> NaiveCollectives.run(spec, calls));
       }
     }
   }

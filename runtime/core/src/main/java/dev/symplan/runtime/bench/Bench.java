@@ -54,7 +54,7 @@ public record Bench(
   /** How long one measurement takes, as predicted. */
   private static final double LONG_ENOUGH = 10_000;
 
-  private static final int MOST_RUNS = 100;
+  private static final int MAX_RUNS = 100;
 
   /** Products are measured in so many runs each: they take long. */
   private static final int PRODUCT_RUNS = 10;
@@ -143,7 +143,7 @@ public record Bench(
   }
 
   private static int runs(Verdict verdict) {
-    return (int) Math.clamp(LONG_ENOUGH / Math.max(1e-3, verdict.totalMicros()), 2, MOST_RUNS);
+    return (int) Math.clamp(LONG_ENOUGH / Math.max(1e-3, verdict.totalMicros()), 2, MAX_RUNS);
   }
 
   /**
@@ -232,11 +232,11 @@ public record Bench(
         dtype,
         () -> {
           var one =
-              time(BenchPrograms.planUnfused(BenchPrograms.kernels(1, ranks), target), MOST_RUNS);
+              time(BenchPrograms.planUnfused(BenchPrograms.kernels(1, ranks), target), MAX_RUNS);
           var many =
               time(
                   BenchPrograms.planUnfused(BenchPrograms.kernels(kernels, ranks), target),
-                  MOST_RUNS);
+                  MAX_RUNS);
           return Timing.of(
               many.micros().stream()
                   .mapToDouble(micros -> Math.max(1e-2, (micros - one.median()) / (kernels - 1)))

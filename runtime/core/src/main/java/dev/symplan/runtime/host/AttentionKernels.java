@@ -179,7 +179,7 @@ final class AttentionKernels {
         long b = batch;
         long h = head;
         var row = new long[1];
-        Fibers.forEach(
+        AlongDim.forEach(
             1,
             List.of(scores),
             rows -> {

@@ -8,7 +8,7 @@ import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.Instruction.GroupUse;
 import dev.symplan.codegen.Instruction.Region;
 import dev.symplan.codegen.RankProgram;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import dev.symplan.planner.Variant;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -43,7 +43,7 @@ final class Collectives {
    * For each rank and stream, what it brings to plain collectives. One buffer is enough, as those
    * of a stream come one after the other, with a barrier at each end.
    */
-  private final ImmutableList<Map<Stream, MemorySegment>> bounce;
+  private final ImmutableList<Map<StreamKind, MemorySegment>> bounce;
 
   Collectives(Executable executable, List<HostMemory> ranks, Rendezvous rendezvous, Arena owner) {
     this.ranks = ranks;
@@ -68,16 +68,16 @@ final class Collectives {
     return own.buildOrThrow();
   }
 
-  private static Map<Stream, MemorySegment> bounceBuffers(
+  private static Map<StreamKind, MemorySegment> bounceBuffers(
       ImmutableMap<Integer, Collective> program, Arena owner) {
-    var sizes = new EnumMap<Stream, Long>(Stream.class);
+    var sizes = new EnumMap<StreamKind, Long>(StreamKind.class);
     for (var collective : program.values()) {
       if (collective.variant() == Variant.NCCL) {
         long bytes = staged(collective, collective.operands().size());
         sizes.merge(collective.stream(), bytes, Math::max);
       }
     }
-    var buffers = new EnumMap<Stream, MemorySegment>(Stream.class);
+    var buffers = new EnumMap<StreamKind, MemorySegment>(StreamKind.class);
     sizes.forEach((stream, bytes) -> buffers.put(stream, HostMemory.allocate(owner, bytes)));
     return buffers;
   }

@@ -50,7 +50,7 @@ final class CustomGroup implements HostCall.Group {
   }
 
   private List<HostTensor> at(TensorRef ref) {
-    if (ref.arena() != dev.symplan.planner.Arena.SYMMETRIC) {
+    if (ref.arena() != dev.symplan.planner.ArenaKind.SYMMETRIC) {
       throw new IllegalArgumentException(
           "%s is not in symmetric memory: peers cannot reach it".formatted(ref));
     }

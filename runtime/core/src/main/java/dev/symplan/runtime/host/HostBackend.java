@@ -11,19 +11,19 @@ import java.util.Optional;
 
 /** The embedded backend: one thread for each stream of each rank. */
 public final class HostBackend implements Backend {
-  private static final Duration PATIENCE = Duration.ofSeconds(60);
+  private static final Duration TIMEOUT = Duration.ofSeconds(60);
 
-  private final Duration patience;
+  private final Duration timeout;
 
   public HostBackend() {
-    this(PATIENCE);
+    this(TIMEOUT);
   }
 
   /**
-   * @param patience how long a rank waits for others before the run is given up
+   * @param timeout how long a rank waits for others before the run is given up
    */
-  public HostBackend(Duration patience) {
-    this.patience = patience;
+  public HostBackend(Duration timeout) {
+    this.timeout = timeout;
   }
 
   @Override
@@ -42,6 +42,6 @@ public final class HostBackend implements Backend {
     if (options.world().isPresent() || options.launch() == Launch.ENV) {
       throw new RunException("backend host has all ranks in one process");
     }
-    return new HostSession(executable, options.timeout().orElse(patience));
+    return new HostSession(executable, options.timeout().orElse(timeout));
   }
 }

@@ -42,13 +42,13 @@ final class HostSession extends ExecutableSession {
    * @throws RunException when the ranks do not fit each other, or memory or an op's implementation
    *     is missing
    */
-  HostSession(Executable executable, Duration patience) {
+  HostSession(Executable executable, Duration timeout) {
     super(executable);
     PlanAgreement.check(executable);
     this.rendezvous =
         new Rendezvous(
             executable.ranks().stream().mapToInt(RankProgram::events).toArray(),
-            patience,
+            timeout,
             rank -> runners.get(rank).activity());
     // Every stream of every rank needs its thread: one that waits for a free one waits for ever.
     this.threads =

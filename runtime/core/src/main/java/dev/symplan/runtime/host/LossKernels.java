@@ -169,7 +169,7 @@ final class LossKernels {
   private static void crossEntropy(HostCall call) {
     var self = call.tensor("self");
     var log = HostTensor.allocate(self.type().contiguous().withDType(DType.F64));
-    Fibers.forEach(
+    AlongDim.forEach(
         self.type().rank() == 1 ? 0 : 1,
         List.of(self, log),
         rows -> {

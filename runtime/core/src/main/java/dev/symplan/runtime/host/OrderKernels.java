@@ -44,7 +44,7 @@ final class OrderKernels {
   }
 
   /** {@return the positions of the values in ascending or descending order} */
-  private static Integer[] order(Fibers.Row row, boolean floats, boolean descending) {
+  private static Integer[] order(AlongDim.Row row, boolean floats, boolean descending) {
     var order = new Integer[row.size()];
     Arrays.setAll(order, i -> i);
     Comparator<Integer> comparator;
@@ -69,7 +69,7 @@ final class OrderKernels {
       HostCall call, boolean descending, int skip, HostTensor values, HostTensor indices) {
     var self = call.tensor("self");
     boolean floats = self.dtype().isFloat();
-    Fibers.forEach(
+    AlongDim.forEach(
         dim(call),
         List.of(self, values, indices),
         rows -> {
@@ -93,7 +93,7 @@ final class OrderKernels {
       results.add(keepdim ? call.result(i) : Views.unsqueeze(call.result(i), dim));
     }
     boolean floats = self.dtype().isFloat();
-    Fibers.forEach(
+    AlongDim.forEach(
         dim,
         List.of(self, results.get(0), results.get(1)),
         rows -> {
@@ -137,7 +137,7 @@ final class OrderKernels {
     var tensors = new ArrayList<HostTensor>(operands);
     tensors.addAll(sorter);
     int dim = operands.getFirst().type().rank() - 1;
-    Fibers.forEach(
+    AlongDim.forEach(
         dim,
         tensors,
         rows -> {

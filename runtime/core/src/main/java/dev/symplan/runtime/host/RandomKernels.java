@@ -193,7 +193,7 @@ final class RandomKernels {
     var random = random(call);
     boolean again = call.bool("replacement");
     var next = new long[1];
-    Fibers.forEach(
+    AlongDim.forEach(
         call.tensor("self").type().rank() - 1,
         List.of(call.tensor("self"), call.result()),
         rows -> {

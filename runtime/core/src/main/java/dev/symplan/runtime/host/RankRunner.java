@@ -12,7 +12,7 @@ import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.OpDef;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import dev.symplan.planner.Variant;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.profile.Profile;
@@ -24,7 +24,7 @@ final class RankRunner {
 
   /** The queue of one stream: what to do, and how far it is. */
   private static final class Lane {
-    private final Stream stream;
+    private final StreamKind stream;
     private final ImmutableList<Instruction> instructions;
     private ImmutableList<Runnable> actions = ImmutableList.of();
     private volatile int at;
@@ -32,7 +32,7 @@ final class RankRunner {
     /** When each instruction began, and the end; empty if nobody asked. */
     private long[] times = {};
 
-    Lane(Stream stream, ImmutableList<Instruction> instructions) {
+    Lane(StreamKind stream, ImmutableList<Instruction> instructions) {
       this.stream = stream;
       this.instructions = instructions;
     }

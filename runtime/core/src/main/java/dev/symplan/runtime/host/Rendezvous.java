@@ -53,7 +53,7 @@ final class Rendezvous {
 
   private final ReentrantLock lock = new ReentrantLock();
   private final Condition changed = lock.newCondition();
-  private final Duration patience;
+  private final Duration timeout;
   private final IntFunction<String> activity;
   private final long[][] events;
   private @Nullable RunException failure;
@@ -63,11 +63,11 @@ final class Rendezvous {
 
   /**
    * @param eventsOfRank the number of events of each rank
-   * @param patience how long a thread waits, and how long a run goes on without progress
+   * @param timeout how long a thread waits, and how long a run goes on without progress
    * @param activity what a rank is doing, for messages
    */
-  Rendezvous(int[] eventsOfRank, Duration patience, IntFunction<String> activity) {
-    this.patience = patience;
+  Rendezvous(int[] eventsOfRank, Duration timeout, IntFunction<String> activity) {
+    this.timeout = timeout;
     this.activity = activity;
     this.events = Arrays.stream(eventsOfRank).mapToObj(long[]::new).toArray(long[][]::new);
   }
@@ -112,18 +112,18 @@ final class Rendezvous {
     lock.lock();
     try {
       long seen = progress;
-      long left = patience.toNanos();
+      long left = timeout.toNanos();
       while (running > 0 && failure == null) {
         if (left <= 0) {
           var ops = stuck.get();
           if (seen == progress && !ops.isEmpty()) {
             abort(
                 new RunException(
-                    ops + ": not finished after more than " + Units.duration(patience)));
+                    ops + ": not finished after more than " + Units.duration(timeout)));
             return;
           }
           seen = progress;
-          left = patience.toNanos();
+          left = timeout.toNanos();
         }
         left = changed.awaitNanos(left);
       }
@@ -245,14 +245,14 @@ final class Rendezvous {
   }
 
   private void waitUntil(BooleanSupplier done, Supplier<String> whom) {
-    long left = patience.toNanos();
+    long left = timeout.toNanos();
     while (!done.getAsBoolean()) {
       if (failure != null) {
         throw new Aborted();
       }
       if (left <= 0) {
         throw new RunException(
-            "waited more than %s for %s".formatted(Units.duration(patience), whom.get()));
+            "waited more than %s for %s".formatted(Units.duration(timeout), whom.get()));
       }
       try {
         left = changed.awaitNanos(left);

@@ -30,7 +30,7 @@ final class ScanKernels {
 
   private static void scan(HostCall call, DoubleBinaryOperator doubles, LongBinaryOperator longs) {
     boolean floats = call.result().dtype().isFloat() || call.tensor("self").dtype().isFloat();
-    Fibers.forEach(
+    AlongDim.forEach(
         dim(call),
         List.of(call.tensor("self"), call.result()),
         rows -> {
@@ -53,7 +53,7 @@ final class ScanKernels {
   /** The last of equal elements counts; a NaN stays. */
   private static void extremes(HostCall call, boolean largest) {
     var self = call.tensor("self");
-    Fibers.forEach(
+    AlongDim.forEach(
         dim(call),
         List.of(self, call.result(0), call.result(1)),
         rows -> {

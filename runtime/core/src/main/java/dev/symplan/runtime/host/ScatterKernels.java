@@ -78,7 +78,7 @@ final class ScatterKernels {
 
   private static void gather(HostCall call) {
     int dim = dim(call);
-    Fibers.forEach(
+    AlongDim.forEach(
         dim,
         List.of(call.tensor("index"), call.tensor("self"), call.result()),
         rows -> {
@@ -120,7 +120,7 @@ final class ScatterKernels {
       int dim,
       Combine combine,
       boolean withSelf) {
-    Fibers.forEach(
+    AlongDim.forEach(
         dim,
         List.of(index, source, target),
         rows -> {

@@ -32,7 +32,7 @@ final class SoftmaxKernels {
 
   private static void forEachRow(HostCall call, Row row) {
     var self = call.tensor("self");
-    Fibers.forEach(
+    AlongDim.forEach(
         dim(call, self),
         List.of(self, call.result()),
         rows -> {
@@ -84,7 +84,7 @@ final class SoftmaxKernels {
 
   private static void backward(HostCall call, boolean log) {
     var grad = call.tensor("grad_output");
-    Fibers.forEach(
+    AlongDim.forEach(
         dim(call, grad),
         List.of(grad, call.tensor("output"), call.result()),
         rows -> {

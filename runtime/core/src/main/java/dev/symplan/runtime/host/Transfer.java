@@ -7,7 +7,7 @@ import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
-import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaKind;
 import dev.symplan.planner.Variant;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
@@ -122,7 +122,7 @@ final class Transfer {
     if (peer == self) {
       return own(ref);
     }
-    if (ref.arena() != Arena.SYMMETRIC) {
+    if (ref.arena() != ArenaKind.SYMMETRIC) {
       throw new IllegalStateException(
           "rank %d cannot reach %s of rank %d: it is not in symmetric memory"
               .formatted(rank, ref, rankOf(peer)));

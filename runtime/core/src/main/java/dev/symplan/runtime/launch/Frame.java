@@ -12,9 +12,9 @@ import java.nio.charset.StandardCharsets;
 final class Frame {
 
   /** Longer ones are refused: nobody fills the memory of another by a wrong length. */
-  static final int MOST_BYTES = 16 << 20;
+  static final int MAX_BYTES = 16 << 20;
 
-  private static final int MOST_KEY = 1 << 10;
+  private static final int MAX_KEY = 1 << 10;
 
   /** Ordinals are part of the protocol. */
   enum Kind {
@@ -52,7 +52,7 @@ final class Frame {
    * @throws IllegalArgumentException when it is too long to be sent
    */
   static Frame of(Kind kind, int number, String key, byte[] data) {
-    if (data.length > MOST_BYTES - MOST_KEY - 16 || key.length() > MOST_KEY / 4) {
+    if (data.length > MAX_BYTES - MAX_KEY - 16 || key.length() > MAX_KEY / 4) {
       throw new IllegalArgumentException(
           "%d bytes for '%s' are more than the store takes".formatted(data.length, key));
     }
@@ -99,7 +99,7 @@ final class Frame {
    */
   static Frame read(DataInputStream in) throws IOException {
     int length = in.readInt();
-    if (length < 9 || length > MOST_BYTES) {
+    if (length < 9 || length > MAX_BYTES) {
       throw new IOException("a frame of " + length + " bytes");
     }
     int kind = in.readUnsignedByte();
@@ -107,7 +107,7 @@ final class Frame {
     int keyLength = in.readInt();
     if (kind >= Kind.values().length
         || keyLength < 0
-        || keyLength > MOST_KEY
+        || keyLength > MAX_KEY
         || keyLength > length - 9) {
       throw new IOException("no frame: kind %d, key of %d bytes".formatted(kind, keyLength));
     }

@@ -27,7 +27,7 @@ record Handshake(int version, HashCode job, int rank, int size) {
 
   private static final byte[] MAGIC = "SYMPLAN\n".getBytes(StandardCharsets.US_ASCII);
   private static final int DIGEST = 32;
-  private static final int MOST_TEXT = 1 << 10;
+  private static final int MAX_TEXT = 1 << 10;
 
   static Handshake of(String job, int rank, int size) {
     var digest =
@@ -80,7 +80,7 @@ record Handshake(int version, HashCode job, int rank, int size) {
       }
       var reason = in.readUTF();
       return new Reply(
-          Answer.values()[answer], reason.substring(0, Math.min(MOST_TEXT, reason.length())));
+          Answer.values()[answer], reason.substring(0, Math.min(MAX_TEXT, reason.length())));
     }
   }
 }

@@ -25,7 +25,7 @@ final class Joining {
   private static final Duration CONNECTING = Duration.ofSeconds(2);
 
   /** How long a port may still be an earlier session's. */
-  private static final Duration PORT_PATIENCE = Duration.ofSeconds(5);
+  private static final Duration PORT_TIMEOUT = Duration.ofSeconds(5);
 
   private final LaunchEnvironment environment;
   private final Duration timeout;
@@ -79,8 +79,8 @@ final class Joining {
   }
 
   private Store listen(InetAddress address) {
-    var patience = timeout.compareTo(PORT_PATIENCE) < 0 ? timeout : PORT_PATIENCE;
-    return Store.listen(address, environment.port(), handshake, patience);
+    var portTimeout = timeout.compareTo(PORT_TIMEOUT) < 0 ? timeout : PORT_TIMEOUT;
+    return Store.listen(address, environment.port(), handshake, portTimeout);
   }
 
   private World connect(Optional<Store> store, InetAddress keeper) {

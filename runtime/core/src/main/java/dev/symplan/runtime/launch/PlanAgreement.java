@@ -26,7 +26,7 @@ import java.util.List;
 public final class PlanAgreement {
 
   /** Of terms that are sent; a difference behind these is reported without its place. */
-  private static final int MOST_BYTES = 8 << 20;
+  private static final int MAX_BYTES = 8 << 20;
 
   private PlanAgreement() {}
 
@@ -58,7 +58,7 @@ public final class PlanAgreement {
       return;
     }
     var all =
-        world.gather("the plan's terms", toBytes(terms.get(world.rank()), MOST_BYTES)).stream()
+        world.gather("the plan's terms", toBytes(terms.get(world.rank()), MAX_BYTES)).stream()
             .map(PlanAgreement::ofBytes)
             .toList();
     throw new RunException(

@@ -35,7 +35,7 @@ final class Store implements AutoCloseable {
   /** How long a stranger may take to say who it is. */
   private static final Duration INTRODUCTION = Duration.ofSeconds(5);
 
-  private static final int MOST_STRANGERS = 64;
+  private static final int MAX_STRANGERS = 64;
   private static final Duration RETRY = Duration.ofMillis(100);
 
   private static final Duration DRAINING = Duration.ofSeconds(5);
@@ -45,7 +45,7 @@ final class Store implements AutoCloseable {
 
   private final ServerSocket listener;
   private final Handshake expected;
-  private final Semaphore strangers = new Semaphore(MOST_STRANGERS);
+  private final Semaphore strangers = new Semaphore(MAX_STRANGERS);
   private final Map<String, byte[]> values = new HashMap<>();
   private final Map<String, List<Waiter>> waiters = new HashMap<>();
   private final @Nullable Connection[] connections;
@@ -63,11 +63,11 @@ final class Store implements AutoCloseable {
    * Opens a store.
    *
    * @param port 0 for any
-   * @param patience how long to wait for the port: an earlier session may still have it
+   * @param timeout how long to wait for the port: an earlier session may still have it
    * @throws RunException when the port cannot be had
    */
-  static Store listen(InetAddress host, int port, Handshake expected, Duration patience) {
-    long end = System.nanoTime() + patience.toNanos();
+  static Store listen(InetAddress host, int port, Handshake expected, Duration timeout) {
+    long end = System.nanoTime() + timeout.toNanos();
     while (true) {
       try {
         var listener = new ServerSocket();

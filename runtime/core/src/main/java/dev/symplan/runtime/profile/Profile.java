@@ -1,7 +1,7 @@
 package dev.symplan.runtime.profile;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 
 /**
  * When each instruction of one run ran.
@@ -20,7 +20,7 @@ public record Profile(ImmutableList<Activity> activities, String method) {
    * @param end in microseconds
    */
   public record Activity(
-      int rank, Stream stream, String label, String kernel, double begin, double end) {
+      int rank, StreamKind stream, String label, String kernel, double begin, double end) {
     public Activity {
       if (!(end >= begin)) {
         throw new IllegalArgumentException(

@@ -1,7 +1,7 @@
 package dev.symplan.runtime.profile;
 
 import dev.symplan.planner.Plan;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import dev.symplan.planner.Units;
 import dev.symplan.planner.report.Table;
 import dev.symplan.runtime.profile.ProfiledStep.Traffic;
@@ -76,7 +76,7 @@ public final class ProfileTable {
   }
 
   private static String sums(List<ProfiledStep> steps) {
-    var busy = new EnumMap<Stream, Sum>(Stream.class);
+    var busy = new EnumMap<StreamKind, Sum>(StreamKind.class);
     double begin = Double.POSITIVE_INFINITY;
     double end = Double.NEGATIVE_INFINITY;
     for (var step : steps) {

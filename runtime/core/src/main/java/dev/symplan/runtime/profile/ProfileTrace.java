@@ -2,7 +2,7 @@ package dev.symplan.runtime.profile;
 
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.planner.Plan;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import dev.symplan.planner.report.ChromeTrace;
 import dev.symplan.planner.report.Fact;
 
@@ -28,7 +28,7 @@ public final class ProfileTrace {
     var activities = profile.activities();
     for (int rank : activities.stream().mapToInt(Profile.Activity::rank).distinct().toArray()) {
       trace.process(rank, "rank " + rank);
-      for (var stream : Stream.values()) {
+      for (var stream : StreamKind.values()) {
         if (activities.stream().anyMatch(a -> a.rank() == rank && a.stream() == stream)) {
           trace.thread(rank, stream.ordinal(), stream.text());
         }

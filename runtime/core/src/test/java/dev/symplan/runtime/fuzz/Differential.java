@@ -181,10 +181,11 @@ final class Differential {
                 java.util.stream.IntStream.range(0, plan.worldSize()).mapToObj(c::graphOf).toList(),
                 c.program().groups(),
                 session::input);
-      } catch (HostKernelException | UnsupportedOperationException e) {
-        return new Outcome(Optional.of(plan), Optional.of(message(e)), Optional.empty());
       } catch (RuntimeException e) {
-        return found(Optional.of(plan), "reference", e);
+        return e.getCause() instanceof HostKernelException
+                || e.getCause() instanceof UnsupportedOperationException
+            ? new Outcome(Optional.of(plan), Optional.of(message(e.getCause())), Optional.empty())
+            : found(Optional.of(plan), "reference", e);
       }
       for (int run = 0; run < RUNS; run++) {
         if (run > 0) {

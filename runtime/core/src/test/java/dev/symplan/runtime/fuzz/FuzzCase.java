@@ -87,7 +87,7 @@ record FuzzCase(
     out.append(options.overlap() ? "" : ".withOverlap(false)");
     out.append(options.multicast() ? ".withMulticast(true)" : "");
     out.append(
-        ".withRewrites(new Rewrites(Rewrites.Mode.%s, Rewrites.Mode.%s))"
+        ".withRewrites(new RewriteOptions(RewriteOptions.Mode.%s, RewriteOptions.Mode.%s))"
             .formatted(options.rewrites().bucket(), options.rewrites().chunk()));
     out.append(".withReorderBudget(OptionalDouble.");
     out.append(

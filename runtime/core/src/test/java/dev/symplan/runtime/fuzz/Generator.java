@@ -11,7 +11,7 @@ import dev.symplan.ir.Program;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.planner.CompileOptions;
-import dev.symplan.planner.Rewrites;
+import dev.symplan.planner.RewriteOptions;
 import dev.symplan.planner.Target;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -205,8 +205,9 @@ final class Generator {
           case 1 -> options;
           default -> options.withReorderBudget(OptionalDouble.of(100));
         };
-    var modes = Rewrites.Mode.values();
+    var modes = RewriteOptions.Mode.values();
     return options.withRewrites(
-        new Rewrites(modes[random.nextInt(modes.length)], modes[random.nextInt(modes.length)]));
+        new RewriteOptions(
+            modes[random.nextInt(modes.length)], modes[random.nextInt(modes.length)]));
   }
 }

@@ -11,7 +11,7 @@ import dev.symplan.ir.Program;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.planner.CompileOptions;
-import dev.symplan.planner.Rewrites;
+import dev.symplan.planner.RewriteOptions;
 import dev.symplan.planner.Target;
 import dev.symplan.runtime.fuzz.Differential.Finding;
 import java.time.Duration;
@@ -87,8 +87,8 @@ final class Shrinker {
           o.outputs() != MemorySpace.ANY
               && attempt(() -> best.with(best.options().withOutputs(MemorySpace.ANY)));
       better |=
-          !o.rewrites().equals(Rewrites.OFF)
-              && attempt(() -> best.with(best.options().withRewrites(Rewrites.OFF)));
+          !o.rewrites().equals(RewriteOptions.OFF)
+              && attempt(() -> best.with(best.options().withRewrites(RewriteOptions.OFF)));
       better |= o.multicast() && attempt(() -> best.with(best.options().withMulticast(false)));
       better |= !o.overlap() && attempt(() -> best.with(best.options().withOverlap(true)));
       better |=

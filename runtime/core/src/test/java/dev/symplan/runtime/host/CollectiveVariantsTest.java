@@ -13,7 +13,7 @@ import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Plan;
-import dev.symplan.planner.Rewrites;
+import dev.symplan.planner.RewriteOptions;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.Verdict;
@@ -55,7 +55,7 @@ class CollectiveVariantsTest {
 
   /** No collective is made part of another, so that each can be told its variant. */
   private static final CompileOptions EACH_ALONE =
-      CompileOptions.DEFAULT.withMulticast(true).withRewrites(Rewrites.OFF);
+      CompileOptions.DEFAULT.withMulticast(true).withRewrites(RewriteOptions.OFF);
 
   private static final List<Shape> SHAPES =
       List.of(

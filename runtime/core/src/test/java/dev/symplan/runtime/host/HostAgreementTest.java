@@ -100,7 +100,7 @@ class HostAgreementTest {
                 c,
                 c.variant(),
                 new TensorRef(
-                    dev.symplan.planner.Arena.EXTERNAL_INPUT,
+                    dev.symplan.planner.ArenaKind.EXTERNAL_INPUT,
                     0,
                     0,
                     c.operands().getFirst().type()));

@@ -84,7 +84,7 @@ class HostFailuresTest {
       assertThatThrownBy(session::run)
           .isInstanceOf(RunException.class)
           .hasMessageMatching(
-              // Who runs out of patience first depends on the machine's load.
+              // Who runs out of timeout first depends on the machine's load.
               "rank \\d, all_reduce \\w+ 'r' \\(test.graph:6\\): waited more than 300 ms for"
                   + " rank \\d, which is at test_session::step 'h' \\(test.graph:5\\)"
                   + "|rank \\d, test_session::step 'h' \\(test.graph:5\\):"

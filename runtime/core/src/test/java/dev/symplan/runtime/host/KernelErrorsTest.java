@@ -7,6 +7,7 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.runtime.Backend;
+import dev.symplan.runtime.Reference;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.tensor.HostTensor;
@@ -132,6 +133,27 @@ class KernelErrorsTest {
         .isInstanceOf(RunException.class)
         .hasMessageContaining(name + " 'y' (test.graph:3)")
         .hasMessageContaining(message);
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "aten::embedding(f32[4, 6], i64[3])|index 5 is out of range for dimension 0 of size 4",
+        "aten::mm(c64[3, 2], c64[2, 4])|does not compute with c64",
+      })
+  void evaluatedWithoutAPlan(String call, String message) {
+    var name = call.substring(0, call.indexOf('('));
+    var plan = Programs.plan(program(call), CompileOptions.DEFAULT.withRanks(1));
+    try (var session = Session.open(plan, Backend.HOST)) {
+      for (int i = 0; i < session.inputNames().size(); i++) {
+        session.input(0, i).ifPresent(tensor -> fill(tensor, 5));
+      }
+      assertThatThrownBy(() -> Reference.evaluate(plan, session))
+          .isInstanceOf(RunException.class)
+          .hasMessageStartingWith("rank 0, %s 'y' (test.graph:3)".formatted(name))
+          .hasMessageContaining(message);
+    }
   }
 
   /** Sums of nothing are 0; what is largest among nothing, nobody knows. */

@@ -6,8 +6,8 @@ import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Rewrite;
-import dev.symplan.planner.Rewrites;
-import dev.symplan.planner.Rewrites.Mode;
+import dev.symplan.planner.RewriteOptions;
+import dev.symplan.planner.RewriteOptions.Mode;
 import dev.symplan.planner.Variant;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Session;
@@ -24,8 +24,8 @@ import org.junit.jupiter.params.provider.ValueSource;
  * take no several tensors in the release that the target has.
  */
 class RewritesRunTest {
-  private static final Rewrites MERGED = new Rewrites(Mode.ON, Mode.OFF);
-  private static final Rewrites SPLIT = new Rewrites(Mode.OFF, Mode.ON);
+  private static final RewriteOptions MERGED = new RewriteOptions(Mode.ON, Mode.OFF);
+  private static final RewriteOptions SPLIT = new RewriteOptions(Mode.OFF, Mode.ON);
   private static final long SEED = 20_261_121;
 
   private static final String REDUCED =
@@ -110,7 +110,8 @@ class RewritesRunTest {
     return outputs;
   }
 
-  private static void check(String text, Rewrites rewrites, String kind, List<Variant> variants) {
+  private static void check(
+      String text, RewriteOptions rewrites, String kind, List<Variant> variants) {
     for (var dtype : List.of("f32", "bf16")) {
       var program = text.replace("DTYPE", dtype);
       for (var variant : variants) {
@@ -120,7 +121,7 @@ class RewritesRunTest {
                   .withVariants(ImmutableMap.of(kind, variant))
                   .withInputs(space)
                   .withOutputs(space);
-          var expected = run(program, options.withRewrites(Rewrites.OFF), false);
+          var expected = run(program, options.withRewrites(RewriteOptions.OFF), false);
           var actual = run(program, options.withRewrites(rewrites), true);
           assertThat(actual).hasSameSizeAs(expected);
           for (int i = 0; i < expected.size(); i++) {

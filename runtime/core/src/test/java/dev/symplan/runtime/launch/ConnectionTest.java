@@ -102,7 +102,7 @@ class ConnectionTest {
 
   @Test
   void aFrameThatSaysItIsHugeIsRefusedBeforeItIsRead() {
-    var header = ByteBuffer.allocate(Integer.BYTES).putInt(Frame.MOST_BYTES + 1).array();
+    var header = ByteBuffer.allocate(Integer.BYTES).putInt(Frame.MAX_BYTES + 1).array();
     assertThatThrownBy(() -> Frame.read(new DataInputStream(new ByteArrayInputStream(header))))
         .isInstanceOf(IOException.class)
         .hasMessageContaining("a frame of");

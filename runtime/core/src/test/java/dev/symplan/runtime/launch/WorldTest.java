@@ -26,7 +26,7 @@ import org.junit.jupiter.api.Timeout;
 /** Ranks are threads here; {@link ProcessesTest} has processes. */
 @Timeout(60)
 class WorldTest {
-  private static final Duration PATIENCE = Duration.ofSeconds(20);
+  private static final Duration TIMEOUT = Duration.ofSeconds(20);
 
   private final ExecutorService threads = Executors.newCachedThreadPool();
 
@@ -54,7 +54,7 @@ class WorldTest {
     var futures = new ArrayList<CompletableFuture<T>>();
     // The last come first, so that they have to wait for the store.
     for (int rank = size - 1; rank >= 0; rank--) {
-      futures.addFirst(on(rank, size, port, PATIENCE, work));
+      futures.addFirst(on(rank, size, port, TIMEOUT, work));
     }
     return futures;
   }
@@ -135,7 +135,7 @@ class WorldTest {
             1,
             ChildProcess.freePort(),
             world -> {
-              assertThatThrownBy(() -> world.set("x", new byte[Frame.MOST_BYTES]))
+              assertThatThrownBy(() -> world.set("x", new byte[Frame.MAX_BYTES]))
                   .isInstanceOf(IllegalArgumentException.class)
                   .hasMessageContaining("more than the store takes");
               return true;
@@ -213,7 +213,7 @@ class WorldTest {
               assertThatThrownBy(() -> world.get("never"))
                   .isInstanceOf(RunException.class)
                   .hasMessage("rank 2: the input 'x' is missing");
-              assertThat(Duration.ofNanos(System.nanoTime() - begin)).isLessThan(PATIENCE);
+              assertThat(Duration.ofNanos(System.nanoTime() - begin)).isLessThan(TIMEOUT);
               return world.failure().orElseThrow();
             });
     assertThat(all)
@@ -237,7 +237,7 @@ class WorldTest {
                 sleep(300);
               }
               first.close();
-              try (var second = World.join(environment(first.rank(), 3, port), PATIENCE)) {
+              try (var second = World.join(environment(first.rank(), 3, port), TIMEOUT)) {
                 return second.gather("second", new byte[] {1}).size();
               }
             });
@@ -274,7 +274,7 @@ class WorldTest {
   @Test
   void garbageOnThePortDoesNoHarm() throws IOException {
     int port = ChildProcess.freePort();
-    var waiting = on(0, 2, port, PATIENCE, World::size);
+    var waiting = on(0, 2, port, TIMEOUT, World::size);
     var garbage =
         List.of(
             bytes("GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
@@ -287,7 +287,7 @@ class WorldTest {
       }
     }
     try (var silent = connect(port)) {
-      assertThat(on(1, 2, port, PATIENCE, World::size).join()).isEqualTo(2);
+      assertThat(on(1, 2, port, TIMEOUT, World::size).join()).isEqualTo(2);
       assertThat(silent.isConnected()).isTrue();
     }
     assertThat(waiting.join()).isEqualTo(2);

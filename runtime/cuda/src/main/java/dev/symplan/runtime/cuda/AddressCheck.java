@@ -15,8 +15,8 @@ import dev.symplan.codegen.cuda.DeviceStep.Matrix;
 import dev.symplan.codegen.cuda.DeviceStep.Nccl;
 import dev.symplan.codegen.cuda.DeviceStep.NcclCall;
 import dev.symplan.codegen.cuda.DeviceStep.Product;
-import dev.symplan.codegen.cuda.Word;
-import dev.symplan.planner.Arena;
+import dev.symplan.codegen.cuda.KernelArgument;
+import dev.symplan.planner.ArenaKind;
 import dev.symplan.runtime.RunException;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -34,7 +34,7 @@ import java.util.TreeMap;
 final class AddressCheck {
 
   /** Memory that is allocated as one. */
-  private record Space(Arena arena, int index) {
+  private record Space(ArenaKind arena, int index) {
     @Override
     public String toString() {
       return switch (arena) {
@@ -156,7 +156,7 @@ final class AddressCheck {
       if (address.rank() < 0 || address.rank() >= ends.size()) {
         throw wrong(label, "rank " + address.rank(), "of which there is none");
       }
-      if (address.rank() != rank && address.arena() != Arena.SYMMETRIC) {
+      if (address.rank() != rank && address.arena() != ArenaKind.SYMMETRIC) {
         throw wrong(label, "%s of rank %d".formatted(space, address.rank()), "which is its own");
       }
       var places = ends.get(address.rank()).getOrDefault(space, new TreeMap<>());
@@ -180,25 +180,26 @@ final class AddressCheck {
       return new RunException("rank %d, '%s' reaches %s, %s".formatted(rank, label, reached, why));
     }
 
-    void word(Launch launch, Word word) {
+    void word(Launch launch, KernelArgument word) {
       switch (word) {
-        case Word.Memory(var address, long bytes) -> reach(launch.label(), address, bytes);
-        case Word.Multicast(var members, long offset, long bytes) ->
+        case KernelArgument.Memory(var address, long bytes) ->
+            reach(launch.label(), address, bytes);
+        case KernelArgument.Multicast(var members, long offset, long bytes) ->
             multicast(launch.label(), members, offset, bytes);
-        case Word.Flags(int place, int peer) -> {
+        case KernelArgument.Flags(int place, int peer) -> {
           if (peer < 0 || peer >= ends.size()) {
             throw wrong(launch.label(), "flags of rank " + peer, "of which there is none");
           }
           place(launch.label(), place);
         }
-        case Word.Meetings(int place) -> place(launch.label(), place);
-        case Word.Number _, Word.Failure _, Word.Patience _ -> {}
+        case KernelArgument.Meetings(int place) -> place(launch.label(), place);
+        case KernelArgument.Number _, KernelArgument.Failure _, KernelArgument.Timeout _ -> {}
       }
     }
 
     private void multicast(String label, ImmutableIntArray members, long offset, long bytes) {
       members.forEach(
-          member -> reach(label, new Address(member, Arena.SYMMETRIC, 0, offset), bytes));
+          member -> reach(label, new Address(member, ArenaKind.SYMMETRIC, 0, offset), bytes));
     }
 
     private void place(String label, int place) {

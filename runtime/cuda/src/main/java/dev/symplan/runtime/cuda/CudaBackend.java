@@ -20,7 +20,7 @@ import org.bytedeco.cuda.global.nccl;
 public final class CudaBackend implements Backend {
 
   /** How long a rank waits for others, and a run may take, before it is given up. */
-  private static final Duration PATIENCE = Duration.ofSeconds(30);
+  private static final Duration TIMEOUT = Duration.ofSeconds(30);
 
   @Override
   public String name() {
@@ -53,7 +53,7 @@ public final class CudaBackend implements Backend {
             problem -> {
               throw new RunException("backend cuda: " + problem);
             });
-    var timeout = options.timeout().orElse(PATIENCE);
+    var timeout = options.timeout().orElse(TIMEOUT);
     if (options.world().isPresent()) {
       return CudaSession.open(executable, timeout, options.world());
     }

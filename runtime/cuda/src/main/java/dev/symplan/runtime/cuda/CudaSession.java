@@ -34,7 +34,7 @@ final class CudaSession extends ExecutableSession {
 
   private final Duration timeout;
   private final Optional<World> world;
-  private final Ending ending;
+  private final SessionFailure ending;
 
   private final LocalRanks locals;
   private final Runnable runOnce = this::runOnce;
@@ -44,7 +44,7 @@ final class CudaSession extends ExecutableSession {
   private CudaSession(
       Executable executable,
       Optional<World> world,
-      Ending ending,
+      SessionFailure ending,
       LocalRanks locals,
       Duration timeout) {
     super(executable);
@@ -68,7 +68,7 @@ final class CudaSession extends ExecutableSession {
    * @throws RunException when it cannot be had; the message says why
    */
   static CudaSession open(Executable executable, Duration timeout, Optional<World> world) {
-    var ending = new Ending(world);
+    var ending = new SessionFailure(world);
     try {
       world.ifPresentOrElse(
           others -> PlanAgreement.check(executable, others), () -> PlanAgreement.check(executable));

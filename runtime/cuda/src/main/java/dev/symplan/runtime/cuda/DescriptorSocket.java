@@ -34,7 +34,7 @@ final class DescriptorSocket implements AutoCloseable {
    */
   record Parcel(Path to, byte[] note, int descriptor) {
     Parcel {
-      if (note.length == 0 || note.length > MOST_NOTE) {
+      if (note.length == 0 || note.length > MAX_NOTE) {
         throw new IllegalArgumentException("a note of " + note.length + " bytes");
       }
     }
@@ -53,8 +53,8 @@ final class DescriptorSocket implements AutoCloseable {
   private static final int MSG_DONTWAIT = 0x40;
   private static final int EAGAIN = 11;
   private static final short POLLIN = 1;
-  private static final int MOST_PATH = 107;
-  private static final int MOST_NOTE = 256;
+  private static final int MAX_PATH = 107;
+  private static final int MAX_NOTE = 256;
 
   /** How long to wait for what comes before a socket that was full is tried again. */
   private static final Duration PAUSE = Duration.ofMillis(2);
@@ -124,7 +124,7 @@ final class DescriptorSocket implements AutoCloseable {
   static DescriptorSocket open() {
     try {
       var folder = Files.createTempDirectory("symplan");
-      if (folder.toString().length() > MOST_PATH - 8) {
+      if (folder.toString().length() > MAX_PATH - 8) {
         Files.delete(folder);
         folder = Files.createTempDirectory(Path.of("/tmp"), "symplan");
       }
@@ -156,10 +156,10 @@ final class DescriptorSocket implements AutoCloseable {
 
   private static MemorySegment address(Path path, Arena arena) {
     var text = path.toString().getBytes(StandardCharsets.UTF_8);
-    if (text.length > MOST_PATH) {
+    if (text.length > MAX_PATH) {
       throw new RunException("the path of a socket is too long: " + path);
     }
-    var address = arena.allocate(2 + MOST_PATH + 1, 8);
+    var address = arena.allocate(2 + MAX_PATH + 1, 8);
     address.set(ValueLayout.JAVA_SHORT, 0, (short) AF_UNIX);
     MemorySegment.copy(text, 0, address, ValueLayout.JAVA_BYTE, 2, text.length);
     return address;
@@ -255,7 +255,7 @@ final class DescriptorSocket implements AutoCloseable {
   private Received receive() {
     try (var arena = Arena.ofConfined()) {
       var state = arena.allocate(STATE);
-      var data = arena.allocate(MOST_NOTE);
+      var data = arena.allocate(MAX_NOTE);
       var control = arena.allocate(CONTROL);
       var message = message(arena, data, control);
       long length = (long) RECEIVE.invokeExact(state, socket, message, MSG_CMSG_CLOEXEC);

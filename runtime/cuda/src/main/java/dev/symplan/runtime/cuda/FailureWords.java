@@ -67,31 +67,30 @@ final class FailureWords {
   /**
    * {@return why kernels gave up, for people; empty if none did}
    *
-   * @param patience how long they wait
+   * @param timeout how long they wait
    */
-  Optional<String> failure(Duration patience) {
+  Optional<String> failure(Duration timeout) {
     Optional<String> followed = Optional.empty();
     for (int i = 0; i < labels.size(); i++) {
       int value = words.get(ValueLayout.JAVA_INT, (long) i * Integer.BYTES);
       if (value >= DeviceProgram.FIRST_PEER) {
-        return Optional.of(waited(labels.get(i), value - DeviceProgram.FIRST_PEER, patience));
+        return Optional.of(waited(labels.get(i), value - DeviceProgram.FIRST_PEER, timeout));
       }
       if (value != 0 && followed.isEmpty()) {
-        followed = Optional.of(waited(labels.get(i), -1, patience));
+        followed = Optional.of(waited(labels.get(i), -1, timeout));
       }
     }
     return followed;
   }
 
-  private String waited(String label, int peer, Duration patience) {
+  private String waited(String label, int peer, Duration timeout) {
     var known = collectives.get(label);
     var whom =
         known != null && peer >= 0 && peer < known.members().length()
             ? "rank " + known.members().get(peer)
             : "its peers";
     return "%s waited more than %s for %s"
-        .formatted(
-            known == null ? "'" + label + "'" : known.text(), Units.duration(patience), whom);
+        .formatted(known == null ? "'" + label + "'" : known.text(), Units.duration(timeout), whom);
   }
 
   /** {@return what messages call the collectives of NCCL's, which say nothing themselves} */

@@ -5,7 +5,7 @@ import com.google.common.collect.ImmutableMap;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.codegen.cuda.DeviceStep;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import dev.symplan.planner.Units;
 import dev.symplan.runtime.RunException;
 import java.time.Duration;
@@ -29,13 +29,13 @@ import org.bytedeco.javacpp.Pointer;
 final class Gpu {
 
   /** How many collectives a message lists. */
-  private static final int MOST_NAMES = 3;
+  private static final int MAX_NAMES = 3;
 
   private final DeviceProgram program;
   private final int device;
   private final Check check;
   private final GpuMemory memory;
-  private final Map<Stream, CUstream_st> streams = new EnumMap<>(Stream.class);
+  private final Map<StreamKind, CUstream_st> streams = new EnumMap<>(StreamKind.class);
   private final List<CUevent_st> events = new ArrayList<>();
   private ImmutableList<Runnable> work = ImmutableList.of();
   private final List<CUgraphExec_st> graphs = new ArrayList<>();
@@ -45,11 +45,11 @@ final class Gpu {
   private final CUstream_st rescue = new CUstream_st();
 
   private final Communicators communicators;
-  private final Ending ending;
+  private final SessionFailure ending;
   private final Duration timeout;
 
   /** Less than the host waits, so that it hears from kernels what they wait for. */
-  private final Duration patience;
+  private final Duration kernelTimeout;
 
   /**
    * @param device which of the GPUs that this process sees
@@ -61,12 +61,12 @@ final class Gpu {
       int device,
       long symmetricBytes,
       Sharing sharing,
-      Ending ending,
+      SessionFailure ending,
       Duration timeout) {
     this.program = program;
     this.ending = ending;
     this.timeout = timeout;
-    this.patience = timeout.multipliedBy(9).dividedBy(10);
+    this.kernelTimeout = timeout.multipliedBy(9).dividedBy(10);
     this.device = device;
     this.check = new Check(program.rank());
     check.runtime(cudart.cudaSetDevice(device), "cudaSetDevice");
@@ -74,7 +74,7 @@ final class Gpu {
     check.runtime(
         cudart.cudaStreamCreateWithFlags(rescue, cudart.cudaStreamNonBlocking),
         "cudaStreamCreateWithFlags");
-    for (var stream : Stream.values()) {
+    for (var stream : StreamKind.values()) {
       var made = new CUstream_st();
       check.runtime(
           cudart.cudaStreamCreateWithFlags(made, cudart.cudaStreamNonBlocking),
@@ -82,7 +82,7 @@ final class Gpu {
       streams.put(stream, made);
     }
     // Each side stream is joined at the end, by an event of its own.
-    for (int i = 0; i < program.events() + 2 * Stream.values().length; i++) {
+    for (int i = 0; i < program.events() + 2 * StreamKind.values().length; i++) {
       events.add(event(cudart.cudaEventDisableTiming));
     }
     // Last, as it is what most likely fails, and frees what it has by itself then.
@@ -129,7 +129,7 @@ final class Gpu {
     return check;
   }
 
-  CUstream_st stream(Stream stream) {
+  CUstream_st stream(StreamKind stream) {
     return Objects.requireNonNull(streams.get(stream));
   }
 
@@ -148,7 +148,7 @@ final class Gpu {
   void prepare(Peers peers, ImmutableMap<Communicators.Key, ncclUniqueId> ids) {
     releases.add(communicators::close);
     communicators.join(program.rank(), ids, memory);
-    var preparation = new Preparation(this, peers, communicators, patience);
+    var preparation = new Preparation(this, peers, communicators, kernelTimeout);
     work = preparation.steps(program.steps());
   }
 
@@ -196,7 +196,7 @@ final class Gpu {
   }
 
   private int capture(Runnable enqueue) {
-    var origin = stream(Stream.COMPUTE);
+    var origin = stream(StreamKind.COMPUTE);
     check.runtime(
         cudart.cudaStreamBeginCapture(origin, cudart.cudaStreamCaptureModeRelaxed),
         "cudaStreamBeginCapture");
@@ -219,22 +219,22 @@ final class Gpu {
   }
 
   private void joinStreams() {
-    for (var stream : Stream.values()) {
+    for (var stream : StreamKind.values()) {
       boolean used =
-          stream != Stream.COMPUTE
+          stream != StreamKind.COMPUTE
               && program.steps().stream().anyMatch(step -> step.stream() == stream);
       if (used) {
         var done = events.get(program.events() + stream.ordinal());
         check.runtime(cudart.cudaEventRecord(done, stream(stream)), "cudaEventRecord");
         check.runtime(
-            cudart.cudaStreamWaitEvent(stream(Stream.COMPUTE), done, 0), "cudaStreamWaitEvent");
+            cudart.cudaStreamWaitEvent(stream(StreamKind.COMPUTE), done, 0), "cudaStreamWaitEvent");
       }
     }
   }
 
   void launch(int graph) {
     check.runtime(
-        cudart.cudaGraphLaunch(graphs.get(graph), stream(Stream.COMPUTE)), "cudaGraphLaunch");
+        cudart.cudaGraphLaunch(graphs.get(graph), stream(StreamKind.COMPUTE)), "cudaGraphLaunch");
   }
 
   /**
@@ -246,7 +246,7 @@ final class Gpu {
   void await() {
     long begin = System.nanoTime();
     long most = timeout.toNanos();
-    var origin = stream(Stream.COMPUTE);
+    var origin = stream(StreamKind.COMPUTE);
     boolean stopping = false;
     while (true) {
       int status = cudart.cudaStreamQuery(origin);
@@ -269,7 +269,7 @@ final class Gpu {
       }
       Thread.onSpinWait();
     }
-    var gaveUp = memory.failures().failure(patience);
+    var gaveUp = memory.failures().failure(kernelTimeout);
     if (gaveUp.isPresent()) {
       ending.fail(new RunException("rank %d: %s".formatted(program.rank(), gaveUp.get())));
     }
@@ -293,8 +293,8 @@ final class Gpu {
                 ? ""
                 : "; NCCL, which does not say where it waits, does %s%s"
                     .formatted(
-                        String.join(", ", byNccl.subList(0, Math.min(MOST_NAMES, byNccl.size()))),
-                        byNccl.size() > MOST_NAMES ? ", ..." : ""));
+                        String.join(", ", byNccl.subList(0, Math.min(MAX_NAMES, byNccl.size()))),
+                        byNccl.size() > MAX_NAMES ? ", ..." : ""));
   }
 
   /** Has kernels that wait for peers give up, also those of NCCL's. */
@@ -310,7 +310,7 @@ final class Gpu {
    */
   boolean isIdle(Duration most) {
     long begin = System.nanoTime();
-    while (cudart.cudaStreamQuery(stream(Stream.COMPUTE)) == cudart.cudaErrorNotReady) {
+    while (cudart.cudaStreamQuery(stream(StreamKind.COMPUTE)) == cudart.cudaErrorNotReady) {
       if (System.nanoTime() - begin > most.toNanos()) {
         return false;
       }
@@ -323,11 +323,11 @@ final class Gpu {
   double time(int graph, int launches) {
     var begin = event(0);
     var end = event(0);
-    check.runtime(cudart.cudaEventRecord(begin, stream(Stream.COMPUTE)), "cudaEventRecord");
+    check.runtime(cudart.cudaEventRecord(begin, stream(StreamKind.COMPUTE)), "cudaEventRecord");
     for (int i = 0; i < launches; i++) {
       launch(graph);
     }
-    check.runtime(cudart.cudaEventRecord(end, stream(Stream.COMPUTE)), "cudaEventRecord");
+    check.runtime(cudart.cudaEventRecord(end, stream(StreamKind.COMPUTE)), "cudaEventRecord");
     await();
     var millis = new float[1];
     check.runtime(cudart.cudaEventElapsedTime(millis, begin, end), "cudaEventElapsedTime");
@@ -338,7 +338,7 @@ final class Gpu {
 
   /** Copies bytes, to the GPU or from it, and waits for that. */
   void copy(Pointer to, Pointer from, long bytes) {
-    var stream = stream(Stream.COMPUTE);
+    var stream = stream(StreamKind.COMPUTE);
     check.runtime(
         cudart.cudaMemcpyAsync(to, from, bytes, cudart.cudaMemcpyDefault, stream),
         "cudaMemcpyAsync of %d bytes".formatted(bytes));

@@ -4,8 +4,8 @@ import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.codegen.cuda.DeviceStep.Launch;
-import dev.symplan.codegen.cuda.Word;
-import dev.symplan.planner.Arena;
+import dev.symplan.codegen.cuda.KernelArgument;
+import dev.symplan.planner.ArenaKind;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.cuda.Peers.Region;
 import java.lang.foreign.MemorySegment;
@@ -29,7 +29,7 @@ import org.bytedeco.javacpp.Pointer;
 final class GpuMemory {
 
   /** Also asked for where nothing is needed, so that every arena has an address. */
-  private static final long LEAST = 4096;
+  private static final long MIN_BYTES = 4096;
 
   /** Fresh memory: not a number in every type of floats; in workspaces, that nothing is there. */
   private static final int POISON = DeviceProgram.EMPTY & 0xFF;
@@ -58,7 +58,7 @@ final class GpuMemory {
       Check check) {
     this.check = check;
     this.places = device.places();
-    this.symmetricBytes = Math.max(LEAST, Math.ceilDiv(symmetricBytes, LEAST) * LEAST);
+    this.symmetricBytes = Math.max(MIN_BYTES, Math.ceilDiv(symmetricBytes, MIN_BYTES) * MIN_BYTES);
     try {
       share(sharing, Region.ARENA, this.symmetricBytes, POISON);
       this.local = allocate(program.localBytes(), POISON);
@@ -111,7 +111,9 @@ final class GpuMemory {
   private static int waiting(DeviceProgram program) {
     return Math.toIntExact(
         program.steps().stream()
-            .filter(step -> step instanceof Launch l && l.words().contains(Word.Failure.FAILURE))
+            .filter(
+                step ->
+                    step instanceof Launch l && l.words().contains(KernelArgument.Failure.FAILURE))
             .count());
   }
 
@@ -122,7 +124,7 @@ final class GpuMemory {
 
   private Pointer allocate(long bytes, int fill) {
     var memory = new BytePointer();
-    long rounded = Math.max(LEAST, bytes);
+    long rounded = Math.max(MIN_BYTES, bytes);
     check.runtime(cudart.cudaMalloc(memory, rounded), "cudaMalloc of " + rounded + " bytes");
     releases.add(() -> check.runtime(cudart.cudaFree(memory), "cudaFree"));
     check.runtime(cudart.cudaMemset(memory, fill, rounded), "cudaMemset");
@@ -130,7 +132,7 @@ final class GpuMemory {
   }
 
   private void share(Sharing sharing, Region region, long bytes, int fill) {
-    long rounded = Math.max(LEAST, bytes);
+    long rounded = Math.max(MIN_BYTES, bytes);
     var memory = sharing.allocate(region, rounded, check);
     regions.put(region, memory);
     releases.add(() -> sharing.free(memory, check));
@@ -177,7 +179,7 @@ final class GpuMemory {
     return address(ref.arena(), ref.index(), ref.offset());
   }
 
-  long address(Arena arena, int index, long offset) {
+  long address(ArenaKind arena, int index, long offset) {
     var base =
         switch (arena) {
           case SYMMETRIC -> region(Region.ARENA);

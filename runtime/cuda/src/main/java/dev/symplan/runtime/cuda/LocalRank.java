@@ -12,7 +12,7 @@ import org.jspecify.annotations.Nullable;
 final class LocalRank {
   private final int rank;
   private final int device;
-  private final Ending ending;
+  private final SessionFailure ending;
   private final GpuThread thread;
   private @Nullable Gpu gpu;
   private @Nullable HostCopies copies;
@@ -23,7 +23,7 @@ final class LocalRank {
   /**
    * @param device which of the GPUs that this process sees
    */
-  LocalRank(int rank, int device, Ending ending) {
+  LocalRank(int rank, int device, SessionFailure ending) {
     this.rank = rank;
     this.device = device;
     this.ending = ending;

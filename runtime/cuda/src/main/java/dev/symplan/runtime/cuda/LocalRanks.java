@@ -24,7 +24,7 @@ final class LocalRanks {
 
   private static final long LOOK_NANOS = 1_000_000;
 
-  private final Ending ending;
+  private final SessionFailure ending;
   private final ImmutableSortedMap<Integer, LocalRank> byRank;
 
   /** The same, to go through without an iterator. */
@@ -33,7 +33,7 @@ final class LocalRanks {
   /**
    * @param devices by rank, which of the GPUs that this process sees
    */
-  LocalRanks(ImmutableSortedMap<Integer, Integer> devices, Ending ending) {
+  LocalRanks(ImmutableSortedMap<Integer, Integer> devices, SessionFailure ending) {
     this.ending = ending;
     this.byRank =
         devices.entrySet().stream()

@@ -11,9 +11,9 @@ import dev.symplan.codegen.cuda.DeviceStep.Nccl;
 import dev.symplan.codegen.cuda.DeviceStep.NcclCall;
 import dev.symplan.codegen.cuda.DeviceStep.Product;
 import dev.symplan.codegen.cuda.Kernel;
-import dev.symplan.codegen.cuda.Word;
+import dev.symplan.codegen.cuda.KernelArgument;
 import dev.symplan.ir.DType;
-import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaKind;
 import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.cuda.Peers.Region;
 import java.time.Duration;
@@ -33,17 +33,17 @@ final class Preparation {
   private final Gpu gpu;
   private final Peers peers;
   private final Communicators communicators;
-  private final Duration patience;
+  private final Duration timeout;
   private final Check check;
   private final int architecture;
   private final Map<Kernel, CUfunc_st> functions = new HashMap<>();
   private final Products products;
 
-  Preparation(Gpu gpu, Peers peers, Communicators communicators, Duration patience) {
+  Preparation(Gpu gpu, Peers peers, Communicators communicators, Duration timeout) {
     this.gpu = gpu;
     this.peers = peers;
     this.communicators = communicators;
-    this.patience = patience;
+    this.timeout = timeout;
     this.check = gpu.check();
     this.products = new Products(gpu, this::at);
     this.architecture =
@@ -88,7 +88,7 @@ final class Preparation {
     if (address.rank() == check.rank()) {
       return gpu.memory().address(address.arena(), address.index(), address.offset());
     }
-    if (address.arena() != Arena.SYMMETRIC) {
+    if (address.arena() != ArenaKind.SYMMETRIC) {
       throw new IllegalStateException("a peer's memory that is not symmetric: " + address);
     }
     return peers.base(address.rank(), Region.ARENA) + address.offset();
@@ -133,19 +133,19 @@ final class Preparation {
     return function;
   }
 
-  private long word(Word word, Launch launch) {
+  private long word(KernelArgument word, Launch launch) {
     return switch (word) {
-      case Word.Number(long value) -> value;
-      case Word.Memory(var address, long _) -> at(address);
-      case Word.Multicast(var members, long _, long _) ->
+      case KernelArgument.Number(long value) -> value;
+      case KernelArgument.Memory(var address, long _) -> at(address);
+      case KernelArgument.Multicast(var members, long _, long _) ->
           throw new RunException(
               ("rank %d: multimem needs one NVLink multicast object over the symmetric arenas of"
                       + " the ranks %s, and none is made here yet; plan with --multicast=off")
                   .formatted(check.rank(), members));
-      case Word.Flags(int place, int rank) -> peers.flags(rank, place);
-      case Word.Meetings(int place) -> gpu.memory().meetings(place);
-      case Word.Failure _ -> gpu.memory().failures().watch(launch.label());
-      case Word.Patience _ -> patience.toNanos();
+      case KernelArgument.Flags(int place, int rank) -> peers.flags(rank, place);
+      case KernelArgument.Meetings(int place) -> gpu.memory().meetings(place);
+      case KernelArgument.Failure _ -> gpu.memory().failures().watch(launch.label());
+      case KernelArgument.Timeout _ -> timeout.toNanos();
     };
   }
 

@@ -14,7 +14,7 @@ import org.bytedeco.cuda.global.cudart;
 
 /** What makes a session of one rank part of one that has a process for each. */
 final class Processes {
-  private static final int MOST_BUS_ID = 64;
+  private static final int MAX_BUS_ID = 64;
 
   private Processes() {}
 
@@ -54,7 +54,7 @@ final class Processes {
   }
 
   private static String busId(int device, int rank) {
-    var text = new byte[MOST_BUS_ID];
+    var text = new byte[MAX_BUS_ID];
     new Check(rank)
         .runtime(cudart.cudaDeviceGetPCIBusId(text, text.length, device), "cudaDeviceGetPCIBusId");
     return new String(text, 0, Bytes.indexOf(text, (byte) 0), StandardCharsets.US_ASCII);

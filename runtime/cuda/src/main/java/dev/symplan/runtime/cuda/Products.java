@@ -4,7 +4,7 @@ import dev.symplan.codegen.cuda.Address;
 import dev.symplan.codegen.cuda.DeviceStep.Matrix;
 import dev.symplan.codegen.cuda.DeviceStep.Product;
 import dev.symplan.ir.DType;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import dev.symplan.runtime.RunException;
 import java.util.Optional;
 import java.util.function.ToLongFunction;
@@ -33,7 +33,7 @@ import org.bytedeco.javacpp.PointerPointer;
 final class Products {
 
   /** What NVIDIA advises for Hopper: no algorithm is chosen that needs more. */
-  private static final long MOST_WORKSPACE = 32L << 20;
+  private static final long MAX_WORKSPACE = 32L << 20;
 
   /** Partial sums stay in f32 until the last one. */
   private static final int REDUCTIONS =
@@ -77,7 +77,7 @@ final class Products {
 
   /** {@return what puts the product into its stream} */
   Runnable prepare(Product product) {
-    if (product.stream() != Stream.COMPUTE) {
+    if (product.stream() != StreamKind.COMPUTE) {
       throw new IllegalStateException("a product beside compute");
     }
     var context = handle();
@@ -218,7 +218,7 @@ final class Products {
 
   private cublasLtMatmulPreferenceOpaque_t preference(Product product) {
     try (var made = new PointerPointer<Pointer>(1);
-        var most = new LongPointer(new long[] {MOST_WORKSPACE})) {
+        var most = new LongPointer(new long[] {MAX_WORKSPACE})) {
       check.blas(cublas.cublasLtMatmulPreferenceCreate(made), "cublasLtMatmulPreferenceCreate");
       var preference = new cublasLtMatmulPreferenceOpaque_t(made.get(0));
       check.blas(

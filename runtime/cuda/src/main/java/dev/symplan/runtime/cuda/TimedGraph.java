@@ -8,7 +8,7 @@ import dev.symplan.codegen.cuda.DeviceStep.Launch;
 import dev.symplan.codegen.cuda.DeviceStep.Mark;
 import dev.symplan.codegen.cuda.DeviceStep.Nccl;
 import dev.symplan.codegen.cuda.DeviceStep.Product;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import dev.symplan.runtime.profile.Profile.Activity;
 import java.util.ArrayList;
 import java.util.List;
@@ -28,7 +28,7 @@ import org.bytedeco.cuda.global.cudart;
 final class TimedGraph {
 
   private record Section(
-      Stream stream, String label, String kernel, CUevent_st begin, CUevent_st end) {}
+      StreamKind stream, String label, String kernel, CUevent_st begin, CUevent_st end) {}
 
   private final Gpu gpu;
   private final Check check;
@@ -47,13 +47,13 @@ final class TimedGraph {
     graph =
         gpu.captureStepwise(
             () -> {
-              record(zero, Stream.COMPUTE);
-              record(one, Stream.COMPUTE);
+              record(zero, StreamKind.COMPUTE);
+              record(one, StreamKind.COMPUTE);
             },
             this::add);
   }
 
-  private void record(CUevent_st event, Stream stream) {
+  private void record(CUevent_st event, StreamKind stream) {
     check.runtime(
         cudart.cudaEventRecordWithFlags(event, gpu.stream(stream), cudart.cudaEventRecordExternal),
         "cudaEventRecordWithFlags");
@@ -103,7 +103,7 @@ final class TimedGraph {
     };
   }
 
-  private String captured(Stream stream, String call) {
+  private String captured(StreamKind stream, String call) {
     var names = CapturedKernels.last(gpu.stream(stream));
     return names.isEmpty() ? call + " (kernel unknown)" : String.join(" ", names);
   }

@@ -17,12 +17,12 @@ import dev.symplan.codegen.cuda.DeviceStep.Matrix;
 import dev.symplan.codegen.cuda.DeviceStep.Nccl;
 import dev.symplan.codegen.cuda.DeviceStep.NcclCall;
 import dev.symplan.codegen.cuda.DeviceStep.Product;
+import dev.symplan.codegen.cuda.KernelArgument;
 import dev.symplan.codegen.cuda.UnsupportedOnGpu;
-import dev.symplan.codegen.cuda.Word;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.text.GraphParser;
-import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaKind;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Target;
@@ -177,27 +177,33 @@ class AddressCheckTest {
     return changed;
   }
 
-  private static List<Word> changed(Executable executable, DeviceProgram program, Word word) {
+  private static List<KernelArgument> changed(
+      Executable executable, DeviceProgram program, KernelArgument word) {
     return switch (word) {
-      case Word.Memory(var at, long bytes) when bytes > 0 -> {
-        var words = new ArrayList<Word>();
-        words.add(new Word.Memory(at, room(executable, at) + 1));
-        words.add(new Word.Memory(at, -1));
-        elsewhere(program, at).forEach(other -> words.add(new Word.Memory(other, bytes)));
+      case KernelArgument.Memory(var at, long bytes) when bytes > 0 -> {
+        var words = new ArrayList<KernelArgument>();
+        words.add(new KernelArgument.Memory(at, room(executable, at) + 1));
+        words.add(new KernelArgument.Memory(at, -1));
+        elsewhere(program, at).forEach(other -> words.add(new KernelArgument.Memory(other, bytes)));
         yield words;
       }
-      case Word.Multicast(var members, long offset, long bytes) when bytes > 0 ->
+      case KernelArgument.Multicast(var members, long offset, long bytes) when bytes > 0 ->
           List.of(
-              new Word.Multicast(members, FAR, bytes),
-              new Word.Multicast(members, -bytes, bytes),
-              new Word.Multicast(members, offset, FAR));
-      case Word.Flags(int place, int rank) ->
+              new KernelArgument.Multicast(members, FAR, bytes),
+              new KernelArgument.Multicast(members, -bytes, bytes),
+              new KernelArgument.Multicast(members, offset, FAR));
+      case KernelArgument.Flags(int place, int rank) ->
           List.of(
-              new Word.Flags(program.places(), rank),
-              new Word.Flags(-1, rank),
-              new Word.Flags(place, 99));
-      case Word.Meetings _ -> List.of(new Word.Meetings(program.places()), new Word.Meetings(-1));
-      case Word.Memory _, Word.Multicast _, Word.Number _, Word.Failure _, Word.Patience _ ->
+              new KernelArgument.Flags(program.places(), rank),
+              new KernelArgument.Flags(-1, rank),
+              new KernelArgument.Flags(place, 99));
+      case KernelArgument.Meetings _ ->
+          List.of(new KernelArgument.Meetings(program.places()), new KernelArgument.Meetings(-1));
+      case KernelArgument.Memory _,
+          KernelArgument.Multicast _,
+          KernelArgument.Number _,
+          KernelArgument.Failure _,
+          KernelArgument.Timeout _ ->
           List.of();
     };
   }
@@ -208,8 +214,8 @@ class AddressCheckTest {
         new Address(at.rank(), at.arena(), at.index(), FAR),
         new Address(at.rank(), at.arena(), at.index(), -8),
         new Address(99, at.arena(), at.index(), at.offset()),
-        new Address(at.rank(), Arena.EXTERNAL_INPUT, 99, at.offset()),
-        new Address(other, Arena.LOCAL, 0, at.offset()));
+        new Address(at.rank(), ArenaKind.EXTERNAL_INPUT, 99, at.offset()),
+        new Address(other, ArenaKind.LOCAL, 0, at.offset()));
   }
 
   private static Product with(Product product, int index, Matrix matrix) {

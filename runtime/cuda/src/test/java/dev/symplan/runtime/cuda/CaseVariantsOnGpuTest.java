@@ -27,7 +27,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 /** PyTorch's collectives and MLPs, each kind of collective as every variant that it can be. */
 @Tag("gpu")
 class CaseVariantsOnGpuTest {
-  private static final Duration PATIENCE = Duration.ofSeconds(10);
+  private static final Duration TIMEOUT = Duration.ofSeconds(10);
 
   private static Stream<String> cases() {
     return Stream.of(
@@ -72,7 +72,7 @@ class CaseVariantsOnGpuTest {
     Gpus.require(4);
     var folder = EmulatedCasesTest.folder(name);
     var plan = forced(name, kind, variant);
-    try (var session = CudaSession.open(Lowering.lower(plan), PATIENCE)) {
+    try (var session = CudaSession.open(Lowering.lower(plan), TIMEOUT)) {
       EmulatedCasesTest.check(new Case(folder), plan, session);
     }
   }

@@ -10,7 +10,7 @@ import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -56,7 +56,7 @@ class CommunicatorsTest {
             .toList();
     assertThat(calls)
         .extracting(DeviceStep.Nccl::stream)
-        .containsExactly(Stream.COMM, Stream.COMM, Stream.COMPUTE, Stream.COMPUTE);
+        .containsExactly(StreamKind.COMM, StreamKind.COMM, StreamKind.COMPUTE, StreamKind.COMPUTE);
     assertThat(calls)
         .extracting(Communicators.Key::of)
         .containsOnly(Communicators.Key.of(calls.getFirst()));

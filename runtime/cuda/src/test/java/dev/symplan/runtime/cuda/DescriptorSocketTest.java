@@ -33,7 +33,7 @@ import org.junit.jupiter.api.Timeout;
 /** Memory that has no name, shared between processes as a GPU's is. */
 @Timeout(60)
 class DescriptorSocketTest {
-  private static final Duration PATIENCE = Duration.ofSeconds(20);
+  private static final Duration TIMEOUT = Duration.ofSeconds(20);
   private static final int SIZE = 4096;
 
   /** Invites descriptors, changes what the first one stands for, and ends. */
@@ -57,12 +57,12 @@ class DescriptorSocketTest {
 
   private static Received take(DescriptorSocket socket) {
     var received = new ArrayList<Received>();
-    socket.exchange(List.of(), 1, received::add, PATIENCE);
+    socket.exchange(List.of(), 1, received::add, TIMEOUT);
     return received.getFirst();
   }
 
   private static void send(DescriptorSocket socket, Path to, byte[] note, int descriptor) {
-    socket.exchange(List.of(new Parcel(to, note, descriptor)), 0, _ -> {}, PATIENCE);
+    socket.exchange(List.of(new Parcel(to, note, descriptor)), 0, _ -> {}, TIMEOUT);
   }
 
   private static MemorySegment map(int descriptor, Arena arena) throws IOException {
@@ -163,7 +163,7 @@ class DescriptorSocketTest {
                                   DescriptorSocket.closeDescriptor(received.descriptor());
                                   count.incrementAndGet();
                                 },
-                                PATIENCE);
+                                TIMEOUT);
                             return count.get();
                           }))
               .toList();

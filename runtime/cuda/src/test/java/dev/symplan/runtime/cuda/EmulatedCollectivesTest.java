@@ -31,7 +31,7 @@ class EmulatedCollectivesTest {
   private static final int TIMES = 3;
 
   /** What the small programs here do not take, if nobody waits for ever. */
-  private static final long MOST_TURNS = 8_000_000;
+  private static final long MAX_TURNS = 8_000_000;
 
   private static final int SEEDS = Integer.getInteger("symplan.graphs", 1);
 
@@ -120,15 +120,15 @@ class EmulatedCollectivesTest {
     }
     program.output(value);
     var plan = plan(3, Kind.ALL_REDUCE, variant);
-    check(plan, text -> text, MOST_TURNS);
+    check(plan, text -> text, MAX_TURNS);
     assertThatThrownBy(
-            () -> check(plan, text -> text.replace(part, other == null ? "" : other), MOST_TURNS))
+            () -> check(plan, text -> text.replace(part, other == null ? "" : other), MAX_TURNS))
         .isInstanceOf(AssertionError.class)
         .hasMessageContaining("seed");
   }
 
   private static void check(Plan plan) {
-    check(plan, text -> text, 50 * MOST_TURNS);
+    check(plan, text -> text, 50 * MAX_TURNS);
   }
 
   private static void check(Plan plan, UnaryOperator<String> change, long limit) {

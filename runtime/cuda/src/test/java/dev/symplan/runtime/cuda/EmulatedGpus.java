@@ -13,7 +13,7 @@ import dev.symplan.codegen.cuda.DeviceStep;
 import dev.symplan.codegen.cuda.DeviceStep.Copy;
 import dev.symplan.codegen.cuda.DeviceStep.Launch;
 import dev.symplan.codegen.cuda.Kernel;
-import dev.symplan.codegen.cuda.Word;
+import dev.symplan.codegen.cuda.KernelArgument;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
@@ -50,7 +50,7 @@ final class EmulatedGpus {
       Pattern.compile("\"=?[a-z]\"\\(((?:[^()]|\\([^()]*\\))*)\\)");
   private static final Pattern CLOCK = Pattern.compile("asm volatile\\(\"mov.u64[^)]*\\)\\);");
 
-  private static final long PATIENCE = 1_000_000_000;
+  private static final long TIMEOUT = 1_000_000_000;
 
   private final Arena owner = Arena.ofAuto();
   private final List<DeviceProgram> programs;
@@ -87,7 +87,7 @@ final class EmulatedGpus {
       return owner.allocate(Math.max(8, bytes), 256).fill(fill);
     }
 
-    MemorySegment at(dev.symplan.planner.Arena arena, int index) {
+    MemorySegment at(dev.symplan.planner.ArenaKind arena, int index) {
       return switch (arena) {
         case SYMMETRIC -> symmetric;
         case LOCAL -> local;
@@ -176,7 +176,7 @@ final class EmulatedGpus {
             });
   }
 
-  private long array(List<Word> words, int rank) {
+  private long array(List<KernelArgument> words, int rank) {
     return array(words.stream().map(word -> value(word, rank)).toList());
   }
 
@@ -188,18 +188,18 @@ final class EmulatedGpus {
     return array.address();
   }
 
-  private long value(Word word, int rank) {
+  private long value(KernelArgument word, int rank) {
     var own = memory.get(rank);
     return switch (word) {
-      case Word.Number(long number) -> number;
-      case Word.Memory(var address, long _) -> at(address);
-      case Word.Flags(int place, int peer) ->
+      case KernelArgument.Number(long number) -> number;
+      case KernelArgument.Memory(var address, long _) -> at(address);
+      case KernelArgument.Flags(int place, int peer) ->
           memory.get(peer).flags.address() + (long) place * DeviceProgram.FLAGS * Integer.BYTES;
-      case Word.Meetings(int place) ->
+      case KernelArgument.Meetings(int place) ->
           own.counts.address() + (long) place * DeviceProgram.COUNTS * Integer.BYTES;
-      case Word.Failure _ -> own.failure.address();
-      case Word.Patience _ -> PATIENCE;
-      case Word.Multicast multicast ->
+      case KernelArgument.Failure _ -> own.failure.address();
+      case KernelArgument.Timeout _ -> TIMEOUT;
+      case KernelArgument.Multicast multicast ->
           throw new IllegalArgumentException("not emulated: " + multicast);
     };
   }

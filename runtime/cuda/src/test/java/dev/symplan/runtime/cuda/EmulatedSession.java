@@ -14,10 +14,10 @@ import dev.symplan.codegen.cuda.DeviceStep.Launch;
 import dev.symplan.codegen.cuda.DeviceStep.Matrix;
 import dev.symplan.codegen.cuda.DeviceStep.Product;
 import dev.symplan.codegen.cuda.Kernel;
-import dev.symplan.codegen.cuda.Word;
+import dev.symplan.codegen.cuda.KernelArgument;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
-import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaKind;
 import dev.symplan.runtime.ExecutableSession;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.lang.foreign.MemorySegment;
@@ -65,7 +65,7 @@ final class EmulatedSession extends ExecutableSession {
           .fill((byte) -1);
     }
 
-    MemorySegment at(Arena arena, int index, long offset) {
+    MemorySegment at(ArenaKind arena, int index, long offset) {
       var whole =
           switch (arena) {
             case SYMMETRIC -> symmetric;
@@ -256,7 +256,7 @@ final class EmulatedSession extends ExecutableSession {
           kernels.launch(
               launch,
               launch.words().stream()
-                  .mapToLong(word -> at(((Word.Memory) word).address()).address())
+                  .mapToLong(word -> at(((KernelArgument.Memory) word).address()).address())
                   .toArray(),
               backwards);
       case Copy copy -> MemorySegment.copy(at(copy.from()), 0, at(copy.to()), 0, copy.bytes());

@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Test;
 
 class FailureWordsTest {
   private static final long ON_DEVICE = 0x7000;
-  private static final Duration PATIENCE = Duration.ofSeconds(27);
+  private static final Duration TIMEOUT = Duration.ofSeconds(27);
 
   /** Ranks 1 and 3 add up; then all do. */
   private static final String GRAPH =
@@ -53,13 +53,13 @@ class FailureWordsTest {
   @Test
   void nothingIsWrongAtFirst() {
     words.watch("a");
-    assertThat(words.failure(PATIENCE)).isEmpty();
+    assertThat(words.failure(TIMEOUT)).isEmpty();
   }
 
   @Test
   void theRankThatDidNotComeIsNamed() {
     write(words.watch("a"), DeviceProgram.FIRST_PEER + 1);
-    assertThat(words.failure(PATIENCE))
+    assertThat(words.failure(TIMEOUT))
         .contains("all_reduce 'a' (two.graph:5) waited more than 27 s for rank 3");
   }
 
@@ -67,9 +67,9 @@ class FailureWordsTest {
   void theFirstCollectiveOfTheProgramCounts() {
     var first = words.watch("a");
     write(words.watch("c"), DeviceProgram.FIRST_PEER);
-    assertThat(words.failure(PATIENCE).orElseThrow()).contains("'c' (two.graph:7)", "for rank 0");
+    assertThat(words.failure(TIMEOUT).orElseThrow()).contains("'c' (two.graph:7)", "for rank 0");
     write(first, DeviceProgram.FIRST_PEER + 1);
-    assertThat(words.failure(PATIENCE).orElseThrow()).contains("'a' (two.graph:5)", "for rank 3");
+    assertThat(words.failure(TIMEOUT).orElseThrow()).contains("'a' (two.graph:5)", "for rank 3");
   }
 
   @Test

@@ -11,7 +11,7 @@ import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Plan;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.runtime.RunException;
@@ -80,7 +80,7 @@ class FailuresOnGpuTest {
                     cudart.cudaHostGetDevicePointer(mapped, open, 0), "cudaHostGetDevicePointer");
                 check.driver(
                     cudart.cuStreamWaitValue32(
-                        local.gpu().stream(Stream.COMPUTE), mapped.address(), 1, 0),
+                        local.gpu().stream(StreamKind.COMPUTE), mapped.address(), 1, 0),
                     "cuStreamWaitValue32");
               });
       local.thread().join();

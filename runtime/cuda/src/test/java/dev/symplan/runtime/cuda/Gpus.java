@@ -4,7 +4,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 /** What tests need of this machine. */
 final class Gpus {
-  private static final int MOST = 4;
+  private static final int MAX_GPUS = 4;
 
   private Gpus() {}
 
@@ -20,6 +20,6 @@ final class Gpus {
    */
   static int ranks() {
     require(2);
-    return Math.min(MOST, Devices.count());
+    return Math.min(MAX_GPUS, Devices.count());
   }
 }

@@ -7,7 +7,7 @@ import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Plan;
-import dev.symplan.planner.Rewrites;
+import dev.symplan.planner.RewriteOptions;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.io.TargetFile;
@@ -100,7 +100,7 @@ final class GroupProgram {
 
   static CompileOptions asWritten(String kind, Variant variant) {
     return CompileOptions.DEFAULT
-        .withRewrites(Rewrites.OFF)
+        .withRewrites(RewriteOptions.OFF)
         .withVariants(ImmutableMap.of(kind, variant));
   }
 }

@@ -33,7 +33,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 /** Each rank's own work, and whole cases, against the host backend and PyTorch. */
 @Tag("gpu")
 class LocalWorkOnGpuTest {
-  private static final Duration PATIENCE = Duration.ofSeconds(10);
+  private static final Duration TIMEOUT = Duration.ofSeconds(10);
   private static final long SEED = Long.getLong("symplan.seed", 7_000);
   private static final int PROGRAMS = 40;
   private static final int RUNS = 10_000;
@@ -64,7 +64,7 @@ class LocalWorkOnGpuTest {
   void agreesWithTheHost(String name, List<String> texts) {
     for (int i = 0; i < texts.size(); i++) {
       var plan = LocalPrograms.plan(texts.get(i));
-      try (var gpu = CudaSession.open(Lowering.lower(plan), PATIENCE);
+      try (var gpu = CudaSession.open(Lowering.lower(plan), TIMEOUT);
           var host = Session.open(plan, Backend.HOST)) {
         LocalPrograms.fill(gpu, i);
         LocalPrograms.fill(host, i);
@@ -84,7 +84,7 @@ class LocalWorkOnGpuTest {
     assumeTrue(Files.exists(folder), "the case is not here");
     Gpus.require(4);
     var plan = EmulatedCasesTest.plan(folder);
-    try (var session = CudaSession.open(Lowering.lower(plan), PATIENCE)) {
+    try (var session = CudaSession.open(Lowering.lower(plan), TIMEOUT)) {
       EmulatedCasesTest.check(new Case(folder), plan, session);
     }
   }
@@ -134,7 +134,7 @@ class LocalWorkOnGpuTest {
   @Test
   void repeatsToTheBit() {
     Gpus.require(4);
-    try (var session = CudaSession.open(Lowering.lower(mixed()), PATIENCE)) {
+    try (var session = CudaSession.open(Lowering.lower(mixed()), TIMEOUT)) {
       for (int rank = 0; rank < 4; rank++) {
         for (var name : session.inputNames()) {
           SeededInputs.fill(session.input(rank, name), 9, rank, name);
@@ -169,7 +169,7 @@ class LocalWorkOnGpuTest {
   void agreesInAMixedPlan() {
     Gpus.require(4);
     var plan = mixed();
-    try (var gpu = CudaSession.open(Lowering.lower(plan), PATIENCE);
+    try (var gpu = CudaSession.open(Lowering.lower(plan), TIMEOUT);
         var host = Session.open(plan, Backend.HOST)) {
       for (var session : List.of(gpu, host)) {
         for (int rank = 0; rank < 4; rank++) {

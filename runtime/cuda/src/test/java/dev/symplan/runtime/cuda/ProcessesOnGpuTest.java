@@ -33,7 +33,7 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(240)
 class ProcessesOnGpuTest {
   private static final int RANKS = 4;
-  private static final Duration PATIENCE = Duration.ofSeconds(20);
+  private static final Duration TIMEOUT = Duration.ofSeconds(20);
 
   private static final ImmutableMap<String, Variant> OWN =
       ImmutableMap.of(
@@ -128,7 +128,7 @@ class ProcessesOnGpuTest {
     }
 
     private static Session open(Plan plan) {
-      return Session.open(plan, new CudaBackend(), SessionOptions.DEFAULT.withTimeout(PATIENCE));
+      return Session.open(plan, new CudaBackend(), SessionOptions.DEFAULT.withTimeout(TIMEOUT));
     }
 
     private static void fill(Session session) {
@@ -252,6 +252,6 @@ class ProcessesOnGpuTest {
       assertThat(child.process().waitFor(10, TimeUnit.SECONDS)).isTrue();
       assertThat(child.process().exitValue()).isEqualTo(4);
     }
-    assertThat(Duration.ofNanos(System.nanoTime() - begin)).isLessThan(PATIENCE);
+    assertThat(Duration.ofNanos(System.nanoTime() - begin)).isLessThan(TIMEOUT);
   }
 }

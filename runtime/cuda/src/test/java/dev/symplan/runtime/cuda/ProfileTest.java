@@ -10,7 +10,7 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.Plan;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Variant;
 import dev.symplan.planner.calibrate.BenchPrograms;
@@ -47,7 +47,7 @@ class ProfileTest {
   }
 
   private static Activity activity(int rank, String label, double begin, double end) {
-    return new Activity(rank, Stream.COMPUTE, label, "k", begin, end);
+    return new Activity(rank, StreamKind.COMPUTE, label, "k", begin, end);
   }
 
   @ParameterizedTest

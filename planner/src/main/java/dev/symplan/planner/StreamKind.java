@@ -3,7 +3,7 @@ package dev.symplan.planner;
 import com.google.common.base.Ascii;
 
 /** The queues of one rank. Work in one queue runs in order; across queues, only events order it. */
-public enum Stream {
+public enum StreamKind {
   /** Local ops, and collectives that nothing overlaps. */
   COMPUTE,
   /** Collectives that use SMs, beside compute. */

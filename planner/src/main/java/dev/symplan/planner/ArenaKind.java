@@ -3,7 +3,7 @@ package dev.symplan.planner;
 import com.google.common.base.Ascii;
 
 /** Where a buffer lies. */
-public enum Arena {
+public enum ArenaKind {
   /** One allocation of the same size per rank, readable and writable by every peer. */
   SYMMETRIC,
   /** The rank's own memory, owned by the plan. */

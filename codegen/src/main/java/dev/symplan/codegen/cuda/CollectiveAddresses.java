@@ -3,13 +3,13 @@ package dev.symplan.codegen.cuda;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.TensorRef;
-import dev.symplan.codegen.cuda.MeetingCode.Edges;
+import dev.symplan.codegen.cuda.BarrierCode.Edges;
 import dev.symplan.ir.DType;
-import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaKind;
 import java.util.stream.IntStream;
 
 /** One rank's part of a collective: who the others are, and where their tensors lie. */
-final class CollectivePart {
+final class CollectiveAddresses {
 
   /** Threads of a block of kernels that meet, or move a lot. */
   static final int THREADS = 512;
@@ -28,10 +28,10 @@ final class CollectivePart {
   /** The number of the place where the group meets, the same on all its ranks. */
   final int place;
 
-  private final MeetingPlaces places;
+  private final SignalPads places;
   private final ImmutableList.Builder<DeviceStep> steps = ImmutableList.builder();
 
-  CollectivePart(int rank, Collective collective, MeetingPlaces places) {
+  CollectiveAddresses(int rank, Collective collective, SignalPads places) {
     this.rank = rank;
     this.collective = collective;
     this.self = collective.group().self();
@@ -83,7 +83,7 @@ final class CollectivePart {
    * {@return a peer's symmetric memory at the offset that this rank knows: it is the same there}
    */
   Address of(int peer, TensorRef ref) {
-    if (peer != self && ref.arena() != Arena.SYMMETRIC) {
+    if (peer != self && ref.arena() != ArenaKind.SYMMETRIC) {
       throw new IllegalStateException(
           "rank %d cannot reach %s of rank %d: it is not in symmetric memory"
               .formatted(rank, ref, rankOf(peer)));
@@ -154,20 +154,20 @@ final class CollectivePart {
         collective.endBarrier() && tensor == tensors() - 1);
   }
 
-  /** {@return what {@link MeetingCode#args} begins with} */
-  ImmutableList.Builder<Word> meeting() {
-    var words = ImmutableList.<Word>builder();
+  /** {@return what {@link BarrierCode#args} begins with} */
+  ImmutableList.Builder<KernelArgument> meeting() {
+    var words = ImmutableList.<KernelArgument>builder();
     for (int peer = 0; peer < size; peer++) {
-      words.add(new Word.Flags(place, rankOf(peer)));
+      words.add(new KernelArgument.Flags(place, rankOf(peer)));
     }
     return words.add(
-        new Word.Meetings(place),
-        Word.Failure.FAILURE,
-        Word.Patience.PATIENCE,
-        new Word.Number(self));
+        new KernelArgument.Meetings(place),
+        KernelArgument.Failure.FAILURE,
+        KernelArgument.Timeout.TIMEOUT,
+        new KernelArgument.Number(self));
   }
 
-  void launch(Kernel kernel, int blocks, int threads, ImmutableList<Word> words) {
+  void launch(Kernel kernel, int blocks, int threads, ImmutableList<KernelArgument> words) {
     steps.add(
         new DeviceStep.Launch(
             collective.stream(), kernel, blocks, threads, words, collective.name()));

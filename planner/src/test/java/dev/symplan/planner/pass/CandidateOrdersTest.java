@@ -25,9 +25,9 @@ import dev.symplan.ir.text.GraphParser;
 import dev.symplan.ir.text.GraphPrinter;
 import dev.symplan.planner.CompileOptions;
 import dev.symplan.planner.Compiler;
+import dev.symplan.planner.OrderDecision.Outcome;
 import dev.symplan.planner.Plan;
-import dev.symplan.planner.Reordering.Outcome;
-import dev.symplan.planner.Rewrites;
+import dev.symplan.planner.RewriteOptions;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.verify.RandomPrograms;
@@ -40,7 +40,7 @@ import java.util.Random;
 import org.junit.jupiter.api.Test;
 
 /** More, or others, with {@code -Dsymplan.graphs=N -Dsymplan.seed=N}. */
-class ReorderTest {
+class CandidateOrdersTest {
   private static final int GRAPHS = Integer.getInteger("symplan.graphs", 400);
   private static final long SEED = Long.getLong("symplan.seed", 20_263_000);
   private static final CompileOptions KEEP =
@@ -75,7 +75,7 @@ class ReorderTest {
 
   private static Plan plan(String text, CompileOptions options) {
     return Compiler.forTarget(Target.H200_X4)
-        .with(options.withRanks(4).withRewrites(Rewrites.OFF))
+        .with(options.withRanks(4).withRewrites(RewriteOptions.OFF))
         .compile(GraphParser.parse(new SourceFile("g.graph", text)));
   }
 
@@ -183,7 +183,7 @@ class ReorderTest {
       var units = units(random(new Random(seed), 16), true);
       var exact = MemoryProfile.of(units, ExactOrder.of(units, Integer.MAX_VALUE).orElseThrow());
       long given = MemoryProfile.of(units, units.given()).peak();
-      var found = Reorder.orders(units, 0);
+      var found = CandidateOrders.orders(units, 0);
       long peak = found.isEmpty() ? given : MemoryProfile.of(units, found.getFirst()).peak();
       assertThat(peak).as("seed %s", seed).isBetween(exact.peak(), given);
       best += peak == exact.peak() ? 1 : 0;
@@ -316,7 +316,7 @@ class ReorderTest {
       long start = cpuNanos();
       var units = WorkUnits.of(ranked, true);
       long built = cpuNanos();
-      var orders = Reorder.orders(units, 1 << 14);
+      var orders = CandidateOrders.orders(units, 1 << 14);
       System.out.printf(
           Locale.ROOT,
           "%d ops, CPU: units %.2f s, %d orders %.2f s%n",

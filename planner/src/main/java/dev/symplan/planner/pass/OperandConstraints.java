@@ -9,7 +9,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /** For each tensor of each collective of one graph, whether it can be symmetric without a copy. */
-final class Slots {
+final class OperandConstraints {
 
   /** What one vector load or store of the collective kernels moves, in bytes. */
   static final long VECTOR = 16;
@@ -23,11 +23,11 @@ final class Slots {
    * @param cause the op or value behind the reason
    * @param signature what shares its storage and where, to compare between ranks
    */
-  record Slot(
+  record OperandConstraint(
       Value value, boolean free, boolean always, Reason reason, String cause, String signature) {
 
     /** {@return whether another rank's graph realizes its tensor in the same way} */
-    boolean isPlacedLike(Slot other) {
+    boolean isPlacedLike(OperandConstraint other) {
       return free == other.free && always == other.always && signature.equals(other.signature);
     }
   }
@@ -39,7 +39,7 @@ final class Slots {
   private final List<List<String>> uses;
   private final List<String> signatures = new ArrayList<>();
 
-  private Slots(
+  private OperandConstraints(
       Aliases aliases,
       ImmutableList<Collective> collectives,
       SpaceChoice spaces,
@@ -62,12 +62,12 @@ final class Slots {
     }
   }
 
-  static Slots of(
+  static OperandConstraints of(
       Aliases aliases,
       ImmutableList<Collective> collectives,
       SpaceChoice spaces,
       ExternalOutputs outputs) {
-    return new Slots(aliases, collectives, spaces, outputs);
+    return new OperandConstraints(aliases, collectives, spaces, outputs);
   }
 
   private void note(List<Value> values, String role) {
@@ -77,28 +77,30 @@ final class Slots {
     }
   }
 
-  ImmutableList<Slot> operands(int k) {
+  ImmutableList<OperandConstraint> operands(int k) {
     var collective = collectives.get(k);
-    var slots = ImmutableList.<Slot>builder();
+    var slots = ImmutableList.<OperandConstraint>builder();
     for (int i = 0; i < collective.operands().size(); i++) {
       slots.add(operand(collective, i));
     }
     return slots.build();
   }
 
-  private Slot operand(Collective collective, int index) {
+  private OperandConstraint operand(Collective collective, int index) {
     var value = collective.operands().get(index);
     var storage = aliases.of(value);
     var signature = signatures.get(storage.id());
     if (!movesAsItLies(collective, index)) {
-      return new Slot(value, false, true, Reason.NOT_CONTIGUOUS, value.name(), signature);
+      return new OperandConstraint(
+          value, false, true, Reason.NOT_CONTIGUOUS, value.name(), signature);
     }
     if (!aliases.families().isPlaceKnown(storage.id(), collective.index())) {
-      return new Slot(
+      return new OperandConstraint(
           value, false, false, Reason.MAY_HAVE_MOVED, storage.value().name(), signature);
     }
     if (aliases.offset(value) % VECTOR != 0) {
-      return new Slot(value, false, false, Reason.NOT_ALIGNED, value.name(), signature);
+      return new OperandConstraint(
+          value, false, false, Reason.NOT_ALIGNED, value.name(), signature);
     }
     if (storage.isInput()) {
       var space = spaces.input(storage.value());
@@ -106,7 +108,7 @@ final class Slots {
           space == MemorySpace.ANY
               || space == MemorySpace.SYMMETRIC
               || space == MemorySpace.DONATED;
-      return new Slot(
+      return new OperandConstraint(
           value,
           planned,
           false,
@@ -115,12 +117,12 @@ final class Slots {
           signature);
     }
     if (outputs.isDirect(storage.id())) {
-      return new Slot(
+      return new OperandConstraint(
           value, false, false, Reason.EXTERNAL_OUTPUT, storage.value().name(), signature);
     }
     var producer = aliases.graph().ops().get(storage.def());
     boolean collectiveResult = producer.def().collective().isPresent();
-    return new Slot(
+    return new OperandConstraint(
         value,
         true,
         false,
@@ -143,13 +145,13 @@ final class Slots {
     return operand.isContiguous();
   }
 
-  ImmutableList<Slot> results(int k) {
-    var slots = ImmutableList.<Slot>builder();
+  ImmutableList<OperandConstraint> results(int k) {
+    var slots = ImmutableList.<OperandConstraint>builder();
     for (var value : collectives.get(k).results()) {
       var storage = aliases.of(value);
       boolean external = outputs.isDirect(storage.id());
       slots.add(
-          new Slot(
+          new OperandConstraint(
               value,
               !external,
               false,

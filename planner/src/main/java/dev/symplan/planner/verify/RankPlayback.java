@@ -1,7 +1,7 @@
 package dev.symplan.planner.verify;
 
 import dev.symplan.planner.Step;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -18,18 +18,18 @@ import java.util.Map;
  * <p>One player stands for all ranks that run a plan, and every player takes part in every
  * collective: a group's ranks cannot wait less than all ranks do.
  */
-final class Rendezvous {
+final class RankPlayback {
 
   /** The ranks of one plan. */
   private static final class Player {
-    final RankFacts facts;
-    final Map<Stream, Deque<Integer>> queues = new EnumMap<>(Stream.class);
+    final AliasModel facts;
+    final Map<StreamKind, Deque<Integer>> queues = new EnumMap<>(StreamKind.class);
     final BitSet arrived = new BitSet();
     int next;
 
-    Player(RankFacts facts) {
+    Player(AliasModel facts) {
       this.facts = facts;
-      for (var stream : Stream.values()) {
+      for (var stream : StreamKind.values()) {
         queues.put(stream, new ArrayDeque<>());
       }
     }
@@ -39,13 +39,13 @@ final class Rendezvous {
   private final BitSet done = new BitSet();
   private final int[] arrivals;
 
-  private Rendezvous(List<RankFacts> ranks) {
+  private RankPlayback(List<AliasModel> ranks) {
     ranks.forEach(facts -> players.add(new Player(facts)));
     this.arrivals = new int[ranks.getFirst().plan.collectives().size()];
   }
 
-  static void check(List<RankFacts> ranks, Findings findings) {
-    var game = new Rendezvous(ranks);
+  static void check(List<AliasModel> ranks, Findings findings) {
+    var game = new RankPlayback(ranks);
     game.play();
     game.report(findings);
   }
@@ -78,7 +78,7 @@ final class Rendezvous {
       case Step.Join(int k) -> done.get(k);
       case Step.Start(int k) -> {
         var stream = player.facts.plan.collectives().get(k).stream();
-        if (stream != Stream.COMPUTE) {
+        if (stream != StreamKind.COMPUTE) {
           player.queues.computeIfAbsent(stream, key -> new ArrayDeque<>()).add(k);
           yield true;
         }

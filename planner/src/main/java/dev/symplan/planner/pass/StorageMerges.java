@@ -7,7 +7,7 @@ import java.util.Arrays;
  * Which storages take the place of which others, and how far behind its beginning: a forest, whose
  * roots get memory.
  */
-final class Places {
+final class StorageMerges {
   private final int[] parent;
 
   /** Where a storage begins in its parent's place, in bytes. */
@@ -19,7 +19,8 @@ final class Places {
   private final boolean[] joined;
   private final int[] shareOf;
 
-  private Places(int[] parent, long[] shift, boolean[] symmetric, boolean[] joined, int[] shareOf) {
+  private StorageMerges(
+      int[] parent, long[] shift, boolean[] symmetric, boolean[] joined, int[] shareOf) {
     this.parent = parent;
     this.shift = shift;
     this.symmetric = symmetric;
@@ -28,18 +29,18 @@ final class Places {
   }
 
   /** Every storage in a place of its own. */
-  static Places apart(boolean[] symmetric) {
+  static StorageMerges apart(boolean[] symmetric) {
     int count = symmetric.length;
     var places =
-        new Places(
+        new StorageMerges(
             new int[count], new long[count], symmetric.clone(), new boolean[count], new int[count]);
     Arrays.setAll(places.parent, i -> i);
     Arrays.fill(places.shareOf, Placement.NO_SHARE);
     return places;
   }
 
-  Places copy() {
-    return new Places(
+  StorageMerges copy() {
+    return new StorageMerges(
         parent.clone(), shift.clone(), symmetric.clone(), joined.clone(), shareOf.clone());
   }
 

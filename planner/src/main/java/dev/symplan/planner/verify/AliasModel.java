@@ -9,7 +9,7 @@ import dev.symplan.ir.op.AliasInfo;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.OpTypeException;
-import dev.symplan.planner.Arena;
+import dev.symplan.planner.ArenaKind;
 import dev.symplan.planner.CollectivePlan;
 import dev.symplan.planner.Plan;
 import dev.symplan.planner.RankPlan;
@@ -29,7 +29,7 @@ import org.jspecify.annotations.Nullable;
  * <p>A storage is memory that one op or one input defines. Bytes are counted from the start of a
  * space: the symmetric arena, the local arena, or one buffer of the caller's.
  */
-final class RankFacts {
+final class AliasModel {
   static final int SYMMETRIC_SPACE = 0;
   static final int LOCAL_SPACE = 1;
 
@@ -59,7 +59,7 @@ final class RankFacts {
 
   private int stamp;
 
-  private RankFacts(RankPlan plan, int rank, Findings findings) {
+  private AliasModel(RankPlan plan, int rank, Findings findings) {
     this.plan = plan;
     this.rank = rank;
     this.findings = findings;
@@ -83,9 +83,9 @@ final class RankFacts {
   }
 
   /** Reads the rules of a structurally sound rank plan. */
-  static RankFacts of(Plan plan, int index, Findings findings) {
+  static AliasModel of(Plan plan, int index, Findings findings) {
     var rankPlan = plan.rankPlans().get(index);
-    var facts = new RankFacts(rankPlan, plan.planOfRank().indexOf(index), findings);
+    var facts = new AliasModel(rankPlan, plan.planOfRank().indexOf(index), findings);
     for (var input : rankPlan.graph().inputs()) {
       facts.define(input, -1);
     }
@@ -290,8 +290,13 @@ final class RankFacts {
     return mayAlias;
   }
 
-  /** {@return whether an op's schema leaves open what it does: then it may also communicate} */
+  /**
+   * {@return whether neither rule nor schema says what an op does: then it may communicate, too}
+   */
   boolean mayDoAnything(int op) {
+    if (op(op).def().rule().isPresent()) {
+      return false;
+    }
     var schema = op(op).def().schema();
     return schema.params().stream().anyMatch(p -> p.alias().after().contains(AliasInfo.ANYTHING))
         || schema.results().stream().anyMatch(r -> r.alias().after().contains(AliasInfo.ANYTHING));
@@ -423,7 +428,9 @@ final class RankFacts {
       case LOCAL_SPACE -> "local" + hex;
       default -> {
         var buffer = plan.buffers().get(space - 2);
-        yield (buffer.arena() == Arena.EXTERNAL_INPUT ? "input " : "output ") + buffer.name() + hex;
+        yield (buffer.arena() == ArenaKind.EXTERNAL_INPUT ? "input " : "output ")
+            + buffer.name()
+            + hex;
       }
     };
   }

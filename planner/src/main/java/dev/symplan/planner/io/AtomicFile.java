@@ -12,8 +12,8 @@ import java.nio.file.StandardOpenOption;
 import java.util.UUID;
 
 /** UTF-8 text files that are written whole or not at all. */
-public final class WholeFile {
-  private WholeFile() {}
+public final class AtomicFile {
+  private AtomicFile() {}
 
   /**
    * Writes a file, in place of one that is there.

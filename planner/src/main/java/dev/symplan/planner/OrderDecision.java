@@ -7,7 +7,7 @@ package dev.symplan.planner;
  * @param other what the best other order takes, whether or not it was chosen; the given order again
  *     where there was none
  */
-public record Reordering(Outcome outcome, Figures given, Figures other) {
+public record OrderDecision(Outcome outcome, Figures given, Figures other) {
 
   /** Why the ops run in the order in which they do. */
   public enum Outcome {

@@ -12,13 +12,13 @@ import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-class WholeFileTest {
+class AtomicFileTest {
   @TempDir Path folder;
 
   @Test
   void replacesWhatIsThereAndLeavesNothingBeside() throws IOException {
     var file = Files.writeString(folder.resolve("plan.json"), "before");
-    WholeFile.write(file, "after", "the plan");
+    AtomicFile.write(file, "after", "the plan");
     assertThat(file).hasContent("after");
     try (var files = Files.list(folder)) {
       assertThat(files).containsExactly(file);
@@ -31,24 +31,24 @@ class WholeFileTest {
     assumeTrue(folder.getFileSystem().supportedFileAttributeViews().contains("posix"));
     var other = Files.writeString(folder.resolve("other"), "");
     var file = folder.resolve("page.html");
-    WholeFile.write(file, "", "the page");
+    AtomicFile.write(file, "", "the page");
     assertThat(Files.getPosixFilePermissions(file)).isEqualTo(Files.getPosixFilePermissions(other));
   }
 
   @Test
   void saysWhatCannotBeWritten() {
-    assertSaid(() -> WholeFile.write(folder.resolve("no/plan.json"), "", "the plan"));
-    assertSaid(() -> WholeFile.write(folder, "", "the plan"));
+    assertSaid(() -> AtomicFile.write(folder.resolve("no/plan.json"), "", "the plan"));
+    assertSaid(() -> AtomicFile.write(folder, "", "the plan"));
     assertThat(folder).isEmptyDirectory();
   }
 
   @Test
   void looksBeforeWithoutATrace() throws IOException {
-    assertSaid(() -> WholeFile.check(folder.resolve("no/plan.json"), "the plan"));
-    assertSaid(() -> WholeFile.check(folder, "the plan"));
-    WholeFile.check(folder.resolve("plan.json"), "the plan");
+    assertSaid(() -> AtomicFile.check(folder.resolve("no/plan.json"), "the plan"));
+    assertSaid(() -> AtomicFile.check(folder, "the plan"));
+    AtomicFile.check(folder.resolve("plan.json"), "the plan");
     assertThat(folder).isEmptyDirectory();
-    WholeFile.check(Files.writeString(folder.resolve("plan.json"), "before"), "the plan");
+    AtomicFile.check(Files.writeString(folder.resolve("plan.json"), "before"), "the plan");
     assertThat(folder.resolve("plan.json")).hasContent("before");
   }
 

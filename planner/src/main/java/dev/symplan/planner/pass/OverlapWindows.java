@@ -14,7 +14,7 @@ import java.util.HashSet;
  *
  * <p>Positions count what runs as one step ({@link Fusion#units}), in the graph's order.
  */
-final class Overlap {
+final class OverlapWindows {
 
   /**
    * The room of one collective.
@@ -30,7 +30,7 @@ final class Overlap {
   private final double[] computeBefore;
   private final ImmutableList<Window> windows;
 
-  private Overlap(
+  private OverlapWindows(
       ImmutableList<ImmutableIntArray> units,
       double[] computeBefore,
       ImmutableList<Window> windows) {
@@ -39,7 +39,7 @@ final class Overlap {
     this.windows = windows;
   }
 
-  static Overlap of(
+  static OverlapWindows of(
       Graph graph,
       Aliases aliases,
       ImmutableList<Collective> collectives,
@@ -93,7 +93,7 @@ final class Overlap {
         }
         next++;
       }
-      boolean unbounded = op.def().schema().isUnbounded();
+      boolean unbounded = op.def().isUnbounded();
       if (unbounded) {
         fence = p + 1;
       }
@@ -110,7 +110,7 @@ final class Overlap {
                   .results()
                   .forEach(value -> mark(written, aliases.family(value), position)));
     }
-    return new Overlap(units, computeBefore, ImmutableList.copyOf(windows));
+    return new OverlapWindows(units, computeBefore, ImmutableList.copyOf(windows));
   }
 
   private static void mark(int[] written, int storage, int position) {
@@ -192,7 +192,7 @@ final class Overlap {
   }
 
   /** {@return the compute that could run beside a collective at best, in µs} */
-  double room(int collective) {
+  double hideableMicros(int collective) {
     var window = windows.get(collective);
     return computeBetween(window.earliest(), window.needed());
   }

@@ -24,7 +24,7 @@ import org.jspecify.annotations.Nullable;
  * Copies a graph op by op, with ops left out, replaced or put in between; value ids of the copy are
  * dense again.
  */
-final class Rewriter {
+final class GraphCopier {
   private final Graph source;
   private final @Nullable Value[] mapped;
   private final List<Value> inputs = new ArrayList<>();
@@ -33,12 +33,12 @@ final class Rewriter {
   private final Map<String, Integer> suffixes = new HashMap<>();
   private int nextId;
 
-  Rewriter(Graph source) {
+  GraphCopier(Graph source) {
     this(source, Value::type);
   }
 
   /** With inputs of other types, which may differ in where they ask to live only. */
-  Rewriter(Graph source, Function<Value, Type> inputType) {
+  GraphCopier(Graph source, Function<Value, Type> inputType) {
     this.source = source;
     this.mapped = new @Nullable Value[source.valueCount()];
     source.inputs().forEach(input -> names.add(input.name()));

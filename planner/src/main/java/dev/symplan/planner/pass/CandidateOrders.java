@@ -10,7 +10,7 @@ import java.util.List;
  * Other orders of a graph's ops, that need less memory at the peak by prediction. Names, places in
  * the source, inputs and outputs stay, and so does the order of {@link Precedence}.
  */
-final class Reorder {
+final class CandidateOrders {
 
   /** How far from the given order ops may get. */
   enum Freedom {
@@ -21,13 +21,13 @@ final class Reorder {
   }
 
   /** Up to so many sets of ops, small graphs get the best order there is. */
-  private static final int MOST_SETS = 1 << 14;
+  private static final int MAX_SETS = 1 << 14;
 
   /**
    * What an order must gain by prediction to be looked at: half of what it must gain in the end, as
    * predictions are not exact, and each look plans the whole graph.
    */
-  private static final double LEAST_PREDICTED = Ordering.LEAST_GAIN / 2;
+  private static final double MIN_PREDICTED = OrderSearch.MIN_GAIN / 2;
 
   /** How many units improving an order may look at. */
   private static final long WORK = 8_000_000;
@@ -35,7 +35,7 @@ final class Reorder {
   /** An order that needs less than the given one needs, by prediction. */
   private record Candidate(int[] order, MemoryProfile profile) {}
 
-  private Reorder() {}
+  private CandidateOrders() {}
 
   /**
    * {@return the graph in orders that need less memory at the peak than the given one, by
@@ -48,8 +48,8 @@ final class Reorder {
           case ANYWHERE -> free;
           case WITHIN_WINDOWS -> free.withinWindows();
         };
-    double most = MemoryProfile.of(units, units.given()).peak() * (1 - LEAST_PREDICTED);
-    return orders(units, MOST_SETS).stream()
+    double most = MemoryProfile.of(units, units.given()).peak() * (1 - MIN_PREDICTED);
+    return orders(units, MAX_SETS).stream()
         .filter(order -> MemoryProfile.of(units, order).peak() <= most)
         .map(units::inOrder)
         .collect(ImmutableList.toImmutableList());

@@ -12,7 +12,7 @@ import org.jspecify.annotations.Nullable;
  * The end of a session before its time: the first failure, of whatever rank. It ends all waiting of
  * the host; what runs on GPUs has a moment to stop.
  */
-final class Ending {
+final class SessionFailure {
 
   /** How long GPUs have to stop, once nothing counts any more. */
   private static final Duration GRACE = Duration.ofSeconds(2);
@@ -24,7 +24,7 @@ final class Ending {
   /**
    * @param world the other processes, which hear of a failure, and whose failures count
    */
-  Ending(Optional<World> world) {
+  SessionFailure(Optional<World> world) {
     this.world = world;
   }
 

@@ -14,10 +14,10 @@ import org.jspecify.annotations.Nullable;
  * @param tensors how many it sends
  * @param copies by variant, the time of the copies that it needs; NaN where it cannot be taken
  */
-record Price(Kind kind, int ranks, long bytes, int tensors, double[] copies) {
+record CollectiveCost(Kind kind, int ranks, long bytes, int tensors, double[] copies) {
 
   /** {@return the price of the {@code k}-th collective of all graphs} */
-  static Price of(
+  static CollectiveCost of(
       RankGraph graph, int k, int ranks, long bytes, Select select, CompileOptions options) {
     var collective = graph.collectives().get(k);
     @Nullable Variant wanted = options.variants().get(collective.kind().text());
@@ -29,25 +29,26 @@ record Price(Kind kind, int ranks, long bytes, int tensors, double[] copies) {
         copies[verdict.variant().ordinal()] = verdict.stagingMicros();
       }
     }
-    return new Price(collective.kind(), ranks, bytes, collective.operands().size(), copies);
+    return new CollectiveCost(
+        collective.kind(), ranks, bytes, collective.operands().size(), copies);
   }
 
   /** {@return the price of both as one} */
-  Price with(Price other) {
+  CollectiveCost with(CollectiveCost other) {
     var sum = new double[copies.length];
     for (int i = 0; i < sum.length; i++) {
       sum[i] = copies[i] + other.copies[i];
     }
-    return new Price(kind, ranks, bytes + other.bytes, tensors + other.tensors, sum);
+    return new CollectiveCost(kind, ranks, bytes + other.bytes, tensors + other.tensors, sum);
   }
 
   /** {@return the price of one of so many equal parts, whose tensors nothing else uses} */
-  Price part(int parts) {
+  CollectiveCost part(int parts) {
     var none = new double[copies.length];
     for (int i = 0; i < none.length; i++) {
       none[i] = 0 * copies[i];
     }
-    return new Price(kind, ranks, bytes / parts, tensors, none);
+    return new CollectiveCost(kind, ranks, bytes / parts, tensors, none);
   }
 
   /**

@@ -7,7 +7,7 @@ import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Rewrite.Action;
 import dev.symplan.planner.Rewrite.Reason;
-import dev.symplan.planner.Rewrites.Mode;
+import dev.symplan.planner.RewriteOptions.Mode;
 import dev.symplan.planner.io.PlanFile;
 import dev.symplan.planner.report.PlanExplainer;
 import dev.symplan.planner.report.PlanReport;
@@ -17,9 +17,9 @@ import java.util.List;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 
-class RewritesTest {
-  private static final Rewrites BUCKET = new Rewrites(Mode.AUTO, Mode.OFF);
-  private static final Rewrites CHUNK = new Rewrites(Mode.OFF, Mode.AUTO);
+class RewriteOptionsTest {
+  private static final RewriteOptions BUCKET = new RewriteOptions(Mode.AUTO, Mode.OFF);
+  private static final RewriteOptions CHUNK = new RewriteOptions(Mode.OFF, Mode.AUTO);
 
   private static final String TWO_SMALL =
       """
@@ -35,7 +35,7 @@ class RewritesTest {
       }
       """;
 
-  private static Plan plan(String text, Rewrites rewrites) {
+  private static Plan plan(String text, RewriteOptions rewrites) {
     return plan(text, CompileOptions.DEFAULT.withRewrites(rewrites));
   }
 
@@ -77,7 +77,7 @@ class RewritesTest {
             new Rewrite.Part("r", "test.graph:6:7", 16384),
             new Rewrite.Part("s", "test.graph:8:7", 16384));
     assertThat(rewrite.afterMicros()).isLessThan(rewrite.beforeMicros());
-    assertThat(collectives(plan(TWO_SMALL, Rewrites.OFF))).containsExactly("r", "s");
+    assertThat(collectives(plan(TWO_SMALL, RewriteOptions.OFF))).containsExactly("r", "s");
   }
 
   @Test
@@ -115,7 +115,7 @@ class RewritesTest {
               return s
             }
             """,
-            new Rewrites(Mode.ON, Mode.OFF));
+            new RewriteOptions(Mode.ON, Mode.OFF));
     assertThat(collectives(plan)).containsExactly("r", "s");
     assertThat(only(plan).action()).isEqualTo(Action.APART);
     assertThat(only(plan).reason()).isEqualTo(Reason.NEEDED_EARLIER);
@@ -137,7 +137,7 @@ class RewritesTest {
               return s
             }
             """,
-            new Rewrites(Mode.ON, Mode.OFF));
+            new RewriteOptions(Mode.ON, Mode.OFF));
     assertThat(collectives(plan)).containsExactly("r", "s");
     assertThat(only(plan).reason()).isEqualTo(Reason.DEPENDENT);
   }
@@ -159,7 +159,7 @@ class RewritesTest {
               return r, s, t, u
             }
             """,
-            new Rewrites(Mode.ON, Mode.OFF));
+            new RewriteOptions(Mode.ON, Mode.OFF));
     assertThat(collectives(plan)).containsExactly("r", "s", "t", "u");
     assertThat(plan.rewrites())
         .allMatch(rewrite -> rewrite.reason() == Reason.OTHER_KIND)
@@ -172,7 +172,7 @@ class RewritesTest {
   void aVariantForcedByNameLeavesItsCollectiveAlone() {
     var options =
         CompileOptions.DEFAULT
-            .withRewrites(new Rewrites(Mode.ON, Mode.ON))
+            .withRewrites(new RewriteOptions(Mode.ON, Mode.ON))
             .withVariants(ImmutableMap.of("s", Variant.NCCL));
     var plan = plan(TWO_SMALL, options);
     assertThat(collectives(plan)).containsExactly("r", "s");
@@ -206,7 +206,7 @@ class RewritesTest {
     var plan = plan(LONG_LIVED, BUCKET);
     assertThat(collectives(plan)).containsExactly("g", "h");
     assertThat(only(plan).reason()).isEqualTo(Reason.MEMORY);
-    assertThat(collectives(plan(LONG_LIVED, new Rewrites(Mode.ON, Mode.OFF))))
+    assertThat(collectives(plan(LONG_LIVED, new RewriteOptions(Mode.ON, Mode.OFF))))
         .containsExactly("g+h");
   }
 
@@ -253,7 +253,7 @@ class RewritesTest {
               return p
             }
             """,
-            new Rewrites(Mode.ON, Mode.OFF));
+            new RewriteOptions(Mode.ON, Mode.OFF));
     // The third could join on ranks 0 and 2, but not on the others.
     for (int rank = 0; rank < 4; rank++) {
       assertThat(plan.forRank(rank).collectives()).hasSize(2);
@@ -275,7 +275,7 @@ class RewritesTest {
 
   @Test
   void aLargeProductIsReducedInPieces() {
-    var plan = plan(PRODUCT, new Rewrites(Mode.OFF, Mode.ON));
+    var plan = plan(PRODUCT, new RewriteOptions(Mode.OFF, Mode.ON));
     var rewrite = only(plan);
     assertThat(rewrite.action()).isEqualTo(Action.CHUNKED);
     assertThat(collectives(plan)).hasSize(rewrite.pieces()).startsWith("r_0", "r_1");
@@ -287,7 +287,7 @@ class RewritesTest {
 
   @Test
   void piecesAreWrittenWhereTheyAreJoined() {
-    var whole = plan(PRODUCT, Rewrites.OFF);
+    var whole = plan(PRODUCT, RewriteOptions.OFF);
     var split = plan(PRODUCT, CHUNK);
     assertThat(only(split).reason()).isEqualTo(Reason.FASTER);
     assertThat(split.total()).isEqualTo(whole.total());
@@ -313,7 +313,7 @@ class RewritesTest {
               return r, y
             }
             """,
-            new Rewrites(Mode.OFF, Mode.ON));
+            new RewriteOptions(Mode.OFF, Mode.ON));
     assertThat(collectives(plan)).containsExactly("r");
     assertThat(plan.rewrites()).isEmpty();
   }

@@ -4,12 +4,12 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Graph;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.planner.CompileOptions;
+import dev.symplan.planner.OrderDecision.Figures;
 import dev.symplan.planner.PassObserver;
 import dev.symplan.planner.PassObserver.Pass;
-import dev.symplan.planner.Reordering.Figures;
 import dev.symplan.planner.Rewrite;
 import dev.symplan.planner.Rewrite.Reason;
-import dev.symplan.planner.Rewrites.Mode;
+import dev.symplan.planner.RewriteOptions.Mode;
 import dev.symplan.planner.Target;
 import dev.symplan.planner.Units;
 import dev.symplan.planner.cost.CostModel;
@@ -23,7 +23,7 @@ import java.util.function.Function;
  * <p>Each decides by the collectives that it looks at. What it does to the plan as a whole is seen
  * from a draft: in auto, all is taken back that makes the plan slower, or much larger.
  */
-final class Rewriting {
+final class RewriteSearch {
 
   /** A draft of the rewritten graphs, and what was decided about them. */
   record Rewritten(PlanDraft draft, ImmutableList<Rewrite> rewrites) {}
@@ -33,7 +33,7 @@ final class Rewriting {
   private final ImmutableList.Builder<Rewrite> rewrites = ImmutableList.builder();
   private PlanDraft draft;
 
-  private Rewriting(
+  private RewriteSearch(
       List<Graph> normalized, CompileOptions options, Function<List<Graph>, PlanDraft> draftOf) {
     this.options = options;
     this.draftOf = draftOf;
@@ -49,7 +49,7 @@ final class Rewriting {
       Function<List<Graph>, PlanDraft> draftOf,
       BiConsumer<Pass, List<Graph>> made,
       PassObserver observer) {
-    var rewriting = new Rewriting(normalized, options, draftOf);
+    var rewriting = new RewriteSearch(normalized, options, draftOf);
     observer.time(Pass.BUCKET, () -> rewriting.bucket(target, costs, groups));
     made.accept(Pass.BUCKET, rewriting.graphs());
     observer.time(Pass.CHUNK, () -> rewriting.chunk(target, costs, groups));

@@ -14,14 +14,14 @@ import java.util.stream.IntStream;
  * <p>A block has one index of the indexed dimensions, and its threads the elements of the others.
  * All look through the indices together, in pieces; most have none that matches.
  */
-final class DepositKernel {
+final class ScatterKernel {
   private static final int THREADS = 256;
   private static final int MAX_BLOCKS = 1 << 20;
 
   private final int rank;
   private final MemoryArguments memory = new MemoryArguments();
 
-  private DepositKernel(int rank) {
+  private ScatterKernel(int rank) {
     this.rank = rank;
   }
 
@@ -44,13 +44,13 @@ final class DepositKernel {
   static DeviceStep.Launch launch(int rank, OpArguments arguments, Deposit deposit) {
     arguments.checkComputes(deposit.result());
     arguments.checkComputes(deposit.values());
-    return new DepositKernel(rank).build(arguments, deposit);
+    return new ScatterKernel(rank).build(arguments, deposit);
   }
 
   private String element(TensorRef ref, List<String> indices) {
     return memory.element(
         CTypes.stored(ref.type().dtype()),
-        Word.Memory.of(rank, ref),
+        KernelArgument.Memory.of(rank, ref),
         Indices.offset(ref.type(), indices));
   }
 

@@ -6,8 +6,8 @@ import dev.symplan.runtime.RunException;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
 
-class EndingTest {
-  private final Ending ending = new Ending(Optional.empty());
+class SessionFailureTest {
+  private final SessionFailure ending = new SessionFailure(Optional.empty());
 
   @Test
   void nothingEndsByItself() {

@@ -11,7 +11,7 @@ import java.util.Optional;
  * @param chunk whether a product and the collective of its result may become several, so that they
  *     overlap
  */
-public record Rewrites(Mode bucket, Mode chunk) {
+public record RewriteOptions(Mode bucket, Mode chunk) {
 
   /** When a rewrite is made. */
   public enum Mode {
@@ -31,6 +31,6 @@ public record Rewrites(Mode bucket, Mode chunk) {
     }
   }
 
-  public static final Rewrites AUTO = new Rewrites(Mode.AUTO, Mode.AUTO);
-  public static final Rewrites OFF = new Rewrites(Mode.OFF, Mode.OFF);
+  public static final RewriteOptions AUTO = new RewriteOptions(Mode.AUTO, Mode.AUTO);
+  public static final RewriteOptions OFF = new RewriteOptions(Mode.OFF, Mode.OFF);
 }

@@ -10,7 +10,7 @@ package dev.symplan.codegen.cuda;
  *
  * <p>Nobody waits for ever: who has waited for too long gives up, and says so to all.
  */
-final class MeetingCode {
+final class BarrierCode {
   private static final String FUNCTIONS =
       """
 
@@ -47,7 +47,7 @@ final class MeetingCode {
 
       __device__ __noinline__ bool is_over(const Args& args, long long* end, int peer) {
         long long now = nanos();
-        *end = *end == 0 ? now + args.patience : *end;
+        *end = *end == 0 ? now + args.timeout : *end;
         if (now <= *end && look(args.flags[args.self] + GAVE_UP, false) == 0) {
           return false;
         }
@@ -109,7 +109,7 @@ final class MeetingCode {
       }
       """;
 
-  private MeetingCode() {}
+  private BarrierCode() {}
 
   /** Whether a kernel meets its peers before it touches their memory, and after. */
   record Edges(boolean start, boolean end) {
@@ -120,9 +120,9 @@ final class MeetingCode {
      * @param pushes whether peers' memory is written, so that flags are raised behind the data
      */
     String define(boolean pushes) {
-      return MeetingCode.define("START", start)
-          + MeetingCode.define("END", end)
-          + MeetingCode.define("PUSHES", pushes);
+      return BarrierCode.define("START", start)
+          + BarrierCode.define("END", end)
+          + BarrierCode.define("PUSHES", pushes);
     }
   }
 
@@ -151,7 +151,7 @@ final class MeetingCode {
           unsigned* flags[RANKS];
           unsigned* meetings;
           unsigned* failure;
-          long long patience;
+          long long timeout;
           long long self;
         """
         + more

@@ -4,17 +4,17 @@ import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.TensorRef;
 
 /** One 8-byte word of a kernel's arguments. */
-public sealed interface Word {
+public sealed interface KernelArgument {
 
   /** A number. */
-  record Number(long value) implements Word {}
+  record Number(long value) implements KernelArgument {}
 
   /**
    * The address of memory, a peer's where the arena is symmetric.
    *
    * @param bytes how far the kernel may reach from there
    */
-  record Memory(Address address, long bytes) implements Word {
+  record Memory(Address address, long bytes) implements KernelArgument {
     static Memory of(int rank, TensorRef ref) {
       return new Memory(Address.of(rank, ref), ref.type().storageBytes());
     }
@@ -25,21 +25,21 @@ public sealed interface Word {
    *
    * @param bytes how far the kernel may reach from there
    */
-  record Multicast(ImmutableIntArray members, long offset, long bytes) implements Word {}
+  record Multicast(ImmutableIntArray members, long offset, long bytes) implements KernelArgument {}
 
   /** The address of a rank's flags for one meeting place. */
-  record Flags(int place, int rank) implements Word {}
+  record Flags(int place, int rank) implements KernelArgument {}
 
   /** The address of this rank's count of meetings, by block, for one meeting place. */
-  record Meetings(int place) implements Word {}
+  record Meetings(int place) implements KernelArgument {}
 
   /** The address where a kernel says that it gave up; the host sees it. */
-  enum Failure implements Word {
+  enum Failure implements KernelArgument {
     FAILURE
   }
 
   /** How long a kernel waits for its peers, in nanoseconds. */
-  enum Patience implements Word {
-    PATIENCE
+  enum Timeout implements KernelArgument {
+    TIMEOUT
   }
 }

@@ -11,7 +11,7 @@ import java.util.function.ToIntFunction;
  * the result, what it gets from a reduce_scatter in its part of the operand. NCCL calls both in
  * place.
  */
-final class Shares {
+final class ShardsInPlace {
 
   /** One of them, and the collective, by its number. */
   private record Share(int collective, int part, int whole, boolean brief) {}
@@ -21,7 +21,7 @@ final class Shares {
   private final Liveness life;
   private final ImmutableList<Share> found;
 
-  Shares(
+  ShardsInPlace(
       Realize.Realized graph,
       Schedule schedule,
       Liveness life,
@@ -64,7 +64,7 @@ final class Shares {
   private boolean canLieIn(Value part, Value whole, int ranks) {
     long bytes = part.tensor().storageBytes();
     return bytes > 0
-        && bytes % Slots.VECTOR == 0
+        && bytes % OperandConstraints.VECTOR == 0
         && whole.tensor().storageBytes() == ranks * bytes
         && part.tensor().isContiguous()
         && whole.tensor().isContiguous()
@@ -90,7 +90,7 @@ final class Shares {
    * @param all those too whose whole has to live for several steps more
    * @return whether there is any
    */
-  boolean join(boolean all, Places places) {
+  boolean join(boolean all, StorageMerges places) {
     boolean any = false;
     for (var share : found) {
       // What peers need at the same offset everywhere, or lies in another place, stays there.

@@ -8,7 +8,7 @@ import java.util.Arrays;
 import java.util.Optional;
 
 /** The products of one graph that stand right before the collective of their result. */
-final class Products {
+final class ChunkableProducts {
   private final RankGraph graph;
 
   /** By value, how often ops and outputs read it. */
@@ -16,7 +16,7 @@ final class Products {
 
   private final int[] producer;
 
-  Products(RankGraph graph) {
+  ChunkableProducts(RankGraph graph) {
     this.graph = graph;
     this.uses = new int[graph.graph().valueCount()];
     this.producer = new int[graph.graph().valueCount()];
@@ -31,7 +31,7 @@ final class Products {
   }
 
   /** {@return the product that a collective of one tensor is of, if it can be split by rows} */
-  Optional<Product> before(int k) {
+  Optional<ChunkableProduct> before(int k) {
     var collective = graph.collectives().get(k);
     var window = graph.overlap().window(k);
     var operand = collective.operands().getFirst();
@@ -62,9 +62,10 @@ final class Products {
     return product(value, operand, views.build());
   }
 
-  private Optional<Product> product(Value value, Value operand, ImmutableList<Integer> views) {
+  private Optional<ChunkableProduct> product(
+      Value value, Value operand, ImmutableList<Integer> views) {
     var op = graph.graph().ops().get(producer[value.id()]);
-    var left = Product.leftParam(op);
+    var left = ChunkableProduct.leftParam(op);
     if (left.isEmpty()
         || !graph.aliases().families().isAlone(graph.aliases().id(value))
         || !(op.arg(left) instanceof Arg.Ref(Value factor))
@@ -75,7 +76,7 @@ final class Products {
         || (factor.tensor().rank() != 2 && !factor.tensor().isContiguous())) {
       return Optional.empty();
     }
-    return Optional.of(new Product(producer[value.id()], op, factor, views));
+    return Optional.of(new ChunkableProduct(producer[value.id()], op, factor, views));
   }
 
   /** A summand must be the same for all rows. */

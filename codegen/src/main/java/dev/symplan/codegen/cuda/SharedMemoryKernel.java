@@ -7,7 +7,7 @@ import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.cuda.RowLowering.View;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.TensorType;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -21,7 +21,7 @@ import java.util.stream.IntStream;
  *
  * <p>Sorting counts for each element those that come before it, so that equal ones stay in order.
  */
-final class StagedKernel {
+final class SharedMemoryKernel {
   private static final int THREADS = 256;
   private static final int MAX_BLOCKS = 1 << 16;
 
@@ -34,7 +34,7 @@ final class StagedKernel {
   private final Map<Integer, TensorType> passed = new LinkedHashMap<>();
   private final StringBuilder body = new StringBuilder();
 
-  private StagedKernel(int rank, int rows) {
+  private SharedMemoryKernel(int rank, int rows) {
     this.rank = rank;
     this.rows = rows;
   }
@@ -58,8 +58,9 @@ final class StagedKernel {
    * @param rows the leading dimensions that make a row
    * @throws UnsupportedOnGpu when one of them has no CUDA implementation, or rows are too long
    */
-  static DeviceStep.Launch launch(int rank, Stream stream, int rows, ImmutableList<Part> parts) {
-    var kernel = new StagedKernel(rank, rows);
+  static DeviceStep.Launch launch(
+      int rank, StreamKind stream, int rows, ImmutableList<Part> parts) {
+    var kernel = new SharedMemoryKernel(rank, rows);
     parts.forEach(kernel::part);
     return kernel.build(stream, parts);
   }
@@ -182,7 +183,7 @@ final class StagedKernel {
     body.append("    }\n");
   }
 
-  private DeviceStep.Launch build(Stream stream, ImmutableList<Part> parts) {
+  private DeviceStep.Launch build(StreamKind stream, ImmutableList<Part> parts) {
     var first = Parts.typeOf(parts.getFirst().results().getLast());
     long blocks = IntStream.range(0, rows).mapToLong(first::size).reduce(1, Math::multiplyExact);
     long bytes = 0;

@@ -4,7 +4,7 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.Instruction.Collective;
-import dev.symplan.planner.Stream;
+import dev.symplan.planner.StreamKind;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -15,17 +15,17 @@ import java.util.Objects;
  * Where ranks meet: one place, with flags and counts of its own, for each set of ranks and the
  * streams that they come in. What meets in one place comes one after the other on all ranks.
  */
-final class MeetingPlaces {
+final class SignalPads {
 
   /**
    * @param streams of each member, as each schedules by itself
    */
-  private record Place(ImmutableIntArray members, ImmutableList<Stream> streams) {}
+  private record Place(ImmutableIntArray members, ImmutableList<StreamKind> streams) {}
 
   private final Map<Place, Integer> places = new LinkedHashMap<>();
   private final List<Map<Integer, Collective>> byIndex = new ArrayList<>();
 
-  MeetingPlaces(Executable executable) {
+  SignalPads(Executable executable) {
     for (var program : executable.ranks()) {
       Map<Integer, Collective> own = new LinkedHashMap<>();
       for (var instruction : program.instructions()) {

@@ -10,7 +10,7 @@ import java.util.List;
  * The rows of tensors along one dimension: what ops work on that combine the elements of one
  * dimension only.
  */
-final class Fibers {
+final class AlongDim {
 
   /** A row of one tensor. */
   static final class Row {
@@ -70,7 +70,7 @@ final class Fibers {
     void run(Row[] rows);
   }
 
-  private Fibers() {}
+  private AlongDim() {}
 
   /**
    * Calls {@code body} for every row of the first tensor, with the rows of the others at the same

@@ -3,29 +3,29 @@ package dev.symplan.planner.pass;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Graph;
 import dev.symplan.planner.CompileOptions;
-import dev.symplan.planner.Reordering;
-import dev.symplan.planner.Reordering.Figures;
-import dev.symplan.planner.Reordering.Outcome;
+import dev.symplan.planner.OrderDecision;
+import dev.symplan.planner.OrderDecision.Figures;
+import dev.symplan.planner.OrderDecision.Outcome;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Function;
 
 /**
- * Chooses between the given order and those that {@link Reorder} proposes, by what a plan made of
- * each really takes: the memory of both arenas, and the predicted time, which may grow by the
- * caller's budget only.
+ * Chooses between the given order and those that {@link CandidateOrders} proposes, by what a plan
+ * made of each really takes: the memory of both arenas, and the predicted time, which may grow by
+ * the caller's budget only.
  *
  * @param memory the arenas of the chosen order
  */
-record Ordering(PlanDraft draft, Allocate.Result memory, Reordering reordering) {
+record OrderSearch(PlanDraft draft, Allocate.Result memory, OrderDecision reordering) {
 
   /** A change of the order must be worth it: this part of the memory. */
-  static final double LEAST_GAIN = 0.01;
+  static final double MIN_GAIN = 0.01;
 
   /** How many orders are tried, for each freedom: of graphs of many ops, fewer. */
-  private static final int MOST_TRIED = 3;
+  private static final int MAX_TRIED = 3;
 
-  private static final int MOST_OPS_TRIED = 300_000;
+  private static final int MAX_OPS_TRIED = 300_000;
 
   /** A draft, and what it takes. */
   private record Tried(PlanDraft draft, Figures figures) {}
@@ -33,20 +33,20 @@ record Ordering(PlanDraft draft, Allocate.Result memory, Reordering reordering) 
   /**
    * @param draftOf makes drafts of other orders of the graphs, one for each
    */
-  static Ordering choose(
+  static OrderSearch choose(
       PlanDraft given, Function<ImmutableList<Graph>, PlanDraft> draftOf, CompileOptions options) {
     var figures = given.figures();
     if (options.reorderBudget().isEmpty()) {
       return keep(given, figures, Outcome.OFF, figures);
     }
     double mostMicros = figures.micros() * (1 + options.reorderBudget().getAsDouble());
-    double mostBytes = figures.peakBytes() * (1 - LEAST_GAIN);
+    double mostBytes = figures.peakBytes() * (1 - MIN_GAIN);
     var tooSlow = Optional.<Tried>empty();
-    for (var freedom : Reorder.Freedom.values()) {
+    for (var freedom : CandidateOrders.Freedom.values()) {
       var best = Optional.<Tried>empty();
       var candidates =
           given.graphs().stream()
-              .map(graph -> Reorder.candidates(graph, options.fusion(), freedom))
+              .map(graph -> CandidateOrders.candidates(graph, options.fusion(), freedom))
               .toList();
       int count = candidates.stream().mapToInt(ImmutableList::size).max().orElse(0);
       for (int i = 0; i < Math.min(mostTried(given), count); i++) {
@@ -62,10 +62,10 @@ record Ordering(PlanDraft draft, Allocate.Result memory, Reordering reordering) 
       if (best.isPresent()) {
         var memory = best.get().draft().allocate();
         if (memory.totalBytes() <= mostBytes) {
-          return new Ordering(
+          return new OrderSearch(
               best.get().draft(),
               memory,
-              new Reordering(Outcome.REORDERED, figures, best.get().figures()));
+              new OrderDecision(Outcome.REORDERED, figures, best.get().figures()));
         }
       }
       if (tooSlow.isEmpty()) {
@@ -79,11 +79,12 @@ record Ordering(PlanDraft draft, Allocate.Result memory, Reordering reordering) 
 
   private static int mostTried(PlanDraft given) {
     int ops = given.graphs().stream().mapToInt(graph -> graph.graph().ops().size()).sum();
-    return Math.clamp(MOST_OPS_TRIED / Math.max(1, ops), 1, MOST_TRIED);
+    return Math.clamp(MAX_OPS_TRIED / Math.max(1, ops), 1, MAX_TRIED);
   }
 
-  private static Ordering keep(PlanDraft given, Figures figures, Outcome outcome, Figures other) {
-    return new Ordering(given, given.allocate(), new Reordering(outcome, figures, other));
+  private static OrderSearch keep(
+      PlanDraft given, Figures figures, Outcome outcome, Figures other) {
+    return new OrderSearch(given, given.allocate(), new OrderDecision(outcome, figures, other));
   }
 
   private static Tried tried(PlanDraft draft) {

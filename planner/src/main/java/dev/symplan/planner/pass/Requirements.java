@@ -39,7 +39,7 @@ import java.util.stream.Stream;
  *     where that does not matter
  * @param newer what needs a newer NCCL than that, by version
  */
-public record Preconditions(
+public record Requirements(
     ImmutableList<String> reductions,
     ImmutableList<DType> dtypes,
     boolean multicast,
@@ -60,7 +60,7 @@ public record Preconditions(
   private static final long FEW_BYTES = 1024;
 
   /** Beyond this, no tensor can be. */
-  private static final long MOST = 1L << 47;
+  private static final long MAX_BYTES = 1L << 47;
 
   /** Asks about one variant of one op. */
   private record Question(OpDef def, Kind kind, Variant variant) {
@@ -91,7 +91,7 @@ public record Preconditions(
   }
 
   /** {@return what a variant that exists for a kind needs} */
-  public static Preconditions of(OpDef def, Kind kind, Variant variant) {
+  public static Requirements of(OpDef def, Kind kind, Variant variant) {
     var ask = new Question(def, kind, variant);
     var best = with(true, true, NEWEST, RANKS);
     var dtypes =
@@ -106,7 +106,7 @@ public record Preconditions(
     boolean several =
         !dtypes.isEmpty() && ask.isAnswered(best, "sum", dtypes.getFirst(), FEW_BYTES, 2);
     var oldest = oldest(target -> ask.isAnswered(target, "sum"));
-    return new Preconditions(
+    return new Requirements(
         reductions,
         dtypes,
         !ask.isAnswered(with(false, true, NEWEST, RANKS), "sum"),
@@ -141,7 +141,7 @@ public record Preconditions(
       return OptionalLong.empty();
     }
     var dtype = dtypes.contains(DType.BF16) ? DType.BF16 : dtypes.getFirst();
-    for (long bytes = FEW_BYTES; bytes < MOST; bytes *= 2) {
+    for (long bytes = FEW_BYTES; bytes < MAX_BYTES; bytes *= 2) {
       if (!ask.isAnswered(best, "sum", dtype, bytes, 1)) {
         return OptionalLong.of(bytes / 2);
       }
