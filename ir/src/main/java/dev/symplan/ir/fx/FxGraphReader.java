@@ -238,7 +238,8 @@ final class FxGraphReader {
           DiagnosticCode.UNSUPPORTED,
           span,
           message,
-          "operators have the form torch.ops.namespace.name.overload; if this graph is Dynamo's, use the one after Inductor's passes: TORCH_LOGS=post_grad_graphs");
+          "operators have the form torch.ops.namespace.name.overload; if this graph is Dynamo's,"
+              + " use the one after Inductor's passes: TORCH_LOGS=post_grad_graphs");
     }
   }
 
@@ -285,7 +286,8 @@ final class FxGraphReader {
           call.span(),
           "%s calls other graphs or kernels, which the text does not hold"
               .formatted(call.target().substring(OPS.length())),
-          "compile without its cause: control flow, flex attention, user-defined Triton kernels, activation checkpointing, regional compilation");
+          "compile without its cause: control flow, flex attention, user-defined Triton kernels,"
+              + " activation checkpointing, regional compilation");
       scope.defineBroken(name);
       return;
     }

@@ -161,7 +161,8 @@ final class ModelReader {
               .formatted(node.find("name").map(Json::text).orElse("?"), name),
           name.startsWith("wrap_with_")
               ? "save program.run_decompositions({}) instead, which writes them out"
-              : "export without its cause: control flow, custom autograd functions, flex attention, activation checkpointing");
+              : "export without its cause: control flow, custom autograd functions, flex attention,"
+                    + " activation checkpointing");
       return;
     }
     var args = ImmutableList.<FxExpr>builder();

@@ -264,8 +264,10 @@ class ExportArchiveTest {
         "\"sizes\": [{\"as_int\": 4}]; \"sizes\": [4]; not a union with one case",
         "\"tensor_values\"; \"tensors\"; graph_module.graph: it has no 'tensor_values'",
         "\"nodes\": [; \"nodes\": [7, ; nodes[0]",
-        "\"target\": \"torch.ops.aten.add.Tensor\"; \"target\": \"print\"; 'print' is not an operator",
-        "\"target\": \"torch.ops.aten.add.Tensor\"; \"target\": \"torch.ops.a(b).c\"; target: it is not a name",
+        "\"target\": \"torch.ops.aten.add.Tensor\"; \"target\": \"print\"; 'print' is not an"
+            + " operator",
+        "\"target\": \"torch.ops.aten.add.Tensor\"; \"target\": \"torch.ops.a(b).c\"; target: it is"
+            + " not a name",
         "\"graph_module\"; graph_module; is not JSON",
       })
   void wrongModelsAreRefusedWithTheirPlace(String from, String to, String message)

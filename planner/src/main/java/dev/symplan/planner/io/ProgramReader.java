@@ -213,8 +213,10 @@ public final class ProgramReader {
       throw CaseJson.wrong(
           folder,
           DiagnosticCode.UNREADABLE_FILE,
-          "the directory is not a case: it contains none of graph.fx.txt, graph.graph and graph.pt2",
-          "a case has graph.fx.txt, groups.json if groups are smaller than the world, and rankN.inputs.safetensors");
+          "the directory is not a case: it contains none of graph.fx.txt, graph.graph and"
+              + " graph.pt2",
+          "a case has graph.fx.txt, groups.json if groups are smaller than the world, and"
+              + " rankN.inputs.safetensors");
     }
     var first =
         Files.exists(common) ? SourceReader.read(common) : ownTexts.values().iterator().next();

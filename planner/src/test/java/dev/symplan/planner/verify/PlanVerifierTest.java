@@ -163,7 +163,8 @@ class PlanVerifierTest {
         .isInstanceOf(CompileException.class)
         .hasMessageStartingWith("p.json#program:")
         .hasMessageContaining(
-            "aten::neg writes f32[64, 32][1, 1], but each element of a result needs separate memory");
+            "aten::neg writes f32[64, 32][1, 1], but each element of a result needs separate"
+                + " memory");
   }
 
   @Test

@@ -143,7 +143,8 @@ public record Diagnosis(
         .map(
             gpu ->
                 new Finding(
-                    false, "GPU %d cannot export memory as file descriptors".formatted(gpu.index())))
+                    false,
+                    "GPU %d cannot export memory as file descriptors".formatted(gpu.index())))
         .orElse(new Finding(true, "through file descriptors of mapped memory"));
   }
 
@@ -212,7 +213,8 @@ public record Diagnosis(
     }
     return switch (variant) {
       case LOCAL -> new Support(variant, needs, 1, Optional.empty());
-      case CUSTOM -> lacking(variant, needs, Optional.empty(), "backend cuda does not implement custom ops");
+      case CUSTOM ->
+          lacking(variant, needs, Optional.empty(), "backend cuda does not implement custom ops");
       case NCCL ->
           new Support(
               variant,
@@ -249,7 +251,10 @@ public record Diagnosis(
                 "GPU %d is sm_%d".formatted(older.get().index(), older.get().capability()))
             : multicast.present()
                 ? lacking(
-                    variant, needs, Optional.empty(), "backend cuda does not create multicast objects yet")
+                    variant,
+                    needs,
+                    Optional.empty(),
+                    "backend cuda does not create multicast objects yet")
                 : lacking(variant, needs, Optional.of(Reason.NO_MULTICAST), multicast.detail());
       }
       // NCCL copies by the copy engines from 2.28 on, older than which it is not taken at all.

@@ -204,7 +204,8 @@ class DoctorTest {
   void windowsCanBeTurnedOff() {
     var machine =
         h200(4, ImmutableList.of(new Setting("NCCL_CUMEM_ENABLE", "0", Setting.ENVIRONMENT)));
-    assertThat(Diagnosis.of(machine).windows().detail()).isEqualTo("turned off by NCCL_CUMEM_ENABLE=0");
+    assertThat(Diagnosis.of(machine).windows().detail())
+        .isEqualTo("turned off by NCCL_CUMEM_ENABLE=0");
     assertThat(support(machine, Variant.NCCL_SYMM).ranks()).isZero();
     assertThat(support(machine, Variant.NCCL).ranks()).isEqualTo(4);
   }

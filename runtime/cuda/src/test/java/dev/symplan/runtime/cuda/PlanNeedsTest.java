@@ -48,7 +48,10 @@ class PlanNeedsTest {
     var plan = plan(Target.H200_X8, forced(Variant.MULTIMEM).withMulticast(true));
     assertThat(EIGHT.lacking(plan, true))
         .contains(
-            "all_reduce 'r' (mlp.graph:5) is planned as multimem, but backend cuda does not create NVLink multicast objects yet; make a new plan, with the same other options: symplan compile dir/mlp.graph --ranks 8 --target h200x8 --multicast=off -o PLAN");
+            "all_reduce 'r' (mlp.graph:5) is planned as multimem, but backend cuda does not create"
+                + " NVLink multicast objects yet; make a new plan, with the same other options:"
+                + " symplan compile dir/mlp.graph --ranks 8 --target h200x8 --multicast=off -o"
+                + " PLAN");
   }
 
   @Test
@@ -56,7 +59,8 @@ class PlanNeedsTest {
     var plan = plan(Target.H200_X8, CompileOptions.DEFAULT);
     assertThat(new PlanNeeds(4, 22809).lacking(plan, true))
         .contains(
-            "the plan is for 8 ranks, but there are 4 GPUs; make a new plan, with the same other options: symplan compile dir/mlp.graph --ranks 4 -o PLAN");
+            "the plan is for 8 ranks, but there are 4 GPUs; make a new plan, with the same other"
+                + " options: symplan compile dir/mlp.graph --ranks 4 -o PLAN");
     assertThat(new PlanNeeds(1, 22809).lacking(plan, true).orElseThrow())
         .startsWith("the plan is for 8 ranks, but there is one GPU; ");
     // A process of its own for each rank may see its own GPU only.
@@ -78,7 +82,10 @@ class PlanNeedsTest {
     assertThat(new PlanNeeds(8, 23007).lacking(plan, true)).isEmpty();
     assertThat(EIGHT.lacking(plan, true))
         .contains(
-            "all_reduce 'r' (mlp.graph:5) is planned as nccl_symm, but 2 collectives in one captured group race in NCCL 2.28.9; 2.30.7 orders them; put \"nccl\": \"2.28.9\" in a target file, and make a new plan, with the same other options: symplan compile dir/mlp.graph --ranks 8 --target FILE -o PLAN");
+            "all_reduce 'r' (mlp.graph:5) is planned as nccl_symm, but 2 collectives in one"
+                + " captured group race in NCCL 2.28.9; 2.30.7 orders them; put \"nccl\":"
+                + " \"2.28.9\" in a target file, and make a new plan, with the same other options:"
+                + " symplan compile dir/mlp.graph --ranks 8 --target FILE -o PLAN");
   }
 
   @Test
