@@ -183,7 +183,7 @@ public final class Agreement {
       var other = terms.get(peer).get(index);
       if (!other.members().equals(own.members())) {
         return Optional.of(
-            "ranks %d and %d do not agree who takes part in %s: %s and %s"
+            "ranks %d and %d disagree on the participants of %s: %s and %s"
                 .formatted(rank, peer, own.place(), own.members(), other.members()));
       }
       int self = own.members().indexOf(rank);

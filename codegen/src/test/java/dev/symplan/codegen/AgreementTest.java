@@ -82,7 +82,7 @@ class AgreementTest {
             Agreement.firstDifference(
                 List.of(List.of(term("all_reduce", 0, 1)), List.of(term("all_reduce", 1, 0)))))
         .contains(
-            "ranks 0 and 1 do not agree who takes part in 'r' (a.graph:3): [0, 1] and [1, 0]");
+            "ranks 0 and 1 disagree on the participants of 'r' (a.graph:3): [0, 1] and [1, 0]");
     assertThat(Agreement.firstDifference(List.of(List.of(term("all_reduce", 0, 1)))))
         .contains("rank 0, 'r' (a.graph:3) is with rank 1, but there are 1 ranks");
   }

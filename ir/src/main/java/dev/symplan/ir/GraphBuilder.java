@@ -127,7 +127,7 @@ public final class GraphBuilder {
           Diagnostic.error(
               DiagnosticCode.ANNOTATION_MISMATCH,
               spec.span(),
-              "'%s' is annotated @donated, but is no input of the graph".formatted(spec.name()),
+              "'%s' is annotated @donated, but is not an input of the graph".formatted(spec.name()),
               "the memory of other values is the plan's already; leave @donated out"));
     }
   }
@@ -256,7 +256,7 @@ public final class GraphBuilder {
           Diagnostic.error(
               DiagnosticCode.TYPE_MISMATCH,
               spec.span(),
-              "%s writes %s, but each element of a result needs a place of its own"
+              "%s writes %s, but each element of a result needs separate memory"
                   .formatted(def.name(), type),
               "each stride must go beyond all that smaller strides reach; leave them to the op"));
     }

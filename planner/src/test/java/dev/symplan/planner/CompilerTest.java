@@ -173,10 +173,10 @@ class CompilerTest {
   void saysWhatIsWrongWithOptions() {
     assertThatThrownBy(() -> compile(TP, forced("all_reduce", Variant.MULTIMEM)))
         .isInstanceOf(CompileException.class)
-        .hasMessageContaining("cannot run as multimem: target has no multicast")
+        .hasMessageContaining("cannot run as multimem: the target has no multicast")
         .hasMessageContaining("eligible: one_shot, one_shot_push, two_shot, two_shot_push");
     assertThatThrownBy(() -> compile(TP, forced("nothing", Variant.NCCL)))
-        .hasMessageContaining("no collective is called 'nothing'");
+        .hasMessageContaining("no collective has the name or kind 'nothing'");
     assertThatThrownBy(() -> compile(TP, CompileOptions.DEFAULT.withRanks(2)))
         .hasMessageContaining("names rank 3, but there are 2 ranks");
     assertThatThrownBy(() -> compile(TP, CompileOptions.DEFAULT.withRanks(5)))

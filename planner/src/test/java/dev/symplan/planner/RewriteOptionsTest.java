@@ -104,7 +104,7 @@ class RewriteOptionsTest {
     assertThat(read.rewrites()).isEqualTo(plan.rewrites());
     assertThat(PlanFile.toJson(read)).isEqualTo(json);
     var line =
-        "merged r (16.0 KiB, test.graph:6:7), s (16.0 KiB, test.graph:8:7) in the place of s:";
+        "merged r (16.0 KiB, test.graph:6:7), s (16.0 KiB, test.graph:8:7) at the position of s:";
     assertThat(TextRenderer.render(PlanReport.of(plan, List.of(View.COLLECTIVES))))
         .contains("\n" + line);
     assertThat(PlanExplainer.explain(plan, "s").orElseThrow()).contains("  " + line);
@@ -206,7 +206,7 @@ class RewriteOptionsTest {
             """,
             BUCKET);
     assertThat(collectives(plan)).containsExactly("g+h");
-    assertThat(only(plan).detail()).isEqualTo("in the place of g");
+    assertThat(only(plan).detail()).isEqualTo("at the position of g");
   }
 
   @Test

@@ -215,7 +215,7 @@ final class ProductLowering {
     boolean straight = leads(type, row, column);
     if (!straight && !leads(type, column, row)) {
       throw arguments.unsupported(
-          "%s of %s, whose rows lie apart,".formatted(arguments.name(), type));
+          "%s of %s, whose rows are separated,".formatted(arguments.name(), type));
     }
     int near = straight ? row : column;
     int far = straight ? column : row;

@@ -181,6 +181,6 @@ class KernelTextsTest {
                     "bf16[64]",
                     "all_reduce(x, \"sum\", \"g\")",
                     ImmutableMap.of("all_reduce", Variant.MULTIMEM)))
-        .hasMessageContaining("target has no multicast");
+        .hasMessageContaining("the target has no multicast");
   }
 }

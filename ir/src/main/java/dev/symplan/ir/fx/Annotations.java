@@ -65,7 +65,7 @@ final class Annotations {
             .orElseThrow(
                 () ->
                     new IllegalArgumentException(
-                        "no type is written '%s': '%s' is no element type".formatted(text, name)));
+                        "'%s' is not a type: '%s' is not an element type".formatted(text, name)));
     var sizes = sizes(text, open + 1, close);
     if (close + 1 == text.length() || text.charAt(close + 1) != '[') {
       return new Annotation(TensorType.contiguous(dtype, sizes), false);

@@ -224,7 +224,7 @@ final class FxGraphReader {
         if (value != null) {
           scope.defineConstant(statement.name(), value);
         } else {
-          notAten(statement.name(), statement.span(), "this is no call of an operator");
+          notAten(statement.name(), statement.span(), "this is not a call of an operator");
         }
       }
     }
@@ -238,8 +238,8 @@ final class FxGraphReader {
           DiagnosticCode.UNSUPPORTED,
           span,
           message,
-          "operators are called torch.ops.namespace.name.overload; if this graph is Dynamo's, take"
-              + " the one behind Inductor's passes: TORCH_LOGS=post_grad_graphs");
+          "operators have the form torch.ops.namespace.name.overload; if this graph is Dynamo's,"
+              + " use the one after Inductor's passes: TORCH_LOGS=post_grad_graphs");
     }
   }
 
@@ -277,7 +277,7 @@ final class FxGraphReader {
   private void call(FxFunction.Statement statement, FxExpr.Call call) {
     var name = statement.name();
     if (!call.target().startsWith(OPS)) {
-      notAten(name, call.span(), "'%s' is no operator".formatted(call.target()));
+      notAten(name, call.span(), "'%s' is not an operator".formatted(call.target()));
       return;
     }
     if (call.target().startsWith(HIGHER_ORDER)) {
@@ -286,8 +286,8 @@ final class FxGraphReader {
           call.span(),
           "%s calls other graphs or kernels, which the text does not hold"
               .formatted(call.target().substring(OPS.length())),
-          "compile without what makes it: control flow, flex attention, user-defined Triton"
-              + " kernels, activation checkpointing, regional compilation");
+          "compile without its cause: control flow, flex attention, user-defined Triton kernels,"
+              + " activation checkpointing, regional compilation");
       scope.defineBroken(name);
       return;
     }

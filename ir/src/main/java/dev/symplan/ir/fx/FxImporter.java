@@ -213,7 +213,7 @@ public final class FxImporter {
             Diagnostic.warning(
                 DiagnosticCode.DYNAMIC_SIZE,
                 at,
-                "no size is called '%s'".formatted(given),
+                "no size has the name '%s'".formatted(given),
                 sizes.isEmpty()
                     ? "all sizes are fixed"
                     : "sizes: " + String.join(", ", sizes.keySet())));

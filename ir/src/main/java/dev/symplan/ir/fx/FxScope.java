@@ -190,8 +190,8 @@ final class FxScope {
     throw new NoArgument(
         DiagnosticCode.UNSUPPORTED,
         expr instanceof FxExpr.Name(String name)
-            ? "'%s' is no integer".formatted(name)
-            : "an operand is no integer",
+            ? "'%s' is not an integer".formatted(name)
+            : "an operand is not an integer",
         "arithmetic outside operators is that of sizes");
   }
 
@@ -234,7 +234,7 @@ final class FxScope {
     if (values.isEmpty()) {
       throw new NoArgument(
           DiagnosticCode.MISSING_ANNOTATION,
-          "nothing says what '%s' is".formatted(name),
+          "'%s' is not defined".formatted(name),
           "its op is not known, and its type is not written out");
     }
     if (values.size() > 1) {

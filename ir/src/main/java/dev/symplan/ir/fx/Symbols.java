@@ -134,7 +134,7 @@ final class Symbols {
 
   private static long exactQuotient(long a, long b) {
     if (b == 0 || a % b != 0) {
-      throw new ArithmeticException("%d / %d is no integer".formatted(a, b));
+      throw new ArithmeticException("%d / %d is not an integer".formatted(a, b));
     }
     return a / b;
   }

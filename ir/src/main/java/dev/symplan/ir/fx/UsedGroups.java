@@ -127,7 +127,7 @@ final class UsedGroups {
           Diagnostic.warning(
               DiagnosticCode.BAD_GROUP,
               use.first.span(),
-              "nothing says how many ranks group '%s' has; taken for %d"
+              "the number of ranks in group '%s' is unknown; assuming %d"
                   .formatted(name, DEFAULT_RANKS),
               "give --ranks"));
       groups.put(name, ProcessGroup.world(name, DEFAULT_RANKS));
@@ -147,7 +147,7 @@ final class UsedGroups {
                   .formatted(name, use.size, group.size()),
               use.size > group.size() && use.allRanks
                   ? "give --ranks %d".formatted(use.size)
-                  : "say which ranks it has, in groups.json: {\"%s\": [0, 1]}".formatted(name)));
+                  : "list its ranks in groups.json: {\"%s\": [0, 1]}".formatted(name)));
     }
     groups.put(name, group);
   }

@@ -124,7 +124,7 @@ public record OpSpec(
     var strings = schema.params().stream().filter(p -> p.type() == SchemaType.Base.STRING).toList();
     if (strings.size() != 1) {
       throw new IllegalArgumentException(
-          "%s has %d parameters of type str, so say which one names the group"
+          "%s has %d parameters of type str, so state which one names the group"
               .formatted(schema.name(), strings.size()));
     }
     var operand =

@@ -139,7 +139,7 @@ final class SchemaReader {
       return new OpSchema(name, params, ImmutableList.of(result(gives.list)), false);
     }
     if (gives.list.name != null) {
-      throw error(gives.list.name, "a name behind the list of results", "");
+      throw error(gives.list.name, "a name after the list of results", "");
     }
     var results = ImmutableList.<SchemaResult>builderWithExpectedSize(of.elements.size());
     of.elements.forEach(element -> results.add(result(element)));
@@ -245,7 +245,7 @@ final class SchemaReader {
   private Arg defaultValue(SchemaType type, SchemaTextParser.LiteralContext literal) {
     var fitted = ArgBinder.fit(type, literal(type, literal));
     if (fitted == null) {
-      throw error(literal.getStart(), "'%s' is no %s".formatted(slice(literal), type), "");
+      throw error(literal.getStart(), "'%s' is not a valid %s".formatted(slice(literal), type), "");
     }
     return fitted;
   }

@@ -110,7 +110,7 @@ final class ArchiveFile {
         throw wrong(
             path,
             DiagnosticCode.BAD_ARCHIVE,
-            "entry '%s' says two sizes: %d and %d bytes"
+            "entry '%s' states two sizes: %d and %d bytes"
                 .formatted(name, entry.getSize(), entry.getCompressedSize()),
             "");
       }
@@ -147,7 +147,7 @@ final class ArchiveFile {
     return wrong(
         path,
         DiagnosticCode.TOO_LARGE,
-        "entry '%s' goes beyond the limit of %d bytes".formatted(name, limit),
+        "entry '%s' exceeds the limit of %d bytes".formatted(name, limit),
         "torch.export.save compresses nothing; save the program again");
   }
 
@@ -269,7 +269,7 @@ final class ArchiveFile {
           wrong(
               path,
               DiagnosticCode.BAD_ARCHIVE,
-              "this is no zip file, or a damaged one: " + cause.getMessage(),
+              "this is not a zip file, or it is damaged: " + cause.getMessage(),
               "copy the file again, or save the program again");
     };
   }

@@ -87,7 +87,7 @@ public final class ExportArchive {
       throw archive.wrong(
           archive.has("data.pkl")
               ? "this is a file of torch.save, not of torch.export"
-              : "this is no archive of torch.export: it has no archive_format that says pt2",
+              : "this is not an archive of torch.export: its archive_format is missing or not pt2",
           "write it with torch.export.save(torch.export.export(model, args), path)");
     }
     if (!text(archive, "archive_version").equals("0")) {

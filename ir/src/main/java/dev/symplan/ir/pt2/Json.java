@@ -62,7 +62,7 @@ final class Json {
     try {
       @Nullable JsonNode root = MAPPER.readTree(text);
       if (root == null || !root.isObject()) {
-        throw archive.wrong("entry '%s' is no JSON object".formatted(entry));
+        throw archive.wrong("entry '%s' is not a JSON object".formatted(entry));
       }
       return new Json(archive, entry, "", root);
     } catch (StreamConstraintsException e) {
@@ -93,7 +93,7 @@ final class Json {
 
   ImmutableList<Json> items() {
     if (!node.isArray()) {
-      throw wrong("it is no list");
+      throw wrong("it is not a list");
     }
     var items = ImmutableList.<Json>builderWithExpectedSize(node.size());
     for (int i = 0; i < node.size(); i++) {
@@ -104,7 +104,7 @@ final class Json {
 
   ImmutableMap<String, Json> fields() {
     if (!node.isObject()) {
-      throw wrong("it is no object");
+      throw wrong("it is not an object");
     }
     var fields = ImmutableMap.<String, Json>builderWithExpectedSize(node.size());
     for (var field : node.properties()) {
@@ -115,7 +115,7 @@ final class Json {
 
   Case union() {
     if (!node.isObject() || node.size() != 1) {
-      throw wrong("it is no union with one case");
+      throw wrong("it is not a union with one case");
     }
     var field = node.properties().iterator().next();
     return new Case(field.getKey(), at("." + field.getKey(), field.getValue()));
@@ -123,7 +123,7 @@ final class Json {
 
   String text() {
     if (!node.isTextual()) {
-      throw wrong("it is no string");
+      throw wrong("it is not a string");
     }
     return node.textValue();
   }
@@ -134,7 +134,7 @@ final class Json {
     for (int i = 0; i < text.length(); i++) {
       char c = text.charAt(i);
       if (c >= 128 || !(Character.isLetterOrDigit(c) || c == '_' || c == '.')) {
-        throw wrong("it is no name");
+        throw wrong("it is not a name");
       }
     }
     return text;
@@ -142,7 +142,7 @@ final class Json {
 
   long integer() {
     if (!node.isIntegralNumber() || !node.canConvertToLong()) {
-      throw wrong("it is no 64-bit integer");
+      throw wrong("it is not a 64-bit integer");
     }
     return node.longValue();
   }
@@ -163,7 +163,7 @@ final class Json {
       case "Infinity" -> Double.POSITIVE_INFINITY;
       case "-Infinity" -> Double.NEGATIVE_INFINITY;
       case "NaN" -> Double.NaN;
-      default -> throw wrong("it is no number");
+      default -> throw wrong("it is not a number");
     };
   }
 

@@ -139,7 +139,7 @@ final class ModelReader {
   private String tensorType(String name, Json place) {
     @Nullable Json meta = tensors.get(name);
     if (meta == null) {
-      throw place.wrong("nothing says what '%s' is".formatted(name));
+      throw place.wrong("'%s' is not defined".formatted(name));
     }
     return Types.annotation(meta);
   }
@@ -147,7 +147,7 @@ final class ModelReader {
   private String symbolType(String name, Json place) {
     @Nullable Json value = symbols.get(name);
     if (value == null) {
-      throw place.wrong("nothing says what '%s' is".formatted(name));
+      throw place.wrong("'%s' is not defined".formatted(name));
     }
     return "Sym(" + Types.symbolic(value) + ")";
   }
@@ -161,8 +161,8 @@ final class ModelReader {
               .formatted(node.find("name").map(Json::text).orElse("?"), name),
           name.startsWith("wrap_with_")
               ? "save program.run_decompositions({}) instead, which writes them out"
-              : "export without what makes it: control flow, custom autograd functions, flex"
-                  + " attention, activation checkpointing");
+              : "export without its cause: control flow, custom autograd functions, flex attention,"
+                    + " activation checkpointing");
       return;
     }
     var args = ImmutableList.<FxExpr>builder();

@@ -94,7 +94,7 @@ final class Types {
           throw text.wrong(String.valueOf(e.getMessage()));
         }
       }
-      default -> throw value.wrong("'%s' is no size".formatted(symbol.name()));
+      default -> throw value.wrong("'%s' is not a size".formatted(symbol.name()));
     };
   }
 

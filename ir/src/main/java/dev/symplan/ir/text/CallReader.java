@@ -170,7 +170,7 @@ final class CallReader {
       complete &= arg.isPresent();
       if (context.value == null) {
         if (!keywords.isEmpty()) {
-          report(context, "a positional argument behind a keyword argument");
+          report(context, "a positional argument follows a keyword argument");
           complete = false;
         }
         arg.ifPresent(positional::add);

@@ -210,7 +210,7 @@ final class ValueReader {
         report(
             DiagnosticCode.BAD_GROUP,
             token,
-            "'%s' is no rank".formatted(token.getText()),
+            "'%s' is not a rank".formatted(token.getText()),
             "ranks are 0 to " + (ProcessGroup.MAX_RANKS - 1));
         return Optional.empty();
       }
@@ -290,7 +290,7 @@ final class ValueReader {
         DiagnosticCode.SYNTAX,
         at,
         "'%s' cannot be called inside a statement".formatted(at.getText()),
-        "give each op a statement of its own");
+        "write each op as a separate statement");
   }
 
   private Optional<Arg> literal(GraphScope scope, GraphTextParser.LiteralContext context) {

@@ -187,7 +187,7 @@ class FxFormsTest {
     var used = "a = torch.ops.my.op.default(x)\nb = torch.ops.my.op.default(a)\nreturn (b,)";
     assertThatThrownBy(() -> opaque(used))
         .hasMessageContaining("g.fx.txt:4:")
-        .hasMessageContaining("error[missing-annotation]: nothing says what 'a' is")
+        .hasMessageContaining("error[missing-annotation]: 'a' is not defined")
         .satisfies(FxFormsTest::hasOneError);
   }
 
@@ -257,17 +257,17 @@ class FxFormsTest {
           sub = self.subgraph_0                                     | unsupported   | 'self.subgraph_0' is a constant or a subgraph
           a = torch.ops.higher_order.invoke_subgraph(x, 'a')        | unsupported   | higher_order.invoke_subgraph calls other graphs
           a = torch.ops.higher_order.triton_kernel_wrapper_functional(kwargs = {'in_ptr0': x}, e = {}) | unsupported | calls other graphs or kernels
-          a = torch.nn.functional.relu(x)                           | unsupported   | 'torch.nn.functional.relu' is no operator
-          a = x + 1                                                 | unsupported   | this is no call of an operator
-          l_x_ = x                                                  | unsupported   | this is no call of an operator
-          a = x.sum()                                               | unsupported   | 'x.sum' is no operator
+          a = torch.nn.functional.relu(x)                           | unsupported   | 'torch.nn.functional.relu' is not an operator
+          a = x + 1                                                 | unsupported   | this is not a call of an operator
+          l_x_ = x                                                  | unsupported   | this is not a call of an operator
+          a = x.sum()                                               | unsupported   | 'x.sum' is not an operator
           a: "f32[]" = x[0]                                         | unknown-value | 'x' has no result [0]
           a: "f32[]" = q[0]                                         | unknown-value | 'q' is not defined above
           a = torch.ops.aten.split.Tensor(x, 4); b: "f32[4, 4][4, 1]" = a[2] | unknown-value | 'a' has no result [2]
           a = torch.ops.my.op.default(x); b: "f32[4]" = a[60000]    | bad-argument  | result 60000 is read
           a = torch.ops.aten.neg.default({1: 2})                    | unsupported   | neither a value nor a constant
           a = torch.ops.aten.neg.default(self.c)                    | unsupported   | 'self.c' is a constant of the module
-          a: "f4e2m1fnx2[4][1]" = torch.ops.my.op.default(x)        | syntax        | 'f4e2m1fnx2' is no element type
+          a: "f4e2m1fnx2[4][1]" = torch.ops.my.op.default(x)        | syntax        | 'f4e2m1fnx2' is not an element type
           a: "f32[-4][1]" = torch.ops.my.op.default(x)              | syntax        | negative
           a: "f32[4" = torch.ops.my.op.default(x)                   | syntax        | no type is written
           a = torch.ops.my.op.default(99999999999999999999)         | syntax        | does not fit 64 bits
@@ -361,7 +361,7 @@ class FxFormsTest {
             OpRegistry.global());
     var program = FxImporter.read(new SourceFile("g.fx.txt", text), options, warnings::add);
     assertThat(warnings.stream().map(Diagnostic::message))
-        .containsExactly("no size is called 's9'", "planned at the largest sizes: s77 = 64");
+        .containsExactly("no size has the name 's9'", "planned at the largest sizes: s77 = 64");
     assertThat(program.graphs().getFirst().notes().before())
         .containsExactly("# sizes: s27 = 7, s77 = 64 at most");
     assertThat(program.graphs().getFirst().inputs().get(2).tensor().size(0)).isEqualTo(64);

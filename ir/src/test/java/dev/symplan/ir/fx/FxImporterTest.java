@@ -192,7 +192,7 @@ class FxImporterTest {
     var op = read(text + "        return (getitem_2,)\n").graphs().getFirst().ops().getFirst();
     assertThat(op.results()).extracting(v -> v.name()).containsExactly("", "getitem_2");
     assertThatThrownBy(() -> read(text + "        return (getitem,)\n"))
-        .hasMessageContaining("error[missing-annotation]: nothing says what 'getitem' is");
+        .hasMessageContaining("error[missing-annotation]: 'getitem' is not defined");
   }
 
   @Test
@@ -229,10 +229,10 @@ class FxImporterTest {
           z: "f32[8, 4][1, 8]cuda:0" = torch.ops.aten.alias.default(x) | annotation-mismatch | is annotated f32[8, 4][1, 8]
           z: "f32[8, 4][4, 1]cuda:0" = torch.ops.aten.mm.default(x, x) | type-mismatch     | inner sizes differ
           z: "f32[8, 4][4, 1]cuda:0" = torch.ops.aten.mm.default(x)    | bad-argument      | 'mat2'
-          z: "g32[8]" = torch.ops.aten.neg.default(x)                  | syntax            | no type is written
+          z: "g32[8]" = torch.ops.aten.neg.default(x)                  | syntax            | is not a type
           z = torch.ops.aten.neg.default(x                             | syntax            | '(' is not closed
           z = self.subgraph_0                                          | unsupported       | constant or a subgraph
-          z = some.function(x)                                         | unsupported       | is no operator
+          z = some.function(x)                                         | unsupported       | is not an operator
           z: "f32[8, 4][4, 1]cuda:0" = = torch.ops.aten.neg.default(x) | syntax            | expected a value
           """)
   void saysWhatIsWrong(String statement, String code, String message) {

@@ -125,7 +125,7 @@ class SchemaParserTest {
         "aten::f(str s, ...) -> str                  | 1:16 | varargs are not supported",
         "aten::f(str s) -> ...                       | 1:19 | a varying number of results is not"
             + " supported",
-        "aten::f(int a=\"x\") -> ()                  | 1:15 | '\"x\"' is no int",
+        "aten::f(int a=\"x\") -> ()                  | 1:15 | '\"x\"' is not a valid int",
         "aten::f(int a=9223372036854775808) -> ()    | 1:15 | '9223372036854775808' does not fit 64"
             + " bits",
         "aten::f(int a=Median) -> ()                 | 1:15 | no constant 'Median'",

@@ -261,12 +261,13 @@ class ExportArchiveTest {
         "\"layout\": 7; \"layout\": 2; not sparse",
         "\"dtype\": 7; \"dtype\": 99; no element type 99",
         "\"sizes\": [{\"as_int\": 4}]; \"sizes\": [{\"as_int\": -4}]; size -4",
-        "\"sizes\": [{\"as_int\": 4}]; \"sizes\": [4]; no union with one case",
+        "\"sizes\": [{\"as_int\": 4}]; \"sizes\": [4]; not a union with one case",
         "\"tensor_values\"; \"tensors\"; graph_module.graph: it has no 'tensor_values'",
         "\"nodes\": [; \"nodes\": [7, ; nodes[0]",
-        "\"target\": \"torch.ops.aten.add.Tensor\"; \"target\": \"print\"; 'print' is no operator",
+        "\"target\": \"torch.ops.aten.add.Tensor\"; \"target\": \"print\"; 'print' is not an"
+            + " operator",
         "\"target\": \"torch.ops.aten.add.Tensor\"; \"target\": \"torch.ops.a(b).c\"; target: it is"
-            + " no name",
+            + " not a name",
         "\"graph_module\"; graph_module; is not JSON",
       })
   void wrongModelsAreRefusedWithTheirPlace(String from, String to, String message)
@@ -319,7 +320,7 @@ class ExportArchiveTest {
     assertThat(error(Archives.write(folder.resolve("e.pt2"), Map.of(), false)))
         .contains("bad-archive");
     assertThat(error(Files.writeString(folder.resolve("t.pt2"), "text")))
-        .contains("this is no zip file, or a damaged one");
+        .contains("this is not a zip file, or it is damaged");
     assertThat(error(folder.resolve("missing.pt2"))).contains("there is no such file");
     var big = Archives.edited(folder, "counter", "graph/byteorder", "little", "big");
     assertThat(error(big)).contains("byte order is 'big'");
@@ -368,7 +369,7 @@ class ExportArchiveTest {
     System.arraycopy(new byte[] {-1, -1, -1, 127}, 0, bytes, at + 24, 4);
     Files.write(file, bytes);
     assertThat(error(file))
-        .contains("too-large", "entry 'graph/data/weights/weight_0' goes beyond the limit");
+        .contains("too-large", "entry 'graph/data/weights/weight_0' exceeds the limit");
   }
 
   @Test

@@ -41,7 +41,7 @@ public final class Golden {
   public static void checkFile(Path file, String actual) {
     var folder = file.toAbsolutePath().normalize().getParent();
     if (folder == null) {
-      throw new IllegalArgumentException(file + " is no file");
+      throw new IllegalArgumentException(file + " is not a file");
     }
     check(
         folder, ACTUAL, file.getFileName().toString(), actual, Boolean.getBoolean("golden.update"));

@@ -294,7 +294,8 @@ class HostileInputTest {
     assertFirst(
         statement("y: f32[" + digits + "] = test::cat([x])"), DiagnosticCode.SYNTAX, "64 bits");
     assertFirst("graph version " + digits, DiagnosticCode.UNSUPPORTED_VERSION, "version 999");
-    assertFirst("graph version 1\ngroup g = [" + digits + "]", DiagnosticCode.BAD_GROUP, "no rank");
+    assertFirst(
+        "graph version 1\ngroup g = [" + digits + "]", DiagnosticCode.BAD_GROUP, "is not a rank");
     assertFirst(
         statement("y: f32[9223372036854775807, 9223372036854775807] = test::cat([x])"),
         DiagnosticCode.TYPE_MISMATCH,

@@ -22,7 +22,7 @@ public final class BenchTable {
     var comparisons = Comparison.of(points, target);
     for (var comparison : comparisons) {
       out.append(
-          "%s of %s on %d ranks%s: µs measured (predicted); * is the fastest, > what the planner picks\n"
+          "%s of %s on %d ranks%s: µs measured (predicted); * is the fastest, > the planner's pick\n"
               .formatted(
                   comparison.kind().text(),
                   comparison.dtype().isEmpty() ? "any type" : comparison.dtype(),

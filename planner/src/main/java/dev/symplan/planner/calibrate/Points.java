@@ -239,7 +239,7 @@ public record Points(String name, ImmutableList<Point> list, ImmutableList<Strin
     private int ranks() {
       long ranks = count("ranks", MAX_RANKS);
       if (ranks == 1 && !wrong) {
-        error(place("ranks"), "one rank has nobody to talk to", "expected at least 2");
+        error(place("ranks"), "one rank has no peer to communicate with", "expected at least 2");
       }
       return (int) ranks;
     }
@@ -250,7 +250,7 @@ public record Points(String name, ImmutableList<Point> list, ImmutableList<Strin
       }
       error(
           place("kind"),
-          "there is no column '%s', which %s needs".formatted(column, text("kind")),
+          "there is no column '%s', which %s requires".formatted(column, text("kind")),
           "add it to the header");
       return true;
     }
@@ -270,7 +270,7 @@ public record Points(String name, ImmutableList<Point> list, ImmutableList<Strin
       if (value.isEmpty()) {
         error(
             place(column),
-            "'%s' is no number of %s".formatted(text(column), column),
+            "'%s' is not a valid number of %s".formatted(text(column), column),
             "expected a whole number from 1");
         return 1;
       }
@@ -287,7 +287,7 @@ public record Points(String name, ImmutableList<Point> list, ImmutableList<Strin
       if (value.isEmpty()) {
         error(
             place(column),
-            "'%s' is no %s".formatted(text(column), column),
+            "'%s' is not a valid %s".formatted(text(column), column),
             "expected a number above 0");
         return 1;
       }

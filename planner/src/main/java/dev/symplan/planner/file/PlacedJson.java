@@ -189,14 +189,14 @@ public final class PlacedJson {
     if (content instanceof Content.Items(var list)) {
       return list;
     }
-    throw wrong("this is no list", "write [ … ]");
+    throw wrong("this is not a list", "write [ … ]");
   }
 
   public String text() {
     if (content instanceof Content.Text(var text)) {
       return text;
     }
-    throw wrong("this is no string", "write \"…\"");
+    throw wrong("this is not a string", "write \"…\"");
   }
 
   public boolean truth() {
@@ -235,14 +235,14 @@ public final class PlacedJson {
     if (content instanceof Content.Numeral(double value)) {
       return value;
     }
-    throw wrong("this is no number", "expected " + expected);
+    throw wrong("this is not a number", "expected " + expected);
   }
 
   private Content.Fields fields() {
     if (content instanceof Content.Fields found) {
       return found;
     }
-    throw wrong("this is no object", "write { … }");
+    throw wrong("this is not an object", "write { … }");
   }
 
   public CompileException wrong(String message, String hint) {

@@ -28,7 +28,7 @@ final class CaseJson {
       throw wrong(file, DiagnosticCode.SYNTAX, "this is not JSON: " + e.getOriginalMessage(), "");
     }
     if (!root.isObject()) {
-      throw wrong(file, DiagnosticCode.SYNTAX, "this is no JSON object", "write " + form);
+      throw wrong(file, DiagnosticCode.SYNTAX, "this is not a JSON object", "write " + form);
     }
     return root;
   }

@@ -95,7 +95,7 @@ final class GroupFiles {
     return CaseJson.wrong(
         file,
         DiagnosticCode.BAD_GROUP,
-        "group '%s' is no list of ranks".formatted(name),
+        "group '%s' is not a list of ranks".formatted(name),
         "write {\"%s\": [0, 1]}".formatted(name));
   }
 }

@@ -56,7 +56,7 @@ final class PlanFileReader {
     var root = PlanField.parse(file);
     if (!root.at("format").text().equals(PlanFile.FORMAT)) {
       throw root.at("format")
-          .wrong("this is no plan file", "make one with: symplan compile … -o FILE");
+          .wrong("this is not a plan file", "make one with: symplan compile … -o FILE");
     }
     if (root.at("version").integer() != PlanFile.VERSION) {
       throw root.at("version")

@@ -118,7 +118,7 @@ public final class ProgramReader {
           Diagnostic.warning(
               DiagnosticCode.DYNAMIC_SIZE,
               Span.ofFile(file),
-              "no size is called '%s'".formatted(given),
+              "no size has the name '%s'".formatted(given),
               "all sizes of the graph language are fixed"));
     }
     var sink = new DiagnosticSink();
@@ -213,8 +213,9 @@ public final class ProgramReader {
       throw CaseJson.wrong(
           folder,
           DiagnosticCode.UNREADABLE_FILE,
-          "the directory is no case: it has none of graph.fx.txt, graph.graph and graph.pt2",
-          "a case has graph.fx.txt, groups.json where groups are smaller than the world, and"
+          "the directory is not a case: it contains none of graph.fx.txt, graph.graph and"
+              + " graph.pt2",
+          "a case has graph.fx.txt, groups.json if groups are smaller than the world, and"
               + " rankN.inputs.safetensors");
     }
     var first =
@@ -237,7 +238,7 @@ public final class ProgramReader {
           throw CaseJson.wrong(
               file,
               DiagnosticCode.DYNAMIC_SIZE,
-              "the size '%s' is no integer".formatted(entry.getKey()),
+              "the size '%s' is not an integer".formatted(entry.getKey()),
               "write {\"%s\": 128}".formatted(entry.getKey()));
         }
         dims.put(entry.getKey(), entry.getValue().longValue());

@@ -175,29 +175,30 @@ public final class Eligibility {
       case ONE_SHOT_PUSH, TWO_SHOT_PUSH -> rejectPush(collective, variant, ranks);
       case TWO_SHOT ->
           reduces && (op.equals("product") || op.startsWith("b"))
-              ? rejected(Reason.REDUCTION, "two-shot kernels know sum, avg, min and max, not " + op)
+              ? rejected(
+                  Reason.REDUCTION, "two-shot kernels support sum, avg, min and max, not " + op)
               : reduces ? floatsOnly(dtype, SHORT_FLOATS) : Optional.empty();
       case MULTIMEM -> {
         if (!target.multicast()) {
-          yield rejected(Reason.NO_MULTICAST, "target has no multicast");
+          yield rejected(Reason.NO_MULTICAST, "the target has no multicast");
         }
         if (!multicast) {
           yield rejected(Reason.MULTICAST_OFF, "multicast is off; add --multicast=on");
         }
         if (reduces && !op.equals("sum")) {
-          yield rejected(Reason.REDUCTION, "the switch adds, it does not " + op);
+          yield rejected(Reason.REDUCTION, "the switch supports sum only, not " + op);
         }
         yield reduces ? floatsOnly(dtype, SHORT_FLOATS) : Optional.empty();
       }
       case COPY_ENGINE ->
           target.copyEngines()
               ? Optional.empty()
-              : rejected(Reason.NO_COPY_ENGINE, "target has no copy engine that reaches peers");
+              : rejected(Reason.NO_COPY_ENGINE, "the target's copy engines cannot access peers");
       case NCCL_SYMM -> rejectSymmetric(collective, ranks);
       case NCCL_CE -> rejectCopyEngines(collective);
       case NCCL -> {
         if (reduces && !NCCL_REDUCTIONS.contains(op)) {
-          yield rejected(Reason.REDUCTION, "NCCL has no " + op);
+          yield rejected(Reason.REDUCTION, "NCCL does not support " + op);
         }
         if (reduces && SHORT_FP8.contains(dtype) && target.nccl() < NCCL_FP8) {
           yield tooOld(dtype.shortName() + " in reductions", "2.24");
@@ -234,7 +235,7 @@ public final class Eligibility {
       return tooOld("avg in symmetric kernels", "2.30");
     }
     if (reduces && !op.equals("sum") && !op.equals("avg")) {
-      return rejected(Reason.REDUCTION, "NCCL's symmetric kernels add, they do not " + op);
+      return rejected(Reason.REDUCTION, "NCCL's symmetric kernels do not support " + op);
     }
     if (reduces
         && !SHORT_FLOATS.contains(collective.dtype())
@@ -248,14 +249,14 @@ public final class Eligibility {
     if (all >= NCCL_SYMM_BYTES) {
       return rejected(
           Reason.SIZE,
-          "%s of all ranks; NCCL's symmetric kernels count to 64 GiB"
+          "%s on all ranks together; NCCL's symmetric kernels are limited to 64 GiB"
               .formatted(Units.bytes((long) all)));
     }
     int grouped = collective.operands().size();
     if (grouped > 1 && target.nccl() < NCCL_SYMM_GROUPS) {
       return rejected(
           Reason.LIBRARY_GROUP,
-          "%s collectives in one group; NCCL %s takes one, 2.28 more"
+          "%s collectives in one group; NCCL %s allows one, 2.28 more"
               .formatted(grouped, target.ncclVersion()));
     }
     if (grouped > 1 && target.nccl() < NCCL_SYMM_ORDERED) {
@@ -269,21 +270,21 @@ public final class Eligibility {
 
   private Optional<Rejection> rejectCopyEngines(Request collective) {
     if (!target.copyEngines()) {
-      return rejected(Reason.NO_COPY_ENGINE, "target has no copy engine that reaches peers");
+      return rejected(Reason.NO_COPY_ENGINE, "the target's copy engines cannot access peers");
     }
     if (target.nccl() < NCCL_COPY_ENGINES) {
-      return tooOld("a collective by the copy engines", "2.28");
+      return tooOld("a copy engine collective", "2.28");
     }
     int grouped = collective.operands().size();
     if (grouped > 1) {
       return rejected(
           Reason.LIBRARY_GROUP,
-          "%s collectives in one group; NCCL's copy engines take one".formatted(grouped));
+          "%s collectives in one group; NCCL's copy engines allow one".formatted(grouped));
     }
     return collective.hasEqualRows()
         ? Optional.empty()
         : rejected(
-            Reason.ROWS, "the ranks send unequal parts; NCCL's copy engines move equal ones");
+            Reason.ROWS, "the ranks send unequal parts; NCCL's copy engines need equal ones");
   }
 
   private Optional<Rejection> tooOld(String what, String needed) {

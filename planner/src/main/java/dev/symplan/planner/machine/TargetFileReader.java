@@ -51,7 +51,7 @@ final class TargetFileReader {
     this.root = root;
     if (!root.find("format").map(PlacedJson::text).orElse("").equals(TargetFile.FORMAT)) {
       throw root.wrong(
-          "this is no target file", "begin with \"format\": \"" + TargetFile.FORMAT + "\"");
+          "this is not a target file", "begin with \"format\": \"" + TargetFile.FORMAT + "\"");
     }
     var version = root.get("version");
     if (version.count(Integer.MAX_VALUE) > TargetFile.VERSION) {
@@ -131,7 +131,7 @@ final class TargetFileReader {
   private static long bytes(PlacedJson json) {
     double bytes = json.notNegative();
     if (bytes != Math.rint(bytes) || bytes > MAX_BYTES) {
-      throw json.wrong("this is no number of bytes", "");
+      throw json.wrong("this is not a number of bytes", "");
     }
     return (long) bytes;
   }
@@ -139,7 +139,7 @@ final class TargetFileReader {
   private static int version(PlacedJson json) {
     var parts = Splitter.on('.').splitToList(json.text());
     if (parts.size() != 3 || !parts.stream().allMatch(part -> part.matches("[0-9]{1,2}"))) {
-      throw json.wrong("this is no version of NCCL", "expected three numbers, as in 2.28.9");
+      throw json.wrong("this is not a version of NCCL", "expected three numbers, as in 2.28.9");
     }
     return Integer.parseInt(parts.get(0)) * 10_000
         + Integer.parseInt(parts.get(1)) * 100
@@ -210,7 +210,7 @@ final class TargetFileReader {
 
   private static ImmutableList<Curve> curveList(PlacedJson json) {
     if (json.items().isEmpty()) {
-      throw json.wrong("the list is empty", "leave the variant out where nothing is known of it");
+      throw json.wrong("the list is empty", "leave the variant out if nothing is known about it");
     }
     var seen = new HashSet<Integer>();
     var list = ImmutableList.<Curve>builder();
@@ -268,7 +268,7 @@ final class TargetFileReader {
     for (var point : json.get("points").items()) {
       var pair = point.items();
       if (pair.size() != 2) {
-        throw point.wrong("this is no point", "write [BYTES, MICROSECONDS]");
+        throw point.wrong("this is not a point", "write [BYTES, MICROSECONDS]");
       }
       if (pair.getFirst().notNegative() <= bytes || pair.getLast().notNegative() < micros) {
         throw point.wrong(

@@ -18,7 +18,7 @@ public enum Variant {
   /** A group of one rank: a copy. */
   LOCAL("no communication: the group has one rank"),
   /** Every rank reads its peers' operands directly: one kernel, each byte over the link once. */
-  ONE_SHOT("each rank reads the peers' operands and finishes by itself"),
+  ONE_SHOT("each rank reads the peers' operands and computes its result alone"),
   /**
    * Every rank stores its operand into every peer's workspace, and reduces what it finds in its
    * own: no barrier, one way over the link.
@@ -28,9 +28,9 @@ public enum Variant {
    * Every rank reduces its slice from the peers' operands and stores it to every peer's result. In
    * a broadcast, each but the root takes its slice from there.
    */
-  TWO_SHOT("each rank takes one slice and stores it to all peers"),
+  TWO_SHOT("each rank handles one slice and stores it to all peers"),
   /** As {@link #TWO_SHOT}, but operands and results pass through the peers' workspaces. */
-  TWO_SHOT_PUSH("each rank reduces one slice, all through workspaces, without a barrier"),
+  TWO_SHOT_PUSH("each rank reduces one slice, through workspaces, without a barrier"),
   /** Every rank stores its operand to every peer's result. */
   PUSH("each rank stores its operand into the peers' results"),
   /** The switch reduces on load and replicates on store, through a multicast address. */
@@ -40,7 +40,7 @@ public enum Variant {
   /** NCCL's symmetric kernels on registered windows. */
   NCCL_SYMM("NCCL's symmetric kernel on a registered window"),
   /** As {@link #COPY_ENGINE}, by NCCL: a communicator of the CTA policy zero. */
-  NCCL_CE("NCCL's copies by the copy engines between registered windows"),
+  NCCL_CE("NCCL copies between registered windows on the copy engines"),
   /** Plain NCCL: no demand on memory. */
   NCCL("plain NCCL, through its own buffers"),
   /** A custom op's own implementation. */

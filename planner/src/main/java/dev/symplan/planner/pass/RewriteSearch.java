@@ -106,7 +106,7 @@ final class RewriteSearch {
       return draft;
     }
     var detail =
-        "with all that were so predicted, the plan takes %s and %s, not %s and %s"
+        "with all predicted rewrites, the plan takes %s and %s, not %s and %s"
             .formatted(
                 Units.micros(after.micros()),
                 Units.bytes(after.peakBytes()),

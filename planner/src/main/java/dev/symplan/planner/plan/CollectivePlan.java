@@ -46,7 +46,7 @@ public record CollectivePlan(
 
   public CollectivePlan {
     if (!variant.implementsKind(kind)) {
-      throw new IllegalArgumentException("%s is no variant of %s".formatted(variant, kind));
+      throw new IllegalArgumentException("%s is not a variant of %s".formatted(variant, kind));
     }
   }
 

@@ -162,7 +162,7 @@ final class CollectivesSection {
     }
     var text = new StringBuilder(Units.micros(verdict.totalMicros()));
     if (verdict.stagingMicros() > 0) {
-      text.append(" (").append(Units.micros(verdict.stagingMicros())).append(" of it copies)");
+      text.append(" (").append(Units.micros(verdict.stagingMicros())).append(" of it for copies)");
     }
     text.append(verdict.detail().isEmpty() ? "" : ", " + verdict.detail());
     text.append(threshold.isEmpty() ? "" : ", " + threshold);

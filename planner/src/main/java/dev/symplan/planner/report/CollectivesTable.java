@@ -48,21 +48,21 @@ public final class CollectivesTable {
         """
         # Collectives and their variants
 
-        What each functional collective of PyTorch's can run as, and what must hold for it: generated from the
-        registry of ops and from the planner's rules, as `symplan ops --collectives` prints it. Which one is taken
-        where several can be is a matter of predicted time ([targets.md](targets.md)); why the others are not is in
-        `symplan dump --view collectives`, by [codes](reasons.md).
+        The variants that each of PyTorch's functional collectives can run as, and their requirements. This page is
+        generated from the op registry and the planner's rules; `symplan ops --collectives` prints the same. If several
+        variants are possible, predicted time decides ([targets.md](targets.md)). `symplan dump --view collectives`
+        shows why the others were not chosen, by [code](reasons.md).
 
-        - **symmetric**: which tensors must lie in symmetric memory, at the same offset on every rank.
-        - **in place**: whether the result may take the operand's place.
-        - **barriers**: whether the ranks of the group meet before and after, in ways that the planner knows and can
-          leave out where another barrier stands in.
+        - **symmetric**: the tensors that must be in symmetric memory, at the same offset on every rank.
+        - **in place**: whether the result may reuse the operand's memory.
+        - **barriers**: whether the ranks of the group synchronize before and after. Planned barriers are known to the
+          planner, which can leave one out if another barrier replaces it.
         """);
     for (var kind : Kind.values()) {
       out.append("\n## ").append(Codes.of(kind)).append("\n\n");
       out.append(
           kind == Kind.CUSTOM
-              ? "Ops that a library or a graph declares, with `symm_mem` or `group` clauses"
+              ? "Ops that a library or a graph declares with `symm_mem` or `group` clauses"
                   + " ([language.md](language.md)).\n\n"
               : ops(kind).stream()
                   .map(op -> "`" + op.name() + "`")
@@ -144,13 +144,13 @@ public final class CollectivesTable {
       words.add("a group of one rank");
     }
     if (needs.peers()) {
-      words.add("ranks of one host");
+      words.add("ranks on one host");
     }
     if (needs.multicast()) {
-      words.add("multicast, switched on (--multicast=on)");
+      words.add("multicast, enabled (--multicast=on)");
     }
     if (needs.copyEngines()) {
-      words.add("copy engines that reach peers");
+      words.add("copy engines that can access peers");
     }
     if (variant.needsWorkspace()) {
       words.add("a workspace");

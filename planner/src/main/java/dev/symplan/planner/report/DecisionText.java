@@ -28,14 +28,14 @@ public final class DecisionText {
           case PLANNED_INPUT -> "the caller fills " + decision.cause() + " in the arena";
           case COLLECTIVE_RESULT -> decision.cause() + " leaves it there";
           case RESULT_WRITES -> "the collective writes it there";
-          case IN_PLACE -> "it takes the place of " + decision.cause();
+          case IN_PLACE -> "it reuses the memory of " + decision.cause();
           case EXTERNAL_INPUT -> decision.cause() + " is the caller's memory";
           case EXTERNAL_OUTPUT -> decision.cause() + " goes to the caller's memory";
-          case NOT_CONTIGUOUS -> "its elements do not lie row-major";
+          case NOT_CONTIGUOUS -> "its elements are not row-major";
           case NOT_ALIGNED -> "it does not begin at a multiple of 16 bytes";
           case MAY_HAVE_MOVED -> "an unknown op may have moved " + decision.cause();
           case RANKS_DIFFER -> "the ranks' graphs place it differently";
-          case VARIANT_READS_ANYWHERE -> "the variant takes it where it is";
+          case VARIANT_READS_ANYWHERE -> "the variant accepts it anywhere";
         };
     return decision.realization().text() + ": " + what;
   }

@@ -71,7 +71,7 @@ final class Improvements {
       double then = costs.transferMicros(collective.kind(), verdict.variant(), bytes, ranks);
       if (then < now) {
         better.add(
-            "%s would take %s by itself, not %s, but: %s"
+            "%s alone would take %s instead of %s, but: %s"
                 .formatted(
                     verdict.variant().text(),
                     Units.micros(then),

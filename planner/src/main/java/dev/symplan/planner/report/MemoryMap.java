@@ -74,7 +74,7 @@ final class MemoryMap {
 
   private void draw(StringBuilder out) {
     out.append(
-        "%s arena · %s · %s live at most, %s · %s fragmented\n"
+        "%s arena · %s · at most %s live, %s · %s fragmented\n"
             .formatted(
                 arena.title(),
                 arena.details().get(0),
@@ -192,10 +192,10 @@ final class MemoryMap {
           "%s %s %s"
               .formatted(letter(buffer), buffer.text("name"), Units.bytes(buffer.whole("bytes"))));
     }
-    out.append("capitals are symmetric, others local");
+    out.append("capital letters are symmetric, the others local");
     if (buffers.size() > named.size()) {
       out.append(
-          "; %s and %s are %s smaller ones"
+          "; %s and %s are %s smaller buffers"
               .formatted(OTHER_SYMMETRIC, OTHER, buffers.size() - named.size()));
     }
     out.append('\n');

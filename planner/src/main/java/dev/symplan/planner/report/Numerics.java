@@ -14,10 +14,10 @@ final class Numerics {
 
   static String of(Kind kind, Variant variant, DType dtype) {
     if (kind == Kind.CUSTOM) {
-      return "as its implementation has it";
+      return "defined by its implementation";
     }
     if (kind != Kind.ALL_REDUCE && kind != Kind.REDUCE_SCATTER) {
-      return "moves bits";
+      return "bit-exact copy";
     }
     if (variant == Variant.LOCAL) {
       return "one rank: a copy";

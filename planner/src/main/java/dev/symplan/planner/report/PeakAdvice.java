@@ -130,7 +130,7 @@ public final class PeakAdvice {
       double needed = reordering.other().micros() / reordering.given().micros() - 1;
       double percent = Math.ceil(needed * 1000) / 10;
       add(
-          "let the order of the ops take %s %% longer".formatted(number(percent)),
+          "allow an order of the ops that takes %s %% longer".formatted(number(percent)),
           "--reorder-budget " + number(percent),
           options.withReorderBudget(OptionalDouble.of(percent / 100)));
     } else if (reordering.outcome() == Outcome.OFF) {
@@ -175,7 +175,7 @@ public final class PeakAdvice {
     for (var space : List.of(MemorySpace.EXTERNAL, MemorySpace.LOCAL)) {
       if (options.inputs() != space) {
         add(
-            "leave inputs " + space.keyword(),
+            "place inputs " + space.keyword(),
             "--inputs " + space.keyword(),
             options.withInputs(space));
       }
@@ -183,7 +183,7 @@ public final class PeakAdvice {
     for (var space : List.of(MemorySpace.EXTERNAL, MemorySpace.ANY)) {
       if (options.outputs() != space) {
         var word = space == MemorySpace.ANY ? "auto" : space.keyword();
-        add("have outputs " + word, "--results " + word, options.withOutputs(space));
+        add("place outputs " + word, "--results " + word, options.withOutputs(space));
       }
     }
   }
@@ -212,13 +212,13 @@ public final class PeakAdvice {
     if (helpful.isEmpty()) {
       return ImmutableList.of(
           Row.of(
-              "advice: none of %s changes that were tried would need less"
+              "advice: none of the %s changes that were tried would save memory"
                   .formatted(candidates.size())));
     }
     return ImmutableList.of(
         Row.titled(
-                "advice: of %s changes that were tried by planning again, these save of %s in all"
-                    .formatted(candidates.size(), Units.bytes(now)))
+                "advice: of %s changes that were tried by planning again, these save memory"
+                    + " (now %s in total)".formatted(candidates.size(), Units.bytes(now)))
             .rows(helpful.stream().map(tried -> row(tried, micros)).toList())
             .build());
   }

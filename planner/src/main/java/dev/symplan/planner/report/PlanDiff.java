@@ -43,7 +43,9 @@ public final class PlanDiff {
     var found = chapters.build();
     return found.isEmpty() && !before.digest().equals(after.digest())
         ? ImmutableList.of(
-            Row.titled("layout").row(Row.of("offsets", "differ, all else is the same")).build())
+            Row.titled("layout")
+                .row(Row.of("offsets", "differ; everything else is the same"))
+                .build())
         : found;
   }
 

@@ -56,7 +56,7 @@ public final class PlanExplainer {
     var title =
         op.map(
                 by ->
-                    "%s is what %s gives (%s)"
+                    "%s is the result of %s (%s)"
                         .formatted(value, by.def().name(), by.span().shortForm()))
             .orElseGet(() -> "%s is an input (%s)".formatted(value, value.span().shortForm()));
     return Row.titled(title).rows(rows).build();
@@ -72,8 +72,8 @@ public final class PlanExplainer {
       say(
           "memory",
           value.isTensor()
-              ? "none: a fused step passes it on, element by element"
-              : "none: it is no tensor");
+              ? "none: a fused step passes it on element by element"
+              : "none: not a tensor");
       return;
     }
     var buffer = index.plan().buffers().get(placement.buffer());
@@ -92,7 +92,7 @@ public final class PlanExplainer {
       var collective = index.plan().collectives().get(placement.shareOf());
       say(
           "share",
-          "of the whole of %s: each rank of group %s has its own, %s behind that of the one before"
+          "of %s: each rank of group %s has its own, %s after the previous rank's"
               .formatted(
                   index.name(collective), collective.group(), Units.bytes(placement.stride())));
     }
@@ -102,7 +102,7 @@ public final class PlanExplainer {
             .map(Value::name)
             .toList();
     if (!others.isEmpty()) {
-      say("shared", "the buffer is also that of " + listed(others));
+      say("shared", "the buffer is shared with " + listed(others));
     }
   }
 
@@ -156,7 +156,7 @@ public final class PlanExplainer {
             .build());
     say(
         "moves",
-        "%s of each rank, %s over its busier link direction; %s"
+        "%s per rank, %s over the busier link direction; %s"
             .formatted(
                 Units.bytes(row.whole("bytes")),
                 Units.bytes(Math.round(row.real("link_bytes"))),
@@ -181,7 +181,7 @@ public final class PlanExplainer {
         "stream",
         collective.isAsync()
             ? "beside compute, on the %s stream".formatted(collective.stream().text())
-            : "on the compute stream: nothing to run beside it");
+            : "on the compute stream: no compute to overlap with");
     Improvements.variants(plan, index, collective).forEach(words -> say("better", words));
   }
 
@@ -206,7 +206,7 @@ public final class PlanExplainer {
                   op.def().name(),
                   op.span().shortForm(),
                   index.collectiveOf(number).map(c -> " as " + c.variant().text()).orElse(""),
-                  step < 0 ? ", which moves nothing" : " in step " + step));
+                  step < 0 ? ", which moves no data" : " in step " + step));
     }
     if (readers.size() > NAMED) {
       say("read by", "%s more".formatted(readers.size() - NAMED));

@@ -30,42 +30,46 @@ final class ReasonTexts {
       case PRODUCER_WRITES ->
           words(
               "An op of the graph computes the tensor.",
-              "It writes into symmetric memory: no copy.",
+              "The op writes directly into symmetric memory: no copy.",
               "-");
       case PLANNED_INPUT ->
           words(
               "The tensor is an input that the plan may place.",
-              "The caller fills it in the arena: no copy.",
+              "The caller fills it directly in the arena: no copy.",
               "-");
       case COLLECTIVE_RESULT ->
           words(
-              "Another collective gives the tensor.",
-              "It leaves it in symmetric memory: no copy.",
+              "Another collective produces the tensor.",
+              "The tensor is already in symmetric memory: no copy.",
               "-");
       case RESULT_WRITES ->
-          words("The tensor is the collective's result.", "It is written there: no copy.", "-");
+          words(
+              "The tensor is the collective's result.",
+              "It is written directly into symmetric memory: no copy.",
+              "-");
       case IN_PLACE ->
           words(
               "Nothing reads the operand later, and the variant reads each element before it writes"
                   + " it.",
-              "The result takes the operand's place: no memory of its own.",
+              "The result reuses the operand's memory.",
               "-");
       case EXTERNAL_INPUT ->
           words(
-              "The tensor is an input in memory of the caller's, which peers cannot reach.",
-              "It is copied into the arena, if a variant that needs that is still the fastest.",
-              "`--place NAME=symm`, `--inputs auto`, or `--donate NAME` where it is not needed"
+              "The tensor is an input in the caller's memory, which peers cannot access.",
+              "It is copied into the arena if a variant that needs the copy is still the fastest.",
+              "`--place NAME=symm`, `--inputs auto`, or `--donate NAME` if it is not needed"
                   + " again.");
       case EXTERNAL_OUTPUT ->
           words(
-              "The tensor is an output in memory of the caller's, which peers cannot reach.",
+              "The tensor is an output in the caller's memory, which peers cannot access.",
               "It is copied out of the arena.",
               "`--results auto`, or `--place NAME=symm`: the caller then reads it in the arena.");
       case NOT_CONTIGUOUS ->
           words(
-              "The elements do not lie as the collective moves them, in rows.",
+              "The elements are not laid out as the collective moves them, in rows.",
               "A contiguous copy is made.",
-              "Have the op before it give a contiguous tensor; split or gather along dimension 0.");
+              "Make the preceding op produce a contiguous tensor; split or gather along dimension"
+                  + " 0.");
       case NOT_ALIGNED ->
           words(
               "The tensor is part of another and does not begin at a multiple of 16 bytes.",
@@ -73,9 +77,9 @@ final class ReasonTexts {
               "Cut at multiples of 16 bytes.");
       case MAY_HAVE_MOVED ->
           words(
-              "An op that is not known may have left the tensor in other memory than the plan's.",
-              "A copy is made for variants in which peers touch the tensor.",
-              "Give the op's schema: `--declare FILE`.");
+              "An unknown op may have moved the tensor out of the plan's memory.",
+              "A copy is made for variants in which peers access the tensor.",
+              "Declare the op's schema: `--declare FILE`.");
       case RANKS_DIFFER ->
           words(
               "The ranks' graphs slice or share the tensor's storage in different ways.",
@@ -83,8 +87,8 @@ final class ReasonTexts {
               "Make the ranks' graphs treat the tensor alike.");
       case VARIANT_READS_ANYWHERE ->
           words(
-              "No peer touches this tensor in the chosen variant.",
-              "It stays wherever it is best.",
+              "No peer accesses this tensor in the chosen variant.",
+              "It is placed wherever is best.",
               "-");
     };
   }
@@ -92,151 +96,156 @@ final class ReasonTexts {
   static Words of(Verdict.Reason reason) {
     return switch (reason) {
       case CHOSEN ->
-          words("No other variant is predicted to be faster.", "The collective runs so.", "-");
+          words(
+              "No other variant is predicted to be faster.",
+              "The collective runs as this variant.",
+              "-");
       case FORCED ->
           words(
-              "`--variant` names it.",
-              "The collective runs so, be it the fastest or not.",
-              "Leave `--variant` out.");
+              "`--variant` names this variant.",
+              "The collective runs as this variant, even if another is faster.",
+              "Remove `--variant`.");
       case SLOWER ->
           words(
-              "Another variant is predicted to be faster, copies and hidden time included.",
-              "It is not taken.",
-              "`symplan calibrate` with measured times, if the prediction is wrong; `--variant` to"
-                  + " try it.");
+              "Another variant is predicted to be faster, including copies and overlap.",
+              "It is not used.",
+              "If the prediction is wrong, run `symplan calibrate` with measured times; to try the"
+                  + " variant, use `--variant`.");
       case NOT_FORCED ->
-          words("`--variant` names another.", "It is not taken.", "Leave `--variant` out.");
+          words("`--variant` names another variant.", "It is not used.", "Remove `--variant`.");
       case GROUP_SIZE ->
           words(
               "The group has one rank, or the variant is for groups of one.",
-              "There is nothing to send, or somebody to send to.",
+              "There is nothing to send, or the ranks must communicate.",
               "-");
       case NO_MULTICAST ->
           words(
               "The target has no NVLink multicast.",
-              "Variants that let the switch work are left out.",
-              "A target with multicast (`--target h200x8`), where the machine has it.");
+              "Variants that reduce or replicate in the switch are ruled out.",
+              "A target with multicast (`--target h200x8`), if the machine has it.");
       case MULTICAST_OFF ->
           words(
-              "The target has NVLink multicast, but nobody switched it on.",
-              "Variants that let the switch work are left out.",
-              "`--multicast=on`, where backend and machine have it ([GPU hosts](gpu-hosts.md)).");
+              "The target has NVLink multicast, but it is not switched on.",
+              "Variants that reduce or replicate in the switch are ruled out.",
+              "`--multicast=on`, if backend and machine support it ([GPU hosts](gpu-hosts.md)).");
       case NO_COPY_ENGINE ->
           words(
-              "The target's copy engines do not reach peers.",
-              "Transfers take SMs.",
-              "A target file that says `copy_engines`, where the machine has them.");
+              "The target's copy engines cannot access peers.",
+              "Transfers use SMs.",
+              "A target file with `copy_engines`, if the machine has them.");
       case NO_PEER_ACCESS ->
           words(
-              "The group, or a part of it, has ranks on different hosts, which do not reach each"
+              "The group, or a part of it, has ranks on different hosts, which cannot access each"
                   + " other's memory. Ranks fill hosts in order: rank r is on host r / `gpus`.",
-              "It runs in plain NCCL. A custom op that must have symmetric memory is refused.",
+              "The collective runs on plain NCCL. A custom op that requires symmetric memory is"
+                  + " refused.",
               "Groups within one host; a target of more GPUs.");
       case REDUCTION ->
           words(
-              "The variant's kernel does not know the reduction.",
-              "It is left out.",
-              "`sum`, which all know.");
+              "The variant's kernel does not support the reduction.",
+              "It is ruled out.",
+              "`sum`, which all variants support.");
       case DTYPE ->
           words(
-              "The variant's kernel does not know the element type.",
-              "It is left out.",
-              "bf16, f16 or f32, which all know.");
+              "The variant's kernel does not support the element type.",
+              "It is ruled out.",
+              "bf16, f16 or f32, which all variants support.");
       case SIZE ->
           words(
               "The collective is larger than the variant's kernel can count.",
-              "It is left out.",
+              "It is ruled out.",
               "Smaller collectives: `--chunk on`.");
       case ROWS ->
           words(
               "The ranks send parts of different sizes.",
-              "Variants that move equal parts are left out.",
+              "Variants that move equal parts are ruled out.",
               "Equal `split_sizes`.");
       case WORKSPACE ->
           words(
-              "The workspace that it would push through is larger than the target allows.",
-              "It is left out.",
-              "`workspace_bytes` of the target file, if the memory is there.");
+              "The variant's workspace would be larger than the target allows.",
+              "It is ruled out.",
+              "Increase `workspace_bytes` in the target file, if there is enough memory.");
       case LIBRARY ->
           words(
-              "The target's NCCL is too old to have it.",
-              "It is left out.",
+              "The target's NCCL is too old for the variant.",
+              "It is ruled out.",
               "A newer NCCL, and its version in the target file.");
       case LIBRARY_GROUP ->
           words(
-              "NCCL takes one such collective in a group of calls: its copy engines always, its"
-                  + " symmetric kernels before 2.28.",
-              "These are left out for coalesced collectives.",
+              "NCCL accepts only one such collective in a group of calls: on its copy engines"
+                  + " always, in its symmetric kernels before 2.28.",
+              "These variants are ruled out for coalesced collectives.",
               "NCCL 2.30.7, or `--bucket off`.");
       case LIBRARY_RACE ->
           words(
               "The target's NCCL does not order several symmetric kernels in a captured graph.",
-              "They are left out: results could be wrong without an error.",
+              "They are ruled out: results could be silently wrong.",
               "NCCL 2.30.7, or `--bucket off`.");
     };
   }
 
   static Words of(Rewrite.Reason reason) {
     return switch (reason) {
-      case FASTER -> words("It is predicted to be faster.", "The collectives become others.", "-");
+      case FASTER -> words("It is predicted to be faster.", "The collectives are rewritten.", "-");
       case WANTED ->
           words(
-              "`--bucket on` or `--chunk on` asks for it wherever it can be.",
-              "The collectives become others, faster or not.",
+              "`--bucket on` or `--chunk on` asks for it wherever it is possible.",
+              "The collectives are rewritten, faster or not.",
               "`auto`, to let predicted times decide.");
       case NO_GAIN ->
           words(
-              "It is predicted to be no faster.",
+              "It is not predicted to be faster.",
               "The collectives stay.",
               "`--bucket on` or `--chunk on` to try it.");
-      case DEPENDENT -> words("One works on what the other gives.", "They stay apart.", "-");
+      case DEPENDENT -> words("One uses the other's result.", "They stay separate.", "-");
       case NEEDED_EARLIER ->
           words(
-              "A result is read, or an operand written over, before all operands are ready.",
-              "They stay apart.",
-              "An order of the source in which the collectives stand together.");
+              "A result is read, or an operand overwritten, before all operands are ready.",
+              "They stay separate.",
+              "Put the collectives next to each other in the source.");
       case MEMORY ->
           words(
               "Tensors would wait for each other, and too much would be live at once.",
-              "They stay apart.",
-              "`--bucket on`, if the memory is there.");
+              "They stay separate.",
+              "`--bucket on`, if there is enough memory.");
       case SIZE ->
           words(
-              "One collective would be too large or have too many tensors; or the pieces too"
-                  + " small.",
+              "The merged collective would be too large or have too many tensors, or the pieces"
+                  + " would be too small.",
               "The collectives stay.",
               "-");
       case FORCED_VARIANT ->
           words(
               "`--variant` names one of them.",
-              "It stays, so that it can run so.",
+              "It stays, so that it can run as that variant.",
               "Force the variant by its kind rather than by its name.");
       case PLAN ->
           words(
-              "The collectives would be faster, but the plan slower or much larger.",
-              "All that was predicted is taken back.",
-              "`--bucket on` or `--chunk on` to have it all the same.");
+              "The collectives would be faster, but the plan would be slower or much larger.",
+              "The predicted rewrites are undone.",
+              "`--bucket on` or `--chunk on` to rewrite anyway.");
       case OTHER_KIND ->
           words(
-              "Group, reduction or element type differ.",
-              "They stay apart.",
-              "One group and one type for what belongs together.");
+              "The groups, reductions or element types differ.",
+              "They stay separate.",
+              "Use one group and one type for collectives that belong together.");
     };
   }
 
   static Words of(OrderDecision.Outcome outcome) {
     return switch (outcome) {
-      case OFF -> words("`--no-reorder` says so.", "The ops run as given.", "Leave it out.");
+      case OFF -> words("`--no-reorder` is set.", "The ops run as given.", "Remove it.");
       case NO_GAIN ->
           words(
               "No other order was found that needs at least 1 % less memory.",
               "The ops run as given.", "-");
       case TOO_SLOW ->
           words(
-              "Another order needs less memory, but more time than the budget allows.",
+              "Another order needs less memory, but takes more time than the budget allows.",
               "The ops run as given.",
               "A larger `--reorder-budget`.");
-      case REORDERED -> words("Another order needs less memory.", "The ops run in that one.", "-");
+      case REORDERED ->
+          words("Another order needs less memory.", "The ops run in that order.", "-");
     };
   }
 
@@ -245,9 +254,9 @@ final class ReasonTexts {
     return """
     # Reasons
 
-    Every decision of a plan has a code that says why. `symplan dump --view collectives` and `symplan explain`
-    show them with the facts of the case at hand, plan files and reports with the codes themselves. This page is
-    generated from the planner's.
+    Every decision in a plan has a reason code. `symplan dump --view collectives` and `symplan explain` show reasons
+    with the details of the case; plan files and reports contain the codes. This page is generated from the planner's
+    own texts.
 
     ## How a tensor of a collective is realized
 
@@ -257,7 +266,7 @@ final class ReasonTexts {
         + table(ArgDecision.Reason.values(), ReasonTexts::of)
         + """
 
-        ## Why a variant runs, or does not
+        ## Why a variant was chosen or not
 
         `reason` of `verdicts`.
 
@@ -265,7 +274,7 @@ final class ReasonTexts {
         + table(Verdict.Reason.values(), ReasonTexts::of)
         + """
 
-        ## Why collectives became others, or did not
+        ## Why collectives were rewritten or not
 
         `reason` of `rewrites`.
 
@@ -273,7 +282,7 @@ final class ReasonTexts {
         + table(Rewrite.Reason.values(), ReasonTexts::of)
         + """
 
-        ## Why the ops run in their order
+        ## Why the ops run in this order
 
         `outcome` of `reordering`.
 

@@ -129,7 +129,7 @@ final class SummarySection {
     return Row.titled("windows")
         .details(
             groups.isEmpty()
-                ? "none: no collective runs in a symmetric kernel of NCCL's"
+                ? "none: no collective uses NCCL's symmetric kernels"
                 : "%s: the symmetric arena, registered with %s"
                     .formatted(groups.size(), String.join(", ", groups)))
         .fact("windows", groups.size())
@@ -188,7 +188,7 @@ final class SummarySection {
     }
     var row = Row.titled("time").fact("predicted_us", micros).fact("collectives_us", collectives);
     var text =
-        "%s predicted, %s of it collectives that nothing hides"
+        "%s predicted, %s exposed communication"
             .formatted(Units.micros(micros), Units.micros(collectives));
     var slowest =
         first.collectives().stream()
@@ -198,7 +198,7 @@ final class SummarySection {
     }
     var name = RankIndex.name(first.graph().ops().get(slowest.get().op()));
     return row.details(
-            "%s, the slowest %s: %s"
+            "%s, slowest collective %s: %s"
                 .formatted(text, name, Units.micros(slowest.get().verdict().totalMicros())))
         .fact("slowest", name)
         .build();
@@ -217,7 +217,7 @@ final class SummarySection {
     var other = reordering.other();
     return switch (reordering.outcome()) {
       case OFF -> "as given";
-      case NO_GAIN -> "as given: no other order was found that needs less";
+      case NO_GAIN -> "as given: no other order found that needs less memory";
       case TOO_SLOW ->
           "as given: another needs %s at the peak, not %s, but %s, not %s"
               .formatted(
@@ -247,7 +247,7 @@ final class SummarySection {
         : Optional.of(
             Row.titled("barriers")
                 .details(
-                    "%s of %s: others stand in for the rest"
+                    "%s of %s: the others are redundant"
                         .formatted(barriers.size() - redundant, barriers.size()))
                 .fact("barriers", barriers.size())
                 .fact("left_out", redundant)

@@ -34,16 +34,14 @@ final class Thresholds {
   private String text(Pair pair) {
     long here = Math.max(MIN_BYTES, pair.bytes());
     if (isFaster(pair, here)) {
-      return "faster by itself; copies or hidden time decide";
+      return "faster alone, but not with copies and overlap";
     }
     var below = crossing(pair, here, false);
     if (below.isPresent()) {
       return "faster up to " + Units.bytes(below.getAsLong());
     }
     var above = crossing(pair, here, true);
-    return above.isPresent()
-        ? "faster from " + Units.bytes(above.getAsLong())
-        : "faster at no size";
+    return above.isPresent() ? "faster from " + Units.bytes(above.getAsLong()) : "never faster";
   }
 
   private boolean isFaster(Pair pair, long bytes) {

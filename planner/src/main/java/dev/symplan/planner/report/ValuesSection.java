@@ -101,7 +101,7 @@ final class ValuesSection {
           .ifPresent(
               collective ->
                   reasons.add(
-                      "peers of group %s push what they reduce there, at any time"
+                      "peers of group %s may store data there at any time"
                           .formatted(collective.group())));
     }
     for (var value : index.valuesOf(id)) {
@@ -110,7 +110,7 @@ final class ValuesSection {
             switch (buffer.arena()) {
               case SYMMETRIC -> "planned input: the caller fills it in the arena";
               case LOCAL -> "planned input";
-              case EXTERNAL_INPUT, EXTERNAL_OUTPUT -> "input of the caller's";
+              case EXTERNAL_INPUT, EXTERNAL_OUTPUT -> "the caller's input";
             });
         break;
       }
@@ -123,7 +123,7 @@ final class ValuesSection {
             && plan.placement(value).buffer() == id) {
           reasons.add(
               buffer.arena() == ArenaKind.EXTERNAL_OUTPUT
-                  ? "output of the caller's"
+                  ? "the caller's output"
                   : "planned output " + value.name() + ": the caller reads it there, no copy");
           break;
         }

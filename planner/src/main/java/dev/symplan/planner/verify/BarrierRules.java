@@ -107,7 +107,7 @@ final class BarrierRules {
     }
     return (of == Edge.START ? other.startBarrier() : other.endBarrier())
         ? Optional.empty()
-        : Optional.of(name + " is no barrier of its own");
+        : Optional.of(name + " is not a barrier of its own");
   }
 
   private static boolean isPlanned(CollectivePlan collective) {

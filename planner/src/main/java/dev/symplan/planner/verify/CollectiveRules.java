@@ -119,7 +119,7 @@ final class CollectiveRules {
   private boolean checkSame(int k, CollectivePlan collective) {
     var op = facts.op(collective.op());
     if (!isCollective(op)) {
-      wrong(k, "is no collective");
+      wrong(k, "is not a collective");
       return false;
     }
     int before = findings.count();

@@ -184,7 +184,7 @@ final class StructureRules {
       } else if (tensor && !placement.exists() && !passing.get(id)) {
         wrong("%s has no memory".formatted(name));
       } else if (!tensor && !placement.equals(Placement.NONE)) {
-        wrong("%s is no tensor, but has memory".formatted(name));
+        wrong("%s is not a tensor, but has memory".formatted(name));
       }
     }
   }
@@ -239,7 +239,7 @@ final class StructureRules {
       if (inRange(id, defined.length, "value")) {
         @Nullable Value value = defined[id];
         if (value == null || !value.isTensor() || !rankPlan.placements().get(id).exists()) {
-          wrong("collective %d moves value %d, which is no tensor in memory".formatted(k, id));
+          wrong("collective %d moves value %d, which is not a tensor in memory".formatted(k, id));
         }
       }
     }

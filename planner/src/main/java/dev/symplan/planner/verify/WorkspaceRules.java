@@ -121,7 +121,7 @@ final class WorkspaceRules {
     if (!buffer.symmetric()) {
       wrong(
           Rule.REALIZATION,
-          "%s, in %s memory, is no symmetric buffer: peers cannot push there"
+          "%s, in %s memory, is not a symmetric buffer: peers cannot push there"
               .formatted(buffer.name(), buffer.arena().text()));
     }
     if (buffer.first() != -1 || buffer.last() != end) {

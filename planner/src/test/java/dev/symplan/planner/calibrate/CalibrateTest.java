@@ -223,11 +223,11 @@ class CalibrateTest {
       delimiter = '|',
       textBlock =
           """
-          all_reduce,one_shot,bf16,0,4,9 | 2:26 | '0' is no number of bytes
-          all_reduce,one_shot,bf16,many,4,9 | 2:26 | 'many' is no number of bytes
-          all_reduce,one_shot,bf16,8,1,9 | 2:28 | one rank has nobody to talk to
-          all_reduce,one_shot,bf16,8,4,-9 | 2:30 | '-9' is no micros
-          all_reduce,one_shot,bf16,8,4,NaN | 2:30 | 'NaN' is no micros
+          all_reduce,one_shot,bf16,0,4,9 | 2:26 | '0' is not a valid number of bytes
+          all_reduce,one_shot,bf16,many,4,9 | 2:26 | 'many' is not a valid number of bytes
+          all_reduce,one_shot,bf16,8,1,9 | 2:28 | one rank has no peer to communicate with
+          all_reduce,one_shot,bf16,8,4,-9 | 2:30 | '-9' is not a valid micros
+          all_reduce,one_shot,bf16,8,4,NaN | 2:30 | 'NaN' is not a valid micros
           all_reduce,one_shot,bf16,8,4 | 2:1 | 5 fields, but the header names 6
           all_reduce,push,bf16,8,4,9 | 2:12 | there is no variant 'push' of all_reduce
           reduce_all,one_shot,bf16,8,4,9 | 2:1 | known: all_reduce, all_gather

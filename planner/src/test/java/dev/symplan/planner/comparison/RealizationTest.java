@@ -145,12 +145,12 @@ class RealizationTest {
             .withSpaces(ImmutableMap.of("o", MemorySpace.DONATED));
     assertThatThrownBy(() -> Planned.graph(DIRECT, named))
         .isInstanceOf(CompileException.class)
-        .hasMessageContaining("'o' is no input of 'g'")
+        .hasMessageContaining("'o' is not an input of 'g'")
         .hasMessageContaining("only inputs can be donated");
     var annotated = DIRECT.replace("  r = ", "  r: f32[64, 128] @donated = ");
     assertThatThrownBy(() -> Planned.graph(annotated, CompileOptions.DEFAULT))
         .isInstanceOf(CompileException.class)
-        .hasMessageContaining("'r' is annotated @donated, but is no input of the graph");
+        .hasMessageContaining("'r' is annotated @donated, but is not an input of the graph");
   }
 
   @Test

@@ -262,7 +262,7 @@ class SelectionTest {
     var registered = text.formatted("symm_mem(input)");
     assertThatThrownBy(() -> Planned.of(Target.H200_X4, registered, CompileOptions.DEFAULT))
         .isInstanceOf(CompileException.class)
-        .hasMessageContaining("no variant can carry out 'r'")
+        .hasMessageContaining("no variant can run 'r'")
         .hasMessageContaining("custom: ranks 0 and 4 are on different hosts");
     Planned.of(Target.H200_X8, registered, CompileOptions.DEFAULT);
     Planned.of(Target.H200_X4, text.formatted(""), CompileOptions.DEFAULT);
@@ -290,7 +290,7 @@ class SelectionTest {
                 Planned.of(
                     ALL_REDUCE.formatted("f32[64]", "sum"), forced("all_reduce", Variant.MULTIMEM)))
         .isInstanceOf(CompileException.class)
-        .hasMessageContaining("'r' cannot run as multimem: target has no multicast")
+        .hasMessageContaining("'r' cannot run as multimem: the target has no multicast")
         .hasMessageContaining("eligible:");
   }
 }

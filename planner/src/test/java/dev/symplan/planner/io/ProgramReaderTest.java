@@ -141,6 +141,6 @@ class ProgramReaderTest {
     assertThatThrownBy(this::read)
         .isInstanceOf(CompileException.class)
         .hasMessageContaining("dims.json")
-        .hasMessageContaining("the size 's77' is no integer");
+        .hasMessageContaining("the size 's77' is not an integer");
   }
 }

@@ -81,7 +81,7 @@ class EligibilityTest {
           2.28.9 | f8e4m3fn | sum | | |
           2.28.9 | f64 | sum | DTYPE | at most 32 bits, not f64 |
           2.28.9 | i32 | sum | DTYPE | at most 32 bits, not i32 |
-          2.28.9 | bf16 | max | REDUCTION | they do not max |
+          2.28.9 | bf16 | max | REDUCTION | do not support max |
           2.28.9 | bf16 | avg | LIBRARY | avg in symmetric kernels needs NCCL 2.30, t has 2.28.9 |
           2.30.0 | bf16 | avg | | |
           """)
@@ -95,7 +95,7 @@ class EligibilityTest {
       delimiter = '|',
       textBlock =
           """
-          2.27.7 | LIBRARY_GROUP | 2 collectives in one group; NCCL 2.27.7 takes one, 2.28 more
+          2.27.7 | LIBRARY_GROUP | 2 collectives in one group; NCCL 2.27.7 allows one, 2.28 more
           2.28.9 | LIBRARY_RACE | race in NCCL 2.28.9; 2.30.7 orders them
           2.30.6 | LIBRARY_RACE | race in NCCL 2.30.6; 2.30.7 orders them
           2.30.7 | |

@@ -107,7 +107,7 @@ class TargetFileTest {
           """
           "nccl": "2.30.7" | "nccl": "2.30" | 7:11: | expected three numbers
           "gpus": 2 | "gpus": 0 | 6:11: | not a whole number from 1
-          "gpus": 2 | "gpus": "two" | 6:11: | this is no number
+          "gpus": 2 | "gpus": "two" | 6:11: | this is not a number
           "gpus": 2 | "gpu": 2 | 6:3: | there is no field 'gpu'
           "gpus": 2 | "gpus": 2, "gpus": 3 | 6:20: | Duplicate field
           "gpus": 2, | "gpus": 2 | 7:3: | expecting comma
@@ -169,8 +169,8 @@ class TargetFileTest {
   @Test
   void complainsAboutWhatIsNoTargetAtAll() {
     assertThat(complaint("")).contains("the file is empty");
-    assertThat(complaint("[]")).contains("lab.json:1:1").contains("this is no object");
-    assertThat(complaint("{\"format\": \"symplan-plan\"}")).contains("this is no target file");
+    assertThat(complaint("[]")).contains("lab.json:1:1").contains("this is not an object");
+    assertThat(complaint("{\"format\": \"symplan-plan\"}")).contains("this is not a target file");
     assertThat(complaint("[".repeat(100_000))).contains("this is not JSON");
     assertThat(complaint(OWN + "{}")).contains("expected the end of the file");
     assertThat(complaint(OWN.replace("[{\"latency_us\": 3, \"gbps\": 300}]", "[]")))

@@ -63,7 +63,7 @@ class PlanDiffTest {
     var multimem = plan(Target.H100_X8, forced(Variant.MULTIMEM).withMulticast(true));
     var without = plan(CompileOptions.DEFAULT);
     assertThat(PlanDiff.text(multimem, without))
-        .contains("multimem cannot: target has no multicast", "target  h100x8 → h200x4");
+        .contains("multimem cannot: the target has no multicast", "target  h100x8 → h200x4");
   }
 
   @Test

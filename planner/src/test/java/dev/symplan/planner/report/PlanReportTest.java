@@ -226,7 +226,7 @@ class PlanReportTest {
             "better +an input w in the arena \\(--place w=symm, or --donate w\\) would save a copy"
                 + " of 128.0 KiB");
     assertThat(PlanExplainer.explain(compile(text, options), "r").orElseThrow())
-        .containsPattern("multimem +cannot: target has no multicast");
+        .containsPattern("multimem +cannot: the target has no multicast");
     assertThat(PlanExplainer.explain(compile(text, options), "nobody")).isEmpty();
   }
 }

@@ -72,7 +72,7 @@ class BarrierRulesTest {
     assertThat(barriers(plan))
         .containsExactly("own, end of 2", "start of 0, end of 2", "start of 0, own");
     assertThat(TextRenderer.render(PlanReport.of(plan, List.of(View.SUMMARY))))
-        .contains("barriers 2 of 6: others stand in for the rest");
+        .contains("barriers 2 of 6: the others are redundant");
     assertThat(TextRenderer.render(PlanReport.of(plan, List.of(View.SCHEDULE))))
         .contains("as one_shot, start barrier: the start of a, end barrier: the end of c");
     assertThat(PlanExplainer.explain(plan, "b"))

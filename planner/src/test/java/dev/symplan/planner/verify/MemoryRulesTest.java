@@ -197,7 +197,7 @@ class MemoryRulesTest {
     assertThat(first(plan, Rule.RACE).message())
         .isEqualTo(
             "_c10d_functional::all_reduce → q ends without a barrier, and the start of"
-                + " _c10d_functional::all_reduce → r is no barrier of its own");
+                + " _c10d_functional::all_reduce → r is not a barrier of its own");
   }
 
   @Test

@@ -163,7 +163,8 @@ class PlanVerifierTest {
         .isInstanceOf(CompileException.class)
         .hasMessageStartingWith("p.json#program:")
         .hasMessageContaining(
-            "aten::neg writes f32[64, 32][1, 1], but each element of a result needs a place");
+            "aten::neg writes f32[64, 32][1, 1], but each element of a result needs separate"
+                + " memory");
   }
 
   @Test
@@ -393,7 +394,7 @@ class PlanVerifierTest {
             .collective(0, c -> PlanEdits.variant(c, Variant.MULTIMEM))
             .plan();
     assertThat(PlanVerifier.verify(plan))
-        .anyMatch(v -> v.message().endsWith("is multimem, but target has no multicast"))
+        .anyMatch(v -> v.message().endsWith("is multimem, but the target has no multicast"))
         .anyMatch(v -> v.message().contains("is multimem, but the verdicts choose [two_shot]"));
   }
 
@@ -480,11 +481,11 @@ class PlanVerifierTest {
   /** What kernels and NCCL do not know, whatever the target. */
   @ParameterizedTest
   @CsvSource({
-    "i32, bor, NCCL, NCCL has no bor",
-    "i32, bor, TWO_SHOT, 'two-shot kernels know sum, avg, min and max, not bor'",
+    "i32, bor, NCCL, NCCL does not support bor",
+    "i32, bor, TWO_SHOT, 'two-shot kernels support sum, avg, min and max, not bor'",
     "i32, sum, TWO_SHOT, no kernel reduces i32",
     "i32, sum, NCCL_SYMM, 'NCCL''s symmetric kernels add floats of at most 32 bits, not i32'",
-    "f32, max, NCCL_SYMM, 'NCCL''s symmetric kernels add, they do not max'",
+    "f32, max, NCCL_SYMM, 'NCCL''s symmetric kernels do not support max'",
     "i16, sum, NCCL, NCCL does not reduce i16"
   })
   void reductionThatTheVariantDoesNotKnow(

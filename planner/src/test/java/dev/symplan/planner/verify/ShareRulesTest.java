@@ -85,9 +85,7 @@ class ShareRulesTest {
     var plan = gather(Variant.PUSH);
     assertThat(PlanExplainer.explain(plan, "y").orElseThrow())
         .contains("symm+0x0+rank*0x4000, 16.0 KiB of the buffer 'y' (32.0 KiB)")
-        .contains(
-            "of the whole of r: each rank of group g has its own, 16.0 KiB behind that of the one"
-                + " before");
+        .contains("of r: each rank of group g has its own, 16.0 KiB after the previous rank's");
   }
 
   @Test

@@ -71,7 +71,8 @@ class WorkspaceRulesTest {
             "the halves of workspace 0, 49280 bytes at 0, do not begin at multiples of 128");
     plan = edits().buffer("workspace 0", b -> at(b, ArenaKind.LOCAL, false, 1 << 20)).restated();
     assertThat(first(plan, Rule.REALIZATION).message())
-        .isEqualTo("workspace 0, in local memory, is no symmetric buffer: peers cannot push there");
+        .isEqualTo(
+            "workspace 0, in local memory, is not a symmetric buffer: peers cannot push there");
   }
 
   private static Buffer sized(Buffer b, long bytes) {

@@ -32,7 +32,7 @@ final class Backends {
     reason.ifPresent(
         why -> {
           console.progress("error: backend %s: %s".formatted(backend.name(), why));
-          console.progress("  hint: symplan doctor tells what was looked for, and where");
+          console.progress("  hint: symplan doctor shows what was searched for, and where");
         });
     return reason.isEmpty();
   }
@@ -50,7 +50,7 @@ final class Backends {
         .ifPresent(
             environment -> {
               throw new RunException(
-                  "%s has all ranks in one process, but this is %s: start it alone"
+                  "%s runs all ranks in one process, but this is %s: start it alone"
                       .formatted(command, environment));
             });
   }

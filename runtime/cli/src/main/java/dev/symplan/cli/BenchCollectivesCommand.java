@@ -18,9 +18,10 @@ import picocli.CommandLine.Option;
 
 @Command(
     name = "collectives",
-    description = "Measure every variant of some collectives, of some sizes, each alone.")
+    description =
+        "Measure every variant of the chosen collectives at the chosen sizes, each alone.")
 final class BenchCollectivesCommand implements Callable<Integer> {
-  private static final String DRAWING = "the drawing";
+  private static final String DRAWING = "the plot";
 
   private final Console console;
 
@@ -37,8 +38,8 @@ final class BenchCollectivesCommand implements Callable<Integer> {
       names = "--sizes",
       paramLabel = "SIZES",
       description =
-          "Bytes of one rank's operand: 64KiB,1MiB or, each twice the last, 16KiB..64MiB (the"
-              + " default).",
+          "Bytes of one rank's operand: a list (64KiB,1MiB) or a range in powers of two"
+              + " (16KiB..64MiB, the default).",
       defaultValue = "16KiB..64MiB")
   private String sizes;
 
@@ -85,7 +86,7 @@ final class BenchCollectivesCommand implements Callable<Integer> {
                         .orElseThrow(
                             () ->
                                 flags.usage(
-                                    "--ops: there is no collective '%s'; there are %s"
+                                    "--ops: unknown collective '%s'; choose from %s"
                                         .formatted(
                                             name,
                                             BenchPrograms.KINDS.stream()

@@ -7,9 +7,9 @@ import picocli.CommandLine.Spec;
 
 @Command(
     description = {
-      "Measure collectives and what runs beside them, and show measured times side by side.",
-      "Times are of plans as they run, with their barriers, in the steady state: on GPUs many runs"
-          + " in a CUDA graph, on the slowest GPU's clock."
+      "Measure collectives and the compute beside them, and show measured times side by side.",
+      "Times are for plans as they run, including barriers, in the steady state: on GPUs, many runs"
+          + " in a CUDA graph, by the slowest GPU's clock."
     },
     subcommands = {
       BenchCollectivesCommand.class,
@@ -25,6 +25,7 @@ final class BenchCommand implements Runnable {
 
   @Override
   public void run() {
-    throw new ParameterException(spec.commandLine(), "say what: collectives, overlap, table, …");
+    throw new ParameterException(
+        spec.commandLine(), "a subcommand is required: collectives, overlap, table, …");
   }
 }

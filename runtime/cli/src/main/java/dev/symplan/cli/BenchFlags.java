@@ -42,22 +42,22 @@ final class BenchFlags {
   @Option(
       names = "--backend",
       paramLabel = "NAME",
-      description = "Where to run: cuda (the default) or host.",
+      description = "The backend: cuda (the default) or host.",
       defaultValue = "cuda")
   private String backend;
 
   @Option(
       names = "--ranks",
       paramLabel = "N",
-      description = "The number of ranks (default: as many as there are GPUs; 4 on the host).")
+      description = "The number of ranks (default: the number of GPUs; 4 on the host).")
   private Optional<Integer> givenRanks = Optional.empty();
 
   @Option(
       names = "--target",
       paramLabel = "NAME|FILE",
       description =
-          "The target whose picks and predictions are shown (default: host for backend host, else"
-              + " as many H200s as ranks).")
+          "The target whose picks and predictions are shown (default: host for backend host,"
+              + " otherwise as many H200s as ranks).")
   private Optional<String> target = Optional.empty();
 
   @Option(
@@ -72,20 +72,23 @@ final class BenchFlags {
       names = "--variants",
       split = ",",
       paramLabel = "NAME",
-      description = "Only these variants (default: all that the target has).")
+      description = "Measure only these variants (default: all that the target has).")
   private List<String> variants = new ArrayList<>();
 
   @Option(
       names = "--measurements",
       paramLabel = "N",
-      description = "Measure each time so often, and take the median (default: ${DEFAULT-VALUE}).",
+      description =
+          "The number of measurements of each time, of which the median is taken (default:"
+              + " ${DEFAULT-VALUE}).",
       defaultValue = "7")
   private int measurements;
 
   @Option(
       names = "--csv",
       paramLabel = "FILE",
-      description = "Write each time here as soon as it is known, as calibrate reads it.")
+      description =
+          "Write each time to this file as soon as it is known, in the format of calibrate.")
   private Optional<Path> csv = Optional.empty();
 
   /** A command that measures; its output file is open. */
@@ -150,7 +153,7 @@ final class BenchFlags {
    */
   int measure(Console console, ToIntFunction<Run> work) {
     if (givenRanks.isPresent() && givenRanks.get() < 2) {
-      throw usage("--ranks must be at least 2: one rank has nobody to talk to");
+      throw usage("--ranks must be at least 2: one rank has no peer to communicate with");
     }
     if (givenRanks.isPresent() && givenRanks.get() > ProcessGroup.MAX_RANKS) {
       throw usage("--ranks must be at most " + ProcessGroup.MAX_RANKS);
@@ -166,7 +169,9 @@ final class BenchFlags {
     var device = BenchDevice.of(chosen);
     int ranks = givenRanks.orElseGet(device::ranks);
     if (ranks < 2) {
-      throw usage("there is one GPU, which has nobody to talk to; --backend host needs none");
+      throw usage(
+          "this machine has only one GPU, which has no peer to communicate with; --backend host"
+              + " needs no GPU");
     }
     var planned =
         target
@@ -198,7 +203,7 @@ final class BenchFlags {
       for (var dtype : types) {
         if (!Elements.computes(dtype.real())) {
           throw usage(
-              "--dtypes: backend host has no reductions of %s; --ops names collectives without"
+              "--dtypes: backend host cannot reduce %s; use --ops to choose collectives without reduction"
                   .formatted(dtype.shortName()));
         }
       }
@@ -211,7 +216,7 @@ final class BenchFlags {
         .map(
             name ->
                 DType.ofShortName(name)
-                    .orElseThrow(() -> usage("--dtypes: there is no type '%s'".formatted(name))))
+                    .orElseThrow(() -> usage("--dtypes: unknown type '%s'".formatted(name))))
         .toList();
   }
 
@@ -228,7 +233,7 @@ final class BenchFlags {
               .orElseThrow(
                   () ->
                       usage(
-                          "--variants: there is no variant '%s'; there are %s"
+                          "--variants: unknown variant '%s'; choose from %s"
                               .formatted(
                                   name,
                                   Arrays.stream(Variant.values())
@@ -238,7 +243,7 @@ final class BenchFlags {
     if (!wanted.isEmpty()
         && wanted.stream().noneMatch(variant -> kinds.stream().anyMatch(variant::implementsKind))) {
       throw usage(
-          "--variants: there is no %s for %s"
+          "--variants: %s does not exist for %s"
               .formatted(
                   String.join(", ", variants),
                   kinds.stream().map(Kind::text).collect(Collectors.joining(", "))));
@@ -259,7 +264,7 @@ final class BenchFlags {
     } catch (NumberFormatException _) {
       // Told below.
     }
-    throw usage("%s: '%s' is no size; write for example 64KiB".formatted(option, text));
+    throw usage("%s: '%s' is not a size; write for example 64KiB".formatted(option, text));
   }
 
   /** {@return sizes, as in {@code 64KiB,1MiB} or {@code 16KiB..64MiB}, which doubles} */
@@ -268,7 +273,8 @@ final class BenchFlags {
     for (var part : Splitter.on(',').split(text)) {
       var ends = Splitter.on("..").splitToList(part);
       if (ends.size() > 2) {
-        throw usage("%s: '%s' is no range; write for example 16KiB..64MiB".formatted(option, part));
+        throw usage(
+            "%s: '%s' is not a range; write for example 16KiB..64MiB".formatted(option, part));
       }
       long last = bytes(option, ends.getLast());
       for (long size = bytes(option, ends.getFirst()); size <= last; size *= 2) {
@@ -276,7 +282,7 @@ final class BenchFlags {
       }
     }
     if (sizes.isEmpty()) {
-      throw usage("%s: '%s' has no size in it".formatted(option, text));
+      throw usage("%s: '%s' contains no size".formatted(option, text));
     }
     return sizes;
   }

@@ -6,7 +6,7 @@ import picocli.CommandLine.Mixin;
 
 @Command(
     name = "machine",
-    description = "Measure a launch, a copy and a product: what else a target says of a device.")
+    description = "Measure a launch, a copy and a product: the other figures in a target.")
 final class BenchMachineCommand implements Callable<Integer> {
   private final Console console;
 

@@ -14,8 +14,8 @@ import picocli.CommandLine.Mixin;
 @Command(
     name = "overlap",
     description = {
-      "Measure a product beside an all_gather, for each of its variants, and a product whose result"
-          + " is reduced, whole and in pieces (as with run --chunk=on)."
+      "Measure a product beside an all_gather, for each variant, and a product whose result is"
+          + " reduced, whole and in pieces (as with run --chunk=on)."
     })
 final class BenchOverlapCommand implements Callable<Integer> {
   private final Console console;
@@ -42,7 +42,7 @@ final class BenchOverlapCommand implements Callable<Integer> {
             bench.overlap(dtype, size, gathered, wanted);
           }
           console.print(
-              "products of %1$d × %1$d beside the gathering of %2$s of each rank, µs\n"
+              "products of %1$d × %1$d beside an all_gather of %2$s per rank, µs\n"
                   .formatted(size, Units.bytes(gathered)));
           console.print(BenchTable.text(run.points(), bench.target()));
           for (var dtype : dtypes) {

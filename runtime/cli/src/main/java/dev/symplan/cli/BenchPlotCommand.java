@@ -22,7 +22,7 @@ final class BenchPlotCommand implements Callable<Integer> {
       names = "--svg",
       paramLabel = "FILE",
       required = true,
-      description = "Write the drawing here.")
+      description = "Write the plot to this file.")
   private Path svg;
 
   @Option(
@@ -40,8 +40,8 @@ final class BenchPlotCommand implements Callable<Integer> {
   public Integer call() {
     files.requireNotRead(svg);
     var planned = CompileFlags.target(target, "--target", spec);
-    AtomicFile.write(svg, BenchPlot.svg(files.read(), planned), "the drawing");
-    console.progress("drawn in " + svg);
+    AtomicFile.write(svg, BenchPlot.svg(files.read(), planned), "the plot");
+    console.progress("plot written to " + svg);
     return ExitCode.OK;
   }
 }

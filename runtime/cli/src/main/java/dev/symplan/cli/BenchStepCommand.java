@@ -10,8 +10,8 @@ import picocli.CommandLine.Option;
 @Command(
     name = "step",
     description = {
-      "Measure what the host takes for a run: small products, each followed by the all_reduce of"
-          + " its result."
+      "Measure the host's overhead for a run: small products, each followed by an all_reduce of its"
+          + " result."
     })
 final class BenchStepCommand implements Callable<Integer> {
   private final Console console;
@@ -21,7 +21,7 @@ final class BenchStepCommand implements Callable<Integer> {
   @Option(
       names = "--products",
       paramLabel = "N",
-      description = "So many products and all_reduces (default: ${DEFAULT-VALUE}).",
+      description = "The number of products and all_reduces (default: ${DEFAULT-VALUE}).",
       defaultValue = "20")
   private int products;
 
@@ -55,8 +55,8 @@ final class BenchStepCommand implements Callable<Integer> {
     console.print(
         String.format(
             Locale.ROOT,
-            "%d instructions: %.1f µs from call to return (%.1f to %.1f), of which the device"
-                + " works %.1f; the host takes %.1f\n",
+            "%d instructions: %.1f µs from call to return (%.1f to %.1f), of which the device is"
+                + " busy for %.1f; the host takes %.1f\n",
             2 * products,
             wall,
             step.wall().least(),

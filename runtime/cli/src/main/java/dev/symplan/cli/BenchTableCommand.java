@@ -11,8 +11,8 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "table",
     description = {
-      "Show measured times side by side, those of PyTorch among them (bench_torch.py).",
-      "Where what the planner picks is not within 3%% of the fastest, the row is marked."
+      "Show measured times side by side, including PyTorch's (bench_torch.py).",
+      "A row is marked if the planner's pick is not within 3%% of the fastest."
     })
 final class BenchTableCommand implements Callable<Integer> {
   private final Console console;

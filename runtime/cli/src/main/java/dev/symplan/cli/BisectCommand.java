@@ -15,9 +15,9 @@ import picocli.CommandLine.Spec;
 
 @Command(
     description = {
-      "Find the decisions of the planner that make a case's check fail: variants, realization,"
-          + " fusion, overlap and order are turned off by halves, and the case is run each time.",
-      "Exits with 0 when the check does not fail, else with 1."
+      "Find the planner's decisions that make the check of a case fail. Bisect turns off variants,"
+          + " realization, fusion, overlap and order in halves, and runs the case each time.",
+      "Exits with 0 if the check does not fail, otherwise with 1."
     })
 final class BisectCommand implements Callable<Integer> {
   private final Console console;
@@ -32,7 +32,7 @@ final class BisectCommand implements Callable<Integer> {
   @Option(
       names = "--backend",
       paramLabel = "NAME",
-      description = "Where to run: host or cuda (default: host).",
+      description = "The backend: host or cuda (default: host).",
       defaultValue = "host")
   private String backend;
 
@@ -50,7 +50,7 @@ final class BisectCommand implements Callable<Integer> {
     if (!Case.isCase(input) || !new Case(input).hasOutputs()) {
       throw new ParameterException(
           spec.commandLine(),
-          "CASE: '%s' is no case directory with outputs to check against".formatted(input));
+          "CASE: '%s' is not a case directory with expected outputs".formatted(input));
     }
     return tell(Bisection.run(input, flags.compiler(), device, console::progress));
   }
@@ -62,16 +62,17 @@ final class BisectCommand implements Callable<Integer> {
         yield ExitCode.OK;
       }
       case Outcome.FailsAnyway _ -> {
-        console.print("the check fails with every decision turned off, too: it is not the plan\n");
+        console.print(
+            "the check also fails with every decision turned off: the plan is not the cause\n");
         yield ExitCode.FAILED;
       }
       case Outcome.Found(var decisions) -> {
         console.print(
             decisions.size() == 1
-                ? "the check fails by one decision alone:\n"
-                : "the check fails by %s decisions together:\n".formatted(decisions.size()));
+                ? "one decision makes the check fail:\n"
+                : "%s decisions together make the check fail:\n".formatted(decisions.size()));
         for (var decision : decisions) {
-          console.print("  %s (turned off by %s)\n".formatted(decision.text(), decision.flag()));
+          console.print("  %s (turn it off with %s)\n".formatted(decision.text(), decision.flag()));
         }
         yield ExitCode.FAILED;
       }

@@ -17,7 +17,7 @@ import picocli.CommandLine.Spec;
     description = {
       "Fit a target file to measured times, for --target.",
       "Reads CSV with the header 'kind,variant,dtype,bytes,ranks,micros': one measured collective"
-          + " per line. What the times do not tell is taken from another target."
+          + " per line. Anything that was not measured comes from another target."
     })
 final class CalibrateCommand implements Callable<Integer> {
   private final Console console;
@@ -29,7 +29,7 @@ final class CalibrateCommand implements Callable<Integer> {
   @Option(
       names = "--base",
       paramLabel = "NAME|FILE",
-      description = "The target that gives what was not measured (default: ${DEFAULT-VALUE}).",
+      description = "The target that supplies what was not measured (default: ${DEFAULT-VALUE}).",
       defaultValue = "h200x4")
   private String base;
 
@@ -42,7 +42,7 @@ final class CalibrateCommand implements Callable<Integer> {
   @Option(
       names = {"-o", "--output"},
       paramLabel = "FILE",
-      description = "Write the target here.")
+      description = "Write the target to this file.")
   private Optional<Path> output = Optional.empty();
 
   CalibrateCommand(Console console) {

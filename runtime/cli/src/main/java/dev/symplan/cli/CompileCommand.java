@@ -34,15 +34,15 @@ final class CompileCommand implements Callable<Integer> {
   @Option(
       names = {"-o", "--output"},
       paramLabel = "FILE",
-      description = "Write the plan here.")
+      description = "Write the plan to this file.")
   private Optional<Path> output = Optional.empty();
 
   @Option(
       names = "--dump-dir",
       paramLabel = "DIR",
       description =
-          "Write the text after every pass into this folder, numbered; graphs are inputs again."
-              + " How long each took is in timings.txt.")
+          "Write the text after every pass into this folder, in numbered files; the graphs among"
+              + " them can be compiled again. timings.txt lists how long each pass took.")
   private Optional<Path> dumpDir = Optional.empty();
 
   CompileCommand(Console console) {

@@ -33,21 +33,21 @@ final class CompileFlags {
       names = "--target",
       paramLabel = "NAME|FILE",
       description =
-          "The machine to plan for: ${COMPLETION-CANDIDATES}, or a target file, as calibrate writes"
-              + " it (default: as many H200s as ranks).",
+          "The machine to plan for: ${COMPLETION-CANDIDATES}, or a target file as written by"
+              + " calibrate (default: as many H200s as ranks).",
       completionCandidates = TargetNames.class)
   private Optional<String> target = Optional.empty();
 
   @Option(
       names = "--ranks",
       paramLabel = "N",
-      description = "The number of ranks (default: as the groups say).")
+      description = "The number of ranks (default: from the groups).")
   private Optional<Integer> ranks = Optional.empty();
 
   @Option(
       names = "--graph",
       paramLabel = "NAME",
-      description = "The graph to compile, where the file has several.",
+      description = "The graph to compile, if the file has several.",
       defaultValue = "")
   private String graph;
 
@@ -55,8 +55,8 @@ final class CompileFlags {
       names = "--variant",
       paramLabel = "OP=NAME",
       description = {
-        "Force a variant, for a kind of collective (all_reduce=two_shot) or one of them by the name"
-            + " of its value. May be repeated."
+        "Force a variant for a kind of collective (all_reduce=two_shot), or for one collective by"
+            + " the name of its value. May be repeated."
       })
   private Map<String, String> variants = new LinkedHashMap<>();
 
@@ -64,8 +64,8 @@ final class CompileFlags {
       names = "--multicast",
       paramLabel = "on|off",
       description = {
-        "Whether collectives may go through NVLink multicast (multimem), where the target has it:"
-            + " off (the default) or on. Backend cuda has none yet; the host backend runs such"
+        "Whether collectives may use NVLink multicast (multimem), if the target has it: off (the"
+            + " default) or on. Backend cuda does not support it yet; the host backend runs such"
             + " plans."
       },
       defaultValue = "off")
@@ -75,8 +75,8 @@ final class CompileFlags {
       names = "--inputs",
       paramLabel = "WHERE",
       description = {
-        "Where inputs live: auto (in the symmetric arena if a collective uses them, else with the"
-            + " caller; the default), external, symm or local."
+        "Where inputs live: auto (in the symmetric arena if a collective uses them, otherwise with"
+            + " the caller; the default), external, symm or local."
       },
       defaultValue = "auto")
   private String inputs;
@@ -99,27 +99,25 @@ final class CompileFlags {
       names = "--donate",
       paramLabel = "NAME",
       description = {
-        "Plan this input, and let other values take its memory once it was read for the last time."
-            + " May be repeated."
+        "Plan this input, and let other values reuse its memory after its last use. May be"
+            + " repeated."
       })
   private List<String> donated = new ArrayList<>();
 
-  @Option(
-      names = "--no-overlap",
-      description = "Run every collective by itself, never beside compute.")
+  @Option(names = "--no-overlap", description = "Run every collective alone, never beside compute.")
   private boolean noOverlap;
 
   @Option(
       names = "--no-fusion",
-      description = "Run every op as a kernel of its own; each of its results takes memory.")
+      description = "Run every op as a separate kernel; each of its results takes memory.")
   private boolean noFusion;
 
   @Option(
       names = "--bucket",
       paramLabel = "WHEN",
       description = {
-        "Make one collective of several of a kind and group: auto (where it is predicted to be"
-            + " faster; the default), on (wherever it can be) or off."
+        "Merge collectives of the same kind and group: auto (if it is predicted to be faster; the"
+            + " default), on (wherever possible) or off."
       },
       defaultValue = "auto")
   private String bucket;
@@ -136,14 +134,14 @@ final class CompileFlags {
 
   @Option(
       names = "--no-reorder",
-      description = "Keep the order of the ops, also where another one needs less memory.")
+      description = "Keep the order of the ops, even if another order needs less memory.")
   private boolean noReorder;
 
   @Option(
       names = "--reorder-budget",
       paramLabel = "PERCENT",
       description = {
-        "By how much a run may get longer, as predicted, for an order of the ops that needs less"
+        "How much longer a run may take, as predicted, for an order of the ops that needs less"
             + " memory (default: 1)."
       },
       defaultValue = "1")
@@ -165,8 +163,8 @@ final class CompileFlags {
       names = "--declare",
       paramLabel = "FILE",
       description =
-          "A file with the schemas of ops that are not known, one in a line, as PyTorch writes"
-              + " them. May be repeated.")
+          "A file with the schemas of unknown ops, one per line, as PyTorch prints them. May be"
+              + " repeated.")
   private List<Path> declarations = new ArrayList<>();
 
   /**
@@ -184,7 +182,7 @@ final class CompileFlags {
         .ifPresent(
             option -> {
               throw usage(
-                  "%s: %s is a plan; name what it was compiled from, to plan it in another way"
+                  "%s: %s is a plan; name the graph that it was compiled from, to plan it differently"
                       .formatted(option.longestName(), plan));
             });
   }
@@ -206,7 +204,7 @@ final class CompileFlags {
     if (!Files.exists(Path.of(name))) {
       throw new ParameterException(
           spec.commandLine(),
-          "%s: there is no target '%s', nor a file; there are %s"
+          "%s: '%s' is neither a target nor a file; targets are %s"
               .formatted(option, name, String.join(", ", Target.names())));
     }
     return Target.read(Path.of(name));
@@ -234,7 +232,7 @@ final class CompileFlags {
                     .orElseThrow(
                         () ->
                             usage(
-                                "--variant %s=%s: there is no variant '%s'"
+                                "--variant %s=%s: unknown variant '%s'"
                                     .formatted(op, name, name)))));
     var spaces = ImmutableMap.<String, MemorySpace>builder();
     places.forEach((name, where) -> spaces.put(name, space("--place " + name, where)));
@@ -263,7 +261,7 @@ final class CompileFlags {
     return MemorySpace.ofKeyword(text)
         .filter(space -> space != MemorySpace.DONATED)
         .orElseThrow(
-            () -> usage("%s: '%s' is none of external, symm, local".formatted(option, text)));
+            () -> usage("%s: '%s' is not one of external, symm, local".formatted(option, text)));
   }
 
   private boolean isOn(String option, String text) {
@@ -276,7 +274,7 @@ final class CompileFlags {
 
   private RewriteOptions.Mode mode(String option, String text) {
     return RewriteOptions.Mode.ofText(text)
-        .orElseThrow(() -> usage("%s: '%s' is none of auto, on, off".formatted(option, text)));
+        .orElseThrow(() -> usage("%s: '%s' is not one of auto, on, off".formatted(option, text)));
   }
 
   private ParameterException usage(String message) {

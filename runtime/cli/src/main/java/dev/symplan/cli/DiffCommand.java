@@ -19,8 +19,8 @@ import picocli.CommandLine.Spec;
 
 @Command(
     description = {
-      "Tell in what two plans differ: variants and why, values that moved or grew, memory, time.",
-      "Exits with 1 when they differ, 0 when they do not."
+      "Show how two plans differ: variants and why, values that moved or grew, memory, time.",
+      "Exits with 1 if they differ, otherwise with 0."
     })
 final class DiffCommand implements Callable<Integer> {
   private static final ImmutableList<String> FORMATS = ImmutableList.of("text", "html");
@@ -38,14 +38,14 @@ final class DiffCommand implements Callable<Integer> {
   @Option(
       names = "--format",
       paramLabel = "FORMAT",
-      description = "How: text (the default), or html, a page with both plans side by side.",
+      description = "The format: text (the default), or html, a page with both plans side by side.",
       defaultValue = "text")
   private String format;
 
   @Option(
       names = {"-o", "--output"},
       paramLabel = "FILE",
-      description = "Write there rather than to the standard output.")
+      description = "Write to this file instead of standard output.")
   private Optional<Path> output = Optional.empty();
 
   @Mixin private CompileFlags flags;
@@ -59,7 +59,7 @@ final class DiffCommand implements Callable<Integer> {
     if (!FORMATS.contains(format)) {
       throw new ParameterException(
           spec.commandLine(),
-          "--format: there is no format '%s'; there are %s"
+          "--format: unknown format '%s'; choose from %s"
               .formatted(format, String.join(", ", FORMATS)));
     }
     output.ifPresent(file -> Outputs.requireNotRead(file, List.of(before, after)));

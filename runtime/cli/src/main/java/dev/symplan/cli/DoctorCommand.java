@@ -10,9 +10,10 @@ import picocli.CommandLine.Option;
 
 @Command(
     description = {
-      "Tell what this machine has for backend cuda: GPUs, links between them, libraries and where"
-          + " they were found, and for every variant what it needs and whether that is there.",
-      "Starts nothing on the GPUs. Exits 0 also where there are none."
+      "Show what this machine offers for backend cuda: GPUs, the links between them, libraries and"
+          + " where they were found, and for every variant what it needs and whether this machine"
+          + " has it.",
+      "Starts nothing on the GPUs. Exits with 0 even if there are none."
     })
 final class DoctorCommand implements Callable<Integer> {
   private final Console console;

@@ -32,10 +32,10 @@ import picocli.CommandLine.Spec;
 @Command(
     description = {
       "Show a plan: which variant each collective runs, where every value lives, and when.",
-      "Views: summary (arenas, counts), collectives (what was chosen, what not, and why), values"
-          + " (every buffer), memory (a map of offsets over steps), schedule (streams and predicted"
-          + " times), peak (what is live where memory is fullest), code (instructions and CUDA),"
-          + " graph (the planned graph, which can be compiled again)."
+      "Views: summary (arenas, counts), collectives (which variants were chosen or rejected, and"
+          + " why), values (every buffer), memory (a map of offsets over steps), schedule (streams"
+          + " and predicted times), peak (what is live when memory is fullest), code (instructions"
+          + " and CUDA), graph (the planned graph, which can be compiled again)."
     })
 final class DumpCommand implements Callable<Integer> {
   private static final String DUMP = "the dump";
@@ -57,8 +57,8 @@ final class DumpCommand implements Callable<Integer> {
       split = ",",
       paramLabel = "VIEW",
       description =
-          "What to show: ${COMPLETION-CANDIDATES} (default: summary,collectives,values; in JSON"
-              + " all but code).",
+          "The views to show: ${COMPLETION-CANDIDATES} (default: summary,collectives,values; in"
+              + " JSON all but code).",
       completionCandidates = ViewNames.class)
   private List<View> views = List.of();
 
@@ -66,8 +66,8 @@ final class DumpCommand implements Callable<Integer> {
       names = "--format",
       paramLabel = "FORMAT",
       description =
-          "How: ${COMPLETION-CANDIDATES} (default: text). html is a page for browsers, csv has the"
-              + " buffers, dot and model-explorer the planned graph, perfetto the predicted"
+          "The format: ${COMPLETION-CANDIDATES} (default: text). html is a page for browsers, csv"
+              + " has the buffers, dot and model-explorer the planned graph, perfetto the predicted"
               + " schedule.",
       completionCandidates = FormatNames.class,
       defaultValue = "text")
@@ -76,21 +76,22 @@ final class DumpCommand implements Callable<Integer> {
   @Option(
       names = {"-o", "--output"},
       paramLabel = "FILE",
-      description = "Write there rather than to the standard output.")
+      description = "Write to this file instead of standard output.")
   private Optional<Path> output = Optional.empty();
 
   @Option(
       names = "--width",
       paramLabel = "COLUMNS",
-      description = "How wide maps may be (default: COLUMNS of the environment, else 100).")
+      description =
+          "The maximum width of maps (default: the COLUMNS environment variable, or 100).")
   private Optional<Integer> width = Optional.empty();
 
   @Option(
       names = "--advice",
       negatable = true,
       description =
-          "Whether the view peak says what would need less memory, which plans again for each piece"
-              + " of advice (default: in html of graphs).")
+          "Whether the view peak shows what would need less memory; this plans again for each piece"
+              + " of advice (default: only for html made from a graph).")
   private Optional<Boolean> advice = Optional.empty();
 
   DumpCommand(Console console) {
@@ -104,14 +105,14 @@ final class DumpCommand implements Callable<Integer> {
             .orElseThrow(
                 () ->
                     usage(
-                        "--format: there is no format '%s'; there are %s"
+                        "--format: unknown format '%s'; choose from %s"
                             .formatted(
                                 format,
                                 Arrays.stream(Format.values())
                                     .map(Format::text)
                                     .collect(Collectors.joining(", ")))));
     if (!views.isEmpty() && !as.takesViews()) {
-      throw usage("--view: %s has one view only".formatted(as.text()));
+      throw usage("--view: %s has only one view".formatted(as.text()));
     }
     if (width.filter(columns -> columns < 1 || columns > MAX_COLUMNS).isPresent()) {
       throw usage("--width must be 1 to " + MAX_COLUMNS);
@@ -122,7 +123,7 @@ final class DumpCommand implements Callable<Integer> {
     var shown = views.isEmpty() ? as.views() : views;
     var report = report(plan, shown);
     if (advised(as, shown)) {
-      console.progress("planning in other ways, to tell what would need less memory");
+      console.progress("trying other plans, to find what would need less memory");
       report = report.withAdvice(Inputs.advice(input, flags, plan));
     }
     console.result(output, render(as, report), DUMP);
@@ -132,10 +133,12 @@ final class DumpCommand implements Callable<Integer> {
   private boolean advised(Format as, List<View> shown) {
     boolean isPlan = Inputs.isPlan(input);
     if (isPlan && advice.orElse(false)) {
-      throw usage("--advice: name what the plan was compiled from, to plan it in other ways");
+      throw usage(
+          "--advice: name the graph that the plan was compiled from; advice needs to plan it"
+              + " again");
     }
     if (advice.orElse(false) && !shown.contains(View.PEAK)) {
-      throw usage("--advice: belongs to the view peak, which is not shown");
+      throw usage("--advice: requires the view peak");
     }
     return advice.orElse(as == Format.HTML && !isPlan);
   }

@@ -20,8 +20,8 @@ import picocli.CommandLine.Spec;
 
 @Command(
     description = {
-      "Tell the story of one value or collective: where it lives, what runs, and why.",
-      "With --peak: what is live where memory is fullest, why, and what would need less; every"
+      "Explain one value or collective: where it lives, what runs, and why.",
+      "With --peak: show what is live when memory is fullest, why, and what would need less; every"
           + " piece of advice was tried by planning again."
     })
 final class ExplainCommand implements Callable<Integer> {
@@ -41,7 +41,7 @@ final class ExplainCommand implements Callable<Integer> {
 
   @Option(
       names = "--peak",
-      description = "Tell what the memory's peak is made of, and how to lower it.")
+      description = "Show what makes up the memory peak, and how to lower it.")
   private boolean peak;
 
   @Mixin private CompileFlags flags;
@@ -75,7 +75,9 @@ final class ExplainCommand implements Callable<Integer> {
 
   private ImmutableList<Row> advice(Plan plan) {
     if (Inputs.isPlan(input)) {
-      console.progress("no advice: name what the plan was compiled from, to plan it in other ways");
+      console.progress(
+          "no advice: name the graph that the plan was compiled from; advice needs to plan it"
+              + " again");
       return ImmutableList.of();
     }
     return Inputs.advice(input, flags, plan);

@@ -25,8 +25,8 @@ import picocli.CommandLine.Spec;
 
 @Command(
     description = {
-      "Write a graph in the graph language, whatever it comes from.",
-      "Ranks that run graphs of their own have them one below the other, each with its ranks."
+      "Convert a graph from any supported format to the graph language.",
+      "If ranks run different graphs, all are written, each with its ranks."
     })
 final class ImportCommand implements Callable<Integer> {
   private final Console console;
@@ -42,29 +42,29 @@ final class ImportCommand implements Callable<Integer> {
   @Option(
       names = {"-o", "--output"},
       paramLabel = "FILE",
-      description = "Write the graph here (default: to the standard output).")
+      description = "Write the graph to this file (default: standard output).")
   private Optional<Path> output = Optional.empty();
 
   @Option(
       names = "--weights",
       paramLabel = "FILE",
       description = {
-        "Write the tensors that the archive holds to this safetensors file, by the names of the"
-            + " inputs that take them, as run --weights reads them."
+        "Write the archive's tensors to this safetensors file, under the names of the inputs that"
+            + " take them, for run --weights."
       })
   private Optional<Path> weights = Optional.empty();
 
   @Option(
       names = "--graph",
       paramLabel = "NAME",
-      description = "Whose tensors --weights writes, where the archive has several programs.",
+      description = "The program whose tensors --weights writes, if the archive has several.",
       defaultValue = "")
   private String graph;
 
   @Option(
       names = "--ranks",
       paramLabel = "N",
-      description = "The number of ranks (default: as the groups say).")
+      description = "The number of ranks (default: from the groups).")
   private Optional<Integer> ranks = Optional.empty();
 
   @Option(
@@ -83,8 +83,8 @@ final class ImportCommand implements Callable<Integer> {
       names = "--declare",
       paramLabel = "FILE",
       description =
-          "A file with the schemas of ops that are not known, one in a line, as PyTorch writes"
-              + " them. May be repeated.")
+          "A file with the schemas of unknown ops, one per line, as PyTorch prints them. May be"
+              + " repeated.")
   private List<Path> declarations = new ArrayList<>();
 
   ImportCommand(Console console) {
@@ -127,8 +127,8 @@ final class ImportCommand implements Callable<Integer> {
                     CompileException.ofFile(
                         DiagnosticCode.BAD_OPTION,
                         input,
-                        "--weights: only archives of torch.export hold tensors",
-                        "leave --weights out"));
+                        "--weights: only archives of torch.export contain tensors",
+                        "remove --weights"));
     Weights.read(archive, graph).write(file);
     console.progress("weights written to " + file);
   }

@@ -35,7 +35,7 @@ import picocli.CommandLine.ScopeType;
       "2:the command line is wrong",
       "3:no usable device",
       "4:the program failed while it ran",
-      "70:an error of Symplan's own"
+      "70:an internal error"
     })
 public final class Main {
   /** What a system says where whoever reads has enough, as {@code head} does. */
@@ -62,7 +62,7 @@ public final class Main {
     int code = run(args, out, err);
     out.flush();
     var lost = kept.failure().filter(why -> !BROKEN_PIPE.equals(why.getMessage()));
-    lost.ifPresent(why -> err.println("error: the output cannot be written: " + why.getMessage()));
+    lost.ifPresent(why -> err.println("error: cannot write the output: " + why.getMessage()));
     err.flush();
     return lost.isPresent() && code == ExitCode.OK ? ExitCode.FAILED : code;
   }
@@ -138,12 +138,12 @@ public final class Main {
       }
       case OutOfMemoryError _ -> {
         err.println(
-            "symplan: memory ran out (%s); SYMPLAN_JAVA_OPTS=-Xmx<size> gives more"
+            "symplan: out of memory (%s); set a larger heap with SYMPLAN_JAVA_OPTS=-Xmx<size>"
                 .formatted(e.getMessage()));
         yield ExitCode.BUG;
       }
       default -> {
-        err.println("symplan: an error of its own; please report it with the input: " + e);
+        err.println("symplan: internal error; please report it with the input: " + e);
         e.printStackTrace(err);
         yield ExitCode.BUG;
       }

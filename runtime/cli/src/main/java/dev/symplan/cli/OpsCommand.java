@@ -16,12 +16,12 @@ final class OpsCommand implements Callable<Integer> {
   @Parameters(
       arity = "0..1",
       paramLabel = "PATTERN",
-      description = "Only ops whose name contains this.")
+      description = "List only ops whose name contains this.")
   private Optional<String> pattern = Optional.empty();
 
   @Option(
       names = "--collectives",
-      description = "Only collectives, with their variants and what these need.")
+      description = "List only collectives, with their variants and requirements.")
   private boolean collectives;
 
   OpsCommand(Console console) {

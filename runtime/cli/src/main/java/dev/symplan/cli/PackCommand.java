@@ -16,7 +16,7 @@ import picocli.CommandLine.Spec;
 
 @Command(
     description = {
-      "Give buffers of known lifetimes offsets in one arena, as low as possible.",
+      "Assign offsets in one arena to buffers of known lifetimes, as low as possible.",
       "Reads and writes the CSV files of minimalloc: a header 'id,lower,upper,size', then one"
           + " buffer per line, which needs 'size' bytes from step 'lower' to before step 'upper'."
     })
@@ -32,16 +32,16 @@ final class PackCommand implements Callable<Integer> {
       names = "--capacity",
       paramLabel = "N",
       description = {
-        "The bytes that there are. Searches for some minutes where need be, stops at the first"
-            + " packing that fits, and exits 1 where there is none (default: the lowest packing"
-            + " that a short search finds)."
+        "The available bytes. Searches for some minutes if necessary, stops at the first packing"
+            + " that fits, and exits with 1 if it finds none (default: the lowest packing that a"
+            + " short search finds)."
       })
   private Optional<Long> capacity = Optional.empty();
 
   @Option(
       names = {"-o", "--output"},
       paramLabel = "FILE",
-      description = "Write the buffers with their offsets here.")
+      description = "Write the buffers with their offsets to this file.")
   private Optional<Path> output = Optional.empty();
 
   PackCommand(Console console) {

@@ -42,9 +42,9 @@ import picocli.CommandLine.Spec;
     description = {
       "Run a graph, a plan or a case on all ranks, and compare the outputs.",
       "A case is a directory with a graph, rankN.inputs.safetensors and, for --check,"
-          + " rankN.outputs.safetensors. A torch.export archive brings the tensors of its"
-          + " parameters, buffers and constants. Other inputs are made up from the seed, and the"
-          + " outputs compared with an evaluation without a plan."
+          + " rankN.outputs.safetensors. A torch.export archive provides the tensors of its"
+          + " parameters, buffers and constants. Other inputs are generated from the seed, and the"
+          + " outputs are compared with an evaluation without a plan."
     })
 final class RunCommand implements Callable<Integer> {
   private static final String TRACE = "the trace";
@@ -64,7 +64,7 @@ final class RunCommand implements Callable<Integer> {
       names = "--backend",
       paramLabel = "NAME",
       description =
-          "Where to run: host, on the CPU, or cuda, on the GPUs of this host (default: host).",
+          "The backend: host, on the CPU, or cuda, on the GPUs of this host (default: host).",
       defaultValue = "host")
   private String backend;
 
@@ -79,15 +79,15 @@ final class RunCommand implements Callable<Integer> {
       names = "--weights",
       paramLabel = "FILE",
       description = {
-        "Take inputs from this archive or safetensors file, by their names, the same on all ranks"
-            + " (default: INPUT, if it is an archive)."
+        "Take inputs by name from this archive or safetensors file, the same on all ranks (default:"
+            + " INPUT, if it is an archive)."
       })
   private Optional<Path> weightsFile = Optional.empty();
 
   @Option(
       names = "--check",
       description = {
-        "Compare with the case's outputs; exit 1 where the relative L2 error is above 1e-5 (f32,"
+        "Compare with the case's outputs; exit with 1 if the relative L2 error is above 1e-5 (f32,"
             + " f64) or 1e-2 (bf16, f16, and f32 computed from such results), or an integer"
             + " differs."
       })
@@ -102,7 +102,7 @@ final class RunCommand implements Callable<Integer> {
   @Option(
       names = "--seed",
       paramLabel = "N",
-      description = "The seed of made-up inputs (default: 0).",
+      description = "The seed of generated inputs (default: 0).",
       defaultValue = "0")
   private long seed;
 
@@ -110,7 +110,7 @@ final class RunCommand implements Callable<Integer> {
       names = "--timeout",
       paramLabel = "SECONDS",
       description =
-          "How long ranks wait for each other, and a run on GPUs may take, before all is given up"
+          "The time limit in seconds for ranks that wait for each other, and for a run on GPUs"
               + " (default: 60 on the host, 30 on GPUs).")
   private Optional<Double> timeout = Optional.empty();
 
@@ -118,9 +118,9 @@ final class RunCommand implements Callable<Integer> {
       names = "--launch",
       paramLabel = "MODE",
       description =
-          "Whether this process has all ranks (single) or one of them, as torchrun, mpirun or srun"
-              + " say by the environment (env); auto, the default, is env where one of them has"
-              + " started several processes. Rank 0 prints for all.",
+          "Whether this process runs all ranks (single) or one of them, according to the"
+              + " environment of torchrun, mpirun or srun (env); auto, the default, means env if"
+              + " one of these has started several processes. Rank 0 prints for all.",
       defaultValue = "auto")
   private Launch launch;
 
@@ -130,9 +130,9 @@ final class RunCommand implements Callable<Integer> {
       paramLabel = "FILE",
       preprocessor = AttachedOnly.class,
       description = {
-        "Run once more and show when each step ran, beside what was predicted; with =FILE, write a"
-            + " trace of all ranks for ui.perfetto.dev there (of each process to a file of its own,"
-            + " with the rank behind the name)."
+        "Run once more and show when each step ran, next to the prediction; with =FILE, write a"
+            + " trace of all ranks for ui.perfetto.dev to FILE (one file per process if there are"
+            + " several, with the rank appended to the name)."
       })
   private Optional<String> profile = Optional.empty();
 
@@ -158,7 +158,7 @@ final class RunCommand implements Callable<Integer> {
     if (timeout.isPresent() && !(timeout.get() > 0 && timeout.get() < 1e6)) {
       throw new ParameterException(
           spec.commandLine(),
-          "--timeout: %s is no time to wait; it is above 0 and below 1000000 seconds"
+          "--timeout: %s is out of range; it must be above 0 and below 1000000 seconds"
               .formatted(timeout.get()));
     }
     if (!Backends.isUsable(device, console)) {
@@ -178,7 +178,7 @@ final class RunCommand implements Callable<Integer> {
     }
     if (!device.canSpanProcesses()) {
       throw new RunException(
-          "backend %s has all ranks in one process, but this is %s: start it alone, or with --launch=single"
+          "backend %s runs all ranks in one process, but this is %s: start it alone, or with --launch=single"
               .formatted(backend, environment.get()));
     }
     return LaunchedRun.call(
@@ -265,7 +265,7 @@ final class RunCommand implements Callable<Integer> {
       outputs.ifPresent(folder -> write(session, folder));
       if (expected.isEmpty()) {
         report.uncompared(
-            compare ? "a custom op has no definition to compare with" : "not asked to (--check)");
+            compare ? "custom ops have no reference implementation" : "not requested (--check)");
         return ExitCode.OK;
       }
       var all = ofAllProcesses(report.compare(session, expected));

@@ -8,7 +8,7 @@ import picocli.CommandLine.Parameters;
 
 @Command(
     description = {
-      "Check that a plan is safe: no two live values overlap, no peer touches memory that is in"
+      "Check that a plan is safe: no two live values overlap, no peer accesses memory that is in"
           + " use, and all ranks agree."
     })
 final class VerifyCommand implements Callable<Integer> {

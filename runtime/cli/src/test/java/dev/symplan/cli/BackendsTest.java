@@ -26,7 +26,7 @@ class BackendsTest {
                         "4")))
         .isInstanceOf(RunException.class)
         .hasMessage(
-            "bench has all ranks in one process, but this is rank 1 of 4, started by mpirun: start"
+            "bench runs all ranks in one process, but this is rank 1 of 4, started by mpirun: start"
                 + " it alone");
   }
 

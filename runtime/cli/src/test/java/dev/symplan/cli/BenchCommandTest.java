@@ -173,16 +173,16 @@ class BenchCommandTest {
       textBlock =
           """
           collectives --backend gpu | there is no backend 'gpu'
-          collectives --backend host --ranks 1 | one rank has nobody to talk to
-          overlap --backend host --ranks 0 | one rank has nobody to talk to
+          collectives --backend host --ranks 1 | one rank has no peer to communicate with
+          overlap --backend host --ranks 0 | one rank has no peer to communicate with
           step --backend host --ranks 65537 | --ranks must be at most 65536
-          collectives --backend host --dtypes f8e5m2 | backend host has no reductions of f8e5m2
-          collectives --backend host --ops reduce | there is no collective 'reduce'; there are all_
-          collectives --backend host --sizes 1Kb | '1Kb' is no size; write for example 64KiB
-          collectives --backend host --sizes 2KiB..1KiB | has no size in it
-          collectives --backend host --sizes 1..2..3 | is no range
-          collectives --backend host --dtypes bf8 | there is no type 'bf8'
-          collectives --backend host --variants two | there is no variant 'two'; there are local
+          collectives --backend host --dtypes f8e5m2 | backend host cannot reduce f8e5m2
+          collectives --backend host --ops reduce | unknown collective 'reduce'; choose from all_
+          collectives --backend host --sizes 1Kb | '1Kb' is not a size; write for example 64KiB
+          collectives --backend host --sizes 2KiB..1KiB | contains no size
+          collectives --backend host --sizes 1..2..3 | is not a range
+          collectives --backend host --dtypes bf8 | unknown type 'bf8'
+          collectives --backend host --variants two | unknown variant 'two'; choose from local
           collectives --backend host --csv /tmp/./a --svg /tmp/a | --csv and --svg are the same
           overlap --backend host --product 0 | --product must be at least 1
           plot x.csv | Missing required option: '--svg=FILE'
@@ -198,7 +198,7 @@ class BenchCommandTest {
     var csv = Files.writeString(folder.resolve("keep.csv"), "kept");
     var result = collectives("--ops", "all_reduce", "--variants", "push", "--csv", csv);
     assertThat(result.code()).isEqualTo(ExitCode.USAGE);
-    assertThat(result.err()).contains("--variants: there is no push for all_reduce");
+    assertThat(result.err()).contains("--variants: push does not exist for all_reduce");
     assertThat(csv).hasContent("kept");
     assertThat(run("bench", "table", "--help").err()).isEmpty();
   }
@@ -224,6 +224,6 @@ class BenchCommandTest {
     var result = collectives("--sizes", "1KiB", "--svg", folder.resolve("no/such/folder.svg"));
     assertThat(result.code()).isEqualTo(1);
     assertThat(result.out()).isEmpty();
-    assertThat(result.err()).contains("folder.svg", "the drawing cannot be written here");
+    assertThat(result.err()).contains("folder.svg", "the plot cannot be written here");
   }
 }

@@ -40,15 +40,16 @@ class CalibrateCommandTest {
     var points = Files.writeString(folder.resolve("points.csv"), "kind,micros\nlaunch,fast\n");
     var result = run("calibrate", points);
     assertThat(result.code()).isEqualTo(1);
-    assertThat(result.said()).contains("points.csv:2:8: error[bad-points]: 'fast' is no micros");
+    assertThat(result.said())
+        .contains("points.csv:2:8: error[bad-points]: 'fast' is not a valid micros");
 
     var target = Files.writeString(folder.resolve("lab.json"), "{\"format\": 1}");
     result = run("dump", SAMPLE, "--target", target);
     assertThat(result.code()).isEqualTo(1);
-    assertThat(result.said()).contains("lab.json:1:12: error[bad-target]: this is no string");
+    assertThat(result.said()).contains("lab.json:1:12: error[bad-target]: this is not a string");
 
     result = run("dump", SAMPLE, "--target", folder.resolve("none.json"));
     assertThat(result.code()).isEqualTo(2);
-    assertThat(result.said()).contains("nor a file; there are h200x4");
+    assertThat(result.said()).contains("neither a target nor a file; targets are h200x4");
   }
 }

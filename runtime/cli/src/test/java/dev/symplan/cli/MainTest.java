@@ -246,7 +246,7 @@ class MainTest {
     assertThat(result.code()).isZero();
     assertThat(result.out())
         .containsPattern("runs as +two_shot")
-        .containsPattern("multimem +cannot: target has no multicast");
+        .containsPattern("multimem +cannot: the target has no multicast");
     assertThat(run("explain", sample("tp_mlp.graph"), "nobody").code()).isEqualTo(1);
   }
 
@@ -292,7 +292,7 @@ class MainTest {
     assertThat(run("diff", first, second, "--format", "html", "-o", page).code()).isEqualTo(1);
     assertThat(Files.readString(page)).contains("id=\"second\">{");
     assertThat(run("diff", first, second, "--format", "csv").err())
-        .contains("there are text, html");
+        .contains("choose from text, html");
   }
 
   @Test
@@ -360,28 +360,28 @@ class MainTest {
           """
           2 | frobnicate                                         | Unmatched argument
           2 | compile                                            | Missing required parameter
-          2 | compile GRAPH --target none                        | there is no target 'none'
-          2 | compile GRAPH --variant all_reduce=none            | there is no variant 'none'
+          2 | compile GRAPH --target none                        | 'none' is neither a target nor a file
+          2 | compile GRAPH --variant all_reduce=none            | unknown variant 'none'
           2 | run GRAPH --backend gpu                            | there is no backend 'gpu'
-          2 | dump GRAPH --format none                           | there is no format 'none'
-          2 | dump GRAPH --format csv --view values              | csv has one view only
+          2 | dump GRAPH --format none                           | unknown format 'none'
+          2 | dump GRAPH --format csv --view values              | csv has only one view
           2 | dump GRAPH --width 2147483647                      | --width must be 1 to 9999
           2 | dump GRAPH --width 0                               | --width must be 1 to 9999
           2 | calibrate GRAPH --name "" -o NOWHERE               | --name must not be empty
           2 | explain GRAPH                                      | takes the name of a value, or --peak
           2 | explain GRAPH r --peak                             | takes the name of a value, or --peak
-          2 | bisect GRAPH                                       | is no case directory
+          2 | bisect GRAPH                                       | is not a case directory
           1 | dump GRAPH -o NOWHERE/deeper/dump.txt              | cannot be written here
           1 | compile NOWHERE                                    | unreadable-file
-          1 | compile GRAPH --variant all_reduce=multimem        | target has no multicast
+          1 | compile GRAPH --variant all_reduce=multimem        | the target has no multicast
           1 | compile GRAPH --target h200x8 --variant r=multimem | 'r' cannot run as multimem: multicast is off; add --multicast=on
           2 | compile GRAPH --multicast=maybe                    | --multicast: 'maybe' is neither on nor off
           2 | run PLAN --multicast=on                            | --multicast: PLANNED is a plan; name
-          1 | compile GRAPH --variant all_gather=push            | no collective is called 'all_gather'
+          1 | compile GRAPH --variant all_gather=push            | no collective has the name or kind 'all_gather'
           2 | compile GRAPH --ranks 0                            | --ranks must be at least 1
           2 | compile GRAPH --ranks 65537                        | at most 65536
           2 | import GRAPH --ranks 0                             | --ranks must be at least 1
-          1 | compile FARRANK                                    | far.graph:3:15: error[bad-group]: '65536' is no rank
+          1 | compile FARRANK                                    | far.graph:3:15: error[bad-group]: '65536' is not a rank
           1 | compile FARCASE                                    | group tp has rank 1000000000; ranks are 0 to 65535
           1 | compile GRAPH --variant all_reduce=local           | 'n' cannot run as local: the group has 4 ranks
           2 | run PLAN --ranks 2                                 | --ranks: PLANNED is a plan; name
@@ -391,13 +391,13 @@ class MainTest {
           2 | explain PLAN r --no-fusion                         | --no-fusion: PLANNED is a plan; name
           2 | diff PLAN PLAN --variant r=nccl                    | --variant: PLANNED is a plan; name
           1 | compile GRAPH --ranks 3                            | tp_mlp.graph: error[bad-group]: group 'tp' names
-          1 | compile GRAPH --graph nope                         | tp_mlp.graph: error[bad-option]: no graph is
-          1 | compile GRAPH --variant y=two_shot                 | tp_mlp.graph: error[bad-option]: no collective is
+          1 | compile GRAPH --graph nope                         | tp_mlp.graph: error[bad-option]: no graph has
+          1 | compile GRAPH --variant y=two_shot                 | tp_mlp.graph: error[bad-option]: no collective has
           1 | explain GRAPH zz                                   | tp_mlp.graph: error[unknown-value]: the plan has
           1 | run GRAPH --weights FOLDER                         | this is a directory
-          2 | run GRAPH --timeout 1e9                            | it is above 0 and below 1000000 seconds
+          2 | run GRAPH --timeout 1e9                            | it must be above 0 and below 1000000 seconds
           1 | compile GRAPH --ranks 2                            | names rank 3, but there are 2 ranks
-          1 | compile GRAPH --graph other                        | no graph is called 'other'
+          1 | compile GRAPH --graph other                        | no graph has the name 'other'
           1 | compile GRAPH --place q=local                      | neither an input nor an output
           1 | compile GRAPH -o NOWHERE/deeper/plan.json          | cannot be written here
           1 | run GRAPH --check                                  | there are no expected outputs
@@ -414,7 +414,7 @@ class MainTest {
           4 | run CUSTOM                                         | has no host implementation
           4 | run GRAPH --launch env                             | no launcher has started this process
           2 | run GRAPH --launch some                            | expected one of [AUTO, SINGLE, ENV]
-          2 | run GRAPH --timeout 0                              | --timeout: 0.0 is no time to wait
+          2 | run GRAPH --timeout 0                              | --timeout: 0.0 is out of range
           """)
   void wrongInputGivesOneClearError(int code, String line, String message) throws IOException {
     var words = line.split(" ");
@@ -516,7 +516,7 @@ class MainTest {
         };
     var err = new ByteArrayOutputStream();
     assertThat(Main.runOn(new String[] {command}, full, err)).isEqualTo(code);
-    assertThat(err.toString(StandardCharsets.UTF_8).contains("cannot be written: " + why))
+    assertThat(err.toString(StandardCharsets.UTF_8).contains("cannot write the output: " + why))
         .isEqualTo(code == ExitCode.FAILED);
   }
 
@@ -527,7 +527,8 @@ class MainTest {
     assertThat(result.code()).isEqualTo(ExitCode.BUG);
     assertThat(result.err())
         .isEqualTo(
-            "symplan: memory ran out (Java heap space); SYMPLAN_JAVA_OPTS=-Xmx<size> gives more\n");
+            "symplan: out of memory (Java heap space); set a larger heap with"
+                + " SYMPLAN_JAVA_OPTS=-Xmx<size>\n");
     assertThat(Ran.on(console -> Main.failed(new StackOverflowError(), console.err())).code())
         .isEqualTo(ExitCode.BUG);
   }
@@ -543,7 +544,7 @@ class MainTest {
     var result = run("compile", sample("tp_mlp.graph"), "--dim", "s7=2", "--dim-max", "s8=2");
     assertThat(result.code()).isZero();
     assertThat(result.err())
-        .contains("warning[dynamic-size]: no size is called 's7'", "no size is called 's8'");
+        .contains("warning[dynamic-size]: no size has the name 's7'", "no size has the name 's8'");
   }
 
   @Test
@@ -553,7 +554,7 @@ class MainTest {
     var result = run("run", sample("tp_mlp.graph"), "--backend", "cuda");
     assertThat(result.err())
         .isEqualTo(
-            "error: backend cuda: %s\n  hint: symplan doctor tells what was looked for, and where\n"
+            "error: backend cuda: %s\n  hint: symplan doctor shows what was searched for, and where\n"
                 .formatted(reason.get()));
     assertThat(result.code()).isEqualTo(3);
   }

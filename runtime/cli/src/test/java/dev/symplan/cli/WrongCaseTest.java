@@ -111,7 +111,7 @@ class WrongCaseTest {
     var file = folder.resolve("rank1.inputs.safetensors");
     var bytes = Files.readAllBytes(file);
     Files.write(file, Arrays.copyOf(bytes, bytes.length / 2));
-    fails("rank1.inputs.safetensors", "cut off");
+    fails("rank1.inputs.safetensors", "truncated");
   }
 
   @Test

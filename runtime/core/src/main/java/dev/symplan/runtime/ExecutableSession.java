@@ -66,7 +66,7 @@ public abstract class ExecutableSession implements Session {
     }
     if (ref.get().arena() != ArenaKind.EXTERNAL_OUTPUT || ref.get().index() != index) {
       throw new IllegalArgumentException(
-          "%s has no memory of its own: it is that of %s".formatted(name, ref.get()));
+          "%s has no separate memory: it shares that of %s".formatted(name, ref.get()));
     }
     if (tensor.memory().isReadOnly()) {
       throw new IllegalArgumentException(name + ": the memory is read-only");

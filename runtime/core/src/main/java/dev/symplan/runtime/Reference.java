@@ -213,7 +213,7 @@ public final class Reference {
         var spec = op.def().collective().orElseThrow();
         if (spec.kind() == Kind.CUSTOM) {
           throw new RunException(
-              "%s (%s) has no meaning but its implementation's: there is nothing to compare with"
+              "%s (%s) is defined only by its implementation: there is nothing to compare with"
                   .formatted(op.def().name(), op.span().shortForm()));
         }
         var name = op.arg(spec.group()) instanceof Arg.Str(String text) ? text : "";

@@ -76,7 +76,7 @@ public interface Session extends AutoCloseable {
     int index = inputNames().indexOf(name);
     if (index < 0) {
       throw new IllegalArgumentException(
-          "no input is called '%s'; inputs: %s".formatted(name, inputNames()));
+          "no input has the name '%s'; inputs: %s".formatted(name, inputNames()));
     }
     return input(rank, index)
         .orElseThrow(() -> new IllegalArgumentException("'" + name + "' is not a tensor"));
@@ -140,7 +140,7 @@ public interface Session extends AutoCloseable {
    */
   default Profile profile() {
     run();
-    return new Profile(ImmutableList.of(), "one run, of whose steps no times were taken");
+    return new Profile(ImmutableList.of(), "one run, without times for its steps");
   }
 
   /** {@return the memory of an output; empty for {@code None} and plain numbers} */

@@ -103,8 +103,8 @@ public final class Weights {
     if (input == null || !input.isTensor()) {
       throw wrong(
           file,
-          "tensor '%s' is for no input of the graph".formatted(name),
-          "tensors have the names of inputs");
+          "tensor '%s' does not match any input of the graph".formatted(name),
+          "tensors must be named after inputs");
     }
     var type = input.tensor();
     if (type.dtype() != tensor.dtype() || !type.sizes().equals(tensor.type().sizes())) {

@@ -360,7 +360,7 @@ final class CopyOps {
   private static OpResult diagonal(OpCall call) {
     var self = call.tensor("self");
     if (self.rank() == 0) {
-      throw new OpTypeException("a tensor without dimensions is no diagonal");
+      throw new OpTypeException("a tensor without dimensions cannot be a diagonal");
     }
     int rank = self.rank() + 1;
     int dim1 = OpCall.wrapDim(call.integer("dim1"), rank, "dim1");

@@ -51,12 +51,13 @@ final class GluOps {
   private static ImmutableLongArray halved(OpCall call) {
     var self = call.tensor("self");
     if (self.rank() == 0) {
-      throw new OpTypeException("self has no dimension to halve");
+      throw new OpTypeException("self has no dimension to split in half");
     }
     int dim = call.dim("dim", self.rank());
     if (self.size(dim) % 2 != 0) {
       throw new OpTypeException(
-          "dimension %d of %s has no halves".formatted(dim, self), "its size must be even");
+          "dimension %d of %s cannot be split in half".formatted(dim, self),
+          "its size must be even");
     }
     return Shapes.with(self.sizes(), dim, self.size(dim) / 2);
   }

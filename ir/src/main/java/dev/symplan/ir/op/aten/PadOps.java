@@ -97,7 +97,7 @@ final class PadOps {
       long left = self.size(dim) + Math.min(0, Math.max(pad.get(i ^ 1), -self.size(dim)));
       if (pad.get(i) > left) {
         throw new OpTypeException(
-            "pad %d goes round more than once: dimension %d has %d elements to take"
+            "pad %d wraps around more than once: dimension %d has only %d elements"
                 .formatted(pad.get(i), dim, left));
       }
     }

@@ -97,7 +97,7 @@ final class PoolOps {
                   if (grad.rank() != self.rank()
                       || !grad.sizes().subArray(0, outer).equals(self.sizes().subArray(0, outer))) {
                     throw new OpTypeException(
-                        "grad_output %s is no pooling of %s".formatted(grad, self));
+                        "grad_output %s is not the shape of a pooling of %s".formatted(grad, self));
                   }
                   return OpResult.fresh(Images.typeLike(List.of(self), self.sizes()));
                 }))

@@ -98,7 +98,7 @@ final class Shapes {
         throw new OpTypeException(
             "shapes %s and %s do not broadcast: sizes %d and %d at dimension %d"
                 .formatted(text(a), text(b), x, y, i - rank),
-            "sizes broadcast where they are equal or one of them is 1");
+            "sizes broadcast if they are equal or one of them is 1");
       }
       sizes[i] = x == 1 ? y : x;
     }

@@ -94,7 +94,7 @@ final class UpsampleOps {
     if (input.length() != DIMS + 2
         || !grad.sizes().equals(Shapes.join(input.subArray(0, 2), output))) {
       throw new OpTypeException(
-          "grad_output %s is no image of %s resized to %s"
+          "grad_output %s is not the shape of %s resized to %s"
               .formatted(grad, Shapes.text(input), Shapes.text(output)));
     }
     checkPositive(input.subArray(2, 4));

@@ -222,7 +222,7 @@ final class ViewOps {
             () ->
                 new OpTypeException(
                     "%s cannot be seen as %s without a copy".formatted(type, Shapes.text(sizes)),
-                    "use aten::reshape, which copies where it must"));
+                    "use aten::reshape, which copies if necessary"));
   }
 
   private static OpResult reshaped(Value self, ImmutableLongArray shape) {
@@ -238,7 +238,7 @@ final class ViewOps {
     int first = call.dim("start_dim", sizes.length());
     int last = call.dim("end_dim", sizes.length());
     if (first > last) {
-      throw new OpTypeException("start_dim %d comes behind end_dim %d".formatted(first, last));
+      throw new OpTypeException("start_dim %d is after end_dim %d".formatted(first, last));
     }
     if (sizes.isEmpty()) {
       return reshaped(self, ImmutableLongArray.of(1));

@@ -41,8 +41,8 @@ class RuleErrorsTest {
         "aten::view(x, [5, 5])                 | 24 elements do not fit the shape [5, 5]",
         "aten::view(t, [24])                   | f32[4, 6][1, 4] cannot be seen as [24] without a"
             + " copy",
-        "aten::view(t, [24])                   | hint: use aten::reshape, which copies where it"
-            + " must",
+        "aten::view(t, [24])                   | hint: use aten::reshape, which copies if"
+            + " necessary",
         "aten::permute(x, [0, 0])              | dims names dimension 0 twice",
         "aten::permute(x, [0, 2])              | dims is 2, but must lie in [-2, 1]",
         "aten::expand(x, [4, 7])               | f32[4, 6] does not expand to [4, 7]: dimension 1"

@@ -29,7 +29,7 @@ public final class GraphChoice {
       throw wrong(
           DiagnosticCode.BAD_OPTION,
           Span.ofFile(program.graphs().getFirst().span().file()),
-          "no graph is called '%s'".formatted(name),
+          "no graph has the name '%s'".formatted(name),
           "graphs: " + names(program));
     }
     int ranks = options.ranks() > 0 ? options.ranks() : impliedRanks(program, named);

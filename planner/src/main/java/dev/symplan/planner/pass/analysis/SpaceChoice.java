@@ -38,7 +38,8 @@ public record SpaceChoice(CompileOptions options, ImmutableList<Arg> outputs) {
               if (!input && graphs.stream().noneMatch(graph -> isOutput(graph, name))) {
                 throw wrong(graphs, "'%s' is neither an input nor an output of '%s'", name, "");
               } else if (!input && space == MemorySpace.DONATED) {
-                throw wrong(graphs, "'%s' is no input of '%s'", name, "only inputs can be donated");
+                throw wrong(
+                    graphs, "'%s' is not an input of '%s'", name, "only inputs can be donated");
               }
             });
   }

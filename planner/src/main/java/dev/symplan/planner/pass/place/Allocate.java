@@ -195,8 +195,8 @@ public final class Allocate {
             Diagnostic.error(
                 DiagnosticCode.RANKS_DISAGREE,
                 odd.span,
-                "'%s' is to be in symmetric memory, but not on every rank".formatted(odd.name),
-                "leave the memory of inputs and outputs that differ between ranks to the planner"));
+                "'%s' is placed in symmetric memory, but not on every rank".formatted(odd.name),
+                "let the planner place inputs and outputs that differ between ranks"));
       }
     }
   }

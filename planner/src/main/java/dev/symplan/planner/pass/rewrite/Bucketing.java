@@ -148,7 +148,7 @@ public final class Bucketing {
                 bucket.members.stream().map(this::part).collect(ImmutableList.toImmutableList()),
                 1,
                 bucket.together < bucket.apart ? Reason.FASTER : Reason.WANTED,
-                "in the place of " + collective(bucket.anchor).name(),
+                "at the position of " + collective(bucket.anchor).name(),
                 bucket.apart,
                 bucket.together));
       }
@@ -327,14 +327,14 @@ public final class Bucketing {
               Reason.NO_GAIN,
               String.format(
                   Locale.ROOT,
-                  "%.1f µs in one, %.1f in two",
+                  "%.1f µs merged, %.1f separate",
                   together,
                   bucket.together + own.together),
               bucket.together + own.together,
               together));
     }
     if (Double.isInfinite(together)) {
-      return refusal(Reason.NO_GAIN, "no variant takes them all");
+      return refusal(Reason.NO_GAIN, "no variant supports them all");
     }
     long grows = mode == Mode.AUTO ? lives.move(bucket, own, sinks) : 0;
     if (grows > 0 && sinks && fits) {
@@ -344,8 +344,7 @@ public final class Bucketing {
     if (grows > 0) {
       return refusal(
           Reason.MEMORY,
-          "%s bytes too many would be live at once, where %s are now"
-              .formatted(grows, lives.initialPeak()));
+          "%s more bytes would be live at once; now %s".formatted(grows, lives.initialPeak()));
     }
     bucket.take(own, sinks, price, together);
     return Optional.empty();
@@ -369,7 +368,7 @@ public final class Bucketing {
       var at = graph.overlap().units().get(bucket.needed[g]).get(0);
       var reader = graph.graph().ops().get(at);
       if (at == graph.collectives().get(k).index()) {
-        return new Refusal(Reason.DEPENDENT, "it works on the other's result");
+        return new Refusal(Reason.DEPENDENT, "it uses the other's result");
       }
       return new Refusal(
           Reason.NEEDED_EARLIER,

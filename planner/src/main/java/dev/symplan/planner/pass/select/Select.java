@@ -284,7 +284,7 @@ public final class Select {
     }
     throw badOption(
         collective.op().span(),
-        "there is no %s for '%s'".formatted(wanted.text(), collective.name()),
+        "%s does not exist for '%s'".formatted(wanted.text(), collective.name()),
         "eligible: " + eligibleNames(candidates));
   }
 
@@ -302,7 +302,7 @@ public final class Select {
       if (!usedSelectors.contains(selector)) {
         throw badOption(
             Span.ofFile(graphs.getFirst().graph().span().file()),
-            "no collective is called '%s', nor of that kind".formatted(selector),
+            "no collective has the name or kind '%s'".formatted(selector),
             "collectives: "
                 + String.join(
                     ", ", graphs.getFirst().collectives().stream().map(Collective::name).toList()));
@@ -320,7 +320,7 @@ public final class Select {
             Diagnostic.Severity.ERROR,
             DiagnosticCode.UNSUPPORTED,
             collective.op().span(),
-            "no variant can carry out '%s'".formatted(collective.name()),
+            "no variant can run '%s'".formatted(collective.name()),
             "choose another target, group or reduction",
             reasons));
   }

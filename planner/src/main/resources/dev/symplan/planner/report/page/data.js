@@ -105,15 +105,15 @@ class Report {
 
   constructor(json) {
     if (json?.format !== 'symplan-report') {
-      throw new NoReport('it is no report of a plan; `symplan dump PLAN --format json` writes one');
+      throw new NoReport('it is not a plan report; `symplan dump PLAN --format json` writes one');
     }
     if (json.version !== 1) {
-      throw new NoReport(`its version is ${json.version}, and this page knows version 1`);
+      throw new NoReport(`its version is ${json.version}, but this page supports version 1`);
     }
     const views = new Set(json.sections.map((section) => section.view));
     const missing = Report.VIEWS.filter((view) => !views.has(view));
     if (missing.length > 0) {
-      throw new NoReport(`it has no view ${missing.join(', ')}; dump it without --view`);
+      throw new NoReport(`the view ${missing.join(', ')} is missing; dump it without --view`);
     }
     this.name = json.name;
     this.target = json.target;

@@ -344,7 +344,7 @@ class Page {
       ],
       collective: () => [
         `${get('kind')} as ${get('variant')} · ${Words.micros(get('predicted_us'))}`,
-        `${Words.bytes(get('bytes'))} of each of ${get('ranks')} ranks, group ${get('group')}`,
+        `${Words.bytes(get('bytes'))} on each of ${get('ranks')} ranks, group ${get('group')}`,
         get('source'),
       ],
       step: () => [`step ${item.row} · ${Words.micros(get('duration_us'))}`, get('what')],

@@ -35,7 +35,7 @@ class PlanMap {
       tabindex: '0',
       role: 'application',
       'aria-label': `Memory map and streams of ${graph.report.name}. Arrow keys pan, plus and minus zoom, `
-        + 'brackets go from buffer to buffer, question mark for help.',
+        + 'brackets select the next and previous buffer, question mark for help.',
     });
     frame.append(base, this.#canvas);
     this.#contexts = [base, this.#canvas].map((canvas) => canvas.getContext('2d'));

@@ -241,7 +241,7 @@ class Painter {
       tag(`size ${Words.bytes(arena.bytes)} · lower bound ${Words.bytes(arena.bound)}`, right - 4, size, 'right');
     } else {
       tag(`size ${Words.bytes(arena.bytes)}`, right - 4, size, 'right');
-      const words = right - GUTTER > 640 ? 'lower bound of what must be here' : 'lower bound';
+      const words = right - GUTTER > 640 ? 'lower bound of the arena' : 'lower bound';
       tag(`${words} ${Words.bytes(arena.bound)}`, right - 4, level(arena.bound, [6, 4]), 'right');
     }
     const x = (this.#map.x(this.#map.at[arena.peakStep + 1]) + this.#map.x(this.#map.at[arena.peakStep + 2])) / 2;

@@ -143,7 +143,7 @@ class Panels {
       const words = [
         v.chosen ? v.reason : percent === 0 ? 'hardly slower' : `${Math.abs(percent)} % ${percent > 0 ? 'slower' : 'faster'}`,
         v.threshold,
-        v.staging > 0 ? `${Words.micros(v.staging)} of it copies` : '',
+        v.staging > 0 ? `${Words.micros(v.staging)} of it for copies` : '',
         details.size > 1 ? v.detail : '',
       ];
       return el('tr', {class: v.chosen ? 'chosen' : null, 'data-variant': v.variant},
@@ -163,7 +163,7 @@ class Panels {
   #better(plan, row) {
     const better = this.#page.graphs[plan].collectives.get('better', row) ?? [];
     return better.length === 0 ? null
-      : el('div', {class: 'better'}, el('h3', {}, 'What it would take to do better'), better.map((words) => el('p', {}, words)));
+      : el('div', {class: 'better'}, el('h3', {}, 'How to do better'), better.map((words) => el('p', {}, words)));
   }
 
   /** The questions that people come with, answered. */
@@ -187,9 +187,9 @@ class Panels {
     const copies = report.total('work', 'copies');
     return el('section', {class: 'card', 'data-testid': 'about'}, el('dl', {},
       fact('time', `${Words.micros(report.total('time', 'predicted_us'))} predicted, `
-        + `${Words.micros(report.total('time', 'collectives_us'))} of it collectives that nothing hides`),
+        + `${Words.micros(report.total('time', 'collectives_us'))} exposed communication`),
       fact('memory', `${Words.bytes(report.total('arenas', 'total_bytes'))} in arenas `
-        + `(at least ${Words.bytes(report.total('arenas', 'total_bound_bytes'))} however it is placed), ${Words.bytes(report.total('arenas', 'external_bytes'))} of the caller’s`),
+        + `(at least ${Words.bytes(report.total('arenas', 'total_bound_bytes'))} for any placement), ${Words.bytes(report.total('arenas', 'external_bytes'))} of caller memory`),
       fact('work', `${Words.count(report.total('work', 'ops'), 'op')} in ${Words.count(graph.steps, 'step')}`),
       collectives.length > 0 ? fact('collectives', collectives.join(', ')) : [],
       fact('copies', copies > 0
@@ -199,7 +199,7 @@ class Panels {
   #slowest(graph) {
     const row = graph.slowest();
     const card = (...children) => el('section', {class: 'card', 'data-testid': 'answer-slowest'},
-      el('h3', {}, 'Which collective is the slowest, and why as that?'), ...children);
+      el('h3', {}, 'Which collective is the slowest, and why this variant?'), ...children);
     if (row < 0) {
       return card(el('p', {}, 'There are no collectives.'));
     }
@@ -213,7 +213,7 @@ class Panels {
   }
 
   #peak(graph) {
-    const card = el('section', {class: 'card', 'data-testid': 'answer-peak'}, el('h3', {}, 'What makes the peak?'));
+    const card = el('section', {class: 'card', 'data-testid': 'answer-peak'}, el('h3', {}, 'What makes up the peak?'));
     for (const arena of graph.arenas) {
       const live = graph.liveAt(arena, arena.peakStep);
       const because = this.#becauseAtPeak(graph, arena);
@@ -253,7 +253,7 @@ class Panels {
     const {peak} = report;
     const advised = range(0, peak.count).find((row) => peak.get('title', row).startsWith('advice'));
     if (advised === undefined) {
-      return card(el('p', {}, 'This page was made of a plan alone. To have other plans tried, make it of the graph: ',
+      return card(el('p', {}, 'This page was made from a plan alone. To try other plans, make it from the graph: ',
         el('code', {}, 'symplan dump GRAPH --format html'), '.'));
     }
     const advice = peak.children(advised);
@@ -343,7 +343,7 @@ class Panels {
     return [
       this.#facts([
         ['takes', `${Words.micros(get('predicted_us'))} predicted`],
-        ['moves', `${Words.bytes(get('bytes'))} of each rank, ${Words.bytes(get('link_bytes'))} over the busier link direction`],
+        ['moves', `${Words.bytes(get('bytes'))} per rank, ${Words.bytes(get('link_bytes'))} over the busier link direction`],
         ['group', `${get('group')}, ${Words.count(get('ranks'), 'rank')}`],
       ]),
       el('h3', {}, 'Variants'),
@@ -352,7 +352,7 @@ class Panels {
       this.#facts([
         ...graph.tensors(row).map(({title, because}) => [title.split(' ')[0], `${title.split(' ').slice(1).join(' ')}: ${because}`]),
         ['step', this.#link(plan, 'step', get('step'), graph.stepName(get('step')))],
-        ['stream', get('stream') === 'compute' ? 'compute: nothing runs beside it'
+        ['stream', get('stream') === 'compute' ? 'compute: no overlap'
           : `${get('stream')}, until step ${get('done_step')}${overlap ? `; compute runs beside it for ${Words.micros(overlap)}` : ''}`],
         ['copies', get('copied_bytes') > 0 ? Words.bytes(get('copied_bytes')) : 'none'],
         ['barriers', `before: ${get('start_barrier')}; after: ${get('end_barrier')}`],
@@ -406,8 +406,8 @@ class Panels {
     const panel = document.getElementById('panel-diff');
     const section = (title, ...content) => el('section', {class: 'card'}, el('h3', {}, title), ...content);
     panel.replaceChildren(
-      ...(difference.same ? [section('No difference', el('p', {}, 'Both files hold the same plan.'))]
-        : difference.nothing ? [section('Offsets', el('p', {}, 'They differ; all else is the same.'))] : []),
+      ...(difference.same ? [section('No difference', el('p', {}, 'Both files contain the same plan.'))]
+        : difference.nothing ? [section('Offsets', el('p', {}, 'They differ; everything else is the same.'))] : []),
       ...(heads.length === 0 ? [] : [section('Plan, memory and time', table(heads, (row) => el('tr', {},
         el('th', {scope: 'row'}, row.title), change(row), el('td', {class: row.less ? 'better' : null}, row.by ?? ''))))]),
       ...(difference.collectives.length === 0 ? [] : [
@@ -415,7 +415,7 @@ class Panels {
           table(difference.collectives.slice(0, most), (row) => el('tr', {'data-name': row.name},
             el('th', {scope: 'row'}, name('collective', row)), change(row), el('td', {}, row.why))))]),
       ...(difference.values.length === 0 ? [] : [
-        section(`${Words.count(difference.values.length, 'value')} elsewhere or of another size`,
+        section(`${Words.count(difference.values.length, 'value')} moved or resized`,
           table(difference.values.slice(0, most), (row) => el('tr', {'data-name': row.name},
             el('th', {scope: 'row'}, name('buffer', row)), change(row))),
           difference.values.length > most ? el('p', {class: 'muted'}, `and ${difference.values.length - most} more`) : '')]));

@@ -71,11 +71,11 @@ const Words = {
     const arena = graph.values.get('arena', b);
     return arena === 'symmetric' || arena === 'local'
       ? `${arena} arena, at ${Words.hex(graph.offset[b])}`
-      : arena === 'external_input' ? 'memory of the caller’s (input)' : 'memory of the caller’s (output)';
+      : arena === 'external_input' ? 'caller’s memory (input)' : 'caller’s memory (output)';
   },
 
   space(graph, b) {
-    return graph.symmetric[b] ? 'symmetric: peers reach it' : 'local: peers do not reach it';
+    return graph.symmetric[b] ? 'symmetric: peers access it' : 'local: peers do not access it';
   },
 };
 

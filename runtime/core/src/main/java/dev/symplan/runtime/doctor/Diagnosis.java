@@ -115,7 +115,7 @@ public record Diagnosis(
     }
     for (var gpu : machine.gpus()) {
       if (!gpu.virtualMemory()) {
-        return new Finding(false, "GPU %d maps no memory by handles".formatted(gpu.index()));
+        return new Finding(false, "GPU %d does not support memory handles".formatted(gpu.index()));
       }
     }
     var nccl = machine.nccl();
@@ -127,7 +127,7 @@ public record Diagnosis(
     }
     for (var name : WINDOWS_OFF_AT_0) {
       if (machine.setting(name).filter(s -> s.value().equals("0")).isPresent()) {
-        return new Finding(false, "off by " + name + "=0");
+        return new Finding(false, "turned off by " + name + "=0");
       }
     }
     return new Finding(true, "mapped memory and NCCL " + Target.ncclVersion(nccl.getAsInt()));
@@ -143,8 +143,9 @@ public record Diagnosis(
         .map(
             gpu ->
                 new Finding(
-                    false, "memory of GPU %d has no file descriptors".formatted(gpu.index())))
-        .orElse(new Finding(true, "by file descriptors of mapped memory"));
+                    false,
+                    "GPU %d cannot export memory as file descriptors".formatted(gpu.index())))
+        .orElse(new Finding(true, "through file descriptors of mapped memory"));
   }
 
   private static Finding multicast(Machine machine) {
@@ -212,7 +213,8 @@ public record Diagnosis(
     }
     return switch (variant) {
       case LOCAL -> new Support(variant, needs, 1, Optional.empty());
-      case CUSTOM -> lacking(variant, needs, Optional.empty(), "backend cuda has none of its own");
+      case CUSTOM ->
+          lacking(variant, needs, Optional.empty(), "backend cuda does not implement custom ops");
       case NCCL ->
           new Support(
               variant,
@@ -223,7 +225,7 @@ public record Diagnosis(
                   : Optional.of(
                       new Lack(
                           Optional.of(Reason.NO_PEER_ACCESS),
-                          "only with a process for each rank, as torchrun starts them")));
+                          "only with one process per rank, as torchrun starts them")));
       case ONE_SHOT, ONE_SHOT_PUSH, TWO_SHOT, TWO_SHOT_PUSH, PUSH ->
           amongPeers(variant, needs, machine, peers);
       case COPY_ENGINE -> {
@@ -249,7 +251,10 @@ public record Diagnosis(
                 "GPU %d is sm_%d".formatted(older.get().index(), older.get().capability()))
             : multicast.present()
                 ? lacking(
-                    variant, needs, Optional.empty(), "backend cuda makes no multicast object yet")
+                    variant,
+                    needs,
+                    Optional.empty(),
+                    "backend cuda does not create multicast objects yet")
                 : lacking(variant, needs, Optional.of(Reason.NO_MULTICAST), multicast.detail());
       }
       // NCCL copies by the copy engines from 2.28 on, older than which it is not taken at all.
@@ -267,9 +272,9 @@ public record Diagnosis(
     }
     var detail =
         machine.gpus().get(peers).virtualMemory()
-            ? "GPU %d and GPU %d do not reach each other's memory"
+            ? "GPU %d and GPU %d cannot access each other's memory"
                 .formatted(unreached(machine, peers).orElseThrow(), peers)
-            : "GPU %d maps no memory by handles".formatted(peers);
+            : "GPU %d does not support memory handles".formatted(peers);
     return new Support(
         variant,
         needs,
@@ -286,8 +291,8 @@ public record Diagnosis(
     return switch (variant) {
       case LOCAL -> "one GPU";
       case ONE_SHOT, ONE_SHOT_PUSH, TWO_SHOT, TWO_SHOT_PUSH, PUSH ->
-          "GPUs that reach each other's memory";
-      case MULTIMEM -> "such GPUs from sm_90 on, with NVLink multicast";
+          "GPUs that can access each other's memory";
+      case MULTIMEM -> "such GPUs, sm_90 or newer, with NVLink multicast";
       case COPY_ENGINE -> "such GPUs, with copy engines";
       case NCCL_SYMM, NCCL_CE ->
           "such GPUs, and NCCL %s or newer with windows".formatted(oldestNccl());
@@ -338,7 +343,7 @@ public record Diagnosis(
                 machine.problem().isEmpty() ? "cuda" : "host"),
         nccl.isPresent() && nccl.getAsInt() != target.nccl()
             ? Optional.of(
-                "it has the times of NCCL %s, this machine has %s"
+                "its times are for NCCL %s, this machine has %s"
                     .formatted(target.ncclVersion(), Target.ncclVersion(nccl.getAsInt())))
             : Optional.empty());
   }

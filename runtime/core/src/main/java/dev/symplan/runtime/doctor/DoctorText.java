@@ -130,7 +130,8 @@ public final class DoctorText {
   private String legend() {
     var nvlinks = machine.links().stream().flatMap(link -> link.nvlinks().stream()).toList();
     if (nvlinks.isEmpty()) {
-      return "yes: peers reach each other's memory; libnvidia-ml would tell over what\n";
+      return "yes: peers can access each other's memory; libnvidia-ml would show over which"
+                 + " links\n";
     }
     return nvlinks.stream()
         .filter(n -> n.count() > 0)
@@ -159,8 +160,8 @@ public final class DoctorText {
         "  peer access",
         diagnosis.peers() > 1 ? "yes" : "no",
         diagnosis.peers() > 1
-            ? "GPUs 0 to %d reach each other's memory".formatted(diagnosis.peers() - 1)
-            : "no two GPUs reach each other's memory");
+            ? "GPUs 0 to %d can access each other's memory".formatted(diagnosis.peers() - 1)
+            : "no two GPUs can access each other's memory");
     finding(table, "  NCCL windows", diagnosis.windows());
     finding(table, "  between processes", diagnosis.processes());
     finding(table, "  multicast", diagnosis.multicast());
@@ -201,7 +202,7 @@ public final class DoctorText {
         }
       }
     }
-    var table = new Table("those that are missing were looked for in");
+    var table = new Table("missing libraries were searched for in");
     places.forEach((place, found) -> table.row("  " + place, String.join("; ", found)));
     return table.render();
   }

@@ -36,7 +36,7 @@ final class CustomGroup implements HostCall.Group {
     if (!op.def().symmMemArgs().contains(param)
         || !(op.args().get(op.def().schema().indexOf(param)) instanceof Operand.Tensor(var ref))) {
       throw new IllegalArgumentException(
-          "'%s' is not registered as symmetric: peers cannot reach it".formatted(param));
+          "'%s' is not registered as symmetric: peers cannot access it".formatted(param));
     }
     return at(ref);
   }
@@ -52,7 +52,7 @@ final class CustomGroup implements HostCall.Group {
   private List<HostTensor> at(TensorRef ref) {
     if (ref.arena() != dev.symplan.planner.plan.ArenaKind.SYMMETRIC) {
       throw new IllegalArgumentException(
-          "%s is not in symmetric memory: peers cannot reach it".formatted(ref));
+          "%s is not in symmetric memory: peers cannot access it".formatted(ref));
     }
     return use.members().stream().mapToObj(rank -> ranks.get(rank).tensor(ref)).toList();
   }

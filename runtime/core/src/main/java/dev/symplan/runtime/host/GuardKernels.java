@@ -9,7 +9,7 @@ final class GuardKernels {
   static ImmutableMap<String, HostKernel> table() {
     return ImmutableMap.of(
         "aten::_assert_async",
-        call -> check(call.tensor("self").get() != 0, "an element that must not be 0 is"),
+        call -> check(call.tensor("self").get() != 0, "an element is 0, but must not be"),
         "aten::_assert_async.msg",
         call -> check(call.tensor("self").get() != 0, call.string("assert_msg")),
         "aten::_assert_scalar",

@@ -40,7 +40,7 @@ public final class HostBackend implements Backend {
   @Override
   public Session open(Executable executable, SessionOptions options) {
     if (options.world().isPresent() || options.launch() == Launch.ENV) {
-      throw new RunException("backend host has all ranks in one process");
+      throw new RunException("backend host runs all ranks in one process");
     }
     return new HostSession(executable, options.timeout().orElse(timeout));
   }

@@ -101,7 +101,7 @@ public final class HostCall {
   /** {@return the ranks that a custom op communicates with} */
   public Group group() {
     return group.orElseThrow(
-        () -> new IllegalStateException(schema.name() + " communicates with nobody"));
+        () -> new IllegalStateException(schema.name() + " does not communicate"));
   }
 
   Value value(String param) {

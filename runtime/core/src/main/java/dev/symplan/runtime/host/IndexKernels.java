@@ -71,7 +71,7 @@ final class IndexKernels {
       if (i + shift < 0
           || (values.type().size(i) != 1 && values.type().size(i) != sizes.get(i + shift))) {
         throw new HostKernelException(
-            "values %s do not fit the places that the indices name, of the shape %s"
+            "values %s do not fit the indexed elements, whose shape is %s"
                 .formatted(values.type(), sizes));
       }
     }

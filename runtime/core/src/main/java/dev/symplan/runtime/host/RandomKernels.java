@@ -212,7 +212,7 @@ final class RandomKernels {
     double total = 0;
     for (double weight : weights) {
       if (!(weight >= 0)) {
-        throw new HostKernelException("the weight " + weight + " is no probability");
+        throw new HostKernelException("the weight " + weight + " is not a probability");
       }
       total += weight;
     }

@@ -277,6 +277,6 @@ final class Transfer {
 
   private IllegalStateException impossible() {
     return new IllegalStateException(
-        collective.variant() + " is no variant of " + collective.kind());
+        collective.variant() + " is not a variant of " + collective.kind());
   }
 }

@@ -59,7 +59,7 @@ record Handshake(int version, HashCode job, int rank, int size) {
     var magic = new byte[MAGIC.length];
     in.readFully(magic);
     if (!Arrays.equals(magic, MAGIC)) {
-      throw new IOException("something else than Symplan speaks there");
+      throw new IOException("the program that listens there is not Symplan");
     }
   }
 

@@ -72,7 +72,7 @@ final class Joining {
       return InetAddress.getByName(environment.host());
     } catch (UnknownHostException e) {
       throw new RunException(
-          "rank %d does not know the host '%s', where rank 0 should run"
+          "rank %d cannot resolve the host '%s' of rank 0"
               .formatted(environment.rank(), environment.host()),
           e);
     }
@@ -109,7 +109,7 @@ final class Joining {
       Connection.close(socket);
       if (isFinal || System.nanoTime() + retry.toNanos() > end) {
         throw new RunException(
-            "rank %d does not get to rank 0 at %s, port %d, within %s: %s"
+            "rank %d cannot connect to rank 0 at %s, port %d, within %s: %s"
                 .formatted(
                     environment.rank(),
                     environment.host(),

@@ -27,7 +27,7 @@ public enum Launch {
         var environment = LaunchEnvironment.of(variables);
         if (environment.isEmpty()) {
           throw new RunException(
-              "no launcher has started this process: there is none of RANK (torchrun),"
+              "no launcher has started this process: none of these is set: RANK (torchrun),"
                   + " OMPI_COMM_WORLD_RANK (mpirun) and SLURM_PROCID (srun)");
         }
         yield environment;

@@ -183,7 +183,7 @@ public record LaunchEnvironment(
       try {
         number = Integer.parseInt(text);
       } catch (NumberFormatException e) {
-        throw new RunException("%s is '%s', which is no number".formatted(name, text), e);
+        throw new RunException("%s is '%s', which is not a number".formatted(name, text), e);
       }
       if (number < from) {
         throw new RunException("%s is %d, less than %d".formatted(name, number, from));
@@ -221,7 +221,7 @@ public record LaunchEnvironment(
       }
       int port = number(name, launcher, 1) + (name.equals(STORE_PORT) ? 0 : 1);
       if (port > LAST_PORT) {
-        throw new RunException("%s is %s: there is no such port".formatted(name, value(name)));
+        throw new RunException("%s is %s, which is not a valid port".formatted(name, value(name)));
       }
       return port;
     }

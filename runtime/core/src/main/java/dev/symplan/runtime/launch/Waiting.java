@@ -15,7 +15,7 @@ final class Waiting {
       Thread.sleep(time);
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
-      throw new RunException("was interrupted while it waited for other processes", e);
+      throw new RunException("interrupted while waiting for other processes", e);
     }
   }
 }

@@ -278,7 +278,7 @@ public final class World implements AutoCloseable {
           new Failure(
               0,
               Failure.RUN_FAILED,
-              "the process of rank 0, which keeps what ranks share, has ended or hangs: "
+              "the process of rank 0, which holds the shared store, has ended or hangs: "
                   + reason));
     }
   }

@@ -89,7 +89,7 @@ public final class Safetensors {
     } catch (NoSuchFileException e) {
       throw wrong(DiagnosticCode.UNREADABLE_FILE, "there is no such file", "");
     } catch (IOException e) {
-      throw wrong(DiagnosticCode.UNREADABLE_FILE, "it cannot be read: " + e.getMessage(), "");
+      throw wrong(DiagnosticCode.UNREADABLE_FILE, "cannot read it: " + e.getMessage(), "");
     }
     if (all.byteSize() < Long.BYTES) {
       throw wrong("it has %d bytes, too few for a header".formatted(all.byteSize()));
@@ -97,7 +97,7 @@ public final class Safetensors {
     long length = all.get(Elements.LONG, 0);
     if (length < 2 || length > MAX_HEADER || length > all.byteSize() - Long.BYTES) {
       throw wrong(
-          "it says that its header has %d bytes, but %d are left; is it cut off?"
+          "its header should have %d bytes, but %d are left; is the file truncated?"
               .formatted(length, all.byteSize() - Long.BYTES));
     }
     var header = header(all.asSlice(Long.BYTES, length));
@@ -130,7 +130,7 @@ public final class Safetensors {
               .build()
               .readTree(text);
       if (root == null || !root.isObject()) {
-        throw wrong("its header is no JSON object");
+        throw wrong("its header is not a JSON object");
       }
       return root;
     } catch (JsonProcessingException e) {
@@ -154,7 +154,7 @@ public final class Safetensors {
     }
     if (range.length() != 2 || range.get(0) > range.get(1) || range.get(1) > data.byteSize()) {
       throw wrong(
-          "tensor '%s' lies at bytes %s of %d; is the file cut off?"
+          "tensor '%s' is at bytes %s of %d; is the file truncated?"
               .formatted(name, range, data.byteSize()));
     }
     long begin = range.get(0);

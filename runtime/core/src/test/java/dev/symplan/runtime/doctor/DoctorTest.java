@@ -204,7 +204,8 @@ class DoctorTest {
   void windowsCanBeTurnedOff() {
     var machine =
         h200(4, ImmutableList.of(new Setting("NCCL_CUMEM_ENABLE", "0", Setting.ENVIRONMENT)));
-    assertThat(Diagnosis.of(machine).windows().detail()).isEqualTo("off by NCCL_CUMEM_ENABLE=0");
+    assertThat(Diagnosis.of(machine).windows().detail())
+        .isEqualTo("turned off by NCCL_CUMEM_ENABLE=0");
     assertThat(support(machine, Variant.NCCL_SYMM).ranks()).isZero();
     assertThat(support(machine, Variant.NCCL).ranks()).isEqualTo(4);
   }
@@ -223,7 +224,7 @@ class DoctorTest {
     var oneShot = support(pairs, Variant.ONE_SHOT);
     assertThat(oneShot.ranks()).isEqualTo(2);
     assertThat(oneShot.lack().orElseThrow())
-        .hasToString("no_peer_access: GPU 0 and GPU 2 do not reach each other's memory");
+        .hasToString("no_peer_access: GPU 0 and GPU 2 cannot access each other's memory");
     assertThat(support(pairs, Variant.NCCL).ranks()).isEqualTo(4);
   }
 
@@ -263,7 +264,7 @@ class DoctorTest {
     var machine =
         machine(4, "NVIDIA H200", (_, _) -> true, libraries("2.30.7"), SETTINGS, Optional.empty());
     assertThat(Diagnosis.of(machine).fit().orElseThrow().note())
-        .contains("it has the times of NCCL 2.28.9, this machine has 2.30.7");
+        .contains("its times are for NCCL 2.28.9, this machine has 2.30.7");
   }
 
   @Test

@@ -139,12 +139,12 @@ class LaunchEnvironmentTest {
       value = {
         "RANK | 4 | RANK is 4, but WORLD_SIZE is 4",
         "RANK | -1 | RANK is -1, less than 0",
-        "RANK | two | RANK is 'two', which is no number",
+        "RANK | two | RANK is 'two', which is not a number",
         "WORLD_SIZE | 0 | WORLD_SIZE is 0, less than 1",
         "LOCAL_RANK | 9 | LOCAL_RANK is 9, but WORLD_SIZE is 4",
         "MASTER_PORT | x | MASTER_PORT is 'x'",
-        "MASTER_PORT | 65535 | MASTER_PORT is 65535: there is no such port",
-        "SYMPLAN_STORE_PORT | 70000 | SYMPLAN_STORE_PORT is 70000: there is no such port"
+        "MASTER_PORT | 65535 | MASTER_PORT is 65535, which is not a valid port",
+        "SYMPLAN_STORE_PORT | 70000 | SYMPLAN_STORE_PORT is 70000, which is not a valid port"
       })
   void namesWhatIsWrong(String name, String value, String message) {
     assertThatThrownBy(() -> of(with(TORCHRUN, name, value)))

@@ -72,7 +72,7 @@ class ProcessesTest {
 
   @Test
   void theLossOfTheStoreIsNoticedAtOnce() throws Exception {
-    killed(0, "the process of rank 0, which keeps what ranks share, has ended or hangs");
+    killed(0, "the process of rank 0, which holds the shared store, has ended or hangs");
   }
 
   private void killed(int victim, String expected) throws Exception {

@@ -195,7 +195,7 @@ class WorldTest {
   @Test
   void withoutRankZeroNobodyWaitsForEver() {
     assertThat(messageOf(on(1, 2, ChildProcess.freePort(), Duration.ofMillis(500), World::rank)))
-        .contains("rank 1 does not get to rank 0 at localhost, port")
+        .contains("rank 1 cannot connect to rank 0 at localhost, port")
         .contains("within 500 ms");
   }
 
@@ -320,7 +320,7 @@ class WorldTest {
                     }
                   });
       assertThat(messageOf(on(1, 2, stranger.getLocalPort(), Duration.ofMillis(300), World::rank)))
-          .contains("does not get to rank 0");
+          .contains("cannot connect to rank 0");
       assertThat(thread.isAlive()).isTrue();
     }
   }

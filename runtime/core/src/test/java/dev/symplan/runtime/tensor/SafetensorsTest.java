@@ -125,7 +125,7 @@ class SafetensorsTest {
       quoteCharacter = '`',
       textBlock =
           """
-          []                                                                    | no JSON object
+          []                                                                    | not a JSON object
           {"a": 1                                                               | not JSON
           {"a": {}} {}                                                          | not JSON
           {"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}, "a": 1} | not JSON
@@ -137,8 +137,8 @@ class SafetensorsTest {
           {"a": {"dtype": "F32", "shape": [1.5], "data_offsets": [0, 4]}}       | shape of tensor 'a' is
           {"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}}         | takes 8 bytes, but has 4
           {"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 8]}}         | takes 4 bytes, but has 8
-          {"a": {"dtype": "F32", "shape": [1], "data_offsets": [4, 0]}}         | lies at bytes
-          {"a": {"dtype": "F32", "shape": [9], "data_offsets": [0, 36]}}        | lies at bytes
+          {"a": {"dtype": "F32", "shape": [1], "data_offsets": [4, 0]}}         | is at bytes
+          {"a": {"dtype": "F32", "shape": [9], "data_offsets": [0, 36]}}        | is at bytes
           {"a": {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}}         | begins at byte 4
           {"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}         | its data at 8
           {"a": {"dtype": "F32", "shape": [9223372036854775807, 9223372036854775807], "data_offsets": [0, 8]}} | tensor 'a'

@@ -133,7 +133,7 @@ final class Communicators {
           "ncclCommWindowRegister of %d bytes".formatted(memory.symmetricBytes()));
       if (window.isNull()) {
         throw new RunException(
-            "rank %d: NCCL has no symmetric windows here; plan without nccl_symm"
+            "rank %d: NCCL does not support symmetric windows here; plan without nccl_symm"
                 .formatted(check.rank()));
       }
       windows.put(key, window);
@@ -167,7 +167,7 @@ final class Communicators {
         }
       } catch (InterruptedException e) {
         Thread.currentThread().interrupt();
-        throw new RunException("was interrupted while it left NCCL", e);
+        throw new RunException("interrupted while leaving NCCL", e);
       }
     }
   }

@@ -117,7 +117,7 @@ final class Libraries {
 
   private Optional<String> load() {
     if (!isLinux()) {
-      return Optional.of("runs on Linux only, and this is " + System.getProperty("os.name"));
+      return Optional.of("runs on Linux only; this is " + System.getProperty("os.name"));
     }
     var driver = find(CudaLibrary.DRIVER).library();
     if (driver.isEmpty()) {
@@ -136,13 +136,13 @@ final class Libraries {
       case NvidiaDriver.Unusable(var why) -> Optional.of(why);
       case NvidiaDriver.Started(var driver) -> {
         if (driver.gpus() == 0) {
-          yield Optional.of("the NVIDIA driver knows of no GPU");
+          yield Optional.of("the NVIDIA driver finds no GPU");
         }
         int cuda = CudaLibrary.driver(library).orElse(0);
         yield cuda >= OLDEST_CUDA
             ? Optional.empty()
             : Optional.of(
-                "the NVIDIA driver is too old: it supports CUDA %s, and %s is needed"
+                "the NVIDIA driver is too old: it supports CUDA %s, but %s is needed"
                     .formatted(Driver.cudaVersion(cuda), Driver.cudaVersion(OLDEST_CUDA)));
       }
     };
@@ -188,13 +188,13 @@ final class Libraries {
   }
 
   private static String stub(String function) {
-    return "has no %s: it is a stub, or damaged".formatted(function);
+    return "has no %s: it is a stub or damaged".formatted(function);
   }
 
   private static Optional<String> ncclProblem(SharedLibrary library) {
     var version = CudaLibrary.nccl(library);
     if (version.isEmpty()) {
-      return Optional.of("does not tell its version");
+      return Optional.of("does not report its version");
     }
     if (version.getAsInt() < Diagnosis.OLDEST_NCCL) {
       return Optional.of(

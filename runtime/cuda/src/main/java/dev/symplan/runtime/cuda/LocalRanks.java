@@ -58,7 +58,7 @@ final class LocalRanks {
     var local = byRank.get(rank);
     if (local == null) {
       throw new IllegalArgumentException(
-          "rank %d is not of this process, which has %s".formatted(rank, ranks()));
+          "rank %d does not belong to this process, which runs %s".formatted(rank, ranks()));
     }
     return local;
   }

@@ -187,7 +187,7 @@ final class MappedPeers implements Peers {
     var buffer = ByteBuffer.wrap(bytes);
     if (bytes.length != TOKEN + 2 * Integer.BYTES
         || !ByteBuffer.wrap(token).equals(buffer.slice(0, TOKEN))) {
-      throw new RunException("a memory handle came from a process that is not of this run");
+      throw new RunException("a memory handle came from a process outside this run");
     }
     return buffer.position(TOKEN);
   }

@@ -57,13 +57,13 @@ final class NvidiaDriver {
     for (var function : FUNCTIONS) {
       if (!library.has(function)) {
         return new Unusable(
-            "%s has no %s: it is a stub, or damaged".formatted(library.file(), function));
+            "%s has no %s: it is a stub or damaged".formatted(library.file(), function));
       }
     }
     int status = library.call("cuInit", 0);
     // The driver of a machine without any GPU says so already here.
     if (status == NO_DEVICE) {
-      return new Unusable("the NVIDIA driver knows of no GPU");
+      return new Unusable("the NVIDIA driver finds no GPU");
     }
     if (status != 0) {
       return new Unusable(
@@ -72,7 +72,7 @@ final class NvidiaDriver {
     var count = library.ask("cuDeviceGetCount", SharedLibrary.RESULT);
     return count.isPresent()
         ? new Started(new NvidiaDriver(library, count.getAsInt()))
-        : new Unusable("the NVIDIA driver does not tell how many GPUs there are");
+        : new Unusable("the NVIDIA driver does not report the number of GPUs");
   }
 
   private static String error(SharedLibrary library, int status) {

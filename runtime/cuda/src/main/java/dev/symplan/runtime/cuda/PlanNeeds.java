@@ -51,7 +51,7 @@ record PlanNeeds(int gpus, int nccl) {
     return switch (collective.variant()) {
       case MULTIMEM ->
           Optional.of(
-              "%s, but no NVLink multicast object is made here yet; %s"
+              "%s, but backend cuda does not create NVLink multicast objects yet; %s"
                   .formatted(
                       planned(op, collective),
                       anew(plan, plan.worldSize(), target(plan) + " --multicast=off")));
@@ -63,7 +63,7 @@ record PlanNeeds(int gpus, int nccl) {
                   plan.group(collective.group()))
               .map(
                   rejection ->
-                      "%s, but %s; put \"nccl\": \"%s\" into a target file, and %s"
+                      "%s, but %s; put \"nccl\": \"%s\" in a target file, and %s"
                           .formatted(
                               planned(op, collective),
                               rejection.detail(),
@@ -96,7 +96,7 @@ record PlanNeeds(int gpus, int nccl) {
   }
 
   private static String anew(Plan plan, int ranks, String options) {
-    return "plan it anew, with its other options: symplan compile %s --ranks %d%s -o PLAN"
+    return "make a new plan, with the same other options: symplan compile %s --ranks %d%s -o PLAN"
         .formatted(source(plan), ranks, options);
   }
 

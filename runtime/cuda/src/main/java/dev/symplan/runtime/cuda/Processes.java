@@ -35,7 +35,7 @@ final class Processes {
     int device = count == 1 ? 0 : world.localRank();
     if (device >= count) {
       throw new RunException(
-          "rank %d is process %d of its host, which has GPUs 0 to %d alone"
+          "rank %d is process %d of its host, which has only GPUs 0 to %d"
               .formatted(world.rank(), world.localRank(), count - 1));
     }
     var buses =
@@ -46,7 +46,7 @@ final class Processes {
       int first = buses.indexOf(buses.get(rank));
       if (first != rank) {
         throw new RunException(
-            "ranks %d and %d have the same GPU (%s): each needs one of its own"
+            "ranks %d and %d use the same GPU (%s): each needs a separate one"
                 .formatted(first, rank, buses.get(rank)));
       }
     }

@@ -168,7 +168,7 @@ final class TimedGraph {
   String method() {
     return String.format(
         Locale.ROOT,
-        "one run of a CUDA graph with an event before and behind each step, which alone take %.1f"
+        "one run of a CUDA graph with an event before and after each step, which alone take %.1f"
             + " µs; GPUs' clocks brought together at the end of the first collective",
         twoEvents);
   }

@@ -152,7 +152,7 @@ class CudaProbeTest {
     var driver =
         new LibrarySearch(ImmutableList.of(folder), ImmutableList.of()).find("libcuda.so.1");
     assertThat(Libraries.driverProblem(driver.library().orElseThrow()))
-        .contains("the NVIDIA driver is too old: it supports CUDA 12.4, and 13.0 is needed");
+        .contains("the NVIDIA driver is too old: it supports CUDA 12.4, but 13.0 is needed");
   }
 
   @Test
@@ -161,7 +161,7 @@ class CudaProbeTest {
     var driver =
         new LibrarySearch(ImmutableList.of(folder), ImmutableList.of()).find("libcuda.so.1");
     assertThat(Libraries.driverProblem(driver.library().orElseThrow()).orElseThrow())
-        .contains("has no cuDeviceGetName: it is a stub, or damaged");
+        .contains("has no cuDeviceGetName: it is a stub or damaged");
     assertThat(probe().gpus()).isEmpty();
   }
 

@@ -45,6 +45,7 @@ final class FakeLibraries {
 
   /** A file that is there and is no library. */
   static void damaged(Path folder, String soname) throws IOException {
-    Files.writeString(folder.resolve(soname), "this is no library, though it has the name of one");
+    Files.writeString(
+        folder.resolve(soname), "this is not a library, though it has the name of one");
   }
 }

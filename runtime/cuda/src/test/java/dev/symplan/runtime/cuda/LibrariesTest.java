@@ -142,7 +142,7 @@ class LibrariesTest {
     FakeLibraries.compileCuda(folder);
     FakeLibraries.compile(folder, "libnccl.so.2", "int nothing;");
     assertThat(libraries().problemOfLibraries().orElseThrow())
-        .startsWith("libnccl.so.2 has no ncclGetVersion: it is a stub, or damaged");
+        .startsWith("libnccl.so.2 has no ncclGetVersion: it is a stub or damaged");
   }
 
   @Test
@@ -154,7 +154,7 @@ class LibrariesTest {
         FakeLibraries.ncclVersion(22809)
             + FakeLibraries.NCCL_FUNCTIONS.replace("ncclCommWindowRegister", "anotherName"));
     assertThat(libraries().problemOfLibraries().orElseThrow())
-        .startsWith("libnccl.so.2 has no ncclCommWindowRegister: it is a stub, or damaged");
+        .startsWith("libnccl.so.2 has no ncclCommWindowRegister: it is a stub or damaged");
   }
 
   @Test

@@ -48,9 +48,10 @@ class PlanNeedsTest {
     var plan = plan(Target.H200_X8, forced(Variant.MULTIMEM).withMulticast(true));
     assertThat(EIGHT.lacking(plan, true))
         .contains(
-            "all_reduce 'r' (mlp.graph:5) is planned as multimem, but no NVLink multicast object is"
-                + " made here yet; plan it anew, with its other options: symplan compile"
-                + " dir/mlp.graph --ranks 8 --target h200x8 --multicast=off -o PLAN");
+            "all_reduce 'r' (mlp.graph:5) is planned as multimem, but backend cuda does not create"
+                + " NVLink multicast objects yet; make a new plan, with the same other options:"
+                + " symplan compile dir/mlp.graph --ranks 8 --target h200x8 --multicast=off -o"
+                + " PLAN");
   }
 
   @Test
@@ -58,8 +59,8 @@ class PlanNeedsTest {
     var plan = plan(Target.H200_X8, CompileOptions.DEFAULT);
     assertThat(new PlanNeeds(4, 22809).lacking(plan, true))
         .contains(
-            "the plan is for 8 ranks, but there are 4 GPUs; plan it anew, with its other options:"
-                + " symplan compile dir/mlp.graph --ranks 4 -o PLAN");
+            "the plan is for 8 ranks, but there are 4 GPUs; make a new plan, with the same other"
+                + " options: symplan compile dir/mlp.graph --ranks 4 -o PLAN");
     assertThat(new PlanNeeds(1, 22809).lacking(plan, true).orElseThrow())
         .startsWith("the plan is for 8 ranks, but there is one GPU; ");
     // A process of its own for each rank may see its own GPU only.
@@ -83,7 +84,7 @@ class PlanNeedsTest {
         .contains(
             "all_reduce 'r' (mlp.graph:5) is planned as nccl_symm, but 2 collectives in one"
                 + " captured group race in NCCL 2.28.9; 2.30.7 orders them; put \"nccl\":"
-                + " \"2.28.9\" into a target file, and plan it anew, with its other options:"
+                + " \"2.28.9\" in a target file, and make a new plan, with the same other options:"
                 + " symplan compile dir/mlp.graph --ranks 8 --target FILE -o PLAN");
   }
 
