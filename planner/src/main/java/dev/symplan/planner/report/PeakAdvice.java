@@ -217,8 +217,8 @@ public final class PeakAdvice {
     }
     return ImmutableList.of(
         Row.titled(
-                "advice: of %s changes that were tried by planning again, these save memory"
-                    + " (now %s in total)".formatted(candidates.size(), Units.bytes(now)))
+                "advice: of %s changes tried by planning again, these save memory (now %s)"
+                    .formatted(candidates.size(), Units.bytes(now)))
             .rows(helpful.stream().map(tried -> row(tried, micros)).toList())
             .build());
   }
