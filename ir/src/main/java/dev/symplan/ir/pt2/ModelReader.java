@@ -162,7 +162,7 @@ final class ModelReader {
           name.startsWith("wrap_with_")
               ? "save program.run_decompositions({}) instead, which writes them out"
               : "export without its cause: control flow, custom autograd functions, flex attention,"
-                    + " activation checkpointing");
+                  + " activation checkpointing");
       return;
     }
     var args = ImmutableList.<FxExpr>builder();

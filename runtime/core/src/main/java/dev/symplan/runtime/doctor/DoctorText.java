@@ -131,7 +131,7 @@ public final class DoctorText {
     var nvlinks = machine.links().stream().flatMap(link -> link.nvlinks().stream()).toList();
     if (nvlinks.isEmpty()) {
       return "yes: peers can access each other's memory; libnvidia-ml would show over which"
-                 + " links\n";
+          + " links\n";
     }
     return nvlinks.stream()
         .filter(n -> n.count() > 0)

@@ -303,7 +303,7 @@ class AddressCheckTest {
         """;
     var plan =
         Compiler.forTarget(Target.H200_X8)
-            .with(GroupProgram.asWritten("all_reduce", variant))
+            .with(GroupProgram.asWritten("all_reduce", variant).withMulticast(true))
             .compile(GraphParser.parse(new SourceFile("t.graph", text)));
     assertThat(checkAll(Lowering.lower(plan))).contains(found);
   }
