@@ -78,7 +78,7 @@ class MainTest {
                   The tensors pass through a workspace .*, because that is predicted to be fastest: .*
               r: all_reduce as two_shot: .*
                   operand y zero-copy: aten::mm writes it there \\(tp_mlp.graph:20\\) .*
-                  result  r zero-copy: it takes the place of y .*
+                  result  r zero-copy: it reuses the memory of y .*
                   Peers reach the tensors .* without a copy, because that is predicted to be fastest: .*
             """)
         .contains("ok: all 8 outputs agree");
