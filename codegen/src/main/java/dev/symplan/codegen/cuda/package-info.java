@@ -1,12 +1,13 @@
 /**
- * Instructions as work for GPUs: generated CUDA C++ and calls of libraries, still without addresses.
+ * Instructions as work for GPUs: generated CUDA C++ and calls of libraries, still without
+ * addresses.
  *
- * <p>{@link CollectiveLowering} leads to the lowering of a variant. {@link PeerLowering} is for those
- * that meet before and after they touch peers' tensors. Their two kernels ({@link CollectiveKernels}:
- * one combines, one moves) differ in sources, targets, and whether flags are raised before the data or
- * behind it. {@link PushLowering} is for workspaces. {@link MultimemLowering} has not run on hardware.
- * {@link SignalPads} numbers where ranks meet, {@link BarrierCode} is how kernels do, and {@link
- * CollectiveAddresses} knows the addresses of one rank.
+ * <p>{@link CollectiveLowering} leads to the lowering of a variant. {@link PeerLowering} is for
+ * those that meet before and after they touch peers' tensors. Their two kernels ({@link
+ * CollectiveKernels}: one combines, one moves) differ in sources, targets, and whether flags are
+ * raised before the data or behind it. {@link PushLowering} is for workspaces. {@link
+ * MultimemLowering} has not run on hardware. {@link SignalPads} numbers where ranks meet, {@link
+ * BarrierCode} is how kernels do, and {@link CollectiveAddresses} knows the addresses of one rank.
  *
  * <p>{@link Expressions} is the table of elementwise ops. {@link RowKernel} takes rows through
  * reductions and what surrounds them: a pass for each reduction that needs the one before ({@link

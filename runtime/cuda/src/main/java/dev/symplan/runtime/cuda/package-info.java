@@ -1,18 +1,19 @@
 /**
  * Plans on the GPUs of one host, a thread for each.
  *
- * <p>{@link Libraries} finds driver, CUDA and NCCL, and loads them by file before the bindings ask for
- * them by {@code SONAME}. Nothing of this happens before somebody wants the backend.
+ * <p>{@link Libraries} finds driver, CUDA and NCCL, and loads them by file before the bindings ask
+ * for them by {@code SONAME}. Nothing of this happens before somebody wants the backend.
  *
- * <p>A session has some of the ranks ({@link LocalRank}) and reaches the memory of all through {@link
- * Peers}: pointers of the same process, or {@link MappedPeers}, whose handles {@link DescriptorSocket}
- * passes between processes. {@link Communicators} has one communicator for each place where ranks
- * meet, and keeps NCCL's windows in communicators of their own.
+ * <p>A session has some of the ranks ({@link LocalRank}) and reaches the memory of all through
+ * {@link Peers}: pointers of the same process, or {@link MappedPeers}, whose handles {@link
+ * DescriptorSocket} passes between processes. {@link Communicators} has one communicator for each
+ * place where ranks meet, and keeps NCCL's windows in communicators of their own.
  *
  * <p>{@link SessionFailure} is the first failure of any thread or process. Every wait of the host
- * looks at it; kernels hear of it through their flags, and NCCL by an abort. Kernels leave in {@link
- * FailureWords} which collective and which peer they waited for. What a failed session holds is freed
- * only when all its GPUs have stopped, and {@link ProcessExit} ends a process whose GPU never does.
+ * looks at it; kernels hear of it through their flags, and NCCL by an abort. Kernels leave in
+ * {@link FailureWords} which collective and which peer they waited for. What a failed session holds
+ * is freed only when all its GPUs have stopped, and {@link ProcessExit} ends a process whose GPU
+ * never does.
  */
 @NullMarked
 package dev.symplan.runtime.cuda;
