@@ -117,7 +117,9 @@ def _dims(module, args):
 
 def _declarations(module):
     """The schemas of the ops that are not PyTorch's own, with the arguments registered as symmetric."""
-    ops = {node.target for node in module.graph.nodes if isinstance(node.target, torch._ops.OpOverload)}
+    # Ops that write are arguments of auto_functionalized.
+    called = (part for node in module.graph.nodes for part in (node.target, *node.args))
+    ops = {part for part in called if isinstance(part, torch._ops.OpOverload)}
     return sorted(
         str(op._schema) + _symmetric(op) for op in ops if op.namespace not in ("aten", "prims", "_c10d_functional")
     )

@@ -36,7 +36,7 @@ class RandomPlansTest {
         // Outputs that the ranks cannot have in symmetric memory alike.
         assertThat(e)
             .as("seed %s", seed)
-            .hasMessageContaining("to be in symmetric memory, but not on every rank");
+            .hasMessageContaining("is placed in symmetric memory, but not on every rank");
       } catch (RuntimeException e) {
         throw new AssertionError("seed " + seed + ": " + e.getMessage(), e);
       }

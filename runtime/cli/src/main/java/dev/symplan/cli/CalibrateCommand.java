@@ -16,7 +16,7 @@ import picocli.CommandLine.Spec;
 @Command(
     description = {
       "Fit a target file to measured times, for --target.",
-      "Reads CSV with the header 'kind,variant,dtype,bytes,ranks,micros': one measured collective"
+      "Reads CSV with the columns kind, variant, dtype, bytes, ranks and micros: one measurement"
           + " per line. Anything that was not measured comes from another target."
     })
 final class CalibrateCommand implements Callable<Integer> {

@@ -11,12 +11,12 @@ import java.util.Optional;
 
 /** The embedded backend: one thread for each stream of each rank. */
 public final class HostBackend implements Backend {
-  private static final Duration TIMEOUT = Duration.ofSeconds(60);
-
   private final Duration timeout;
 
+  /** A backend that gives up after a minute of waiting. */
   public HostBackend() {
-    this(TIMEOUT);
+    // No constant: Backend makes one while this class is still being initialized.
+    this(Duration.ofSeconds(60));
   }
 
   /**

@@ -110,7 +110,8 @@ final class Differential {
             || options.outputs() == MemorySpace.SYMMETRIC
             || options.spaces().containsValue(MemorySpace.SYMMETRIC)
             || GraphPrinter.print(c.program()).contains("@symm");
-    return wanted && e.getMessage().contains("to be in symmetric memory, but not on every rank");
+    return wanted
+        && e.getMessage().contains("is placed in symmetric memory, but not on every rank");
   }
 
   private static String message(Throwable e) {

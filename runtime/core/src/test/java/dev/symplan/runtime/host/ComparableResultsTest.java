@@ -96,7 +96,7 @@ class ComparableResultsTest {
       session.input(0, "m").set(1, 0, 0);
       assertThatThrownBy(session::run)
           .isInstanceOf(RunException.class)
-          .hasMessageContaining("f32[2] do not fit the places that the indices name");
+          .hasMessageContaining("f32[2] do not fit the indexed elements");
     }
   }
 
