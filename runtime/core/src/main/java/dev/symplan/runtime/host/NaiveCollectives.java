@@ -29,7 +29,14 @@ public final class NaiveCollectives {
         var result = calls.get(self).results().get(tensor);
         var flat = HostTensor.allocate(result.type().contiguous());
         switch (spec.kind()) {
-          case ALL_REDUCE -> reduce(reduction(spec, calls), operands, flat, 0);
+          // All ranks get the same.
+          case ALL_REDUCE -> {
+            if (self == 0) {
+              reduce(reduction(spec, calls), operands, flat, 0);
+            } else {
+              flat.copyFrom(made.getFirst());
+            }
+          }
           case REDUCE_SCATTER ->
               reduce(reduction(spec, calls), operands, flat, self * flat.type().numel());
           case ALL_GATHER -> gather(operands, flat);
@@ -59,19 +66,20 @@ public final class NaiveCollectives {
     return tensor.as(TensorType.contiguous(tensor.dtype(), tensor.type().numel()));
   }
 
-  private static void reduce(String op, List<HostTensor> operands, HostTensor result, long from) {
+  private static void reduce(String op, List<HostTensor> given, HostTensor result, long from) {
+    var operands = given.stream().map(NaiveCollectives::flat).toList();
     var out = flat(result);
     for (long i = 0; i < out.type().numel(); i++) {
       if (result.dtype().isFloat()) {
-        double value = flat(operands.getFirst()).get(from + i);
+        double value = operands.getFirst().get(from + i);
         for (var operand : operands.subList(1, operands.size())) {
-          value = rounded(result.dtype(), combine(op, value, flat(operand).get(from + i)));
+          value = rounded(result.dtype(), combine(op, value, operand.get(from + i)));
         }
         out.set(op.equals("avg") ? rounded(result.dtype(), value / operands.size()) : value, i);
       } else {
-        long value = flat(operands.getFirst()).getLong(from + i);
+        long value = operands.getFirst().getLong(from + i);
         for (var operand : operands.subList(1, operands.size())) {
-          value = combine(op, value, flat(operand).getLong(from + i));
+          value = combine(op, value, operand.getLong(from + i));
         }
         out.setLong(value, i);
       }
