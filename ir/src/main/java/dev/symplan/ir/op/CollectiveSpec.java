@@ -30,6 +30,11 @@ public record CollectiveSpec(
       return Ascii.toLowerCase(name());
     }
 
+    /** {@return whether it combines the ranks' elements} */
+    public boolean reduces() {
+      return this == ALL_REDUCE || this == REDUCE_SCATTER;
+    }
+
     /** {@return the kind of this name} */
     public static Optional<Kind> ofText(String text) {
       return Arrays.stream(values()).filter(kind -> kind.text().equals(text)).findFirst();

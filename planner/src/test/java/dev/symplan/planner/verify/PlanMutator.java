@@ -3,6 +3,7 @@ package dev.symplan.planner.verify;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.machine.Verdict;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.ArenaSize;
@@ -458,10 +459,7 @@ final class PlanMutator {
     return c.args().stream()
         .map(
             arg -> {
-              boolean needed =
-                  arg.result()
-                      ? variant.needsSymmetricResult(c.kind())
-                      : variant.needsSymmetricOperand(c.kind());
+              boolean needed = VariantSpec.of(c.kind(), variant).needsSymmetric(arg.result());
               var realization =
                   arg.realization() == Realization.STAGED
                       ? Realization.STAGED

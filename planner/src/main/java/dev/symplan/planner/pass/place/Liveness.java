@@ -10,6 +10,7 @@ import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.Rows;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.Concatenation;
 import dev.symplan.planner.pass.analysis.Fusion;
@@ -118,7 +119,7 @@ public final class Liveness {
   /** {@return whether the results of a collective can take the places of its operands} */
   public boolean canBeInPlace(int k, Variant variant) {
     var collective = graph.collectives().get(k);
-    if (!variant.allowsInPlace(collective.kind())) {
+    if (!VariantSpec.of(collective.kind(), variant).allowsInPlace()) {
       return false;
     }
     var sources = new HashSet<Integer>();

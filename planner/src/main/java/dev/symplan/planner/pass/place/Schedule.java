@@ -5,6 +5,7 @@ import com.google.common.primitives.Ints;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.cost.Timeline;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.pass.analysis.Collective;
 import dev.symplan.planner.pass.analysis.Fusion;
 import dev.symplan.planner.pass.analysis.OverlapWindows;
@@ -191,7 +192,7 @@ public record Schedule(
             lastUse[storage] == collective.index()
                 && !escapes[storage]
                 && !graph.pinned()[storage]
-                && !variants.get(k).allowsInPlace(collective.kind());
+                && !VariantSpec.of(collective.kind(), variants.get(k)).allowsInPlace();
       }
     }
     return frees;

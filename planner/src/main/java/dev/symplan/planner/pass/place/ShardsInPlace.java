@@ -5,6 +5,7 @@ import dev.symplan.ir.Value;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.pass.analysis.Collective;
 import dev.symplan.planner.pass.select.Realize;
 import java.util.function.ToIntFunction;
@@ -36,7 +37,7 @@ final class ShardsInPlace {
     var shares = ImmutableList.<Share>builder();
     for (int k = 0; k < graph.collectives().size(); k++) {
       var collective = graph.collectives().get(k);
-      if (variants.get(k).allowsShareInWhole(collective.kind())) {
+      if (VariantSpec.of(collective.kind(), variants.get(k)).allowsShardInPlace()) {
         add(shares, k, collective, groupSize.applyAsInt(collective.group()));
       }
     }

@@ -6,6 +6,7 @@ import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.machine.Eligibility;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.pass.select.Realize;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.StreamKind;
@@ -53,7 +54,11 @@ public record Workspaces(ImmutableIntArray ofCollective, ImmutableLongArray byte
         int ranks = groupSize.applyAsInt(collective.group());
         needed =
             Math.max(
-                needed, Eligibility.workspaceBytes(collective.request(), variants.get(k), ranks));
+                needed,
+                Eligibility.workspaceBytes(
+                    collective.request(),
+                    VariantSpec.of(collective.kind(), variants.get(k)),
+                    ranks));
       }
       var owner = new Owner(groups.build(), streams.build());
       if (owners.putIfAbsent(owner, owners.size()) == null) {

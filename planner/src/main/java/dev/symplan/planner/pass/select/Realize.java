@@ -8,6 +8,7 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpRegistry;
+import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.Collective;
 import dev.symplan.planner.pass.analysis.ExternalOutputs;
@@ -145,7 +146,7 @@ public final class Realize {
       OperandConstraint slot, boolean staged, boolean differs, boolean result, int k) {
     var variant = selections.get(k).variant();
     var kind = source.collectives().get(k).kind();
-    boolean needed = Select.isSymmetric(variant, kind, result);
+    boolean needed = VariantSpec.of(kind, variant).needsSymmetric(result);
     Realization realization;
     Reason reason;
     if (staged) {
@@ -212,10 +213,10 @@ public final class Realize {
     for (int k = 0; k < collectives.size(); k++) {
       var variant = selections.get(k).variant();
       var kind = collectives.get(k).kind();
-      if (Select.isSymmetric(variant, kind, false)) {
+      if (VariantSpec.of(kind, variant).needsSymmetricOperand()) {
         collectives.get(k).operands().forEach(v -> arenas[aliases.id(v)] = ArenaKind.SYMMETRIC);
       }
-      if (Select.isSymmetric(variant, kind, true)) {
+      if (VariantSpec.of(kind, variant).needsSymmetricResult()) {
         collectives.get(k).results().forEach(v -> arenas[aliases.id(v)] = ArenaKind.SYMMETRIC);
       }
     }
