@@ -2,6 +2,7 @@ package dev.symplan.planner.verify;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.Verdict;
 import dev.symplan.planner.plan.ArenaKind;
@@ -413,7 +414,9 @@ final class PlanMutator {
         c.op(),
         c.kind(),
         group,
-        kind == Kind.REDUCTION ? (choice.nextBoolean() ? "min" : "avg") : c.reduceOp(),
+        kind == Kind.REDUCTION
+            ? Optional.of(choice.nextBoolean() ? ReduceOp.MIN : ReduceOp.AVG)
+            : c.reduceOp(),
         kind == Kind.ROOT ? choice.nextInt(4) - 1 : c.root(),
         operands,
         c.results(),

@@ -6,6 +6,7 @@ import static dev.symplan.planner.verify.PlannedRun.require;
 import static dev.symplan.planner.verify.PlannedRun.samePlace;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.CollectivePlan;
@@ -139,7 +140,7 @@ final class PlanOracle {
         "wrong variant for the group");
     if (own.variant() == Variant.MULTIMEM) {
       require(plan.multicast() && plan.target().multicast(), "no multicast");
-      require(own.reduceOp().isEmpty() || own.reduceOp().equals("sum"), "the switch only adds");
+      require(own.reduceOp().orElse(ReduceOp.SUM) == ReduceOp.SUM, "the switch only adds");
     }
     boolean same = true;
     for (int i = 0; i < own.operands().size(); i++) {

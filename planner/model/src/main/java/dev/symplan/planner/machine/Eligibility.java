@@ -9,6 +9,7 @@ import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Verdict.Reason;
 import java.util.IdentityHashMap;
 import java.util.Map;
@@ -35,8 +36,6 @@ public final class Eligibility {
           DType.F8E4M3FNUZ,
           DType.F8E5M2FNUZ,
           DType.F8E8M0FNU);
-  private static final ImmutableSet<String> NCCL_REDUCTIONS =
-      ImmutableSet.of("sum", "avg", "product", "min", "max");
 
   private static final int NCCL_FP8 = 22400;
   private static final int NCCL_WINDOWS = 22700;
@@ -59,7 +58,8 @@ public final class Eligibility {
    * @param reduceOp the reduction; empty where there is none
    * @param operands the tensors that a rank brings
    */
-  public record Request(Op op, Kind kind, String reduceOp, ImmutableList<Value> operands) {
+  public record Request(
+      Op op, Kind kind, Optional<ReduceOp> reduceOp, ImmutableList<Value> operands) {
 
     /** Whether it is a custom op with tensors that must be in symmetric memory. */
     private boolean registersMemory() {
@@ -67,7 +67,15 @@ public final class Eligibility {
     }
 
     private boolean reduces() {
-      return kind == Kind.ALL_REDUCE || kind == Kind.REDUCE_SCATTER;
+      return reduceOp.isPresent();
+    }
+
+    private boolean reducesWith(ReduceOp... ops) {
+      return reduceOp.filter(ImmutableList.copyOf(ops)::contains).isPresent();
+    }
+
+    private boolean reducesBits() {
+      return reduceOp.filter(ReduceOp::isBitwise).isPresent();
     }
 
     public DType dtype() {
@@ -168,13 +176,13 @@ public final class Eligibility {
           ranks == 1 ? "the group has one rank" : "the group has %s ranks".formatted(ranks));
     }
     boolean reduces = collective.reduces();
-    var op = collective.reduceOp();
+    var op = ReduceOp.text(collective.reduceOp());
     var dtype = collective.dtype();
     return switch (variant) {
       case LOCAL, ONE_SHOT, PUSH, CUSTOM -> Optional.empty();
       case ONE_SHOT_PUSH, TWO_SHOT_PUSH -> rejectPush(collective, variant, ranks);
       case TWO_SHOT ->
-          reduces && (op.equals("product") || op.startsWith("b"))
+          collective.reducesWith(ReduceOp.PRODUCT) || collective.reducesBits()
               ? rejected(
                   Reason.REDUCTION, "two-shot kernels support sum, avg, min and max, not " + op)
               : reduces ? floatsOnly(dtype, SHORT_FLOATS) : Optional.empty();
@@ -185,7 +193,7 @@ public final class Eligibility {
         if (!multicast) {
           yield rejected(Reason.MULTICAST_OFF, "multicast is off; add --multicast=on");
         }
-        if (reduces && !op.equals("sum")) {
+        if (reduces && !collective.reducesWith(ReduceOp.SUM)) {
           yield rejected(Reason.REDUCTION, "the switch supports sum only, not " + op);
         }
         yield reduces ? floatsOnly(dtype, SHORT_FLOATS) : Optional.empty();
@@ -197,7 +205,7 @@ public final class Eligibility {
       case NCCL_SYMM -> rejectSymmetric(collective, ranks);
       case NCCL_CE -> rejectCopyEngines(collective);
       case NCCL -> {
-        if (reduces && !NCCL_REDUCTIONS.contains(op)) {
+        if (collective.reducesBits()) {
           yield rejected(Reason.REDUCTION, "NCCL does not support " + op);
         }
         if (reduces && SHORT_FP8.contains(dtype) && target.nccl() < NCCL_FP8) {
@@ -227,14 +235,14 @@ public final class Eligibility {
    */
   private Optional<Rejection> rejectSymmetric(Request collective, int ranks) {
     boolean reduces = collective.reduces();
-    var op = collective.reduceOp();
+    var op = ReduceOp.text(collective.reduceOp());
     if (target.nccl() < NCCL_WINDOWS) {
       return tooOld("a symmetric kernel", "2.27");
     }
-    if (reduces && op.equals("avg") && target.nccl() < NCCL_SYMM_AVG) {
+    if (collective.reducesWith(ReduceOp.AVG) && target.nccl() < NCCL_SYMM_AVG) {
       return tooOld("avg in symmetric kernels", "2.30");
     }
-    if (reduces && !op.equals("sum") && !op.equals("avg")) {
+    if (reduces && !collective.reducesWith(ReduceOp.SUM, ReduceOp.AVG)) {
       return rejected(Reason.REDUCTION, "NCCL's symmetric kernels do not support " + op);
     }
     if (reduces

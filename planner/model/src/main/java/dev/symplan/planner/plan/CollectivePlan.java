@@ -2,9 +2,11 @@ package dev.symplan.planner.plan;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.Verdict;
 import dev.symplan.planner.machine.Workspace;
+import java.util.Optional;
 
 /**
  * One collective, decided.
@@ -29,7 +31,7 @@ public record CollectivePlan(
     int op,
     Kind kind,
     String group,
-    String reduceOp,
+    Optional<ReduceOp> reduceOp,
     int root,
     ImmutableList<Integer> operands,
     ImmutableList<Integer> results,

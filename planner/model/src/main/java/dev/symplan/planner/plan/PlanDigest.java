@@ -4,6 +4,7 @@ import com.google.common.hash.Hasher;
 import com.google.common.hash.Hashing;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.ProcessGroup;
+import dev.symplan.ir.op.ReduceOp;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 
@@ -42,7 +43,10 @@ public final class PlanDigest {
         .append(collective.variant().text())
         .append(" group ")
         .append(collective.group());
-    out.append(" op ").append(collective.reduceOp()).append(" root ").append(collective.root());
+    out.append(" op ")
+        .append(ReduceOp.text(collective.reduceOp()))
+        .append(" root ")
+        .append(collective.root());
     out.append(text(" start", collective.start())).append(text(" end", collective.end()));
     for (int id : collective.operands()) {
       append(out, plan, id, collective.variant().needsSymmetricOperand(collective.kind()));

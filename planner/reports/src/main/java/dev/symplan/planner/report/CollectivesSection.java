@@ -2,6 +2,7 @@ package dev.symplan.planner.report;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.diag.Units;
+import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.machine.Verdict;
 import dev.symplan.planner.plan.ArgDecision;
@@ -80,7 +81,7 @@ final class CollectivesSection {
         .fact("source", op.span().shortForm())
         .fact("group", collective.group())
         .fact("ranks", ranks)
-        .fact("reduce_op", collective.reduceOp())
+        .fact("reduce_op", ReduceOp.text(collective.reduceOp()))
         .fact("variant", collective.variant().text())
         .fact("stream", collective.stream().text())
         .fact("step", index.stepOfOp(collective.op()))

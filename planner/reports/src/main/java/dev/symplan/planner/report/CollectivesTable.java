@@ -1,5 +1,6 @@
 package dev.symplan.planner.report;
 
+import com.google.common.base.Joiner;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.diag.Units;
@@ -108,7 +109,7 @@ public final class CollectivesTable {
     return List.of(
         variant.text(),
         symmetric(kind, variant),
-        needs.reductions().isEmpty() ? "-" : String.join(", ", needs.reductions()),
+        needs.reductions().isEmpty() ? "-" : Joiner.on(", ").join(needs.reductions()),
         types(needs.dtypes()),
         variant.allowsInPlace(kind) ? "yes" : "no",
         variant.hasPlannedBarriers() ? "planned" : barriers(kind, variant),

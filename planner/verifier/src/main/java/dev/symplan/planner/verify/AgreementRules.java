@@ -4,6 +4,7 @@ import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.RankAgreement;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.plan.Buffer;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Plan;
@@ -116,7 +117,7 @@ final class AgreementRules {
     same(k, other, "kind", a.kind(), b.kind());
     same(k, other, "variant", a.variant().text(), b.variant().text());
     same(k, other, "group size", groupSize(a), groupSize(b));
-    same(k, other, "reduction", a.reduceOp(), b.reduceOp());
+    same(k, other, "reduction", ReduceOp.text(a.reduceOp()), ReduceOp.text(b.reduceOp()));
     same(k, other, "root", a.root(), b.root());
     same(k, other, "barrier before", a.start().text(), b.start().text());
     same(k, other, "barrier after", a.end().text(), b.end().text());

@@ -7,6 +7,7 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Eligibility;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.Verdict;
@@ -126,7 +127,11 @@ final class CollectiveRules {
     var spec = op.def().collective().orElseThrow();
     same(k, "kind", collective.kind(), spec.kind());
     same(k, "group", collective.group(), text(op, spec.group()));
-    same(k, "reduction", collective.reduceOp(), spec.reduceOp().map(p -> text(op, p)).orElse(""));
+    same(
+        k,
+        "reduction",
+        ReduceOp.text(collective.reduceOp()),
+        ReduceOp.text(spec.reduceOp(op.call())));
     long root =
         spec.kind() == Kind.BROADCAST
                 && op.def().schema().hasParam("src")

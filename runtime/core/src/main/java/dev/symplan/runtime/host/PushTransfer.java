@@ -79,7 +79,7 @@ final class PushTransfer {
                 operand.byteSize(),
                 size)
             .orElseThrow();
-    var reducer = new Reducer(collective.reduceOp(), dtype);
+    var reducer = new Reducer(collective.reduceOp().orElseThrow(), dtype);
     boolean sliced = layout.rounds() > 1;
     long slice = layout.packets() * Alignment.VECTOR;
     var mine = sliced ? slice(operand, self, slice) : operand;

@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.RewriteOptions.Mode;
@@ -50,7 +51,7 @@ public final class Bucketing {
   private record BucketKey(
       Kind kind,
       ImmutableList<String> groups,
-      String reduceOp,
+      Optional<ReduceOp> reduceOp,
       Optional<DType> dtype,
       boolean inPlace) {}
 
@@ -256,7 +257,8 @@ public final class Bucketing {
       return "group '%s', not '%s'".formatted(collective(k).group(), collective(before).group());
     }
     if (!a.reduceOp().equals(b.reduceOp())) {
-      return "it reduces with %s, not %s".formatted(b.reduceOp(), a.reduceOp());
+      return "it reduces with %s, not %s"
+          .formatted(b.reduceOp().orElseThrow(), a.reduceOp().orElseThrow());
     }
     if (!a.dtype().equals(b.dtype())) {
       return "%s, not %s"

@@ -12,11 +12,13 @@ import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpDef;
+import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Eligibility;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
 import java.util.Collections;
 import java.util.List;
+import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.OptionalLong;
 import java.util.TreeMap;
@@ -40,7 +42,7 @@ import java.util.stream.Stream;
  * @param newer what needs a newer NCCL than that, by version
  */
 public record Requirements(
-    ImmutableList<String> reductions,
+    ImmutableList<ReduceOp> reductions,
     ImmutableList<DType> dtypes,
     boolean multicast,
     boolean copyEngines,
@@ -50,8 +52,6 @@ public record Requirements(
     OptionalInt nccl,
     ImmutableSortedMap<Integer, ImmutableList<String>> newer) {
 
-  private static final ImmutableList<String> REDUCTIONS =
-      ImmutableList.of("sum", "avg", "product", "min", "max", "band", "bor", "bxor");
   private static final int RANKS = 4;
   private static final int NEWEST = 9_99_99;
   private static final int OLDEST = 2_00_00;
@@ -65,28 +65,26 @@ public record Requirements(
   /** Asks about one variant of one op. */
   private record Question(OpDef def, Kind kind, Variant variant) {
 
-    boolean isAnswered(Target target, String op, DType dtype, long bytes, int tensors) {
+    boolean isAnswered(Target target, ReduceOp op, DType dtype, long bytes, int tensors) {
       long count = Math.max(1, bytes / dtype.bytes());
       var value = new Value(0, "x", TensorType.contiguous(dtype, count), Span.NONE, false);
       var none = Collections.<Arg>nCopies(def.schema().params().size(), Arg.None.NONE);
       var call = new Op(def, ImmutableList.copyOf(none), ImmutableList.of(), Span.NONE, Notes.NONE);
       var operands = ImmutableList.copyOf(Collections.nCopies(tensors, value));
-      var collective = new Eligibility.Request(call, kind, reduces() ? op : "", operands);
+      var collective =
+          new Eligibility.Request(
+              call, kind, kind.reduces() ? Optional.of(op) : Optional.empty(), operands);
       var group = ProcessGroup.world("g", variant == Variant.LOCAL ? 1 : RANKS);
       return new Eligibility(target, true).reject(collective, variant, group).isEmpty();
     }
 
     /** {@return whether there is an element type that it knows} */
-    boolean isAnswered(Target target, String op) {
+    boolean isAnswered(Target target, ReduceOp op) {
       return Stream.of(DType.values()).anyMatch(dtype -> isAnswered(target, op, dtype));
     }
 
-    boolean isAnswered(Target target, String op, DType dtype) {
+    boolean isAnswered(Target target, ReduceOp op, DType dtype) {
       return isAnswered(target, op, dtype, FEW_BYTES, 1);
-    }
-
-    boolean reduces() {
-      return kind == Kind.ALL_REDUCE || kind == Kind.REDUCE_SCATTER;
     }
   }
 
@@ -96,22 +94,23 @@ public record Requirements(
     var best = with(true, true, NEWEST, RANKS);
     var dtypes =
         Stream.of(DType.values())
-            .filter(dtype -> ask.isAnswered(best, "sum", dtype))
+            .filter(dtype -> ask.isAnswered(best, ReduceOp.SUM, dtype))
             .collect(ImmutableList.toImmutableList());
     var reductions =
-        REDUCTIONS.stream()
-            .filter(op -> ask.reduces())
+        Stream.of(ReduceOp.values())
+            .filter(op -> kind.reduces())
             .filter(op -> ask.isAnswered(best, op))
             .collect(ImmutableList.toImmutableList());
     boolean several =
-        !dtypes.isEmpty() && ask.isAnswered(best, "sum", dtypes.getFirst(), FEW_BYTES, 2);
-    var oldest = oldest(target -> ask.isAnswered(target, "sum"));
+        !dtypes.isEmpty() && ask.isAnswered(best, ReduceOp.SUM, dtypes.getFirst(), FEW_BYTES, 2);
+    var oldest = oldest(target -> ask.isAnswered(target, ReduceOp.SUM));
     return new Requirements(
         reductions,
         dtypes,
-        !ask.isAnswered(with(false, true, NEWEST, RANKS), "sum"),
-        !ask.isAnswered(with(true, false, NEWEST, RANKS), "sum"),
-        !ask.isAnswered(with(true, true, NEWEST, RANKS - 1), "sum") && variant != Variant.LOCAL,
+        !ask.isAnswered(with(false, true, NEWEST, RANKS), ReduceOp.SUM),
+        !ask.isAnswered(with(true, false, NEWEST, RANKS), ReduceOp.SUM),
+        !ask.isAnswered(with(true, true, NEWEST, RANKS - 1), ReduceOp.SUM)
+            && variant != Variant.LOCAL,
         several,
         mostBytes(ask, best, dtypes),
         oldest > OLDEST ? OptionalInt.of(oldest) : OptionalInt.empty(),
@@ -142,7 +141,7 @@ public record Requirements(
     }
     var dtype = dtypes.contains(DType.BF16) ? DType.BF16 : dtypes.getFirst();
     for (long bytes = FEW_BYTES; bytes < MAX_BYTES; bytes *= 2) {
-      if (!ask.isAnswered(best, "sum", dtype, bytes, 1)) {
+      if (!ask.isAnswered(best, ReduceOp.SUM, dtype, bytes, 1)) {
         return OptionalLong.of(bytes / 2);
       }
     }
@@ -150,19 +149,23 @@ public record Requirements(
   }
 
   private static ImmutableSortedMap<Integer, ImmutableList<String>> newer(
-      Question ask, List<String> reductions, List<DType> dtypes, boolean takesSeveral, int oldest) {
+      Question ask,
+      List<ReduceOp> reductions,
+      List<DType> dtypes,
+      boolean takesSeveral,
+      int oldest) {
     var newer = new TreeMap<Integer, ImmutableList<String>>();
     for (var op : reductions) {
-      note(newer, oldest, oldest(t -> ask.isAnswered(t, op)), op);
+      note(newer, oldest, oldest(t -> ask.isAnswered(t, op)), op.text());
     }
     for (var dtype : dtypes) {
-      note(newer, oldest, oldest(t -> ask.isAnswered(t, "sum", dtype)), dtype.shortName());
+      note(newer, oldest, oldest(t -> ask.isAnswered(t, ReduceOp.SUM, dtype)), dtype.shortName());
     }
     if (!dtypes.isEmpty() && takesSeveral) {
       note(
           newer,
           oldest,
-          oldest(t -> ask.isAnswered(t, "sum", dtypes.getFirst(), FEW_BYTES, 2)),
+          oldest(t -> ask.isAnswered(t, ReduceOp.SUM, dtypes.getFirst(), FEW_BYTES, 2)),
           "several tensors in one");
     }
     return ImmutableSortedMap.copyOf(newer);
