@@ -76,7 +76,7 @@ public final class Agreement {
       case Collective c -> {
         var text = new StringBuilder(c.kind().text());
         text.append(' ').append(c.variant().text());
-        text.append(c.reduceOp().isEmpty() ? "" : " " + c.reduceOp());
+        text.append(c.reduceOp().map(op -> " " + op).orElse(""));
         text.append(c.root() < 0 ? "" : " from " + c.root());
         text.append(" of ").append(c.group().members().length()).append(" ranks,");
         for (var operand : c.operands()) {

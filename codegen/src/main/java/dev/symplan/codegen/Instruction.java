@@ -6,6 +6,7 @@ import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpDef;
+import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.plan.StreamKind;
@@ -92,7 +93,7 @@ public sealed interface Instruction {
       Kind kind,
       Variant variant,
       GroupUse group,
-      String reduceOp,
+      Optional<ReduceOp> reduceOp,
       int root,
       ImmutableLongArray sendRows,
       ImmutableLongArray receiveRows,

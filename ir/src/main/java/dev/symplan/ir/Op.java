@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
 import com.google.common.collect.Sets;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpResult;
 import java.util.Collections;
@@ -31,6 +32,11 @@ public record Op(
   /** {@return the argument of the parameter called so} */
   public Arg arg(String param) {
     return args.get(def.schema().indexOf(param));
+  }
+
+  /** {@return the arguments, by name} */
+  public OpCall call() {
+    return new OpCall(def.schema(), args);
   }
 
   /** {@return the only result} */

@@ -60,7 +60,7 @@ final class PushLowering {
         new KernelArgument.Number(type.numel() * part.partsOfElement()));
     int threads = threads(layout.packets());
     part.launch(
-        PushKernel.of(layout, threads, part.computedIn(), collective.reduceOp()),
+        PushKernel.of(layout, threads, part.computedIn(), collective.reduceOp().orElseThrow()),
         blocks(layout.packets(), threads),
         threads,
         words.build());

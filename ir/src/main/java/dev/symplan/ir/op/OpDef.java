@@ -54,6 +54,8 @@ public record OpDef(
    * @throws OpTypeException when they do not fit
    */
   public Optional<ImmutableList<OpResult>> infer(ImmutableList<Arg> args) {
-    return rule.map(r -> ImmutableList.copyOf(r.infer(new OpCall(schema, args))));
+    var call = new OpCall(schema, args);
+    collective.ifPresent(spec -> spec.reduceOp(call));
+    return rule.map(r -> ImmutableList.copyOf(r.infer(call)));
   }
 }

@@ -73,7 +73,7 @@ final class PushTransfer {
     var layout =
         Workspace.of(collective.spec(), collective.reduceOp(), dtype, operand.byteSize(), size)
             .orElseThrow();
-    var reducer = new Reducer(collective.reduceOp(), dtype);
+    var reducer = new Reducer(collective.reduceOp().orElseThrow(), dtype);
     boolean sliced = layout.rounds() > 1;
     long slice = layout.packets() * Alignment.VECTOR;
     var mine = sliced ? slice(operand, self, slice) : operand;

@@ -173,7 +173,7 @@ final class Transfer {
   }
 
   private void reduce(long from, long to, List<MemorySegment> targets, long at) {
-    var reducer = new Reducer(collective.reduceOp(), dtype());
+    var reducer = new Reducer(collective.reduceOp().orElseThrow(), dtype());
     var sources = allOperands();
     work.add(() -> reducer.reduce(sources, from, to, targets, at));
   }

@@ -1,0 +1,523 @@
+package dev.symplan.planner.verify;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.op.ReduceOp;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
+import dev.symplan.planner.machine.Verdict;
+import dev.symplan.planner.plan.ArenaKind;
+import dev.symplan.planner.plan.ArenaSize;
+import dev.symplan.planner.plan.ArgDecision;
+import dev.symplan.planner.plan.ArgDecision.Realization;
+import dev.symplan.planner.plan.Barrier;
+import dev.symplan.planner.plan.Buffer;
+import dev.symplan.planner.plan.CollectivePlan;
+import dev.symplan.planner.plan.Placement;
+import dev.symplan.planner.plan.Plan;
+import dev.symplan.planner.plan.PlanDigest;
+import dev.symplan.planner.plan.RankPlan;
+import dev.symplan.planner.plan.Step;
+import dev.symplan.planner.plan.StreamKind;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Optional;
+import java.util.Random;
+
+/** Changes one thing in a plan, and the digest so that it does not tell. */
+final class PlanMutator {
+  enum Kind {
+    OFFSET,
+    SHARE,
+    SWAP_BUFFERS,
+    ARENA,
+    SIZE,
+    PLACEMENT,
+    SWAP_PLACEMENTS,
+    MOVE_STEP,
+    SWAP_STEPS,
+    DROP_STEP,
+    MOVE_JOIN,
+    DROP_JOIN,
+    FUSE,
+    UNFUSE,
+    NO_MEMORY,
+    STREAM,
+    VARIANT,
+    IN_PLACE,
+    GROUP,
+    ROOT,
+    REDUCTION,
+    OPERANDS,
+    BARRIER,
+    LIFETIME,
+    ARENA_SIZE,
+    BOUND;
+
+    /** Whether it makes the plan state something false, which is wrong whatever happens. */
+    boolean isStatement() {
+      return this == LIFETIME || this == ARENA_SIZE || this == BOUND;
+    }
+  }
+
+  private final Random random;
+  private final Plan plan;
+  private final int index;
+  private final RankPlan rank;
+
+  private PlanMutator(Plan plan, Random random) {
+    this.random = random;
+    this.plan = plan;
+    this.index = random.nextInt(plan.rankPlans().size());
+    this.rank = plan.rankPlans().get(index);
+  }
+
+  /**
+   * {@return the plan changed; empty where it has nothing of this kind, or the change is no plan}
+   */
+  static Optional<Plan> mutate(Plan plan, Kind kind, Random random) {
+    try {
+      return new PlanMutator(plan, random).apply(kind).map(PlanMutator::withDigest);
+    } catch (IllegalArgumentException e) {
+      return Optional.empty();
+    }
+  }
+
+  private Optional<Plan> apply(Kind kind) {
+    var changed =
+        switch (kind) {
+          case OFFSET -> buffer(this::moved);
+          case SHARE -> buffer(this::shared);
+          case SWAP_BUFFERS -> swapBuffers();
+          case ARENA -> buffer(this::elsewhere);
+          case SIZE -> buffer(this::resized);
+          case PLACEMENT -> placement();
+          case SWAP_PLACEMENTS -> swapPlacements();
+          case MOVE_STEP -> steps(this::moveStep);
+          case SWAP_STEPS -> steps(this::swapSteps);
+          case DROP_STEP -> steps(list -> list.remove(random.nextInt(list.size())));
+          case MOVE_JOIN -> steps(this::moveJoin);
+          case DROP_JOIN -> steps(list -> list.remove(join(list)));
+          case FUSE -> steps(this::fuse);
+          case UNFUSE -> steps(this::unfuse);
+          case NO_MEMORY -> noMemory();
+          case STREAM, VARIANT, IN_PLACE, GROUP, ROOT, REDUCTION, OPERANDS, BARRIER ->
+              collective(kind);
+          case LIFETIME -> buffer(this::relived);
+          case ARENA_SIZE -> Optional.of(resizeArena());
+          case BOUND -> Optional.of(rebound());
+        };
+    boolean restate = !kind.isStatement() && random.nextBoolean();
+    return changed.map(p -> restate ? restated(p) : p).filter(p -> !p.equals(plan));
+  }
+
+  private Plan with(RankPlan changed) {
+    var ranks = new ArrayList<>(plan.rankPlans());
+    ranks.set(index, changed);
+    return with(plan, ImmutableList.copyOf(ranks), plan.symmetric());
+  }
+
+  private static Plan with(Plan plan, ImmutableList<RankPlan> ranks, ArenaSize symmetric) {
+    return new Plan(
+        plan.name(),
+        plan.target(),
+        plan.multicast(),
+        plan.groups(),
+        plan.declarations(),
+        ranks,
+        plan.planOfRank(),
+        symmetric,
+        plan.digest(),
+        plan.rewrites(),
+        plan.reordering(),
+        plan.warnings());
+  }
+
+  private static Plan withDigest(Plan plan) {
+    String digest;
+    try {
+      digest =
+          PlanDigest.of(
+              plan.symmetric().bytes(), plan.groups(), plan.rankPlans(), plan.planOfRank());
+    } catch (IndexOutOfBoundsException e) {
+      digest = plan.digest();
+    }
+    return new Plan(
+        plan.name(),
+        plan.target(),
+        plan.multicast(),
+        plan.groups(),
+        plan.declarations(),
+        plan.rankPlans(),
+        plan.planOfRank(),
+        plan.symmetric(),
+        digest,
+        plan.rewrites(),
+        plan.reordering(),
+        plan.warnings());
+  }
+
+  private static RankPlan with(
+      RankPlan rank, List<Buffer> buffers, List<Step> steps, ArenaSize local) {
+    return new RankPlan(
+        rank.graph(),
+        rank.placements(),
+        ImmutableList.copyOf(buffers),
+        ImmutableList.copyOf(steps),
+        rank.collectives(),
+        local);
+  }
+
+  private interface BufferChange {
+    Buffer apply(Buffer buffer);
+  }
+
+  private Optional<Plan> buffer(BufferChange change) {
+    var buffers = new ArrayList<>(rank.buffers());
+    int i = random.nextInt(buffers.size());
+    buffers.set(i, change.apply(buffers.get(i)));
+    return Optional.of(with(with(rank, buffers, rank.steps(), rank.local())));
+  }
+
+  private static Buffer at(Buffer b, long offset) {
+    return new Buffer(b.name(), b.arena(), b.symmetric(), offset, b.bytes(), b.first(), b.last());
+  }
+
+  private Buffer moved(Buffer b) {
+    long unit =
+        b.arena().isExternal() ? 1 : new long[] {128, 128, 128, 64, 16, 4}[random.nextInt(6)];
+    return at(b, b.offset() + unit * (random.nextInt(9) - 4));
+  }
+
+  private Buffer shared(Buffer b) {
+    var others = rank.buffers().stream().filter(o -> o.arena() == b.arena()).toList();
+    return at(b, others.get(random.nextInt(others.size())).offset());
+  }
+
+  private Buffer elsewhere(Buffer b) {
+    var arena = ArenaKind.values()[random.nextInt(ArenaKind.values().length)];
+    boolean symmetric = arena == ArenaKind.SYMMETRIC && random.nextBoolean();
+    return new Buffer(b.name(), arena, symmetric, b.offset(), b.bytes(), b.first(), b.last());
+  }
+
+  private Buffer resized(Buffer b) {
+    long bytes = b.bytes() + 4L * (random.nextInt(41) - 20);
+    return new Buffer(b.name(), b.arena(), b.symmetric(), b.offset(), bytes, b.first(), b.last());
+  }
+
+  private Buffer relived(Buffer b) {
+    boolean first = random.nextBoolean();
+    int by = random.nextInt(7) - 3;
+    return new Buffer(
+        b.name(),
+        b.arena(),
+        b.symmetric(),
+        b.offset(),
+        b.bytes(),
+        b.first() + (first ? by : 0),
+        b.last() + (first ? 0 : by));
+  }
+
+  private Optional<Plan> swapBuffers() {
+    var buffers = new ArrayList<>(rank.buffers());
+    int i = random.nextInt(buffers.size());
+    int j = random.nextInt(buffers.size());
+    var a = buffers.get(i);
+    var b = buffers.get(j);
+    buffers.set(i, in(a, b));
+    buffers.set(j, in(b, a));
+    return Optional.of(with(with(rank, buffers, rank.steps(), rank.local())));
+  }
+
+  private static Buffer in(Buffer what, Buffer where) {
+    return new Buffer(
+        what.name(),
+        where.arena(),
+        where.symmetric(),
+        where.offset(),
+        what.bytes(),
+        what.first(),
+        what.last());
+  }
+
+  private Optional<Plan> placement() {
+    var placements = new ArrayList<>(rank.placements());
+    int i = random.nextInt(placements.size());
+    var old = placements.get(i);
+    placements.set(
+        i,
+        random.nextBoolean()
+            ? new Placement(random.nextInt(rank.buffers().size()), old.offset())
+            : new Placement(old.buffer(), old.offset() + 4L * (random.nextInt(65) - 32)));
+    return Optional.of(with(placed(placements)));
+  }
+
+  private Optional<Plan> swapPlacements() {
+    var placements = new ArrayList<>(rank.placements());
+    Collections.swap(
+        placements, random.nextInt(placements.size()), random.nextInt(placements.size()));
+    return Optional.of(with(placed(placements)));
+  }
+
+  private RankPlan placed(List<Placement> placements) {
+    return new RankPlan(
+        rank.graph(),
+        ImmutableList.copyOf(placements),
+        rank.buffers(),
+        rank.steps(),
+        rank.collectives(),
+        rank.local());
+  }
+
+  private interface StepChange {
+    void apply(List<Step> steps);
+  }
+
+  private Optional<Plan> steps(StepChange change) {
+    var steps = new ArrayList<>(rank.steps());
+    change.apply(steps);
+    return Optional.of(with(with(rank, rank.buffers(), steps, rank.local())));
+  }
+
+  private void moveStep(List<Step> steps) {
+    var step = steps.remove(random.nextInt(steps.size()));
+    steps.add(random.nextInt(steps.size() + 1), step);
+  }
+
+  private void swapSteps(List<Step> steps) {
+    int i = random.nextInt(steps.size());
+    int j = random.nextBoolean() ? random.nextInt(steps.size()) : Math.min(i + 1, steps.size() - 1);
+    Collections.swap(steps, i, j);
+  }
+
+  /** Makes one step of two that stand next to each other. */
+  private void fuse(List<Step> steps) {
+    int i = random.nextInt(Math.max(1, steps.size() - 1));
+    var ops = ops(steps.remove(i));
+    ops.addAll(ops(steps.remove(i)));
+    steps.add(i, new Step.Fused(ImmutableIntArray.copyOf(ops)));
+  }
+
+  private static List<Integer> ops(Step step) {
+    return switch (step) {
+      case Step.Compute(int op) -> new ArrayList<>(List.of(op));
+      case Step.Fused(var ops) -> new ArrayList<>(ops.asList());
+      case Step.Start _, Step.Join _ -> throw new IllegalArgumentException("no local ops");
+    };
+  }
+
+  /** Takes an op out of a fused step, or changes their order, or ends the fusion. */
+  private void unfuse(List<Step> steps) {
+    var fused = steps.stream().filter(Step.Fused.class::isInstance).toList();
+    if (fused.isEmpty()) {
+      throw new IllegalArgumentException("nothing is fused");
+    }
+    var step = fused.get(random.nextInt(fused.size()));
+    int at = steps.indexOf(step);
+    var ops = ops(step);
+    switch (random.nextInt(3)) {
+      case 0 -> {
+        Collections.swap(ops, 0, 1 + random.nextInt(ops.size() - 1));
+        steps.set(at, new Step.Fused(ImmutableIntArray.copyOf(ops)));
+      }
+      case 1 -> {
+        boolean first = random.nextBoolean();
+        int op = ops.remove(first ? 0 : ops.size() - 1);
+        steps.set(
+            at,
+            ops.size() > 1
+                ? new Step.Fused(ImmutableIntArray.copyOf(ops))
+                : new Step.Compute(ops.getFirst()));
+        steps.add(at + (first ? 0 : 1), new Step.Compute(op));
+      }
+      default -> {
+        steps.remove(at);
+        steps.addAll(at, ops.stream().map(Step.Compute::new).toList());
+      }
+    }
+  }
+
+  private Optional<Plan> noMemory() {
+    var placements = new ArrayList<>(rank.placements());
+    placements.set(random.nextInt(placements.size()), Placement.NONE);
+    return Optional.of(with(placed(placements)));
+  }
+
+  private int join(List<Step> steps) {
+    var joins = new ArrayList<Integer>();
+    for (int i = 0; i < steps.size(); i++) {
+      if (steps.get(i) instanceof Step.Join) {
+        joins.add(i);
+      }
+    }
+    if (joins.isEmpty()) {
+      throw new IllegalArgumentException("no join");
+    }
+    return joins.get(random.nextInt(joins.size()));
+  }
+
+  private void moveJoin(List<Step> steps) {
+    var step = steps.remove(join(steps));
+    steps.add(random.nextInt(steps.size() + 1), step);
+  }
+
+  private Optional<Plan> collective(Kind kind) {
+    int k = random.nextInt(rank.collectives().size());
+    // The ranks would notice a difference; let all of them be wrong, sometimes.
+    boolean all = random.nextBoolean();
+    long seed = random.nextLong();
+    var ranks = new ArrayList<RankPlan>();
+    for (int i = 0; i < plan.rankPlans().size(); i++) {
+      var own = plan.rankPlans().get(i);
+      if (all || i == index) {
+        var list = new ArrayList<>(own.collectives());
+        list.set(k, changed(list.get(k), kind, new Random(seed)));
+        own =
+            new RankPlan(
+                own.graph(),
+                own.placements(),
+                own.buffers(),
+                own.steps(),
+                ImmutableList.copyOf(list),
+                own.local());
+      }
+      ranks.add(own);
+    }
+    return Optional.of(with(plan, ImmutableList.copyOf(ranks), plan.symmetric()));
+  }
+
+  private CollectivePlan changed(CollectivePlan c, Kind kind, Random choice) {
+    var group =
+        kind == Kind.GROUP
+            ? plan.groups().get(choice.nextInt(plan.groups().size())).name()
+            : c.group();
+    var variant =
+        kind == Kind.VARIANT
+            ? Variant.values()[choice.nextInt(Variant.values().length)]
+            : c.variant();
+    var stream =
+        kind == Kind.STREAM
+            ? StreamKind.values()[choice.nextInt(StreamKind.values().length)]
+            : c.stream();
+    int mode = choice.nextInt(3);
+    var operands = c.operands();
+    if (kind == Kind.OPERANDS) {
+      operands =
+          operands.size() > 1 && choice.nextBoolean()
+              ? operands.reverse()
+              : ImmutableList.<Integer>builder()
+                  .addAll(operands.subList(1, operands.size()))
+                  .add(choice.nextInt(rank.graph().valueCount()))
+                  .build();
+    }
+    return new CollectivePlan(
+        c.op(),
+        c.kind(),
+        group,
+        kind == Kind.REDUCTION
+            ? Optional.of(choice.nextBoolean() ? ReduceOp.MIN : ReduceOp.AVG)
+            : c.reduceOp(),
+        kind == Kind.ROOT ? choice.nextInt(4) - 1 : c.root(),
+        operands,
+        c.results(),
+        variant,
+        stream,
+        kind == Kind.BARRIER && mode != 1 ? barrier(choice) : c.start(),
+        kind == Kind.BARRIER && mode != 0 ? barrier(choice) : c.end(),
+        (kind == Kind.IN_PLACE) != c.inPlace(),
+        c.workspace(),
+        verdicts(c, variant),
+        args(c, variant));
+  }
+
+  private Barrier barrier(Random choice) {
+    return switch (choice.nextInt(6)) {
+      case 0 -> new Barrier.None();
+      case 1 -> new Barrier.Own();
+      default ->
+          new Barrier.StandIn(
+              choice.nextInt(rank.collectives().size()),
+              choice.nextBoolean() ? Barrier.Edge.START : Barrier.Edge.END);
+    };
+  }
+
+  /** As a compiler would write that chose this variant. */
+  private static ImmutableList<Verdict> verdicts(CollectivePlan c, Variant variant) {
+    return c.verdicts().stream()
+        .map(
+            v ->
+                new Verdict(
+                    v.variant(),
+                    v.chosen() == (v.variant() == variant)
+                        ? v.reason()
+                        : v.chosen() ? Verdict.Reason.SLOWER : Verdict.Reason.CHOSEN,
+                    v.detail(),
+                    v.transferMicros(),
+                    v.stagingMicros()))
+        .collect(ImmutableList.toImmutableList());
+  }
+
+  private static ImmutableList<ArgDecision> args(CollectivePlan c, Variant variant) {
+    return c.args().stream()
+        .map(
+            arg -> {
+              boolean needed = VariantSpec.of(c.kind(), variant).needsSymmetric(arg.result());
+              var realization =
+                  arg.realization() == Realization.STAGED
+                      ? Realization.STAGED
+                      : needed ? Realization.ZERO_COPY : Realization.NOT_NEEDED;
+              return new ArgDecision(
+                  arg.result(), arg.value(), realization, arg.reason(), arg.cause(), arg.bytes());
+            })
+        .collect(ImmutableList.toImmutableList());
+  }
+
+  private Plan resizeArena() {
+    long by = 128L * (random.nextInt(9) - 4);
+    if (random.nextBoolean()) {
+      var local = rank.local();
+      return with(
+          with(
+              rank,
+              rank.buffers(),
+              rank.steps(),
+              new ArenaSize(local.bytes() + by, Math.min(local.bound(), local.bytes() + by))));
+    }
+    var symmetric = plan.symmetric();
+    return with(
+        plan,
+        plan.rankPlans(),
+        new ArenaSize(symmetric.bytes() + by, Math.min(symmetric.bound(), symmetric.bytes() + by)));
+  }
+
+  private Plan rebound() {
+    if (plan.rankPlans().size() > 1) {
+      throw new IllegalArgumentException("the bound of several graphs is the planner's");
+    }
+    var symmetric = plan.symmetric();
+    return with(
+        plan,
+        plan.rankPlans(),
+        new ArenaSize(symmetric.bytes(), symmetric.bound() + 128L * (random.nextInt(9) - 4)));
+  }
+
+  /** Makes sizes and live ranges fit the change, so that only what really is wrong can tell. */
+  private static Plan restated(Plan plan) {
+    var ranks = ImmutableList.<RankPlan>builder();
+    long end = 0;
+    for (var rank : plan.rankPlans()) {
+      var restated = Restate.rank(rank);
+      ranks.add(restated);
+      for (var buffer : restated.buffers()) {
+        if (buffer.symmetric()) {
+          end = Math.max(end, Restate.aligned(buffer.end()));
+        }
+      }
+    }
+    var all = ranks.build();
+    long bound =
+        all.size() == 1 ? Restate.bound(all.getFirst()) : Math.min(plan.symmetric().bound(), end);
+    return with(plan, all, new ArenaSize(Math.max(end, bound), bound));
+  }
+}

@@ -1,0 +1,84 @@
+package dev.symplan.planner.plan;
+
+import com.google.common.hash.Hasher;
+import com.google.common.hash.Hashing;
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.ProcessGroup;
+import dev.symplan.ir.op.ReduceOp;
+import dev.symplan.planner.machine.Variant;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+
+/** The fingerprint of what the ranks of a plan must agree on. */
+public final class PlanDigest {
+  private PlanDigest() {}
+
+  /** {@return SHA-256, in lower-case hexadecimal} */
+  public static String of(
+      long symmetricBytes,
+      List<ProcessGroup> groups,
+      List<RankPlan> rankPlans,
+      ImmutableIntArray planOfRank) {
+    var hasher = Hashing.sha256().newHasher();
+    line(hasher, "symplan plan 1");
+    line(hasher, "arena " + symmetricBytes);
+    for (var group : groups) {
+      line(hasher, "group " + group.name() + " " + group.members());
+    }
+    for (int rank = 0; rank < planOfRank.length(); rank++) {
+      line(hasher, "rank " + rank);
+      var plan = rankPlans.get(planOfRank.get(rank));
+      for (var buffer : plan.buffers()) {
+        if (buffer.symmetric()) {
+          line(hasher, "buffer " + buffer.offset() + " " + buffer.bytes());
+        }
+      }
+      plan.collectives().forEach(collective -> line(hasher, text(plan, collective)));
+    }
+    return hasher.hash().toString();
+  }
+
+  private static String text(RankPlan plan, CollectivePlan collective) {
+    var out = new StringBuilder(collective.kind().name());
+    out.append(' ')
+        .append(collective.variant().text())
+        .append(" group ")
+        .append(collective.group());
+    out.append(" op ")
+        .append(ReduceOp.text(collective.reduceOp()))
+        .append(" root ")
+        .append(collective.root());
+    out.append(text(" start", collective.start())).append(text(" end", collective.end()));
+    // What a custom op registers is its own affair.
+    boolean own = collective.variant() == Variant.CUSTOM;
+    for (int id : collective.operands()) {
+      append(out, plan, id, !own && collective.spec().needsSymmetricOperand());
+    }
+    out.append(" ->");
+    for (int id : collective.results()) {
+      append(out, plan, id, !own && collective.spec().needsSymmetricResult());
+    }
+    if (collective.workspace() != CollectivePlan.NO_WORKSPACE) {
+      out.append(" workspace ").append(plan.buffers().get(collective.workspace()).offset());
+    }
+    return out.toString();
+  }
+
+  private static String text(String edge, Barrier barrier) {
+    return switch (barrier) {
+      case Barrier.None _ -> "";
+      case Barrier.Own _ -> edge;
+      case Barrier.StandIn _ -> edge + " by " + barrier.text();
+    };
+  }
+
+  private static void append(StringBuilder out, RankPlan plan, int id, boolean symmetric) {
+    var placement = plan.placements().get(id);
+    var buffer = plan.buffers().get(placement.buffer());
+    out.append(' ').append(symmetric ? "symm+" + (buffer.offset() + placement.offset()) : "any");
+  }
+
+  private static void line(Hasher hasher, String text) {
+    hasher.putString(text, StandardCharsets.UTF_8).putByte((byte) '\n');
+  }
+}

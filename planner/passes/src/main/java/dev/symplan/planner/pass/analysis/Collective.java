@@ -1,0 +1,111 @@
+package dev.symplan.planner.pass.analysis;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.Op;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.op.CollectiveSpec;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.op.ReduceOp;
+import dev.symplan.planner.machine.Eligibility;
+import java.util.Optional;
+
+/**
+ * A collective as its op's registration describes it.
+ *
+ * @param index the op's position in the graph
+ * @param operands the tensors sent; for a custom op, those registered as symmetric
+ * @param results the tensors received; for a custom op, those registered as symmetric
+ * @param root the group rank that a broadcast comes from; -1 where there is none
+ */
+public record Collective(
+    int index,
+    Op op,
+    Kind kind,
+    String group,
+    Optional<ReduceOp> reduceOp,
+    int root,
+    ImmutableList<Value> operands,
+    ImmutableList<Value> results) {
+
+  /** {@return the collective that an op is, if it is one} */
+  public static Optional<Collective> of(Op op, int index) {
+    if (op.def().collective().isEmpty() || op.def().has(OpTrait.WAIT)) {
+      return Optional.empty();
+    }
+    var spec = op.def().collective().get();
+    return Optional.of(
+        new Collective(
+            index,
+            op,
+            spec.kind(),
+            text(op, spec.group()),
+            spec.reduceOp(op.call()),
+            spec.kind() == Kind.BROADCAST && op.arg("src") instanceof Arg.Int(long root)
+                ? Math.toIntExact(root)
+                : -1,
+            operands(op, spec),
+            results(op, spec)));
+  }
+
+  /** {@return the collectives of a graph, in its order} */
+  public static ImmutableList<Collective> allOf(ImmutableList<Op> ops) {
+    var found = ImmutableList.<Collective>builder();
+    for (int i = 0; i < ops.size(); i++) {
+      of(ops.get(i), i).ifPresent(found::add);
+    }
+    return found.build();
+  }
+
+  private static ImmutableList<Value> operands(Op op, CollectiveSpec spec) {
+    var values = ImmutableList.<Value>builder();
+    if (spec.kind() == Kind.CUSTOM) {
+      op.def().symmMemArgs().forEach(param -> op.arg(param).forEachValue(values::add));
+    } else {
+      op.arg(spec.operand()).forEachValue(values::add);
+    }
+    return values.build();
+  }
+
+  private static ImmutableList<Value> results(Op op, CollectiveSpec spec) {
+    if (spec.kind() != Kind.CUSTOM) {
+      return op.results();
+    }
+    var schema = op.def().schema().results();
+    var values = ImmutableList.<Value>builder();
+    for (int i = 0; i < Math.min(schema.size(), op.results().size()); i++) {
+      boolean registered =
+          op.def().symmMemResults().contains(Integer.toString(i))
+              || op.def().symmMemResults().contains(schema.get(i).name());
+      if (registered && op.results().get(i).isTensor()) {
+        values.add(op.results().get(i));
+      }
+    }
+    return values.build();
+  }
+
+  private static String text(Op op, String param) {
+    return op.arg(param) instanceof Arg.Str(String text) ? text : "";
+  }
+
+  /** {@return what the plan calls it: its first result, or its op} */
+  public String name() {
+    return op.results().isEmpty() ? op.def().name().name() : op.results().getFirst().name();
+  }
+
+  /** {@return the bytes of all operands of one rank} */
+  public long bytes() {
+    return request().bytes();
+  }
+
+  /** {@return what decides which variants can carry it out} */
+  public Eligibility.Request request() {
+    return new Eligibility.Request(op, kind, reduceOp, operands);
+  }
+
+  public DType dtype() {
+    return request().dtype();
+  }
+}

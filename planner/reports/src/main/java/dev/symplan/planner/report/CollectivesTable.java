@@ -1,0 +1,129 @@
+package dev.symplan.planner.report;
+
+import com.google.common.base.Joiner;
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.OpDef;
+import dev.symplan.ir.op.OpRegistry;
+import dev.symplan.ir.op.OpTrait;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
+import java.util.Collection;
+import java.util.List;
+import java.util.stream.Collectors;
+
+/**
+ * Which functional collective can run as which variants, and what each needs: from the registry of
+ * ops and the rows of {@link VariantSpec}.
+ */
+public final class CollectivesTable {
+  private static final ImmutableList<String> COLUMNS =
+      ImmutableList.of(
+          "variant", "symmetric", "reductions", "types", "in place", "barriers", "needs");
+
+  private CollectivesTable() {}
+
+  /** {@return the tables as text, of the kinds of ops whose names contain the pattern} */
+  public static String text(String pattern) {
+    var out = new StringBuilder();
+    for (var kind : Kind.values()) {
+      var ops = ops(kind).stream().filter(op -> op.name().toString().contains(pattern)).toList();
+      if (!ops.isEmpty()) {
+        out.append(out.isEmpty() ? "" : "\n");
+        ops.forEach(op -> out.append(op.schema()).append('\n'));
+        var table = new Table(COLUMNS.toArray(String[]::new));
+        rows(kind).forEach(row -> table.row(row.toArray(String[]::new)));
+        table.render().lines().forEach(line -> out.append("    ").append(line).append('\n'));
+      }
+    }
+    return out.toString();
+  }
+
+  /** {@return {@code docs/collectives.md}} */
+  public static String markdown() {
+    var out = new StringBuilder();
+    out.append(
+        """
+        # Collectives and their variants
+
+        The variants that each of PyTorch's functional collectives can run as, and their requirements. This page is
+        generated from the op registry and the planner's rules; `symplan ops --collectives` prints the same. If several
+        variants are possible, predicted time decides ([targets.md](targets.md)). `symplan dump --view collectives`
+        shows why the others were not chosen, by [code](reasons.md).
+
+        - **symmetric**: the tensors that must be in symmetric memory, at the same offset on every rank.
+        - **in place**: whether the result may reuse the operand's memory.
+        - **barriers**: whether the ranks of the group synchronize before and after. Planned barriers are known to the
+          planner, which can leave one out if another barrier replaces it.
+        """);
+    for (var kind : Kind.values()) {
+      out.append("\n## ").append(Codes.of(kind)).append("\n\n");
+      out.append(
+          kind == Kind.CUSTOM
+              ? "Ops that a library or a graph declares with `symm_mem` or `group` clauses"
+                  + " ([language.md](language.md)).\n\n"
+              : ops(kind).stream()
+                  .map(op -> "`" + op.name() + "`")
+                  .collect(Collectors.joining(", ", "", "\n\n")));
+      line(out, COLUMNS);
+      line(out, COLUMNS.stream().map(column -> "---").toList());
+      rows(kind).forEach(row -> line(out, row));
+    }
+    out.append("\n## What the variants do\n\n");
+    for (var variant : Variant.values()) {
+      out.append("- `").append(variant.text()).append("`: ").append(variant.summary());
+      out.append('\n');
+    }
+    return out.toString();
+  }
+
+  private static void line(StringBuilder out, List<String> cells) {
+    out.append(cells.stream().collect(Collectors.joining(" | ", "| ", " |\n")));
+  }
+
+  private static List<OpDef> ops(Kind kind) {
+    var registry = OpRegistry.global();
+    return registry.names().stream()
+        .map(name -> registry.get(name.toString()))
+        .filter(def -> !def.has(OpTrait.WAIT))
+        .filter(def -> def.collective().filter(spec -> spec.kind() == kind).isPresent())
+        .toList();
+  }
+
+  private static List<List<String>> rows(Kind kind) {
+    return VariantSpec.ofKind(kind).stream().map(CollectivesTable::row).toList();
+  }
+
+  private static List<String> row(VariantSpec spec) {
+    return List.of(
+        spec.variant().text(),
+        symmetric(spec),
+        spec.reductions().isEmpty() ? "-" : Joiner.on(", ").join(spec.reductions()),
+        types(spec.dtypes()),
+        spec.allowsInPlace() ? "yes" : "no",
+        switch (spec.variant().barriers()) {
+          case NONE -> "none";
+          case PLANNED -> "planned";
+          case OWN -> "its own";
+        },
+        spec.needs().isEmpty() ? "-" : String.join("; ", spec.needs()));
+  }
+
+  private static String symmetric(VariantSpec spec) {
+    if (spec.variant() == Variant.CUSTOM) {
+      return "what it registers";
+    }
+    boolean operand = spec.needsSymmetricOperand();
+    boolean result = spec.needsSymmetricResult();
+    return operand && result
+        ? "operand and result"
+        : operand ? "operand" : result ? "result" : "nothing";
+  }
+
+  private static String types(Collection<DType> dtypes) {
+    return dtypes.size() == DType.values().length
+        ? "all"
+        : dtypes.stream().map(DType::shortName).collect(Collectors.joining(" "));
+  }
+}

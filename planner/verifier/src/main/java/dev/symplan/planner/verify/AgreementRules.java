@@ -1,0 +1,221 @@
+package dev.symplan.planner.verify;
+
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.RankAgreement;
+import dev.symplan.ir.diag.DiagnosticSink;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.ReduceOp;
+import dev.symplan.planner.plan.Buffer;
+import dev.symplan.planner.plan.CollectivePlan;
+import dev.symplan.planner.plan.Plan;
+import dev.symplan.planner.plan.RankPlan;
+import dev.symplan.planner.verify.Violation.Rule;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Objects;
+
+/**
+ * {@link Rule#AGREEMENT}: where ranks run different graphs, they have the same collectives in the
+ * same order with the same peers, and the same symmetric memory. In an exchange each takes what the
+ * others send it, which can be wrong where all run one graph, too.
+ */
+final class AgreementRules {
+  private final Plan plan;
+  private final List<AliasModel> ranks;
+  private final Findings findings;
+
+  private AgreementRules(Plan plan, List<AliasModel> ranks, Findings findings) {
+    this.plan = plan;
+    this.ranks = ranks;
+    this.findings = findings;
+  }
+
+  static void check(Plan plan, List<AliasModel> ranks, Findings findings) {
+    if (ranks.size() > 1) {
+      new AgreementRules(plan, ranks, findings).check();
+    }
+    // The rows are the graphs' own, whose collectives must be the plans'.
+    if (findings.count() == 0) {
+      var sink = new DiagnosticSink();
+      RankAgreement.checkExchanges(
+          plan.groups(), plan.rankPlans().stream().map(RankPlan::graph).toList(), sink);
+      sink.diagnostics().forEach(wrong -> findings.add(Rule.AGREEMENT, wrong.message()));
+    }
+  }
+
+  private void wrong(AliasModel facts, String message) {
+    findings.add(Rule.AGREEMENT, facts.rank(), message);
+  }
+
+  private void check() {
+    int before = findings.count();
+    var first = ranks.getFirst();
+    for (var other : ranks.subList(1, ranks.size())) {
+      compareBuffers(first, other);
+      if (first.plan.collectives().size() != other.plan.collectives().size()) {
+        wrong(
+            other,
+            "%d collectives, but rank %d has %d"
+                .formatted(
+                    other.plan.collectives().size(),
+                    first.rank(),
+                    first.plan.collectives().size()));
+      } else {
+        for (int k = 0; k < first.plan.collectives().size(); k++) {
+          compare(k, first, other);
+        }
+      }
+    }
+    if (findings.count() == before) {
+      checkPeers();
+      RankPlayback.check(ranks, findings);
+    }
+  }
+
+  private void compareBuffers(AliasModel first, AliasModel other) {
+    var own = symmetric(first);
+    var theirs = symmetric(other);
+    if (own.size() != theirs.size()) {
+      wrong(
+          other,
+          "%d symmetric buffers, but rank %d has %d"
+              .formatted(theirs.size(), first.rank(), own.size()));
+      return;
+    }
+    for (int i = 0; i < own.size(); i++) {
+      var a = own.get(i);
+      var b = theirs.get(i);
+      if (a.offset() != b.offset() || a.bytes() != b.bytes()) {
+        wrong(
+            other,
+            "the symmetric buffer %s has %d bytes at %d, but %s of rank %d has %d at %d"
+                .formatted(
+                    b.name(),
+                    b.bytes(),
+                    b.offset(),
+                    a.name(),
+                    first.rank(),
+                    a.bytes(),
+                    a.offset()));
+        return;
+      }
+    }
+  }
+
+  private static List<Buffer> symmetric(AliasModel facts) {
+    return facts.plan.buffers().stream()
+        .filter(Buffer::symmetric)
+        .sorted(Comparator.comparingLong(Buffer::offset).thenComparingLong(Buffer::bytes))
+        .toList();
+  }
+
+  private void compare(int k, AliasModel first, AliasModel other) {
+    var a = first.plan.collectives().get(k);
+    var b = other.plan.collectives().get(k);
+    same(k, other, "kind", a.kind(), b.kind());
+    same(k, other, "variant", a.variant().text(), b.variant().text());
+    same(k, other, "group size", groupSize(a), groupSize(b));
+    same(k, other, "reduction", ReduceOp.text(a.reduceOp()), ReduceOp.text(b.reduceOp()));
+    same(k, other, "root", a.root(), b.root());
+    same(k, other, "barrier before", a.start().text(), b.start().text());
+    same(k, other, "barrier after", a.end().text(), b.end().text());
+    same(k, other, "in place", a.inPlace(), b.inPlace());
+    same(
+        k,
+        other,
+        "workspace offset",
+        WorkspaceRules.offset(first, a),
+        WorkspaceRules.offset(other, b));
+    compareTensors(k, first, a.operands(), other, b.operands(), false);
+    compareTensors(k, first, a.results(), other, b.results(), true);
+  }
+
+  private int groupSize(CollectivePlan collective) {
+    return plan.group(collective.group()).size();
+  }
+
+  private void same(int k, AliasModel other, String what, Object a, Object b) {
+    if (!Objects.equals(a, b)) {
+      wrong(
+          other,
+          "collective %d (%s) has %s %s, but %s on rank %d"
+              .formatted(
+                  k,
+                  other.text(other.plan.collectives().get(k).op()),
+                  what,
+                  b,
+                  a,
+                  ranks.getFirst().rank()));
+    }
+  }
+
+  private void compareTensors(
+      int k,
+      AliasModel first,
+      List<Integer> own,
+      AliasModel other,
+      List<Integer> theirs,
+      boolean result) {
+    var collective = first.plan.collectives().get(k);
+    var what = result ? "result" : "operand";
+    same(k, other, "number of " + what + "s", own.size(), theirs.size());
+    boolean symmetric = collective.spec().needsSymmetric(result);
+    // Ranks may send and receive different numbers of rows.
+    boolean sized = collective.kind() != Kind.ALL_TO_ALL && collective.kind() != Kind.CUSTOM;
+    boolean laidOut = collective.kind() == Kind.ALL_REDUCE || collective.kind() == Kind.BROADCAST;
+    for (int i = 0; i < Math.min(own.size(), theirs.size()); i++) {
+      var a = first.value(own.get(i)).tensor();
+      var b = other.value(theirs.get(i)).tensor();
+      same(k, other, what + " type", a.dtype(), b.dtype());
+      if (sized) {
+        same(k, other, what + " bytes", a.storageBytes(), b.storageBytes());
+      }
+      // What treats elements as they lie pairs those of all ranks.
+      if (laidOut && !(a.isContiguous() && b.isContiguous())) {
+        same(k, other, what + " sizes", a.sizes(), b.sizes());
+        same(k, other, what + " strides", a.strides(), b.strides());
+      }
+      if (symmetric) {
+        same(k, other, what + " offset", first.begin(own.get(i)), other.begin(theirs.get(i)));
+      }
+    }
+  }
+
+  /** All that a rank meets in a collective mean to meet it there, in the same places. */
+  private void checkPeers() {
+    var checked = new HashSet<List<String>>();
+    for (int k = 0; k < ranks.getFirst().plan.collectives().size(); k++) {
+      var names = new ArrayList<String>();
+      for (var facts : ranks) {
+        names.add(facts.plan.collectives().get(k).group());
+      }
+      if (checked.add(names)) {
+        checkPeers(k);
+      }
+    }
+  }
+
+  private void checkPeers(int k) {
+    for (int rank = 0; rank < plan.worldSize(); rank++) {
+      var members = members(k, rank);
+      for (int i = 0; i < members.length(); i++) {
+        int peer = members.get(i);
+        if (!members(k, peer).equals(members)) {
+          findings.add(
+              Rule.AGREEMENT,
+              rank,
+              "collective %d is for the ranks %s, but on rank %d for the ranks %s"
+                  .formatted(k, members, peer, members(k, peer)));
+          return;
+        }
+      }
+    }
+  }
+
+  private ImmutableIntArray members(int k, int rank) {
+    var group = plan.group(plan.forRank(rank).collectives().get(k).group());
+    return group.members().get(group.partOf(rank).orElseThrow());
+  }
+}

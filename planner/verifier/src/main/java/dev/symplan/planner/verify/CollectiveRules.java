@@ -1,0 +1,392 @@
+package dev.symplan.planner.verify;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.Op;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.op.ReduceOp;
+import dev.symplan.planner.machine.Eligibility;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.Verdict;
+import dev.symplan.planner.plan.ArgDecision;
+import dev.symplan.planner.plan.ArgDecision.Realization;
+import dev.symplan.planner.plan.CollectivePlan;
+import dev.symplan.planner.plan.Plan;
+import dev.symplan.planner.plan.StreamKind;
+import dev.symplan.planner.verify.Violation.Rule;
+import java.util.ArrayList;
+import java.util.BitSet;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Objects;
+import java.util.Set;
+import java.util.TreeSet;
+
+/**
+ * {@link Rule#REALIZATION}: the plan's collectives are the graph's, their variants work on the
+ * target, and each tensor is where, and as, its variant needs it.
+ */
+final class CollectiveRules {
+  /** What the vector loads and stores of kernels and copy engines need. */
+  private static final int VECTOR = 16;
+
+  private final Plan plan;
+  private final AliasModel facts;
+  private final Findings findings;
+  private final BitSet staged = new BitSet();
+  private final BitSet demanded = new BitSet();
+
+  /** Groups whose parts were found to be on one host each. */
+  private final Set<String> onOneHost = new HashSet<>();
+
+  private CollectiveRules(Plan plan, AliasModel facts, Findings findings) {
+    this.plan = plan;
+    this.facts = facts;
+    this.findings = findings;
+  }
+
+  static void check(Plan plan, AliasModel facts, Findings findings) {
+    new CollectiveRules(plan, facts, findings).check();
+  }
+
+  private void wrong(int k, String message) {
+    findings.add(
+        Rule.REALIZATION,
+        facts.rank(),
+        "collective %d (%s) %s"
+            .formatted(k, facts.text(facts.plan.collectives().get(k).op()), message));
+  }
+
+  private void check() {
+    for (int op = 0; op < facts.plan.graph().ops().size(); op++) {
+      if (isStage(op)) {
+        for (int value : facts.reads(op)) {
+          staged.set(facts.storageOf(value));
+        }
+      }
+    }
+    checkComplete();
+    for (int k = 0; k < facts.plan.collectives().size(); k++) {
+      var collective = facts.plan.collectives().get(k);
+      if (checkSame(k, collective)) {
+        checkVariant(k, collective);
+        checkTensors(k, collective);
+        checkVerdicts(k, collective);
+        checkArgs(k, collective);
+      }
+    }
+    checkDemand();
+  }
+
+  private boolean isStage(int op) {
+    var name = facts.op(op).def().name();
+    return name.namespace().equals("symplan") && name.name().equals("stage");
+  }
+
+  private static boolean isCollective(Op op) {
+    return op.def().collective().isPresent() && !op.def().has(OpTrait.WAIT);
+  }
+
+  /** The plan's list is the graph's collectives, in its order. */
+  private void checkComplete() {
+    var expected = new ArrayList<Integer>();
+    for (int op = 0; op < facts.plan.graph().ops().size(); op++) {
+      if (isCollective(facts.op(op))) {
+        expected.add(op);
+      }
+    }
+    var listed = facts.plan.collectives().stream().map(CollectivePlan::op).toList();
+    if (!expected.equals(listed)) {
+      findings.add(
+          Rule.REALIZATION,
+          facts.rank(),
+          "the graph's collectives are the ops %s, the plan's are %s".formatted(expected, listed));
+    }
+  }
+
+  private boolean checkSame(int k, CollectivePlan collective) {
+    var op = facts.op(collective.op());
+    if (!isCollective(op)) {
+      wrong(k, "is not a collective");
+      return false;
+    }
+    int before = findings.count();
+    var spec = op.def().collective().orElseThrow();
+    same(k, "kind", collective.kind(), spec.kind());
+    same(k, "group", collective.group(), text(op, spec.group()));
+    same(
+        k,
+        "reduction",
+        ReduceOp.text(collective.reduceOp()),
+        ReduceOp.text(spec.reduceOp(op.call())));
+    long root =
+        spec.kind() == Kind.BROADCAST
+                && op.def().schema().hasParam("src")
+                && op.arg("src") instanceof Arg.Int(long src)
+            ? src
+            : -1;
+    same(k, "root", (long) collective.root(), root);
+    same(k, "operands", collective.operands(), operands(op));
+    same(k, "results", collective.results(), results(op));
+    if (spec.kind() == Kind.BROADCAST && (root < 0 || root >= groupSize(collective))) {
+      wrong(k, "has root %d in a group of %d".formatted(root, groupSize(collective)));
+    }
+    if (spec.kind() != Kind.CUSTOM
+        && (op.def().schema().mutates()
+            || collective.operands().size() != collective.results().size())) {
+      wrong(k, "is not functional: it has not one fresh result for each operand");
+    }
+    return findings.count() == before;
+  }
+
+  private void same(int k, String what, Object planned, Object graph) {
+    if (!Objects.equals(planned, graph)) {
+      wrong(k, "has %s %s in the plan, but %s in the graph".formatted(what, planned, graph));
+    }
+  }
+
+  private static String text(Op op, String param) {
+    return op.arg(param) instanceof Arg.Str(String text) ? text : "";
+  }
+
+  private static ImmutableList<Integer> operands(Op op) {
+    var spec = op.def().collective().orElseThrow();
+    var ids = ImmutableList.<Integer>builder();
+    var params =
+        spec.kind() == Kind.CUSTOM ? op.def().symmMemArgs() : ImmutableList.of(spec.operand());
+    for (var param : params) {
+      op.arg(param).forEachValue(value -> ids.add(value.id()));
+    }
+    return ids.build();
+  }
+
+  private static ImmutableList<Integer> results(Op op) {
+    boolean custom = op.def().collective().orElseThrow().kind() == Kind.CUSTOM;
+    var schema = op.def().schema().results();
+    var registered = op.def().symmMemResults();
+    var ids = ImmutableList.<Integer>builder();
+    for (int i = 0; i < op.results().size(); i++) {
+      boolean named =
+          i < schema.size()
+              && (registered.contains(Integer.toString(i))
+                  || registered.contains(schema.get(i).name()));
+      if (!custom || (named && op.results().get(i).isTensor())) {
+        ids.add(op.results().get(i).id());
+      }
+    }
+    return ids.build();
+  }
+
+  private int groupSize(CollectivePlan collective) {
+    return plan.group(collective.group()).size();
+  }
+
+  private void checkVariant(int k, CollectivePlan collective) {
+    var variant = collective.variant();
+    var operands =
+        collective.operands().stream().map(facts::value).collect(ImmutableList.toImmutableList());
+    checkHosts(k, collective);
+    new Eligibility(plan.target(), plan.multicast())
+        .reject(
+            new Eligibility.Request(
+                facts.op(collective.op()), collective.kind(), collective.reduceOp(), operands),
+            variant,
+            groupSize(collective))
+        .ifPresent(
+            rejection -> wrong(k, "is %s, but %s".formatted(variant.text(), rejection.detail())));
+    if (collective.isAsync()
+        && (collective.stream() == StreamKind.COPY) != variant.usesCopyEngines()) {
+      wrong(k, "is %s on the %s stream".formatted(variant.text(), collective.stream().text()));
+    }
+    if (collective.isAsync() && variant == Variant.CUSTOM) {
+      wrong(k, "is an op of its own library's, which runs on the compute stream only");
+    }
+  }
+
+  /**
+   * What peers touch is on their host: {@code gpus} ranks are on the first, as many on the next.
+   */
+  private void checkHosts(int k, CollectivePlan collective) {
+    boolean touchesPeers =
+        collective.variant() == Variant.CUSTOM
+            ? !collective.operands().isEmpty() || !collective.results().isEmpty()
+            : collective.spec().reachesPeers();
+    if (!touchesPeers || onOneHost.contains(collective.group())) {
+      return;
+    }
+    for (var part : plan.group(collective.group()).members()) {
+      var hosts = new TreeSet<Integer>();
+      part.forEach(rank -> hosts.add(rank / plan.target().gpus()));
+      if (hosts.size() > 1) {
+        wrong(
+            k,
+            "is %s, but its ranks %s are on the hosts %s, with %d GPUs each"
+                .formatted(collective.variant().text(), part, hosts, plan.target().gpus()));
+        return;
+      }
+    }
+    onOneHost.add(collective.group());
+  }
+
+  private void checkTensors(int k, CollectivePlan collective) {
+    for (int i = 0; i < collective.operands().size(); i++) {
+      var operand = facts.value(collective.operands().get(i));
+      checkPlace(k, collective, operand, false);
+      if (collective.kind() == Kind.ALL_REDUCE || collective.kind() == Kind.BROADCAST) {
+        var result = facts.value(collective.results().get(i));
+        if (!movesAsOne(operand.tensor(), result.tensor())) {
+          wrong(k, "has %s, but its result is laid out as %s".formatted(operand, result));
+        }
+      } else {
+        checkContiguous(k, operand);
+      }
+    }
+    for (int id : collective.results()) {
+      checkPlace(k, collective, facts.value(id), true);
+      if (collective.kind() != Kind.ALL_REDUCE && collective.kind() != Kind.BROADCAST) {
+        checkContiguous(k, facts.value(id));
+      }
+    }
+  }
+
+  /** What treats elements one by one may have any layout without gaps, if the result has it too. */
+  private static boolean movesAsOne(TensorType operand, TensorType result) {
+    return operand.isDense()
+        && operand.sizes().equals(result.sizes())
+        && operand.dtype() == result.dtype()
+        && (operand.strides().equals(result.strides())
+            || (operand.isContiguous() && result.isContiguous()));
+  }
+
+  private void checkContiguous(int k, Value value) {
+    if (!value.tensor().isContiguous()) {
+      wrong(k, "moves %s, whose rows do not lie one behind the other".formatted(value));
+    }
+  }
+
+  private void checkPlace(int k, CollectivePlan collective, Value value, boolean result) {
+    if (!collective.spec().needsSymmetric(result)) {
+      return;
+    }
+    int index = facts.plan.placements().get(value.id()).buffer();
+    demanded.set(index);
+    var verb = result ? "writes" : "reads";
+    if (!result && facts.mayAlias().mayHaveMoved(facts.storageOf(value.id()), collective.op())) {
+      wrong(
+          k,
+          "reads %s of every rank as %s, but an op that may do anything may have moved it"
+              .formatted(value.name(), collective.variant().text()));
+    } else if (!facts.plan.buffers().get(index).symmetric()) {
+      wrong(
+          k,
+          "%s %s of every rank as %s, but the buffer at %s is not symmetric"
+              .formatted(verb, value.name(), collective.variant().text(), facts.place(value.id())));
+    } else if (facts.spread(value.id()) != 0) {
+      wrong(
+          k,
+          "%s %s of every rank as %s, but each has it at another offset from %s"
+              .formatted(verb, value.name(), collective.variant().text(), facts.place(value.id())));
+    } else if (facts.begin(value.id()) % VECTOR != 0) {
+      wrong(
+          k,
+          "%s %s at %s, no multiple of %d bytes"
+              .formatted(verb, value.name(), facts.place(value.id()), VECTOR));
+    }
+  }
+
+  private void checkVerdicts(int k, CollectivePlan collective) {
+    var variants = new HashSet<Variant>();
+    var chosen = new ArrayList<Variant>();
+    for (Verdict verdict : collective.verdicts()) {
+      if (!variants.add(verdict.variant())
+          || !verdict.variant().implementsKind(collective.kind())) {
+        wrong(k, "has a verdict too many, on " + verdict.variant().text());
+      }
+      if (verdict.chosen()) {
+        chosen.add(verdict.variant());
+      }
+    }
+    for (var variant : Variant.values()) {
+      if (variant.implementsKind(collective.kind()) && !variants.contains(variant)) {
+        wrong(k, "has no verdict on " + variant.text());
+      }
+    }
+    if (!chosen.equals(List.of(collective.variant()))) {
+      wrong(
+          k,
+          "is %s, but the verdicts choose %s"
+              .formatted(collective.variant().text(), chosen.stream().map(Variant::text).toList()));
+    }
+  }
+
+  private void checkArgs(int k, CollectivePlan collective) {
+    int operands = collective.operands().size();
+    int count = operands + collective.results().size();
+    if (collective.args().size() != count) {
+      wrong(k, "has %d tensors, but %d decisions".formatted(count, collective.args().size()));
+      return;
+    }
+    for (int i = 0; i < count; i++) {
+      boolean result = i >= operands;
+      int id = result ? collective.results().get(i - operands) : collective.operands().get(i);
+      checkArg(k, collective, facts.value(id), result, collective.args().get(i));
+    }
+  }
+
+  private void checkArg(
+      int k, CollectivePlan collective, Value value, boolean result, ArgDecision decision) {
+    if (decision.result() != result || decision.bytes() != value.tensor().bytes()) {
+      wrong(k, "has a decision on %s that speaks of another tensor".formatted(value.name()));
+      return;
+    }
+    boolean needed = collective.spec().needsSymmetric(result);
+    boolean copied =
+        result
+            ? staged.get(facts.storageOf(value.id()))
+            : facts.opOf(value.id()) >= 0 && isStage(facts.opOf(value.id()));
+    boolean fits =
+        switch (decision.realization()) {
+          case ZERO_COPY -> needed;
+          case NOT_NEEDED -> !needed;
+          case STAGED -> copied;
+        };
+    if (!fits) {
+      wrong(
+          k,
+          "has %s %s, but %s"
+              .formatted(
+                  value.name(),
+                  decision.realization().text(),
+                  decision.realization() == Realization.STAGED
+                      ? "no copy was put in"
+                      : collective.variant().text()
+                          + (needed ? " needs it symmetric" : " takes it anywhere")));
+    }
+  }
+
+  /** A symmetric buffer takes room on every rank; something must ask for it. */
+  private void checkDemand() {
+    for (var input : facts.plan.graph().inputs()) {
+      note(input);
+    }
+    facts.plan.graph().outputs().forEach(output -> output.forEachValue(this::note));
+    for (int i = 0; i < facts.plan.buffers().size(); i++) {
+      if (facts.plan.buffers().get(i).symmetric() && !demanded.get(i) && !facts.isWorkspace(i)) {
+        findings.add(
+            Rule.REALIZATION,
+            facts.rank(),
+            "nothing asks for the buffer %s to be symmetric"
+                .formatted(facts.plan.buffers().get(i).name()));
+      }
+    }
+  }
+
+  private void note(Value value) {
+    if (value.isTensor()) {
+      demanded.set(facts.plan.placements().get(value.id()).buffer());
+    }
+  }
+}
