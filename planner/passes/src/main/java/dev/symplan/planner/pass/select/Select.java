@@ -58,7 +58,7 @@ public final class Select {
     this.graphs = graphs;
     this.options = options;
     this.costs = costs;
-    this.eligibility = new Eligibility(target, options.multicast());
+    this.eligibility = new Eligibility(target, options.multicast(), options.backend());
     this.groups = groups;
   }
 
@@ -312,7 +312,7 @@ public final class Select {
             DiagnosticCode.UNSUPPORTED,
             collective.op().span(),
             "no variant can run '%s'".formatted(collective.name()),
-            "choose another target, group or reduction",
+            "choose another backend, target, group or reduction",
             reasons));
   }
 
