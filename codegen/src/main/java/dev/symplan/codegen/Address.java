@@ -1,6 +1,5 @@
-package dev.symplan.codegen.cuda;
+package dev.symplan.codegen;
 
-import dev.symplan.codegen.TensorRef;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.plan.ArenaKind;
 
@@ -12,16 +11,16 @@ import dev.symplan.planner.plan.ArenaKind;
  */
 public record Address(int rank, ArenaKind arena, int index, long offset) {
 
-  static Address of(int rank, TensorRef ref) {
+  public static Address of(int rank, TensorRef ref) {
     return new Address(rank, ref.arena(), ref.index(), ref.offset());
   }
 
-  Address plus(long bytes) {
+  public Address plus(long bytes) {
     return new Address(rank, arena, index, offset + bytes);
   }
 
   /** {@return whether 16 bytes can be moved at once from here: memory itself is aligned to more} */
-  boolean isVectorAligned() {
+  public boolean isVectorAligned() {
     return offset % Alignment.VECTOR == 0;
   }
 }
