@@ -2,7 +2,6 @@ package dev.symplan.planner.pass.analysis;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.math.LongMath;
-import dev.symplan.ir.Arg;
 import dev.symplan.ir.Graph;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.TensorType;
@@ -166,13 +165,10 @@ public final class Aliases {
   /** {@return for each storage, whether a graph output is in it} */
   public boolean[] escaping() {
     var escapes = new boolean[storages.size()];
-    for (Arg output : graph.outputs()) {
-      output.forEachValue(
-          value -> {
-            if (id(value) >= 0) {
-              escapes[id(value)] = true;
-            }
-          });
+    for (var value : graph.outputValues()) {
+      if (id(value) >= 0) {
+        escapes[id(value)] = true;
+      }
     }
     return escapes;
   }

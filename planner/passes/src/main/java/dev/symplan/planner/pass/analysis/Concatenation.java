@@ -27,8 +27,7 @@ public final class Concatenation {
    */
   public static ImmutableList<Piece> of(Op op) {
     var result = op.result().tensor();
-    var values = new ArrayList<Value>();
-    op.args().getFirst().forEachValue(values::add);
+    var values = new ArrayList<>(op.args().getFirst().operands());
     // PyTorch lets tensors of shape [0] pass, whatever the others' shapes are.
     values.removeIf(value -> value.tensor().numel() == 0);
     var pieces = ImmutableList.<Piece>builder();

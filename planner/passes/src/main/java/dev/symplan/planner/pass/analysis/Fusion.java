@@ -97,7 +97,7 @@ public final class Fusion {
           op.results().forEach(result -> mark(byCollective, result));
         }
       } else {
-        op.forEachOperand(value -> mark(viewed, value));
+        op.operands().forEach(value -> mark(viewed, value));
       }
       for (var result : op.results()) {
         if (aliases.id(result) >= 0 && !isDefinition(result)) {
@@ -107,10 +107,10 @@ public final class Fusion {
     }
     for (int p = 0; p < running.length; p++) {
       int position = p;
-      op(p).forEachOperand(value -> use(value, position));
+      op(p).operands().forEach(value -> use(value, position));
       op(p).results().forEach(value -> use(value, position));
     }
-    graph.outputs().forEach(output -> output.forEachValue(v -> use(v, Integer.MAX_VALUE)));
+    graph.outputValues().forEach(v -> use(v, Integer.MAX_VALUE));
     graph.inputs().forEach(input -> use(input, Integer.MAX_VALUE));
   }
 
@@ -146,12 +146,10 @@ public final class Fusion {
         || !op.results().stream().allMatch(this::isMade)) {
       return false;
     }
-    boolean[] pairs = {true};
     var shape = op.results().getFirst().tensor();
-    op.forEachOperand(
-        value ->
-            pairs[0] &= !elementwise || !value.isTensor() || value.tensor().broadcastsTo(shape));
-    return pairs[0];
+    return !elementwise
+        || op.operands().stream()
+            .allMatch(value -> !value.isTensor() || value.tensor().broadcastsTo(shape));
   }
 
   /** Whether a result is a tensor in storage of its own. */
@@ -187,21 +185,20 @@ public final class Fusion {
     if (!goesByRows(op)) {
       return false;
     }
-    boolean[] fits = {true};
-    boolean[] related = {shapes.contains(shape(op))};
-    op.forEachOperand(
-        value -> {
-          int storage = aliases.id(value);
-          if (storage >= 0) {
-            boolean inside = aliases.storage(storage).def() >= running[from];
-            related[0] |= inside;
-            // Waiting for a collective must not hold up the ops before.
-            fits[0] &= !byCollective[storage];
-            // Another view of what is just being made would be read in other rows.
-            fits[0] &= !inside || !viewed[storage];
-          }
-        });
-    if (!fits[0] || !related[0]) {
+    boolean fits = true;
+    boolean related = shapes.contains(shape(op));
+    for (var value : op.operands()) {
+      int storage = aliases.id(value);
+      if (storage >= 0) {
+        boolean inside = aliases.storage(storage).def() >= running[from];
+        related |= inside;
+        // Waiting for a collective must not hold up the ops before.
+        fits &= !byCollective[storage];
+        // Another view of what is just being made would be read in other rows.
+        fits &= !inside || !viewed[storage];
+      }
+    }
+    if (!fits || !related) {
       return false;
     }
     var all = new ArrayList<>(before);
@@ -213,16 +210,13 @@ public final class Fusion {
 
   /** Whether an op reads what the run makes row by row. */
   private boolean readsOwnRows(Op op, int firstOp, int rows) {
-    boolean[] own = {true};
-    op.forEachOperand(
-        value -> {
-          int storage = aliases.id(value);
-          own[0] &=
-              storage < 0
-                  || aliases.storage(storage).def() < firstOp
-                  || Rows.carries(op, value, rows);
-        });
-    return own[0];
+    boolean own = true;
+    for (var value : op.operands()) {
+      int storage = aliases.id(value);
+      own &=
+          storage < 0 || aliases.storage(storage).def() < firstOp || Rows.carries(op, value, rows);
+    }
+    return own;
   }
 
   /** Whether a kernel that goes by so many leading dimensions has work for the whole machine. */
@@ -295,14 +289,12 @@ public final class Fusion {
     for (int p = from; p < to; p++) {
       var ending = new LinkedHashSet<Integer>();
       int position = p;
-      op(p)
-          .forEachOperand(
-              value -> {
-                int storage = aliases.id(value);
-                if (storage >= 0 && lastUse[storage] == position) {
-                  ending.add(storage);
-                }
-              });
+      for (var value : op(p).operands()) {
+        int storage = aliases.id(value);
+        if (storage >= 0 && lastUse[storage] == position) {
+          ending.add(storage);
+        }
+      }
       long made = op(p).results().stream().mapToLong(v -> bytes(aliases.id(v))).sum();
       boolean inPlace =
           op(p).def().has(OpTrait.ELEMENTWISE)
@@ -318,16 +310,14 @@ public final class Fusion {
   private LinkedHashSet<Integer> dying(int from, int to) {
     var dying = new LinkedHashSet<Integer>();
     for (int p = from; p < to; p++) {
-      op(p)
-          .forEachOperand(
-              value -> {
-                int storage = aliases.id(value);
-                if (storage >= 0
-                    && lastUse[storage] < to
-                    && aliases.storage(storage).def() < running[from]) {
-                  dying.add(storage);
-                }
-              });
+      for (var value : op(p).operands()) {
+        int storage = aliases.id(value);
+        if (storage >= 0
+            && lastUse[storage] < to
+            && aliases.storage(storage).def() < running[from]) {
+          dying.add(storage);
+        }
+      }
     }
     return dying;
   }

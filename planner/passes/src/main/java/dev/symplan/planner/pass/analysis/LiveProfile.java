@@ -50,7 +50,7 @@ public final class LiveProfile {
           .get(p)
           .forEach(
               index -> {
-                ops.get(index).forEachOperand(value -> use(value, position));
+                ops.get(index).operands().forEach(value -> use(value, position));
                 for (var result : ops.get(index).results()) {
                   if (use(result, position) && first[aliases.id(result)] < 0) {
                     first[aliases.id(result)] = position;
@@ -58,7 +58,7 @@ public final class LiveProfile {
                 }
               });
     }
-    aliases.graph().outputs().forEach(output -> output.forEachValue(v -> use(v, positions)));
+    aliases.graph().outputValues().forEach(v -> use(v, positions));
     var replaced = replaced(overlap, first);
     var change = new long[positions + 1];
     for (var storage : aliases.storages()) {
@@ -107,20 +107,19 @@ public final class LiveProfile {
   }
 
   private void replace(Op op, Value result, int position, int[] first, boolean[] replaced) {
-    boolean[] found = {!result.isTensor()};
-    op.forEachOperand(
-        operand -> {
-          int storage = aliases.id(operand);
-          if (!found[0]
-              && storage >= 0
-              && !replaced[storage]
-              && lastUse[storage] == position
-              && first[storage] < position
-              && aliases.of(operand).bytes() == aliases.of(result).bytes()) {
-            replaced[storage] = true;
-            found[0] = true;
-          }
-        });
+    boolean found = !result.isTensor();
+    for (var operand : op.operands()) {
+      int storage = aliases.id(operand);
+      if (!found
+          && storage >= 0
+          && !replaced[storage]
+          && lastUse[storage] == position
+          && first[storage] < position
+          && aliases.of(operand).bytes() == aliases.of(result).bytes()) {
+        replaced[storage] = true;
+        found = true;
+      }
+    }
   }
 
   private boolean use(Value value, int position) {

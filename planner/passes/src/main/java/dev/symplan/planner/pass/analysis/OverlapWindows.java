@@ -68,7 +68,8 @@ public final class OverlapWindows {
               graph
                   .ops()
                   .get(index)
-                  .forEachOperand(v -> close(windows, resultOf, aliases.family(v), position)));
+                  .operands()
+                  .forEach(v -> close(windows, resultOf, aliases.family(v), position)));
       boolean collective =
           next < collectives.size() && collectives.get(next).index() == unit.get(0);
       computeBefore[p + 1] =
@@ -98,7 +99,7 @@ public final class OverlapWindows {
         fence = p + 1;
       }
       if (op.def().schema().mutates() || unbounded) {
-        op.forEachOperand(value -> mark(written, aliases.family(value), position));
+        op.operands().forEach(value -> mark(written, aliases.family(value), position));
         closeAll(windows, open, next, position);
         open = collective ? next - 1 : next;
       }
@@ -150,11 +151,10 @@ public final class OverlapWindows {
                   graph
                       .ops()
                       .get(index)
-                      .forEachOperand(value -> mark(last, aliases.id(value), position)));
+                      .operands()
+                      .forEach(value -> mark(last, aliases.id(value), position)));
     }
-    graph
-        .outputs()
-        .forEach(output -> output.forEachValue(v -> mark(last, aliases.id(v), Integer.MAX_VALUE)));
+    graph.outputValues().forEach(v -> mark(last, aliases.id(v), Integer.MAX_VALUE));
     graph.inputs().forEach(input -> mark(last, aliases.id(input), Integer.MAX_VALUE));
     return last;
   }
@@ -167,7 +167,7 @@ public final class OverlapWindows {
     var moved = new HashSet<Value>();
     unit.forEach(
         index -> {
-          graph.ops().get(index).forEachOperand(moved::add);
+          moved.addAll(graph.ops().get(index).operands());
           moved.addAll(graph.ops().get(index).results());
         });
     return costs.kernelMicros(

@@ -83,17 +83,16 @@ public final class WorkUnits {
         elementwise[u] =
             (op.def().has(OpTrait.ELEMENTWISE) || op.def().has(OpTrait.UPDATES_SELF))
                 && op.results().size() == 1;
-        op.forEachOperand(
-            value -> {
-              int storage = aliases.id(value);
-              if (storage >= 0
-                  && bytes[storage] > 0
-                  && maker[storage] != unit
-                  && lastReader[storage] != unit) {
-                lastReader[storage] = unit;
-                read.add(unit, storage);
-              }
-            });
+        for (var value : op.operands()) {
+          int storage = aliases.id(value);
+          if (storage >= 0
+              && bytes[storage] > 0
+              && maker[storage] != unit
+              && lastReader[storage] != unit) {
+            lastReader[storage] = unit;
+            read.add(unit, storage);
+          }
+        }
         for (var result : op.results()) {
           int storage = aliases.id(result);
           if (storage >= 0 && bytes[storage] > 0 && maker[storage] < 0) {

@@ -216,9 +216,7 @@ public final class Allocate {
       }
     }
     rank.graph().graph().inputs().forEach(v -> addSymmetric(rank, v, ordered));
-    for (var output : rank.graph().graph().outputs()) {
-      output.forEachValue(v -> addSymmetric(rank, v, ordered));
-    }
+    rank.graph().graph().outputValues().forEach(v -> addSymmetric(rank, v, ordered));
     rank.drafts().stream().filter(draft -> draft.isWorkspace).forEach(ordered::add);
     return ordered;
   }

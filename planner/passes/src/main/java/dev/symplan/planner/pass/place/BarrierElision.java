@@ -71,18 +71,12 @@ public final class BarrierElision {
 
     private boolean writes(int op, int id) {
       var does = plan.graph().ops().get(op);
-      if (does.results().stream().anyMatch(result -> overlap(result, id))) {
-        return true;
-      }
-      boolean[] found = {false};
-      does.forEachWritten(value -> found[0] |= overlap(value, id));
-      return found[0];
+      return does.results().stream().anyMatch(result -> overlap(result, id))
+          || does.written().stream().anyMatch(value -> overlap(value, id));
     }
 
     private boolean reads(int op, int id) {
-      boolean[] found = {false};
-      plan.graph().ops().get(op).forEachOperand(value -> found[0] |= overlap(value, id));
-      return found[0];
+      return plan.graph().ops().get(op).operands().stream().anyMatch(value -> overlap(value, id));
     }
 
     private boolean overlap(Value value, int id) {

@@ -90,12 +90,10 @@ public final class Liveness {
           k < graph.collectives().size() && graph.collectives().get(k).index() == i;
       int from = schedule.stepOfOp()[i];
       int to = collective ? schedule.endStep()[k++] : from;
-      ops.get(i).forEachOperand(value -> touch(aliases.id(value), from, from, to));
+      ops.get(i).operands().forEach(value -> touch(aliases.id(value), from, from, to));
       ops.get(i).results().forEach(value -> touch(aliases.id(value), from, from, to));
     }
-    for (Arg output : graph.graph().outputs()) {
-      output.forEachValue(value -> touch(aliases.id(value), -1, end, end));
-    }
+    graph.graph().outputValues().forEach(value -> touch(aliases.id(value), -1, end, end));
     aliases.families().extend(last);
   }
 
@@ -199,9 +197,9 @@ public final class Liveness {
       return List.of();
     }
     // What else the op reads of that memory, through a view, it reads when self is updated already.
-    int[] mentions = {0};
-    op.forEachOperand(value -> mentions[0] += aliases.id(value) == aliases.id(self) ? 1 : 0);
-    return mentions[0] == 1 ? List.of(op.arg("self")) : List.of();
+    long mentions =
+        op.operands().stream().filter(value -> aliases.id(value) == aliases.id(self)).count();
+    return mentions == 1 ? List.of(op.arg("self")) : List.of();
   }
 
   private boolean canReplace(
@@ -225,23 +223,22 @@ public final class Liveness {
 
   /** Whether the ops up to a position, and only they, read a storage, and in this layout only. */
   private boolean readOnlyAs(ImmutableIntArray unit, int position, Value operand) {
-    boolean[] only = {true};
+    boolean only = true;
     int rows = Rows.shared(ops(unit));
     for (int i = 0; i < unit.length(); i++) {
       boolean before = i <= position;
       var op = graph.graph().ops().get(unit.get(i));
-      op.forEachOperand(
-          value -> {
-            if (aliases.id(value) == aliases.id(operand)) {
-              only[0] &=
-                  before
-                      && aliases.isWhole(value)
-                      && Rows.carries(op, value, rows)
-                      && sameLayout(value.tensor(), operand.tensor());
-            }
-          });
+      for (var value : op.operands()) {
+        if (aliases.id(value) == aliases.id(operand)) {
+          only &=
+              before
+                  && aliases.isWhole(value)
+                  && Rows.carries(op, value, rows)
+                  && sameLayout(value.tensor(), operand.tensor());
+        }
+      }
     }
-    return only[0];
+    return only;
   }
 
   private ImmutableList<Op> ops(ImmutableIntArray unit) {

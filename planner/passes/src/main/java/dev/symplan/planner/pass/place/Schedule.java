@@ -170,16 +170,11 @@ public record Schedule(
     var lastUse = new int[aliases.count()];
     for (int i = 0; i < graph.graph().ops().size(); i++) {
       int index = i;
-      graph
-          .graph()
-          .ops()
-          .get(i)
-          .forEachOperand(
-              value -> {
-                if (aliases.id(value) >= 0) {
-                  lastUse[aliases.id(value)] = index;
-                }
-              });
+      for (var value : graph.graph().ops().get(i).operands()) {
+        if (aliases.id(value) >= 0) {
+          lastUse[aliases.id(value)] = index;
+        }
+      }
     }
     var escapes = aliases.escaping();
     var frees = new boolean[variants.size()];

@@ -25,10 +25,10 @@ public final class ChunkableProducts {
     var ops = graph.graph().ops();
     for (int i = 0; i < ops.size(); i++) {
       int index = i;
-      ops.get(i).forEachOperand(value -> uses[value.id()]++);
+      ops.get(i).operands().forEach(value -> uses[value.id()]++);
       ops.get(i).results().forEach(result -> producer[result.id()] = index);
     }
-    graph.graph().outputs().forEach(output -> output.forEachValue(value -> uses[value.id()]++));
+    graph.graph().outputValues().forEach(value -> uses[value.id()]++);
   }
 
   /** {@return the product that a collective of one tensor is of, if it can be split by rows} */

@@ -101,16 +101,14 @@ public final class Merging {
 
   /** {@return the bucket that comes last of those that an op's operands wait for; -1 for none} */
   private int lastAwaited(Op op) {
-    int[] last = {-1};
-    op.forEachOperand(
-        value -> {
-          int bucket = awaited[value.id()];
-          if (bucket >= 0
-              && (last[0] < 0 || buckets.get(bucket).anchor() > buckets.get(last[0]).anchor())) {
-            last[0] = bucket;
-          }
-        });
-    return last[0];
+    int last = -1;
+    for (var value : op.operands()) {
+      int bucket = awaited[value.id()];
+      if (bucket >= 0 && (last < 0 || buckets.get(bucket).anchor() > buckets.get(last).anchor())) {
+        last = bucket;
+      }
+    }
+    return last;
   }
 
   private void visitMember(int index, int b) {
@@ -145,14 +143,12 @@ public final class Merging {
         continue;
       }
       int open = stack.size();
-      ops.get(op)
-          .forEachOperand(
-              operand -> {
-                int from = producer[operand.id()];
-                if (from >= 0 && !done[from]) {
-                  stack.push(operand);
-                }
-              });
+      for (var operand : ops.get(op).operands()) {
+        int from = producer[operand.id()];
+        if (from >= 0 && !done[from]) {
+          stack.push(operand);
+        }
+      }
       if (stack.size() == open) {
         keep(op);
         stack.pop();
