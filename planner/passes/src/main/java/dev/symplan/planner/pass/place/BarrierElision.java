@@ -30,7 +30,7 @@ import java.util.List;
  * beyond a collective of another group: between two groups, each with a barrier that stands in, the
  * order of the two would matter.
  */
-public final class BarrierElision {
+final class BarrierElision {
   /** How many steps a barrier is looked for; the time must not grow with the square of them. */
   private static final int MAX_STEPS = 128;
 
@@ -128,7 +128,7 @@ public final class BarrierElision {
   }
 
   /** {@return the plans of the ranks, with the barriers that are left} */
-  public static ImmutableList<RankPlan> run(ImmutableList<RankPlan> plans) {
+  static ImmutableList<RankPlan> run(ImmutableList<RankPlan> plans) {
     return new BarrierElision(plans).run();
   }
 
