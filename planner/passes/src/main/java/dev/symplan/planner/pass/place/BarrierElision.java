@@ -61,11 +61,11 @@ final class BarrierElision {
         return true;
       }
       var collective = at(k);
-      if (collective.variant().needsSymmetricOperand(collective.kind())
+      if (collective.spec().needsSymmetricOperand()
           && collective.operands().stream().anyMatch(id -> writes(op, id))) {
         return true;
       }
-      return collective.variant().needsSymmetricResult(collective.kind())
+      return collective.spec().needsSymmetricResult()
           && collective.results().stream().anyMatch(id -> writes(op, id) || reads(op, id));
     }
 

@@ -51,7 +51,7 @@ final class RankMerging {
   /** {@return whether the results of a collective can take the places of its operands} */
   boolean canBeInPlace(int k) {
     var collective = graph.collectives().get(k);
-    if (!graph.variants().get(k).allowsInPlace(collective.kind())) {
+    if (!graph.spec(k).allowsInPlace()) {
       return false;
     }
     var sources = new HashSet<Integer>();

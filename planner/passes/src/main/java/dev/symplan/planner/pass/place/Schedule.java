@@ -170,7 +170,7 @@ public record Schedule(
             uses.lastOp(storage) == collective.index()
                 && !uses.escapes(storage)
                 && !graph.isPinned(storage)
-                && !graph.variants().get(k).allowsInPlace(collective.kind());
+                && !graph.spec(k).allowsInPlace();
       }
     }
     return frees;

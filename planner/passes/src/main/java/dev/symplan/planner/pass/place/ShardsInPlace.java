@@ -30,7 +30,7 @@ final class ShardsInPlace {
     var shares = ImmutableList.<Share>builder();
     for (int k = 0; k < graph.collectives().size(); k++) {
       var collective = graph.collectives().get(k);
-      if (graph.variants().get(k).allowsShareInWhole(collective.kind())) {
+      if (graph.spec(k).allowsShardInPlace()) {
         add(shares, k, collective, context.groupSize(collective.group()));
       }
     }

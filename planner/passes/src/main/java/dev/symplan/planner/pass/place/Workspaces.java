@@ -49,7 +49,11 @@ public record Workspaces(ImmutableIntArray ofCollective, ImmutableLongArray byte
         int ranks = context.groupSize(collective.group());
         needed =
             Math.max(
-                needed, Eligibility.workspaceBytes(collective.request(), variants.get(k), ranks));
+                needed,
+                Eligibility.workspaceBytes(
+                    collective.request(),
+                    graphs.get(g).spec(k),
+                    ranks));
       }
       var owner = new Owner(groups.build(), streams.build());
       if (owners.putIfAbsent(owner, owners.size()) == null) {

@@ -8,6 +8,7 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpRegistry;
+import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Collective;
 import dev.symplan.planner.pass.analysis.ExternalOutputs;
@@ -124,7 +125,7 @@ final class Realize {
       OperandConstraint slot, boolean staged, boolean differs, boolean result, int k) {
     var variant = selections.get(k).variant();
     var kind = source.collectives().get(k).kind();
-    boolean needed = Select.isSymmetric(variant, kind, result);
+    boolean needed = VariantSpec.of(kind, variant).needsSymmetric(result);
     Realization realization;
     Reason reason;
     if (staged) {
@@ -189,10 +190,10 @@ final class Realize {
     for (int k = 0; k < realized.collectives().size(); k++) {
       var variant = selections.get(k).variant();
       var collective = realized.collectives().get(k);
-      if (Select.isSymmetric(variant, collective.kind(), false)) {
+      if (VariantSpec.of(collective.kind(), variant).needsSymmetricOperand()) {
         collective.operands().forEach(v -> arenas[aliases.id(v)] = ArenaKind.SYMMETRIC);
       }
-      if (Select.isSymmetric(variant, collective.kind(), true)) {
+      if (VariantSpec.of(collective.kind(), variant).needsSymmetricResult()) {
         collective.results().forEach(v -> arenas[aliases.id(v)] = ArenaKind.SYMMETRIC);
       }
     }

@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Graph;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Collective;
@@ -34,6 +35,11 @@ public record Realized(
 
   public ImmutableList<Collective> collectives() {
     return analyses.collectives();
+  }
+
+  /** {@return what is known about the variant of a collective} */
+  public VariantSpec spec(int collective) {
+    return VariantSpec.of(collectives().get(collective).kind(), variants.get(collective));
   }
 
   public ArenaKind arena(int storage) {

@@ -9,6 +9,7 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.machine.Eligibility;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.machine.Verdict;
 import dev.symplan.planner.machine.Verdict.Reason;
 import dev.symplan.planner.options.CompileOptions;
@@ -75,10 +76,8 @@ public final class Select {
     var collective = graphs.getFirst().collectives().get(k);
     int ranks = context.groupSize(collective.group());
     var candidates = ImmutableList.<Verdict>builder();
-    for (var variant : Variant.values()) {
-      if (variant.implementsKind(collective.kind())) {
-        candidates.add(judge(k, collective, variant, ranks, differs));
-      }
+    for (var spec : VariantSpec.ofKind(collective.kind())) {
+      candidates.add(judge(k, collective, spec.variant(), ranks, differs));
     }
     return candidates.build();
   }
@@ -165,8 +164,8 @@ public final class Select {
     return String.join(", ", words.build());
   }
 
-  public boolean takesSeveral(Variant variant) {
-    return eligibility.takesSeveral(variant);
+  public boolean takesSeveral(VariantSpec spec) {
+    return eligibility.takesSeveral(spec);
   }
 
   /** {@return what is left of a transfer where {@code room} µs of compute may run beside it} */
@@ -204,16 +203,8 @@ public final class Select {
   /** {@return whether a copy must connect a tensor to the collective} */
   public static boolean mustStage(
       OperandConstraint slot, Variant variant, Kind kind, boolean result, boolean differs) {
-    boolean needed = isSymmetric(variant, kind, result);
+    boolean needed = VariantSpec.of(kind, variant).needsSymmetric(result);
     return slot.always() || (needed && (!slot.free() || differs));
-  }
-
-  /** {@return whether the variant works on a tensor in symmetric memory only} */
-  public static boolean isSymmetric(Variant variant, Kind kind, boolean result) {
-    if (variant == Variant.CUSTOM) {
-      return true;
-    }
-    return result ? variant.needsSymmetricResult(kind) : variant.needsSymmetricOperand(kind);
   }
 
   /** For each operand, whether the ranks' graphs place it in different ways. */
