@@ -4,7 +4,7 @@ import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.report.PlanReport;
-import dev.symplan.planner.report.TextRenderer;
+import dev.symplan.planner.report.render.TextRenderer;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.host.HostBackend;
 import dev.symplan.runtime.tensor.HostTensor;

@@ -1,4 +1,4 @@
-package dev.symplan.planner.report;
+package dev.symplan.planner.report.render;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Program;
@@ -8,6 +8,9 @@ import dev.symplan.planner.file.AtomicFile;
 import dev.symplan.planner.io.PlanFile;
 import dev.symplan.planner.pass.PassObserver;
 import dev.symplan.planner.plan.Plan;
+import dev.symplan.planner.report.PlanReport;
+import dev.symplan.planner.report.Table;
+import dev.symplan.planner.report.View;
 import java.nio.file.Path;
 import java.util.EnumMap;
 import java.util.Locale;
