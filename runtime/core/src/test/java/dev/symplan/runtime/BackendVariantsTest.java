@@ -16,6 +16,7 @@ import dev.symplan.planner.machine.Verdict;
 import dev.symplan.planner.machine.Verdict.Reason;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Plan;
+import dev.symplan.runtime.failure.RunException;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
 

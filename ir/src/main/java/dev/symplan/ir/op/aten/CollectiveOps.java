@@ -76,15 +76,7 @@ final class CollectiveOps {
                 """,
                 CollectiveOps::broadcast))
         .flatMap(specs -> specs)
-        .map(
-            spec ->
-                new OpSpec(
-                    spec.schemaText().replace("NS::", namespace + "::"),
-                    spec.rule(),
-                    spec.traits(),
-                    spec.symmMemArgs(),
-                    spec.symmMemResults(),
-                    spec.collective()));
+        .map(spec -> spec.schema(spec.schemaText().replace("NS::", namespace + "::")));
   }
 
   /** The forms that write into an argument, which they also give. */

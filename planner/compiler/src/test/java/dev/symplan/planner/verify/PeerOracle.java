@@ -224,7 +224,7 @@ final class PeerOracle {
   private void local(int thread, int rank, int op, int k) {
     var rankPlan = plan.forRank(rank);
     var does = rankPlan.graph().ops().get(op);
-    does.forEachOperand(value -> note(thread, rank, rankPlan, value, false, k));
+    does.operands().forEach(value -> note(thread, rank, rankPlan, value, false, k));
     var views = new ArrayList<Value>();
     var inferred = does.infer();
     for (int i = 0; i < inferred.size(); i++) {
@@ -238,7 +238,7 @@ final class PeerOracle {
     var params = does.def().schema().params();
     for (int i = 0; i < params.size(); i++) {
       if (params.get(i).alias().write()) {
-        does.args().get(i).forEachValue(v -> note(thread, rank, rankPlan, v, true, k));
+        does.args().get(i).operands().forEach(v -> note(thread, rank, rankPlan, v, true, k));
       }
     }
   }

@@ -1,24 +1,18 @@
 package dev.symplan.planner.cost;
 
-import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.Arg;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
-import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
+import java.util.List;
 import dev.symplan.planner.machine.VariantSpec;
-import org.jspecify.annotations.Nullable;
 
 /** Predicted times on a target, in microseconds. */
 public final class CostModel {
 
   /** What the left factor of a product is called; addmm's self is the summand. */
-  private static final ImmutableList<String> LEFT_FACTORS =
-      ImmutableList.of("mat1", "batch1", "input", "self");
-
   private final Target target;
 
   public CostModel(Target target) {
@@ -100,46 +94,16 @@ public final class CostModel {
 
   /** {@return the time of a local op: the larger of its arithmetic and its memory traffic} */
   public double computeMicros(Op op) {
-    long[] bytes = {0};
-    op.forEachOperand(value -> bytes[0] += bytesOf(value));
-    op.results().forEach(value -> bytes[0] += bytesOf(value));
-    double arithmetic =
-        op.def().has(OpTrait.MATMUL) ? multiplyAdds(op) / (0.5e6 * target.matrixRate()) : 0;
-    return target.launchMicros() + Math.max(arithmetic, bytes[0] / (1e3 * target.memoryRate()));
+    long bytes = bytesOf(op.operands()) + bytesOf(op.results());
+    double arithmetic = op.flops() / (1e6 * target.matrixRate());
+    return target.launchMicros() + Math.max(arithmetic, bytes / (1e3 * target.memoryRate()));
   }
 
-  /** Every element of a product takes as many multiply-adds as the left factor's rows are long. */
-  private static double multiplyAdds(Op op) {
-    if (!(op.results().getFirst().type() instanceof TensorType result)) {
-      return 0;
+  private static long bytesOf(List<Value> values) {
+    long bytes = 0;
+    for (var value : values) {
+      bytes += value.type() instanceof TensorType tensor ? tensor.bytes() : 0;
     }
-    if (matrix(op, "key") instanceof TensorType key) {
-      // Attention: two products, over the head size and over the keys.
-      return 2.0 * result.numel() * key.size(key.rank() - 2);
-    }
-    if (op.def().schema().hasParam("transposed")
-        && matrix(op, "weight") instanceof TensorType weight) {
-      // A convolution: each element takes the weights of one output channel.
-      return (double) result.numel() * weight.numel() / Math.max(1, weight.size(0));
-    }
-    for (var left : LEFT_FACTORS) {
-      if (matrix(op, left) instanceof TensorType factor) {
-        return (double) result.numel() * factor.size(factor.rank() - 1);
-      }
-    }
-    return 0;
-  }
-
-  private static @Nullable TensorType matrix(Op op, String param) {
-    return op.def().schema().hasParam(param)
-            && op.arg(param) instanceof Arg.Ref(Value value)
-            && value.type() instanceof TensorType tensor
-            && tensor.rank() >= 2
-        ? tensor
-        : null;
-  }
-
-  private static long bytesOf(Value value) {
-    return value.type() instanceof TensorType tensor ? tensor.bytes() : 0;
+    return bytes;
   }
 }

@@ -159,7 +159,7 @@ final class CollectiveRules {
     var params =
         spec.kind() == Kind.CUSTOM ? op.def().symmMemArgs() : ImmutableList.of(spec.operand());
     for (var param : params) {
-      op.arg(param).forEachValue(value -> ids.add(value.id()));
+      op.arg(param).operands().forEach(value -> ids.add(value.id()));
     }
     return ids.build();
   }
@@ -374,7 +374,7 @@ final class CollectiveRules {
     for (var input : facts.plan.graph().inputs()) {
       note(input);
     }
-    facts.plan.graph().outputs().forEach(output -> output.forEachValue(this::note));
+    facts.plan.graph().outputValues().forEach(this::note);
     for (int i = 0; i < facts.plan.buffers().size(); i++) {
       if (facts.plan.buffers().get(i).symmetric() && !demanded.get(i) && !facts.isWorkspace(i)) {
         findings.add(

@@ -140,7 +140,7 @@ record ProfiledStep(Activity activity, String what, double predicted, Optional<T
       list.forEach(
           index -> {
             var op = rankPlan.graph().ops().get(index);
-            op.forEachOperand(values::add);
+            values.addAll(op.operands());
             values.addAll(op.results());
           });
       return values.stream()

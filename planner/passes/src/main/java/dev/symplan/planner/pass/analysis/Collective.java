@@ -60,13 +60,11 @@ public record Collective(
   }
 
   private static ImmutableList<Value> operands(Op op, CollectiveSpec spec) {
-    var values = ImmutableList.<Value>builder();
-    if (spec.kind() == Kind.CUSTOM) {
-      op.def().symmMemArgs().forEach(param -> op.arg(param).forEachValue(values::add));
-    } else {
-      op.arg(spec.operand()).forEachValue(values::add);
-    }
-    return values.build();
+    return spec.kind() == Kind.CUSTOM
+        ? op.def().symmMemArgs().stream()
+            .flatMap(param -> op.arg(param).operands().stream())
+            .collect(ImmutableList.toImmutableList())
+        : op.arg(spec.operand()).operands();
   }
 
   private static ImmutableList<Value> results(Op op, CollectiveSpec spec) {

@@ -5,7 +5,7 @@ import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.options.CompileOptions;
-import dev.symplan.planner.pass.analysis.RankGraph;
+import dev.symplan.planner.pass.analysis.Analyses;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
@@ -20,7 +20,7 @@ public record CollectiveCost(Kind kind, int ranks, long bytes, int tensors, doub
 
   /** {@return the price of the {@code k}-th collective of all graphs} */
   public static CollectiveCost of(
-      RankGraph graph, int k, int ranks, long bytes, Select select, CompileOptions options) {
+      Analyses graph, int k, int ranks, long bytes, Select select, CompileOptions options) {
     var collective = graph.collectives().get(k);
     @Nullable Variant wanted = options.variants().get(collective.kind().text());
     var copies = new double[Variant.values().length];

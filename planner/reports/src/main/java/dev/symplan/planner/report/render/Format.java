@@ -1,0 +1,54 @@
+package dev.symplan.planner.report.render;
+
+import com.google.common.base.Ascii;
+import com.google.common.collect.ImmutableList;
+import dev.symplan.planner.report.View;
+import java.util.Arrays;
+import java.util.Optional;
+
+/** What a report can be written as. */
+public enum Format {
+  /** For people. */
+  TEXT(View.USUAL),
+  /** All that the report knows, for programs. */
+  JSON(ImmutableList.copyOf(View.values())),
+  /** All but code and text, as a page for browsers. */
+  HTML(
+      ImmutableList.of(
+          View.SUMMARY, View.COLLECTIVES, View.VALUES, View.SCHEDULE, View.PEAK, View.GRAPH)),
+  /** Buffers, with XLA's columns. */
+  CSV(ImmutableList.of(View.VALUES)),
+  /** The planned graph, for Graphviz. */
+  DOT(ImmutableList.of(View.GRAPH)),
+  /** The planned graph, for Model Explorer. */
+  MODEL_EXPLORER(ImmutableList.of(View.GRAPH)),
+  /** Predicted times, as Model Explorer's custom node data. */
+  MODEL_EXPLORER_DATA(ImmutableList.of(View.GRAPH)),
+  /** The predicted schedule, for Perfetto. */
+  PERFETTO(ImmutableList.of(View.SCHEDULE));
+
+  private final ImmutableList<View> views;
+
+  Format(ImmutableList<View> views) {
+    this.views = views;
+  }
+
+  /** {@return the name in options, for example {@code model-explorer}} */
+  public String text() {
+    return Ascii.toLowerCase(name()).replace('_', '-');
+  }
+
+  public static Optional<Format> ofText(String text) {
+    return Arrays.stream(values()).filter(f -> f.text().equals(text)).findFirst();
+  }
+
+  /** {@return the views that it shows where nobody asks for others} */
+  public ImmutableList<View> views() {
+    return views;
+  }
+
+  /** {@return whether it shows whichever views it is asked for} */
+  public boolean takesViews() {
+    return this == TEXT || this == JSON;
+  }
+}
