@@ -13,11 +13,12 @@ proctype rank0() {
   byte c, p;
   do
   :: c < COLLECTIVES ->
-    /* round 0: whole operands */
+    /* send */
     for (p : 0 .. PACKETS - 1) {
       at[slot(0, 1, 0, p)] = c + 1;
       at[slot(0, 2, 0, p)] = c + 1;
     }
+    /* receive */
     for (p : 0 .. PACKETS - 1) {
       atomic { at[slot(0, 0, 1, p)] != 0 -> assert(at[slot(0, 0, 1, p)] == c + 1) };
       atomic { at[slot(0, 0, 2, p)] != 0 -> assert(at[slot(0, 0, 2, p)] == c + 1) };
@@ -36,11 +37,12 @@ proctype rank1() {
   byte c, p;
   do
   :: c < COLLECTIVES ->
-    /* round 0: whole operands */
+    /* send */
     for (p : 0 .. PACKETS - 1) {
       at[slot(0, 2, 1, p)] = c + 1;
       at[slot(0, 0, 1, p)] = c + 1;
     }
+    /* receive */
     for (p : 0 .. PACKETS - 1) {
       atomic { at[slot(0, 1, 2, p)] != 0 -> assert(at[slot(0, 1, 2, p)] == c + 1) };
       atomic { at[slot(0, 1, 0, p)] != 0 -> assert(at[slot(0, 1, 0, p)] == c + 1) };
@@ -59,11 +61,12 @@ proctype rank2() {
   byte c, p;
   do
   :: c < COLLECTIVES ->
-    /* round 0: whole operands */
+    /* send */
     for (p : 0 .. PACKETS - 1) {
       at[slot(0, 0, 2, p)] = c + 1;
       at[slot(0, 1, 2, p)] = c + 1;
     }
+    /* receive */
     for (p : 0 .. PACKETS - 1) {
       atomic { at[slot(0, 2, 0, p)] != 0 -> assert(at[slot(0, 2, 0, p)] == c + 1) };
       atomic { at[slot(0, 2, 1, p)] != 0 -> assert(at[slot(0, 2, 1, p)] == c + 1) };

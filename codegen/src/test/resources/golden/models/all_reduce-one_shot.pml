@@ -1,4 +1,4 @@
-/* broadcast multimem, copy_engine
+/* all_reduce one_shot
  * 3 ranks. x_r1[2] is slot 2 of rank 1's buffer x. */
 
 #define ROUNDS 2
@@ -26,14 +26,12 @@ proctype rank0() {
   do
   :: round < ROUNDS ->
     d_step { x_r0[0] = tag(1) };  /* write x */
-    meet(arrived_all0, passed_all0, 3);  /* start */
+    meet(arrived_all0, passed_all0, 3);
     assert(x_r0[0] == tag(1));
-    y_r1[0] = tag(2);
-    assert(x_r0[0] == tag(1));
-    y_r2[0] = tag(2);
-    assert(x_r0[0] == tag(1));
+    assert(x_r1[0] == tag(1));
+    assert(x_r2[0] == tag(1));
     y_r0[0] = tag(2);
-    meet(arrived_all0, passed_all0, 3);  /* end */
+    meet(arrived_all0, passed_all0, 3);
     d_step { assert(y_r0[0] == tag(2)) };  /* read y */
     round++
   :: else -> break
@@ -45,8 +43,12 @@ proctype rank1() {
   do
   :: round < ROUNDS ->
     d_step { x_r1[0] = tag(1) };  /* write x */
-    meet(arrived_all0, passed_all0, 3);  /* start */
-    meet(arrived_all0, passed_all0, 3);  /* end */
+    meet(arrived_all0, passed_all0, 3);
+    assert(x_r0[0] == tag(1));
+    assert(x_r1[0] == tag(1));
+    assert(x_r2[0] == tag(1));
+    y_r1[0] = tag(2);
+    meet(arrived_all0, passed_all0, 3);
     d_step { assert(y_r1[0] == tag(2)) };  /* read y */
     round++
   :: else -> break
@@ -58,8 +60,12 @@ proctype rank2() {
   do
   :: round < ROUNDS ->
     d_step { x_r2[0] = tag(1) };  /* write x */
-    meet(arrived_all0, passed_all0, 3);  /* start */
-    meet(arrived_all0, passed_all0, 3);  /* end */
+    meet(arrived_all0, passed_all0, 3);
+    assert(x_r0[0] == tag(1));
+    assert(x_r1[0] == tag(1));
+    assert(x_r2[0] == tag(1));
+    y_r2[0] = tag(2);
+    meet(arrived_all0, passed_all0, 3);
     d_step { assert(y_r2[0] == tag(2)) };  /* read y */
     round++
   :: else -> break

@@ -26,14 +26,14 @@ proctype rank0() {
   do
   :: round < ROUNDS ->
     d_step { x_r0[0] = tag(1); x_r0[1] = tag(1); x_r0[2] = tag(1) };  /* write x */
-    meet(arrived_all0, passed_all0, 3);  /* start */
+    meet(arrived_all0, passed_all0, 3);
     assert(x_r0[1] == tag(1));
     y_r1[0] = tag(2);
     assert(x_r0[2] == tag(1));
     y_r2[0] = tag(2);
     assert(x_r0[0] == tag(1));
     y_r0[0] = tag(2);
-    meet(arrived_all0, passed_all0, 3);  /* end */
+    meet(arrived_all0, passed_all0, 3);
     d_step { assert(y_r0[0] == tag(2)); assert(y_r0[1] == tag(2)); assert(y_r0[2] == tag(2)) };  /* read y */
     round++
   :: else -> break
@@ -45,14 +45,14 @@ proctype rank1() {
   do
   :: round < ROUNDS ->
     d_step { x_r1[0] = tag(1); x_r1[1] = tag(1); x_r1[2] = tag(1) };  /* write x */
-    meet(arrived_all0, passed_all0, 3);  /* start */
+    meet(arrived_all0, passed_all0, 3);
     assert(x_r1[2] == tag(1));
     y_r2[1] = tag(2);
     assert(x_r1[0] == tag(1));
     y_r0[1] = tag(2);
     assert(x_r1[1] == tag(1));
     y_r1[1] = tag(2);
-    meet(arrived_all0, passed_all0, 3);  /* end */
+    meet(arrived_all0, passed_all0, 3);
     d_step { assert(y_r1[0] == tag(2)); assert(y_r1[1] == tag(2)); assert(y_r1[2] == tag(2)) };  /* read y */
     round++
   :: else -> break
@@ -64,14 +64,14 @@ proctype rank2() {
   do
   :: round < ROUNDS ->
     d_step { x_r2[0] = tag(1); x_r2[1] = tag(1); x_r2[2] = tag(1) };  /* write x */
-    meet(arrived_all0, passed_all0, 3);  /* start */
+    meet(arrived_all0, passed_all0, 3);
     assert(x_r2[0] == tag(1));
     y_r0[2] = tag(2);
     assert(x_r2[1] == tag(1));
     y_r1[2] = tag(2);
     assert(x_r2[2] == tag(1));
     y_r2[2] = tag(2);
-    meet(arrived_all0, passed_all0, 3);  /* end */
+    meet(arrived_all0, passed_all0, 3);
     d_step { assert(y_r2[0] == tag(2)); assert(y_r2[1] == tag(2)); assert(y_r2[2] == tag(2)) };  /* read y */
     round++
   :: else -> break

@@ -1,17 +1,17 @@
-package dev.symplan.planner.model;
+package dev.symplan.codegen.model;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
+import dev.symplan.codegen.model.Sequence.Collective;
+import dev.symplan.codegen.model.Sequence.Read;
+import dev.symplan.codegen.model.Sequence.Step;
+import dev.symplan.codegen.model.Sequence.Write;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.testkit.Golden;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.VariantSpec;
-import dev.symplan.planner.model.Sequence.Collective;
-import dev.symplan.planner.model.Sequence.Read;
-import dev.symplan.planner.model.Sequence.Step;
-import dev.symplan.planner.model.Sequence.Write;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
@@ -30,7 +30,7 @@ class SequenceModelTest {
   }
 
   private static Collective collective(Kind kind, Variant variant, String operand, String result) {
-    return new Collective(kind, VariantSpec.of(kind, variant).protocol(), operand, result);
+    return new Collective(VariantSpec.of(kind, variant), operand, result);
   }
 
   /** Without spin, the test ends here: what it compares with goldens comes first. */

@@ -1,10 +1,17 @@
-package dev.symplan.planner.model;
+package dev.symplan.codegen.model;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.google.common.collect.ImmutableList;
+import dev.symplan.codegen.Transfer;
+import dev.symplan.codegen.Transfer.Barrier;
+import dev.symplan.codegen.Transfer.Copy;
+import dev.symplan.codegen.Transfer.Empty;
+import dev.symplan.codegen.Transfer.Receive;
+import dev.symplan.codegen.Transfer.Reduce;
+import dev.symplan.codegen.Transfer.Slot;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.testkit.Golden;
-import dev.symplan.planner.machine.Protocol.Part;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.machine.Workspace;
@@ -43,7 +50,9 @@ class PushModelTest {
 
   /** Slots are {@code half, round, receiver, sender, packet}; 0 is empty. */
   private static String model(Variant variant, int ranks, Scheme scheme) {
-    var pushes = VariantSpec.of(KIND, variant).protocol().pushes();
+    var spec = VariantSpec.of(KIND, variant);
+    int rounds = spec.protocol().pushes().size();
+    var transfers = Steps.of(spec, ranks, false, false);
     var out = new StringBuilder();
     out.append(
         "/* all_reduce %s\n * %d ranks. A packet is the number of its collective. */\n\n"
@@ -54,19 +63,13 @@ class PushModelTest {
     out.append("#define PACKETS (1 + c % 2)\n");
     out.append(
         "#define slot(round, to, from, p) ((((HALF * %d + round) * N + to) * N + from) * 2 + p)\n\n"
-            .formatted(pushes.size()));
-    out.append("byte at[%d];\n".formatted(Workspace.HALVES * pushes.size() * ranks * ranks * 2));
+            .formatted(rounds));
+    out.append("byte at[%d];\n".formatted(Workspace.HALVES * rounds * ranks * ranks * 2));
     for (int rank = 0; rank < ranks; rank++) {
       out.append("\nproctype rank").append(rank).append("() {\n  byte c, p;\n");
       out.append("  do\n  :: c < COLLECTIVES ->\n");
-      for (int round = 0; round < pushes.size(); round++) {
-        lines(round, pushes.get(round), rank, ranks)
-            .forEach(line -> out.append("    ").append(line).append('\n'));
-      }
-      if (scheme != Scheme.NOT_EMPTIED) {
-        emptying(pushes.size(), rank, ranks)
-            .forEach(line -> out.append("    ").append(line).append('\n'));
-      }
+      lines(transfers.get(rank), scheme != Scheme.NOT_EMPTIED)
+          .forEach(line -> out.append("    ").append(line).append('\n'));
       out.append("    c++\n  :: else -> break\n  od\n}\n");
     }
     return out.append("\ninit {\n  atomic {\n")
@@ -79,45 +82,54 @@ class PushModelTest {
   }
 
   /** A rank sends all packets of a round before it looks for any. */
-  private static List<String> lines(int round, Part part, int rank, int ranks) {
+  private static List<String> lines(List<Transfer> transfers, boolean empties) {
     var lines = new ArrayList<String>();
-    lines.add(
-        "/* round %d: %s */"
-            .formatted(
-                round,
-                part == Part.WHOLE
-                    ? "whole operands"
-                    : part == Part.THEIRS
-                        ? "each rank's slice to it"
-                        : "the reduced slice to all"));
     var sends = new ArrayList<String>();
-    var takes = new ArrayList<String>();
-    for (int i = 1; i < ranks; i++) {
-      int peer = (rank + i) % ranks;
-      sends.add("at[slot(%d, %d, %d, p)] = c + 1;".formatted(round, peer, rank));
-      var place = "at[slot(%d, %d, %d, p)]".formatted(round, rank, peer);
-      takes.add("atomic { %1$s != 0 -> assert(%1$s == c + 1) };".formatted(place));
+    var emptied = new ArrayList<Slot>();
+    for (var transfer : transfers) {
+      switch (transfer) {
+        case Copy(_, var to, _) ->
+            to.forEach(
+                place -> {
+                  if (place instanceof Slot slot) {
+                    sends.add("%s = c + 1;".formatted(text(slot)));
+                  }
+                });
+        case Receive(var slots) -> {
+          lines.addAll(forAllPackets("send", sends));
+          sends.clear();
+          lines.addAll(
+              forAllPackets(
+                  "receive",
+                  slots.stream()
+                      .map(
+                          slot ->
+                              "atomic { %1$s != 0 -> assert(%1$s == c + 1) };"
+                                  .formatted(text(slot)))
+                      .toList()));
+        }
+        case Empty(var slots) -> emptied.addAll(slots);
+        case Reduce _ -> {}
+        case Barrier _ -> throw new IllegalArgumentException("nobody meets here");
+      }
     }
-    for (var loop : List.of(sends, takes)) {
-      lines.add("for (p : 0 .. PACKETS - 1) {");
-      loop.forEach(line -> lines.add("  " + line));
-      lines.add("}");
+    // Nothing but the end of the kernel says that a place is empty, so it may be as late as that.
+    if (empties) {
+      lines.addAll(
+          forAllPackets("the end", emptied.stream().map(slot -> text(slot) + " = 0;").toList()));
     }
     return lines;
   }
 
-  /** Nothing but the end of the kernel says that a place is empty, so it may be as late as that. */
-  private static List<String> emptying(int rounds, int rank, int ranks) {
-    var lines = new ArrayList<String>();
-    lines.add("/* the end */");
-    lines.add("for (p : 0 .. PACKETS - 1) {");
-    for (int round = 0; round < rounds; round++) {
-      for (int i = 1; i < ranks; i++) {
-        lines.add("  at[slot(%d, %d, %d, p)] = 0;".formatted(round, rank, (rank + i) % ranks));
-      }
-    }
-    lines.add("}");
-    return lines;
+  private static String text(Slot slot) {
+    return "at[slot(%d, %d, %d, p)]".formatted(slot.round(), slot.receiver(), slot.sender());
+  }
+
+  private static List<String> forAllPackets(String comment, List<String> lines) {
+    var loop = ImmutableList.<String>builder();
+    loop.add("/* " + comment + " */", "for (p : 0 .. PACKETS - 1) {");
+    lines.forEach(line -> loop.add("  " + line));
+    return loop.add("}").build();
   }
 
   @ParameterizedTest

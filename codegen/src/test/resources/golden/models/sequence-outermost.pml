@@ -32,18 +32,18 @@ proctype rank0() {
     d_step { a_r0[0] = tag(1) };  /* write a */
     d_step { b_r0[0] = tag(2) };  /* write b */
     d_step { c_r0[0] = tag(3) };  /* write c */
-    meet(arrived_all0, passed_all0, 2);  /* start */
-    assert(a_r1[0] == tag(1));
+    meet(arrived_all0, passed_all0, 2);
     assert(a_r0[0] == tag(1));
+    assert(a_r1[0] == tag(1));
     x_r0[0] = tag(4);
     assert(b_r0[0] == tag(2));
     y_r1[0] = tag(5);
     assert(b_r0[0] == tag(2));
     y_r0[0] = tag(5);
-    assert(c_r1[0] == tag(3));
     assert(c_r0[0] == tag(3));
+    assert(c_r1[0] == tag(3));
     z_r0[0] = tag(6);
-    meet(arrived_all0, passed_all0, 2);  /* end */
+    meet(arrived_all0, passed_all0, 2);
     d_step { assert(x_r0[0] == tag(4)) };  /* read x */
     d_step { assert(y_r0[0] == tag(5)); assert(y_r0[1] == tag(5)) };  /* read y */
     d_step { assert(z_r0[0] == tag(6)) };  /* read z */
@@ -59,7 +59,7 @@ proctype rank1() {
     d_step { a_r1[0] = tag(1) };  /* write a */
     d_step { b_r1[0] = tag(2) };  /* write b */
     d_step { c_r1[0] = tag(3) };  /* write c */
-    meet(arrived_all0, passed_all0, 2);  /* start */
+    meet(arrived_all0, passed_all0, 2);
     assert(a_r0[0] == tag(1));
     assert(a_r1[0] == tag(1));
     x_r1[0] = tag(4);
@@ -70,7 +70,7 @@ proctype rank1() {
     assert(c_r0[0] == tag(3));
     assert(c_r1[0] == tag(3));
     z_r1[0] = tag(6);
-    meet(arrived_all0, passed_all0, 2);  /* end */
+    meet(arrived_all0, passed_all0, 2);
     d_step { assert(x_r1[0] == tag(4)) };  /* read x */
     d_step { assert(y_r1[0] == tag(5)); assert(y_r1[1] == tag(5)) };  /* read y */
     d_step { assert(z_r1[0] == tag(6)) };  /* read z */

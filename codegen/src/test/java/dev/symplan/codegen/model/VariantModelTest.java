@@ -1,17 +1,18 @@
-package dev.symplan.planner.model;
+package dev.symplan.codegen.model;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
 import com.google.common.collect.Sets;
+import dev.symplan.codegen.Transfer;
+import dev.symplan.codegen.model.Sequence.Collective;
+import dev.symplan.codegen.model.Sequence.Read;
+import dev.symplan.codegen.model.Sequence.Write;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.testkit.Golden;
-import dev.symplan.planner.machine.Protocol;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.VariantSpec;
-import dev.symplan.planner.model.Sequence.Collective;
-import dev.symplan.planner.model.Sequence.Read;
-import dev.symplan.planner.model.Sequence.Write;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -25,8 +26,8 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * Every variant that reaches peers, on buffers that are used again and again: with its two barriers
- * it is safe and ends, and without one of them it is not. Variants that touch the same memory in
- * the same way are one model.
+ * it is safe and ends, and without one of them it is not. Variants of the same transfers are one
+ * model.
  */
 class VariantModelTest {
 
@@ -35,7 +36,11 @@ class VariantModelTest {
       Sets.immutableEnumSet(Variant.LOCAL, Variant.NCCL, Variant.CUSTOM);
 
   /** What some variants of a kind have in common. */
-  private record Case(Kind kind, Protocol protocol, List<Variant> variants) {
+  private record Case(Kind kind, List<Variant> variants) {
+    private VariantSpec spec() {
+      return VariantSpec.of(kind, variants.getFirst());
+    }
+
     @Override
     public String toString() {
       return kind.text()
@@ -49,11 +54,7 @@ class VariantModelTest {
 
     Sequence sequence(int ranks) {
       return Sequence.of(
-          this.toString(),
-          ranks,
-          new Write("x"),
-          new Collective(kind, protocol, "x", "y"),
-          new Read("y"));
+          this.toString(), ranks, new Write("x"), new Collective(spec(), "x", "y"), new Read("y"));
     }
 
     Sequence inPlace(int ranks) {
@@ -61,7 +62,7 @@ class VariantModelTest {
           this + " in place",
           ranks,
           new Write("x"),
-          new Collective(kind, protocol, "x", "x"),
+          new Collective(spec(), "x", "x"),
           new Read("x"));
     }
   }
@@ -69,13 +70,15 @@ class VariantModelTest {
   static List<Case> cases() {
     var cases = new ArrayList<Case>();
     for (var kind : Kind.values()) {
-      Map<Protocol, List<Variant>> variants = new LinkedHashMap<>();
+      Map<List<ImmutableList<Transfer>>, List<Variant>> variants = new LinkedHashMap<>();
       for (var spec : VariantSpec.ofKind(kind)) {
         if (kind != Kind.CUSTOM && (spec.needsSymmetricOperand() || spec.needsSymmetricResult())) {
-          variants.computeIfAbsent(spec.protocol(), key -> new ArrayList<>()).add(spec.variant());
+          variants
+              .computeIfAbsent(Steps.of(spec, 3, true, true), _ -> new ArrayList<>())
+              .add(spec.variant());
         }
       }
-      variants.forEach((protocol, same) -> cases.add(new Case(kind, protocol, same)));
+      variants.values().forEach(same -> cases.add(new Case(kind, same)));
     }
     return cases;
   }

@@ -1,4 +1,4 @@
-package dev.symplan.planner.model;
+package dev.symplan.codegen.model;
 
 import static org.assertj.core.api.Assertions.assertThat;
 

@@ -13,20 +13,22 @@ proctype rank0() {
   byte c, p;
   do
   :: c < COLLECTIVES ->
-    /* round 0: each rank's slice to it */
+    /* send */
     for (p : 0 .. PACKETS - 1) {
       at[slot(0, 1, 0, p)] = c + 1;
       at[slot(0, 2, 0, p)] = c + 1;
     }
+    /* receive */
     for (p : 0 .. PACKETS - 1) {
       atomic { at[slot(0, 0, 1, p)] != 0 -> assert(at[slot(0, 0, 1, p)] == c + 1) };
       atomic { at[slot(0, 0, 2, p)] != 0 -> assert(at[slot(0, 0, 2, p)] == c + 1) };
     }
-    /* round 1: the reduced slice to all */
+    /* send */
     for (p : 0 .. PACKETS - 1) {
       at[slot(1, 1, 0, p)] = c + 1;
       at[slot(1, 2, 0, p)] = c + 1;
     }
+    /* receive */
     for (p : 0 .. PACKETS - 1) {
       atomic { at[slot(1, 0, 1, p)] != 0 -> assert(at[slot(1, 0, 1, p)] == c + 1) };
       atomic { at[slot(1, 0, 2, p)] != 0 -> assert(at[slot(1, 0, 2, p)] == c + 1) };
@@ -47,20 +49,22 @@ proctype rank1() {
   byte c, p;
   do
   :: c < COLLECTIVES ->
-    /* round 0: each rank's slice to it */
+    /* send */
     for (p : 0 .. PACKETS - 1) {
       at[slot(0, 2, 1, p)] = c + 1;
       at[slot(0, 0, 1, p)] = c + 1;
     }
+    /* receive */
     for (p : 0 .. PACKETS - 1) {
       atomic { at[slot(0, 1, 2, p)] != 0 -> assert(at[slot(0, 1, 2, p)] == c + 1) };
       atomic { at[slot(0, 1, 0, p)] != 0 -> assert(at[slot(0, 1, 0, p)] == c + 1) };
     }
-    /* round 1: the reduced slice to all */
+    /* send */
     for (p : 0 .. PACKETS - 1) {
       at[slot(1, 2, 1, p)] = c + 1;
       at[slot(1, 0, 1, p)] = c + 1;
     }
+    /* receive */
     for (p : 0 .. PACKETS - 1) {
       atomic { at[slot(1, 1, 2, p)] != 0 -> assert(at[slot(1, 1, 2, p)] == c + 1) };
       atomic { at[slot(1, 1, 0, p)] != 0 -> assert(at[slot(1, 1, 0, p)] == c + 1) };
@@ -81,20 +85,22 @@ proctype rank2() {
   byte c, p;
   do
   :: c < COLLECTIVES ->
-    /* round 0: each rank's slice to it */
+    /* send */
     for (p : 0 .. PACKETS - 1) {
       at[slot(0, 0, 2, p)] = c + 1;
       at[slot(0, 1, 2, p)] = c + 1;
     }
+    /* receive */
     for (p : 0 .. PACKETS - 1) {
       atomic { at[slot(0, 2, 0, p)] != 0 -> assert(at[slot(0, 2, 0, p)] == c + 1) };
       atomic { at[slot(0, 2, 1, p)] != 0 -> assert(at[slot(0, 2, 1, p)] == c + 1) };
     }
-    /* round 1: the reduced slice to all */
+    /* send */
     for (p : 0 .. PACKETS - 1) {
       at[slot(1, 0, 2, p)] = c + 1;
       at[slot(1, 1, 2, p)] = c + 1;
     }
+    /* receive */
     for (p : 0 .. PACKETS - 1) {
       atomic { at[slot(1, 2, 0, p)] != 0 -> assert(at[slot(1, 2, 0, p)] == c + 1) };
       atomic { at[slot(1, 2, 1, p)] != 0 -> assert(at[slot(1, 2, 1, p)] == c + 1) };

@@ -1,9 +1,8 @@
-package dev.symplan.planner.model;
+package dev.symplan.codegen.model;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
-import dev.symplan.ir.op.CollectiveSpec.Kind;
-import dev.symplan.planner.machine.Protocol;
+import dev.symplan.planner.machine.VariantSpec;
 import java.util.List;
 
 /**
@@ -36,29 +35,23 @@ record Sequence(
    * @param end whether it meets after
    */
   record Collective(
-      Kind kind,
-      Protocol protocol,
-      String operand,
-      String result,
-      String group,
-      boolean start,
-      boolean end)
+      VariantSpec spec, String operand, String result, String group, boolean start, boolean end)
       implements Step {
 
-    Collective(Kind kind, Protocol protocol, String operand, String result) {
-      this(kind, protocol, operand, result, ALL, true, true);
+    Collective(VariantSpec spec, String operand, String result) {
+      this(spec, operand, result, ALL, true, true);
     }
 
     Collective in(String other) {
-      return new Collective(kind, protocol, operand, result, other, start, end);
+      return new Collective(spec, operand, result, other, start, end);
     }
 
     Collective noStart() {
-      return new Collective(kind, protocol, operand, result, group, false, end);
+      return new Collective(spec, operand, result, group, false, end);
     }
 
     Collective noEnd() {
-      return new Collective(kind, protocol, operand, result, group, start, false);
+      return new Collective(spec, operand, result, group, start, false);
     }
   }
 

@@ -29,17 +29,17 @@ proctype rank0() {
   :: round < ROUNDS ->
     d_step { c_r0[0] = tag(1) };  /* write c */
     d_step { a_r0[0] = tag(2) };  /* write a */
-    meet(arrived_all0, passed_all0, 2);  /* start */
-    assert(a_r1[0] == tag(2));
+    meet(arrived_all0, passed_all0, 2);
     assert(a_r0[0] == tag(2));
+    assert(a_r1[0] == tag(2));
     b_r0[0] = tag(3);
-    meet(arrived_all0, passed_all0, 2);  /* end */
+    meet(arrived_all0, passed_all0, 2);
     d_step { assert(b_r0[0] == tag(3)) };  /* read b */
     assert(c_r0[0] == tag(1));
     d_r1[0] = tag(4);
     assert(c_r0[0] == tag(1));
     d_r0[0] = tag(4);
-    meet(arrived_all0, passed_all0, 2);  /* end */
+    meet(arrived_all0, passed_all0, 2);
     d_step { assert(d_r0[0] == tag(4)); assert(d_r0[1] == tag(4)) };  /* read d */
     round++
   :: else -> break
@@ -52,17 +52,17 @@ proctype rank1() {
   :: round < ROUNDS ->
     d_step { c_r1[0] = tag(1) };  /* write c */
     d_step { a_r1[0] = tag(2) };  /* write a */
-    meet(arrived_all0, passed_all0, 2);  /* start */
+    meet(arrived_all0, passed_all0, 2);
     assert(a_r0[0] == tag(2));
     assert(a_r1[0] == tag(2));
     b_r1[0] = tag(3);
-    meet(arrived_all0, passed_all0, 2);  /* end */
+    meet(arrived_all0, passed_all0, 2);
     d_step { assert(b_r1[0] == tag(3)) };  /* read b */
     assert(c_r1[0] == tag(1));
     d_r0[1] = tag(4);
     assert(c_r1[0] == tag(1));
     d_r1[1] = tag(4);
-    meet(arrived_all0, passed_all0, 2);  /* end */
+    meet(arrived_all0, passed_all0, 2);
     d_step { assert(d_r1[0] == tag(4)); assert(d_r1[1] == tag(4)) };  /* read d */
     round++
   :: else -> break

@@ -28,18 +28,18 @@ proctype rank0() {
   :: round < ROUNDS ->
     d_step { a_r0[0] = tag(1); a_r0[1] = tag(1) };  /* write a */
     d_step { b_r0[0] = tag(2) };  /* write b */
-    meet(arrived_all0, passed_all0, 2);  /* start */
-    assert(a_r1[0] == tag(1));
-    assert(a_r1[1] == tag(1));
+    meet(arrived_all0, passed_all0, 2);
     assert(a_r0[0] == tag(1));
     assert(a_r0[1] == tag(1));
+    assert(a_r1[0] == tag(1));
+    assert(a_r1[1] == tag(1));
     x_r0[0] = tag(3);
-    meet(arrived_all0, passed_all0, 2);  /* start */
+    meet(arrived_all0, passed_all0, 2);
     assert(b_r0[0] == tag(2));
     a_r1[0] = tag(4);
     assert(b_r0[0] == tag(2));
     a_r0[0] = tag(4);
-    meet(arrived_all0, passed_all0, 2);  /* end */
+    meet(arrived_all0, passed_all0, 2);
     d_step { assert(x_r0[0] == tag(3)) };  /* read x */
     d_step { assert(a_r0[0] == tag(4)); assert(a_r0[1] == tag(4)) };  /* read a */
     round++
@@ -53,18 +53,18 @@ proctype rank1() {
   :: round < ROUNDS ->
     d_step { a_r1[0] = tag(1); a_r1[1] = tag(1) };  /* write a */
     d_step { b_r1[0] = tag(2) };  /* write b */
-    meet(arrived_all0, passed_all0, 2);  /* start */
+    meet(arrived_all0, passed_all0, 2);
     assert(a_r0[0] == tag(1));
     assert(a_r0[1] == tag(1));
     assert(a_r1[0] == tag(1));
     assert(a_r1[1] == tag(1));
     x_r1[0] = tag(3);
-    meet(arrived_all0, passed_all0, 2);  /* start */
+    meet(arrived_all0, passed_all0, 2);
     assert(b_r1[0] == tag(2));
     a_r0[1] = tag(4);
     assert(b_r1[0] == tag(2));
     a_r1[1] = tag(4);
-    meet(arrived_all0, passed_all0, 2);  /* end */
+    meet(arrived_all0, passed_all0, 2);
     d_step { assert(x_r1[0] == tag(3)) };  /* read x */
     d_step { assert(a_r1[0] == tag(4)); assert(a_r1[1] == tag(4)) };  /* read a */
     round++
