@@ -24,9 +24,11 @@ import dev.symplan.planner.machine.Requirement.Multicast;
 import dev.symplan.planner.machine.Requirement.Nccl;
 import dev.symplan.planner.machine.Requirement.OneTensor;
 import dev.symplan.planner.machine.Requirement.Reductions;
-import dev.symplan.planner.machine.Requirement.SeveralInGroup;
+import dev.symplan.planner.machine.Requirement.SeveralTensors;
 import dev.symplan.planner.machine.Requirement.Types;
 import dev.symplan.planner.machine.Requirement.WorkspaceFits;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.function.Function;
 import java.util.stream.Stream;
 
@@ -76,7 +78,7 @@ final class VariantTable {
 
   private static final ImmutableList<Requirement> SYMMETRIC =
       ImmutableList.of(
-          nccl(22700, "a symmetric kernel"), new LessThan(64), new SeveralInGroup(22800, 23007));
+          nccl(22700, "a symmetric kernel"), new LessThan(64), new SeveralTensors(22800, 23007));
 
   private static final ImmutableList<Requirement> SYMMETRIC_REDUCES =
       ImmutableList.of(
@@ -90,7 +92,7 @@ final class VariantTable {
               ImmutableSet.<DType>builder().addAll(SHORT_FLOATS).addAll(FP8).build(),
               "NCCL's symmetric kernels add floats of at most 32 bits, not %s"),
           new LessThan(64),
-          new SeveralInGroup(22800, 23007));
+          new SeveralTensors(22800, 23007));
 
   private static final ImmutableList<Requirement> NCCL_COPIES =
       ImmutableList.of(new CopyEngines(), nccl(22800, "a copy engine collective"), new OneTensor());
@@ -216,34 +218,44 @@ final class VariantTable {
   /** The rows of a kind, which are in the order of the variants. */
   private record Rows(Kind kind) {
 
-    /** A row of which as much is received as sent, and which needs nothing more. */
     Row of(Variant variant, Protocol protocol, Wire sent) {
-      return new Row(
-          new VariantSpec(
-              kind,
-              variant,
-              protocol,
-              sent,
-              sent,
-              kind.reduces() ? Numerics.RANK_ORDER : Numerics.COPY,
-              false,
-              ImmutableList.of()));
+      return new Row(kind, variant, protocol, sent);
     }
   }
 
-  /** Gives a row what is not as usual. */
-  private record Row(VariantSpec spec) {
+  /** One in the making: as much is received as sent, and nothing is needed, if it is not said. */
+  private static final class Row {
+    private final Kind kind;
+    private final Variant variant;
+    private final Protocol protocol;
+    private final Wire sent;
+    private Wire received;
+    private Numerics numerics;
+    private boolean sharing;
+    private final List<Requirement> requirements = new ArrayList<>();
 
-    Row receives(Wire received) {
-      return with(received, spec.numerics(), spec.sharesMemory(), spec.requirements());
+    Row(Kind kind, Variant variant, Protocol protocol, Wire sent) {
+      this.kind = kind;
+      this.variant = variant;
+      this.protocol = protocol;
+      this.sent = sent;
+      this.received = sent;
+      this.numerics = kind.reduces() ? Numerics.RANK_ORDER : Numerics.COPY;
     }
 
-    Row adds(Numerics numerics) {
-      return with(spec.received(), numerics, spec.sharesMemory(), spec.requirements());
+    Row receives(Wire wire) {
+      received = wire;
+      return this;
+    }
+
+    Row adds(Numerics order) {
+      numerics = order;
+      return this;
     }
 
     Row sharing() {
-      return with(spec.received(), spec.numerics(), true, spec.requirements());
+      sharing = true;
+      return this;
     }
 
     Row needs(Requirement requirement) {
@@ -251,25 +263,20 @@ final class VariantTable {
     }
 
     Row needs(ImmutableList<Requirement> more) {
-      var all = ImmutableList.<Requirement>builder().addAll(spec.requirements()).addAll(more);
-      return with(spec.received(), spec.numerics(), spec.sharesMemory(), all.build());
+      requirements.addAll(more);
+      return this;
     }
 
-    private Row with(
-        Wire received,
-        Numerics numerics,
-        boolean sharesMemory,
-        ImmutableList<Requirement> requirements) {
-      return new Row(
-          new VariantSpec(
-              spec.kind(),
-              spec.variant(),
-              spec.protocol(),
-              spec.sent(),
-              received,
-              numerics,
-              sharesMemory,
-              requirements));
+    VariantSpec spec() {
+      return new VariantSpec(
+          kind,
+          variant,
+          protocol,
+          sent,
+          received,
+          numerics,
+          sharing,
+          ImmutableList.copyOf(requirements));
     }
   }
 }

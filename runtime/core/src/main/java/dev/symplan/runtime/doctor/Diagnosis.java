@@ -223,7 +223,7 @@ public record Diagnosis(
     if (variant != Variant.CUSTOM && variant != Variant.LOCAL && gpus < 2) {
       return lacking(variant, needs, Optional.of(Reason.GROUP_SIZE), "there is one GPU");
     }
-    if (needs(variant, Requirement.Multicast.class)) {
+    if (needs(variant, new Requirement.Multicast())) {
       var older =
           machine.gpus().stream().filter(gpu -> gpu.capability() < MULTIMEM_CAPABILITY).findFirst();
       if (older.isPresent() || !multicast.present()) {
@@ -236,7 +236,7 @@ public record Diagnosis(
                 .orElse(multicast.detail()));
       }
     }
-    if (needs(variant, Requirement.CopyEngines.class)) {
+    if (needs(variant, new Requirement.CopyEngines())) {
       var without = machine.gpus().stream().filter(gpu -> gpu.copyEngines() == 0).findFirst();
       if (without.isPresent()) {
         return lacking(
@@ -281,8 +281,8 @@ public record Diagnosis(
     return specs(variant).anyMatch(VariantSpec::reachesPeers);
   }
 
-  private static boolean needs(Variant variant, Class<? extends Requirement> sort) {
-    return specs(variant).anyMatch(spec -> spec.needs(sort));
+  private static boolean needs(Variant variant, Requirement requirement) {
+    return specs(variant).anyMatch(spec -> spec.requirements().contains(requirement));
   }
 
   private static Support amongPeers(Variant variant, String needs, Machine machine, int peers) {
@@ -319,10 +319,10 @@ public record Diagnosis(
       return nccl;
     }
     var more = ImmutableList.<String>builder();
-    if (needs(variant, Requirement.Multicast.class)) {
+    if (needs(variant, new Requirement.Multicast())) {
       more.add("sm_90 or newer, with NVLink multicast");
     }
-    if (needs(variant, Requirement.CopyEngines.class)) {
+    if (needs(variant, new Requirement.CopyEngines())) {
       more.add("with copy engines");
     }
     if (variant.needsWindow()) {
