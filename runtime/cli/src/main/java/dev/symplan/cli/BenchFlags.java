@@ -2,8 +2,6 @@ package dev.symplan.cli;
 
 import com.google.common.base.Ascii;
 import com.google.common.base.Splitter;
-import com.google.common.collect.ImmutableSet;
-import com.google.common.collect.Sets;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
@@ -33,9 +31,6 @@ import picocli.CommandLine.Spec;
 
 /** The options that all measurements share, and where what they find goes. */
 final class BenchFlags {
-  private static final ImmutableSet<Kind> REDUCING =
-      Sets.immutableEnumSet(Kind.ALL_REDUCE, Kind.REDUCE_SCATTER);
-
   @Spec(Spec.Target.MIXEE)
   private CommandSpec spec;
 
@@ -199,7 +194,7 @@ final class BenchFlags {
    */
   List<DType> dtypes(List<Kind> kinds) {
     var types = dtypes();
-    if (backend.equals(Backend.HOST) && kinds.stream().anyMatch(REDUCING::contains)) {
+    if (backend.equals(Backend.HOST) && kinds.stream().anyMatch(Kind::reduces)) {
       for (var dtype : types) {
         if (!Elements.computes(dtype.real())) {
           throw usage(
