@@ -139,8 +139,7 @@ class PipelineTest {
               schedule.startStep(),
               schedule.endStep(),
               schedule.micros());
-      assertRefused(
-          state.with(ScheduleSteps.SCHEDULES, ImmutableList.of(broken)), "schedule", "");
+      assertRefused(state.with(ScheduleSteps.SCHEDULES, ImmutableList.of(broken)), "schedule", "");
     }
   }
 

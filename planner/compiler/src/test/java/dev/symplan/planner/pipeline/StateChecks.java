@@ -61,7 +61,8 @@ public final class StateChecks implements PassObserver {
     var first = state.analyses().getFirst();
     var ranks = new HashSet<Integer>();
     for (var own : state.classes()) {
-      own.ranks().forEach(rank -> require(ranks.add(rank), pass, "rank %s is in two classes", rank));
+      own.ranks()
+          .forEach(rank -> require(ranks.add(rank), pass, "rank %s is in two classes", rank));
       checkGraph(pass, own.graph());
       require(
           own.analyses().collectives().size() == first.collectives().size(),
@@ -70,8 +71,7 @@ public final class StateChecks implements PassObserver {
           own.ranks());
       for (int k = 0; k < first.collectives().size(); k++) {
         var kind = own.analyses().collectives().get(k).kind();
-        require(
-            kind == first.collectives().get(k).kind(), pass, "collective %s has two kinds", k);
+        require(kind == first.collectives().get(k).kind(), pass, "collective %s has two kinds", k);
       }
     }
     int count = first.collectives().size();
@@ -82,8 +82,7 @@ public final class StateChecks implements PassObserver {
       for (int k = 0; k < count; k++) {
         var kind = first.collectives().get(k).kind();
         var variant = selections.get(k).variant();
-        require(
-            variant.implementsKind(kind), pass, "%s is not a variant of %s", variant, kind);
+        require(variant.implementsKind(kind), pass, "%s is not a variant of %s", variant, kind);
       }
     }
     if (known.contains(RealizeOperands.REALIZED)) {
