@@ -76,15 +76,15 @@ public final class Agreement {
       case Collective c -> {
         var text = new StringBuilder(c.kind().text());
         text.append(' ').append(c.variant().text());
-        text.append(c.reduceOp().isEmpty() ? "" : " " + c.reduceOp());
+        text.append(c.reduceOp().map(op -> " " + op).orElse(""));
         text.append(c.root() < 0 ? "" : " from " + c.root());
         text.append(" of ").append(c.group().members().length()).append(" ranks,");
         for (var operand : c.operands()) {
-          text.append(' ').append(place(operand, c.variant().needsSymmetricOperand(c.kind())));
+          text.append(' ').append(place(operand, c.spec().needsSymmetricOperand()));
         }
         text.append(" ->");
         for (var result : c.results()) {
-          text.append(' ').append(place(result, c.variant().needsSymmetricResult(c.kind())));
+          text.append(' ').append(place(result, c.spec().needsSymmetricResult()));
         }
         text.append(c.startBarrier() ? ", start barrier" : "");
         text.append(c.endBarrier() ? ", end barrier" : "");

@@ -118,7 +118,7 @@ final class ExecutableText {
     var out = new StringBuilder("= ");
     out.append(c.kind().text()).append(' ').append(c.variant().text());
     out.append('(').append(join(c.operands())).append(')');
-    out.append(c.reduceOp().isEmpty() ? "" : " " + c.reduceOp());
+    out.append(c.reduceOp().map(op -> " " + op).orElse(""));
     out.append(c.root() < 0 ? "" : " from " + c.root());
     out.append(rows(" send ", c.sendRows())).append(rows(" receive ", c.receiveRows()));
     out.append(group(c.group()));

@@ -6,7 +6,9 @@ import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpDef;
+import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.plan.StreamKind;
 import java.util.Optional;
 
@@ -91,7 +93,7 @@ public sealed interface Instruction {
       Kind kind,
       Variant variant,
       GroupUse group,
-      String reduceOp,
+      Optional<ReduceOp> reduceOp,
       int root,
       ImmutableLongArray sendRows,
       ImmutableLongArray receiveRows,
@@ -102,7 +104,13 @@ public sealed interface Instruction {
       Optional<Region> workspace,
       String name,
       Span span)
-      implements Instruction {}
+      implements Instruction {
+
+    /** {@return what is known of the variant} */
+    public VariantSpec spec() {
+      return VariantSpec.of(kind, variant);
+    }
+  }
 
   /** Marks a point of a stream. */
   record RecordEvent(StreamKind stream, int event) implements Instruction {}

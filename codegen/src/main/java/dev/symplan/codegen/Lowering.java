@@ -23,7 +23,6 @@ import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.RankPlan;
 import dev.symplan.planner.plan.Step;
 import dev.symplan.planner.plan.StreamKind;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Objects;
@@ -121,8 +120,7 @@ public final class Lowering {
   /** Whether what a concatenation joins was written one behind the other where its result lies. */
   private boolean isJoined(Op op) {
     var result = tensor(op.result());
-    var pieces = new ArrayList<TensorRef>();
-    op.args().getFirst().forEachValue(value -> pieces.add(tensor(value)));
+    var pieces = op.args().getFirst().operands().stream().map(this::tensor).toList();
     long next = result.offset();
     for (var piece : pieces) {
       boolean there =
@@ -210,9 +208,7 @@ public final class Lowering {
   }
 
   private static boolean holdsTensors(Arg arg) {
-    boolean[] found = {false};
-    arg.forEachValue(value -> found[0] |= value.isTensor());
-    return found[0];
+    return arg.operands().stream().anyMatch(Value::isTensor);
   }
 
   private void start(int k) {

@@ -1,7 +1,6 @@
 package dev.symplan.ir;
 
 import com.google.common.collect.ImmutableList;
-import java.util.function.Consumer;
 
 /** An argument of an op, or an output of a graph. */
 public sealed interface Arg {
@@ -36,12 +35,25 @@ public sealed interface Arg {
     NONE
   }
 
-  /** Calls {@code action} for each value in this argument, left to right. */
-  default void forEachValue(Consumer<? super Value> action) {
-    switch (this) {
-      case Ref(Value value) -> action.accept(value);
-      case Seq(ImmutableList<Arg> items) -> items.forEach(item -> item.forEachValue(action));
-      case Int _, Float _, Bool _, Str _, Dtype _, Symbol _, Device _, None _ -> {}
+  /** {@return the values in this argument, left to right} */
+  default ImmutableList<Value> operands() {
+    return switch (this) {
+      case Ref(Value value) -> ImmutableList.of(value);
+      case Seq(ImmutableList<Arg> items) -> operandsOf(items);
+      case Int _, Float _, Bool _, Str _, Dtype _, Symbol _, Device _, None _ -> ImmutableList.of();
+    };
+  }
+
+  /** {@return the values in several arguments, left to right} */
+  static ImmutableList<Value> operandsOf(ImmutableList<Arg> args) {
+    var values = ImmutableList.<Value>builderWithExpectedSize(args.size());
+    for (var arg : args) {
+      if (arg instanceof Ref(Value value)) {
+        values.add(value);
+      } else if (arg instanceof Seq(ImmutableList<Arg> items)) {
+        values.addAll(operandsOf(items));
+      }
     }
+    return values.build();
   }
 }

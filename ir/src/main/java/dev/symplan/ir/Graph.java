@@ -58,6 +58,11 @@ public record Graph(
     return values.build();
   }
 
+  /** {@return the values among the outputs} */
+  public ImmutableList<Value> outputValues() {
+    return Arg.operandsOf(outputs);
+  }
+
   /**
    * {@return the op that gives an output whose elements it leaves unspecified, so that two correct
    * runs may differ in them; absent for other outputs}

@@ -1,6 +1,7 @@
 package dev.symplan.codegen.cuda;
 
 import dev.symplan.ir.DType;
+import dev.symplan.ir.op.ReduceOp;
 
 /**
  * How a kernel combines elements: {@code Element} in memory, {@code Sum} in between; {@code widen},
@@ -24,18 +25,17 @@ final class Arithmetic {
   }
 
   /** {@return elements that are combined as the host backend combines them} */
-  static String of(DType dtype, String reduceOp, int sources) {
+  static String of(DType dtype, ReduceOp reduceOp, int sources) {
     boolean floats = dtype.isFloat();
     String combined =
         switch (reduceOp) {
-          case "sum", "avg" -> "a + b";
-          case "product" -> "a * b";
-          case "min" -> floats ? "a != a ? a : b != b ? b : fmin(a, b)" : "a < b ? a : b";
-          case "max" -> floats ? "a != a ? a : b != b ? b : fmax(a, b)" : "a > b ? a : b";
-          case "band" -> "a & b";
-          case "bor" -> "a | b";
-          case "bxor" -> "a ^ b";
-          default -> throw new IllegalArgumentException(reduceOp);
+          case SUM, AVG -> "a + b";
+          case PRODUCT -> "a * b";
+          case MIN -> floats ? "a != a ? a : b != b ? b : fmin(a, b)" : "a < b ? a : b";
+          case MAX -> floats ? "a != a ? a : b != b ? b : fmax(a, b)" : "a > b ? a : b";
+          case BAND -> "a & b";
+          case BOR -> "a | b";
+          case BXOR -> "a ^ b";
         };
     return CTypes.PRELUDE
         + """
@@ -53,6 +53,6 @@ final class Arithmetic {
                 CTypes.widen(dtype, "e"),
                 CTypes.narrow(dtype, "s"),
                 combined,
-                reduceOp.equals("avg") ? "s / " + sources : "s");
+                reduceOp == ReduceOp.AVG ? "s / " + sources : "s");
   }
 }

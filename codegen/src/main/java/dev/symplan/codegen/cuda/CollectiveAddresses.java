@@ -5,6 +5,7 @@ import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.BarrierCode.Edges;
 import dev.symplan.ir.DType;
+import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.plan.ArenaKind;
 import java.util.stream.IntStream;
@@ -125,7 +126,8 @@ final class CollectiveAddresses {
     var type = dtype().real();
     if (!CTypes.computes(type)) {
       throw unsupported(
-          "a reduction %s of %s".formatted(collective.reduceOp(), dtype().shortName()));
+          "a reduction %s of %s"
+              .formatted(ReduceOp.text(collective.reduceOp()), dtype().shortName()));
     }
     return type;
   }

@@ -2,6 +2,8 @@ package dev.symplan.codegen.cuda;
 
 import dev.symplan.codegen.cuda.BarrierCode.Edges;
 import dev.symplan.ir.DType;
+import dev.symplan.ir.op.ReduceOp;
+import java.util.Optional;
 
 /** The kernels that reach into peers' tensors between two meetings. */
 final class CollectiveKernels {
@@ -161,7 +163,7 @@ final class CollectiveKernels {
       int places,
       int unrolled,
       DType dtype,
-      String reduceOp,
+      Optional<ReduceOp> reduceOp,
       Edges edges,
       Direction direction) {
     return new Kernel(
@@ -181,7 +183,7 @@ final class CollectiveKernels {
                 """)
             + (sources == 1
                 ? Arithmetic.none(dtype.bytes())
-                : Arithmetic.of(dtype, reduceOp, sources))
+                : Arithmetic.of(dtype, reduceOp.orElseThrow(), sources))
             + VECTORS
             + (places > targets
                 ? COPY + BarrierCode.between(COMBINE + REST + SPREAD)

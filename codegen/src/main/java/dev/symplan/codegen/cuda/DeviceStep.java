@@ -3,6 +3,7 @@ package dev.symplan.codegen.cuda;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.DType;
+import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.plan.StreamKind;
 import java.util.Optional;
@@ -113,7 +114,7 @@ public sealed interface DeviceStep {
       Address to,
       long count,
       DType dtype,
-      String reduceOp,
+      Optional<ReduceOp> reduceOp,
       int peer) {}
 
   /** Marks a point of a stream. */

@@ -118,7 +118,7 @@ public final class DeviceText {
             text(call.to()),
             call.count(),
             call.dtype().shortName(),
-            call.reduceOp().isEmpty() ? "" : " " + call.reduceOp(),
+            call.reduceOp().map(op -> " " + op).orElse(""),
             call.peer() < 0 ? "" : ", peer " + call.peer());
   }
 

@@ -2,6 +2,7 @@ package dev.symplan.codegen.cuda;
 
 import dev.symplan.codegen.cuda.BarrierCode.Edges;
 import dev.symplan.ir.DType;
+import dev.symplan.ir.op.ReduceOp;
 
 /**
  * Kernels that let the switch add what all ranks have, or store to all of them, through addresses
@@ -66,7 +67,7 @@ final class MultimemKernel {
                   long long vectors;
                   long long elements;
                 """)
-            + (reduces ? Arithmetic.of(dtype, "sum", ranks) : Arithmetic.none(dtype.bytes()))
+            + (reduces ? Arithmetic.of(dtype, ReduceOp.SUM, ranks) : Arithmetic.none(dtype.bytes()))
             + multimem(dtype)
             + BarrierCode.between(VECTORS + CollectiveKernels.REST));
   }

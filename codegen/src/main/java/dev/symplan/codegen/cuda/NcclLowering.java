@@ -1,17 +1,14 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
-import com.google.common.collect.ImmutableSet;
 import dev.symplan.codegen.cuda.DeviceStep.NcclCall;
 import dev.symplan.codegen.cuda.DeviceStep.NcclFunction;
 import dev.symplan.ir.DType;
 import dev.symplan.planner.machine.Variant;
+import java.util.Optional;
 
 /** Collectives as calls of NCCL, one group of calls for each. */
 final class NcclLowering {
-  private static final ImmutableSet<String> REDUCTIONS =
-      ImmutableSet.of("sum", "avg", "product", "min", "max");
-
   private final CollectiveAddresses part;
 
   private NcclLowering(CollectiveAddresses part) {
@@ -68,8 +65,8 @@ final class NcclLowering {
   }
 
   private NcclCall reducing(NcclFunction function, Address from, Address to, long count) {
-    var reduceOp = part.collective.reduceOp();
-    if (!REDUCTIONS.contains(reduceOp)) {
+    var reduceOp = part.collective.reduceOp().orElseThrow();
+    if (reduceOp.isBitwise()) {
       throw part.unsupported("a reduction %s by NCCL".formatted(reduceOp));
     }
     var dtype = part.dtype();
@@ -77,7 +74,13 @@ final class NcclLowering {
       throw part.unsupported("a reduction of %s by NCCL".formatted(dtype.shortName()));
     }
     return new NcclCall(
-        function, from, to, count * part.partsOfElement(), part.computedIn(), reduceOp, -1);
+        function,
+        from,
+        to,
+        count * part.partsOfElement(),
+        part.computedIn(),
+        Optional.of(reduceOp),
+        -1);
   }
 
   /** Bytes, in the largest type that fits, as NCCL counts in elements. */
@@ -85,7 +88,7 @@ final class NcclLowering {
     var unit = part.unit();
     // NCCL has no 16-bit integers; nothing is computed, so that floats do as well.
     var type = unit == DType.U16 ? DType.F16 : unit;
-    return new NcclCall(function, from, to, bytes / unit.bytes(), type, "", peer);
+    return new NcclCall(function, from, to, bytes / unit.bytes(), type, Optional.empty(), peer);
   }
 
   private void exchange(

@@ -6,8 +6,10 @@ import dev.symplan.codegen.cuda.ByteMoves.Move;
 import dev.symplan.codegen.cuda.CollectiveKernels.Direction;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.machine.Variant;
+import java.util.Optional;
 import java.util.stream.IntStream;
 
 /**
@@ -164,7 +166,7 @@ final class PeerLowering {
         bytes / unit.bytes(),
         most / unit.bytes(),
         unit,
-        "",
+        Optional.empty(),
         edges,
         Direction.PUSH);
   }
@@ -175,7 +177,7 @@ final class PeerLowering {
       long elements,
       long most,
       DType type,
-      String reduceOp,
+      Optional<ReduceOp> reduceOp,
       Edges edges,
       Direction direction) {
     boolean aligned =
@@ -235,10 +237,7 @@ final class PeerLowering {
       vectors.add(new KernelArgument.Number(aligned ? move.bytes() / Alignment.VECTOR : 0));
       units.add(new KernelArgument.Number(move.bytes() / unit.bytes()));
     }
-    var direction =
-        collective.variant().needsSymmetricResult(collective.kind())
-            ? Direction.PUSH
-            : Direction.PULL;
+    var direction = collective.spec().needsSymmetricResult() ? Direction.PUSH : Direction.PULL;
     // Parts of an all_to_all may differ from rank to rank, but all must launch as many blocks.
     long most =
         IntStream.range(0, part.size)

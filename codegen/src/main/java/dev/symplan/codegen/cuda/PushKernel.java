@@ -1,6 +1,7 @@
 package dev.symplan.codegen.cuda;
 
 import dev.symplan.ir.DType;
+import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Workspace;
 
 /**
@@ -262,7 +263,7 @@ final class PushKernel {
   private PushKernel() {}
 
   /** {@return the kernel for tensors that pass through a workspace so} */
-  static Kernel of(Workspace workspace, int threads, DType dtype, String reduceOp) {
+  static Kernel of(Workspace workspace, int threads, DType dtype, ReduceOp reduceOp) {
     int ranks = workspace.ranks();
     return new Kernel(
         BarrierCode.define("ROUNDS", workspace.rounds())

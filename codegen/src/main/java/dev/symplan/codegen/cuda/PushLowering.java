@@ -29,8 +29,7 @@ final class PushLowering {
     var region = collective.workspace().orElseThrow();
     var layout =
         Workspace.of(
-                collective.variant(),
-                collective.kind(),
+                collective.spec(),
                 collective.reduceOp(),
                 type.dtype(),
                 type.storageBytes(),
@@ -61,7 +60,7 @@ final class PushLowering {
         new KernelArgument.Number(type.numel() * part.partsOfElement()));
     int threads = threads(layout.packets());
     part.launch(
-        PushKernel.of(layout, threads, part.computedIn(), collective.reduceOp()),
+        PushKernel.of(layout, threads, part.computedIn(), collective.reduceOp().orElseThrow()),
         blocks(layout.packets(), threads),
         threads,
         words.build());

@@ -105,9 +105,7 @@ final class OpTargets {
 
   /** A tensor may be written, and be a view of any other afterwards. */
   private static Param param(String name, Arg arg, boolean keyword) {
-    boolean[] tensors = {false};
-    arg.forEachValue(value -> tensors[0] = true);
-    var alias = tensors[0] ? AliasInfo.unknown(name) : AliasInfo.NONE;
+    var alias = arg.operands().isEmpty() ? AliasInfo.NONE : AliasInfo.unknown(name);
     return new Param(name, type(arg), alias, Optional.empty(), "", keyword);
   }
 

@@ -15,6 +15,24 @@ import java.util.Optional;
 public record CollectiveSpec(
     Kind kind, String operand, String group, Optional<String> reduceOp, Optional<String> into) {
 
+  public CollectiveSpec {
+    if (kind != Kind.CUSTOM && kind.reduces() != reduceOp.isPresent()) {
+      throw new IllegalArgumentException(
+          kind.reduces()
+              ? "%s needs a parameter that names the reduction".formatted(kind.text())
+              : "%s reduces nothing".formatted(kind.text()));
+    }
+  }
+
+  /**
+   * {@return the reduction that a call asks for, where there is one}
+   *
+   * @throws OpTypeException when there is no such reduction
+   */
+  public Optional<ReduceOp> reduceOp(OpCall call) {
+    return reduceOp.map(param -> ReduceOp.ofText(call.string(param)));
+  }
+
   /** What moves where. */
   public enum Kind {
     ALL_REDUCE,
@@ -24,6 +42,11 @@ public record CollectiveSpec(
     BROADCAST,
     /** Known only by its symmetric arguments; a library supplies the implementation. */
     CUSTOM;
+
+    /** {@return whether it combines elements of different ranks} */
+    public boolean reduces() {
+      return this == ALL_REDUCE || this == REDUCE_SCATTER;
+    }
 
     /** {@return the name in files and options, for example {@code all_reduce}} */
     public String text() {

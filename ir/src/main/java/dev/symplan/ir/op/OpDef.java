@@ -11,6 +11,7 @@ import java.util.Optional;
  * @param symmMemArgs parameters whose tensors must be in symmetric memory
  * @param symmMemResults results that must be, by position ({@code "0"}) or name
  * @param rule absent where only annotations give the result types
+ * @param flops absent where memory traffic alone decides how long the op takes
  */
 public record OpDef(
     OpSchema schema,
@@ -18,6 +19,7 @@ public record OpDef(
     ImmutableSet<String> symmMemResults,
     Optional<CollectiveSpec> collective,
     Optional<InferRule> rule,
+    Optional<FlopCount> flops,
     ImmutableSet<OpTrait> traits) {
 
   /** An op without a rule: plannable from annotated types and what its schema says. */
@@ -26,6 +28,7 @@ public record OpDef(
         schema,
         ImmutableSet.of(),
         ImmutableSet.of(),
+        Optional.empty(),
         Optional.empty(),
         Optional.empty(),
         ImmutableSet.of(OpTrait.OPAQUE));
@@ -54,6 +57,8 @@ public record OpDef(
    * @throws OpTypeException when they do not fit
    */
   public Optional<ImmutableList<OpResult>> infer(ImmutableList<Arg> args) {
-    return rule.map(r -> ImmutableList.copyOf(r.infer(new OpCall(schema, args))));
+    var call = new OpCall(schema, args);
+    collective.ifPresent(spec -> spec.reduceOp(call));
+    return rule.map(r -> ImmutableList.copyOf(r.infer(call)));
   }
 }

@@ -14,6 +14,7 @@ import java.util.Optional;
 public record OpSpec(
     String schemaText,
     Optional<InferRule> rule,
+    Optional<FlopCount> flops,
     ImmutableSet<OpTrait> traits,
     ImmutableList<String> symmMemArgs,
     ImmutableList<String> symmMemResults,
@@ -24,36 +25,54 @@ public record OpSpec(
     return new OpSpec(
         schemaText,
         Optional.empty(),
+        Optional.empty(),
         ImmutableSet.of(),
         ImmutableList.of(),
         ImmutableList.of(),
         Optional.empty());
   }
 
+  /** The same op with another schema. */
+  public OpSpec schema(String newText) {
+    return new OpSpec(newText, rule, flops, traits, symmMemArgs, symmMemResults, collective);
+  }
+
   public OpSpec rule(InferRule newRule) {
     return new OpSpec(
-        schemaText, Optional.of(newRule), traits, symmMemArgs, symmMemResults, collective);
+        schemaText, Optional.of(newRule), flops, traits, symmMemArgs, symmMemResults, collective);
+  }
+
+  public OpSpec flops(FlopCount count) {
+    return new OpSpec(
+        schemaText, rule, Optional.of(count), traits, symmMemArgs, symmMemResults, collective);
   }
 
   public OpSpec traits(OpTrait... newTraits) {
     return new OpSpec(
-        schemaText, rule, ImmutableSet.copyOf(newTraits), symmMemArgs, symmMemResults, collective);
+        schemaText,
+        rule,
+        flops,
+        ImmutableSet.copyOf(newTraits),
+        symmMemArgs,
+        symmMemResults,
+        collective);
   }
 
   /** Parameters whose tensors must be in symmetric memory. */
   public OpSpec symmMemArgs(List<String> params) {
     return new OpSpec(
-        schemaText, rule, traits, ImmutableList.copyOf(params), symmMemResults, collective);
+        schemaText, rule, flops, traits, ImmutableList.copyOf(params), symmMemResults, collective);
   }
 
   /** Results that must be in symmetric memory, by position ({@code "0"}) or name. */
   public OpSpec symmMemResults(List<String> results) {
     return new OpSpec(
-        schemaText, rule, traits, symmMemArgs, ImmutableList.copyOf(results), collective);
+        schemaText, rule, flops, traits, symmMemArgs, ImmutableList.copyOf(results), collective);
   }
 
   public OpSpec collective(CollectiveSpec spec) {
-    return new OpSpec(schemaText, rule, traits, symmMemArgs, symmMemResults, Optional.of(spec));
+    return new OpSpec(
+        schemaText, rule, flops, traits, symmMemArgs, symmMemResults, Optional.of(spec));
   }
 
   /**
@@ -91,6 +110,7 @@ public record OpSpec(
         ImmutableSet.copyOf(symmMemResults),
         spec,
         rule,
+        flops,
         opTraits);
   }
 

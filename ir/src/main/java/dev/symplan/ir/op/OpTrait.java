@@ -11,8 +11,6 @@ public enum OpTrait {
   UPDATES_SELF,
   /** Each index of the dimensions before {@code dim} is treated by itself: see {@link Rows}. */
   ROWWISE,
-  /** A matrix product: cost counts multiply-adds. */
-  MATMUL,
   /** Gives the same value every time and reads nothing: may be moved and repeated freely. */
   CREATION,
   /** Must not be removed though nothing reads its results, nor run twice. */

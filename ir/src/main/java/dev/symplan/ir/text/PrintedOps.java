@@ -144,6 +144,7 @@ final class PrintedOps {
         ImmutableSet.copyOf(first.symmMemResults()),
         first.collective(),
         Optional.empty(),
+        Optional.empty(),
         first.traits());
   }
 }

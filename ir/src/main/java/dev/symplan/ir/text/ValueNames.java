@@ -23,8 +23,8 @@ final class ValueNames {
     values.forEach(this::keep);
     graph.inputs().forEach(this::invent);
     values.stream().filter(value -> !value.name().isEmpty()).forEach(this::invent);
-    graph.ops().forEach(op -> op.forEachOperand(this::invent));
-    graph.outputs().forEach(output -> output.forEachValue(this::invent));
+    graph.ops().forEach(op -> op.operands().forEach(this::invent));
+    graph.outputValues().forEach(this::invent);
   }
 
   /** {@return the name; {@code _} where nothing reads the value} */

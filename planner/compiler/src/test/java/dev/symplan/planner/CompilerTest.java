@@ -153,10 +153,12 @@ class CompilerTest {
     var plan = compile(TP, options);
     assertThat(only(plan).args().get(1).reason()).isEqualTo(Reason.EXTERNAL_OUTPUT);
     var output = plan.rankPlans().getFirst().graph().outputs().getFirst();
-    output.forEachValue(
-        value ->
-            assertThat(plan.rankPlans().getFirst().buffer(value).arena())
-                .isEqualTo(ArenaKind.EXTERNAL_OUTPUT));
+    output
+        .operands()
+        .forEach(
+            value ->
+                assertThat(plan.rankPlans().getFirst().buffer(value).arena())
+                    .isEqualTo(ArenaKind.EXTERNAL_OUTPUT));
   }
 
   @Test

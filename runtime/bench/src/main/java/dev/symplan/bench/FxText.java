@@ -21,11 +21,9 @@ final class FxText {
     this.lastUse = new int[graph.valueCount()];
     for (int i = 0; i < graph.ops().size(); i++) {
       int position = i;
-      graph.ops().get(i).forEachOperand(value -> lastUse[value.id()] = position);
+      graph.ops().get(i).operands().forEach(value -> lastUse[value.id()] = position);
     }
-    for (var output : graph.outputs()) {
-      output.forEachValue(value -> lastUse[value.id()] = graph.ops().size());
-    }
+    graph.outputValues().forEach(value -> lastUse[value.id()] = graph.ops().size());
   }
 
   /** {@return the text of a graph of tensors} */
@@ -61,12 +59,11 @@ final class FxText {
       }
     }
     var dropped = new ArrayList<String>();
-    op.forEachOperand(
-        value -> {
-          if (lastUse[value.id()] == position && !dropped.contains(value.name())) {
-            dropped.add(value.name());
-          }
-        });
+    for (var value : op.operands()) {
+      if (lastUse[value.id()] == position && !dropped.contains(value.name())) {
+        dropped.add(value.name());
+      }
+    }
     if (!dropped.isEmpty()) {
       out.setLength(out.length() - 1);
       out.append(";  ").append(String.join(" = ", dropped)).append(" = None\n");

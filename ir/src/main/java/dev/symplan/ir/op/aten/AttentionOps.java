@@ -10,7 +10,6 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
-import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.OpTypeException;
 import java.util.List;
 import java.util.stream.Stream;
@@ -37,57 +36,55 @@ final class AttentionOps {
                 """
                 aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor
                 """,
-                AttentionOps::composite,
-                OpTrait.MATMUL),
+                AttentionOps::composite),
             Table.ops(
                 """
                 aten::_scaled_dot_product_efficient_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, bool compute_log_sumexp, float dropout_p=0.0, bool is_causal=False, *, float? scale=None) -> (Tensor output, Tensor log_sumexp, Tensor philox_seed, Tensor philox_offset)
                 """,
-                AttentionOps::efficient,
-                OpTrait.MATMUL),
+                AttentionOps::efficient),
             Table.ops(
                 """
                 aten::_scaled_dot_product_efficient_attention_backward(Tensor grad_out_, Tensor query, Tensor key, Tensor value, Tensor attn_bias, Tensor out, Tensor logsumexp, Tensor philox_seed, Tensor philox_offset, float dropout_p, bool[4] grad_input_mask, bool is_causal=False, *, float? scale=None) -> (Tensor, Tensor, Tensor, Tensor)
                 """,
-                AttentionOps::efficientBackward,
-                OpTrait.MATMUL),
+                AttentionOps::efficientBackward),
             Table.ops(
                 """
                 aten::_scaled_dot_product_flash_attention(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool is_causal=False, bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, Tensor rng_state, Tensor unused, Tensor debug_attn_mask)
                 """,
-                AttentionOps::flash,
-                OpTrait.MATMUL),
+                AttentionOps::flash),
             Table.ops(
                 """
                 aten::_scaled_dot_product_cudnn_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, bool compute_log_sumexp, float dropout_p=0.0, bool is_causal=False, bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, Tensor philox_seed, Tensor philox_offset, Tensor debug_attn_mask)
                 """,
-                AttentionOps::cudnn,
-                OpTrait.MATMUL),
+                AttentionOps::cudnn),
             Table.ops(
                 """
                 aten::_scaled_dot_product_flash_attention_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, float dropout_p, bool is_causal, Tensor philox_seed, Tensor philox_offset, *, float? scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)
                 """,
-                AttentionOps::flashBackward,
-                OpTrait.MATMUL),
+                AttentionOps::flashBackward),
             Table.ops(
                 """
                 aten::_scaled_dot_product_cudnn_attention_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, Tensor logsumexp, Tensor philox_seed, Tensor philox_offset, Tensor attn_bias, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, float dropout_p, bool is_causal, *, float? scale=None) -> (Tensor, Tensor, Tensor)
                 """,
-                AttentionOps::cudnnBackward,
-                OpTrait.MATMUL),
+                AttentionOps::cudnnBackward),
             Table.ops(
                 """
                 aten::_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)
                 """,
-                AttentionOps::cpu,
-                OpTrait.MATMUL),
+                AttentionOps::cpu),
             Table.ops(
                 """
                 aten::_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)
                 """,
-                AttentionOps::cpuBackward,
-                OpTrait.MATMUL))
-        .flatMap(specs -> specs);
+                AttentionOps::cpuBackward))
+        .flatMap(specs -> specs)
+        .map(spec -> spec.flops(AttentionOps::flops));
+  }
+
+  /** Two products, over the features and over the keys. */
+  private static double flops(OpCall call, TensorType result) {
+    var key = call.tensor("key");
+    return 4.0 * result.numel() * key.size(key.rank() - 2);
   }
 
   /** Checks what all kernels need; the operands are [batch, heads, rows, features]. */

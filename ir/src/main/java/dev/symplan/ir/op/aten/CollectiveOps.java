@@ -1,7 +1,6 @@
 package dev.symplan.ir.op.aten;
 
 import com.google.common.collect.ImmutableList;
-import com.google.common.collect.ImmutableSet;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
@@ -14,6 +13,7 @@ import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.OpTypeException;
+import dev.symplan.ir.op.ReduceOp;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.Stream;
@@ -26,14 +26,6 @@ import java.util.stream.Stream;
  * config}, which newer versions have, changes nothing that a type shows.
  */
 final class CollectiveOps {
-  private static final ImmutableSet<String> REDUCTIONS =
-      ImmutableSet.of("sum", "avg", "product", "min", "max", "band", "bor", "bxor");
-
-  private static final ImmutableSet<String> BITWISE = ImmutableSet.of("band", "bor", "bxor");
-
-  /** As in PyTorch: what may be done to each part by itself. */
-  private static final ImmutableSet<String> COMPLEX = ImmutableSet.of("sum", "avg");
-
   private CollectiveOps() {}
 
   /** The type of the result for one operand. */
@@ -84,15 +76,7 @@ final class CollectiveOps {
                 """,
                 CollectiveOps::broadcast))
         .flatMap(specs -> specs)
-        .map(
-            spec ->
-                new OpSpec(
-                    spec.schemaText().replace("NS::", namespace + "::"),
-                    spec.rule(),
-                    spec.traits(),
-                    spec.symmMemArgs(),
-                    spec.symmMemResults(),
-                    spec.collective()));
+        .map(spec -> spec.schema(spec.schemaText().replace("NS::", namespace + "::")));
   }
 
   /** The forms that write into an argument, which they also give. */
@@ -188,26 +172,22 @@ final class CollectiveOps {
   }
 
   private static void checkReduction(OpCall call, DType dtype) {
-    var op = call.string("reduce_op");
-    if (!REDUCTIONS.contains(op)) {
-      throw new OpTypeException(
-          "there is no reduction '%s'".formatted(op),
-          "reductions: " + String.join(", ", REDUCTIONS));
+    var op = ReduceOp.ofText(call.string("reduce_op"));
+    if (op.isDefinedOn(dtype)) {
+      return;
     }
-    if (BITWISE.contains(op) && !Promotion.isIntegral(dtype)) {
-      throw new OpTypeException(
-          "%s works on integers and bool, not on %s".formatted(op, dtype.shortName()));
+    var type = dtype.shortName();
+    if (op.isBitwise()) {
+      throw new OpTypeException("%s works on integers and bool, not on %s".formatted(op, type));
     }
-    if (dtype.kind() == DType.Kind.COMPLEX && !COMPLEX.contains(op)) {
+    if (op == ReduceOp.AVG) {
       throw new OpTypeException(
-          "%s works on real numbers, not on %s".formatted(op, dtype.shortName()),
-          "reductions of complex numbers: " + String.join(", ", COMPLEX));
-    }
-    if (op.equals("avg") && Promotion.isIntegral(dtype)) {
-      throw new OpTypeException(
-          "avg works on floats, not on " + dtype.shortName(),
+          "avg works on floats, not on " + type,
           "reduce with sum, then divide with aten::div.Tensor_mode");
     }
+    throw new OpTypeException(
+        "%s works on real numbers, not on %s".formatted(op, type),
+        "reductions of complex numbers: sum, avg");
   }
 
   private static long groupSize(OpCall call) {

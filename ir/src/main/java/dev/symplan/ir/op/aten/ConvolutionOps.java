@@ -8,7 +8,6 @@ import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
-import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.OpTypeException;
 import java.util.List;
 import java.util.stream.Stream;
@@ -27,17 +26,17 @@ final class ConvolutionOps {
   static Stream<OpSpec> all() {
     return Stream.of(
             Table.single(
-                """
-                aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor
-                """,
-                call -> OpResult.fresh(convolved(call)),
-                OpTrait.MATMUL),
+                    """
+                    aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor
+                    """,
+                    call -> OpResult.fresh(convolved(call)))
+                .map(spec -> spec.flops(ConvolutionOps::flops)),
             Table.ops(
-                """
-                aten::convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)
-                """,
-                ConvolutionOps::gradients,
-                OpTrait.MATMUL),
+                    """
+                    aten::convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)
+                    """,
+                    ConvolutionOps::gradients)
+                .map(spec -> spec.flops(ConvolutionOps::flops)),
             Table.single(
                 """
                 aten::im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor
@@ -49,6 +48,12 @@ final class ConvolutionOps {
                 """,
                 ConvolutionOps::folded))
         .flatMap(specs -> specs);
+  }
+
+  /** Each element takes the weights of one output channel. */
+  private static double flops(OpCall call, TensorType result) {
+    var weight = call.tensor("weight");
+    return 2.0 * result.numel() * weight.numel() / Math.max(1, weight.size(0));
   }
 
   private static TensorType convolved(OpCall call) {

@@ -8,7 +8,6 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
-import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.OpTypeException;
 import java.util.function.Function;
 import java.util.stream.Collectors;
@@ -25,78 +24,98 @@ final class MatrixOps {
   static Stream<OpSpec> all() {
     return Stream.of(
             products(
+                "self",
                 """
                 aten::mm(Tensor self, Tensor mat2) -> Tensor
                 aten::mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor
                 """,
                 call -> OpResult.fresh(product(call, "self", "mat2", 2))),
             products(
+                "self",
                 """
                 aten::bmm(Tensor self, Tensor mat2) -> Tensor
                 aten::bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor
                 """,
                 call -> OpResult.fresh(product(call, "self", "mat2", 3))),
             products(
+                "mat1",
                 """
                 aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor
                 aten::addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1) -> Tensor
                 """,
                 call -> added(call, product(call, "mat1", "mat2", 2))),
             products(
+                "batch1",
                 """
                 aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor
                 aten::baddbmm.dtype(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1) -> Tensor
                 """,
                 call -> added(call, product(call, "batch1", "batch2", 3))),
             products(
-                """
-                aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor
-                """,
-                call -> {
-                  var batches = product(call, "batch1", "batch2", 3);
-                  return added(call, batches.sizes().subArray(1, 3), batches.dtype());
-                }),
+                    "batch1",
+                    """
+                    aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor
+                    """,
+                    call -> {
+                      var batches = product(call, "batch1", "batch2", 3);
+                      return added(call, batches.sizes().subArray(1, 3), batches.dtype());
+                    })
+                .map(
+                    spec ->
+                        spec.flops(
+                            (call, result) -> {
+                              var left = call.tensor("batch1");
+                              return 2.0 * result.numel() * left.size(0) * left.size(2);
+                            })),
             products(
+                "self",
                 """
                 aten::mv(Tensor self, Tensor vec) -> Tensor
                 """,
                 call -> OpResult.fresh(vectorProduct(call, "self", "vec"))),
             products(
+                "mat",
                 """
                 aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor
                 """,
                 call -> added(call, vectorProduct(call, "mat", "vec"))),
             products(
+                "self",
                 """
                 aten::dot(Tensor self, Tensor tensor) -> Tensor
                 """,
                 MatrixOps::dot),
-            products(
+            Table.single(
                 """
                 aten::outer(Tensor self, Tensor vec2) -> Tensor
                 """,
                 MatrixOps::outer),
             products(
+                "self",
                 """
                 aten::matmul(Tensor self, Tensor other) -> Tensor
                 """,
                 call -> matmul(call.tensor("self"), call.tensor("other"))),
             products(
+                "input",
                 """
                 aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor
                 """,
                 MatrixOps::linear),
             products(
+                "self",
                 """
                 aten::_int_mm(Tensor self, Tensor mat2) -> Tensor
                 """,
                 MatrixOps::integers),
             products(
+                "self",
                 """
                 aten::_scaled_mm(Tensor self, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias=None, Tensor? scale_result=None, ScalarType? out_dtype=None, bool use_fast_accum=False) -> Tensor
                 """,
                 MatrixOps::scaled),
             products(
+                "self",
                 """
                 aten::_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) -> Tensor
                 """,
@@ -104,8 +123,17 @@ final class MatrixOps {
         .flatMap(specs -> specs);
   }
 
-  private static Stream<OpSpec> products(String schemas, Function<OpCall, OpResult> rule) {
-    return Table.single(schemas, rule, OpTrait.MATMUL);
+  /** {@return products, each element of which is a sum over the last dimension of {@code left}} */
+  private static Stream<OpSpec> products(
+      String left, String schemas, Function<OpCall, OpResult> rule) {
+    return Table.single(schemas, rule)
+        .map(
+            spec ->
+                spec.flops(
+                    (call, result) -> {
+                      var factor = call.tensor(left);
+                      return 2.0 * result.numel() * factor.size(factor.rank() - 1);
+                    }));
   }
 
   private static TensorType product(OpCall call, String left, String right, int rank) {

@@ -8,6 +8,7 @@ import dev.symplan.ir.Notes;
 import dev.symplan.ir.Program;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.ir.pt2.ExportArchive;
 import dev.symplan.ir.text.GraphPrinter;
 import dev.symplan.ir.text.SourceReader;
@@ -189,7 +190,7 @@ public final class PlanFile {
     json.writeNumberField("op", plan.op());
     json.writeStringField("kind", plan.kind().text());
     json.writeStringField("group", plan.group());
-    json.writeStringField("reduce_op", plan.reduceOp());
+    json.writeStringField("reduce_op", ReduceOp.text(plan.reduceOp()));
     json.writeNumberField("root", plan.root());
     writeInts(json, "operands", plan.operands());
     writeInts(json, "results", plan.results());

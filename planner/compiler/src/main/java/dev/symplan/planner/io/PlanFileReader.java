@@ -13,6 +13,7 @@ import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.machine.TargetFile;
 import dev.symplan.planner.machine.Variant;
@@ -35,6 +36,7 @@ import dev.symplan.planner.verify.Violation;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
@@ -265,7 +267,7 @@ final class PlanFileReader {
         field.at("op").intValue(),
         field.at("kind").constant(Kind.class),
         field.at("group").text(),
-        field.at("reduce_op").text(),
+        reduceOp(field.at("reduce_op")),
         field.at("root").intValue(),
         field.at("operands").ints(),
         field.at("results").ints(),
@@ -277,6 +279,10 @@ final class PlanFileReader {
         field.at("workspace").intValue(),
         field.at("verdicts").list((f, i) -> verdict(f)),
         field.at("args").list((f, i) -> arg(f)));
+  }
+
+  private Optional<ReduceOp> reduceOp(PlanField field) {
+    return field.text().isEmpty() ? Optional.empty() : Optional.of(field.constant(ReduceOp.class));
   }
 
   private Barrier barrier(PlanField field) {

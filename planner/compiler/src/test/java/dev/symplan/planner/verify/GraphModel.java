@@ -78,14 +78,12 @@ final class GraphModel {
     this.kept = new ArrayList<>(graph.inputs());
     kept.removeIf(input -> input.tensor().space() == MemorySpace.DONATED);
     this.keptInputs = kept.size();
-    graph.outputs().forEach(output -> output.forEachValue(kept::add));
+    kept.addAll(graph.outputValues());
     graph.inputs().forEach(this::describe);
     for (int i = 0; i < isView.length; i++) {
       var op = graph.ops().get(i);
       op.results().forEach(this::describe);
-      var given = new ArrayList<Value>();
-      op.forEachOperand(given::add);
-      operands.add(given);
+      operands.add(op.operands());
       isView[i] =
           op.def().has(OpTrait.WAIT)
               || (op.def().rule().isPresent()
@@ -284,7 +282,7 @@ final class GraphModel {
     }
     for (int i = 0; i < op.args().size(); i++) {
       boolean[] tensors = {false};
-      op.args().get(i).forEachValue(value -> tensors[0] = true);
+      op.args().get(i).operands().forEach(value -> tensors[0] = true);
       if (!tensors[0] && !(op.args().get(i) instanceof Arg.None)) {
         text.append(op.args().get(i));
       }
@@ -414,7 +412,7 @@ final class GraphModel {
         continue;
       }
       var sources = new ArrayList<Value>();
-      op.forEachSource(r, sources::add);
+      op.sources(r).forEach(sources::add);
       sources.removeIf(source -> op.results().contains(source) || !isLike(result, source));
       int choice = random.nextInt(3);
       if (choice == 0 || sources.isEmpty()) {

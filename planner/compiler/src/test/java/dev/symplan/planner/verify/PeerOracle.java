@@ -205,18 +205,16 @@ final class PeerOracle {
     var collective = plan.forRank(rank).collectives().get(k);
     clocks[thread][thread]++;
     local(thread, rank, collective.op(), k);
-    var variant = collective.variant();
-    boolean custom = variant == Variant.CUSTOM;
     members(rank, collective)
         .forEach(
             peer -> {
               if (peer != rank) {
                 var other = plan.forRank(peer);
                 var theirs = other.collectives().get(k);
-                if (custom || variant.needsSymmetricOperand(collective.kind())) {
+                if (collective.spec().needsSymmetricOperand()) {
                   theirs.operands().forEach(id -> note(thread, peer, other, id, false, k));
                 }
-                if (custom || variant.needsSymmetricResult(collective.kind())) {
+                if (collective.spec().needsSymmetricResult()) {
                   theirs.results().forEach(id -> note(thread, peer, other, id, true, k));
                 }
               }
@@ -226,7 +224,7 @@ final class PeerOracle {
   private void local(int thread, int rank, int op, int k) {
     var rankPlan = plan.forRank(rank);
     var does = rankPlan.graph().ops().get(op);
-    does.forEachOperand(value -> note(thread, rank, rankPlan, value, false, k));
+    does.operands().forEach(value -> note(thread, rank, rankPlan, value, false, k));
     var views = new ArrayList<Value>();
     var inferred = does.infer();
     for (int i = 0; i < inferred.size(); i++) {
@@ -240,7 +238,7 @@ final class PeerOracle {
     var params = does.def().schema().params();
     for (int i = 0; i < params.size(); i++) {
       if (params.get(i).alias().write()) {
-        does.args().get(i).forEachValue(v -> note(thread, rank, rankPlan, v, true, k));
+        does.args().get(i).operands().forEach(v -> note(thread, rank, rankPlan, v, true, k));
       }
     }
   }

@@ -2,7 +2,9 @@ package dev.symplan.planner.verify;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.machine.Verdict;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.ArenaSize;
@@ -413,7 +415,9 @@ final class PlanMutator {
         c.op(),
         c.kind(),
         group,
-        kind == Kind.REDUCTION ? (choice.nextBoolean() ? "min" : "avg") : c.reduceOp(),
+        kind == Kind.REDUCTION
+            ? Optional.of(choice.nextBoolean() ? ReduceOp.MIN : ReduceOp.AVG)
+            : c.reduceOp(),
         kind == Kind.ROOT ? choice.nextInt(4) - 1 : c.root(),
         operands,
         c.results(),
@@ -458,10 +462,7 @@ final class PlanMutator {
     return c.args().stream()
         .map(
             arg -> {
-              boolean needed =
-                  arg.result()
-                      ? variant.needsSymmetricResult(c.kind())
-                      : variant.needsSymmetricOperand(c.kind());
+              boolean needed = VariantSpec.of(c.kind(), variant).needsSymmetric(arg.result());
               var realization =
                   arg.realization() == Realization.STAGED
                       ? Realization.STAGED

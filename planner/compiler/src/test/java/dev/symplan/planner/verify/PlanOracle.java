@@ -6,6 +6,7 @@ import static dev.symplan.planner.verify.PlannedRun.require;
 import static dev.symplan.planner.verify.PlannedRun.samePlace;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.CollectivePlan;
@@ -110,12 +111,7 @@ final class PlanOracle {
   }
 
   static boolean symmetric(CollectivePlan c, boolean result) {
-    if (c.variant() == Variant.CUSTOM) {
-      return true;
-    }
-    return result
-        ? c.variant().needsSymmetricResult(c.kind())
-        : c.variant().needsSymmetricOperand(c.kind());
+    return c.spec().needsSymmetric(result);
   }
 
   private static void checkCollective(
@@ -139,14 +135,14 @@ final class PlanOracle {
         "wrong variant for the group");
     if (own.variant() == Variant.MULTIMEM) {
       require(plan.multicast() && plan.target().multicast(), "no multicast");
-      require(own.reduceOp().isEmpty() || own.reduceOp().equals("sum"), "the switch only adds");
+      require(own.reduceOp().orElse(ReduceOp.SUM) == ReduceOp.SUM, "the switch only adds");
     }
     boolean same = true;
     for (int i = 0; i < own.operands().size(); i++) {
       same &= samePlace(rank, own.operands().get(i), own.results().get(i));
     }
     require(own.inPlace() == same, "in place is a lie");
-    require(!same || own.variant().allowsInPlace(own.kind()), "cannot be in place");
+    require(!same || own.spec().allowsInPlace(), "cannot be in place");
     checkReach(rank, own, own.operands(), false);
     checkReach(rank, own, own.results(), true);
   }

@@ -19,6 +19,7 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.io.PlanFile;
@@ -42,6 +43,7 @@ import dev.symplan.planner.verify.Violation.Rule;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Optional;
 import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
@@ -523,13 +525,14 @@ class PlanVerifierTest {
         .endsWith("has group pairs in the plan, but tp in the graph");
     plan =
         PlanEdits.of(compile(CHAIN))
-            .collective(0, c -> remade(c, "max", c.operands(), c.verdicts(), c.args(), false))
+            .collective(
+                0, c -> remade(c, ReduceOp.MAX, c.operands(), c.verdicts(), c.args(), false))
             .plan();
     assertThat(first(plan, Rule.REALIZATION).message())
         .endsWith("has reduction max in the plan, but sum in the graph");
     plan =
         PlanEdits.of(compile(CHAIN))
-            .collective(0, c -> remade(c, "sum", c.results(), c.verdicts(), c.args(), false))
+            .collective(0, c -> remade(c, ReduceOp.SUM, c.results(), c.verdicts(), c.args(), false))
             .plan();
     assertThat(first(plan, Rule.REALIZATION).message()).contains("has operands [");
   }
@@ -538,7 +541,7 @@ class PlanVerifierTest {
   void inPlaceFlagThatThePlacesBelie() {
     var plan =
         PlanEdits.of(compile(CHAIN))
-            .collective(0, c -> remade(c, "sum", c.operands(), c.verdicts(), c.args(), true))
+            .collective(0, c -> remade(c, ReduceOp.SUM, c.operands(), c.verdicts(), c.args(), true))
             .plan();
     assertThat(first(plan, Rule.REALIZATION).message())
         .endsWith("is said to be in place, but d is at symm+0x4000 and r at symm+0x0");
@@ -553,7 +556,7 @@ class PlanVerifierTest {
                 c ->
                     remade(
                         c,
-                        "sum",
+                        ReduceOp.SUM,
                         c.operands(),
                         c.verdicts().stream()
                             .filter(v -> v.variant() != Variant.NCCL)
@@ -573,7 +576,7 @@ class PlanVerifierTest {
                 c ->
                     remade(
                         c,
-                        "sum",
+                        ReduceOp.SUM,
                         c.operands(),
                         c.verdicts(),
                         ImmutableList.of(staged(c.args().getFirst()), c.args().getLast()),
@@ -590,7 +593,7 @@ class PlanVerifierTest {
 
   private static CollectivePlan remade(
       CollectivePlan c,
-      String reduceOp,
+      ReduceOp reduceOp,
       ImmutableList<Integer> operands,
       ImmutableList<Verdict> verdicts,
       ImmutableList<ArgDecision> args,
@@ -599,7 +602,7 @@ class PlanVerifierTest {
         c.op(),
         c.kind(),
         c.group(),
-        reduceOp,
+        Optional.of(reduceOp),
         c.root(),
         operands,
         c.results(),

@@ -270,9 +270,9 @@ final class PlannedRun implements GraphModel.Memory {
         }
       }
     }
-    for (var output : rank.graph().outputs()) {
-      output.forEachValue(value -> require(!isElsewhere(value), "an output is elsewhere"));
-    }
+    rank.graph()
+        .outputValues()
+        .forEach(value -> require(!isElsewhere(value), "an output is elsewhere"));
     require(model.findsKept(this), "an input or output is not what it must be");
   }
 
@@ -312,7 +312,7 @@ final class PlannedRun implements GraphModel.Memory {
 
   /** Whether an operand, or a result, is just the part of the other that no peer touches. */
   private boolean holdsShare(CollectivePlan collective, int r) {
-    if (!collective.variant().allowsShareInWhole(collective.kind())) {
+    if (!collective.spec().allowsShardInPlace()) {
       return false;
     }
     boolean gathers = collective.kind() == Kind.ALL_GATHER;
@@ -355,8 +355,9 @@ final class PlannedRun implements GraphModel.Memory {
     for (var op : ops) {
       boolean byRows = rows > 0 || op.results().getFirst().tensor().rank() == 0;
       require(byRows && Rows.of(op) >= rows && !op.def().schema().mutates(), "not one kernel");
-      op.forEachOperand(
-          v -> require(!made.contains(v) || Rows.carries(op, v, rows), "reads other rows"));
+      op.operands()
+          .forEach(
+              v -> require(!made.contains(v) || Rows.carries(op, v, rows), "reads other rows"));
       made.addAll(op.results());
     }
     for (var value : made) {
@@ -440,21 +441,18 @@ final class PlannedRun implements GraphModel.Memory {
     var result = op.result();
     int[] next = {0};
     boolean[] apart = {true};
-    op.args()
-        .getFirst()
-        .forEachValue(
-            piece -> {
-              var own = place(piece);
-              var whole = place(result);
-              boolean sameSpace = own.space == whole.space;
-              long from = own.begin;
-              long at = whole.begin + next[0];
-              long end = whole.begin + result.tensor().storageBytes();
-              boolean inPlace = from == at && op.arg("dim").equals(new Arg.Int(0));
-              boolean overlaps = from < end && from + piece.tensor().storageBytes() > whole.begin;
-              apart[0] &= !sameSpace || inPlace || !overlaps;
-              next[0] += Math.toIntExact(piece.tensor().storageBytes());
-            });
+    for (var piece : op.args().getFirst().operands()) {
+      var own = place(piece);
+      var whole = place(result);
+      boolean sameSpace = own.space == whole.space;
+      long from = own.begin;
+      long at = whole.begin + next[0];
+      long end = whole.begin + result.tensor().storageBytes();
+      boolean inPlace = from == at && op.arg("dim").equals(new Arg.Int(0));
+      boolean overlaps = from < end && from + piece.tensor().storageBytes() > whole.begin;
+      apart[0] &= !sameSpace || inPlace || !overlaps;
+      next[0] += Math.toIntExact(piece.tensor().storageBytes());
+    }
     return apart[0];
   }
 }

@@ -38,11 +38,11 @@ final class Restate {
       ops.forEach(
           index -> {
             var op = rank.graph().ops().get(index);
-            op.forEachOperand(v -> touch(rank, first, last, v.id(), step));
+            op.operands().forEach(v -> touch(rank, first, last, v.id(), step));
             op.results().forEach(v -> touch(rank, first, last, v.id(), step));
           });
     }
-    rank.graph().outputs().forEach(o -> o.forEachValue(v -> touch(rank, first, last, v.id(), end)));
+    rank.graph().outputValues().forEach(v -> touch(rank, first, last, v.id(), end));
     var buffers = ImmutableList.<Buffer>builder();
     long local = 0;
     for (int i = 0; i < count; i++) {

@@ -1,7 +1,7 @@
 package dev.symplan.planner.machine;
 
 import dev.symplan.ir.DType;
-import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Protocol.Part;
 import java.util.Optional;
 
@@ -43,11 +43,11 @@ public record Workspace(int ranks, int rounds, long packets, boolean flagged) {
    * @param bytes of one rank's operand
    */
   public static Optional<Workspace> of(
-      Variant variant, Kind kind, String reduceOp, DType dtype, long bytes, int ranks) {
-    if (!variant.needsWorkspace()) {
+      VariantSpec spec, Optional<ReduceOp> reduceOp, DType dtype, long bytes, int ranks) {
+    var pushes = spec.protocol().pushes();
+    if (pushes.isEmpty()) {
       return Optional.empty();
     }
-    var pushes = variant.protocol(kind).pushes();
     long packets = Math.ceilDiv(bytes, Alignment.VECTOR);
     boolean whole = pushes.stream().allMatch(part -> part == Part.WHOLE);
     return Optional.of(
@@ -62,8 +62,8 @@ public record Workspace(int ranks, int rounds, long packets, boolean flagged) {
    * Whether a word of set bits is not a number, and which one it is does not show in the result:
    * arithmetic, and rounding to 16 bits, make one of their own of each.
    */
-  private static boolean hasSpareBits(String reduceOp, DType dtype) {
-    boolean compares = reduceOp.equals("min") || reduceOp.equals("max");
+  private static boolean hasSpareBits(Optional<ReduceOp> reduceOp, DType dtype) {
+    boolean compares = reduceOp.filter(op -> op == ReduceOp.MIN || op == ReduceOp.MAX).isPresent();
     return dtype == DType.BF16 || dtype == DType.F16 || (dtype == DType.F32 && !compares);
   }
 

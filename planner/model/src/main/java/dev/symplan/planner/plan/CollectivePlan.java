@@ -2,9 +2,12 @@ package dev.symplan.planner.plan;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.machine.Verdict;
 import dev.symplan.planner.machine.Workspace;
+import java.util.Optional;
 
 /**
  * One collective, decided.
@@ -29,7 +32,7 @@ public record CollectivePlan(
     int op,
     Kind kind,
     String group,
-    String reduceOp,
+    Optional<ReduceOp> reduceOp,
     int root,
     ImmutableList<Integer> operands,
     ImmutableList<Integer> results,
@@ -45,9 +48,12 @@ public record CollectivePlan(
   public static final int NO_WORKSPACE = -1;
 
   public CollectivePlan {
-    if (!variant.implementsKind(kind)) {
-      throw new IllegalArgumentException("%s is not a variant of %s".formatted(variant, kind));
-    }
+    VariantSpec.of(kind, variant);
+  }
+
+  /** {@return what is known of the variant} */
+  public VariantSpec spec() {
+    return VariantSpec.of(kind, variant);
   }
 
   /** {@return the verdict on the chosen variant} */

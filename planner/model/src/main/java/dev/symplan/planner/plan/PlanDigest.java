@@ -4,6 +4,8 @@ import com.google.common.hash.Hasher;
 import com.google.common.hash.Hashing;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.ProcessGroup;
+import dev.symplan.ir.op.ReduceOp;
+import dev.symplan.planner.machine.Variant;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 
@@ -42,14 +44,19 @@ public final class PlanDigest {
         .append(collective.variant().text())
         .append(" group ")
         .append(collective.group());
-    out.append(" op ").append(collective.reduceOp()).append(" root ").append(collective.root());
+    out.append(" op ")
+        .append(ReduceOp.text(collective.reduceOp()))
+        .append(" root ")
+        .append(collective.root());
     out.append(text(" start", collective.start())).append(text(" end", collective.end()));
+    // What a custom op registers is its own affair.
+    boolean own = collective.variant() == Variant.CUSTOM;
     for (int id : collective.operands()) {
-      append(out, plan, id, collective.variant().needsSymmetricOperand(collective.kind()));
+      append(out, plan, id, !own && collective.spec().needsSymmetricOperand());
     }
     out.append(" ->");
     for (int id : collective.results()) {
-      append(out, plan, id, collective.variant().needsSymmetricResult(collective.kind()));
+      append(out, plan, id, !own && collective.spec().needsSymmetricResult());
     }
     if (collective.workspace() != CollectivePlan.NO_WORKSPACE) {
       out.append(" workspace ").append(plan.buffers().get(collective.workspace()).offset());

@@ -166,7 +166,7 @@ final class Promela {
     if (c.protocol().rootOnly() && self != 0) {
       return;
     }
-    boolean reduces = c.kind() == Kind.ALL_REDUCE || c.kind() == Kind.REDUCE_SCATTER;
+    boolean reduces = c.kind().reduces();
     var reads = new ArrayList<String>();
     var writes = new ArrayList<String>();
     for (int i = 1; i <= members.size(); i++) {

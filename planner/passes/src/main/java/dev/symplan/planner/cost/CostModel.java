@@ -1,82 +1,23 @@
 package dev.symplan.planner.cost;
 
-import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.Arg;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
-import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
+import java.util.List;
+import dev.symplan.planner.machine.VariantSpec;
 import org.jspecify.annotations.Nullable;
 
 /** Predicted times on a target, in microseconds. */
 public final class CostModel {
 
   /** What the left factor of a product is called; addmm's self is the summand. */
-  private static final ImmutableList<String> LEFT_FACTORS =
-      ImmutableList.of("mat1", "batch1", "input", "self");
-
   private final Target target;
 
   public CostModel(Target target) {
     this.target = target;
-  }
-
-  /**
-   * {@return the bytes that pass the busier link direction of the busiest rank}
-   *
-   * @param bytes of one rank's operand
-   */
-  public static double wireBytes(Kind kind, Variant variant, long bytes, int ranks) {
-    return Math.max(
-        sentBytes(kind, variant, bytes, ranks), receivedBytes(kind, variant, bytes, ranks));
-  }
-
-  /** {@return the bytes that leave the GPU which sends most, be they stored or read by peers} */
-  static double sentBytes(Kind kind, Variant variant, long bytes, int ranks) {
-    double others = ranks - 1.0;
-    boolean multicast = variant == Variant.MULTIMEM;
-    return switch (kind) {
-      case ALL_REDUCE ->
-          switch (variant) {
-            case ONE_SHOT, ONE_SHOT_PUSH -> others * bytes;
-            // The switch reads all that it adds, and takes each sum once.
-            case MULTIMEM -> bytes + (double) bytes / ranks;
-            case LOCAL,
-                TWO_SHOT,
-                TWO_SHOT_PUSH,
-                PUSH,
-                COPY_ENGINE,
-                NCCL_SYMM,
-                NCCL_CE,
-                NCCL,
-                CUSTOM ->
-                2 * others / ranks * bytes;
-          };
-      case ALL_GATHER -> multicast ? bytes : others * bytes;
-      case REDUCE_SCATTER -> multicast ? bytes : others / ranks * bytes;
-      case ALL_TO_ALL -> others / ranks * bytes;
-      // The root's link carries every copy, unless the switch, a ring or the peers replicate them.
-      case BROADCAST ->
-          variant == Variant.NCCL || variant == Variant.TWO_SHOT || multicast
-              ? bytes
-              : others * bytes;
-      case CUSTOM -> bytes;
-    };
-  }
-
-  /** {@return the bytes that reach the GPU which receives most} */
-  static double receivedBytes(Kind kind, Variant variant, long bytes, int ranks) {
-    boolean multicast = variant == Variant.MULTIMEM;
-    return switch (kind) {
-      case ALL_GATHER -> (ranks - 1.0) * bytes;
-      case REDUCE_SCATTER ->
-          multicast ? (double) bytes / ranks : sentBytes(kind, variant, bytes, ranks);
-      case BROADCAST -> bytes;
-      case ALL_REDUCE, ALL_TO_ALL, CUSTOM -> sentBytes(kind, variant, bytes, ranks);
-    };
   }
 
   /**
@@ -88,11 +29,12 @@ public final class CostModel {
     if (variant == Variant.LOCAL) {
       return copyMicros(bytes);
     }
+    var spec = VariantSpec.of(kind, variant);
     return fixedMicros(variant, ranks)
         + target
             .curve(kind, variant, ranks)
-            .map(curve -> curve.micros(wireBytes(kind, variant, bytes, ranks), ranks))
-            .orElseGet(() -> linkMicros(kind, variant, bytes, ranks));
+            .map(curve -> curve.micros(spec.wireBytes(bytes, ranks), ranks))
+            .orElseGet(() -> linkMicros(spec, bytes, ranks));
   }
 
   /** {@return whether the time of a collective was measured on the target in that world size} */
@@ -104,12 +46,12 @@ public final class CostModel {
   }
 
   /** What the link alone would take, for variants of which nothing else is known. */
-  private double linkMicros(Kind kind, Variant variant, long bytes, int ranks) {
+  private double linkMicros(VariantSpec spec, long bytes, int ranks) {
     var link = target.link();
     return link.latencyMicros() * (ranks - 1)
         + Math.max(
-            sentBytes(kind, variant, bytes, ranks) / (1e3 * link.sendRate()),
-            receivedBytes(kind, variant, bytes, ranks) / (1e3 * link.receiveRate()));
+            spec.sent().bytes(bytes, ranks) / (1e3 * link.sendRate()),
+            spec.received().bytes(bytes, ranks) / (1e3 * link.receiveRate()));
   }
 
   /** {@return the part of a collective's time that no curve describes} */
@@ -153,46 +95,16 @@ public final class CostModel {
 
   /** {@return the time of a local op: the larger of its arithmetic and its memory traffic} */
   public double computeMicros(Op op) {
-    long[] bytes = {0};
-    op.forEachOperand(value -> bytes[0] += bytesOf(value));
-    op.results().forEach(value -> bytes[0] += bytesOf(value));
-    double arithmetic =
-        op.def().has(OpTrait.MATMUL) ? multiplyAdds(op) / (0.5e6 * target.matrixRate()) : 0;
-    return target.launchMicros() + Math.max(arithmetic, bytes[0] / (1e3 * target.memoryRate()));
+    long bytes = bytesOf(op.operands()) + bytesOf(op.results());
+    double arithmetic = op.flops() / (1e6 * target.matrixRate());
+    return target.launchMicros() + Math.max(arithmetic, bytes / (1e3 * target.memoryRate()));
   }
 
-  /** Every element of a product takes as many multiply-adds as the left factor's rows are long. */
-  private static double multiplyAdds(Op op) {
-    if (!(op.results().getFirst().type() instanceof TensorType result)) {
-      return 0;
+  private static long bytesOf(List<Value> values) {
+    long bytes = 0;
+    for (var value : values) {
+      bytes += value.type() instanceof TensorType tensor ? tensor.bytes() : 0;
     }
-    if (matrix(op, "key") instanceof TensorType key) {
-      // Attention: two products, over the head size and over the keys.
-      return 2.0 * result.numel() * key.size(key.rank() - 2);
-    }
-    if (op.def().schema().hasParam("transposed")
-        && matrix(op, "weight") instanceof TensorType weight) {
-      // A convolution: each element takes the weights of one output channel.
-      return (double) result.numel() * weight.numel() / Math.max(1, weight.size(0));
-    }
-    for (var left : LEFT_FACTORS) {
-      if (matrix(op, left) instanceof TensorType factor) {
-        return (double) result.numel() * factor.size(factor.rank() - 1);
-      }
-    }
-    return 0;
-  }
-
-  private static @Nullable TensorType matrix(Op op, String param) {
-    return op.def().schema().hasParam(param)
-            && op.arg(param) instanceof Arg.Ref(Value value)
-            && value.type() instanceof TensorType tensor
-            && tensor.rank() >= 2
-        ? tensor
-        : null;
-  }
-
-  private static long bytesOf(Value value) {
-    return value.type() instanceof TensorType tensor ? tensor.bytes() : 0;
+    return bytes;
   }
 }

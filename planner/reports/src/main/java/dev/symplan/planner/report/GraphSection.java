@@ -2,14 +2,12 @@ package dev.symplan.planner.report;
 
 import com.google.common.base.Splitter;
 import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.Arg;
 import dev.symplan.ir.Notes;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.Program;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.text.GraphPrinter;
 import dev.symplan.planner.plan.Plan;
-import java.util.ArrayList;
 import java.util.List;
 
 /** The planned graph: as text that can be compiled again, and as nodes and edges. */
@@ -56,9 +54,11 @@ final class GraphSection {
     for (int i = 0; i < graph.ops().size(); i++) {
       rows.add(op(i, graph.ops().get(i)));
     }
-    var outputs = new ArrayList<Value>();
-    graph.outputs().forEach((Arg output) -> output.forEachValue(outputs::add));
-    rows.add(Row.titled("return").fact("node", "output").numbers("operands", ids(outputs)).build());
+    rows.add(
+        Row.titled("return")
+            .fact("node", "output")
+            .numbers("operands", ids(graph.outputValues()))
+            .build());
     return rows.build();
   }
 
@@ -72,8 +72,6 @@ final class GraphSection {
   }
 
   private Row op(int number, Op op) {
-    var operands = new ArrayList<Value>();
-    op.forEachOperand(operands::add);
     int step = index.stepOfOp(number);
     var row =
         Row.titled(RankIndex.name(op))
@@ -81,7 +79,7 @@ final class GraphSection {
             .fact("op", op.def().name().toString())
             .fact("source", op.span().shortForm())
             .fact("step", step)
-            .numbers("operands", ids(operands));
+            .numbers("operands", ids(op.operands()));
     var collective = index.collectiveOf(number);
     if (collective.isPresent()) {
       row.fact("variant", collective.get().variant().text())

@@ -9,7 +9,6 @@ import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.RankPlan;
 import dev.symplan.planner.plan.Step;
 import dev.symplan.planner.plan.StreamKind;
-import java.util.ArrayList;
 import java.util.LinkedHashSet;
 
 /**
@@ -80,9 +79,7 @@ record PredictedTimes(double[] begin, double[] end, double total) {
     }
     var result = plan.placement(op.result());
     long next = result.offset();
-    var pieces = new ArrayList<Value>();
-    op.args().getFirst().forEachValue(pieces::add);
-    for (var piece : pieces) {
+    for (var piece : op.args().getFirst().operands()) {
       var placement = plan.placement(piece);
       if (piece.tensor().numel() > 0
           && (placement.buffer() != result.buffer()
@@ -101,7 +98,7 @@ record PredictedTimes(double[] begin, double[] end, double total) {
         .ops()
         .forEach(
             index -> {
-              plan.graph().ops().get(index).forEachOperand(moved::add);
+              moved.addAll(plan.graph().ops().get(index).operands());
               moved.addAll(plan.graph().ops().get(index).results());
             });
     return moved.stream()

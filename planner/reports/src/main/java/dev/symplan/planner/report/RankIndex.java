@@ -1,7 +1,6 @@
 package dev.symplan.planner.report;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.Arg;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
 import dev.symplan.planner.plan.ArgDecision;
@@ -104,13 +103,12 @@ final class RankIndex {
       }
       if (stepOfOp[i] >= 0) {
         var read = new HashSet<Integer>();
-        op.forEachOperand(
-            value -> {
-              int buffer = plan.placement(value).buffer();
-              if (buffer >= 0 && read.add(buffer)) {
-                usesOf.get(buffer).add(new Use(stepOfOp[index], index, name(op)));
-              }
-            });
+        for (var value : op.operands()) {
+          int buffer = plan.placement(value).buffer();
+          if (buffer >= 0 && read.add(buffer)) {
+            usesOf.get(buffer).add(new Use(stepOfOp[index], index, name(op)));
+          }
+        }
       }
     }
   }
@@ -152,9 +150,9 @@ final class RankIndex {
         op.results().forEach(value -> raise(plan.placement(value).buffer(), Role.STAGING));
       }
     }
-    for (Arg output : plan.graph().outputs()) {
-      output.forEachValue(value -> raise(plan.placement(value).buffer(), Role.OUTPUT));
-    }
+    plan.graph()
+        .outputValues()
+        .forEach(value -> raise(plan.placement(value).buffer(), Role.OUTPUT));
     plan.graph().inputs().forEach(value -> raise(plan.placement(value).buffer(), Role.INPUT));
   }
 
@@ -301,15 +299,11 @@ final class RankIndex {
     var readers = new TreeSet<Integer>();
     for (int i = 0; i < plan.graph().ops().size(); i++) {
       int index = i;
-      plan.graph()
-          .ops()
-          .get(i)
-          .forEachOperand(
-              operand -> {
-                if (operand.id() == value.id()) {
-                  readers.add(index);
-                }
-              });
+      for (var operand : plan.graph().ops().get(i).operands()) {
+        if (operand.id() == value.id()) {
+          readers.add(index);
+        }
+      }
     }
     return readers;
   }

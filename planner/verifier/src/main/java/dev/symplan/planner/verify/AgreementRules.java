@@ -4,6 +4,7 @@ import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.RankAgreement;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.plan.Buffer;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Plan;
@@ -116,7 +117,7 @@ final class AgreementRules {
     same(k, other, "kind", a.kind(), b.kind());
     same(k, other, "variant", a.variant().text(), b.variant().text());
     same(k, other, "group size", groupSize(a), groupSize(b));
-    same(k, other, "reduction", a.reduceOp(), b.reduceOp());
+    same(k, other, "reduction", ReduceOp.text(a.reduceOp()), ReduceOp.text(b.reduceOp()));
     same(k, other, "root", a.root(), b.root());
     same(k, other, "barrier before", a.start().text(), b.start().text());
     same(k, other, "barrier after", a.end().text(), b.end().text());
@@ -160,7 +161,7 @@ final class AgreementRules {
     var collective = first.plan.collectives().get(k);
     var what = result ? "result" : "operand";
     same(k, other, "number of " + what + "s", own.size(), theirs.size());
-    boolean symmetric = CollectiveRules.needsSymmetric(collective, result);
+    boolean symmetric = collective.spec().needsSymmetric(result);
     // Ranks may send and receive different numbers of rows.
     boolean sized = collective.kind() != Kind.ALL_TO_ALL && collective.kind() != Kind.CUSTOM;
     boolean laidOut = collective.kind() == Kind.ALL_REDUCE || collective.kind() == Kind.BROADCAST;

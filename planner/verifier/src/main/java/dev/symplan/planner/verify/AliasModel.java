@@ -1,5 +1,6 @@
 package dev.symplan.planner.verify;
 
+import com.google.common.collect.ImmutableList;
 import com.google.common.math.LongMath;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.MemorySpace;
@@ -19,7 +20,6 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
-import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -122,8 +122,8 @@ final class AliasModel {
   }
 
   private void visit(int index, Op op) {
-    reads[index] = inMemory(tensors(op::forEachOperand));
-    mutated[index] = tensors(op::forEachWritten);
+    reads[index] = inMemory(tensors(op.operands()));
+    mutated[index] = tensors(op.written());
     List<OpResult> inferred;
     try {
       inferred = op.infer();
@@ -189,16 +189,15 @@ final class AliasModel {
   }
 
   /** The tensors among some values, each once, in their order. */
-  private int[] tensors(Consumer<Consumer<Value>> eachValue) {
+  private int[] tensors(ImmutableList<Value> values) {
     var ids = ImmutableIntArray.builder();
     stamp++;
-    eachValue.accept(
-        value -> {
-          if (value.isTensor() && stamps[value.id()] != stamp) {
-            stamps[value.id()] = stamp;
-            ids.add(value.id());
-          }
-        });
+    for (var value : values) {
+      if (value.isTensor() && stamps[value.id()] != stamp) {
+        stamps[value.id()] = stamp;
+        ids.add(value.id());
+      }
+    }
     return ids.build().toArray();
   }
 
@@ -324,13 +323,10 @@ final class AliasModel {
         last[storageOf(input)] = end;
       }
     }
-    for (var output : plan.graph().outputs()) {
-      output.forEachValue(
-          value -> {
-            if (value.isTensor()) {
-              last[storageOf(value)] = end;
-            }
-          });
+    for (var value : plan.graph().outputValues()) {
+      if (value.isTensor()) {
+        last[storageOf(value)] = end;
+      }
     }
     mayAlias.raise(last);
     return last;

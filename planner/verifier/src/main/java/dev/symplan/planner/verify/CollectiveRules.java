@@ -7,6 +7,7 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Eligibility;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.Verdict;
@@ -49,16 +50,6 @@ final class CollectiveRules {
 
   static void check(Plan plan, AliasModel facts, Findings findings) {
     new CollectiveRules(plan, facts, findings).check();
-  }
-
-  /** {@return whether the variant works on an operand, or result, in symmetric memory only} */
-  static boolean needsSymmetric(CollectivePlan collective, boolean result) {
-    if (collective.variant() == Variant.CUSTOM) {
-      return true;
-    }
-    return result
-        ? collective.variant().needsSymmetricResult(collective.kind())
-        : collective.variant().needsSymmetricOperand(collective.kind());
   }
 
   private void wrong(int k, String message) {
@@ -126,7 +117,11 @@ final class CollectiveRules {
     var spec = op.def().collective().orElseThrow();
     same(k, "kind", collective.kind(), spec.kind());
     same(k, "group", collective.group(), text(op, spec.group()));
-    same(k, "reduction", collective.reduceOp(), spec.reduceOp().map(p -> text(op, p)).orElse(""));
+    same(
+        k,
+        "reduction",
+        ReduceOp.text(collective.reduceOp()),
+        ReduceOp.text(spec.reduceOp(op.call())));
     long root =
         spec.kind() == Kind.BROADCAST
                 && op.def().schema().hasParam("src")
@@ -163,7 +158,7 @@ final class CollectiveRules {
     var params =
         spec.kind() == Kind.CUSTOM ? op.def().symmMemArgs() : ImmutableList.of(spec.operand());
     for (var param : params) {
-      op.arg(param).forEachValue(value -> ids.add(value.id()));
+      op.arg(param).operands().forEach(value -> ids.add(value.id()));
     }
     return ids.build();
   }
@@ -216,20 +211,9 @@ final class CollectiveRules {
    */
   private void checkHosts(int k, CollectivePlan collective) {
     boolean touchesPeers =
-        switch (collective.variant()) {
-          case LOCAL, NCCL -> false;
-          case CUSTOM -> !collective.operands().isEmpty() || !collective.results().isEmpty();
-          case ONE_SHOT,
-              ONE_SHOT_PUSH,
-              TWO_SHOT,
-              TWO_SHOT_PUSH,
-              PUSH,
-              MULTIMEM,
-              COPY_ENGINE,
-              NCCL_SYMM,
-              NCCL_CE ->
-              true;
-        };
+        collective.variant() == Variant.CUSTOM
+            ? !collective.operands().isEmpty() || !collective.results().isEmpty()
+            : collective.spec().reachesPeers();
     if (!touchesPeers || onOneHost.contains(collective.group())) {
       return;
     }
@@ -284,7 +268,7 @@ final class CollectiveRules {
   }
 
   private void checkPlace(int k, CollectivePlan collective, Value value, boolean result) {
-    if (!needsSymmetric(collective, result)) {
+    if (!collective.spec().needsSymmetric(result)) {
       return;
     }
     int index = facts.plan.placements().get(value.id()).buffer();
@@ -358,7 +342,7 @@ final class CollectiveRules {
       wrong(k, "has a decision on %s that speaks of another tensor".formatted(value.name()));
       return;
     }
-    boolean needed = needsSymmetric(collective, result);
+    boolean needed = collective.spec().needsSymmetric(result);
     boolean copied =
         result
             ? staged.get(facts.storageOf(value.id()))
@@ -388,7 +372,7 @@ final class CollectiveRules {
     for (var input : facts.plan.graph().inputs()) {
       note(input);
     }
-    facts.plan.graph().outputs().forEach(output -> output.forEachValue(this::note));
+    facts.plan.graph().outputValues().forEach(this::note);
     for (int i = 0; i < facts.plan.buffers().size(); i++) {
       if (facts.plan.buffers().get(i).symmetric() && !demanded.get(i) && !facts.isWorkspace(i)) {
         findings.add(

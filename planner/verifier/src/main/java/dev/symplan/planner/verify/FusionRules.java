@@ -46,19 +46,18 @@ final class FusionRules {
     var made = new HashSet<Value>();
     for (int i = 0; i < ops.length(); i++) {
       var op = all.get(i);
-      boolean[] fits = {rows > 0 || op.results().getFirst().tensor().rank() == 0};
-      op.forEachOperand(
-          value -> {
-            // What has rows in the step must be read by rows, not through another view of it; what
-            // an op pairs must be pairs.
-            fits[0] &= made.contains(value) || !isMadeIn(ops, value);
-            fits[0] &= !made.contains(value) || rows == 0 || Rows.carries(op, value, rows);
-            fits[0] &=
-                !op.def().has(OpTrait.ELEMENTWISE)
-                    || !value.isTensor()
-                    || value.tensor().broadcastsTo(op.result().tensor());
-          });
-      if (!fits[0]) {
+      boolean fits = rows > 0 || op.results().getFirst().tensor().rank() == 0;
+      for (var value : op.operands()) {
+        // What has rows in the step must be read by rows, not through another view of it; what
+        // an op pairs must be pairs.
+        fits &= made.contains(value) || !isMadeIn(ops, value);
+        fits &= !made.contains(value) || rows == 0 || Rows.carries(op, value, rows);
+        fits &=
+            !op.def().has(OpTrait.ELEMENTWISE)
+                || !value.isTensor()
+                || value.tensor().broadcastsTo(op.result().tensor());
+      }
+      if (!fits) {
         return cannot(step, ops, i);
       }
       made.addAll(op.results());

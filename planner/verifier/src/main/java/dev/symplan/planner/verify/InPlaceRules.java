@@ -2,7 +2,6 @@ package dev.symplan.planner.verify;
 
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.TensorType;
-import dev.symplan.ir.Value;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.verify.Violation.Rule;
@@ -66,9 +65,8 @@ final class InPlaceRules {
   /** Whether an op takes a value as {@code self}, and as nothing else. */
   private boolean isOnlySelf(int op, int operand) {
     var self = new Arg.Ref(facts.value(operand));
-    int[] mentions = {0};
-    facts.op(op).forEachOperand(value -> mentions[0] += value.id() == operand ? 1 : 0);
-    return facts.op(op).arg("self").equals(self) && mentions[0] == 1;
+    return facts.op(op).arg("self").equals(self)
+        && facts.op(op).operands().stream().filter(value -> value.id() == operand).count() == 1;
   }
 
   /**
@@ -77,8 +75,7 @@ final class InPlaceRules {
    */
   private Set<Integer> inTheirParts(int op) {
     var result = facts.op(op).result();
-    var pieces = new ArrayList<Value>();
-    facts.op(op).args().getFirst().forEachValue(pieces::add);
+    var pieces = facts.op(op).args().getFirst().operands();
     var parts = new HashSet<Integer>();
     if (!result.tensor().isContiguous() || !isOneRow(op, result.tensor())) {
       return parts;
@@ -135,7 +132,7 @@ final class InPlaceRules {
                   collective.inPlace() ? "in place" : "out of place",
                   all ? "each result lies where its operand does" : placesText(collective)));
     }
-    if (collective.inPlace() && !collective.variant().allowsInPlace(collective.kind())) {
+    if (collective.inPlace() && !collective.spec().allowsInPlace()) {
       wrong(
           Rule.OVERWRITTEN,
           "%s is in place, which %s cannot do"

@@ -50,13 +50,10 @@ final class LifetimeRules {
         case Step.Join(int k) -> touchAll(facts.plan.collectives().get(k).op(), s);
       }
     }
-    for (var output : facts.plan.graph().outputs()) {
-      output.forEachValue(
-          value -> {
-            if (value.isTensor()) {
-              touch(value.id(), end, end);
-            }
-          });
+    for (var value : facts.plan.graph().outputValues()) {
+      if (value.isTensor()) {
+        touch(value.id(), end, end);
+      }
     }
     var lastUses = facts.lastUses();
     for (int storage = 0; storage < lastUses.length; storage++) {

@@ -46,7 +46,7 @@ final class MayAlias {
     var moved = new BitSet();
     for (int i = 0; i < schema.params().size(); i++) {
       if (schema.params().get(i).alias().after().contains(AliasInfo.ANYTHING)) {
-        op.args().get(i).forEachValue(value -> reach(storageOf.applyAsInt(value), moved));
+        op.args().get(i).operands().forEach(value -> reach(storageOf.applyAsInt(value), moved));
       }
     }
     int hub = moved.nextSetBit(0);
@@ -73,7 +73,7 @@ final class MayAlias {
       var alias = op.def().schema().params().get(p).alias();
       if (!Collections.disjoint(alias.before(), sets)
           || !Collections.disjoint(alias.after(), sets)) {
-        op.args().get(p).forEachValue(sources::add);
+        sources.addAll(op.args().get(p).operands());
       }
     }
     for (int other = 0; other < op.results().size(); other++) {

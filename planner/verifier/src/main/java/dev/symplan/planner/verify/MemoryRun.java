@@ -190,7 +190,7 @@ final class MemoryRun {
   private void finish() {
     int end = facts.plan.steps().size();
     var kept = new LinkedHashSet<Integer>();
-    facts.plan.graph().outputs().forEach(out -> out.forEachValue(v -> kept.add(v.id())));
+    facts.plan.graph().outputValues().forEach(v -> kept.add(v.id()));
     for (var input : facts.plan.graph().inputs()) {
       if (!AliasModel.isDonated(input)) {
         kept.add(input.id());

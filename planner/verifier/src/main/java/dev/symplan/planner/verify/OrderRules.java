@@ -77,9 +77,7 @@ final class OrderRules {
         wrong(start[k], "nothing joins %s".formatted(facts.stepText(start[k])), start[k]);
       }
     }
-    for (var output : facts.plan.graph().outputs()) {
-      output.forEachValue(value -> checkReady(value.id(), steps.size()));
-    }
+    facts.plan.graph().outputValues().forEach(value -> checkReady(value.id(), steps.size()));
   }
 
   private void compute(int step, int op) {
@@ -136,7 +134,7 @@ final class OrderRules {
     }
     stepOfOp[op] = step;
     checkUnbounded(step, op);
-    facts.op(op).forEachOperand(value -> checkReady(value.id(), step));
+    facts.op(op).operands().forEach(value -> checkReady(value.id(), step));
   }
 
   private void checkUnbounded(int step, int op) {

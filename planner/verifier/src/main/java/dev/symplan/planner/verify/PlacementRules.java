@@ -44,9 +44,7 @@ final class PlacementRules {
         checkValue(facts.value(id));
       }
     }
-    for (var output : facts.plan.graph().outputs()) {
-      output.forEachValue(this::checkOutput);
-    }
+    facts.plan.graph().outputValues().forEach(this::checkOutput);
     Map<String, Buffer> external = new HashMap<>();
     for (int i = 0; i < bytes.length; i++) {
       var buffer = facts.plan.buffers().get(i);

@@ -81,12 +81,10 @@ final class StructureRules {
   private void check(Map<String, ProcessGroup> groups) {
     rankPlan.graph().inputs().forEach(this::define);
     for (var op : rankPlan.graph().ops()) {
-      op.forEachOperand(value -> checkUse(value, op));
+      op.operands().forEach(value -> checkUse(value, op));
       op.results().forEach(this::define);
     }
-    for (var output : rankPlan.graph().outputs()) {
-      output.forEachValue(value -> checkUse(value, null));
-    }
+    rankPlan.graph().outputValues().forEach(value -> checkUse(value, null));
     checkPlacements();
     for (var buffer : rankPlan.buffers()) {
       if (buffer.offset() > LIMIT || buffer.bytes() > LIMIT) {
@@ -138,12 +136,11 @@ final class StructureRules {
     for (int i = 0; i < opCount; i++) {
       int step = stepOf[i];
       var op = rankPlan.graph().ops().get(i);
-      op.forEachOperand(
-          value -> {
-            if (isDefined(value) && madeIn[value.id()] != step) {
-              passing.clear(value.id());
-            }
-          });
+      for (var value : op.operands()) {
+        if (isDefined(value) && madeIn[value.id()] != step) {
+          passing.clear(value.id());
+        }
+      }
       for (var result : op.results()) {
         if (step >= 0 && isDefined(result)) {
           madeIn[result.id()] = step;
@@ -151,13 +148,10 @@ final class StructureRules {
         }
       }
     }
-    for (var output : rankPlan.graph().outputs()) {
-      output.forEachValue(
-          value -> {
-            if (isDefined(value)) {
-              passing.clear(value.id());
-            }
-          });
+    for (var value : rankPlan.graph().outputValues()) {
+      if (isDefined(value)) {
+        passing.clear(value.id());
+      }
     }
     return passing;
   }

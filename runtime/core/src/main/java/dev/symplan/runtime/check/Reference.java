@@ -234,9 +234,9 @@ public final class Reference {
 
   private NaiveCollectives.Call call(int rank, int index) {
     var op = graphs.get(rank).ops().get(index);
-    var operands = new ArrayList<HostTensor>();
     var spec = op.def().collective().orElseThrow();
-    op.arg(spec.operand()).forEachValue(value -> operands.add(at(rank, value)));
+    var operands =
+        op.arg(spec.operand()).operands().stream().map(value -> at(rank, value)).toList();
     var results = new ArrayList<HostTensor>();
     var inferred = op.infer();
     for (int i = 0; i < op.results().size(); i++) {

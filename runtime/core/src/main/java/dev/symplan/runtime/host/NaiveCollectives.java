@@ -5,6 +5,7 @@ import dev.symplan.ir.DType;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.op.CollectiveSpec;
+import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
@@ -52,10 +53,8 @@ public final class NaiveCollectives {
     }
   }
 
-  private static String reduction(CollectiveSpec spec, List<Call> calls) {
-    return calls.getFirst().op().arg(spec.reduceOp().orElseThrow()) instanceof Arg.Str(String op)
-        ? op
-        : "";
+  private static ReduceOp reduction(CollectiveSpec spec, List<Call> calls) {
+    return spec.reduceOp(calls.getFirst().op().call()).orElseThrow();
   }
 
   private static long root(List<Call> calls) {
@@ -66,7 +65,7 @@ public final class NaiveCollectives {
     return tensor.as(TensorType.contiguous(tensor.dtype(), tensor.type().numel()));
   }
 
-  private static void reduce(String op, List<HostTensor> given, HostTensor result, long from) {
+  private static void reduce(ReduceOp op, List<HostTensor> given, HostTensor result, long from) {
     var operands = given.stream().map(NaiveCollectives::flat).toList();
     var out = flat(result);
     for (long i = 0; i < out.type().numel(); i++) {
@@ -75,7 +74,7 @@ public final class NaiveCollectives {
         for (var operand : operands.subList(1, operands.size())) {
           value = rounded(result.dtype(), combine(op, value, operand.get(from + i)));
         }
-        out.set(op.equals("avg") ? rounded(result.dtype(), value / operands.size()) : value, i);
+        out.set(op == ReduceOp.AVG ? rounded(result.dtype(), value / operands.size()) : value, i);
       } else {
         long value = operands.getFirst().getLong(from + i);
         for (var operand : operands.subList(1, operands.size())) {
@@ -90,26 +89,26 @@ public final class NaiveCollectives {
     return dtype == DType.F64 ? value : (float) value;
   }
 
-  private static double combine(String op, double a, double b) {
+  private static double combine(ReduceOp op, double a, double b) {
     return switch (op) {
-      case "sum", "avg" -> a + b;
-      case "product" -> a * b;
-      case "min" -> Double.isNaN(a) || Double.isNaN(b) ? Double.NaN : Math.min(a, b);
-      case "max" -> Double.isNaN(a) || Double.isNaN(b) ? Double.NaN : Math.max(a, b);
-      default -> throw new IllegalArgumentException("no reduction " + op);
+      case SUM, AVG -> a + b;
+      case PRODUCT -> a * b;
+      case MIN -> Double.isNaN(a) || Double.isNaN(b) ? Double.NaN : Math.min(a, b);
+      case MAX -> Double.isNaN(a) || Double.isNaN(b) ? Double.NaN : Math.max(a, b);
+      case BAND, BOR, BXOR -> throw new IllegalArgumentException(op + " of floats");
     };
   }
 
-  private static long combine(String op, long a, long b) {
+  private static long combine(ReduceOp op, long a, long b) {
     return switch (op) {
-      case "sum" -> a + b;
-      case "product" -> a * b;
-      case "min" -> Math.min(a, b);
-      case "max" -> Math.max(a, b);
-      case "band" -> a & b;
-      case "bor" -> a | b;
-      case "bxor" -> a ^ b;
-      default -> throw new IllegalArgumentException("no reduction " + op);
+      case SUM -> a + b;
+      case PRODUCT -> a * b;
+      case MIN -> Math.min(a, b);
+      case MAX -> Math.max(a, b);
+      case BAND -> a & b;
+      case BOR -> a | b;
+      case BXOR -> a ^ b;
+      case AVG -> throw new IllegalArgumentException(op + " of integers");
     };
   }
 

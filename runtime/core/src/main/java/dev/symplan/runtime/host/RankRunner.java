@@ -94,7 +94,7 @@ final class RankRunner {
     }
     for (var result : collective.results()) {
       try {
-        var _ = new Reducer(collective.reduceOp(), result.type().dtype());
+        var _ = new Reducer(collective.reduceOp().get(), result.type().dtype());
       } catch (IllegalArgumentException e) {
         throw new RunException(describe(collective) + ": " + reason(e), e);
       }

@@ -1,7 +1,7 @@
 package dev.symplan.runtime.host;
 
-import com.google.common.base.Ascii;
 import dev.symplan.ir.DType;
+import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.runtime.tensor.Elements;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
@@ -12,40 +12,21 @@ import java.util.List;
  * sum. Complex numbers are added as pairs of floats.
  */
 final class Reducer {
-
-  private enum Reduction {
-    SUM,
-    AVG,
-    PRODUCT,
-    MIN,
-    MAX,
-    BAND,
-    BOR,
-    BXOR
-  }
-
   /** Elements that are worked on at once; they stay in the first-level cache. */
   private static final int CHUNK = 2048;
 
-  private final Reduction op;
+  private final ReduceOp op;
   private final DType dtype;
   private final int perElement;
 
   /**
    * @throws IllegalArgumentException when there is no such reduction of such elements
    */
-  Reducer(String op, DType dtype) {
-    this.op = Reduction.valueOf(Ascii.toUpperCase(op));
+  Reducer(ReduceOp op, DType dtype) {
+    this.op = op;
     this.dtype = dtype.real();
     this.perElement = dtype.kind() == DType.Kind.COMPLEX ? 2 : 1;
-    boolean known =
-        switch (this.op) {
-          case SUM -> true;
-          case AVG -> dtype.kind().compareTo(DType.Kind.FLOAT) >= 0;
-          case PRODUCT, MIN, MAX -> dtype.kind() != DType.Kind.COMPLEX;
-          case BAND, BOR, BXOR -> dtype.kind().compareTo(DType.Kind.INTEGER) <= 0;
-        };
-    if (!known || !Elements.computes(this.dtype)) {
+    if (!op.isDefinedOn(dtype) || !Elements.computes(this.dtype)) {
       throw new IllegalArgumentException(
           "the host backend has no reduction %s of %s".formatted(op, dtype.shortName()));
     }
@@ -82,7 +63,7 @@ final class Reducer {
         load(sources.get(s), start * width, next, bits, count);
         combine(sum, next, count);
       }
-      if (op == Reduction.AVG) {
+      if (op == ReduceOp.AVG) {
         for (int i = 0; i < count; i++) {
           sum[i] /= sources.size();
         }
@@ -177,7 +158,7 @@ final class Reducer {
               };
         }
       }
-      if (op == Reduction.AVG) {
+      if (op == ReduceOp.AVG) {
         for (int i = 0; i < count; i++) {
           sum[i] /= sources.size();
         }

@@ -24,13 +24,15 @@ public final class Rounding {
     var ofValue = new DType[graph.valueCount()];
     Arrays.fill(ofValue, DType.F64);
     for (var op : graph.ops()) {
-      var shortest = new DType[] {DType.F64};
-      op.forEachOperand(value -> shortest[0] = shorter(shortest[0], ofValue[value.id()]));
+      var shortest = DType.F64;
+      for (var operand : op.operands()) {
+        shortest = shorter(shortest, ofValue[operand.id()]);
+      }
       var results = op.infer();
       for (int i = 0; i < op.results().size(); i++) {
         var result = op.results().get(i);
         boolean rounds = result.isTensor() && results.get(i).view().isEmpty();
-        ofValue[result.id()] = rounds ? shorter(shortest[0], result.tensor().dtype()) : shortest[0];
+        ofValue[result.id()] = rounds ? shorter(shortest, result.tensor().dtype()) : shortest;
       }
     }
     return new Rounding(ofValue);

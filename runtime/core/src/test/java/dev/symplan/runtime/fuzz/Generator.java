@@ -193,7 +193,7 @@ final class Generator {
       var named = new LinkedHashMap<String, MemorySpace>();
       var graph = program.graphs().getFirst();
       var values = new ArrayList<Value>(graph.inputs());
-      graph.outputs().forEach(output -> output.forEachValue(values::add));
+      values.addAll(graph.outputValues());
       for (int i = 0; i < 2; i++) {
         named.put(values.get(random.nextInt(values.size())).name(), spaces[random.nextInt(4)]);
       }

@@ -222,19 +222,18 @@ final class Shrinker {
 
   private static boolean isUsed(Graph graph, Value value) {
     var used = new boolean[1];
-    graph.ops().forEach(op -> op.forEachOperand(v -> used[0] |= v.id() == value.id()));
-    graph.outputs().forEach(output -> output.forEachValue(v -> used[0] |= v.id() == value.id()));
+    graph.ops().forEach(op -> op.operands().forEach(v -> used[0] |= v.id() == value.id()));
+    graph.outputValues().forEach(v -> used[0] |= v.id() == value.id());
     return used[0];
   }
 
   private static Optional<Value> operandLike(Op op, Value result) {
     var found = new ArrayList<Value>();
-    op.forEachOperand(
-        v -> {
-          if (v.isTensor() && v.type().equals(result.type())) {
-            found.add(v);
-          }
-        });
+    for (var v : op.operands()) {
+      if (v.isTensor() && v.type().equals(result.type())) {
+        found.add(v);
+      }
+    }
     return found.stream().findFirst();
   }
 

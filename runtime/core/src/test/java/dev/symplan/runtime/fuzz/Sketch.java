@@ -379,7 +379,7 @@ final class Sketch {
       ops.get(v)
           .add(new Op(def, translated.get(v), ImmutableList.copyOf(own), Span.NONE, Notes.NONE));
     }
-    argsOf.getFirst().forEach(arg -> arg.forEachValue(value -> read.add(value.id())));
+    argsOf.getFirst().forEach(arg -> arg.operands().forEach(value -> read.add(value.id())));
     var made = ImmutableList.<Value>builder();
     for (int i = 0; i < count; i++) {
       int index = i;

@@ -13,6 +13,7 @@ import dev.symplan.codegen.cuda.DeviceStep.Product;
 import dev.symplan.codegen.cuda.Kernel;
 import dev.symplan.codegen.cuda.KernelArgument;
 import dev.symplan.ir.DType;
+import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.runtime.cuda.Peers.Region;
 import dev.symplan.runtime.failure.RunException;
@@ -185,12 +186,12 @@ final class Preparation {
     var name = "the collective '%s'".formatted(step.label());
     return switch (call.function()) {
       case ALL_REDUCE -> {
-        int op = ncclOp(call.reduceOp());
+        int op = ncclOp(call.reduceOp().orElseThrow());
         yield () ->
             check.nccl(nccl.ncclAllReduce(from, to, count, type, op, communicator, stream), name);
       }
       case REDUCE_SCATTER -> {
-        int op = ncclOp(call.reduceOp());
+        int op = ncclOp(call.reduceOp().orElseThrow());
         yield () ->
             check.nccl(
                 nccl.ncclReduceScatter(from, to, count, type, op, communicator, stream), name);
@@ -210,14 +211,14 @@ final class Preparation {
     };
   }
 
-  private static int ncclOp(String reduceOp) {
+  private static int ncclOp(ReduceOp reduceOp) {
     return switch (reduceOp) {
-      case "sum" -> nccl.ncclSum;
-      case "product" -> nccl.ncclProd;
-      case "max" -> nccl.ncclMax;
-      case "min" -> nccl.ncclMin;
-      case "avg" -> nccl.ncclAvg;
-      default -> throw new IllegalArgumentException(reduceOp);
+      case SUM -> nccl.ncclSum;
+      case PRODUCT -> nccl.ncclProd;
+      case MAX -> nccl.ncclMax;
+      case MIN -> nccl.ncclMin;
+      case AVG -> nccl.ncclAvg;
+      case BAND, BOR, BXOR -> throw new IllegalArgumentException(reduceOp.text());
     };
   }
 

@@ -17,6 +17,7 @@ import dev.symplan.codegen.cuda.Kernel;
 import dev.symplan.codegen.cuda.KernelArgument;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
+import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.runtime.ExecutableSession;
 import dev.symplan.runtime.tensor.HostTensor;
@@ -238,16 +239,18 @@ final class EmulatedSession extends ExecutableSession {
   }
 
   private static double reduce(Collective collective, List<HostTensor> operands, long at) {
+    var op = collective.reduceOp().orElseThrow();
     double sum = 0;
     for (var operand : operands) {
       double value = flat(operand).get(at);
       sum =
-          switch (collective.reduceOp()) {
-            case "sum", "avg" -> sum + value;
-            default -> throw new UnsupportedOperationException(collective.reduceOp());
+          switch (op) {
+            case SUM, AVG -> sum + value;
+            case PRODUCT, MIN, MAX, BAND, BOR, BXOR ->
+                throw new UnsupportedOperationException(op.text());
           };
     }
-    return collective.reduceOp().equals("avg") ? sum / operands.size() : sum;
+    return op == ReduceOp.AVG ? sum / operands.size() : sum;
   }
 
   private void run(DeviceStep step) {

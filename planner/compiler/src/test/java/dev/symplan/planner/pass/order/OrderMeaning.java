@@ -39,8 +39,7 @@ record OrderMeaning(
     for (var op : graph.ops()) {
       var name = op.results().isEmpty() ? op.span().toString() : op.results().getFirst().name();
       int hash = 31 * name.hashCode() + op.def().name().hashCode();
-      var read = new ArrayList<Value>();
-      op.forEachOperand(read::add);
+      var read = op.operands();
       boolean isView = share(op, memoryOf, memory);
       if (isView || op.def().has(OpTrait.WAIT)) {
         continue;
@@ -64,7 +63,7 @@ record OrderMeaning(
         effects.add(name);
       }
     }
-    graph.outputs().forEach(o -> o.forEachValue(v -> outputs.add(memory.get(memoryOf.get(v)))));
+    graph.outputValues().forEach(v -> outputs.add(memory.get(memoryOf.get(v))));
     graph.inputs().forEach(v -> outputs.add(memory.get(memoryOf.get(v))));
     return new OrderMeaning(found, outputs, collectives, effects);
   }

@@ -2,7 +2,6 @@ package dev.symplan.planner.pass.analysis;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.math.LongMath;
-import dev.symplan.ir.Arg;
 import dev.symplan.ir.Graph;
 import dev.symplan.ir.Op;
 import dev.symplan.ir.TensorType;
@@ -163,17 +162,8 @@ public final class Aliases {
     return isView[op];
   }
 
-  /** {@return for each storage, whether a graph output is in it} */
-  public boolean[] escaping() {
-    var escapes = new boolean[storages.size()];
-    for (Arg output : graph.outputs()) {
-      output.forEachValue(
-          value -> {
-            if (id(value) >= 0) {
-              escapes[id(value)] = true;
-            }
-          });
-    }
-    return escapes;
+  /** {@return whether an op does something at run time: it is neither a view nor a wait} */
+  public boolean runs(int op) {
+    return !isView[op] && !graph.ops().get(op).def().has(OpTrait.WAIT);
   }
 }

@@ -8,6 +8,7 @@ import dev.symplan.ir.Value;
 import dev.symplan.ir.op.CollectiveSpec;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Eligibility;
 import java.util.Optional;
 
@@ -24,7 +25,7 @@ public record Collective(
     Op op,
     Kind kind,
     String group,
-    String reduceOp,
+    Optional<ReduceOp> reduceOp,
     int root,
     ImmutableList<Value> operands,
     ImmutableList<Value> results) {
@@ -41,7 +42,7 @@ public record Collective(
             op,
             spec.kind(),
             text(op, spec.group()),
-            spec.reduceOp().map(param -> text(op, param)).orElse(""),
+            spec.reduceOp(op.call()),
             spec.kind() == Kind.BROADCAST && op.arg("src") instanceof Arg.Int(long root)
                 ? Math.toIntExact(root)
                 : -1,
@@ -59,13 +60,11 @@ public record Collective(
   }
 
   private static ImmutableList<Value> operands(Op op, CollectiveSpec spec) {
-    var values = ImmutableList.<Value>builder();
-    if (spec.kind() == Kind.CUSTOM) {
-      op.def().symmMemArgs().forEach(param -> op.arg(param).forEachValue(values::add));
-    } else {
-      op.arg(spec.operand()).forEachValue(values::add);
-    }
-    return values.build();
+    return spec.kind() == Kind.CUSTOM
+        ? op.def().symmMemArgs().stream()
+            .flatMap(param -> op.arg(param).operands().stream())
+            .collect(ImmutableList.toImmutableList())
+        : op.arg(spec.operand()).operands();
   }
 
   private static ImmutableList<Value> results(Op op, CollectiveSpec spec) {

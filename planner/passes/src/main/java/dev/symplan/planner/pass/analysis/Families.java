@@ -43,13 +43,13 @@ public final class Families {
     }
     grow(storages);
     var moved = new ArrayList<Integer>();
-    op.forEachMoved(value -> move(value, index, moved));
+    op.moved().forEach(value -> move(value, index, moved));
     for (int storage : moved) {
       join(moved.getFirst(), storage);
     }
     for (int i = 0; i < op.results().size(); i++) {
       int result = storageOf.applyAsInt(op.results().get(i));
-      op.forEachSource(i, source -> tie(result, storageOf.applyAsInt(source), index));
+      op.sources(i).forEach(source -> tie(result, storageOf.applyAsInt(source), index));
     }
   }
 

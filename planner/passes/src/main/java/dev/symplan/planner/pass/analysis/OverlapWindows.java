@@ -39,15 +39,13 @@ public final class OverlapWindows {
     this.windows = windows;
   }
 
-  public static OverlapWindows of(
-      Graph graph,
-      Aliases aliases,
-      ImmutableList<Collective> collectives,
-      Fusion fusion,
-      CostModel costs) {
+  static OverlapWindows of(Analyses analyses, CostModel costs) {
+    var graph = analyses.graph();
+    var aliases = analyses.aliases();
+    var collectives = analyses.collectives();
+    var fusion = analyses.fusion();
     var units = fusion.units();
     var computeBefore = new double[units.size() + 1];
-    var lastUse = lastUses(graph, aliases, units);
     var written = new int[aliases.count()];
     Arrays.fill(written, -1);
     var windows = new Window[collectives.size()];
@@ -68,12 +66,13 @@ public final class OverlapWindows {
               graph
                   .ops()
                   .get(index)
-                  .forEachOperand(v -> close(windows, resultOf, aliases.family(v), position)));
+                  .operands()
+                  .forEach(v -> close(windows, resultOf, aliases.family(v), position)));
       boolean collective =
           next < collectives.size() && collectives.get(next).index() == unit.get(0);
       computeBefore[p + 1] =
           computeBefore[p]
-              + (collective || Concatenation.needsNoCopy(op, aliases, lastUse, p)
+              + (collective || Concatenation.needsNoCopy(op, unit.get(0), analyses)
                   ? 0
                   : micros(graph, aliases, fusion, unit, costs));
       if (collective) {
@@ -98,7 +97,7 @@ public final class OverlapWindows {
         fence = p + 1;
       }
       if (op.def().schema().mutates() || unbounded) {
-        op.forEachOperand(value -> mark(written, aliases.family(value), position));
+        op.operands().forEach(value -> mark(written, aliases.family(value), position));
         closeAll(windows, open, next, position);
         open = collective ? next - 1 : next;
       }
@@ -137,28 +136,6 @@ public final class OverlapWindows {
     }
   }
 
-  /** By storage, the position that uses it last; beyond all for inputs and outputs. */
-  private static int[] lastUses(
-      Graph graph, Aliases aliases, ImmutableList<ImmutableIntArray> units) {
-    var last = new int[aliases.count()];
-    for (int p = 0; p < units.size(); p++) {
-      int position = p;
-      units
-          .get(p)
-          .forEach(
-              index ->
-                  graph
-                      .ops()
-                      .get(index)
-                      .forEachOperand(value -> mark(last, aliases.id(value), position)));
-    }
-    graph
-        .outputs()
-        .forEach(output -> output.forEachValue(v -> mark(last, aliases.id(v), Integer.MAX_VALUE)));
-    graph.inputs().forEach(input -> mark(last, aliases.id(input), Integer.MAX_VALUE));
-    return last;
-  }
-
   private static double micros(
       Graph graph, Aliases aliases, Fusion fusion, ImmutableIntArray unit, CostModel costs) {
     if (unit.length() == 1) {
@@ -167,7 +144,7 @@ public final class OverlapWindows {
     var moved = new HashSet<Value>();
     unit.forEach(
         index -> {
-          graph.ops().get(index).forEachOperand(moved::add);
+          moved.addAll(graph.ops().get(index).operands());
           moved.addAll(graph.ops().get(index).results());
         });
     return costs.kernelMicros(

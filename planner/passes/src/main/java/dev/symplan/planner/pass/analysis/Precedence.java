@@ -43,7 +43,7 @@ public final class Precedence {
     for (int i = 0; i < graph.ops().size(); i++) {
       int index = i;
       var op = graph.ops().get(i);
-      op.forEachOperand(value -> before(makers[value.id()], index));
+      op.operands().forEach(value -> before(makers[value.id()], index));
       op.results().forEach(value -> makers[value.id()] = index);
     }
   }
@@ -53,7 +53,7 @@ public final class Precedence {
     boolean any = false;
     for (var op : graph.ops()) {
       if (op.def().schema().mutates()) {
-        op.forEachOperand(value -> mark(written, aliases.family(value)));
+        op.operands().forEach(value -> mark(written, aliases.family(value)));
         any = true;
       }
     }
@@ -72,9 +72,9 @@ public final class Precedence {
         continue;
       }
       int index = i;
-      var used = new boolean[] {op.def().schema().mutates()};
-      op.forEachOperand(
-          value -> use(aliases.family(value), index, used[0], written, writer, users));
+      boolean mutates = op.def().schema().mutates();
+      op.operands()
+          .forEach(value -> use(aliases.family(value), index, mutates, written, writer, users));
       op.results()
           .forEach(value -> use(aliases.family(value), index, false, written, writer, users));
     }
@@ -82,9 +82,7 @@ public final class Precedence {
 
   /** Whether it matters when a view is taken, as its tensor may be elsewhere before or after. */
   private boolean mayMove(Op op) {
-    boolean[] moves = {false};
-    op.forEachOperand(value -> moves[0] |= !aliases.families().isAlone(aliases.id(value)));
-    return moves[0];
+    return op.operands().stream().anyMatch(value -> !aliases.families().isAlone(aliases.id(value)));
   }
 
   private void use(

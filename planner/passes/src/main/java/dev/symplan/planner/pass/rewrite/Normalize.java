@@ -72,11 +72,9 @@ public final class Normalize {
     var last = new int[graph.valueCount()];
     for (int i = 0; i < graph.ops().size(); i++) {
       int position = i;
-      graph.ops().get(i).forEachOperand(value -> last[value.id()] = position);
+      graph.ops().get(i).operands().forEach(value -> last[value.id()] = position);
     }
-    graph
-        .outputs()
-        .forEach(output -> output.forEachValue(value -> last[value.id()] = Integer.MAX_VALUE));
+    graph.outputValues().forEach(value -> last[value.id()] = Integer.MAX_VALUE);
     return last;
   }
 
@@ -185,7 +183,7 @@ public final class Normalize {
   /** The tensors that the op writes into, one for each of its results. */
   private static List<Value> written(Op op) {
     var values = new ArrayList<Value>();
-    op.forEachWritten(values::add);
+    values.addAll(op.written());
     return values;
   }
 
@@ -208,13 +206,13 @@ public final class Normalize {
 
   private static Graph removeDeadCode(Graph graph) {
     var live = new boolean[graph.valueCount()];
-    graph.outputs().forEach(output -> output.forEachValue(value -> live[value.id()] = true));
+    graph.outputValues().forEach(value -> live[value.id()] = true);
     var keep = new boolean[graph.ops().size()];
     for (int i = graph.ops().size() - 1; i >= 0; i--) {
       var op = graph.ops().get(i);
       keep[i] = mustStay(op) || op.results().stream().anyMatch(result -> live[result.id()]);
       if (keep[i]) {
-        op.forEachOperand(value -> live[value.id()] = true);
+        op.operands().forEach(value -> live[value.id()] = true);
       }
     }
     var rewriter = new GraphCopier(graph);

@@ -1,0 +1,18 @@
+package dev.symplan.ir.op;
+
+import dev.symplan.ir.TensorType;
+
+/**
+ * The floating-point operations of an op, a multiply-add counting as two, as {@code
+ * torch.utils.flop_counter} counts them.
+ */
+@FunctionalInterface
+public interface FlopCount {
+
+  /**
+   * {@return the operations of one call}
+   *
+   * @param result the type of its first result
+   */
+  double of(OpCall call, TensorType result);
+}
