@@ -6,9 +6,8 @@ import dev.symplan.ir.Value;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
-import java.util.List;
 import dev.symplan.planner.machine.VariantSpec;
-import org.jspecify.annotations.Nullable;
+import java.util.List;
 
 /** Predicted times on a target, in microseconds. */
 public final class CostModel {

@@ -50,10 +50,7 @@ public record Workspaces(ImmutableIntArray ofCollective, ImmutableLongArray byte
         needed =
             Math.max(
                 needed,
-                Eligibility.workspaceBytes(
-                    collective.request(),
-                    graphs.get(g).spec(k),
-                    ranks));
+                Eligibility.workspaceBytes(collective.request(), graphs.get(g).spec(k), ranks));
       }
       var owner = new Owner(groups.build(), streams.build());
       if (owners.putIfAbsent(owner, owners.size()) == null) {

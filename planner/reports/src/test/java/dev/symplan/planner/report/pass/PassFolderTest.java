@@ -1,4 +1,4 @@
-package dev.symplan.planner.report.render;
+package dev.symplan.planner.report.pass;
 
 import static org.assertj.core.api.Assertions.assertThat;
 

@@ -1,4 +1,4 @@
-package dev.symplan.planner.report;
+package dev.symplan.planner.report.pass;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
@@ -26,6 +26,10 @@ import dev.symplan.planner.pass.select.SelectVariants;
 import dev.symplan.planner.pipeline.SealPlan;
 import dev.symplan.planner.plan.RankPlan;
 import dev.symplan.planner.plan.Step;
+import dev.symplan.planner.report.PlanReport;
+import dev.symplan.planner.report.Table;
+import dev.symplan.planner.report.View;
+import dev.symplan.planner.report.render.TextRenderer;
 import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
@@ -142,7 +146,7 @@ final class PassText {
   }
 
   private static String op(Realized graph, int index) {
-    return RankIndex.name(graph.graph().ops().get(index));
+    return graph.graph().ops().get(index).label();
   }
 
   private static String lifetimes(PlanState state, PassContext context) {
