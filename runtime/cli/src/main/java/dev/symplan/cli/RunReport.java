@@ -2,6 +2,7 @@ package dev.symplan.cli;
 
 import com.google.common.base.Ascii;
 import com.google.common.collect.Maps;
+import dev.symplan.cli.common.Console;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.PythonLiterals;
 import dev.symplan.ir.Value;

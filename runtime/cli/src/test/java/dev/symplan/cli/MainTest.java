@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.data.Offset.offset;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import dev.symplan.cli.common.ExitCode;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;

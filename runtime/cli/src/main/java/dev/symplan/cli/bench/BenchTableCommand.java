@@ -1,5 +1,8 @@
-package dev.symplan.cli;
+package dev.symplan.cli.bench;
 
+import dev.symplan.cli.common.CompileFlags;
+import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ExitCode;
 import dev.symplan.planner.calibrate.BenchTable;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;

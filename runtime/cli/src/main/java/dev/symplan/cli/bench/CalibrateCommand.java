@@ -1,5 +1,8 @@
-package dev.symplan.cli;
+package dev.symplan.cli.bench;
 
+import dev.symplan.cli.common.CompileFlags;
+import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ExitCode;
 import dev.symplan.planner.calibrate.Calibration;
 import dev.symplan.planner.calibrate.CalibrationPrinter;
 import dev.symplan.planner.machine.TargetFile;
@@ -19,7 +22,7 @@ import picocli.CommandLine.Spec;
       "Reads CSV with the columns kind, variant, dtype, bytes, ranks and micros: one measurement"
           + " per line. Anything that was not measured comes from another target."
     })
-final class CalibrateCommand implements Callable<Integer> {
+public final class CalibrateCommand implements Callable<Integer> {
   private final Console console;
 
   @Spec private CommandSpec spec;
@@ -45,7 +48,7 @@ final class CalibrateCommand implements Callable<Integer> {
       description = "Write the target to this file.")
   private Optional<Path> output = Optional.empty();
 
-  CalibrateCommand(Console console) {
+  public CalibrateCommand(Console console) {
     this.console = console;
   }
 

@@ -1,5 +1,7 @@
-package dev.symplan.cli;
+package dev.symplan.cli.bench;
 
+import dev.symplan.cli.common.Console;
+import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.ParameterException;
@@ -11,17 +13,22 @@ import picocli.CommandLine.Spec;
       "Times are for plans as they run, including barriers, in the steady state: on GPUs, many runs"
           + " in a CUDA graph, by the slowest GPU's clock."
     },
-    subcommands = {
-      BenchCollectivesCommand.class,
-      BenchOverlapCommand.class,
-      BenchStepCommand.class,
-      BenchMachineCommand.class,
-      BenchTableCommand.class,
-      BenchPlotCommand.class
-    },
     synopsisSubcommandLabel = "COMMAND")
-final class BenchCommand implements Runnable {
+public final class BenchCommand implements Runnable {
   @Spec private CommandSpec spec;
+
+  private BenchCommand() {}
+
+  /** {@return the command with its subcommands} */
+  public static CommandLine of(Console console) {
+    return new CommandLine(new BenchCommand())
+        .addSubcommand(new BenchCollectivesCommand(console))
+        .addSubcommand(new BenchOverlapCommand(console))
+        .addSubcommand(new BenchStepCommand(console))
+        .addSubcommand(new BenchMachineCommand(console))
+        .addSubcommand(new BenchTableCommand(console))
+        .addSubcommand(new BenchPlotCommand(console));
+  }
 
   @Override
   public void run() {

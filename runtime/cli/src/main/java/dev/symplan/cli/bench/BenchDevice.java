@@ -1,6 +1,7 @@
-package dev.symplan.cli;
+package dev.symplan.cli.bench;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.cli.common.Version;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.doctor.Machine;
@@ -53,7 +54,7 @@ record BenchDevice(Backend backend, Optional<Machine> gpus) {
         machine(),
         "symplan %s, JDK %s, %s"
             .formatted(
-                VersionCommand.version(),
+                Version.text(),
                 System.getProperty("java.version"),
                 Instant.now().truncatedTo(ChronoUnit.SECONDS)));
   }

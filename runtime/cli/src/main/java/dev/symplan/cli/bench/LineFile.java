@@ -1,4 +1,4 @@
-package dev.symplan.cli;
+package dev.symplan.cli.bench;
 
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.DiagnosticCode;

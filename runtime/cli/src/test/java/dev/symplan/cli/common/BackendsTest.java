@@ -1,4 +1,4 @@
-package dev.symplan.cli;
+package dev.symplan.cli.common;
 
 import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;

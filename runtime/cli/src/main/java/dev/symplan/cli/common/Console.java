@@ -1,4 +1,4 @@
-package dev.symplan.cli;
+package dev.symplan.cli.common;
 
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.planner.file.AtomicFile;
@@ -15,15 +15,15 @@ import java.util.Optional;
  * @param out results
  * @param err diagnostics and progress
  */
-record Console(PrintStream out, PrintStream err) {
+public record Console(PrintStream out, PrintStream err) {
 
   /** Writes nothing. */
-  static Console silent() {
+  public static Console silent() {
     var nowhere = new PrintStream(OutputStream.nullOutputStream(), false, StandardCharsets.UTF_8);
     return new Console(nowhere, nowhere);
   }
 
-  void print(String text) {
+  public void print(String text) {
     out.print(text);
   }
 
@@ -32,7 +32,7 @@ record Console(PrintStream out, PrintStream err) {
    *
    * @param what of which it is the result, for errors
    */
-  void result(Optional<Path> file, String text, String what) {
+  public void result(Optional<Path> file, String text, String what) {
     if (file.isPresent()) {
       AtomicFile.write(file.get(), text, what);
       progress("written to " + file.get());
@@ -42,12 +42,12 @@ record Console(PrintStream out, PrintStream err) {
   }
 
   /** Says something at once, as what follows may take long. */
-  void progress(String line) {
+  public void progress(String line) {
     err.println(line);
     err.flush();
   }
 
-  void warnings(List<Diagnostic> diagnostics) {
+  public void warnings(List<Diagnostic> diagnostics) {
     diagnostics.forEach(diagnostic -> err.println(diagnostic.render()));
   }
 }

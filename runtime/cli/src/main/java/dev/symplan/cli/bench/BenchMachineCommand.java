@@ -1,5 +1,6 @@
-package dev.symplan.cli;
+package dev.symplan.cli.bench;
 
+import dev.symplan.cli.common.Console;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;

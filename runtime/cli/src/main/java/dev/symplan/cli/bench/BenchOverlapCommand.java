@@ -1,5 +1,6 @@
-package dev.symplan.cli;
+package dev.symplan.cli.bench;
 
+import dev.symplan.cli.common.Console;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.calibrate.BenchTable;

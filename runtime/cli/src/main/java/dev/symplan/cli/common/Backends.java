@@ -1,4 +1,4 @@
-package dev.symplan.cli;
+package dev.symplan.cli.common;
 
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.failure.RunException;
@@ -8,7 +8,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.ParameterException;
 
 /** What commands say of the backend that an option names. */
-final class Backends {
+public final class Backends {
   private Backends() {}
 
   /**
@@ -16,7 +16,7 @@ final class Backends {
    *
    * @throws ParameterException when there is none
    */
-  static Backend named(String name, CommandSpec spec) {
+  public static Backend named(String name, CommandSpec spec) {
     return Backend.ofName(name)
         .orElseThrow(
             () ->
@@ -27,7 +27,7 @@ final class Backends {
   }
 
   /** {@return whether it can be used on this machine; if not, the console is told why} */
-  static boolean isUsable(Backend backend, Console console) {
+  public static boolean isUsable(Backend backend, Console console) {
     var reason = backend.unavailable();
     reason.ifPresent(
         why -> {
@@ -44,7 +44,7 @@ final class Backends {
    * @param variables as of {@link System#getenv()}
    * @throws RunException when one has, or the environment contradicts itself
    */
-  static void requireOneProcess(String command, Map<String, String> variables) {
+  public static void requireOneProcess(String command, Map<String, String> variables) {
     Launch.AUTO
         .environment(variables)
         .ifPresent(

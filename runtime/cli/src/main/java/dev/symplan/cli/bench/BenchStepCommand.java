@@ -1,5 +1,7 @@
-package dev.symplan.cli;
+package dev.symplan.cli.bench;
 
+import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ExitCode;
 import dev.symplan.runtime.bench.Bench;
 import java.util.Locale;
 import java.util.concurrent.Callable;

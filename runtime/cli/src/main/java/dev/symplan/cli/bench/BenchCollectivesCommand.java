@@ -1,6 +1,7 @@
-package dev.symplan.cli;
+package dev.symplan.cli.bench;
 
 import com.google.common.base.Ascii;
+import dev.symplan.cli.common.Console;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.calibrate.BenchPlot;
 import dev.symplan.planner.calibrate.BenchPrograms;

@@ -1,4 +1,4 @@
-package dev.symplan.cli;
+package dev.symplan.cli.common;
 
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.DiagnosticCode;
@@ -8,7 +8,7 @@ import java.nio.file.Path;
 import java.util.List;
 
 /** What commands see to before they write a file. */
-final class Outputs {
+public final class Outputs {
   private Outputs() {}
 
   /**
@@ -16,7 +16,7 @@ final class Outputs {
    *
    * @throws CompileException when the file is such a one
    */
-  static void requireNotRead(Path file, List<Path> inputs) {
+  public static void requireNotRead(Path file, List<Path> inputs) {
     for (var input : inputs) {
       if (isSame(file, input)) {
         throw wrong(file, "this is the input");
@@ -33,7 +33,7 @@ final class Outputs {
    *
    * <p>Devices and pipes are none: a terminal can be read and written.
    */
-  static boolean isSame(Path one, Path other) {
+  public static boolean isSame(Path one, Path other) {
     try {
       return Files.exists(one) && Files.exists(other)
           ? (Files.isRegularFile(one) || Files.isDirectory(one)) && Files.isSameFile(one, other)

@@ -1,4 +1,4 @@
-package dev.symplan.cli;
+package dev.symplan.cli.common;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.planner.io.PlanFile;
@@ -8,13 +8,13 @@ import dev.symplan.planner.report.Row;
 import java.nio.file.Path;
 
 /** Turns what the user named into a plan. */
-final class Inputs {
+public final class Inputs {
   private Inputs() {}
 
   /**
    * {@return the plan in a plan file, or of whatever else can be compiled; warnings are printed}
    */
-  static Plan plan(Path input, CompileFlags flags, Console console) {
+  public static Plan plan(Path input, CompileFlags flags, Console console) {
     if (isPlan(input)) {
       flags.requireNone(input);
     }
@@ -22,7 +22,8 @@ final class Inputs {
   }
 
   /** {@return two as {@link #plan}, to be compared; only one of them may have to be compiled} */
-  static ImmutableList<Plan> plans(Path one, Path other, CompileFlags flags, Console console) {
+  public static ImmutableList<Plan> plans(
+      Path one, Path other, CompileFlags flags, Console console) {
     if (isPlan(one) && isPlan(other)) {
       flags.requireNone(one);
     }
@@ -36,12 +37,12 @@ final class Inputs {
   }
 
   /** {@return whether a file is a plan, which tells no more what it was compiled from} */
-  static boolean isPlan(Path input) {
+  public static boolean isPlan(Path input) {
     return PlanFile.isPlan(input);
   }
 
   /** {@return what would need less memory than the plan of a graph; each takes a compilation} */
-  static ImmutableList<Row> advice(Path input, CompileFlags flags, Plan plan) {
+  public static ImmutableList<Row> advice(Path input, CompileFlags flags, Plan plan) {
     var compiler = flags.compiler();
     return PeakAdvice.of(
         plan, compiler.options(), options -> compiler.with(options).compile(input));

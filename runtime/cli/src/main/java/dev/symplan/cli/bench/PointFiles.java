@@ -1,5 +1,6 @@
-package dev.symplan.cli;
+package dev.symplan.cli.bench;
 
+import dev.symplan.cli.common.Outputs;
 import dev.symplan.planner.calibrate.Points;
 import java.nio.file.Path;
 import java.util.ArrayList;

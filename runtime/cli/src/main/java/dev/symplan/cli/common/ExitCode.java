@@ -1,25 +1,25 @@
-package dev.symplan.cli;
+package dev.symplan.cli.common;
 
 import dev.symplan.runtime.failure.Failure;
 
 /** What the process exits with. */
-final class ExitCode {
-  static final int OK = 0;
+public final class ExitCode {
+  public static final int OK = 0;
 
   /** The user's input is wrong, or a check failed. */
-  static final int FAILED = 1;
+  public static final int FAILED = 1;
 
   /** The command line is wrong. */
-  static final int USAGE = 2;
+  public static final int USAGE = 2;
 
   /** No device of the wanted kind can be used. */
-  static final int NO_DEVICE = 3;
+  public static final int NO_DEVICE = 3;
 
   /** The program failed while it ran. */
-  static final int RUNTIME = Failure.RUN_FAILED;
+  public static final int RUNTIME = Failure.RUN_FAILED;
 
   /** An error of Symplan's own. */
-  static final int BUG = 70;
+  public static final int BUG = 70;
 
   private ExitCode() {}
 }

@@ -1,5 +1,8 @@
-package dev.symplan.cli;
+package dev.symplan.cli.bench;
 
+import dev.symplan.cli.common.CompileFlags;
+import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ExitCode;
 import dev.symplan.planner.calibrate.BenchPlot;
 import dev.symplan.planner.file.AtomicFile;
 import java.nio.file.Path;

@@ -1,9 +1,14 @@
-package dev.symplan.cli;
+package dev.symplan.cli.bench;
 
 import com.google.common.base.Ascii;
 import com.google.common.base.Splitter;
 import com.google.common.collect.ImmutableSet;
 import com.google.common.collect.Sets;
+import dev.symplan.cli.common.Backends;
+import dev.symplan.cli.common.CompileFlags;
+import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ExitCode;
+import dev.symplan.cli.common.Outputs;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.op.CollectiveSpec.Kind;

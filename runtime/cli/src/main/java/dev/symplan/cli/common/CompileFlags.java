@@ -1,4 +1,4 @@
-package dev.symplan.cli;
+package dev.symplan.cli.common;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
@@ -25,7 +25,7 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
 /** The options that say how to compile. */
-final class CompileFlags {
+public final class CompileFlags {
   @Spec(Spec.Target.MIXEE)
   private CommandSpec spec;
 
@@ -172,7 +172,7 @@ final class CompileFlags {
    *
    * @throws ParameterException when there is one
    */
-  void requireNone(Path plan) {
+  public void requireNone(Path plan) {
     spec.commandLine().getParseResult().matchedOptions().stream()
         .filter(
             option ->
@@ -188,7 +188,7 @@ final class CompileFlags {
   }
 
   /** {@return a compiler as the options say} */
-  Compiler compiler() {
+  public Compiler compiler() {
     return target
         .map(name -> Compiler.forTarget(target(name, "--target", spec)))
         .orElseGet(Compiler::forDefaultTarget)
@@ -196,7 +196,7 @@ final class CompileFlags {
   }
 
   /** {@return the built-in target called so, or the one in the file} */
-  static Target target(String name, String option, CommandSpec spec) {
+  public static Target target(String name, String option, CommandSpec spec) {
     var builtIn = Target.ofName(name);
     if (builtIn.isPresent()) {
       return builtIn.get();
@@ -211,7 +211,7 @@ final class CompileFlags {
   }
 
   /** {@return the number of ranks given, or 0, which leaves it to the groups} */
-  static int ranks(Optional<Integer> given, CommandSpec spec) {
+  public static int ranks(Optional<Integer> given, CommandSpec spec) {
     if (given.filter(ranks -> ranks < 1 || ranks > ProcessGroup.MAX_RANKS).isPresent()) {
       throw new ParameterException(
           spec.commandLine(), "--ranks must be at least 1, and at most " + ProcessGroup.MAX_RANKS);

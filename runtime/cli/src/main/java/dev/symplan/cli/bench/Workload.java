@@ -1,4 +1,4 @@
-package dev.symplan.cli;
+package dev.symplan.cli.bench;
 
 import java.util.Optional;
 import picocli.CommandLine.Model.CommandSpec;
