@@ -1,4 +1,4 @@
-package dev.symplan.runtime.cuda;
+package dev.symplan.runtime.cuda.library;
 
 import dev.symplan.runtime.doctor.Machine.NvLinks;
 import java.lang.foreign.Arena;

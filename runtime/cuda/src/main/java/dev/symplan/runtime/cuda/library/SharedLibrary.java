@@ -1,4 +1,4 @@
-package dev.symplan.runtime.cuda;
+package dev.symplan.runtime.cuda.library;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
@@ -16,7 +16,7 @@ import java.util.stream.Stream;
  * A library that stays loaded for as long as the process runs, by the loader of C: that of Java
  * does not tell why it refuses one, nor which file it took. Linux only.
  */
-final class SharedLibrary {
+public final class SharedLibrary {
 
   /** Stands for the place of a result in a call. */
   static final Object RESULT = new Object();
@@ -183,7 +183,7 @@ final class SharedLibrary {
   }
 
   /** {@return what a handle threw, as far as it may be thrown on; errors are thrown here} */
-  static RuntimeException failed(Throwable e) {
+  public static RuntimeException failed(Throwable e) {
     if (e instanceof Error error) {
       throw error;
     }

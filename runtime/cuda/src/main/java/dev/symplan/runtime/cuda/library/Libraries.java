@@ -1,8 +1,8 @@
-package dev.symplan.runtime.cuda;
+package dev.symplan.runtime.cuda.library;
 
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSortedMap;
-import dev.symplan.runtime.cuda.LibrarySearch.Finding;
+import dev.symplan.runtime.cuda.library.LibrarySearch.Finding;
 import dev.symplan.runtime.doctor.Diagnosis;
 import dev.symplan.runtime.doctor.Machine.Attempt;
 import dev.symplan.runtime.doctor.Machine.Driver;
@@ -30,7 +30,7 @@ import org.bytedeco.javacpp.Loader;
  * <p>The libraries are loaded by their files first. The bindings, which name them by {@code SONAME}
  * alone, then get those.
  */
-final class Libraries {
+public final class Libraries {
 
   /** Folders to look in before any other, as a path. */
   static final String FOLDERS = "symplan.cuda.libs";
@@ -94,7 +94,7 @@ final class Libraries {
   }
 
   /** {@return why CUDA cannot be used on this machine; empty if it can} */
-  static Optional<String> problem() {
+  public static Optional<String> problem() {
     return Loaded.PROBLEM;
   }
 

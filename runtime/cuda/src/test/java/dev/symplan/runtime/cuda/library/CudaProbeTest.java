@@ -1,9 +1,10 @@
-package dev.symplan.runtime.cuda;
+package dev.symplan.runtime.cuda.library;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.Iterables;
+import dev.symplan.runtime.cuda.CudaBackend;
 import dev.symplan.runtime.doctor.Machine;
 import dev.symplan.runtime.doctor.Machine.Driver;
 import dev.symplan.runtime.doctor.Machine.Gpu;

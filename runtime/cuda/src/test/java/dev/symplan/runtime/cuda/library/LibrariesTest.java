@@ -1,9 +1,10 @@
-package dev.symplan.runtime.cuda;
+package dev.symplan.runtime.cuda.library;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.runtime.Backend;
+import dev.symplan.runtime.cuda.CudaBackend;
 import dev.symplan.runtime.doctor.Diagnosis;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -160,7 +161,7 @@ class LibrariesTest {
   @Test
   void knowsTheFirstVersionOfEveryFunctionOfNcclThatIsCalled() throws IOException {
     var called = new TreeSet<String>();
-    try (var files = Files.list(SOURCES)) {
+    try (var files = Files.walk(SOURCES)) {
       for (var file : files.filter(f -> f.toString().endsWith(".java")).toList()) {
         var matcher = NCCL_CALL.matcher(Files.readString(file));
         while (matcher.find()) {

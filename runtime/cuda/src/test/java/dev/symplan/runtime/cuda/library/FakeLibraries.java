@@ -1,4 +1,4 @@
-package dev.symplan.runtime.cuda;
+package dev.symplan.runtime.cuda.library;
 
 import dev.symplan.ir.testkit.Tools;
 import java.io.IOException;

@@ -1,4 +1,4 @@
-package dev.symplan.runtime.cuda;
+package dev.symplan.runtime.cuda.library;
 
 import com.google.common.base.CharMatcher;
 import com.google.common.base.Splitter;

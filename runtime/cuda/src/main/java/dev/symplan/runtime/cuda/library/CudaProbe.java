@@ -1,7 +1,7 @@
-package dev.symplan.runtime.cuda;
+package dev.symplan.runtime.cuda.library;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.runtime.cuda.LibrarySearch.Finding;
+import dev.symplan.runtime.cuda.library.LibrarySearch.Finding;
 import dev.symplan.runtime.doctor.Machine;
 import dev.symplan.runtime.doctor.Machine.Driver;
 import dev.symplan.runtime.doctor.Machine.Gpu;
