@@ -82,6 +82,13 @@ public final class Op {
     return new OpCall(def.schema(), args);
   }
 
+  /** {@return what people call it: the name of its first result, or else of its op} */
+  public String label() {
+    return results.isEmpty() || results.getFirst().name().isEmpty()
+        ? def.name().name()
+        : results.getFirst().name();
+  }
+
   /** {@return the only result} */
   public Value result() {
     if (results.size() != 1) {

@@ -13,6 +13,9 @@
  * reductions and what surrounds them: a pass for each reduction that needs the one before ({@link
  * RowPasses}), all writes in the last pass, and some threads of a block for each row ({@link
  * RowThreads}).
+ *
+ * <p>The package has more than thirty classes because each kind of kernel is a class, and so is its
+ * lowering. All of them share the classes that write code and addresses, which nothing else sees.
  */
 @NullMarked
 package dev.symplan.codegen.cuda;

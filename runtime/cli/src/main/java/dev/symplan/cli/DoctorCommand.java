@@ -1,5 +1,7 @@
 package dev.symplan.cli;
 
+import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ExitCode;
 import dev.symplan.runtime.doctor.Diagnosis;
 import dev.symplan.runtime.doctor.DoctorJson;
 import dev.symplan.runtime.doctor.DoctorText;
