@@ -1,7 +1,10 @@
 package dev.symplan.codegen.cuda;
 
+import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Operand;
+import dev.symplan.codegen.expr.Binding;
+import dev.symplan.codegen.expr.Expr;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
@@ -46,6 +49,15 @@ final class Parts {
       case Operand.Tensor _, Operand.Passed _ -> true;
       case Operand.Many _, Operand.Constant _ -> false;
     };
+  }
+
+  /** {@return an op's expressions for this call} */
+  static Binding bind(Part part, ImmutableList<Expr> exprs, PartTypes call) {
+    try {
+      return Binding.of(exprs, call);
+    } catch (IllegalArgumentException e) {
+      throw unsupported(part, "%s with %s".formatted(part.def().name(), e.getMessage()));
+    }
   }
 
   /** {@return the only result of a part} */

@@ -21,12 +21,9 @@ public final class HostKernels {
       Stream.<Supplier<ImmutableMap<String, HostKernel>>>of(
               CopyKernels::table,
               MatrixKernels::table,
-              UnaryKernels::table,
-              BinaryKernels::table,
+              ElementwiseKernels::table,
               ReductionKernels::table,
               CreationKernels::table,
-              ChoiceKernels::table,
-              ActivationKernels::table,
               ArrangementKernels::table,
               PadKernels::table,
               IndexKernels::table,

@@ -1,6 +1,7 @@
 package dev.symplan.runtime.host;
 
 import com.google.common.collect.ImmutableMap;
+import dev.symplan.codegen.expr.Expressions;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.runtime.tensor.HostTensor;
@@ -19,8 +20,6 @@ final class LossKernels {
     return ImmutableMap.of(
         "aten::mse_loss",
         LossKernels::squaredError,
-        "aten::mse_loss_backward",
-        LossKernels::squaredErrorBackward,
         "aten::nll_loss_forward",
         call -> {
           var loss = new Likelihood(call, call.tensor("self"));
@@ -39,7 +38,8 @@ final class LossKernels {
     var square = Pointwise.binary((a, b) -> (a - b) * (a - b));
     long reduction = call.integer("reduction");
     if (reduction == NONE) {
-      Pointwise.runDoubles(call, square, "self", "target");
+      new ElementwiseKernel(Expressions.parse("(self - target) * (self - target)").getFirst())
+          .run(call);
       return;
     }
     var self = call.tensor("self");
@@ -52,16 +52,6 @@ final class LossKernels {
     Arrays.fill(all, true);
     ReductionKernels.fold(
         new Reduction(squares, all, false), call.result(), 0, Double::sum, sum -> sum / count);
-  }
-
-  private static void squaredErrorBackward(HostCall call) {
-    double factor = call.integer("reduction") == MEAN ? 2.0 / call.result().type().numel() : 2;
-    Pointwise.runDoubles(
-        call,
-        Pointwise.ternary((grad, a, b) -> factor * (a - b) * grad),
-        "grad_output",
-        "self",
-        "target");
   }
 
   /** The negative log-likelihood of the targets under log-probabilities [batch, classes, …]. */

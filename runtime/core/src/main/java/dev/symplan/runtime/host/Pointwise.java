@@ -1,20 +1,14 @@
 package dev.symplan.runtime.host;
 
-import dev.symplan.ir.Arg;
+import dev.symplan.codegen.expr.Rounding;
 import dev.symplan.ir.DType;
-import dev.symplan.ir.TensorType;
-import dev.symplan.ir.op.aten.Promotion;
-import dev.symplan.runtime.host.HostCall.Value;
 import dev.symplan.runtime.tensor.Elements;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.Loops;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.function.DoubleBinaryOperator;
 import java.util.function.DoubleUnaryOperator;
-import java.util.function.LongBinaryOperator;
-import java.util.function.LongUnaryOperator;
 
 /**
  * The engine of elementwise ops.
@@ -53,26 +47,10 @@ final class Pointwise {
     };
   }
 
-  static Longs unaryLongs(LongUnaryOperator f) {
-    return (in, out, n) -> {
-      for (int i = 0; i < n; i++) {
-        out[i] = f.applyAsLong(in[0][i]);
-      }
-    };
-  }
-
   static Doubles binary(DoubleBinaryOperator f) {
     return (in, out, n) -> {
       for (int i = 0; i < n; i++) {
         out[i] = f.applyAsDouble(in[0][i], in[1][i]);
-      }
-    };
-  }
-
-  static Longs binaryLongs(LongBinaryOperator f) {
-    return (in, out, n) -> {
-      for (int i = 0; i < n; i++) {
-        out[i] = f.applyAsLong(in[0][i], in[1][i]);
       }
     };
   }
@@ -85,136 +63,61 @@ final class Pointwise {
     };
   }
 
-  /** Computes in doubles if the result is a float, or bools are made of floats; else in longs. */
-  static void run(HostCall call, Doubles doubles, Longs longs, String... operands) {
-    if (computesInFloats(call, operands)) {
-      runDoubles(call, doubles, operands);
-    } else {
-      runLongs(call, longs, operands);
-    }
-  }
-
-  private static boolean computesInFloats(HostCall call, String... operands) {
-    var result = call.result().dtype();
-    if (result != DType.BOOL) {
-      return result.isFloat();
-    }
-    boolean floats = false;
-    for (var operand : operands) {
-      floats |=
-          switch (call.value(operand)) {
-            case Value.Tensor(HostTensor tensor) -> tensor.dtype().isFloat();
-            case Value.Constant(Arg arg) -> arg instanceof Arg.Float;
-            case Value.Many _ -> false;
-          };
-    }
-    return floats;
-  }
-
-  static void runDoubles(HostCall call, Doubles function, String... operands) {
-    var dtype = computeType(call, operands);
-    boolean compares = !call.result().dtype().isFloat();
-    var rows = new ArrayList<HostTensor>();
-    var in = new double[operands.length][Loops.CHUNK];
-    var slots = new int[operands.length];
-    for (int i = 0; i < operands.length; i++) {
-      slots[i] = -1;
-      if (call.value(operands[i]) instanceof Value.Tensor(HostTensor tensor)) {
-        slots[i] = rows.size();
-        rows.add(tensor);
-      } else {
-        // Arithmetic takes a number in f32 even where the tensors are shorter; comparing does not.
-        double number = call.number(operands[i]);
-        Arrays.fill(
-            in[i], compares ? round(number, dtype) : dtype == DType.F64 ? number : (float) number);
-      }
-    }
-    runDoubles(call.result(), function, rows, in, slots, dtype);
-  }
-
   /** Computes {@code function} of tensors alone. */
   static void apply(HostTensor result, Doubles function, HostTensor... operands) {
-    var slots = new int[operands.length];
-    for (int i = 0; i < slots.length; i++) {
-      slots[i] = i;
-    }
-    runDoubles(
-        result,
-        function,
-        List.of(operands),
-        new double[operands.length][Loops.CHUNK],
-        slots,
-        DType.F64);
+    run(result, function, List.of(operands), Loops.CHUNK, DType.F64);
   }
 
-  private static void runDoubles(
-      HostTensor result,
-      Doubles function,
-      List<HostTensor> tensors,
-      double[][] in,
-      int[] slots,
-      DType dtype) {
-    var out = new double[Loops.CHUNK];
-    int last = tensors.size();
+  /**
+   * Computes {@code function} of tensors.
+   *
+   * @param size the elements of a block at most
+   * @param type what operands are rounded to first
+   */
+  static void run(
+      HostTensor result, Doubles function, List<HostTensor> tensors, int size, DType type) {
+    int count = tensors.size();
+    var in = new double[count][size];
+    var out = new double[size];
     forEach(
         tensors,
         result,
-        (offsets, steps, count) -> {
-          for (int i = 0; i < slots.length; i++) {
-            if (slots[i] >= 0) {
-              int slot = slots[i];
-              var tensor = tensors.get(slot);
-              if (!narrows(tensor.dtype(), dtype)) {
-                Elements.load(
-                    tensor.memory(), offsets[slot], steps[slot], tensor.dtype(), in[i], count);
-              } else {
-                Elements.loadAsFloats(
-                    tensor.memory(), offsets[slot], steps[slot], tensor.dtype(), in[i], count);
-                for (int j = 0; j < count && dtype != DType.F32; j++) {
-                  in[i][j] = round(in[i][j], dtype);
-                }
-              }
-            }
+        (offsets, steps, n) -> {
+          for (int i = 0; i < count; i++) {
+            load(tensors.get(i), offsets[i], steps[i], in[i], n, type);
           }
-          function.run(in, out, count);
-          Elements.store(out, count, result.memory(), offsets[last], steps[last], result.dtype());
+          function.run(in, out, n);
+          Elements.store(out, n, result.memory(), offsets[count], steps[count], result.dtype());
         });
   }
 
-  static void runLongs(HostCall call, Longs function, String... operands) {
-    var in = new long[operands.length][Loops.CHUNK];
-    var tensors = new ArrayList<HostTensor>();
-    var slots = new int[operands.length];
-    for (int i = 0; i < operands.length; i++) {
-      slots[i] = -1;
-      if (call.value(operands[i]) instanceof Value.Tensor(HostTensor tensor)) {
-        slots[i] = tensors.size();
-        tensors.add(tensor);
-      } else {
-        Arrays.fill(
-            in[i],
-            call.value(operands[i]) instanceof Value.Constant(Arg.Float(double number))
-                ? (long) number
-                : call.integer(operands[i]));
-      }
+  private static void load(
+      HostTensor tensor, long offset, long step, double[] into, int count, DType type) {
+    if (!narrows(tensor.dtype(), type)) {
+      Elements.load(tensor.memory(), offset, step, tensor.dtype(), into, count);
+      return;
     }
-    var result = call.result();
-    var out = new long[Loops.CHUNK];
-    int last = tensors.size();
+    Elements.loadAsFloats(tensor.memory(), offset, step, tensor.dtype(), into, count);
+    for (int i = 0; i < count && type != DType.F32; i++) {
+      into[i] = Rounding.round(into[i], type);
+    }
+  }
+
+  /** Computes {@code function} of tensors of integers. */
+  static void run(HostTensor result, Longs function, List<HostTensor> tensors, int size) {
+    int count = tensors.size();
+    var in = new long[count][size];
+    var out = new long[size];
     forEach(
         tensors,
         result,
-        (offsets, steps, count) -> {
-          for (int i = 0; i < slots.length; i++) {
-            if (slots[i] >= 0) {
-              int slot = slots[i];
-              var tensor = tensors.get(slot);
-              Elements.load(
-                  tensor.memory(), offsets[slot], steps[slot], tensor.dtype(), in[i], count);
-            }
+        (offsets, steps, n) -> {
+          for (int i = 0; i < count; i++) {
+            var tensor = tensors.get(i);
+            Elements.load(tensor.memory(), offsets[i], steps[i], tensor.dtype(), in[i], n);
           }
-          function.run(in, out, count);
-          Elements.store(out, count, result.memory(), offsets[last], steps[last], result.dtype());
+          function.run(in, out, n);
+          Elements.store(out, n, result.memory(), offsets[count], steps[count], result.dtype());
         });
   }
 
@@ -232,29 +135,5 @@ final class Pointwise {
   /** {@return whether values of {@code from} may have to be rounded to be of {@code to}} */
   private static boolean narrows(DType from, DType to) {
     return from != to && to != DType.F64 && from.bytes() >= to.bytes();
-  }
-
-  /** {@return a number as the type has it} */
-  static double round(double value, DType dtype) {
-    return switch (dtype) {
-      case F32 -> (float) value;
-      case BF16 -> Elements.fromBFloat16(Elements.toBFloat16((float) value));
-      case F16 -> Float.float16ToFloat(Float.floatToFloat16((float) value));
-      default -> value;
-    };
-  }
-
-  /** {@return the float type that the op computes in} */
-  static DType computeType(HostCall call, String... operands) {
-    if (call.result().dtype().isFloat()) {
-      return call.result().dtype();
-    }
-    var types = new ArrayList<TensorType>();
-    for (var operand : operands) {
-      if (call.value(operand) instanceof Value.Tensor(HostTensor tensor)) {
-        types.add(tensor.type());
-      }
-    }
-    return Promotion.ofFloats(types);
   }
 }

@@ -1,6 +1,7 @@
 package dev.symplan.runtime.host;
 
 import com.google.common.base.Ascii;
+import dev.symplan.codegen.expr.Rounding;
 import dev.symplan.ir.DType;
 import dev.symplan.runtime.tensor.Elements;
 import java.lang.foreign.MemorySegment;
@@ -106,7 +107,7 @@ final class Reducer {
       }
     } else {
       for (int i = 0; i < count; i++) {
-        into[i] = Elements.fromBFloat16(bits[i]);
+        into[i] = Rounding.fromBFloat16(bits[i]);
       }
     }
   }
@@ -144,7 +145,7 @@ final class Reducer {
       }
     } else if (dtype == DType.BF16) {
       for (int i = 0; i < count; i++) {
-        bits[i] = Elements.toBFloat16(sum[i]);
+        bits[i] = Rounding.toBFloat16(sum[i]);
       }
     }
   }

@@ -136,7 +136,7 @@ final class ReductionKernels {
           reduction,
           result,
           largest ? Double.NEGATIVE_INFINITY : Double.POSITIVE_INFINITY,
-          largest ? SpecialFunctions::maximum : SpecialFunctions::minimum,
+          largest ? Math::max : Math::min,
           x -> x);
     } else {
       fold(

@@ -1,6 +1,7 @@
 package dev.symplan.runtime.host;
 
 import com.google.common.collect.ImmutableMap;
+import dev.symplan.codegen.expr.SpecialFunctions;
 import dev.symplan.ir.op.OpCall;
 import java.util.List;
 import java.util.function.DoubleBinaryOperator;

@@ -49,7 +49,7 @@ final class SoftmaxKernels {
   static double max(double[] values) {
     double max = Double.NEGATIVE_INFINITY;
     for (double value : values) {
-      max = SpecialFunctions.maximum(max, value);
+      max = Math.max(max, value);
     }
     return max;
   }

@@ -99,15 +99,10 @@ final class StatisticsKernels {
     var reduction = Reduction.of(call);
     var result = call.result();
     if (p == Double.POSITIVE_INFINITY) {
-      ReductionKernels.fold(
-          reduction, result, 0, (a, x) -> SpecialFunctions.maximum(a, Math.abs(x)), a -> a);
+      ReductionKernels.fold(reduction, result, 0, (a, x) -> Math.max(a, Math.abs(x)), a -> a);
     } else if (p == Double.NEGATIVE_INFINITY) {
       ReductionKernels.fold(
-          reduction,
-          result,
-          Double.POSITIVE_INFINITY,
-          (a, x) -> SpecialFunctions.minimum(a, Math.abs(x)),
-          a -> a);
+          reduction, result, Double.POSITIVE_INFINITY, (a, x) -> Math.min(a, Math.abs(x)), a -> a);
     } else if (p == 0) {
       ReductionKernels.fold(reduction, result, 0, (a, x) -> x != 0 ? a + 1 : a, a -> a);
     } else if (p == 1) {
@@ -155,7 +150,7 @@ final class StatisticsKernels {
     public void add(double[] values, int count, long first) {
       double before = max;
       for (int i = 0; i < count; i++) {
-        max = SpecialFunctions.maximum(max, values[i]);
+        max = Math.max(max, values[i]);
       }
       sum *= before == max ? 1 : Math.exp(before - max);
       for (int i = 0; i < count; i++) {
