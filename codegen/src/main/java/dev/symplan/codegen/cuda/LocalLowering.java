@@ -40,7 +40,7 @@ final class LocalLowering {
         return Optional.of(PLACES);
       } else if (AttentionLowering.supports(name)) {
         return Optional.of(ATTENTION);
-      } else if (RowOps.supports(name)) {
+      } else if (RowOps.supports(def)) {
         return Optional.of(ROWS);
       } else if (SharedMemoryKernel.sorts(name)) {
         return Optional.of(SORT);

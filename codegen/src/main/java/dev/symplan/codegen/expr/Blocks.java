@@ -213,21 +213,8 @@ public final class Blocks {
       case FMOD -> map((x, y) -> x % y, a, b, out, n);
       case FMIN -> map((x, y) -> x != x ? y : y != y ? x : Math.min(x, y), a, b, out, n);
       case FMAX -> map((x, y) -> x != x ? y : y != y ? x : Math.max(x, y), a, b, out, n);
-      case SHIFT_LEFT,
-          SHIFT_RIGHT,
-          BIT_AND,
-          BIT_OR,
-          BIT_XOR,
-          BIT_NOT,
-          FLOOR_DIV,
-          FLOOR_MOD,
-          GCD,
-          LCM ->
-          throw new IllegalArgumentException(primitive.symbol() + " is of integers");
-      case SUM, PROD, AMAX, AMIN, ANY, ALL, FIRST_MAX, ARGMAX, FIRST_MIN, ARGMIN, CUMSUM, CUMPROD ->
-          throw new IllegalArgumentException(primitive.symbol() + " is of rows");
-      case FLOAT, HAS, FLOATS, BITS, LARGEST, EPSILON, COUNT, INF, NAN, PI ->
-          throw new IllegalArgumentException(primitive.symbol() + " is not bound");
+      default ->
+          throw new IllegalArgumentException(primitive.symbol() + " is not of single floats");
     }
   }
 
@@ -275,6 +262,144 @@ public final class Blocks {
       }
       default -> throw new IllegalArgumentException(compare.symbol() + " does not compare");
     }
+  }
+
+  /** As the one of floats. */
+  public static void select(
+      Primitive compare, long[] a, long[] b, long[] x, long[] y, long[] out, int n) {
+    longs(compare, a, b, b, out, n);
+    longs(Primitive.SELECT, out, x, y, out, n);
+  }
+
+  /**
+   * Takes elements into a fold, which keeps {@code kept[0]}, and {@code kept[1]} where it looks for
+   * an index.
+   *
+   * @param first the position of the first element
+   */
+  public static void fold(Primitive primitive, double[] in, double[] kept, int n, long first) {
+    double value = kept[0];
+    switch (primitive) {
+      case SUM -> {
+        for (int i = 0; i < n; i++) {
+          value += in[i];
+        }
+      }
+      case PROD -> {
+        for (int i = 0; i < n; i++) {
+          value *= in[i];
+        }
+      }
+      case AMAX -> {
+        for (int i = 0; i < n; i++) {
+          value = Math.max(value, in[i]);
+        }
+      }
+      case AMIN -> {
+        for (int i = 0; i < n; i++) {
+          value = Math.min(value, in[i]);
+        }
+      }
+      case ANY -> {
+        for (int i = 0; i < n; i++) {
+          value = value != 0 || in[i] != 0 ? 1 : 0;
+        }
+      }
+      case ALL -> {
+        for (int i = 0; i < n; i++) {
+          value = value != 0 && in[i] != 0 ? 1 : 0;
+        }
+      }
+      case FIRST_MAX -> {
+        for (int i = 0; i < n; i++) {
+          value = first + i == 0 || isBetter(in[i], value) ? in[i] : value;
+        }
+      }
+      case FIRST_MIN -> {
+        for (int i = 0; i < n; i++) {
+          value = first + i == 0 || isBetter(-in[i], -value) ? in[i] : value;
+        }
+      }
+      case ARGMAX, ARGMIN -> {
+        int sign = primitive == Primitive.ARGMAX ? 1 : -1;
+        double best = kept[1];
+        for (int i = 0; i < n; i++) {
+          if (value < 0 || isBetter(sign * in[i], best)) {
+            value = first + i;
+            best = sign * in[i];
+          }
+        }
+        kept[1] = best;
+      }
+      default -> throw new IllegalArgumentException(primitive.symbol() + " is not a fold");
+    }
+    kept[0] = value;
+  }
+
+  /** A NaN is larger than all. */
+  private static boolean isBetter(double x, double best) {
+    return x > best || (x != x && best == best);
+  }
+
+  /** As the one of floats. */
+  public static void fold(Primitive primitive, long[] in, long[] kept, int n, long first) {
+    long value = kept[0];
+    for (int i = 0; i < n; i++) {
+      long x = in[i];
+      switch (primitive) {
+        case SUM -> value += x;
+        case PROD -> value *= x;
+        case AMAX -> value = Math.max(value, x);
+        case AMIN -> value = Math.min(value, x);
+        case ANY -> value = value != 0 || x != 0 ? 1 : 0;
+        case ALL -> value = value != 0 && x != 0 ? 1 : 0;
+        case FIRST_MAX -> value = first + i == 0 ? x : Math.max(value, x);
+        case FIRST_MIN -> value = first + i == 0 ? x : Math.min(value, x);
+        case ARGMAX, ARGMIN -> {
+          if (value < 0 || (primitive == Primitive.ARGMAX ? x > kept[1] : x < kept[1])) {
+            value = first + i;
+            kept[1] = x;
+          }
+        }
+        default -> throw new IllegalArgumentException(primitive.symbol() + " is not a fold");
+      }
+    }
+    kept[0] = value;
+  }
+
+  /**
+   * Combines each element with all before it.
+   *
+   * @param before what those of earlier blocks gave
+   * @return what all gave
+   */
+  public static double scan(Primitive primitive, double before, double[] in, double[] out, int n) {
+    double value = before;
+    for (int i = 0; i < n; i++) {
+      value =
+          switch (primitive) {
+            case CUMSUM -> value + in[i];
+            case CUMPROD -> value * in[i];
+            default -> throw new IllegalArgumentException(primitive.symbol() + " is not a scan");
+          };
+      out[i] = value;
+    }
+    return value;
+  }
+
+  /** As the one of floats. */
+  public static long scan(Primitive primitive, long before, long[] in, long[] out, int n) {
+    long value = before;
+    for (int i = 0; i < n; i++) {
+      value =
+          switch (primitive) {
+            case CUMSUM -> value + in[i];
+            case CUMPROD -> value * in[i];
+            default -> throw new IllegalArgumentException(primitive.symbol() + " is not a scan");
+          };
+      out[i] = value;
+    }
+    return value;
   }
 
   private static void map(DoubleUnaryOperator f, double[] a, double[] out, int n) {
@@ -343,52 +468,8 @@ public final class Blocks {
       case FMAX, MAXIMUM -> map(Math::max, a, b, out, n);
       case GCD -> map(SpecialFunctions::gcd, a, b, out, n);
       case LCM -> map(SpecialFunctions::lcm, a, b, out, n);
-      case FLOOR,
-          CEIL,
-          TRUNC,
-          RINT,
-          SQRT,
-          EXP,
-          EXP2,
-          EXPM1,
-          LOG,
-          LOG2,
-          LOG10,
-          LOG1P,
-          SIN,
-          COS,
-          TAN,
-          ASIN,
-          ACOS,
-          ATAN,
-          SINH,
-          COSH,
-          TANH,
-          ASINH,
-          ACOSH,
-          ATANH,
-          ERF,
-          ERFC,
-          ERFCX,
-          ERFINV,
-          LGAMMA,
-          DIGAMMA,
-          BESSEL_I0,
-          NDTRI,
-          ISNAN,
-          ISINF,
-          ISFINITE,
-          SIGNBIT,
-          SINGLE,
-          ATAN2,
-          HYPOT,
-          COPYSIGN,
-          NEXTAFTER ->
-          throw new IllegalArgumentException(primitive.symbol() + " is of floats");
-      case SUM, PROD, AMAX, AMIN, ANY, ALL, FIRST_MAX, ARGMAX, FIRST_MIN, ARGMIN, CUMSUM, CUMPROD ->
-          throw new IllegalArgumentException(primitive.symbol() + " is of rows");
-      case FLOAT, HAS, FLOATS, BITS, LARGEST, EPSILON, COUNT, INF, NAN, PI ->
-          throw new IllegalArgumentException(primitive.symbol() + " is not bound");
+      default ->
+          throw new IllegalArgumentException(primitive.symbol() + " is not of single integers");
     }
   }
 

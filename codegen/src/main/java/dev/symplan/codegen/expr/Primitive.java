@@ -2,7 +2,10 @@ package dev.symplan.codegen.expr;
 
 import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableMap;
+import com.google.common.collect.ImmutableSet;
+import com.google.common.collect.Sets;
 import java.util.Arrays;
+import java.util.EnumSet;
 import java.util.Optional;
 
 /**
@@ -142,6 +145,11 @@ public enum Primitive {
           .filter(primitive -> primitive.precedence() > 0)
           .collect(ImmutableMap.toImmutableMap(Primitive::symbol, p -> p));
 
+  private static final ImmutableSet<Primitive> FLOATS_ONLY =
+      Sets.immutableEnumSet(
+          Sets.union(
+              EnumSet.range(SQRT, NDTRI), EnumSet.of(FLOAT, ATAN2, HYPOT, COPYSIGN, NEXTAFTER)));
+
   private final String symbol;
   private final int arity;
   private final int precedence;
@@ -174,43 +182,7 @@ public enum Primitive {
 
   /** {@return whether it is of floats only} */
   public boolean isOfFloats() {
-    return switch (this) {
-      case FLOAT,
-          SQRT,
-          EXP,
-          EXP2,
-          EXPM1,
-          LOG,
-          LOG2,
-          LOG10,
-          LOG1P,
-          SIN,
-          COS,
-          TAN,
-          ASIN,
-          ACOS,
-          ATAN,
-          SINH,
-          COSH,
-          TANH,
-          ASINH,
-          ACOSH,
-          ATANH,
-          ERF,
-          ERFC,
-          ERFCX,
-          ERFINV,
-          LGAMMA,
-          DIGAMMA,
-          BESSEL_I0,
-          NDTRI,
-          ATAN2,
-          HYPOT,
-          COPYSIGN,
-          NEXTAFTER ->
-          true;
-      default -> false;
-    };
+    return FLOATS_ONLY.contains(this);
   }
 
   /** {@return whether it makes one value of the values of a row} */

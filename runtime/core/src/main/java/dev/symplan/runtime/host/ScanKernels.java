@@ -13,10 +13,6 @@ final class ScanKernels {
 
   static ImmutableMap<String, HostKernel> table() {
     return ImmutableMap.of(
-        "aten::cumsum",
-        call -> scan(call, Double::sum, Long::sum),
-        "aten::cumprod",
-        call -> scan(call, (a, b) -> a * b, (a, b) -> a * b),
         "aten::logcumsumexp",
         call -> scan(call, SpecialFunctions::logAddExp, Long::sum),
         "aten::cummax",

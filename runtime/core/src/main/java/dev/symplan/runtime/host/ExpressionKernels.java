@@ -4,16 +4,19 @@ import com.google.common.collect.ImmutableMap;
 import dev.symplan.codegen.expr.Expressions;
 import java.util.List;
 
-/** The elementwise ops that expressions define, and {@code fill}. */
-final class ElementwiseKernels {
-  private ElementwiseKernels() {}
+/** The ops that expressions define, and {@code fill}. */
+final class ExpressionKernels {
+  private ExpressionKernels() {}
 
   static ImmutableMap<String, HostKernel> table() {
     var table = ImmutableMap.<String, HostKernel>builder();
     for (var name : Expressions.names()) {
-      if (!Expressions.isByRow(name)) {
-        table.put(name, new ElementwiseKernel(Expressions.get(name).getFirst()));
-      }
+      var exprs = Expressions.get(name);
+      table.put(
+          name,
+          Expressions.isByRow(name)
+              ? new RowsKernel(exprs)
+              : new ElementwiseKernel(exprs.getFirst()));
     }
     for (var overload : List.of("Scalar", "Tensor")) {
       table.put("aten::fill." + overload, call -> CreationKernels.fill(call, "value"));
