@@ -1,67 +1,11 @@
-package dev.symplan.runtime.host;
+package dev.symplan.codegen.expr;
 
-import org.apache.commons.numbers.gamma.Erf;
-import org.apache.commons.numbers.gamma.Erfc;
-import org.apache.commons.numbers.gamma.Erfcx;
 import org.apache.commons.numbers.gamma.InverseErfc;
 import org.apache.commons.numbers.gamma.LogGamma;
 
 /** Functions of one number as PyTorch defines them, where Java's differ or are none. */
-final class SpecialFunctions {
-  private static final double SQRT_HALF = Math.sqrt(0.5);
-  private static final double TANH_GELU_SCALE = Math.sqrt(2 / Math.PI);
-  private static final double TANH_GELU_CUBE = 0.044715;
-
+public final class SpecialFunctions {
   private SpecialFunctions() {}
-
-  static double sigmoid(double x) {
-    return 1 / (1 + Math.exp(-x));
-  }
-
-  static double logSigmoid(double x) {
-    return Math.min(x, 0) - Math.log1p(Math.exp(-Math.abs(x)));
-  }
-
-  static double gelu(double x) {
-    return 0.5 * x * (1 + Erf.value(x * SQRT_HALF));
-  }
-
-  static double geluGradient(double x) {
-    double density = Math.exp(-0.5 * x * x) / Math.sqrt(2 * Math.PI);
-    return 0.5 * (1 + Erf.value(x * SQRT_HALF)) + x * density;
-  }
-
-  static double tanhGelu(double x) {
-    return 0.5 * x * (1 + Math.tanh(TANH_GELU_SCALE * (x + TANH_GELU_CUBE * x * x * x)));
-  }
-
-  static double tanhGeluGradient(double x) {
-    double tanh = Math.tanh(TANH_GELU_SCALE * (x + TANH_GELU_CUBE * x * x * x));
-    double inner = TANH_GELU_SCALE * (1 + 3 * TANH_GELU_CUBE * x * x);
-    return 0.5 * (1 + tanh) + 0.5 * x * (1 - tanh * tanh) * inner;
-  }
-
-  static double softplus(double x) {
-    return Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x)));
-  }
-
-  static double mish(double x) {
-    return x * Math.tanh(softplus(x));
-  }
-
-  static double mishGradient(double x) {
-    double tanh = Math.tanh(softplus(x));
-    return tanh + x * sigmoid(x) * (1 - tanh * tanh);
-  }
-
-  static double sinc(double x) {
-    return x == 0 ? 1 : Math.sin(Math.PI * x) / (Math.PI * x);
-  }
-
-  /** A zero of either sign, and NaN, give a positive zero. */
-  static double sign(double x) {
-    return x > 0 ? 1 : x < 0 ? -1 : 0;
-  }
 
   /** From here on, asinh is the logarithm of twice the number. */
   private static final double ASINH_LARGE = 0x1p28;
@@ -164,11 +108,6 @@ final class SpecialFunctions {
     return -Math.sqrt(2) * InverseErfc.value(2 * x);
   }
 
-  static double logNdtr(double x) {
-    double t = x * SQRT_HALF;
-    return x < -1 ? Math.log(Erfcx.value(-t) / 2) - t * t : Math.log1p(-Erfc.value(t) / 2);
-  }
-
   /** C's pow, which takes 1 to any power and -1 to infinite powers as 1. */
   static double pow(double base, double exponent) {
     if (base == 1 || (base == -1 && Double.isInfinite(exponent))) {
@@ -194,52 +133,11 @@ final class SpecialFunctions {
     return result;
   }
 
-  /** Python's sign rule: the result has the divisor's sign. */
-  static double remainder(double a, double b) {
-    double rest = a % b;
-    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
-  }
-
-  static double floorDivide(double a, double b) {
-    if (b == 0) {
-      return a / b;
-    }
-    double rest = a % b;
-    double quotient = (a - rest) / b;
-    if (rest != 0 && (b < 0) != (rest < 0)) {
-      quotient -= 1;
-    }
-    return quotient == 0 ? Math.copySign(0, a / b) : Math.rint(quotient);
-  }
-
-  static double trunc(double x) {
-    return x < 0 ? Math.ceil(x) : Math.floor(x);
-  }
-
-  static double maximum(double a, double b) {
-    return Double.isNaN(a) || Double.isNaN(b) ? Double.NaN : Math.max(a, b);
-  }
-
-  static double minimum(double a, double b) {
-    return Double.isNaN(a) || Double.isNaN(b) ? Double.NaN : Math.min(a, b);
-  }
-
-  static double logAddExp(double a, double b) {
+  public static double logAddExp(double a, double b) {
     if (a == b && Double.isInfinite(a)) {
       return a;
     }
     return Math.max(a, b) + Math.log1p(Math.exp(-Math.abs(a - b)));
-  }
-
-  static double logAddExp2(double a, double b) {
-    if (a == b && Double.isInfinite(a)) {
-      return a;
-    }
-    return Math.max(a, b) + Math.log1p(Math.pow(2, -Math.abs(a - b))) / Math.log(2);
-  }
-
-  static double xlogy(double x, double y) {
-    return Double.isNaN(y) ? Double.NaN : x == 0 ? 0 : x * Math.log(y);
   }
 
   static long gcd(long a, long b) {

@@ -1,4 +1,4 @@
-package dev.symplan.runtime.host;
+package dev.symplan.codegen.expr;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
