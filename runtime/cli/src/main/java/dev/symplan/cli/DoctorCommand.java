@@ -1,5 +1,6 @@
 package dev.symplan.cli;
 
+import dev.symplan.cli.common.Backends;
 import dev.symplan.cli.common.Console;
 import dev.symplan.cli.common.ExitCode;
 import dev.symplan.runtime.doctor.Diagnosis;

@@ -191,7 +191,7 @@ public final class CompileFlags {
   }
 
   /** {@return these options, for plans that a backend carries out} */
-  CompileFlags forBackend(Backend device) {
+  public CompileFlags forBackend(Backend device) {
     backend = device.variants();
     return this;
   }
