@@ -53,7 +53,17 @@ class ComparisonTest {
     var texts = new HashMap<String, String>();
     for (var module :
         new String[] {
-          "ir", "planner", "codegen", "runtime/core", "runtime/cuda", "runtime/cli", "runtime/bench"
+          "ir",
+          "planner/model",
+          "planner/pack",
+          "planner/compiler",
+          "planner/reports",
+          "planner/calibrate",
+          "codegen",
+          "runtime/core",
+          "runtime/cuda",
+          "runtime/cli",
+          "runtime/bench"
         }) {
       try (var files = Files.walk(ROOT.resolve(module).resolve("src/test/java"))) {
         for (var file : files.filter(f -> f.toString().endsWith("Test.java")).toList()) {

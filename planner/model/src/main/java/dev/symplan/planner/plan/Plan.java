@@ -1,0 +1,93 @@
+package dev.symplan.planner.plan;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.ProcessGroup;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.op.OpDef;
+import dev.symplan.planner.machine.Target;
+
+/**
+ * A compiled program: where every tensor lives, and which algorithm each collective runs.
+ *
+ * <p>Immutable, and verified: {@code Compiler} never gives out a plan that breaks a rule, and a
+ * plan read from a file is verified again.
+ *
+ * @param name the graph's name
+ * @param multicast whether its collectives may go through NVLink multicast
+ * @param declarations the ops that the program declared itself
+ * @param rankPlans one for each different graph; a single one where all ranks run the same
+ * @param planOfRank for each rank, an index into {@code rankPlans}
+ * @param symmetric the symmetric arena, the same on every rank; its bound counts what peers need at
+ *     the same offset, though local values may lie in it, too
+ * @param digest SHA-256 of what the ranks must agree on, in hexadecimal: arena size, symmetric
+ *     buffers, and the order, variants, groups and offsets of the collectives
+ * @param rewrites which collectives of the source became others, or could have, and why
+ * @param reordering what became of the order of the ops
+ * @param warnings what the compiler noticed; not part of the plan file
+ */
+public record Plan(
+    String name,
+    Target target,
+    boolean multicast,
+    ImmutableList<ProcessGroup> groups,
+    ImmutableList<OpDef> declarations,
+    ImmutableList<RankPlan> rankPlans,
+    ImmutableIntArray planOfRank,
+    ArenaSize symmetric,
+    String digest,
+    ImmutableList<Rewrite> rewrites,
+    OrderDecision reordering,
+    ImmutableList<Diagnostic> warnings) {
+
+  public Plan {
+    if (rankPlans.isEmpty() || planOfRank.isEmpty()) {
+      throw new IllegalArgumentException("a plan has at least one rank");
+    }
+  }
+
+  /**
+   * {@return the size of both arenas together, on the rank that needs most, and the most bytes that
+   * are live there at one step}
+   */
+  public ArenaSize total() {
+    long bytes = 0;
+    long bound = 0;
+    for (var rankPlan : rankPlans) {
+      bytes = Math.max(bytes, symmetric.bytes() + rankPlan.local().bytes());
+      bound = Math.max(bound, rankPlan.maxLive());
+    }
+    // Buffers that follow each other in place are both live in a step, and still one memory.
+    return new ArenaSize(bytes, Math.min(bound, bytes));
+  }
+
+  public int worldSize() {
+    return planOfRank.length();
+  }
+
+  public RankPlan forRank(int rank) {
+    return rankPlans.get(planOfRank.get(rank));
+  }
+
+  /** {@return bytes from a value's {@link Placement#offset} to where it is on a rank} */
+  public long shift(int rank, Placement placement) {
+    if (!placement.isShare()) {
+      return 0;
+    }
+    var group = group(forRank(rank).collectives().get(placement.shareOf()).group());
+    var members = group.members().get(group.partOf(rank).orElseThrow());
+    return members.indexOf(rank) * placement.stride();
+  }
+
+  /**
+   * {@return the group called so}
+   *
+   * @throws IllegalArgumentException when there is none
+   */
+  public ProcessGroup group(String groupName) {
+    return groups.stream()
+        .filter(g -> g.name().equals(groupName))
+        .findFirst()
+        .orElseThrow(() -> new IllegalArgumentException("no group " + groupName));
+  }
+}
