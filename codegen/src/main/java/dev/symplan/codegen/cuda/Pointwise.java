@@ -6,7 +6,7 @@ import dev.symplan.codegen.cuda.Expressions.Expression;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
-import dev.symplan.ir.op.aten.Promotion;
+import dev.symplan.ir.aten.Promotion;
 import java.util.ArrayList;
 import java.util.Optional;
 import java.util.function.Function;

@@ -8,7 +8,7 @@ import java.util.Optional;
  * A namespace of ops that a program adds, as {@code torch.library.Library}.
  *
  * <pre>{@code
- * Library lib = Library.define("my_lib");
+ * Library lib = Library.in(BuiltinOps.registry(), "my_lib");
  * lib.def("exchange(Tensor input, str group) -> Tensor");
  * lib.registerSymmMemArgs("exchange", List.of("input"));
  * }</pre>
@@ -20,11 +20,6 @@ public final class Library {
   private Library(OpRegistry registry, String namespace) {
     this.registry = registry;
     this.namespace = namespace;
-  }
-
-  /** A library whose ops every graph may use. */
-  public static Library define(String namespace) {
-    return in(OpRegistry.global(), namespace);
   }
 
   /** A library whose ops only users of {@code registry} see. */

@@ -3,6 +3,7 @@ package dev.symplan.ir.text;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.DType;
+import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.op.CollectiveSpec;
 import dev.symplan.ir.op.InferRule;
 import dev.symplan.ir.op.OpCall;
@@ -19,7 +20,7 @@ final class TestOps {
   private TestOps() {}
 
   static OpRegistry registry() {
-    var registry = OpRegistry.global().child();
+    var registry = BuiltinOps.registry().child();
     registry.define(spec("test::mm(Tensor self, Tensor mat2) -> Tensor", TestOps::mm));
     registry.define(
         spec(

@@ -1,11 +1,11 @@
 package dev.symplan.runtime;
 
 import dev.symplan.ir.Arg;
-import dev.symplan.ir.Graph;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpTrait;

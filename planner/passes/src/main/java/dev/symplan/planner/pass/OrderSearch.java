@@ -1,7 +1,7 @@
 package dev.symplan.planner.pass;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.Graph;
+import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.pass.order.CandidateOrders;
 import dev.symplan.planner.pass.place.Allocate;

@@ -1,7 +1,7 @@
 package dev.symplan.planner.pass;
 
 import com.google.common.base.Ascii;
-import dev.symplan.ir.Program;
+import dev.symplan.ir.graph.Program;
 import dev.symplan.planner.plan.Plan;
 import java.util.function.Supplier;
 

@@ -2,15 +2,15 @@ package dev.symplan.planner.pass;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.Maps;
-import dev.symplan.ir.Graph;
 import dev.symplan.ir.Notes;
 import dev.symplan.ir.ProcessGroup;
-import dev.symplan.ir.Program;
-import dev.symplan.ir.RankAgreement;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticSink;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Program;
+import dev.symplan.ir.graph.RankAgreement;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;

@@ -1,9 +1,9 @@
 package dev.symplan.planner.pass;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.Graph;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.diag.Units;
+import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;

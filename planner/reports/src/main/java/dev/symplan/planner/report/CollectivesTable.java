@@ -3,10 +3,10 @@ package dev.symplan.planner.report;
 import com.google.common.base.Joiner;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.DType;
+import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpDef;
-import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.pass.select.Requirements;
@@ -85,7 +85,7 @@ public final class CollectivesTable {
   }
 
   private static List<OpDef> ops(Kind kind) {
-    var registry = OpRegistry.global();
+    var registry = BuiltinOps.registry();
     return registry.names().stream()
         .map(name -> registry.get(name.toString()))
         .filter(def -> !def.has(OpTrait.WAIT))
@@ -98,7 +98,7 @@ public final class CollectivesTable {
     var def =
         ops(kind).stream()
             .findFirst()
-            .orElseGet(() -> OpRegistry.global().get("_c10d_functional::all_reduce"));
+            .orElseGet(() -> BuiltinOps.registry().get("_c10d_functional::all_reduce"));
     return Arrays.stream(Variant.values())
         .filter(variant -> variant.implementsKind(kind))
         .map(variant -> row(kind, variant, Requirements.of(def, kind, variant)))

@@ -1,8 +1,8 @@
 package dev.symplan.planner.report;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.Program;
 import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.text.GraphPrinter;
 import dev.symplan.planner.file.AtomicFile;
 import dev.symplan.planner.io.PlanFile;

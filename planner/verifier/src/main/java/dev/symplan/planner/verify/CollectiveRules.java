@@ -2,9 +2,9 @@ package dev.symplan.planner.verify;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.ReduceOp;

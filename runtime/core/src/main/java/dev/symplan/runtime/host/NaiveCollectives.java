@@ -2,8 +2,8 @@ package dev.symplan.runtime.host;
 
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.TensorType;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveSpec;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.runtime.tensor.HostTensor;

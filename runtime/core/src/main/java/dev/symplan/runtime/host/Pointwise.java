@@ -3,7 +3,7 @@ package dev.symplan.runtime.host;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
-import dev.symplan.ir.op.aten.Promotion;
+import dev.symplan.ir.aten.Promotion;
 import dev.symplan.runtime.host.HostCall.Value;
 import dev.symplan.runtime.tensor.Elements;
 import dev.symplan.runtime.tensor.HostTensor;

@@ -1,9 +1,9 @@
 package dev.symplan.runtime.cuda;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.planner.machine.Eligibility;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.plan.CollectivePlan;

@@ -2,14 +2,14 @@ package dev.symplan.planner.pass.analysis;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
-import dev.symplan.ir.Graph;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Notes;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Type;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpDef;
 import java.util.ArrayList;
 import java.util.HashMap;

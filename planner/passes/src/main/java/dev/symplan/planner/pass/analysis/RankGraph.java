@@ -1,7 +1,7 @@
 package dev.symplan.planner.pass.analysis;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.Graph;
+import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.cost.CostModel;
 
 /** A normalized graph with what alias analysis found in it. */

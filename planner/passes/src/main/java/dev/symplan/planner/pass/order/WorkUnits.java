@@ -1,7 +1,7 @@
 package dev.symplan.planner.pass.order;
 
-import dev.symplan.ir.Graph;
-import dev.symplan.ir.Op;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.pass.analysis.Aliases;
