@@ -80,11 +80,11 @@ public final class Agreement {
         text.append(c.root() < 0 ? "" : " from " + c.root());
         text.append(" of ").append(c.group().members().length()).append(" ranks,");
         for (var operand : c.operands()) {
-          text.append(' ').append(place(operand, c.variant().needsSymmetricOperand(c.kind())));
+          text.append(' ').append(place(operand, c.spec().needsSymmetricOperand()));
         }
         text.append(" ->");
         for (var result : c.results()) {
-          text.append(' ').append(place(result, c.variant().needsSymmetricResult(c.kind())));
+          text.append(' ').append(place(result, c.spec().needsSymmetricResult()));
         }
         text.append(c.startBarrier() ? ", start barrier" : "");
         text.append(c.endBarrier() ? ", end barrier" : "");

@@ -8,6 +8,7 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.plan.StreamKind;
 import java.util.Optional;
 
@@ -103,7 +104,13 @@ public sealed interface Instruction {
       Optional<Region> workspace,
       String name,
       Span span)
-      implements Instruction {}
+      implements Instruction {
+
+    /** {@return what is known of the variant} */
+    public VariantSpec spec() {
+      return VariantSpec.of(kind, variant);
+    }
+  }
 
   /** Marks a point of a stream. */
   record RecordEvent(StreamKind stream, int event) implements Instruction {}

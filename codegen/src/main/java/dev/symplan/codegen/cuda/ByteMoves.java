@@ -23,7 +23,7 @@ final class ByteMoves {
   static ImmutableList<Move> of(CollectiveAddresses part, int tensor) {
     var moves = new ByteMoves(part, tensor);
     var collective = part.collective;
-    boolean push = collective.variant().needsSymmetricResult(collective.kind());
+    boolean push = collective.spec().needsSymmetricResult();
     switch (collective.kind()) {
       case ALL_GATHER -> moves.gather(push);
       case ALL_TO_ALL -> moves.exchange(push);

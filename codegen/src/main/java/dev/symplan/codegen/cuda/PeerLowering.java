@@ -237,10 +237,7 @@ final class PeerLowering {
       vectors.add(new KernelArgument.Number(aligned ? move.bytes() / Alignment.VECTOR : 0));
       units.add(new KernelArgument.Number(move.bytes() / unit.bytes()));
     }
-    var direction =
-        collective.variant().needsSymmetricResult(collective.kind())
-            ? Direction.PUSH
-            : Direction.PULL;
+    var direction = collective.spec().needsSymmetricResult() ? Direction.PUSH : Direction.PULL;
     // Parts of an all_to_all may differ from rank to rank, but all must launch as many blocks.
     long most =
         IntStream.range(0, part.size)

@@ -29,8 +29,7 @@ final class PushLowering {
     var region = collective.workspace().orElseThrow();
     var layout =
         Workspace.of(
-                collective.variant(),
-                collective.kind(),
+                collective.spec(),
                 collective.reduceOp(),
                 type.dtype(),
                 type.storageBytes(),

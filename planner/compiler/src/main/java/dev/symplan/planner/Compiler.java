@@ -9,7 +9,7 @@ import dev.symplan.planner.io.ProgramReader;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.pass.PassObserver;
-import dev.symplan.planner.pass.Pipeline;
+import dev.symplan.planner.pipeline.Pipeline;
 import dev.symplan.planner.plan.Plan;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -2,9 +2,9 @@ package dev.symplan.planner.calibrate;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.diag.Units;
-import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
 import java.util.Collection;
 import java.util.List;
 import java.util.Locale;
@@ -57,7 +57,8 @@ public final class BenchPlot {
   private static double limit(Comparison comparison, Target target) {
     long bytes = 1 << 30;
     // NCCL's rings move no byte twice where that can be helped.
-    double wire = CostModel.wireBytes(comparison.kind(), Variant.NCCL, bytes, comparison.ranks());
+    double wire =
+        VariantSpec.of(comparison.kind(), Variant.NCCL).wireBytes(bytes, comparison.ranks());
     return wire / bytes / (1e3 * Math.min(target.link().sendRate(), target.link().receiveRate()));
   }
 

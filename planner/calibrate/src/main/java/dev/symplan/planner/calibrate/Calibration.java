@@ -14,6 +14,7 @@ import dev.symplan.planner.machine.Target.Knot;
 import dev.symplan.planner.machine.Target.Knots;
 import dev.symplan.planner.machine.Target.Protocols;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
 import java.util.EnumMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -124,7 +125,7 @@ public record Calibration(
   }
 
   private static double wire(Key key, long bytes) {
-    return CostModel.wireBytes(key.kind(), key.variant(), bytes, key.ranks());
+    return VariantSpec.of(key.kind(), key.variant()).wireBytes(bytes, key.ranks());
   }
 
   private static Target withCurves(

@@ -9,6 +9,7 @@ import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.ArgDecision.Realization;
@@ -476,7 +477,9 @@ class RealizationTest {
       var chosen = planned.collective(0).verdict();
       for (var verdict : planned.collective(0).verdicts()) {
         if (verdict.reason().eligible()) {
-          boolean copies = verdict.variant().needsSymmetricOperand(planned.collective(0).kind());
+          boolean copies =
+              VariantSpec.of(planned.collective(0).kind(), verdict.variant())
+                  .needsSymmetricOperand();
           assertThat(verdict.stagingMicros() > 0).as("%s", verdict).isEqualTo(copies);
           assertThat(chosen.totalMicros()).isLessThanOrEqualTo(verdict.totalMicros());
         }

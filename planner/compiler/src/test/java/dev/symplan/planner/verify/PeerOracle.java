@@ -205,18 +205,16 @@ final class PeerOracle {
     var collective = plan.forRank(rank).collectives().get(k);
     clocks[thread][thread]++;
     local(thread, rank, collective.op(), k);
-    var variant = collective.variant();
-    boolean custom = variant == Variant.CUSTOM;
     members(rank, collective)
         .forEach(
             peer -> {
               if (peer != rank) {
                 var other = plan.forRank(peer);
                 var theirs = other.collectives().get(k);
-                if (custom || variant.needsSymmetricOperand(collective.kind())) {
+                if (collective.spec().needsSymmetricOperand()) {
                   theirs.operands().forEach(id -> note(thread, peer, other, id, false, k));
                 }
-                if (custom || variant.needsSymmetricResult(collective.kind())) {
+                if (collective.spec().needsSymmetricResult()) {
                   theirs.results().forEach(id -> note(thread, peer, other, id, true, k));
                 }
               }

@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.machine.Verdict;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.ArenaSize;
@@ -461,10 +462,7 @@ final class PlanMutator {
     return c.args().stream()
         .map(
             arg -> {
-              boolean needed =
-                  arg.result()
-                      ? variant.needsSymmetricResult(c.kind())
-                      : variant.needsSymmetricOperand(c.kind());
+              boolean needed = VariantSpec.of(c.kind(), variant).needsSymmetric(arg.result());
               var realization =
                   arg.realization() == Realization.STAGED
                       ? Realization.STAGED

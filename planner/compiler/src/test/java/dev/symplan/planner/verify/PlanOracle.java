@@ -111,12 +111,7 @@ final class PlanOracle {
   }
 
   static boolean symmetric(CollectivePlan c, boolean result) {
-    if (c.variant() == Variant.CUSTOM) {
-      return true;
-    }
-    return result
-        ? c.variant().needsSymmetricResult(c.kind())
-        : c.variant().needsSymmetricOperand(c.kind());
+    return c.spec().needsSymmetric(result);
   }
 
   private static void checkCollective(
@@ -147,7 +142,7 @@ final class PlanOracle {
       same &= samePlace(rank, own.operands().get(i), own.results().get(i));
     }
     require(own.inPlace() == same, "in place is a lie");
-    require(!same || own.variant().allowsInPlace(own.kind()), "cannot be in place");
+    require(!same || own.spec().allowsInPlace(), "cannot be in place");
     checkReach(rank, own, own.operands(), false);
     checkReach(rank, own, own.results(), true);
   }

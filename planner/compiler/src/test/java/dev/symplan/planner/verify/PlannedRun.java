@@ -312,7 +312,7 @@ final class PlannedRun implements GraphModel.Memory {
 
   /** Whether an operand, or a result, is just the part of the other that no peer touches. */
   private boolean holdsShare(CollectivePlan collective, int r) {
-    if (!collective.variant().allowsShareInWhole(collective.kind())) {
+    if (!collective.spec().allowsShardInPlace()) {
       return false;
     }
     boolean gathers = collective.kind() == Kind.ALL_GATHER;

@@ -1,14 +1,13 @@
 package dev.symplan.planner.machine;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.op.CollectiveSpec.Kind;
 
 /**
  * Who touches what of whom between the two barriers of a collective: each acting rank reads
  * operands, and writes results, of its own or of its peers.
  *
- * <p>What of this is a peer's must be in symmetric memory, and is what barriers protect. Models of
- * the variants are generated from here and checked exhaustively.
+ * <p>What of this is a peer's must be in symmetric memory, and is what barriers protect. {@code
+ * codegen} derives each rank's transfers from it.
  *
  * @param rootOnly whether the root alone acts
  * @param readsOf whose operands an acting rank reads
@@ -52,75 +51,51 @@ public record Protocol(
     THEIRS
   }
 
+  /**
+   * To peers, the tensors are local: a copy, a library that moves data through its own buffers, or
+   * ranks that send through workspaces.
+   */
+  static final Protocol LOCAL = of(Whose.OWN, Part.WHOLE, Whose.OWN, Part.WHOLE);
+
+  /** A custom op may touch all that it has registered, everywhere. */
+  static final Protocol ANY = of(Whose.EVERY, Part.WHOLE, Whose.EVERY, Part.WHOLE);
+
+  /** Each rank reduces one slice of all operands, and stores it to all results. */
+  static final Protocol SLICES = of(Whose.EVERY, Part.MINE, Whose.EVERY, Part.MINE);
+
+  /** Each rank reads the root's operand. */
+  static final Protocol ROOT_PULL = of(Whose.ROOT, Part.WHOLE, Whose.OWN, Part.WHOLE);
+
+  /** Each rank but the root reads a slice of the root's operand, and stores it to all results. */
+  static final Protocol ROOT_RELAY = of(Whose.ROOT, Part.MINE, Whose.EVERY, Part.MINE);
+
+  /** The root stores its operand to every result. */
+  static final Protocol ROOT_PUSH =
+      new Protocol(true, Whose.OWN, Part.WHOLE, Whose.EVERY, Part.WHOLE, ImmutableList.of());
+
   public Protocol {
     if (!pushes.isEmpty() && (readsOf.isRemote() || writesOf.isRemote())) {
       throw new IllegalArgumentException("what goes through a workspace touches no peer's tensor");
     }
   }
 
-  private Protocol(boolean rootOnly, Whose readsOf, Part reads, Whose writesOf, Part writes) {
-    this(rootOnly, readsOf, reads, writesOf, writes, ImmutableList.of());
+  private static Protocol of(Whose readsOf, Part reads, Whose writesOf, Part writes) {
+    return new Protocol(false, readsOf, reads, writesOf, writes, ImmutableList.of());
   }
 
-  /** A copy, which no peer sees. */
-  private static final Protocol LOCAL =
-      new Protocol(false, Whose.OWN, Part.WHOLE, Whose.OWN, Part.WHOLE);
-
-  /** A custom op may touch all that it has registered, everywhere. */
-  private static final Protocol ANY =
-      new Protocol(false, Whose.EVERY, Part.WHOLE, Whose.EVERY, Part.WHOLE);
-
-  /** {@return what a variant does for a kind that it implements} */
-  static Protocol of(Variant variant, Kind kind) {
-    return switch (variant) {
-      // Plain NCCL moves data through its own buffers: to peers, the tensors are local.
-      case LOCAL, NCCL -> LOCAL;
-      case CUSTOM -> ANY;
-      case ONE_SHOT -> pull(kind);
-      case ONE_SHOT_PUSH -> pushing(Part.WHOLE);
-      case TWO_SHOT ->
-          kind == Kind.BROADCAST
-              ? new Protocol(false, Whose.ROOT, Part.MINE, Whose.EVERY, Part.MINE)
-              : slices();
-      // To the rank that reduces a slice, and from there to all.
-      case TWO_SHOT_PUSH -> pushing(Part.THEIRS, Part.MINE);
-      case PUSH, COPY_ENGINE, NCCL_CE -> push(kind);
-      case MULTIMEM, NCCL_SYMM ->
-          switch (kind) {
-            case ALL_REDUCE -> slices();
-            case REDUCE_SCATTER -> pull(kind);
-            case ALL_GATHER, ALL_TO_ALL, BROADCAST, CUSTOM -> push(kind);
-          };
-    };
+  /** {@return each rank reads a part of every operand and writes into its own result} */
+  static Protocol pull(Part reads, Part writes) {
+    return of(Whose.EVERY, reads, Whose.OWN, writes);
   }
 
-  private static Protocol pushing(Part... pushes) {
+  /** {@return each rank writes a part of its operand into every result} */
+  static Protocol push(Part reads, Part writes) {
+    return of(Whose.OWN, reads, Whose.EVERY, writes);
+  }
+
+  /** {@return each rank stores these parts into the peers' workspaces, round by round} */
+  static Protocol rounds(Part... pushes) {
     return new Protocol(
         false, Whose.OWN, Part.WHOLE, Whose.OWN, Part.WHOLE, ImmutableList.copyOf(pushes));
-  }
-
-  private static Protocol pull(Kind kind) {
-    return switch (kind) {
-      case ALL_REDUCE -> new Protocol(false, Whose.EVERY, Part.WHOLE, Whose.OWN, Part.WHOLE);
-      case ALL_GATHER -> new Protocol(false, Whose.EVERY, Part.WHOLE, Whose.OWN, Part.THEIRS);
-      case REDUCE_SCATTER -> new Protocol(false, Whose.EVERY, Part.MINE, Whose.OWN, Part.WHOLE);
-      case ALL_TO_ALL -> new Protocol(false, Whose.EVERY, Part.MINE, Whose.OWN, Part.THEIRS);
-      case BROADCAST -> new Protocol(false, Whose.ROOT, Part.WHOLE, Whose.OWN, Part.WHOLE);
-      case CUSTOM -> ANY;
-    };
-  }
-
-  private static Protocol push(Kind kind) {
-    return switch (kind) {
-      case ALL_GATHER -> new Protocol(false, Whose.OWN, Part.WHOLE, Whose.EVERY, Part.MINE);
-      case ALL_TO_ALL -> new Protocol(false, Whose.OWN, Part.THEIRS, Whose.EVERY, Part.MINE);
-      case BROADCAST -> new Protocol(true, Whose.OWN, Part.WHOLE, Whose.EVERY, Part.WHOLE);
-      case ALL_REDUCE, REDUCE_SCATTER, CUSTOM -> ANY;
-    };
-  }
-
-  /** Each rank reduces one slice of all operands, and stores it to all results. */
-  private static Protocol slices() {
-    return new Protocol(false, Whose.EVERY, Part.MINE, Whose.EVERY, Part.MINE);
   }
 }

@@ -82,7 +82,7 @@ public record Target(
     notNegative("workspace", workspaceBytes);
     for (var row : curves.rowMap().entrySet()) {
       for (var cell : row.getValue().entrySet()) {
-        if (!cell.getKey().implementsKind(row.getKey()) || cell.getValue().isEmpty()) {
+        if (VariantSpec.find(row.getKey(), cell.getKey()).isEmpty() || cell.getValue().isEmpty()) {
           throw new IllegalArgumentException(
               "no curve can be that of %s for %s".formatted(cell.getKey(), row.getKey()));
         }
@@ -127,6 +127,12 @@ public record Target(
   /** {@return the same of any version, given as {@code major * 10000 + minor * 100 + patch}} */
   public static String ncclVersion(int nccl) {
     return "%s.%s.%s".formatted(nccl / 10_000, nccl / 100 % 100, nccl % 100);
+  }
+
+  /** {@return the same without a patch number of 0: {@code 2.28}, or {@code 2.30.7}} */
+  static String shortNcclVersion(int nccl) {
+    var text = ncclVersion(nccl);
+    return nccl % 100 == 0 ? text.substring(0, text.lastIndexOf('.')) : text;
   }
 
   /** {@return how long a variant takes in the nearest world size of which that is known} */

@@ -1,7 +1,6 @@
 package dev.symplan.planner.machine;
 
 import dev.symplan.ir.DType;
-import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Protocol.Part;
 import java.util.Optional;
@@ -44,11 +43,11 @@ public record Workspace(int ranks, int rounds, long packets, boolean flagged) {
    * @param bytes of one rank's operand
    */
   public static Optional<Workspace> of(
-      Variant variant, Kind kind, Optional<ReduceOp> reduceOp, DType dtype, long bytes, int ranks) {
-    if (!variant.needsWorkspace()) {
+      VariantSpec spec, Optional<ReduceOp> reduceOp, DType dtype, long bytes, int ranks) {
+    var pushes = spec.protocol().pushes();
+    if (pushes.isEmpty()) {
       return Optional.empty();
     }
-    var pushes = variant.protocol(kind).pushes();
     long packets = Math.ceilDiv(bytes, Alignment.VECTOR);
     boolean whole = pushes.stream().allMatch(part -> part == Part.WHOLE);
     return Optional.of(

@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.machine.Verdict;
 import dev.symplan.planner.machine.Workspace;
 import java.util.Optional;
@@ -47,9 +48,12 @@ public record CollectivePlan(
   public static final int NO_WORKSPACE = -1;
 
   public CollectivePlan {
-    if (!variant.implementsKind(kind)) {
-      throw new IllegalArgumentException("%s is not a variant of %s".formatted(variant, kind));
-    }
+    VariantSpec.of(kind, variant);
+  }
+
+  /** {@return what is known of the variant} */
+  public VariantSpec spec() {
+    return VariantSpec.of(kind, variant);
   }
 
   /** {@return the verdict on the chosen variant} */

@@ -5,6 +5,7 @@ import com.google.common.hash.Hashing;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.op.ReduceOp;
+import dev.symplan.planner.machine.Variant;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 
@@ -48,12 +49,14 @@ public final class PlanDigest {
         .append(" root ")
         .append(collective.root());
     out.append(text(" start", collective.start())).append(text(" end", collective.end()));
+    // What a custom op registers is its own affair.
+    boolean own = collective.variant() == Variant.CUSTOM;
     for (int id : collective.operands()) {
-      append(out, plan, id, collective.variant().needsSymmetricOperand(collective.kind()));
+      append(out, plan, id, !own && collective.spec().needsSymmetricOperand());
     }
     out.append(" ->");
     for (int id : collective.results()) {
-      append(out, plan, id, collective.variant().needsSymmetricResult(collective.kind()));
+      append(out, plan, id, !own && collective.spec().needsSymmetricResult());
     }
     if (collective.workspace() != CollectivePlan.NO_WORKSPACE) {
       out.append(" workspace ").append(plan.buffers().get(collective.workspace()).offset());

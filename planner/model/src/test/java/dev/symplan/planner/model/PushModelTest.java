@@ -6,6 +6,7 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.testkit.Golden;
 import dev.symplan.planner.machine.Protocol.Part;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.machine.Workspace;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -42,7 +43,7 @@ class PushModelTest {
 
   /** Slots are {@code half, round, receiver, sender, packet}; 0 is empty. */
   private static String model(Variant variant, int ranks, Scheme scheme) {
-    var pushes = variant.protocol(KIND).pushes();
+    var pushes = VariantSpec.of(KIND, variant).protocol().pushes();
     var out = new StringBuilder();
     out.append(
         "/* all_reduce %s\n * %d ranks. A packet is the number of its collective. */\n\n"

@@ -7,6 +7,7 @@ import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.testkit.Golden;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.model.Sequence.Collective;
 import dev.symplan.planner.model.Sequence.Read;
 import dev.symplan.planner.model.Sequence.Step;
@@ -29,7 +30,7 @@ class SequenceModelTest {
   }
 
   private static Collective collective(Kind kind, Variant variant, String operand, String result) {
-    return new Collective(kind, variant.protocol(kind), operand, result);
+    return new Collective(kind, VariantSpec.of(kind, variant).protocol(), operand, result);
   }
 
   /** Without spin, the test ends here: what it compares with goldens comes first. */

@@ -8,6 +8,7 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.testkit.Golden;
 import dev.symplan.planner.machine.Protocol;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.model.Sequence.Collective;
 import dev.symplan.planner.model.Sequence.Read;
 import dev.symplan.planner.model.Sequence.Write;
@@ -69,10 +70,9 @@ class VariantModelTest {
     var cases = new ArrayList<Case>();
     for (var kind : Kind.values()) {
       Map<Protocol, List<Variant>> variants = new LinkedHashMap<>();
-      for (var variant : Variant.values()) {
-        if (variant.implementsKind(kind)
-            && (variant.needsSymmetricOperand(kind) || variant.needsSymmetricResult(kind))) {
-          variants.computeIfAbsent(variant.protocol(kind), key -> new ArrayList<>()).add(variant);
+      for (var spec : VariantSpec.ofKind(kind)) {
+        if (kind != Kind.CUSTOM && (spec.needsSymmetricOperand() || spec.needsSymmetricResult())) {
+          variants.computeIfAbsent(spec.protocol(), key -> new ArrayList<>()).add(spec.variant());
         }
       }
       variants.forEach((protocol, same) -> cases.add(new Case(kind, protocol, same)));
@@ -140,9 +140,10 @@ class VariantModelTest {
   @MethodSource("inPlaceCases")
   void inPlaceWhereTheVariantAllowsIt(Case variant) {
     Spin.assumePresent();
-    boolean allowed = variant.variants().getFirst().allowsInPlace(variant.kind());
+    boolean allowed = VariantSpec.of(variant.kind(), variant.variants().getFirst()).allowsInPlace();
     assertThat(variant.variants())
-        .allSatisfy(v -> assertThat(v.allowsInPlace(variant.kind())).isEqualTo(allowed));
+        .allSatisfy(
+            v -> assertThat(VariantSpec.of(variant.kind(), v).allowsInPlace()).isEqualTo(allowed));
     for (int ranks : IntStream.rangeClosed(2, allowed ? 4 : 2).toArray()) {
       assertThat(Spin.check(Promela.of(variant.inPlace(ranks))).isEmpty())
           .as("%s ranks", ranks)

@@ -6,6 +6,7 @@ import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
 import java.util.List;
 
 /** Predicted times on a target, in microseconds. */
@@ -19,61 +20,6 @@ public final class CostModel {
   }
 
   /**
-   * {@return the bytes that pass the busier link direction of the busiest rank}
-   *
-   * @param bytes of one rank's operand
-   */
-  public static double wireBytes(Kind kind, Variant variant, long bytes, int ranks) {
-    return Math.max(
-        sentBytes(kind, variant, bytes, ranks), receivedBytes(kind, variant, bytes, ranks));
-  }
-
-  /** {@return the bytes that leave the GPU which sends most, be they stored or read by peers} */
-  static double sentBytes(Kind kind, Variant variant, long bytes, int ranks) {
-    double others = ranks - 1.0;
-    boolean multicast = variant == Variant.MULTIMEM;
-    return switch (kind) {
-      case ALL_REDUCE ->
-          switch (variant) {
-            case ONE_SHOT, ONE_SHOT_PUSH -> others * bytes;
-            // The switch reads all that it adds, and takes each sum once.
-            case MULTIMEM -> bytes + (double) bytes / ranks;
-            case LOCAL,
-                TWO_SHOT,
-                TWO_SHOT_PUSH,
-                PUSH,
-                COPY_ENGINE,
-                NCCL_SYMM,
-                NCCL_CE,
-                NCCL,
-                CUSTOM ->
-                2 * others / ranks * bytes;
-          };
-      case ALL_GATHER -> multicast ? bytes : others * bytes;
-      case REDUCE_SCATTER -> multicast ? bytes : others / ranks * bytes;
-      case ALL_TO_ALL -> others / ranks * bytes;
-      // The root's link carries every copy, unless the switch, a ring or the peers replicate them.
-      case BROADCAST ->
-          variant == Variant.NCCL || variant == Variant.TWO_SHOT || multicast
-              ? bytes
-              : others * bytes;
-      case CUSTOM -> bytes;
-    };
-  }
-
-  /** {@return the bytes that reach the GPU which receives most} */
-  static double receivedBytes(Kind kind, Variant variant, long bytes, int ranks) {
-    boolean multicast = variant == Variant.MULTIMEM;
-    return switch (kind) {
-      case ALL_GATHER -> (ranks - 1.0) * bytes;
-      case REDUCE_SCATTER ->
-          multicast ? (double) bytes / ranks : sentBytes(kind, variant, bytes, ranks);
-      case BROADCAST -> bytes;
-      case ALL_REDUCE, ALL_TO_ALL, CUSTOM -> sentBytes(kind, variant, bytes, ranks);
-    };
-  }
-
-  /**
    * {@return the time of a collective by itself, launch and both barriers included}
    *
    * @param bytes of one rank's operands
@@ -82,11 +28,12 @@ public final class CostModel {
     if (variant == Variant.LOCAL) {
       return copyMicros(bytes);
     }
+    var spec = VariantSpec.of(kind, variant);
     return fixedMicros(variant, ranks)
         + target
             .curve(kind, variant, ranks)
-            .map(curve -> curve.micros(wireBytes(kind, variant, bytes, ranks), ranks))
-            .orElseGet(() -> linkMicros(kind, variant, bytes, ranks));
+            .map(curve -> curve.micros(spec.wireBytes(bytes, ranks), ranks))
+            .orElseGet(() -> linkMicros(spec, bytes, ranks));
   }
 
   /** {@return whether the time of a collective was measured on the target in that world size} */
@@ -98,12 +45,12 @@ public final class CostModel {
   }
 
   /** What the link alone would take, for variants of which nothing else is known. */
-  private double linkMicros(Kind kind, Variant variant, long bytes, int ranks) {
+  private double linkMicros(VariantSpec spec, long bytes, int ranks) {
     var link = target.link();
     return link.latencyMicros() * (ranks - 1)
         + Math.max(
-            sentBytes(kind, variant, bytes, ranks) / (1e3 * link.sendRate()),
-            receivedBytes(kind, variant, bytes, ranks) / (1e3 * link.receiveRate()));
+            spec.sent().bytes(bytes, ranks) / (1e3 * link.sendRate()),
+            spec.received().bytes(bytes, ranks) / (1e3 * link.receiveRate()));
   }
 
   /** {@return the part of a collective's time that no curve describes} */

@@ -3,7 +3,7 @@ package dev.symplan.planner.report;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.ReduceOp;
-import dev.symplan.planner.cost.CostModel;
+import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.machine.Verdict;
 import dev.symplan.planner.plan.ArgDecision;
 import dev.symplan.planner.plan.ArgDecision.Realization;
@@ -62,7 +62,7 @@ final class CollectivesSection {
     var kind = Codes.of(collective.kind());
     long bytes = index.operandBytes(collective);
     int ranks = PredictedTimes.groupSize(plan, collective.group());
-    double link = CostModel.wireBytes(collective.kind(), collective.variant(), bytes, ranks);
+    double link = collective.spec().wireBytes(bytes, ranks);
     var numerics = numerics(collective);
     var op = index.plan().graph().ops().get(collective.op());
     return Row.titled(index.name(collective) + " " + kind)
@@ -108,10 +108,10 @@ final class CollectivesSection {
   private String numerics(CollectivePlan collective) {
     return collective.operands().isEmpty()
         ? ""
-        : Numerics.of(
-            collective.kind(),
-            collective.variant(),
-            index.values().get(collective.operands().getFirst()).tensor().dtype());
+        : collective
+            .spec()
+            .numerics()
+            .text(index.values().get(collective.operands().getFirst()).tensor().dtype());
   }
 
   private ImmutableList<String> names(List<Integer> ids) {
@@ -151,7 +151,8 @@ final class CollectivesSection {
       row.fact("transfer_us", verdict.transferMicros())
           .fact("staging_us", verdict.stagingMicros())
           .fact(
-              "link_bytes", CostModel.wireBytes(collective.kind(), verdict.variant(), bytes, ranks))
+              "link_bytes",
+              VariantSpec.of(collective.kind(), verdict.variant()).wireBytes(bytes, ranks))
           .fact("threshold", threshold);
     }
     return row.build();

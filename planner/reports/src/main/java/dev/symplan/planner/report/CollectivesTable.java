@@ -4,20 +4,18 @@ import com.google.common.base.Joiner;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.aten.BuiltinOps;
-import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.machine.Variant;
-import dev.symplan.planner.pass.select.Requirements;
-import java.util.ArrayList;
-import java.util.Arrays;
+import dev.symplan.planner.machine.VariantSpec;
+import java.util.Collection;
 import java.util.List;
 import java.util.stream.Collectors;
 
 /**
  * Which functional collective can run as which variants, and what each needs: from the registry of
- * ops and the planner's own rules.
+ * ops and the rows of {@link VariantSpec}.
  */
 public final class CollectivesTable {
   private static final ImmutableList<String> COLUMNS =
@@ -94,84 +92,38 @@ public final class CollectivesTable {
   }
 
   private static List<List<String>> rows(Kind kind) {
-    // A custom op has one variant, whatever it is called.
-    var def =
-        ops(kind).stream()
-            .findFirst()
-            .orElseGet(() -> BuiltinOps.registry().get("_c10d_functional::all_reduce"));
-    return Arrays.stream(Variant.values())
-        .filter(variant -> variant.implementsKind(kind))
-        .map(variant -> row(kind, variant, Requirements.of(def, kind, variant)))
-        .toList();
+    return VariantSpec.ofKind(kind).stream().map(CollectivesTable::row).toList();
   }
 
-  private static List<String> row(Kind kind, Variant variant, Requirements needs) {
+  private static List<String> row(VariantSpec spec) {
     return List.of(
-        variant.text(),
-        symmetric(kind, variant),
-        needs.reductions().isEmpty() ? "-" : Joiner.on(", ").join(needs.reductions()),
-        types(needs.dtypes()),
-        variant.allowsInPlace(kind) ? "yes" : "no",
-        variant.hasPlannedBarriers() ? "planned" : barriers(kind, variant),
-        needs(variant, needs));
+        spec.variant().text(),
+        symmetric(spec),
+        spec.reductions().isEmpty() ? "-" : Joiner.on(", ").join(spec.reductions()),
+        types(spec.dtypes()),
+        spec.allowsInPlace() ? "yes" : "no",
+        switch (spec.variant().barriers()) {
+          case NONE -> "none";
+          case PLANNED -> "planned";
+          case OWN -> "its own";
+        },
+        spec.needs().isEmpty() ? "-" : String.join("; ", spec.needs()));
   }
 
-  private static String symmetric(Kind kind, Variant variant) {
-    if (variant == Variant.CUSTOM) {
+  private static String symmetric(VariantSpec spec) {
+    if (spec.variant() == Variant.CUSTOM) {
       return "what it registers";
     }
-    boolean operand = variant.needsSymmetricOperand(kind);
-    boolean result = variant.needsSymmetricResult(kind);
+    boolean operand = spec.needsSymmetricOperand();
+    boolean result = spec.needsSymmetricResult();
     return operand && result
         ? "operand and result"
         : operand ? "operand" : result ? "result" : "nothing";
   }
 
-  private static String barriers(Kind kind, Variant variant) {
-    return variant == Variant.LOCAL
-        ? "none"
-        : variant.needsWorkspace() && variant.implementsKind(kind) ? "none" : "its own";
-  }
-
-  private static String types(List<DType> dtypes) {
+  private static String types(Collection<DType> dtypes) {
     return dtypes.size() == DType.values().length
         ? "all"
         : dtypes.stream().map(DType::shortName).collect(Collectors.joining(" "));
-  }
-
-  private static String needs(Variant variant, Requirements needs) {
-    var words = new ArrayList<String>();
-    if (variant == Variant.LOCAL) {
-      words.add("a group of one rank");
-    }
-    if (needs.peers()) {
-      words.add("ranks on one host");
-    }
-    if (needs.multicast()) {
-      words.add("multicast, enabled (--multicast=on)");
-    }
-    if (needs.copyEngines()) {
-      words.add("copy engines that can access peers");
-    }
-    if (variant.needsWorkspace()) {
-      words.add("a workspace");
-    }
-    if (!needs.several()) {
-      words.add("one tensor");
-    }
-    needs.mostBytes().ifPresent(bytes -> words.add("at most " + Units.bytes(bytes) + " (4 ranks)"));
-    needs.nccl().ifPresent(version -> words.add("NCCL " + version(version)));
-    needs
-        .newer()
-        .forEach(
-            (version, what) ->
-                words.add("NCCL %s for %s".formatted(version(version), String.join(", ", what))));
-    return words.isEmpty() ? "-" : String.join("; ", words);
-  }
-
-  private static String version(int nccl) {
-    int patch = nccl % 100;
-    var minor = "%s.%s".formatted(nccl / 10_000, nccl / 100 % 100);
-    return patch == 0 ? minor : minor + "." + patch;
   }
 }

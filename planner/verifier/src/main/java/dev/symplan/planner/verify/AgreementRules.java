@@ -161,7 +161,7 @@ final class AgreementRules {
     var collective = first.plan.collectives().get(k);
     var what = result ? "result" : "operand";
     same(k, other, "number of " + what + "s", own.size(), theirs.size());
-    boolean symmetric = CollectiveRules.needsSymmetric(collective, result);
+    boolean symmetric = collective.spec().needsSymmetric(result);
     // Ranks may send and receive different numbers of rows.
     boolean sized = collective.kind() != Kind.ALL_TO_ALL && collective.kind() != Kind.CUSTOM;
     boolean laidOut = collective.kind() == Kind.ALL_REDUCE || collective.kind() == Kind.BROADCAST;

@@ -119,8 +119,7 @@ final class BarrierRules {
    */
   private List<Integer> remote(int k, boolean results) {
     var collective = collectives.get(k);
-    if (collective.variant() == Variant.LOCAL
-        || !CollectiveRules.needsSymmetric(collective, results)) {
+    if (collective.variant() == Variant.LOCAL || !collective.spec().needsSymmetric(results)) {
       return ImmutableList.of();
     }
     return results ? collective.results() : collective.operands();

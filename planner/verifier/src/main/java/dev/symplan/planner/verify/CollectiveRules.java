@@ -52,16 +52,6 @@ final class CollectiveRules {
     new CollectiveRules(plan, facts, findings).check();
   }
 
-  /** {@return whether the variant works on an operand, or result, in symmetric memory only} */
-  static boolean needsSymmetric(CollectivePlan collective, boolean result) {
-    if (collective.variant() == Variant.CUSTOM) {
-      return true;
-    }
-    return result
-        ? collective.variant().needsSymmetricResult(collective.kind())
-        : collective.variant().needsSymmetricOperand(collective.kind());
-  }
-
   private void wrong(int k, String message) {
     findings.add(
         Rule.REALIZATION,
@@ -221,20 +211,9 @@ final class CollectiveRules {
    */
   private void checkHosts(int k, CollectivePlan collective) {
     boolean touchesPeers =
-        switch (collective.variant()) {
-          case LOCAL, NCCL -> false;
-          case CUSTOM -> !collective.operands().isEmpty() || !collective.results().isEmpty();
-          case ONE_SHOT,
-              ONE_SHOT_PUSH,
-              TWO_SHOT,
-              TWO_SHOT_PUSH,
-              PUSH,
-              MULTIMEM,
-              COPY_ENGINE,
-              NCCL_SYMM,
-              NCCL_CE ->
-              true;
-        };
+        collective.variant() == Variant.CUSTOM
+            ? !collective.operands().isEmpty() || !collective.results().isEmpty()
+            : collective.spec().reachesPeers();
     if (!touchesPeers || onOneHost.contains(collective.group())) {
       return;
     }
@@ -289,7 +268,7 @@ final class CollectiveRules {
   }
 
   private void checkPlace(int k, CollectivePlan collective, Value value, boolean result) {
-    if (!needsSymmetric(collective, result)) {
+    if (!collective.spec().needsSymmetric(result)) {
       return;
     }
     int index = facts.plan.placements().get(value.id()).buffer();
@@ -363,7 +342,7 @@ final class CollectiveRules {
       wrong(k, "has a decision on %s that speaks of another tensor".formatted(value.name()));
       return;
     }
-    boolean needed = needsSymmetric(collective, result);
+    boolean needed = collective.spec().needsSymmetric(result);
     boolean copied =
         result
             ? staged.get(facts.storageOf(value.id()))

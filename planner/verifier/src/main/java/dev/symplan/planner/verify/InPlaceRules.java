@@ -132,7 +132,7 @@ final class InPlaceRules {
                   collective.inPlace() ? "in place" : "out of place",
                   all ? "each result lies where its operand does" : placesText(collective)));
     }
-    if (collective.inPlace() && !collective.variant().allowsInPlace(collective.kind())) {
+    if (collective.inPlace() && !collective.spec().allowsInPlace()) {
       wrong(
           Rule.OVERWRITTEN,
           "%s is in place, which %s cannot do"

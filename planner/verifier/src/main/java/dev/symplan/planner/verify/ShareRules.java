@@ -40,7 +40,7 @@ final class ShareRules {
     var shares = gathers ? collective.operands() : collective.results();
     var wholes = gathers ? collective.results() : collective.operands();
     int index = Iterables.indexOf(shares, id -> facts.storageOf(id) == facts.storageOf(share.id()));
-    if (index < 0 || !collective.variant().allowsShareInWhole(collective.kind())) {
+    if (index < 0 || !collective.spec().allowsShardInPlace()) {
       wrong(
           share,
           collective,

@@ -103,8 +103,7 @@ final class WorkspaceRules {
           ranks < 2
               ? 0
               : Workspace.of(
-                      collective.variant(),
-                      collective.kind(),
+                      collective.spec(),
                       collective.reduceOp(),
                       type.dtype(),
                       type.storageBytes(),

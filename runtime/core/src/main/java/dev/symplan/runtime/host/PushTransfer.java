@@ -71,13 +71,7 @@ final class PushTransfer {
     var result = own(collective.results().get(tensor));
     var dtype = collective.operands().get(tensor).type().dtype();
     var layout =
-        Workspace.of(
-                collective.variant(),
-                collective.kind(),
-                collective.reduceOp(),
-                dtype,
-                operand.byteSize(),
-                size)
+        Workspace.of(collective.spec(), collective.reduceOp(), dtype, operand.byteSize(), size)
             .orElseThrow();
     var reducer = new Reducer(collective.reduceOp().orElseThrow(), dtype);
     boolean sliced = layout.rounds() > 1;

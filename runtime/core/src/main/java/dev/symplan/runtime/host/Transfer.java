@@ -6,7 +6,6 @@ import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
-import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.plan.ArenaKind;
 import java.lang.foreign.MemorySegment;
@@ -181,7 +180,7 @@ final class Transfer {
 
   private void allGather() {
     long part = operand().type().bytes();
-    if (collective.variant().needsSymmetricResult(Kind.ALL_GATHER)) {
+    if (collective.spec().needsSymmetricResult()) {
       var mine = own(operand());
       for (int peer : peers()) {
         move(mine, 0, resultOf(peer), self * part, part);
@@ -202,7 +201,7 @@ final class Transfer {
     int root = collective.root();
     if (collective.variant() == Variant.TWO_SHOT) {
       relay(root);
-    } else if (!collective.variant().needsSymmetricResult(Kind.BROADCAST)) {
+    } else if (!collective.spec().needsSymmetricResult()) {
       var source = operandOf(root);
       move(source, 0, own(result()), 0, source.byteSize());
     } else if (self == root) {
@@ -232,7 +231,7 @@ final class Transfer {
   }
 
   private void allToAll() {
-    boolean push = collective.variant().needsSymmetricResult(Kind.ALL_TO_ALL);
+    boolean push = collective.spec().needsSymmetricResult();
     for (int peer : peers()) {
       var other = at(peer);
       if (push) {

@@ -28,7 +28,7 @@ import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.RewriteOptions;
-import dev.symplan.planner.pass.analysis.RankGraph;
+import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.SpaceChoice;
 import dev.symplan.planner.pass.rewrite.Normalize;
 import dev.symplan.planner.plan.OrderDecision.Outcome;
@@ -314,10 +314,10 @@ class CandidateOrdersTest {
   @Test
   void longGraphsAreOrderedInTime() {
     int size = Integer.getInteger("symplan.ops", 50_000);
-    var ranked = ranked(random(new Random(SEED), size), true);
+    var ranked = analyses(random(new Random(SEED), size), true);
     for (int run = 0; run < 3; run++) {
       long start = cpuNanos();
-      var units = WorkUnits.of(ranked, true);
+      var units = WorkUnits.of(ranked);
       long built = cpuNanos();
       var orders = CandidateOrders.orders(units, 1 << 14);
       System.out.printf(
@@ -345,11 +345,11 @@ class CandidateOrdersTest {
   }
 
   private static WorkUnits units(Graph graph, boolean fuse) {
-    return WorkUnits.of(ranked(graph, fuse), fuse);
+    return WorkUnits.of(analyses(graph, fuse));
   }
 
-  private static RankGraph ranked(Graph graph, boolean fuse) {
-    return RankGraph.analyze(
+  private static Analyses analyses(Graph graph, boolean fuse) {
+    return new Analyses(
         graph, SpaceChoice.of(CompileOptions.DEFAULT, graph), new CostModel(Target.H200_X4), fuse);
   }
 

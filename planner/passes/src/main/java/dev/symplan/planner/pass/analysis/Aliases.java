@@ -162,14 +162,8 @@ public final class Aliases {
     return isView[op];
   }
 
-  /** {@return for each storage, whether a graph output is in it} */
-  public boolean[] escaping() {
-    var escapes = new boolean[storages.size()];
-    for (var value : graph.outputValues()) {
-      if (id(value) >= 0) {
-        escapes[id(value)] = true;
-      }
-    }
-    return escapes;
+  /** {@return whether an op does something at run time: it is neither a view nor a wait} */
+  public boolean runs(int op) {
+    return !isView[op] && !graph.ops().get(op).def().has(OpTrait.WAIT);
   }
 }

@@ -46,14 +46,14 @@ public final class Concatenation {
    * {@return whether an op joins only what can be written where it is joined, and nothing else uses
    * later: then it takes no time}
    *
-   * @param lastUse by storage, the position that uses it last
-   * @param position of the op
+   * @param index the op's position in the graph
    */
-  public static boolean needsNoCopy(Op op, Aliases aliases, int[] lastUse, int position) {
+  static boolean needsNoCopy(Op op, int index, Analyses analyses) {
     if (!op.def().has(OpTrait.CONCATENATION)) {
       return false;
     }
     var pieces = of(op);
+    var aliases = analyses.aliases();
     var storages = new HashSet<Integer>();
     return !pieces.isEmpty()
         && pieces.stream()
@@ -61,7 +61,7 @@ public final class Concatenation {
                 piece ->
                     piece.offset() % Alignment.VECTOR == 0
                         && aliases.isWhole(piece.value())
-                        && lastUse[aliases.id(piece.value())] == position
+                        && analyses.uses().lastOpOrCaller(aliases.id(piece.value())) == index
                         && storages.add(aliases.id(piece.value())));
   }
 

@@ -36,9 +36,7 @@ public final class Fusion {
   private final Aliases aliases;
   private final boolean enabled;
   private final int[] running;
-
-  /** By storage, the position of the last running op that uses it; beyond all if it escapes. */
-  private final int[] lastUse;
+  private final Uses uses;
 
   /** By storage, whether more than the value that defines it is in it, or its shape is read. */
   private final boolean[] viewed;
@@ -46,25 +44,27 @@ public final class Fusion {
   private final boolean[] byCollective;
   private final boolean[] passing;
   private final List<ImmutableIntArray> units = new ArrayList<>();
+  private final int[] unitOf;
 
-  private Fusion(Graph graph, Aliases aliases, boolean enabled) {
+  private Fusion(Graph graph, Aliases aliases, Uses uses, boolean enabled) {
     this.graph = graph;
     this.aliases = aliases;
+    this.uses = uses;
     this.enabled = enabled;
-    this.running = IntStream.range(0, graph.ops().size()).filter(this::isRunning).toArray();
-    this.lastUse = new int[aliases.count()];
+    this.running = IntStream.range(0, graph.ops().size()).filter(aliases::runs).toArray();
+    this.unitOf = new int[graph.ops().size()];
+    Arrays.fill(unitOf, -1);
     this.viewed = new boolean[aliases.count()];
     this.byCollective = new boolean[aliases.count()];
     this.passing = new boolean[aliases.count()];
-    Arrays.fill(lastUse, -1);
   }
 
   /**
    * @param enabled if not, every op is a unit by itself
    */
-  public static Fusion of(Graph graph, Aliases aliases, boolean enabled) {
-    var fusion = new Fusion(graph, aliases, enabled);
-    fusion.collectUses();
+  static Fusion of(Graph graph, Aliases aliases, Uses uses, boolean enabled) {
+    var fusion = new Fusion(graph, aliases, uses, enabled);
+    fusion.markViewed();
     fusion.cutUnits();
     return fusion;
   }
@@ -74,13 +74,14 @@ public final class Fusion {
     return ImmutableList.copyOf(units);
   }
 
+  /** {@return the position of the unit that an op is in; -1 for views and waits} */
+  public int unitOf(int op) {
+    return unitOf[op];
+  }
+
   /** {@return whether a storage only passes from op to op of a unit, and so has no memory} */
   public boolean isPassing(int storage) {
     return passing[storage];
-  }
-
-  private boolean isRunning(int op) {
-    return !aliases.isView(op) && !graph.ops().get(op).def().has(OpTrait.WAIT);
   }
 
   private void mark(boolean[] storages, Value value) {
@@ -89,10 +90,10 @@ public final class Fusion {
     }
   }
 
-  private void collectUses() {
+  private void markViewed() {
     for (int i = 0; i < graph.ops().size(); i++) {
       var op = graph.ops().get(i);
-      if (isRunning(i)) {
+      if (aliases.runs(i)) {
         if (op.def().collective().isPresent()) {
           op.results().forEach(result -> mark(byCollective, result));
         }
@@ -105,24 +106,16 @@ public final class Fusion {
         }
       }
     }
-    for (int p = 0; p < running.length; p++) {
-      int position = p;
-      op(p).operands().forEach(value -> use(value, position));
-      op(p).results().forEach(value -> use(value, position));
-    }
-    graph.outputValues().forEach(v -> use(v, Integer.MAX_VALUE));
-    graph.inputs().forEach(input -> use(input, Integer.MAX_VALUE));
   }
 
   private boolean isDefinition(Value value) {
     return aliases.of(value).value().id() == value.id();
   }
 
-  private void use(Value value, int position) {
-    int storage = aliases.id(value);
-    if (storage >= 0) {
-      lastUse[storage] = Math.max(lastUse[storage], position);
-    }
+  /** Whether nothing uses a storage from a position on, and the caller neither. */
+  private boolean endsBefore(int storage, int position) {
+    int end = position < running.length ? running[position] : graph.ops().size();
+    return uses.lastOpOrCaller(storage) < end;
   }
 
   private Op op(int position) {
@@ -240,11 +233,11 @@ public final class Fusion {
   /** Makes a unit of the ops in a range, or of each half of it. */
   private void cut(int from, int to) {
     if (to - from == 1) {
-      units.add(ImmutableIntArray.of(running[from]));
+      add(ImmutableIntArray.of(running[from]));
       return;
     }
     if (bytesFused(from, to) <= bytesOneByOne(from, to)) {
-      units.add(ImmutableIntArray.copyOf(Arrays.copyOfRange(running, from, to)));
+      add(ImmutableIntArray.copyOf(Arrays.copyOfRange(running, from, to)));
       for (int p = from; p < to; p++) {
         for (var result : op(p).results()) {
           passing[aliases.id(result)] = passes(result, to);
@@ -257,10 +250,15 @@ public final class Fusion {
     cut(middle, to);
   }
 
+  private void add(ImmutableIntArray unit) {
+    unit.forEach(op -> unitOf[op] = units.size());
+    units.add(unit);
+  }
+
   /** Whether nothing behind a range uses what one of its ops makes. */
   private boolean passes(Value result, int to) {
     int storage = aliases.id(result);
-    return !viewed[storage] && lastUse[storage] < to;
+    return !viewed[storage] && endsBefore(storage, to);
   }
 
   /** The bytes that live while a range runs as one kernel, but not before and after it. */
@@ -274,7 +272,7 @@ public final class Fusion {
           long place = bytes(aliases.id(result));
           boolean inPlace =
               op(p).def().has(OpTrait.ELEMENTWISE)
-                  && dying.removeIf(old -> bytes(old) == place && lastUse[old] <= last);
+                  && dying.removeIf(old -> bytes(old) == place && endsBefore(old, last + 1));
           bytes += inPlace ? 0 : place;
         }
       }
@@ -288,10 +286,9 @@ public final class Fusion {
     long most = live;
     for (int p = from; p < to; p++) {
       var ending = new LinkedHashSet<Integer>();
-      int position = p;
       for (var value : op(p).operands()) {
         int storage = aliases.id(value);
-        if (storage >= 0 && lastUse[storage] == position) {
+        if (storage >= 0 && uses.lastOpOrCaller(storage) == running[p]) {
           ending.add(storage);
         }
       }
@@ -313,7 +310,7 @@ public final class Fusion {
       for (var value : op(p).operands()) {
         int storage = aliases.id(value);
         if (storage >= 0
-            && lastUse[storage] < to
+            && endsBefore(storage, to)
             && aliases.storage(storage).def() < running[from]) {
           dying.add(storage);
         }

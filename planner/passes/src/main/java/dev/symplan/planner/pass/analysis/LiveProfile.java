@@ -4,7 +4,6 @@ import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpTrait;
-import java.util.Arrays;
 
 /**
  * How many bytes of the plan's own memory are live at each position of a graph, in its order and
@@ -23,42 +22,33 @@ public final class LiveProfile {
   private final long[] most;
   private final long initialPeak;
 
-  private LiveProfile(Aliases aliases, OverlapWindows overlap) {
-    this.aliases = aliases;
+  private LiveProfile(Analyses graph) {
+    this.aliases = graph.aliases();
+    var overlap = graph.overlap();
     this.lastUse = new int[aliases.count()];
     int positions = overlap.units().size() + 1;
     this.size = Math.max(1, Integer.highestOneBit(2 * positions - 1));
     this.added = new long[2 * size];
     this.most = new long[2 * size];
-    collect(overlap, positions);
+    collect(graph, positions);
     this.initialPeak = most[1];
   }
 
-  public static LiveProfile of(RankGraph graph) {
-    return new LiveProfile(graph.aliases(), graph.overlap());
+  public static LiveProfile of(Analyses graph) {
+    return new LiveProfile(graph);
   }
 
-  private void collect(OverlapWindows overlap, int positions) {
+  private void collect(Analyses graph, int positions) {
+    var overlap = graph.overlap();
     var first = new int[aliases.count()];
-    Arrays.fill(first, -1);
-    Arrays.fill(lastUse, -1);
-    var ops = aliases.graph().ops();
-    for (int p = 0; p < overlap.units().size(); p++) {
-      int position = p;
-      overlap
-          .units()
-          .get(p)
-          .forEach(
-              index -> {
-                ops.get(index).operands().forEach(value -> use(value, position));
-                for (var result : ops.get(index).results()) {
-                  if (use(result, position) && first[aliases.id(result)] < 0) {
-                    first[aliases.id(result)] = position;
-                  }
-                }
-              });
+    for (var storage : aliases.storages()) {
+      int last = graph.uses().lastOp(storage.id());
+      first[storage.id()] = storage.isInput() ? -1 : graph.fusion().unitOf(storage.def());
+      lastUse[storage.id()] =
+          graph.uses().escapes(storage.id())
+              ? positions
+              : last < 0 ? -1 : graph.fusion().unitOf(last);
     }
-    aliases.graph().outputValues().forEach(v -> use(v, positions));
     var replaced = replaced(overlap, first);
     var change = new long[positions + 1];
     for (var storage : aliases.storages()) {
@@ -120,14 +110,6 @@ public final class LiveProfile {
         found = true;
       }
     }
-  }
-
-  private boolean use(Value value, int position) {
-    int storage = aliases.id(value);
-    if (storage >= 0) {
-      lastUse[storage] = Math.max(lastUse[storage], position);
-    }
-    return storage >= 0;
   }
 
   /** {@return the last position that uses a value's storage; beyond all if it escapes} */

@@ -39,15 +39,13 @@ public final class OverlapWindows {
     this.windows = windows;
   }
 
-  public static OverlapWindows of(
-      Graph graph,
-      Aliases aliases,
-      ImmutableList<Collective> collectives,
-      Fusion fusion,
-      CostModel costs) {
+  static OverlapWindows of(Analyses analyses, CostModel costs) {
+    var graph = analyses.graph();
+    var aliases = analyses.aliases();
+    var collectives = analyses.collectives();
+    var fusion = analyses.fusion();
     var units = fusion.units();
     var computeBefore = new double[units.size() + 1];
-    var lastUse = lastUses(graph, aliases, units);
     var written = new int[aliases.count()];
     Arrays.fill(written, -1);
     var windows = new Window[collectives.size()];
@@ -74,7 +72,7 @@ public final class OverlapWindows {
           next < collectives.size() && collectives.get(next).index() == unit.get(0);
       computeBefore[p + 1] =
           computeBefore[p]
-              + (collective || Concatenation.needsNoCopy(op, aliases, lastUse, p)
+              + (collective || Concatenation.needsNoCopy(op, unit.get(0), analyses)
                   ? 0
                   : micros(graph, aliases, fusion, unit, costs));
       if (collective) {
@@ -136,27 +134,6 @@ public final class OverlapWindows {
         windows[k] = new Window(windows[k].earliest(), windows[k].given(), position);
       }
     }
-  }
-
-  /** By storage, the position that uses it last; beyond all for inputs and outputs. */
-  private static int[] lastUses(
-      Graph graph, Aliases aliases, ImmutableList<ImmutableIntArray> units) {
-    var last = new int[aliases.count()];
-    for (int p = 0; p < units.size(); p++) {
-      int position = p;
-      units
-          .get(p)
-          .forEach(
-              index ->
-                  graph
-                      .ops()
-                      .get(index)
-                      .operands()
-                      .forEach(value -> mark(last, aliases.id(value), position)));
-    }
-    graph.outputValues().forEach(v -> mark(last, aliases.id(v), Integer.MAX_VALUE));
-    graph.inputs().forEach(input -> mark(last, aliases.id(input), Integer.MAX_VALUE));
-    return last;
   }
 
   private static double micros(

@@ -2,8 +2,8 @@ package dev.symplan.planner.pass.order;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.graph.Graph;
+import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Precedence;
-import dev.symplan.planner.pass.analysis.RankGraph;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -46,8 +46,8 @@ public final class CandidateOrders {
    * {@return the graph in orders that need less memory at the peak than the given one, by
    * prediction; what needs least comes first}
    */
-  public static ImmutableList<Graph> candidates(RankGraph ranked, boolean fuse, Freedom freedom) {
-    var free = WorkUnits.of(ranked, fuse);
+  public static ImmutableList<Graph> candidates(Analyses ranked, Freedom freedom) {
+    var free = WorkUnits.of(ranked);
     var units =
         switch (freedom) {
           case ANYWHERE -> free;

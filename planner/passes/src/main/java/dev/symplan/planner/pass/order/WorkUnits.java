@@ -1,15 +1,13 @@
 package dev.symplan.planner.pass.order;
 
 import dev.symplan.ir.graph.Graph;
-import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.machine.Alignment;
-import dev.symplan.planner.pass.analysis.Aliases;
+import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Fusion;
 import dev.symplan.planner.pass.analysis.GraphCopier;
 import dev.symplan.planner.pass.analysis.IntLists;
 import dev.symplan.planner.pass.analysis.Precedence;
-import dev.symplan.planner.pass.analysis.RankGraph;
 import java.util.Arrays;
 
 /**
@@ -36,8 +34,9 @@ public final class WorkUnits {
   private final long[] bytes;
   private final boolean[] escapes;
 
-  private WorkUnits(RankGraph ranked, Fusion fusion, boolean fused) {
+  private WorkUnits(Analyses ranked, boolean fused) {
     this.graph = ranked.graph();
+    var fusion = ranked.fusion();
     var aliases = ranked.aliases();
     var unitOf = new int[graph.ops().size()];
     var precedence = Precedence.of(graph, aliases);
@@ -58,12 +57,13 @@ public final class WorkUnits {
     this.elementwise = new boolean[count];
     this.bounds = new boolean[count];
     this.bytes = new long[aliases.count()];
-    this.escapes = aliases.escaping();
+    this.escapes = new boolean[aliases.count()];
     for (var storage : aliases.storages()) {
       boolean counts =
           !storage.isInput()
               && !fusion.isPassing(storage.id())
               && !ranked.externalOutputs().isDirect(storage.id());
+      escapes[storage.id()] = ranked.uses().escapes(storage.id());
       bytes[storage.id()] = counts ? Alignment.roundUp(storage.bytes()) : 0;
     }
     this.maker = new int[aliases.count()];
@@ -77,7 +77,7 @@ public final class WorkUnits {
       for (int i = 0; i < ops.size(u); i++) {
         int index = ops.get(u, i);
         var op = graph.ops().get(index);
-        if (!runs(aliases, op, index)) {
+        if (!aliases.runs(index)) {
           continue;
         }
         elementwise[u] =
@@ -108,10 +108,9 @@ public final class WorkUnits {
     markBounds(ranked, unitOf);
   }
 
-  public static WorkUnits of(RankGraph ranked, boolean fuse) {
-    var fusion = Fusion.of(ranked.graph(), ranked.aliases(), fuse);
-    var fused = new WorkUnits(ranked, fusion, true);
-    return fused.isOrdered() ? fused : new WorkUnits(ranked, fusion, false);
+  public static WorkUnits of(Analyses ranked) {
+    var fused = new WorkUnits(ranked, true);
+    return fused.isOrdered() ? fused : new WorkUnits(ranked, false);
   }
 
   /** Whether the given order is one of the units; ops between those of a unit may forbid it. */
@@ -124,10 +123,6 @@ public final class WorkUnits {
       }
     }
     return true;
-  }
-
-  private static boolean runs(Aliases aliases, Op op, int index) {
-    return !aliases.isView(index) && !op.def().has(OpTrait.WAIT);
   }
 
   /** Views go with what they are views of, unless they need more than that. */
@@ -161,7 +156,7 @@ public final class WorkUnits {
   }
 
   /** Collectives, what makes their operands ready, and what reads their results first. */
-  private void markBounds(RankGraph ranked, int[] unitOf) {
+  private void markBounds(Analyses ranked, int[] unitOf) {
     for (var collective : ranked.collectives()) {
       int unit = unitOf[collective.index()];
       bounds[unit] = true;

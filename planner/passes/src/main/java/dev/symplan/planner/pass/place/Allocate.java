@@ -11,7 +11,7 @@ import dev.symplan.planner.pack.Packing;
 import dev.symplan.planner.pack.PackingProblem;
 import dev.symplan.planner.pack.RankPacking;
 import dev.symplan.planner.pass.analysis.Aliases;
-import dev.symplan.planner.pass.select.Realize;
+import dev.symplan.planner.pass.select.Realized;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.ArenaSize;
 import dev.symplan.planner.plan.ArgDecision.Realization;
@@ -28,21 +28,14 @@ import java.util.stream.Stream;
  * <p>Symmetric buffers are packed for all ranks at once, by their live ranges on a {@link
  * CommonAxis}; {@link RankPacking} says where local buffers go.
  */
-public final class Allocate {
+final class Allocate {
 
-  /** The memory of one rank. */
-  public record Memory(
+  /** The memory of one rank class. */
+  record Memory(
       ImmutableList<Placement> placements, ImmutableList<Buffer> buffers, ArenaSize local) {}
 
-  /** The memory of all ranks; workspaces are the last buffers of each. */
-  public record Result(ArenaSize symmetric, ImmutableList<Memory> ranks) {
-
-    /** {@return the size of both arenas together, on the rank that needs most} */
-    public long totalBytes() {
-      return symmetric.bytes()
-          + ranks.stream().mapToLong(rank -> rank.local().bytes()).max().orElse(0);
-    }
-  }
+  /** The memory of all rank classes; workspaces are the last buffers of each. */
+  record Result(ArenaSize symmetric, ImmutableList<Memory> ranks) {}
 
   /** One buffer of one rank before it has an offset. */
   private static final class Draft {
@@ -71,14 +64,14 @@ public final class Allocate {
   }
 
   /** The buffers of one rank, and which one each storage is in. */
-  private record Rank(Realize.Realized graph, Liveness life, List<Draft> drafts, int[] draftOf) {}
+  private record Rank(Realized graph, Lifetimes lives, List<Draft> drafts, int[] draftOf) {}
 
   private Allocate() {}
 
-  public static Result run(
-      List<Realize.Realized> graphs,
+  static Result run(
+      List<Realized> graphs,
       List<Schedule> schedules,
-      List<Liveness> lives,
+      List<Lifetimes> lives,
       Workspaces workspaces) {
     var ranks = new ArrayList<Rank>();
     for (int g = 0; g < graphs.size(); g++) {
@@ -102,7 +95,9 @@ public final class Allocate {
         new ArenaSize(packing.symmetricBytes(), packing.symmetricBound()), memories.build());
   }
 
-  private static Rank draft(Realize.Realized graph, Liveness life) {
+  private static Rank draft(Realized graph, Lifetimes lives) {
+    var life = lives.liveness();
+    var layout = lives.layout();
     var aliases = graph.aliases();
     var drafts = new ArrayList<Draft>();
     var draftOf = new int[aliases.count()];
@@ -111,14 +106,14 @@ public final class Allocate {
       if (!life.hasMemory(storage.id())) {
         continue;
       }
-      int root = life.places().root(storage.id());
+      int root = layout.root(storage.id());
       if (draftOf[root] < 0) {
         draftOf[root] = drafts.size();
-        drafts.add(newDraft(graph, life, root));
+        drafts.add(newDraft(graph, layout, root));
       }
       draftOf[storage.id()] = draftOf[root];
       var draft = drafts.get(draftOf[root]);
-      draft.bytes = Math.max(draft.bytes, life.places().offset(storage.id()) + storage.bytes());
+      draft.bytes = Math.max(draft.bytes, layout.offset(storage.id()) + storage.bytes());
       if (life.first(storage.id()) < draft.first) {
         draft.first = life.first(storage.id());
         draft.name = storage.value().name();
@@ -126,7 +121,7 @@ public final class Allocate {
       }
       draft.last = Math.max(draft.last, life.last(storage.id()));
     }
-    return new Rank(graph, life, drafts, draftOf);
+    return new Rank(graph, lives, drafts, draftOf);
   }
 
   /** In use all the time: peers may store there whenever they like. */
@@ -141,14 +136,14 @@ public final class Allocate {
     }
   }
 
-  private static Draft newDraft(Realize.Realized graph, Liveness life, int storage) {
+  private static Draft newDraft(Realized graph, StorageLayout layout, int storage) {
     var value = graph.aliases().storage(storage).value();
-    var arena = life.places().isSymmetric(storage) ? ArenaKind.SYMMETRIC : graph.arenas()[storage];
+    var arena = layout.isSymmetric(storage) ? ArenaKind.SYMMETRIC : graph.arena(storage);
     int position =
         switch (arena) {
           // Inputs have the first ids.
           case EXTERNAL_INPUT -> value.id();
-          case EXTERNAL_OUTPUT -> graph.externalOutputs().outputOf(storage);
+          case EXTERNAL_OUTPUT -> graph.analyses().externalOutputs().outputOf(storage);
           case SYMMETRIC, LOCAL -> 0;
         };
     return new Draft(value, arena, position);
@@ -278,13 +273,13 @@ public final class Allocate {
   private static void place(Rank rank, Value value, Aliases aliases, Placement[] placements) {
     if (value.isTensor() && rank.draftOf()[aliases.id(value)] >= 0) {
       int storage = aliases.id(value);
-      var places = rank.life().places();
+      var layout = rank.lives().layout();
       placements[value.id()] =
           new Placement(
               rank.draftOf()[storage],
-              places.offset(storage) + aliases.offset(value),
-              places.shareOf(storage),
-              places.isShare(storage) ? aliases.storage(storage).bytes() : 0);
+              layout.offset(storage) + aliases.offset(value),
+              layout.shareOf(storage),
+              layout.isShare(storage) ? aliases.storage(storage).bytes() : 0);
     }
   }
 }

@@ -30,7 +30,7 @@ import java.util.List;
  * beyond a collective of another group: between two groups, each with a barrier that stands in, the
  * order of the two would matter.
  */
-public final class BarrierElision {
+final class BarrierElision {
   /** How many steps a barrier is looked for; the time must not grow with the square of them. */
   private static final int MAX_STEPS = 128;
 
@@ -61,11 +61,11 @@ public final class BarrierElision {
         return true;
       }
       var collective = at(k);
-      if (collective.variant().needsSymmetricOperand(collective.kind())
+      if (collective.spec().needsSymmetricOperand()
           && collective.operands().stream().anyMatch(id -> writes(op, id))) {
         return true;
       }
-      return collective.variant().needsSymmetricResult(collective.kind())
+      return collective.spec().needsSymmetricResult()
           && collective.results().stream().anyMatch(id -> writes(op, id) || reads(op, id));
     }
 
@@ -128,7 +128,7 @@ public final class BarrierElision {
   }
 
   /** {@return the plans of the ranks, with the barriers that are left} */
-  public static ImmutableList<RankPlan> run(ImmutableList<RankPlan> plans) {
+  static ImmutableList<RankPlan> run(ImmutableList<RankPlan> plans) {
     return new BarrierElision(plans).run();
   }
 

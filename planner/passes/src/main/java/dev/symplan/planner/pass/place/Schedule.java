@@ -1,20 +1,19 @@
 package dev.symplan.planner.pass.place;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
 import com.google.common.primitives.Ints;
-import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.cost.Timeline;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.pass.PassContext;
 import dev.symplan.planner.pass.analysis.Collective;
-import dev.symplan.planner.pass.analysis.Fusion;
 import dev.symplan.planner.pass.analysis.OverlapWindows;
-import dev.symplan.planner.pass.select.Realize;
+import dev.symplan.planner.pass.select.Realized;
 import dev.symplan.planner.plan.Step;
 import dev.symplan.planner.plan.StreamKind;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.function.ToIntFunction;
 
 /**
  * Orders a rank's work: local ops stay in the graph's order; a collective that compute can hide
@@ -25,25 +24,24 @@ import java.util.function.ToIntFunction;
  * <p>Collectives start in the graph's order on every rank, so that no two ranks wait for each
  * other.
  *
+ * @param streams by collective
+ * @param stepOfOp the step that each op runs in; -1 for views and waits
+ * @param startStep by collective, the step that starts it
+ * @param endStep by collective, the step behind which it is done
  * @param micros the predicted time of all steps
  */
 public record Schedule(
     ImmutableList<Step> steps,
     ImmutableList<StreamKind> streams,
-    int[] stepOfOp,
-    int[] startStep,
-    int[] endStep,
+    ImmutableIntArray stepOfOp,
+    ImmutableIntArray startStep,
+    ImmutableIntArray endStep,
     double micros) {
 
-  public static Schedule of(
-      Realize.Realized graph,
-      Fusion fusion,
-      ImmutableList<Variant> variants,
-      CostModel costs,
-      boolean overlap,
-      ToIntFunction<String> groupSize) {
-    var window =
-        OverlapWindows.of(graph.graph(), graph.aliases(), graph.collectives(), fusion, costs);
+  static Schedule of(Realized graph, PassContext context) {
+    var costs = context.costs();
+    var window = graph.analyses().overlap();
+    var variants = graph.variants();
     int count = variants.size();
     var streams = new StreamKind[count];
     var start = new int[count];
@@ -57,13 +55,13 @@ public record Schedule(
               collective.kind(),
               variants.get(k),
               collective.bytes(),
-              groupSize.applyAsInt(collective.group()));
+              context.groupSize(collective.group()));
       transfers[k] = transfer;
       int from = hoist(window, place, Math.max(bound, place.earliest()), transfer);
       double beside = window.computeBetween(from, place.needed());
       double exposed = costs.exposedMicros(variants.get(k), transfer, beside);
       boolean async =
-          overlap
+          context.options().overlap()
               && variants.get(k) != Variant.CUSTOM
               && exposed + costs.forkJoinMicros() < transfer;
       streams[k] =
@@ -73,7 +71,7 @@ public record Schedule(
       start[k] = async ? from : place.given();
       bound = async ? from : place.given() + 1;
     }
-    return emit(graph, window, variants, streams, start, new Timeline(costs, transfers));
+    return emit(graph, streams, start, new Timeline(costs, transfers));
   }
 
   /** The latest position, not after the given one, from which compute hides the whole transfer. */
@@ -93,12 +91,8 @@ public record Schedule(
   }
 
   private static Schedule emit(
-      Realize.Realized graph,
-      OverlapWindows overlap,
-      ImmutableList<Variant> variants,
-      StreamKind[] streams,
-      int[] start,
-      Timeline timeline) {
+      Realized graph, StreamKind[] streams, int[] start, Timeline timeline) {
+    var overlap = graph.analyses().overlap();
     int count = start.length;
     var steps = ImmutableList.<Step>builder();
     var stepOfOp = new int[graph.graph().ops().size()];
@@ -111,7 +105,7 @@ public record Schedule(
       needed[k] = overlap.window(k).needed();
     }
     var joinsAt = byPosition(needed, overlap.units().size());
-    var frees = freeing(graph, variants);
+    var frees = freeing(graph);
     var inFlight = new ArrayDeque<Integer>();
     var joined = new boolean[count];
     int step = 0;
@@ -127,7 +121,7 @@ public record Schedule(
           joined[k] = true;
           endStep[k] = step++;
           steps.add(new Step.Join(k));
-          timeline.join(k, variants.get(k));
+          timeline.join(k, graph.variants().get(k));
         }
       }
       for (int k : startsAt[p]) {
@@ -158,35 +152,25 @@ public record Schedule(
     return new Schedule(
         steps.build(),
         ImmutableList.copyOf(streams),
-        stepOfOp,
-        startStep,
-        endStep,
+        ImmutableIntArray.copyOf(stepOfOp),
+        ImmutableIntArray.copyOf(startStep),
+        ImmutableIntArray.copyOf(endStep),
         timeline.micros());
   }
 
   /** For each collective, whether memory that it reads is free when it is done. */
-  private static boolean[] freeing(Realize.Realized graph, ImmutableList<Variant> variants) {
-    var aliases = graph.aliases();
-    var lastUse = new int[aliases.count()];
-    for (int i = 0; i < graph.graph().ops().size(); i++) {
-      int index = i;
-      for (var value : graph.graph().ops().get(i).operands()) {
-        if (aliases.id(value) >= 0) {
-          lastUse[aliases.id(value)] = index;
-        }
-      }
-    }
-    var escapes = aliases.escaping();
-    var frees = new boolean[variants.size()];
+  private static boolean[] freeing(Realized graph) {
+    var uses = graph.analyses().uses();
+    var frees = new boolean[graph.variants().size()];
     for (int k = 0; k < frees.length; k++) {
       var collective = graph.collectives().get(k);
       for (var operand : collective.operands()) {
-        int storage = aliases.id(operand);
+        int storage = graph.aliases().id(operand);
         frees[k] |=
-            lastUse[storage] == collective.index()
-                && !escapes[storage]
-                && !graph.pinned()[storage]
-                && !variants.get(k).allowsInPlace(collective.kind());
+            uses.lastOp(storage) == collective.index()
+                && !uses.escapes(storage)
+                && !graph.isPinned(storage)
+                && !graph.spec(k).allowsInPlace();
       }
     }
     return frees;

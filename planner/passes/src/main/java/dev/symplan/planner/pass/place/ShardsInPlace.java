@@ -4,10 +4,9 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.machine.Alignment;
-import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.pass.PassContext;
 import dev.symplan.planner.pass.analysis.Collective;
-import dev.symplan.planner.pass.select.Realize;
-import java.util.function.ToIntFunction;
+import dev.symplan.planner.pass.select.Realized;
 
 /**
  * The shares of ranks that can lie in the whole: what a rank brings to an all_gather in its part of
@@ -19,25 +18,20 @@ final class ShardsInPlace {
   /** One of them, and the collective, by its number. */
   private record Share(int collective, int part, int whole, boolean brief) {}
 
-  private final Realize.Realized graph;
+  private final Realized graph;
   private final Schedule schedule;
   private final Liveness life;
   private final ImmutableList<Share> found;
 
-  ShardsInPlace(
-      Realize.Realized graph,
-      Schedule schedule,
-      Liveness life,
-      ImmutableList<Variant> variants,
-      ToIntFunction<String> groupSize) {
+  ShardsInPlace(Realized graph, Schedule schedule, Liveness life, PassContext context) {
     this.graph = graph;
     this.schedule = schedule;
     this.life = life;
     var shares = ImmutableList.<Share>builder();
     for (int k = 0; k < graph.collectives().size(); k++) {
       var collective = graph.collectives().get(k);
-      if (variants.get(k).allowsShareInWhole(collective.kind())) {
-        add(shares, k, collective, groupSize.applyAsInt(collective.group()));
+      if (graph.spec(k).allowsShardInPlace()) {
+        add(shares, k, collective, context.groupSize(collective.group()));
       }
     }
     this.found = shares.build();
@@ -53,7 +47,7 @@ final class ShardsInPlace {
       // Another operand in the same memory is still read when this one's result is written.
       if (collective.operands().stream().filter(other -> id(other) == id(operand)).count() == 1
           && graph.aliases().isWhole(operand)
-          && life.diesIn(operand, schedule.startStep()[k])
+          && life.diesIn(operand, schedule.startStep().get(k))
           && canLieIn(part, whole, ranks)) {
         shares.add(new Share(k, id(part), id(whole), isBrief(k, gathers, id(part))));
       }
@@ -71,16 +65,16 @@ final class ShardsInPlace {
         && whole.tensor().storageBytes() == ranks * bytes
         && part.tensor().isContiguous()
         && whole.tensor().isContiguous()
-        && !graph.given()[id(part)]
-        && !graph.arenas()[id(part)].isExternal()
-        && !graph.arenas()[id(whole)].isExternal();
+        && !graph.isGiven(id(part))
+        && !graph.arena(id(part)).isExternal()
+        && !graph.arena(id(whole)).isExternal();
   }
 
   /** Whether no step lies between the collective and the other end of the part's life. */
   private boolean isBrief(int k, boolean gathers, int part) {
     return gathers
-        ? life.first(part) >= schedule.startStep()[k] - 1
-        : life.last(part) <= schedule.endStep()[k] + 1;
+        ? life.first(part) >= schedule.startStep().get(k) - 1
+        : life.last(part) <= schedule.endStep().get(k) + 1;
   }
 
   boolean isEmpty() {
@@ -93,15 +87,15 @@ final class ShardsInPlace {
    * @param all those too whose whole has to live for several steps more
    * @return whether there is any
    */
-  boolean join(boolean all, StorageMerges places) {
+  boolean join(boolean all, StorageMerges merges) {
     boolean any = false;
     for (var share : found) {
       // What peers need at the same offset everywhere, or lies in another place, stays there.
       if ((all || share.brief())
-          && !places.isSymmetric(share.part())
-          && !places.isJoined(share.part())
-          && !places.isShare(share.whole())) {
-        places.joinShare(share.part(), share.whole(), share.collective());
+          && !merges.isSymmetric(share.part())
+          && !merges.isJoined(share.part())
+          && !merges.isShare(share.whole())) {
+        merges.joinShare(share.part(), share.whole(), share.collective());
         any = true;
       }
     }

@@ -1,13 +1,15 @@
 package dev.symplan.planner.pass.place;
 
+import dev.symplan.planner.pass.select.Realized;
+import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.Placement;
 import java.util.Arrays;
 
 /**
- * Which storages take the place of which others, and how far behind its beginning: a forest, whose
- * roots get memory.
+ * Which storages lie in the memory of which others, while it is decided: a forest, whose roots get
+ * memory.
  */
-public final class StorageMerges {
+final class StorageMerges {
   private final int[] parent;
 
   /** Where a storage begins in its parent's place, in bytes. */
@@ -28,24 +30,35 @@ public final class StorageMerges {
     this.shareOf = shareOf;
   }
 
-  /** Every storage in a place of its own. */
-  public static StorageMerges apart(boolean[] symmetric) {
-    int count = symmetric.length;
-    var places =
+  /** Every storage in memory of its own. */
+  static StorageMerges apart(Realized graph) {
+    int count = graph.aliases().count();
+    var symmetric = new boolean[count];
+    for (int storage = 0; storage < count; storage++) {
+      symmetric[storage] = graph.arena(storage) == ArenaKind.SYMMETRIC;
+    }
+    var merges =
         new StorageMerges(
-            new int[count], new long[count], symmetric.clone(), new boolean[count], new int[count]);
-    Arrays.setAll(places.parent, i -> i);
-    Arrays.fill(places.shareOf, Placement.NO_SHARE);
-    return places;
+            new int[count], new long[count], symmetric, new boolean[count], new int[count]);
+    Arrays.setAll(merges.parent, i -> i);
+    Arrays.fill(merges.shareOf, Placement.NO_SHARE);
+    return merges;
   }
 
-  public StorageMerges copy() {
+  /** {@return the decisions up to now} */
+  StorageLayout freeze() {
+    var roots = new int[parent.length];
+    Arrays.setAll(roots, this::root);
+    return new StorageLayout(roots, shift.clone(), symmetric.clone(), shareOf.clone());
+  }
+
+  StorageMerges copy() {
     return new StorageMerges(
         parent.clone(), shift.clone(), symmetric.clone(), joined.clone(), shareOf.clone());
   }
 
   /** Puts one storage into the place of another, some bytes behind its beginning. */
-  public void join(int part, int whole, long offset) {
+  void join(int part, int whole, long offset) {
     joined[part] = true;
     joined[whole] = true;
     int from = root(part);
@@ -65,37 +78,33 @@ public final class StorageMerges {
   }
 
   /** Puts a rank's share of a collective's whole where the whole has it. */
-  public void joinShare(int share, int whole, int collective) {
+  void joinShare(int share, int whole, int collective) {
     join(share, whole, 0);
     shareOf[share] = collective;
   }
 
   /** {@return whether a storage has the place of another one, or another one has its place} */
-  public boolean isJoined(int storage) {
+  boolean isJoined(int storage) {
     return joined[storage];
   }
 
-  /** {@return the collective that a storage is a rank's share of, or {@link Placement#NO_SHARE}} */
-  public int shareOf(int storage) {
-    return shareOf[storage];
-  }
-
-  public boolean isShare(int storage) {
+  /** {@return whether a storage is a rank's share of what a collective gathers or scatters} */
+  boolean isShare(int storage) {
     return shareOf[storage] != Placement.NO_SHARE;
   }
 
   /** {@return where a storage begins in the place of its {@link #root}, in bytes} */
-  public long offset(int storage) {
+  long offset(int storage) {
     return root(storage) == storage ? 0 : shift[storage];
   }
 
   /** {@return whether peers need what lies in a storage's place at the same offset} */
-  public boolean isSymmetric(int storage) {
+  boolean isSymmetric(int storage) {
     return symmetric[root(storage)];
   }
 
   /** {@return the storage whose place this one takes} */
-  public int root(int storage) {
+  int root(int storage) {
     int root = storage;
     long distance = 0;
     while (parent[root] != root) {

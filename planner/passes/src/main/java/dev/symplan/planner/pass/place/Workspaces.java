@@ -5,8 +5,8 @@ import com.google.common.primitives.ImmutableIntArray;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.machine.Eligibility;
-import dev.symplan.planner.machine.Variant;
-import dev.symplan.planner.pass.select.Realize;
+import dev.symplan.planner.pass.PassContext;
+import dev.symplan.planner.pass.select.Realized;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.StreamKind;
 import java.util.ArrayList;
@@ -14,7 +14,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.function.ToIntFunction;
 
 /**
  * The workspaces that the ranks of a plan push through: one for each group and stream, as large as
@@ -30,11 +29,8 @@ public record Workspaces(ImmutableIntArray ofCollective, ImmutableLongArray byte
   /** Who meets there: what each rank's graph calls the group, and the stream that it is in. */
   private record Owner(ImmutableList<String> groups, ImmutableList<StreamKind> streams) {}
 
-  public static Workspaces of(
-      List<Realize.Realized> graphs,
-      List<Schedule> schedules,
-      ImmutableList<Variant> variants,
-      ToIntFunction<String> groupSize) {
+  static Workspaces of(List<Realized> graphs, List<Schedule> schedules, PassContext context) {
+    var variants = graphs.getFirst().variants();
     Map<Owner, Integer> owners = new LinkedHashMap<>();
     List<Long> bytes = new ArrayList<>();
     var ofCollective = ImmutableIntArray.builder();
@@ -50,10 +46,11 @@ public record Workspaces(ImmutableIntArray ofCollective, ImmutableLongArray byte
         var collective = graphs.get(g).collectives().get(k);
         groups.add(collective.group());
         streams.add(schedules.get(g).streams().get(k));
-        int ranks = groupSize.applyAsInt(collective.group());
+        int ranks = context.groupSize(collective.group());
         needed =
             Math.max(
-                needed, Eligibility.workspaceBytes(collective.request(), variants.get(k), ranks));
+                needed,
+                Eligibility.workspaceBytes(collective.request(), graphs.get(g).spec(k), ranks));
       }
       var owner = new Owner(groups.build(), streams.build());
       if (owners.putIfAbsent(owner, owners.size()) == null) {

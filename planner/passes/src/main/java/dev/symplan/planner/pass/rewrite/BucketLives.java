@@ -2,8 +2,8 @@ package dev.symplan.planner.pass.rewrite;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Value;
+import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.LiveProfile;
-import dev.symplan.planner.pass.analysis.RankGraph;
 import java.util.List;
 
 /** What longer lives of tensors cost where collectives change their places. */
@@ -13,10 +13,10 @@ public final class BucketLives {
 
   private static final long BYTES = 2L << 20;
 
-  private final ImmutableList<RankGraph> graphs;
+  private final ImmutableList<Analyses> graphs;
   private final List<LiveProfile> profiles;
 
-  public BucketLives(ImmutableList<RankGraph> graphs) {
+  public BucketLives(ImmutableList<Analyses> graphs) {
     this.graphs = graphs;
     this.profiles = graphs.stream().map(LiveProfile::of).toList();
   }

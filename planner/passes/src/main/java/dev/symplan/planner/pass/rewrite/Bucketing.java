@@ -8,8 +8,10 @@ import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.RewriteOptions.Mode;
+import dev.symplan.planner.pass.GraphState;
+import dev.symplan.planner.pass.PassContext;
+import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Collective;
-import dev.symplan.planner.pass.analysis.RankGraph;
 import dev.symplan.planner.pass.select.CollectiveCost;
 import dev.symplan.planner.pass.select.Select;
 import dev.symplan.planner.plan.Rewrite;
@@ -22,7 +24,6 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
-import java.util.function.ToIntFunction;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -34,7 +35,7 @@ import org.jspecify.annotations.Nullable;
  * Each collective is compared with the bucket of its like that is open before it, so the work grows
  * with the number of collectives and not with its square.
  */
-public final class Bucketing {
+final class Bucketing {
   /**
    * What one collective moves at most, the larger of operands and results. XLA's combiners stop at
    * 30 MiB; beyond twice that, a meeting saved is less than a twentieth of the transfer.
@@ -45,7 +46,7 @@ public final class Bucketing {
   static final int MAX_TENSORS = 64;
 
   /** Decided: the buckets of more than one, by their first members, and why there are not more. */
-  public record Decided(ImmutableList<Bucket> buckets, ImmutableList<Rewrite> rewrites) {}
+  record Decided(ImmutableList<Bucket> buckets, ImmutableList<Rewrite> rewrites) {}
 
   /** What collectives must have in common; groups may be called differently on each rank. */
   private record BucketKey(
@@ -62,41 +63,32 @@ public final class Bucketing {
     }
   }
 
-  private final ImmutableList<RankGraph> graphs;
+  private final ImmutableList<Analyses> graphs;
+  private final PassContext context;
   private final CompileOptions options;
   private final Mode mode;
   private final CostModel costs;
   private final Select select;
-  private final ToIntFunction<String> groupSize;
   private final BucketLives lives;
   private final List<OpenBucket> all = new ArrayList<>();
   private final Map<Integer, Rewrite> refused = new HashMap<>();
 
-  private Bucketing(
-      ImmutableList<RankGraph> graphs,
-      CompileOptions options,
-      CostModel costs,
-      Select select,
-      ToIntFunction<String> groupSize) {
-    this.graphs = graphs;
-    this.options = options;
+  private Bucketing(GraphState state, PassContext context) {
+    this.graphs = state.analyses();
+    this.context = context;
+    this.options = context.options();
     this.mode = options.rewrites().bucket();
-    this.costs = costs;
-    this.select = select;
-    this.groupSize = groupSize;
+    this.costs = context.costs();
+    this.select = new Select(state, context);
     this.lives = new BucketLives(graphs);
   }
 
-  public static Decided decide(
-      ImmutableList<RankGraph> graphs,
-      CompileOptions options,
-      CostModel costs,
-      Select select,
-      ToIntFunction<String> groupSize) {
-    if (options.rewrites().bucket() == Mode.OFF || graphs.getFirst().collectives().size() < 2) {
+  static Decided decide(GraphState state, PassContext context) {
+    if (context.options().rewrites().bucket() == Mode.OFF
+        || state.analyses().getFirst().collectives().size() < 2) {
       return new Decided(ImmutableList.of(), ImmutableList.of());
     }
-    return new Bucketing(graphs, options, costs, select, groupSize).decide();
+    return new Bucketing(state, context).decide();
   }
 
   private Decided decide() {
@@ -106,9 +98,9 @@ public final class Bucketing {
       if (!hasListForm(k)) {
         continue;
       }
-      var likeness = likeness(k);
-      @Nullable OpenBucket bucket = open.get(likeness);
-      @Nullable Integer before = lastOfKind.put(likeness.kind(), k);
+      var key = bucketKey(k);
+      @Nullable OpenBucket bucket = open.get(key);
+      @Nullable Integer before = lastOfKind.put(key.kind(), k);
       if (bucket != null && isForced(k)) {
         refuse(
             bucket.members.getLast(),
@@ -121,14 +113,14 @@ public final class Bucketing {
         if (bucket == null && before != null) {
           refuse(before, k, new Refusal(Reason.OTHER_KIND, difference(before, k)));
         }
-        open.put(likeness, own);
+        open.put(key, own);
         all.add(own);
         continue;
       }
       var refusal = join(bucket, own, k);
       if (refusal.isPresent()) {
         refuse(bucket.members.getLast(), k, refusal.get());
-        open.put(likeness, own);
+        open.put(key, own);
         all.add(own);
       }
     }
@@ -204,7 +196,7 @@ public final class Bucketing {
   private boolean hasListForm(int k) {
     var collective = collective(k);
     return collective.op().def().name().namespace().equals("_c10d_functional")
-        && groupSize.applyAsInt(collective.group()) > 1
+        && context.groupSize(collective.group()) > 1
         && switch (collective.kind()) {
           case ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER -> true;
           case ALL_TO_ALL, BROADCAST, CUSTOM -> false;
@@ -216,7 +208,7 @@ public final class Bucketing {
         .anyMatch(g -> options.variants().containsKey(g.collectives().get(k).name()));
   }
 
-  private BucketKey likeness(int k) {
+  private BucketKey bucketKey(int k) {
     var collective = collective(k);
     boolean reduces = collective.kind() != Kind.ALL_GATHER;
     return new BucketKey(
@@ -251,8 +243,8 @@ public final class Bucketing {
   }
 
   private String difference(int before, int k) {
-    var a = likeness(before);
-    var b = likeness(k);
+    var a = bucketKey(before);
+    var b = bucketKey(k);
     if (!a.groups().equals(b.groups())) {
       return "group '%s', not '%s'".formatted(collective(k).group(), collective(before).group());
     }
@@ -268,12 +260,12 @@ public final class Bucketing {
   }
 
   private OpenBucket start(int k) {
-    int ranks = groupSize.applyAsInt(collective(k).group());
+    int ranks = context.groupSize(collective(k).group());
     var price = CollectiveCost.of(graphs.getFirst(), k, ranks, bytes(k), select, options);
     var bucket =
         new OpenBucket(
             k,
-            likeness(k).inPlace(),
+            bucketKey(k).inPlace(),
             price,
             moved(k),
             price.micros(

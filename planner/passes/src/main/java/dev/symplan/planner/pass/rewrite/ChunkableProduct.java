@@ -16,7 +16,7 @@ import dev.symplan.ir.op.OpDef;
  * @param left the factor whose rows are the product's rows
  * @param views the ops between, that only look at the result in another shape
  */
-public record ChunkableProduct(int index, Op op, Value left, ImmutableList<Integer> views) {
+record ChunkableProduct(int index, Op op, Value left, ImmutableList<Integer> views) {
   static final OpDef SLICE = BuiltinOps.registry().get("aten::slice.Tensor");
   static final OpDef VIEW = BuiltinOps.registry().get("aten::view");
 

@@ -4,20 +4,20 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
-import dev.symplan.planner.pass.analysis.RankGraph;
+import dev.symplan.planner.pass.analysis.Analyses;
 import java.util.Arrays;
 import java.util.Optional;
 
 /** The products of one graph that stand right before the collective of their result. */
-public final class ChunkableProducts {
-  private final RankGraph graph;
+final class ChunkableProducts {
+  private final Analyses graph;
 
   /** By value, how often ops and outputs read it. */
   private final int[] uses;
 
   private final int[] producer;
 
-  public ChunkableProducts(RankGraph graph) {
+  public ChunkableProducts(Analyses graph) {
     this.graph = graph;
     this.uses = new int[graph.graph().valueCount()];
     this.producer = new int[graph.graph().valueCount()];

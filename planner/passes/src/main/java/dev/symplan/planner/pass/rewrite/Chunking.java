@@ -5,8 +5,10 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.RewriteOptions.Mode;
+import dev.symplan.planner.pass.GraphState;
+import dev.symplan.planner.pass.PassContext;
+import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Collective;
-import dev.symplan.planner.pass.analysis.RankGraph;
 import dev.symplan.planner.pass.select.CollectiveCost;
 import dev.symplan.planner.pass.select.Select;
 import dev.symplan.planner.plan.Rewrite;
@@ -15,7 +17,6 @@ import dev.symplan.planner.plan.Rewrite.Reason;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
-import java.util.function.ToIntFunction;
 
 /**
  * Decides which matrix products are split by rows, together with the all_reduce of their result:
@@ -24,7 +25,7 @@ import java.util.function.ToIntFunction;
  *
  * <p>A reduce_scatter is left alone: its pieces would need rows from all over the product.
  */
-public final class Chunking {
+final class Chunking {
   private static final int[] PIECES = {2, 4, 8};
 
   /** In auto, no piece has fewer rows: a tile of the GPU's matrix products. */
@@ -38,50 +39,40 @@ public final class Chunking {
    *
    * @param products for each graph, what it is split with
    */
-  public record Chunk(int collective, int pieces, ImmutableList<ChunkableProduct> products) {}
+  record Chunk(int collective, int pieces, ImmutableList<ChunkableProduct> products) {}
 
   /** Decided: what is split, in order, and why not more. */
-  public record Decided(ImmutableList<Chunk> chunks, ImmutableList<Rewrite> rewrites) {}
+  record Decided(ImmutableList<Chunk> chunks, ImmutableList<Rewrite> rewrites) {}
 
-  private final ImmutableList<RankGraph> graphs;
+  private final ImmutableList<Analyses> graphs;
+  private final PassContext context;
   private final CompileOptions options;
   private final Mode mode;
   private final CostModel costs;
   private final Select select;
-  private final ToIntFunction<String> groupSize;
   private final ImmutableList<ChunkableProducts> products;
   private final List<Chunk> chunks = new ArrayList<>();
   private final List<Rewrite> rewrites = new ArrayList<>();
 
-  private Chunking(
-      ImmutableList<RankGraph> graphs,
-      CompileOptions options,
-      CostModel costs,
-      Select select,
-      ToIntFunction<String> groupSize) {
-    this.graphs = graphs;
-    this.options = options;
+  private Chunking(GraphState state, PassContext context) {
+    this.graphs = state.analyses();
+    this.context = context;
+    this.options = context.options();
     this.mode = options.rewrites().chunk();
-    this.costs = costs;
-    this.select = select;
-    this.groupSize = groupSize;
+    this.costs = context.costs();
+    this.select = new Select(state, context);
     this.products =
         graphs.stream().map(ChunkableProducts::new).collect(ImmutableList.toImmutableList());
   }
 
-  public static Decided decide(
-      ImmutableList<RankGraph> graphs,
-      CompileOptions options,
-      CostModel costs,
-      Select select,
-      ToIntFunction<String> groupSize) {
+  static Decided decide(GraphState state, PassContext context) {
     // Without a second stream there is nothing to win.
-    if (options.rewrites().chunk() == Mode.OFF
-        || !options.overlap()
-        || graphs.getFirst().collectives().isEmpty()) {
+    if (context.options().rewrites().chunk() == Mode.OFF
+        || !context.options().overlap()
+        || state.analyses().getFirst().collectives().isEmpty()) {
       return new Decided(ImmutableList.of(), ImmutableList.of());
     }
-    return new Chunking(graphs, options, costs, select, groupSize).decide();
+    return new Chunking(state, context).decide();
   }
 
   private Decided decide() {
@@ -89,7 +80,7 @@ public final class Chunking {
       var collective = graphs.getFirst().collectives().get(k);
       if (collective.kind() == Kind.ALL_REDUCE
           && collective.op().def().name().toString().equals("_c10d_functional::all_reduce")
-          && groupSize.applyAsInt(collective.group()) > 1) {
+          && context.groupSize(collective.group()) > 1) {
         consider(k, collective);
       }
     }
@@ -111,7 +102,7 @@ public final class Chunking {
       note(k, Action.WHOLE, 1, Reason.FORCED_VARIANT, "its variant is forced by its name", 0, 0);
       return;
     }
-    int ranks = groupSize.applyAsInt(collective.group());
+    int ranks = context.groupSize(collective.group());
     var price = CollectiveCost.of(graphs.getFirst(), k, ranks, collective.bytes(), select, options);
     double whole = price.micros(hideableMicros(k), costs, select) + longest(all, 1);
     int best = 0;

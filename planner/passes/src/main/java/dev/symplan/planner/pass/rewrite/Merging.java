@@ -8,9 +8,9 @@ import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpTrait;
+import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Collective;
 import dev.symplan.planner.pass.analysis.GraphCopier;
-import dev.symplan.planner.pass.analysis.RankGraph;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -20,8 +20,8 @@ import java.util.List;
  * Puts the collectives of each bucket of one graph together. Views follow: those of operands come
  * before the merged collective, those of results after it.
  */
-public final class Merging {
-  private final RankGraph source;
+final class Merging {
+  private final Analyses source;
   private final ImmutableList<Op> ops;
   private final ImmutableList<Bucket> buckets;
   private final GraphCopier rewriter;
@@ -40,7 +40,7 @@ public final class Merging {
   /** By bucket, the views that wait for it. */
   private final List<List<Integer>> waiting = new ArrayList<>();
 
-  private Merging(RankGraph source, ImmutableList<Bucket> buckets) {
+  private Merging(Analyses source, ImmutableList<Bucket> buckets) {
     this.source = source;
     this.ops = source.graph().ops();
     this.buckets = buckets;
@@ -65,7 +65,7 @@ public final class Merging {
   }
 
   /** {@return the graph with one collective for each bucket} */
-  public static Graph run(RankGraph source, ImmutableList<Bucket> buckets) {
+  static Graph run(Analyses source, ImmutableList<Bucket> buckets) {
     return buckets.isEmpty() ? source.graph() : new Merging(source, buckets).merge();
   }
 

@@ -5,7 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /** Collectives that will become one, and may be joined by more; arrays by graph. */
-public final class OpenBucket {
+final class OpenBucket {
   final List<Integer> members = new ArrayList<>();
 
   /** Whether the results may take the operands' places. */

@@ -8,8 +8,8 @@ import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpDef;
+import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.GraphCopier;
-import dev.symplan.planner.pass.analysis.RankGraph;
 import dev.symplan.planner.pass.rewrite.Chunking.Chunk;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -17,21 +17,21 @@ import java.util.Map;
 import java.util.Set;
 
 /** Splits products and their collectives in one graph; the pieces are put together behind them. */
-public final class Splitting {
+final class Splitting {
   private static final OpDef WAIT = BuiltinOps.registry().get("_c10d_functional::wait_tensor");
   private static final OpDef CAT = BuiltinOps.registry().get("aten::cat");
 
-  private final RankGraph source;
+  private final Analyses source;
   private final GraphCopier rewriter;
 
-  private Splitting(RankGraph source) {
+  private Splitting(Analyses source) {
     this.source = source;
     this.rewriter = new GraphCopier(source.graph());
   }
 
   /** {@return the {@code index}-th graph with every chunk split} */
-  public static Graph run(RankGraph source, int index, ImmutableList<Chunk> chunks) {
-    return new Splitting(source).split(index, chunks);
+  static Graph run(Analyses source, int index, ImmutableList<Chunk> chunks) {
+    return chunks.isEmpty() ? source.graph() : new Splitting(source).split(index, chunks);
   }
 
   private Graph split(int index, ImmutableList<Chunk> chunks) {

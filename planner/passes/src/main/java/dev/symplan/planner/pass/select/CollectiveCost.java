@@ -3,8 +3,9 @@ package dev.symplan.planner.pass.select;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.options.CompileOptions;
-import dev.symplan.planner.pass.analysis.RankGraph;
+import dev.symplan.planner.pass.analysis.Analyses;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
@@ -19,7 +20,7 @@ public record CollectiveCost(Kind kind, int ranks, long bytes, int tensors, doub
 
   /** {@return the price of the {@code k}-th collective of all graphs} */
   public static CollectiveCost of(
-      RankGraph graph, int k, int ranks, long bytes, Select select, CompileOptions options) {
+      Analyses graph, int k, int ranks, long bytes, Select select, CompileOptions options) {
     var collective = graph.collectives().get(k);
     @Nullable Variant wanted = options.variants().get(collective.kind().text());
     var copies = new double[Variant.values().length];
@@ -61,7 +62,8 @@ public record CollectiveCost(Kind kind, int ranks, long bytes, int tensors, doub
     double best = Double.POSITIVE_INFINITY;
     for (var variant : Variant.values()) {
       double copying = copies[variant.ordinal()];
-      if (!Double.isNaN(copying) && (tensors == 1 || select.takesSeveral(variant))) {
+      if (!Double.isNaN(copying)
+          && (tensors == 1 || select.takesSeveral(VariantSpec.of(kind, variant)))) {
         double transfer =
             costs.transferMicros(kind, variant, bytes, ranks)
                 + launches(variant) * costs.kernelMicros(0);
@@ -73,18 +75,6 @@ public record CollectiveCost(Kind kind, int ranks, long bytes, int tensors, doub
 
   /** Behind the first barrier: a library's kernel takes all tensors, the own take one each. */
   private int launches(Variant variant) {
-    return switch (variant) {
-      case NCCL, NCCL_SYMM, NCCL_CE -> 0;
-      case LOCAL,
-          ONE_SHOT,
-          ONE_SHOT_PUSH,
-          TWO_SHOT,
-          TWO_SHOT_PUSH,
-          PUSH,
-          MULTIMEM,
-          COPY_ENGINE,
-          CUSTOM ->
-          tensors - 1;
-    };
+    return variant.isNccl() ? 0 : tensors - 1;
   }
 }

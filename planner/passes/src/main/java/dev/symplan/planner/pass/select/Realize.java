@@ -8,12 +8,12 @@ import dev.symplan.ir.Value;
 import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.op.OpDef;
-import dev.symplan.planner.pass.analysis.Aliases;
+import dev.symplan.planner.machine.VariantSpec;
+import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Collective;
 import dev.symplan.planner.pass.analysis.ExternalOutputs;
 import dev.symplan.planner.pass.analysis.GraphCopier;
 import dev.symplan.planner.pass.analysis.OperandConstraints.OperandConstraint;
-import dev.symplan.planner.pass.analysis.RankGraph;
 import dev.symplan.planner.pass.analysis.SpaceChoice;
 import dev.symplan.planner.pass.select.Select.Selection;
 import dev.symplan.planner.plan.ArenaKind;
@@ -26,47 +26,27 @@ import java.util.LinkedHashMap;
 import java.util.List;
 
 /**
- * StorageMerges storages: what a chosen variant uses must be symmetric, so the op that owns the
- * storage writes it there; where that cannot be, a copy is put in.
+ * Puts what the selected variants use into symmetric memory: the op that owns the storage writes it
+ * there; where that cannot be, a copy is inserted.
  */
-public final class Realize {
+final class Realize {
   private static final OpDef STAGE = BuiltinOps.registry().get("symplan::stage");
 
-  /**
-   * A graph with its copies, and the memory of each of its storages.
-   *
-   * @param arenas by storage; symmetric and external ones are final, {@code LOCAL} ones may still
-   *     fill holes of the symmetric arena
-   * @param given by storage, whether it holds the caller's data before the program
-   * @param pinned by storage, whether it must hold them after the program, too
-   * @param args for each collective, how each operand, then each result, is realized
-   */
-  public record Realized(
-      Graph graph,
-      Aliases aliases,
-      ImmutableList<Collective> collectives,
-      ArenaKind[] arenas,
-      boolean[] given,
-      boolean[] pinned,
-      ExternalOutputs externalOutputs,
-      ImmutableList<ImmutableList<ArgDecision>> args) {}
-
-  private final RankGraph source;
+  private final Analyses source;
   private final ImmutableList<Selection> selections;
   private final SpaceChoice spaces;
   private final GraphCopier rewriter;
   private final List<ImmutableList<ArgDecision>> decisions = new ArrayList<>();
 
-  private Realize(RankGraph source, ImmutableList<Selection> selections, SpaceChoice spaces) {
+  private Realize(Analyses source, ImmutableList<Selection> selections) {
     this.source = source;
     this.selections = selections;
-    this.spaces = spaces;
+    this.spaces = source.spaces();
     this.rewriter = new GraphCopier(source.graph(), spaces::inputType);
   }
 
-  public static Realized run(
-      RankGraph source, ImmutableList<Selection> selections, SpaceChoice spaces) {
-    return new Realize(source, selections, spaces).realize();
+  static Realized run(Analyses source, ImmutableList<Selection> selections) {
+    return new Realize(source, selections).realize();
   }
 
   private Realized realize() {
@@ -94,7 +74,7 @@ public final class Realize {
     var op = collective.op();
     // By value: a coalesced collective may send the same one twice.
     var originals = new LinkedHashMap<Value, Value>();
-    var operands = source.slots().operands(k);
+    var operands = source.constraints().operands(k);
     for (int i = 0; i < operands.size(); i++) {
       var slot = operands.get(i);
       boolean differs = selection.differs().get(i);
@@ -115,7 +95,7 @@ public final class Realize {
       }
       args.add(decide(slot, staged, differs && !slot.always(), false, k));
     }
-    for (var slot : source.slots().results(k)) {
+    for (var slot : source.constraints().results(k)) {
       boolean staged = Select.mustStage(slot, selection.variant(), collective.kind(), true, false);
       if (staged) {
         leavesOutput[source.aliases().id(slot.value())] = true;
@@ -145,7 +125,7 @@ public final class Realize {
       OperandConstraint slot, boolean staged, boolean differs, boolean result, int k) {
     var variant = selections.get(k).variant();
     var kind = source.collectives().get(k).kind();
-    boolean needed = Select.isSymmetric(variant, kind, result);
+    boolean needed = VariantSpec.of(kind, variant).needsSymmetric(result);
     Realization realization;
     Reason reason;
     if (staged) {
@@ -202,69 +182,57 @@ public final class Realize {
   }
 
   private Realized place(Graph graph) {
-    var aliases = Aliases.of(graph);
-    var collectives = Collective.allOf(graph.ops());
+    var realized = source.of(graph);
+    var aliases = realized.aliases();
     var arenas = new ArenaKind[aliases.count()];
-    var given = new boolean[aliases.count()];
-    var pinned = new boolean[aliases.count()];
     Arrays.fill(arenas, ArenaKind.LOCAL);
-    var placed = placeOutputs(graph, aliases, arenas);
-    for (int k = 0; k < collectives.size(); k++) {
+    placeOutputs(realized, arenas);
+    for (int k = 0; k < realized.collectives().size(); k++) {
       var variant = selections.get(k).variant();
-      var kind = collectives.get(k).kind();
-      if (Select.isSymmetric(variant, kind, false)) {
-        collectives.get(k).operands().forEach(v -> arenas[aliases.id(v)] = ArenaKind.SYMMETRIC);
+      var collective = realized.collectives().get(k);
+      if (VariantSpec.of(collective.kind(), variant).needsSymmetricOperand()) {
+        collective.operands().forEach(v -> arenas[aliases.id(v)] = ArenaKind.SYMMETRIC);
       }
-      if (Select.isSymmetric(variant, kind, true)) {
-        collectives.get(k).results().forEach(v -> arenas[aliases.id(v)] = ArenaKind.SYMMETRIC);
+      if (VariantSpec.of(collective.kind(), variant).needsSymmetricResult()) {
+        collective.results().forEach(v -> arenas[aliases.id(v)] = ArenaKind.SYMMETRIC);
       }
     }
     for (var input : graph.inputs()) {
       if (input.isTensor()) {
         int storage = aliases.id(input);
-        given[storage] = true;
-        pinned[storage] = spaces.input(input) != MemorySpace.DONATED;
+        boolean symmetric = arenas[storage] == ArenaKind.SYMMETRIC;
         arenas[storage] =
             switch (spaces.input(input)) {
               case SYMMETRIC -> ArenaKind.SYMMETRIC;
               case LOCAL -> ArenaKind.LOCAL;
-              case DONATED ->
-                  arenas[storage] == ArenaKind.SYMMETRIC ? ArenaKind.SYMMETRIC : ArenaKind.LOCAL;
+              case DONATED -> symmetric ? ArenaKind.SYMMETRIC : ArenaKind.LOCAL;
               case EXTERNAL -> ArenaKind.EXTERNAL_INPUT;
-              case ANY ->
-                  arenas[storage] == ArenaKind.SYMMETRIC
-                      ? ArenaKind.SYMMETRIC
-                      : ArenaKind.EXTERNAL_INPUT;
+              case ANY -> symmetric ? ArenaKind.SYMMETRIC : ArenaKind.EXTERNAL_INPUT;
             };
       }
     }
     return new Realized(
-        graph,
-        aliases,
-        collectives,
-        arenas,
-        given,
-        pinned,
-        placed,
+        realized,
+        selections.stream().map(Selection::variant).collect(ImmutableList.toImmutableList()),
+        ImmutableList.copyOf(arenas),
         ImmutableList.copyOf(decisions));
   }
 
-  private ExternalOutputs placeOutputs(Graph graph, Aliases aliases, ArenaKind[] arenas) {
-    var direct = ExternalOutputs.of(aliases, source.externalOutputs()::isExternal);
+  private void placeOutputs(Analyses realized, ArenaKind[] arenas) {
+    var aliases = realized.aliases();
     for (int storage = 0; storage < aliases.count(); storage++) {
-      if (direct.isDirect(storage)) {
+      if (realized.externalOutputs().isDirect(storage)) {
         arenas[storage] = ArenaKind.EXTERNAL_OUTPUT;
       }
     }
-    for (int i = 0; i < graph.outputs().size(); i++) {
-      if (source.graph().outputs().get(i) instanceof Arg.Ref(Value value)
+    var outputs = realized.graph().outputs();
+    for (int i = 0; i < outputs.size(); i++) {
+      if (outputs.get(i) instanceof Arg.Ref(Value value)
           && value.isTensor()
           && spaces.output(i) == MemorySpace.SYMMETRIC
-          && graph.outputs().get(i) instanceof Arg.Ref(Value now)
-          && !aliases.of(now).isInput()) {
-        arenas[aliases.id(now)] = ArenaKind.SYMMETRIC;
+          && !aliases.of(value).isInput()) {
+        arenas[aliases.id(value)] = ArenaKind.SYMMETRIC;
       }
     }
-    return direct;
   }
 }

@@ -1,7 +1,6 @@
 package dev.symplan.planner.pass.select;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
@@ -9,19 +8,20 @@ import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.machine.Eligibility;
-import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.machine.Verdict;
 import dev.symplan.planner.machine.Verdict.Reason;
 import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.pass.GraphState;
+import dev.symplan.planner.pass.PassContext;
+import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Collective;
 import dev.symplan.planner.pass.analysis.OperandConstraints.OperandConstraint;
-import dev.symplan.planner.pass.analysis.RankGraph;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
-import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -41,45 +41,26 @@ public final class Select {
   public record Selection(
       Variant variant, ImmutableList<Verdict> verdicts, ImmutableList<Boolean> differs) {}
 
-  private final ImmutableList<RankGraph> graphs;
+  private final ImmutableList<Analyses> graphs;
+  private final PassContext context;
   private final CompileOptions options;
   private final CostModel costs;
   private final Eligibility eligibility;
-  private final Function<String, ProcessGroup> groups;
   private final Set<String> usedSelectors = new HashSet<>();
 
-  private Select(
-      ImmutableList<RankGraph> graphs,
-      Target target,
-      CompileOptions options,
-      CostModel costs,
-      Function<String, ProcessGroup> groups) {
-    this.graphs = graphs;
-    this.options = options;
-    this.costs = costs;
-    this.eligibility = new Eligibility(target, options.multicast());
-    this.groups = groups;
-  }
-
   /** One that only says what collectives would cost. */
-  public static Select asking(
-      ImmutableList<RankGraph> graphs,
-      Target target,
-      CompileOptions options,
-      CostModel costs,
-      Function<String, ProcessGroup> groups) {
-    return new Select(graphs, target, options, costs, groups);
+  public Select(GraphState state, PassContext context) {
+    this.graphs = state.analyses();
+    this.context = context;
+    this.options = context.options();
+    this.costs = context.costs();
+    this.eligibility = new Eligibility(context.target(), options.multicast());
   }
 
-  public static ImmutableList<Selection> run(
-      ImmutableList<RankGraph> graphs,
-      Target target,
-      CompileOptions options,
-      CostModel costs,
-      Function<String, ProcessGroup> groups) {
-    var select = asking(graphs, target, options, costs, groups);
+  static ImmutableList<Selection> run(GraphState state, PassContext context) {
+    var select = new Select(state, context);
     var selections = ImmutableList.<Selection>builder();
-    for (int k = 0; k < graphs.getFirst().collectives().size(); k++) {
+    for (int k = 0; k < select.graphs.getFirst().collectives().size(); k++) {
       selections.add(select.choose(k));
     }
     select.checkSelectors();
@@ -93,12 +74,10 @@ public final class Select {
 
   private ImmutableList<Verdict> candidates(int k, ImmutableList<Boolean> differs) {
     var collective = graphs.getFirst().collectives().get(k);
-    int ranks = groups.apply(collective.group()).size();
+    int ranks = context.groupSize(collective.group());
     var candidates = ImmutableList.<Verdict>builder();
-    for (var variant : Variant.values()) {
-      if (variant.implementsKind(collective.kind())) {
-        candidates.add(judge(k, collective, variant, ranks, differs));
-      }
+    for (var spec : VariantSpec.ofKind(collective.kind())) {
+      candidates.add(judge(k, collective, spec.variant(), ranks, differs));
     }
     return candidates.build();
   }
@@ -149,7 +128,7 @@ public final class Select {
             .map(graph -> graph.collectives().get(k))
             .flatMap(
                 own ->
-                    eligibility.reject(own.request(), variant, groups.apply(own.group())).stream())
+                    eligibility.reject(own.request(), variant, context.group(own.group())).stream())
             .findFirst();
     if (rejection.isPresent()) {
       return new Verdict(
@@ -171,7 +150,7 @@ public final class Select {
     return costs.isMeasured(collective.kind(), variant, ranks)
         && graphs.stream()
             .map(graph -> graph.collectives().get(k).group())
-            .allMatch(group -> eligibility.isOnOneHost(groups.apply(group)));
+            .allMatch(group -> eligibility.isOnOneHost(context.group(group)));
   }
 
   private static String eligibleDetail(boolean beside, boolean measured) {
@@ -185,8 +164,8 @@ public final class Select {
     return String.join(", ", words.build());
   }
 
-  public boolean takesSeveral(Variant variant) {
-    return eligibility.takesSeveral(variant);
+  public boolean takesSeveral(VariantSpec spec) {
+    return eligibility.takesSeveral(spec);
   }
 
   /** {@return what is left of a transfer where {@code room} µs of compute may run beside it} */
@@ -205,13 +184,13 @@ public final class Select {
     double worst = 0;
     for (var graph : graphs) {
       double sum = 0;
-      var operands = graph.slots().operands(k);
+      var operands = graph.constraints().operands(k);
       for (int i = 0; i < operands.size(); i++) {
         if (mustStage(operands.get(i), variant, collective.kind(), false, differs.get(i))) {
           sum += costs.copyMicros(operands.get(i).value().tensor().bytes());
         }
       }
-      for (var slot : graph.slots().results(k)) {
+      for (var slot : graph.constraints().results(k)) {
         if (mustStage(slot, variant, collective.kind(), true, false)) {
           sum += costs.copyMicros(slot.value().tensor().bytes());
         }
@@ -224,27 +203,20 @@ public final class Select {
   /** {@return whether a copy must connect a tensor to the collective} */
   public static boolean mustStage(
       OperandConstraint slot, Variant variant, Kind kind, boolean result, boolean differs) {
-    boolean needed = isSymmetric(variant, kind, result);
+    boolean needed = VariantSpec.of(kind, variant).needsSymmetric(result);
     return slot.always() || (needed && (!slot.free() || differs));
-  }
-
-  /** {@return whether the variant works on a tensor in symmetric memory only} */
-  public static boolean isSymmetric(Variant variant, Kind kind, boolean result) {
-    if (variant == Variant.CUSTOM) {
-      return true;
-    }
-    return result ? variant.needsSymmetricResult(kind) : variant.needsSymmetricOperand(kind);
   }
 
   /** For each operand, whether the ranks' graphs place it in different ways. */
   private ImmutableList<Boolean> differences(int k) {
-    var first = graphs.getFirst().slots().operands(k);
+    var first = graphs.getFirst().constraints().operands(k);
     var differs = ImmutableList.<Boolean>builder();
     for (int i = 0; i < first.size(); i++) {
       int index = i;
       differs.add(
           graphs.stream()
-              .anyMatch(g -> !g.slots().operands(k).get(index).isPlacedLike(first.get(index))));
+              .anyMatch(
+                  g -> !g.constraints().operands(k).get(index).isPlacedLike(first.get(index))));
     }
     return differs.build();
   }

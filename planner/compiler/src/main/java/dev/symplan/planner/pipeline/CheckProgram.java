@@ -1,0 +1,56 @@
+package dev.symplan.planner.pipeline;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.diag.DiagnosticSink;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Program;
+import dev.symplan.ir.graph.RankAgreement;
+import dev.symplan.planner.pass.Facts;
+import dev.symplan.planner.pass.GraphState;
+import dev.symplan.planner.pass.PassContext;
+import dev.symplan.planner.pass.PlanState;
+import dev.symplan.planner.pass.ProgramPass;
+import dev.symplan.planner.pass.RankClass;
+import dev.symplan.planner.pass.analysis.Analyses;
+import dev.symplan.planner.pass.analysis.GraphChoice;
+import dev.symplan.planner.pass.analysis.SpaceChoice;
+import dev.symplan.planner.pass.rewrite.Groups;
+import java.util.stream.IntStream;
+
+/** Refuses programs whose ranks, groups or named tensors do not fit, and finds the rank classes. */
+final class CheckProgram extends ProgramPass {
+  CheckProgram() {
+    super("source", facts(), facts());
+  }
+
+  @Override
+  public PlanState run(PlanState state, PassContext context) {
+    var program = context.program();
+    var graphOfRank = context.graphOfRank();
+    var distinct = GraphChoice.distinct(graphOfRank);
+    var sink = new DiagnosticSink();
+    RankAgreement.check(
+        new Program(program.groups(), program.declarations(), distinct, program.endNotes()), sink);
+    sink.throwIfErrors();
+    Groups.check(program.groups(), graphOfRank, sink);
+    sink.throwIfErrors();
+    SpaceChoice.checkNames(context.options(), distinct);
+    var classes = ImmutableList.<RankClass>builder();
+    for (var graph : distinct) {
+      classes.add(new RankClass(ranks(graph, graphOfRank), analyses(graph, context)));
+    }
+    return new PlanState(
+        ImmutableList.of(new GraphState(classes.build(), Facts.NONE)), state.facts());
+  }
+
+  private static Analyses analyses(Graph graph, PassContext context) {
+    var options = context.options();
+    return new Analyses(graph, SpaceChoice.of(options, graph), context.costs(), options.fusion());
+  }
+
+  private static ImmutableIntArray ranks(Graph graph, ImmutableList<Graph> graphOfRank) {
+    return ImmutableIntArray.copyOf(
+        IntStream.range(0, graphOfRank.size()).filter(rank -> graphOfRank.get(rank) == graph));
+  }
+}

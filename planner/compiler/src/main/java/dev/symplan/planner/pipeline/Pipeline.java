@@ -1,0 +1,128 @@
+package dev.symplan.planner.pipeline;
+
+import static com.google.common.collect.ImmutableList.toImmutableList;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.graph.Program;
+import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.pass.Facts;
+import dev.symplan.planner.pass.GraphPass;
+import dev.symplan.planner.pass.GraphState;
+import dev.symplan.planner.pass.Pass;
+import dev.symplan.planner.pass.PassContext;
+import dev.symplan.planner.pass.PassObserver;
+import dev.symplan.planner.pass.PlanState;
+import dev.symplan.planner.pass.ProgramPass;
+import dev.symplan.planner.pass.analysis.GraphChoice;
+import dev.symplan.planner.pass.place.AllocateMemory;
+import dev.symplan.planner.pass.place.ElideBarriers;
+import dev.symplan.planner.pass.place.MeasureDraft;
+import dev.symplan.planner.pass.place.MergeStorages;
+import dev.symplan.planner.pass.place.ReserveWorkspaces;
+import dev.symplan.planner.pass.place.ScheduleSteps;
+import dev.symplan.planner.pass.rewrite.NormalizeGraphs;
+import dev.symplan.planner.pass.select.RealizeOperands;
+import dev.symplan.planner.pass.select.SelectVariants;
+import dev.symplan.planner.plan.Plan;
+import java.util.List;
+import java.util.Optional;
+
+/** From a program to its plan: the passes, in their order. */
+public final class Pipeline {
+
+  /** What a graph comes to before it has offsets. The searches run these for each candidate. */
+  private static final ImmutableList<GraphPass> DRAFT =
+      ImmutableList.of(
+          new SelectVariants(),
+          // The copies depend on what the variants need. After this, the ops are final.
+          new RealizeOperands(),
+          new ScheduleSteps(),
+          // Live ranges are counted in steps, and so need their order.
+          new MergeStorages(),
+          // Collectives that run one after the other share a workspace.
+          new ReserveWorkspaces(),
+          new MeasureDraft());
+
+  /** All passes. One whose facts are known already, from a search, does nothing. */
+  private static final ImmutableList<Pass> PASSES =
+      ImmutableList.<Pass>builder()
+          // Nothing else has to deal with groups or ranks that do not fit.
+          .add(new CheckProgram())
+          // All others see functional graphs without dead code.
+          .add(new NormalizeGraphs())
+          // Fewer collectives first: what is left may be worth splitting.
+          .add(RewriteSearch.bucket(DRAFT))
+          .add(RewriteSearch.chunk(DRAFT))
+          // Rewrites change how long tensors live, and so which order is best.
+          .add(new OrderSearch(DRAFT))
+          .addAll(DRAFT)
+          .add(new AllocateMemory())
+          // What makes a barrier redundant depends on what lies in the same memory.
+          .add(new ElideBarriers())
+          .add(new SealPlan())
+          .add(new VerifyPlan())
+          .build();
+
+  private Pipeline() {}
+
+  /** {@return the passes in the order in which they run} */
+  public static ImmutableList<Pass> passes() {
+    return PASSES;
+  }
+
+  /**
+   * {@return the plan of a program}
+   *
+   * @param target the machine; by default, H200s of one host
+   * @param warnings what was noticed when the program was read
+   * @throws CompileException when the program or the options are wrong
+   * @throws IllegalStateException when the plan breaks a rule: an error of the planner's
+   */
+  public static Plan run(
+      Program program,
+      Optional<Target> target,
+      CompileOptions options,
+      List<Diagnostic> warnings,
+      PassObserver observer) {
+    var graphOfRank = GraphChoice.of(program, options);
+    var machine = target.orElseGet(() -> Target.defaultFor(graphOfRank.size()));
+    var context = new PassContext(program, graphOfRank, machine, options, warnings, observer);
+    var state = new PlanState(ImmutableList.of(), Facts.NONE);
+    for (var pass : PASSES) {
+      state = run(pass, state, context);
+      observer.after(pass, state, context);
+    }
+    return state.get(SealPlan.PLAN);
+  }
+
+  private static PlanState run(Pass pass, PlanState state, PassContext context) {
+    return switch (pass) {
+      case GraphPass own ->
+          new PlanState(
+              state.graphs().stream()
+                  .map(graph -> run(own, graph, context))
+                  .collect(toImmutableList()),
+              state.facts());
+      case ProgramPass all -> context.observer().time(all, () -> all.run(state, context));
+    };
+  }
+
+  /** {@return the state with what a pass finds out, unless that is known} */
+  static GraphState run(GraphPass pass, GraphState state, PassContext context) {
+    boolean known = !pass.gives().isEmpty() && state.facts().known().containsAll(pass.gives());
+    return known ? state : context.observer().time(pass, () -> pass.run(state, context));
+  }
+
+  /** {@return a candidate of a search with what some passes find out about it} */
+  static GraphState runAll(List<GraphPass> passes, GraphState candidate, PassContext context) {
+    var state = candidate;
+    for (var pass : passes) {
+      state = run(pass, state, context);
+      context.observer().candidate(pass, state);
+    }
+    return state;
+  }
+}

@@ -1,0 +1,95 @@
+package dev.symplan.planner.pipeline;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.diag.Units;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.planner.options.RewriteOptions.Mode;
+import dev.symplan.planner.pass.Fact;
+import dev.symplan.planner.pass.GraphPass;
+import dev.symplan.planner.pass.GraphState;
+import dev.symplan.planner.pass.PassContext;
+import dev.symplan.planner.pass.place.MeasureDraft;
+import dev.symplan.planner.pass.rewrite.BucketCollectives;
+import dev.symplan.planner.pass.rewrite.BucketLives;
+import dev.symplan.planner.pass.rewrite.ChunkProducts;
+import dev.symplan.planner.pass.rewrite.Rewriter;
+import dev.symplan.planner.plan.OrderDecision.Figures;
+import dev.symplan.planner.plan.Rewrite;
+import dev.symplan.planner.plan.Rewrite.Reason;
+import java.util.stream.IntStream;
+
+/**
+ * Makes other collectives of some, on all ranks alike.
+ *
+ * <p>A rewriter decides by the collectives that it looks at. What that does to the graph as a whole
+ * is seen from a draft: in auto, all is taken back that makes it slower, or much larger.
+ */
+final class RewriteSearch extends GraphPass {
+  /** Which collectives became one with others, and which did not. */
+  static final Fact<ImmutableList<Rewrite>> BUCKETS = Fact.lasting("buckets");
+
+  /** Which collectives were split, and which were not. */
+  static final Fact<ImmutableList<Rewrite>> CHUNKS = Fact.lasting("chunks");
+
+  private final Rewriter rewriter;
+  private final Fact<ImmutableList<Rewrite>> decided;
+  private final ImmutableList<GraphPass> draft;
+
+  private RewriteSearch(
+      String name,
+      Rewriter rewriter,
+      Fact<ImmutableList<Rewrite>> decided,
+      ImmutableList<GraphPass> draft) {
+    super(name, facts(), facts(decided));
+    this.rewriter = rewriter;
+    this.decided = decided;
+    this.draft = draft;
+  }
+
+  static RewriteSearch bucket(ImmutableList<GraphPass> draft) {
+    return new RewriteSearch("bucket", new BucketCollectives(), BUCKETS, draft);
+  }
+
+  static RewriteSearch chunk(ImmutableList<GraphPass> draft) {
+    return new RewriteSearch("chunk", new ChunkProducts(), CHUNKS, draft);
+  }
+
+  @Override
+  public GraphState run(GraphState state, PassContext context) {
+    var proposal = rewriter.propose(state, context);
+    if (isUnchanged(state.graphs(), proposal.graphs())) {
+      return state.with(decided, proposal.rewrites());
+    }
+    var before = Pipeline.runAll(draft, state, context);
+    var after = Pipeline.runAll(draft, state.withGraphs(proposal.graphs()), context);
+    var now = before.get(MeasureDraft.FIGURES);
+    var then = after.get(MeasureDraft.FIGURES);
+    return rewriter.mode(context.options().rewrites()) == Mode.ON || isBetter(now, then)
+        ? after.with(decided, proposal.rewrites())
+        : before.with(decided, undone(proposal.rewrites(), now, then));
+  }
+
+  /** By identity: comparing all that large graphs hold takes longer than planning them. */
+  private static boolean isUnchanged(ImmutableList<Graph> given, ImmutableList<Graph> proposed) {
+    return IntStream.range(0, given.size()).allMatch(c -> given.get(c) == proposed.get(c));
+  }
+
+  private static boolean isBetter(Figures before, Figures after) {
+    return after.micros() < before.micros()
+        && after.peakBytes() <= BucketLives.limit(before.peakBytes());
+  }
+
+  private static ImmutableList<Rewrite> undone(
+      ImmutableList<Rewrite> rewrites, Figures before, Figures after) {
+    var detail =
+        "with all predicted rewrites, the plan takes %s and %s, not %s and %s"
+            .formatted(
+                Units.micros(after.micros()),
+                Units.bytes(after.peakBytes()),
+                Units.micros(before.micros()),
+                Units.bytes(before.peakBytes()));
+    return rewrites.stream()
+        .map(rewrite -> rewrite.made() ? rewrite.undone(Reason.PLAN, detail) : rewrite)
+        .collect(ImmutableList.toImmutableList());
+  }
+}

@@ -1,0 +1,138 @@
+package dev.symplan.planner.machine;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSet;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.ReduceOp;
+import java.util.Optional;
+
+/**
+ * One variant of one kind of collective: all that is known of it but its time, which is a curve of
+ * the {@link Target}. The rows are in {@link VariantTable}.
+ *
+ * @param protocol who touches what of whom
+ * @param sent what leaves the GPU which sends most, be it stored or read by peers
+ * @param received what reaches the GPU which receives most
+ * @param sharesMemory whether an all_reduce's operand and result may be one buffer, as each element
+ *     is read before it is written; and whether what a rank brings to an all_gather may lie in its
+ *     part of the result, and what it gets from a reduce_scatter in its part of the operand: no
+ *     peer touches it there, nor does the library ask for the same offset everywhere
+ * @param requirements what else must hold, in the order in which reasons are given
+ */
+public record VariantSpec(
+    Kind kind,
+    Variant variant,
+    Protocol protocol,
+    Wire sent,
+    Wire received,
+    Numerics numerics,
+    boolean sharesMemory,
+    ImmutableList<Requirement> requirements) {
+
+  public VariantSpec {
+    if (variant.needsWorkspace() == protocol.pushes().isEmpty()) {
+      throw new IllegalArgumentException(variant + " pushes into workspaces, or does not");
+    }
+  }
+
+  /**
+   * {@return the row of a variant}
+   *
+   * @throws IllegalArgumentException when the variant does not exist for the kind
+   */
+  public static VariantSpec of(Kind kind, Variant variant) {
+    return find(kind, variant)
+        .orElseThrow(
+            () ->
+                new IllegalArgumentException("%s is not a variant of %s".formatted(variant, kind)));
+  }
+
+  /** {@return the row of a variant, if it exists for the kind} */
+  public static Optional<VariantSpec> find(Kind kind, Variant variant) {
+    return Optional.ofNullable(VariantTable.ROWS.get(kind, variant));
+  }
+
+  /** {@return the rows of a kind, in the order of {@link Variant}} */
+  public static ImmutableList<VariantSpec> ofKind(Kind kind) {
+    return ImmutableList.copyOf(VariantTable.ROWS.row(kind).values());
+  }
+
+  /**
+   * {@return whether each operand must be symmetric: because peers touch it, or because the library
+   * asks for a window. A custom op's are those that it registers}
+   */
+  public boolean needsSymmetricOperand() {
+    return variant.needsWindow() || protocol.readsOf().isRemote();
+  }
+
+  /** {@return whether peers touch each result, so that it must be symmetric} */
+  public boolean needsSymmetricResult() {
+    return protocol.writesOf().isRemote();
+  }
+
+  /** {@return the same of an operand or a result} */
+  public boolean needsSymmetric(boolean result) {
+    return result ? needsSymmetricResult() : needsSymmetricOperand();
+  }
+
+  /** {@return whether operand and result may be one buffer} */
+  public boolean allowsInPlace() {
+    return sharesMemory && kind == Kind.ALL_REDUCE;
+  }
+
+  /** {@return whether a rank's part of the whole may lie in the whole} */
+  public boolean allowsShardInPlace() {
+    return sharesMemory && kind != Kind.ALL_REDUCE;
+  }
+
+  /** {@return whether ranks touch each other's memory, so that they must be on one host} */
+  public boolean reachesPeers() {
+    return needsSymmetricOperand() || needsSymmetricResult() || variant.needsWorkspace();
+  }
+
+  /**
+   * {@return the bytes that pass the busier link direction of the busiest rank}
+   *
+   * @param bytes of one rank's operand
+   */
+  public double wireBytes(long bytes, int ranks) {
+    return Math.max(sent.bytes(bytes, ranks), received.bytes(bytes, ranks));
+  }
+
+  /** {@return the reductions that it supports; empty where nothing is reduced} */
+  public ImmutableSet<ReduceOp> reductions() {
+    for (var requirement : requirements) {
+      if (requirement instanceof Requirement.Reductions(var supported, _)) {
+        return supported;
+      }
+    }
+    return kind.reduces() ? ImmutableSet.copyOf(ReduceOp.values()) : ImmutableSet.of();
+  }
+
+  /** {@return the element types that it supports} */
+  public ImmutableSet<DType> dtypes() {
+    for (var requirement : requirements) {
+      if (requirement instanceof Requirement.Types(var supported, _)) {
+        return supported;
+      }
+    }
+    return ImmutableSet.copyOf(DType.values());
+  }
+
+  /** {@return what it needs, in words, without what the other columns say} */
+  public ImmutableList<String> needs() {
+    var needs = ImmutableList.<String>builder();
+    if (variant == Variant.LOCAL) {
+      needs.add("a group of one rank");
+    }
+    if (reachesPeers()) {
+      needs.add("ranks on one host");
+    }
+    requirements.stream()
+        .map(Requirement::words)
+        .filter(words -> !words.isEmpty())
+        .forEach(needs::add);
+    return needs.build();
+  }
+}

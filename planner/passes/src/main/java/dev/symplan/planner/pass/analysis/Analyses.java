@@ -1,0 +1,87 @@
+package dev.symplan.planner.pass.analysis;
+
+import com.google.common.base.Supplier;
+import com.google.common.base.Suppliers;
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.planner.cost.CostModel;
+
+/** What is known about one graph. Each analysis is made when it is first asked for, and kept. */
+public final class Analyses {
+  private final Graph graph;
+  private final SpaceChoice spaces;
+  private final CostModel costs;
+  private final boolean fuse;
+  private final Supplier<Aliases> aliases;
+  private final Supplier<Uses> uses;
+  private final Supplier<ImmutableList<Collective>> collectives;
+  private final Supplier<Fusion> fusion;
+  private final Supplier<OverlapWindows> overlap;
+  private final Supplier<ExternalOutputs> externalOutputs;
+  private final Supplier<OperandConstraints> constraints;
+
+  /**
+   * @param spaces where the caller wants the graph's inputs and outputs
+   * @param fuse whether elementwise ops may run as one step
+   */
+  public Analyses(Graph graph, SpaceChoice spaces, CostModel costs, boolean fuse) {
+    this.graph = graph;
+    this.spaces = spaces;
+    this.costs = costs;
+    this.fuse = fuse;
+    this.aliases = Suppliers.memoize(() -> Aliases.of(graph));
+    this.uses = Suppliers.memoize(() -> Uses.of(graph, aliases()));
+    this.collectives = Suppliers.memoize(() -> Collective.allOf(graph.ops()));
+    this.fusion = Suppliers.memoize(() -> Fusion.of(graph, aliases(), uses(), fuse));
+    this.overlap = Suppliers.memoize(() -> OverlapWindows.of(this, costs));
+    this.externalOutputs = Suppliers.memoize(() -> ExternalOutputs.of(aliases(), spaces));
+    this.constraints =
+        Suppliers.memoize(
+            () -> OperandConstraints.of(aliases(), collectives(), spaces, externalOutputs()));
+  }
+
+  /** {@return the analyses of another graph with the same inputs and outputs} */
+  public Analyses of(Graph other) {
+    return new Analyses(other, spaces, costs, fuse);
+  }
+
+  public Graph graph() {
+    return graph;
+  }
+
+  public SpaceChoice spaces() {
+    return spaces;
+  }
+
+  public Aliases aliases() {
+    return aliases.get();
+  }
+
+  public Uses uses() {
+    return uses.get();
+  }
+
+  /** {@return the graph's collectives, in its order} */
+  public ImmutableList<Collective> collectives() {
+    return collectives.get();
+  }
+
+  /** {@return the ops that run as one step} */
+  public Fusion fusion() {
+    return fusion.get();
+  }
+
+  /** {@return between which ops each collective may run} */
+  public OverlapWindows overlap() {
+    return overlap.get();
+  }
+
+  public ExternalOutputs externalOutputs() {
+    return externalOutputs.get();
+  }
+
+  /** {@return for each tensor of each collective, whether it can be symmetric without a copy} */
+  public OperandConstraints constraints() {
+    return constraints.get();
+  }
+}

@@ -1,0 +1,69 @@
+package dev.symplan.planner.pass.analysis;
+
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.graph.Graph;
+import java.util.Arrays;
+
+/**
+ * Which op uses each storage last: reads it, writes it or makes it. Views and waits do nothing at
+ * run time, so they do not count.
+ */
+public final class Uses {
+  private final ImmutableIntArray last;
+  private final boolean[] escapes;
+
+  /** By storage, whether it is an input or escapes. */
+  private final boolean[] ofCaller;
+
+  private Uses(ImmutableIntArray last, boolean[] escapes, boolean[] ofCaller) {
+    this.last = last;
+    this.escapes = escapes;
+    this.ofCaller = ofCaller;
+  }
+
+  static Uses of(Graph graph, Aliases aliases) {
+    var last = new int[aliases.count()];
+    Arrays.fill(last, -1);
+    for (int i = 0; i < graph.ops().size(); i++) {
+      if (aliases.runs(i)) {
+        int op = i;
+        graph.ops().get(i).operands().forEach(value -> mark(last, aliases.id(value), op));
+        graph.ops().get(i).results().forEach(value -> mark(last, aliases.id(value), op));
+      }
+    }
+    var escapes = new boolean[aliases.count()];
+    for (var value : graph.outputValues()) {
+      if (aliases.id(value) >= 0) {
+        escapes[aliases.id(value)] = true;
+      }
+    }
+    var ofCaller = escapes.clone();
+    for (var input : graph.inputs()) {
+      if (aliases.id(input) >= 0) {
+        ofCaller[aliases.id(input)] = true;
+      }
+    }
+    return new Uses(ImmutableIntArray.copyOf(last), escapes, ofCaller);
+  }
+
+  private static void mark(int[] last, int storage, int op) {
+    if (storage >= 0) {
+      last[storage] = op;
+    }
+  }
+
+  /** {@return the last op that uses a storage; -1 for none} */
+  public int lastOp(int storage) {
+    return last.get(storage);
+  }
+
+  /** {@return whether a graph output is in the storage} */
+  public boolean escapes(int storage) {
+    return escapes[storage];
+  }
+
+  /** {@return the last op that uses a storage; beyond all ops if the caller has it then} */
+  public int lastOpOrCaller(int storage) {
+    return ofCaller[storage] ? Integer.MAX_VALUE : last.get(storage);
+  }
+}

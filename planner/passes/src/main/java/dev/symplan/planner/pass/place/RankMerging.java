@@ -1,0 +1,255 @@
+package dev.symplan.planner.pass.place;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.graph.Rows;
+import dev.symplan.ir.op.OpTrait;
+import dev.symplan.planner.machine.Alignment;
+import dev.symplan.planner.pass.PassContext;
+import dev.symplan.planner.pass.analysis.Aliases;
+import dev.symplan.planner.pass.analysis.Concatenation;
+import dev.symplan.planner.pass.analysis.Fusion;
+import dev.symplan.planner.pass.select.Realized;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+
+/**
+ * Decides which storages of one rank class lie in the memory of which others: results in that of
+ * operands that end, pieces in what joins them, shares of ranks in the whole.
+ */
+final class RankMerging {
+  private final Realized graph;
+  private final Aliases aliases;
+  private final Fusion fusion;
+  private final Schedule schedule;
+  private final Liveness life;
+  private StorageMerges merges;
+
+  RankMerging(Realized graph, Schedule schedule) {
+    this.graph = graph;
+    this.aliases = graph.aliases();
+    this.fusion = graph.analyses().fusion();
+    this.schedule = schedule;
+    this.life = Liveness.of(graph, schedule);
+    this.merges = StorageMerges.apart(graph);
+  }
+
+  /** {@return the live ranges, and the memory that storages share, as decided} */
+  Lifetimes finish() {
+    return new Lifetimes(life, merges.freeze());
+  }
+
+  private long peakBytes() {
+    return life.peakBytes(merges.freeze());
+  }
+
+  /** {@return whether the results of a collective can take the places of its operands} */
+  boolean canBeInPlace(int k) {
+    var collective = graph.collectives().get(k);
+    if (!graph.spec(k).allowsInPlace()) {
+      return false;
+    }
+    var sources = new HashSet<Integer>();
+    for (int i = 0; i < collective.operands().size(); i++) {
+      var operand = collective.operands().get(i);
+      var result = collective.results().get(i);
+      int from = aliases.id(operand);
+      if (!life.diesIn(operand, schedule.startStep().get(k))
+          || !aliases.isWhole(operand)
+          || operand.tensor().storageBytes() != result.tensor().storageBytes()
+          || graph.arena(from) != graph.arena(aliases.id(result))
+          || !sources.add(from)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  void mergeCollective(int k) {
+    var collective = graph.collectives().get(k);
+    for (int i = 0; i < collective.operands().size(); i++) {
+      merge(collective.operands().get(i), collective.results().get(i));
+    }
+  }
+
+  /**
+   * Lets elementwise results take the place of an operand that nothing reads later, and updated
+   * copies that of what they are copies of, also where only one of the two is symmetric: then both
+   * are.
+   *
+   * @param symmetricToo whether two symmetric storages may become one, which all ranks must do
+   *     alike
+   */
+  void mergeLocal(boolean symmetricToo) {
+    for (var unit : fusion.units()) {
+      var taken = new HashSet<Integer>();
+      for (int i = 0; i < unit.length(); i++) {
+        var op = graph.graph().ops().get(unit.get(i));
+        if ((op.def().has(OpTrait.ELEMENTWISE) || op.def().has(OpTrait.UPDATES_SELF))
+            && op.results().size() == 1
+            && op.results().getFirst().isTensor()
+            && !fusion.isPassing(aliases.id(op.result()))) {
+          mergeOne(unit, i, symmetricToo, taken);
+        }
+      }
+    }
+  }
+
+  /** Merges the result of the op at {@code position} with what it or one before it reads. */
+  private void mergeOne(
+      ImmutableIntArray unit, int position, boolean symmetricToo, Set<Integer> taken) {
+    var result = graph.graph().ops().get(unit.get(position)).result();
+    if (graph.arena(aliases.id(result)).isExternal()
+        || merges.isShare(aliases.id(result))
+        || aliases.of(result).value().id() != result.id()) {
+      return;
+    }
+    for (int i = position; i >= 0; i--) {
+      for (var arg : replaceable(graph.graph().ops().get(unit.get(i)))) {
+        if (arg instanceof Arg.Ref(Value operand)
+            && operand.isTensor()
+            && !taken.contains(aliases.id(operand))
+            && canReplace(unit, position, operand, result, symmetricToo)) {
+          taken.add(aliases.id(operand));
+          merge(operand, result);
+          return;
+        }
+      }
+    }
+  }
+
+  /** The arguments whose places an op's result may take. */
+  private List<Arg> replaceable(Op op) {
+    if (!op.def().has(OpTrait.UPDATES_SELF)) {
+      return op.args();
+    }
+    if (!(op.arg("self") instanceof Arg.Ref(Value self))) {
+      return List.of();
+    }
+    // What else the op reads of that memory, through a view, it reads when self is updated already.
+    long mentions =
+        op.operands().stream().filter(value -> aliases.id(value) == aliases.id(self)).count();
+    return mentions == 1 ? List.of(op.arg("self")) : List.of();
+  }
+
+  private boolean canReplace(
+      ImmutableIntArray unit, int position, Value operand, Value result, boolean symmetricToo) {
+    int from = aliases.id(operand);
+    return !fusion.isPassing(from)
+        && !merges.isShare(from)
+        && aliases.storage(from).def() < unit.get(0)
+        && !graph.arena(from).isExternal()
+        && (symmetricToo || !merges.isSymmetric(from) || mayBeMoved(aliases.id(result)))
+        && aliases.isWhole(operand)
+        && sameLayout(operand.tensor(), result.tensor())
+        && life.diesIn(operand, schedule.stepOfOp().get(unit.get(0)))
+        && readOnlyAs(unit, position, operand);
+  }
+
+  /** Whether a storage is where no other rank has to have it too. */
+  private boolean mayBeMoved(int storage) {
+    return !merges.isSymmetric(storage) && merges.offset(storage) == 0;
+  }
+
+  /** Whether the ops up to a position, and only they, read a storage, and in this layout only. */
+  private boolean readOnlyAs(ImmutableIntArray unit, int position, Value operand) {
+    int rows = Rows.shared(ops(unit));
+    for (int i = 0; i < unit.length(); i++) {
+      var op = graph.graph().ops().get(unit.get(i));
+      for (var value : op.operands()) {
+        if (aliases.id(value) == aliases.id(operand)
+            && (i > position
+                || !aliases.isWhole(value)
+                || !Rows.carries(op, value, rows)
+                || !sameLayout(value.tensor(), operand.tensor()))) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  private ImmutableList<Op> ops(ImmutableIntArray unit) {
+    return unit.stream()
+        .mapToObj(graph.graph().ops()::get)
+        .collect(ImmutableList.toImmutableList());
+  }
+
+  private static boolean sameLayout(TensorType a, TensorType b) {
+    return a.sizes().equals(b.sizes())
+        && a.strides().equals(b.strides())
+        && a.dtype().bytes() == b.dtype().bytes()
+        && a.isDense();
+  }
+
+  /**
+   * Has what a concatenation joins written where it is joined: pieces that nothing else reads later
+   * become parts of the result. All of the result is in use from its first piece on, so where that
+   * would take more memory, the pieces are copied.
+   *
+   * @param symmetricToo whether a symmetric piece may move into the result, which all ranks must do
+   *     alike
+   */
+  void mergeConcatenations(boolean symmetricToo) {
+    long before = peakBytes();
+    for (int i = 0; i < graph.graph().ops().size(); i++) {
+      var op = graph.graph().ops().get(i);
+      if (schedule.stepOfOp().get(i) >= 0 && op.def().has(OpTrait.CONCATENATION)) {
+        mergePieces(op, i, symmetricToo);
+      }
+    }
+    if (peakBytes() > before) {
+      merges = StorageMerges.apart(graph);
+    }
+  }
+
+  private void mergePieces(Op op, int index, boolean symmetricToo) {
+    int to = aliases.id(op.result());
+    if (graph.arena(to).isExternal()) {
+      return;
+    }
+    var pieces = Concatenation.of(op);
+    for (var piece : pieces) {
+      int from = aliases.id(piece.value());
+      if (piece.offset() % Alignment.VECTOR == 0
+          && !graph.isGiven(from)
+          && !graph.arena(from).isExternal()
+          && (symmetricToo || !merges.isSymmetric(from))
+          && aliases.isWhole(piece.value())
+          && life.diesIn(piece.value(), schedule.stepOfOp().get(index))
+          && pieces.stream().filter(p -> aliases.id(p.value()) == from).count() == 1) {
+        merges.join(from, to, piece.offset());
+      }
+    }
+  }
+
+  private void merge(Value operand, Value result) {
+    merges.join(aliases.id(result), aliases.id(operand), 0);
+  }
+
+  /**
+   * Has what the rank brings to all_gathers written where their results have it, and leaves what it
+   * gets from reduce_scatters where their operands have it. Each takes a share's memory less while
+   * the collective runs, but the whole's for longer: so only if it lowers the peak, either that of
+   * all such collectives or that of those next to what makes, or uses, the share.
+   */
+  void mergeShares(PassContext context) {
+    var shares = new ShardsInPlace(graph, schedule, life, context);
+    if (shares.isEmpty()) {
+      return;
+    }
+    long before = peakBytes();
+    var apart = merges.copy();
+    for (boolean all : new boolean[] {true, false}) {
+      if (shares.join(all, merges) && peakBytes() < before) {
+        return;
+      }
+      merges = apart.copy();
+    }
+  }
+}

@@ -1,0 +1,53 @@
+package dev.symplan.planner.pass.place;
+
+import dev.symplan.planner.plan.Placement;
+
+/**
+ * Which storages lie in the memory of which others, and how far behind its beginning. Immutable.
+ */
+public final class StorageLayout {
+  private final int[] roots;
+  private final long[] offsets;
+  private final boolean[] symmetric;
+  private final int[] shareOf;
+
+  /**
+   * Takes over the arrays.
+   *
+   * @param roots by storage, the one whose memory it lies in: itself if it has its own
+   * @param offsets by storage, where it begins in that memory, in bytes
+   * @param symmetric by root, whether peers need its memory at the same offset
+   * @param shareOf by storage, the collective that it is a rank's share of, or {@link
+   *     Placement#NO_SHARE}
+   */
+  StorageLayout(int[] roots, long[] offsets, boolean[] symmetric, int[] shareOf) {
+    this.roots = roots;
+    this.offsets = offsets;
+    this.symmetric = symmetric;
+    this.shareOf = shareOf;
+  }
+
+  /** {@return the storage whose memory a storage lies in} */
+  public int root(int storage) {
+    return roots[storage];
+  }
+
+  /** {@return where a storage begins in the memory of its {@link #root}, in bytes} */
+  public long offset(int storage) {
+    return roots[storage] == storage ? 0 : offsets[storage];
+  }
+
+  /** {@return whether peers need what lies in a storage's memory at the same offset} */
+  public boolean isSymmetric(int storage) {
+    return symmetric[roots[storage]];
+  }
+
+  /** {@return the collective that a storage is a rank's share of, or {@link Placement#NO_SHARE}} */
+  public int shareOf(int storage) {
+    return shareOf[storage];
+  }
+
+  public boolean isShare(int storage) {
+    return shareOf[storage] != Placement.NO_SHARE;
+  }
+}

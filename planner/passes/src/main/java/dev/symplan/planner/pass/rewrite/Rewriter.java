@@ -1,0 +1,26 @@
+package dev.symplan.planner.pass.rewrite;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.planner.options.RewriteOptions;
+import dev.symplan.planner.options.RewriteOptions.Mode;
+import dev.symplan.planner.pass.GraphState;
+import dev.symplan.planner.pass.PassContext;
+import dev.symplan.planner.plan.Rewrite;
+
+/** Makes other collectives of some, on all ranks alike. */
+public interface Rewriter {
+
+  /**
+   * What the graphs could become.
+   *
+   * @param graphs by rank class; the graphs as they are if nothing is to change
+   * @param rewrites what would change, and why no more
+   */
+  record Proposal(ImmutableList<Graph> graphs, ImmutableList<Rewrite> rewrites) {}
+
+  /** {@return whether the user wants it done always, never, or where it helps} */
+  Mode mode(RewriteOptions options);
+
+  Proposal propose(GraphState state, PassContext context);
+}
