@@ -15,7 +15,6 @@ import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.OpTypeException;
 import dev.symplan.ir.op.ReduceOp;
 import java.util.List;
-import java.util.Optional;
 import java.util.stream.Stream;
 
 /**
@@ -74,7 +73,7 @@ final class CollectiveOps {
                 """
                 NS::broadcast(Tensor input, int src, str group_name) -> Tensor
                 """,
-                CollectiveOps::broadcast))
+                (_, input) -> likeInput(input)))
         .flatMap(specs -> specs)
         .map(spec -> spec.schema(spec.schemaText().replace("NS::", namespace + "::")));
   }
@@ -94,7 +93,7 @@ final class CollectiveOps {
                 """
                 _c10d_functional::broadcast_(Tensor(a!) input, int src, str group_name) -> Tensor(a!)
                 """,
-                CollectiveOps::broadcast),
+                (_, input) -> likeInput(input)),
             table(
                 Kind.ALL_GATHER,
                 """
@@ -129,13 +128,7 @@ final class CollectiveOps {
     boolean writes = schema.contains("(a!)");
     var operand = coalesced ? "inputs" : "input";
     return OpSpec.of(schema)
-        .collective(
-            new CollectiveSpec(
-                kind,
-                operand,
-                "group_name",
-                schema.contains("reduce_op") ? Optional.of("reduce_op") : Optional.empty(),
-                out ? Optional.of("out") : Optional.empty()))
+        .collective(CollectiveSpec.of(kind))
         .symmMemArgs(List.of(operand))
         .symmMemResults(List.of("0"))
         .rule(
@@ -246,14 +239,6 @@ final class CollectiveOps {
       throw new OpTypeException("%s %s has a negative entry".formatted(param, Shapes.text(splits)));
     }
     return splits;
-  }
-
-  private static TensorType broadcast(OpCall call, TensorType input) {
-    long src = call.integer("src");
-    if (src < 0) {
-      throw new OpTypeException("src is %d, but ranks count from 0".formatted(src));
-    }
-    return likeInput(input);
   }
 
   private static TensorType withRows(TensorType type, long rows) {

@@ -15,7 +15,6 @@ import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpResult;
-import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.OpTypeException;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -281,7 +280,7 @@ public final class GraphBuilder {
 
   /** Other ops write any layout; collectives move whole rows, or elements one by one. */
   private static boolean isWritable(OpDef def, TensorType wanted) {
-    if (def.collective().isEmpty() || def.has(OpTrait.WAIT)) {
+    if (def.collective().isEmpty()) {
       return true;
     }
     return switch (def.collective().get().kind()) {

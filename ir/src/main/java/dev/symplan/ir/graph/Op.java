@@ -9,12 +9,14 @@ import dev.symplan.ir.Notes;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.op.CollectiveCall;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.Param;
 import java.util.Collections;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
@@ -82,6 +84,11 @@ public final class Op {
   /** {@return the arguments, by name} */
   public OpCall call() {
     return new OpCall(def.schema(), args);
+  }
+
+  /** {@return the collective that this op is, if it is one} */
+  public Optional<CollectiveCall> collective() {
+    return def.collective().map(spec -> new CollectiveCall(spec, call()));
   }
 
   /** {@return the only result} */

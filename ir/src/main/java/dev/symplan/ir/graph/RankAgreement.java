@@ -1,7 +1,9 @@
 package dev.symplan.ir.graph;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.Maps;
 import com.google.common.primitives.ImmutableIntArray;
+import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.TensorType;
@@ -12,12 +14,13 @@ import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
-import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.op.CollectiveSpec.Role;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
@@ -31,9 +34,6 @@ import org.jspecify.annotations.Nullable;
  * sends the other must take. That can be wrong even where all ranks run one graph.
  */
 public final class RankAgreement {
-  private static final String SENT = "input_split_sizes";
-  private static final String TAKEN = "output_split_sizes";
-
   private final Map<String, ProcessGroup> groups = new HashMap<>();
   private final DiagnosticSink sink;
 
@@ -135,9 +135,7 @@ public final class RankAgreement {
   }
 
   private @Nullable ProcessGroup group(Op op) {
-    return op.arg(op.def().collective().orElseThrow().group()) instanceof Arg.Str(String name)
-        ? groups.get(name)
-        : null;
+    return groups.get(op.collective().orElseThrow().group());
   }
 
   /** Takes the same collective as each version of a graph has it. */
@@ -156,10 +154,10 @@ public final class RankAgreement {
   }
 
   private static boolean hasSplits(Op op) {
-    var schema = op.def().schema();
-    return op.def().collective().orElseThrow().kind() == Kind.ALL_TO_ALL
-        && schema.hasParam(SENT)
-        && schema.hasParam(TAKEN);
+    var spec = op.def().collective().orElseThrow();
+    return spec.kind() == Kind.ALL_TO_ALL
+        && spec.has(Role.INPUT_SPLIT_SIZES)
+        && spec.has(Role.OUTPUT_SPLIT_SIZES);
   }
 
   private boolean splitsAgree(List<Graph> versions, List<Op> ops, ImmutableIntArray ranks) {
@@ -196,8 +194,13 @@ public final class RankAgreement {
   }
 
   private boolean rowsAgree(Op taker, int to, Op sender, int from, ImmutableIntArray ranks) {
-    long taken = rows(taker, TAKEN, from, ranks.length());
-    long sent = rows(sender, SENT, to, ranks.length());
+    if (!hasSplits(taker) || !hasSplits(sender)) {
+      return true;
+    }
+    var takes = taker.collective().orElseThrow();
+    var sends = sender.collective().orElseThrow();
+    long taken = rows(takes.outputSplits(), taker.result(), from, ranks.length());
+    long sent = rows(sends.inputSplits(), sends.operands().getFirst(), to, ranks.length());
     if (taken == sent || taken < 0 || sent < 0) {
       return true;
     }
@@ -209,22 +212,11 @@ public final class RankAgreement {
   }
 
   /** {@return the rows for one peer; −1 where that cannot be said} */
-  private static long rows(Op op, String param, int peer, int size) {
-    if (!hasSplits(op) || !(op.arg(param) instanceof Arg.Seq(ImmutableList<Arg> splits))) {
-      return -1;
+  private static long rows(ImmutableLongArray splits, Value tensor, int peer, int size) {
+    if (!splits.isEmpty()) {
+      return peer < splits.length() ? splits.get(peer) : -1;
     }
-    if (splits.isEmpty()) {
-      var tensor =
-          param.equals(SENT)
-              ? op.arg(op.def().collective().orElseThrow().operand())
-              : new Arg.Ref(op.results().getFirst());
-      return tensor instanceof Arg.Ref(Value value)
-              && value.type() instanceof TensorType type
-              && type.rank() > 0
-          ? type.size(0) / size
-          : -1;
-    }
-    return peer < splits.size() && splits.get(peer) instanceof Arg.Int(long rows) ? rows : -1;
+    return tensor.type() instanceof TensorType type && type.rank() > 0 ? type.size(0) / size : -1;
   }
 
   private static List<String> kinds(List<Value> values) {
@@ -247,19 +239,22 @@ public final class RankAgreement {
   }
 
   private static List<Op> collectives(Graph graph) {
-    return graph.ops().stream()
-        .filter(op -> op.def().collective().isPresent() && !op.def().has(OpTrait.WAIT))
-        .toList();
+    return graph.ops().stream().filter(op -> op.def().collective().isPresent()).toList();
   }
 
   /** Everything about a collective that ranks must agree on, but for the group's name. */
   private static String describe(Op op) {
     var spec = op.def().collective().orElseThrow();
     var text = new StringBuilder(op.def().name().toString()).append('(');
+    var ignored =
+        Maps.filterKeys(
+                spec.params(),
+                Set.of(Role.GROUP, Role.INPUT_SPLIT_SIZES, Role.OUTPUT_SPLIT_SIZES)::contains)
+            .values();
     var schema = op.def().schema();
     for (int i = 0; i < schema.params().size(); i++) {
       var name = schema.params().get(i).name();
-      if (name.equals(spec.group()) || name.equals(SENT) || name.equals(TAKEN)) {
+      if (ignored.contains(name)) {
         continue;
       }
       text.append(i > 0 ? ", " : "");

@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.symplan.ir.aten.BuiltinOps;
+import dev.symplan.ir.op.CollectiveSpec.Role;
 import java.util.List;
-import java.util.Optional;
 import org.junit.jupiter.api.Test;
 
 class LibraryTest {
@@ -84,7 +84,7 @@ class LibraryTest {
         .hasValueSatisfying(
             spec -> {
               assertThat(spec.group()).isEqualTo("group_name");
-              assertThat(spec.reduceOp()).isEqualTo(Optional.of("reduce_op"));
+              assertThat(spec.param(Role.REDUCE_OP)).isEqualTo("reduce_op");
             });
   }
 }

@@ -12,7 +12,6 @@ import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
 import dev.symplan.ir.op.OpTypeException;
 import java.util.List;
-import java.util.Optional;
 import java.util.function.Function;
 
 /** A few ops with small rules, in a namespace of their own. */
@@ -64,13 +63,7 @@ final class TestOps {
                 "test::all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor",
                 call -> OpResult.fresh(call.tensor("input")))
             .symmMemArgs(List.of("input"))
-            .collective(
-                new CollectiveSpec(
-                    CollectiveSpec.Kind.ALL_REDUCE,
-                    "input",
-                    "group_name",
-                    Optional.of("reduce_op"),
-                    Optional.empty())));
+            .collective(CollectiveSpec.of(CollectiveSpec.Kind.ALL_REDUCE)));
     return registry;
   }
 

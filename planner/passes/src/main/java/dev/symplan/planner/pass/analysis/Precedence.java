@@ -110,7 +110,7 @@ public final class Precedence {
     int effect = NONE;
     for (int i = 0; i < graph.ops().size(); i++) {
       var op = graph.ops().get(i);
-      boolean communicates = op.def().collective().isPresent() && !op.def().has(OpTrait.WAIT);
+      boolean communicates = op.def().collective().isPresent();
       if (communicates || op.def().isUnbounded()) {
         before(collective, i);
         collective = i;

@@ -229,6 +229,6 @@ public final class Normalize {
     return op.def().has(OpTrait.SIDE_EFFECT)
         || op.def().has(OpTrait.OPAQUE)
         || op.def().schema().mutates()
-        || (op.def().collective().isPresent() && !op.def().has(OpTrait.WAIT));
+        || op.def().collective().isPresent();
   }
 }
