@@ -3,8 +3,8 @@ package dev.symplan.samples;
 import dev.symplan.ir.op.OpRegistry.Registration;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
-import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.host.HostBackend;
 import dev.symplan.runtime.host.HostCall;
 import dev.symplan.runtime.host.HostKernels;
 import dev.symplan.runtime.tensor.HostTensor;
@@ -29,7 +29,7 @@ public final class CustomOp {
   static HostTensor run(Path graph) {
     var plan = Compiler.forTarget(Target.H200_X4).compile(graph);
     try (Registration _ = HostKernels.register("my_lib::exchange", CustomOp::exchange);
-        Session session = Session.open(plan, Backend.HOST)) {
+        Session session = Session.open(plan, new HostBackend())) {
       for (int rank = 0; rank < session.ranks(); rank++) {
         for (int i = 0; i < session.inputNames().size(); i++) {
           SeededInputs.fill(session.input(rank, i).orElseThrow(), 0, rank, "input" + i);

@@ -4,9 +4,9 @@ import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.report.PlanReport;
-import dev.symplan.planner.report.TextRenderer;
-import dev.symplan.runtime.Backend;
+import dev.symplan.planner.report.render.TextRenderer;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.host.HostBackend;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.SeededInputs;
 import java.nio.file.Path;
@@ -20,7 +20,7 @@ public final class QuickStart {
     Plan plan = Compiler.forTarget(Target.H200_X4).compile(graph);
     System.out.println(TextRenderer.render(PlanReport.of(plan)));
 
-    try (Session session = Session.open(plan, Backend.HOST)) {
+    try (Session session = Session.open(plan, new HostBackend())) {
       for (int rank = 0; rank < session.ranks(); rank++) {
         for (int i = 0; i < session.inputNames().size(); i++) {
           HostTensor input = session.input(rank, i).orElseThrow();

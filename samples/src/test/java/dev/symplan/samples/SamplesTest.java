@@ -10,9 +10,9 @@ import dev.symplan.ir.text.GraphPrinter;
 import dev.symplan.ir.text.SourceReader;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.io.PlanFile;
-import dev.symplan.runtime.Backend;
-import dev.symplan.runtime.Reference;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.check.Reference;
+import dev.symplan.runtime.host.HostBackend;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.SeededInputs;
 import dev.symplan.runtime.tensor.TensorDiff;
@@ -59,7 +59,7 @@ class SamplesTest {
   void runsAsWithoutAPlan(Path graph) {
     var plan = Compiler.forDefaultTarget().compile(graph);
     assertThat(Reference.canEvaluate(plan)).isTrue();
-    try (var session = Session.open(plan, Backend.HOST)) {
+    try (var session = Session.open(plan, new HostBackend())) {
       for (int rank = 0; rank < session.ranks(); rank++) {
         for (int i = 0; i < session.inputNames().size(); i++) {
           SeededInputs.fill(session.input(rank, i).orElseThrow(), 7, rank, "in" + i);

@@ -19,8 +19,8 @@ import dev.symplan.planner.plan.Rewrite.Action;
 import dev.symplan.planner.plan.Rewrite.Reason;
 import dev.symplan.planner.report.PlanExplainer;
 import dev.symplan.planner.report.PlanReport;
-import dev.symplan.planner.report.TextRenderer;
 import dev.symplan.planner.report.View;
+import dev.symplan.planner.report.render.TextRenderer;
 import java.util.List;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
@@ -107,7 +107,8 @@ class RewriteOptionsTest {
         "merged r (16.0 KiB, test.graph:6:7), s (16.0 KiB, test.graph:8:7) at the position of s:";
     assertThat(TextRenderer.render(PlanReport.of(plan, List.of(View.COLLECTIVES))))
         .contains("\n" + line);
-    assertThat(PlanExplainer.explain(plan, "s").orElseThrow()).contains("  " + line);
+    assertThat(PlanExplainer.explain(plan, "s").map(TextRenderer::row).orElseThrow())
+        .contains("  " + line);
   }
 
   @Test
@@ -128,7 +129,7 @@ class RewriteOptionsTest {
     assertThat(only(plan).action()).isEqualTo(Action.APART);
     assertThat(only(plan).reason()).isEqualTo(Reason.NEEDED_EARLIER);
     assertThat(only(plan).detail()).isEqualTo("aten::exp (test.graph:7) comes between");
-    assertThat(PlanExplainer.explain(plan, "s").orElseThrow())
+    assertThat(PlanExplainer.explain(plan, "s").map(TextRenderer::row).orElseThrow())
         .contains("not merged with r (16.0 KiB, test.graph:6:7): s (16.0 KiB, test.graph:8:7):");
   }
 

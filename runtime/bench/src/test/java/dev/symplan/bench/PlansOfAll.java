@@ -12,7 +12,7 @@ import dev.symplan.planner.pack.Packer;
 import dev.symplan.planner.pack.PackingProblem;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.report.PlanReport;
-import dev.symplan.planner.report.TextRenderer;
+import dev.symplan.planner.report.render.TextRenderer;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;

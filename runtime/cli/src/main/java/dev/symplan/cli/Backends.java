@@ -1,7 +1,7 @@
 package dev.symplan.cli;
 
 import dev.symplan.runtime.Backend;
-import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.Launch;
 import java.util.Map;
 import picocli.CommandLine.Model.CommandSpec;

@@ -24,7 +24,7 @@ record BenchDevice(Backend backend, Optional<Machine> gpus) {
   static BenchDevice of(Backend backend) {
     return new BenchDevice(
         backend,
-        backend.name().equals(Backend.HOST.name())
+        backend.name().equals(Backend.HOST)
             ? Optional.empty()
             : Optional.of(MachineProbe.ofThisMachine()));
   }

@@ -199,7 +199,7 @@ final class BenchFlags {
    */
   List<DType> dtypes(List<Kind> kinds) {
     var types = dtypes();
-    if (backend.equals(Backend.HOST.name()) && kinds.stream().anyMatch(REDUCING::contains)) {
+    if (backend.equals(Backend.HOST) && kinds.stream().anyMatch(REDUCING::contains)) {
       for (var dtype : types) {
         if (!Elements.computes(dtype.real())) {
           throw usage(

@@ -1,8 +1,8 @@
 package dev.symplan.cli;
 
-import dev.symplan.runtime.Bisection;
-import dev.symplan.runtime.Bisection.Outcome;
 import dev.symplan.runtime.Case;
+import dev.symplan.runtime.check.Bisection;
+import dev.symplan.runtime.check.Bisection.Outcome;
 import java.nio.file.Path;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;

@@ -2,10 +2,10 @@ package dev.symplan.cli;
 
 import dev.symplan.planner.io.PlanFile;
 import dev.symplan.planner.plan.Plan;
-import dev.symplan.planner.report.PassFolder;
 import dev.symplan.planner.report.PlanReport;
-import dev.symplan.planner.report.TextRenderer;
 import dev.symplan.planner.report.View;
+import dev.symplan.planner.report.render.PassFolder;
+import dev.symplan.planner.report.render.TextRenderer;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;

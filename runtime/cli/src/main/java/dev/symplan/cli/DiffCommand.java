@@ -1,10 +1,11 @@
 package dev.symplan.cli;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.planner.report.Format;
-import dev.symplan.planner.report.HtmlRenderer;
 import dev.symplan.planner.report.PlanDiff;
 import dev.symplan.planner.report.PlanReport;
+import dev.symplan.planner.report.page.HtmlRenderer;
+import dev.symplan.planner.report.render.Format;
+import dev.symplan.planner.report.render.TextRenderer;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
@@ -66,7 +67,7 @@ final class DiffCommand implements Callable<Integer> {
     var plans = Inputs.plans(before, after, flags, console);
     var from = plans.getFirst();
     var to = plans.getLast();
-    var differences = PlanDiff.text(from, to);
+    var differences = TextRenderer.rows(PlanDiff.of(from, to));
     var text =
         format.equals("html")
             ? HtmlRenderer.render(

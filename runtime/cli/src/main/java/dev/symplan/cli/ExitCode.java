@@ -1,6 +1,6 @@
 package dev.symplan.cli;
 
-import dev.symplan.runtime.launch.Failure;
+import dev.symplan.runtime.failure.Failure;
 
 /** What the process exits with. */
 final class ExitCode {

@@ -5,8 +5,8 @@ import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.report.PlanExplainer;
 import dev.symplan.planner.report.PlanReport;
 import dev.symplan.planner.report.Row;
-import dev.symplan.planner.report.TextRenderer;
 import dev.symplan.planner.report.View;
+import dev.symplan.planner.report.render.TextRenderer;
 import java.nio.file.Path;
 import java.util.Optional;
 import java.util.concurrent.Callable;
@@ -62,7 +62,7 @@ final class ExplainCommand implements Callable<Integer> {
       console.print(TextRenderer.render(report.withAdvice(advice(plan))));
       return ExitCode.OK;
     }
-    var story = PlanExplainer.explain(plan, name.orElseThrow());
+    var story = PlanExplainer.explain(plan, name.orElseThrow()).map(TextRenderer::row);
     if (story.isEmpty()) {
       console.progress(
           "%s: error[unknown-value]: the plan has no value '%s'"

@@ -1,9 +1,9 @@
 package dev.symplan.cli;
 
 import dev.symplan.ir.diag.CompileException;
-import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.SessionOptions;
-import dev.symplan.runtime.launch.Failure;
+import dev.symplan.runtime.failure.Failure;
+import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.LaunchEnvironment;
 import dev.symplan.runtime.launch.World;
 import java.nio.ByteBuffer;

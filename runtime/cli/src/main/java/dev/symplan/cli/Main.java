@@ -2,7 +2,7 @@ package dev.symplan.cli;
 
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.diag.CompileException;
-import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.failure.RunException;
 import java.io.BufferedOutputStream;
 import java.io.FileDescriptor;
 import java.io.FileOutputStream;

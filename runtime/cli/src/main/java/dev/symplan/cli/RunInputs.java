@@ -2,9 +2,9 @@ package dev.symplan.cli;
 
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.Case;
-import dev.symplan.runtime.Reference;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.Weights;
+import dev.symplan.runtime.check.Reference;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.SeededInputs;
 import java.util.Optional;

@@ -3,7 +3,7 @@ package dev.symplan.cli;
 import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.failure.RunException;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 

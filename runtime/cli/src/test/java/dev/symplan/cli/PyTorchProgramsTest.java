@@ -9,8 +9,8 @@ import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Plan;
-import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.host.HostBackend;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -226,7 +226,7 @@ class PyTorchProgramsTest {
         plan(
             REDUCED_PRODUCT,
             forced("all_reduce", Variant.TWO_SHOT).withOutputs(MemorySpace.EXTERNAL));
-    try (var session = Session.open(plan, Backend.HOST)) {
+    try (var session = Session.open(plan, new HostBackend())) {
       var type = session.output(0, 0).orElseThrow().type();
       var saved = new ArrayList<HostTensor>();
       for (int microbatch = 1; microbatch <= 2; microbatch++) {
@@ -247,8 +247,8 @@ class PyTorchProgramsTest {
     var large =
         plan(REDUCED_PRODUCT.replace("8, 16]", "32, 16]"), forced("all_reduce", Variant.TWO_SHOT));
     assertThat(large.symmetric().bytes()).isNotEqualTo(small.symmetric().bytes());
-    try (var a = Session.open(small, Backend.HOST);
-        var b = Session.open(large, Backend.HOST)) {
+    try (var a = Session.open(small, new HostBackend());
+        var b = Session.open(large, new HostBackend())) {
       fill(a, 1);
       fill(b, 2);
       for (int run = 0; run < 2; run++) {
@@ -274,7 +274,7 @@ class PyTorchProgramsTest {
     var options =
         forced("all_reduce", Variant.TWO_SHOT)
             .withSpaces(ImmutableMap.of("arg0_1", MemorySpace.DONATED));
-    try (var session = Session.open(plan(text, options), Backend.HOST)) {
+    try (var session = Session.open(plan(text, options), new HostBackend())) {
       for (int run = 1; run <= 3; run++) {
         fill(session, run);
         session.run();

@@ -2,16 +2,16 @@ package dev.symplan.runtime;
 
 import dev.symplan.codegen.Executable;
 import dev.symplan.planner.plan.Plan;
-import dev.symplan.runtime.host.HostBackend;
+import dev.symplan.runtime.failure.RunException;
 import java.util.Optional;
 import java.util.ServiceLoader;
 import java.util.stream.Stream;
 
-/** What executes plans. Others than the host backend are found by {@link ServiceLoader}. */
+/** What executes plans. {@link ServiceLoader} finds all of them. */
 public interface Backend {
 
-  /** Ranks are threads of this process, arenas are off-heap memory: works everywhere. */
-  Backend HOST = new HostBackend();
+  /** The name of the backend that works everywhere. */
+  String HOST = "host";
 
   /** {@return the name that {@code --backend} takes} */
   String name();
@@ -55,10 +55,8 @@ public interface Backend {
     return all().filter(backend -> backend.name().equals(name)).findFirst();
   }
 
-  /** {@return every backend of this installation, the host's first} */
+  /** {@return every backend of this installation} */
   static Stream<Backend> all() {
-    return Stream.concat(
-        Stream.of(HOST),
-        ServiceLoader.load(Backend.class).stream().map(ServiceLoader.Provider::get));
+    return ServiceLoader.load(Backend.class).stream().map(ServiceLoader.Provider::get);
   }
 }

@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSortedSet;
 import dev.symplan.codegen.Lowering;
 import dev.symplan.planner.plan.Plan;
+import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.profile.Profile;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.Optional;

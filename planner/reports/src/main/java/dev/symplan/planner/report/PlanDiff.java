@@ -49,11 +49,6 @@ public final class PlanDiff {
         : found;
   }
 
-  /** {@return the differences as text; empty if there are none} */
-  public static String text(Plan before, Plan after) {
-    return TextRenderer.rows(of(before, after));
-  }
-
   private void add(ImmutableList.Builder<Row> chapters, String title, ImmutableList<Row> rows) {
     if (!rows.isEmpty()) {
       chapters.add(Row.titled(title).rows(rows).build());

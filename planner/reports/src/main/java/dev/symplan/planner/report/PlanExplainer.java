@@ -26,13 +26,11 @@ public final class PlanExplainer {
     this.index = index;
   }
 
-  /** {@return the story, lines ended by line feeds; empty if no rank has a value of this name} */
-  public static Optional<String> explain(Plan plan, String name) {
-    return story(plan, name).map(story -> TextRenderer.rows(List.of(story)));
-  }
-
-  /** {@return the story as a row, its chapters below it} */
-  static Optional<Row> story(Plan plan, String name) {
+  /**
+   * {@return the story as a row with its chapters below it; empty if no rank has a value of this
+   * name}
+   */
+  public static Optional<Row> explain(Plan plan, String name) {
     for (int i = 0; i < plan.rankPlans().size(); i++) {
       var index = new RankIndex(plan.rankPlans().get(i), PlanReport.ranksOf(plan, i));
       for (var value : index.values()) {

@@ -10,9 +10,7 @@ import java.util.function.Supplier;
 import java.util.stream.IntStream;
 
 /**
- * What there is to say about a plan, once, for all renderers: {@link TextRenderer} for people,
- * {@link JsonRenderer}, {@link CsvRenderer}, {@link DotRenderer}, {@link ModelExplorerRenderer} and
- * {@link TraceRenderer} for programs.
+ * What there is to say about a plan, once, for all renderers.
  *
  * @param target the name of the target
  * @param ranks the world size
@@ -118,7 +116,7 @@ public record PlanReport(
   }
 
   /** {@return the sections of one view: one for each different graph} */
-  ImmutableList<Section> sections(View view) {
+  public ImmutableList<Section> sections(View view) {
     return sections.stream()
         .filter(section -> section.view() == view)
         .collect(ImmutableList.toImmutableList());

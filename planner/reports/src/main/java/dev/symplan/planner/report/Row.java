@@ -7,7 +7,7 @@ import java.util.Collection;
 import java.util.List;
 
 /**
- * One thing that a report tells of: an arena, a buffer, a collective, a step.
+ * One thing in a report: an arena, a buffer, a collective, a step.
  *
  * @param title what it is called
  * @param details what people read of it, one for each further column of its section
@@ -29,30 +29,33 @@ public record Row(
     return titled(title).details(details).build();
   }
 
-  /** {@return the words under a name} */
-  String text(String fact) {
+  /** {@return the text of a fact, empty if there is none} */
+  public String text(String fact) {
     return facts.get(fact) instanceof Fact.Text(var value) ? value : "";
   }
 
-  /** {@return the number under a name, -1 where there is none} */
-  long whole(String fact) {
+  /** {@return the number of a fact, -1 if there is none} */
+  public long whole(String fact) {
     return facts.get(fact) instanceof Fact.Whole(long value) ? value : -1;
   }
 
-  /** {@return the number under a name, 0 where there is none} */
-  double real(String fact) {
+  /** {@return the number of a fact, 0 if there is none} */
+  public double real(String fact) {
     return facts.get(fact) instanceof Fact.Real(double value) ? value : 0;
   }
 
-  boolean flag(String fact) {
+  /** {@return whether a fact is there and true} */
+  public boolean flag(String fact) {
     return facts.get(fact) instanceof Fact.Flag(boolean value) && value;
   }
 
-  List<Integer> wholes(String fact) {
+  /** {@return the numbers of a fact, none if there is none} */
+  public List<Integer> wholes(String fact) {
     return facts.get(fact) instanceof Fact.Wholes(var values) ? values.asList() : List.of();
   }
 
-  List<String> texts(String fact) {
+  /** {@return the texts of a fact, none if there is none} */
+  public List<String> texts(String fact) {
     return facts.get(fact) instanceof Fact.Texts(var values) ? values : List.of();
   }
 

@@ -11,6 +11,7 @@ import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Plan;
+import dev.symplan.planner.report.render.TextRenderer;
 import java.util.List;
 import java.util.function.Function;
 import org.junit.jupiter.api.Test;
@@ -58,11 +59,11 @@ class PlanDiffTest {
   void tellsWhichVariantBecameAnotherAndWhy() {
     var one = plan(forced(Variant.ONE_SHOT));
     var two = plan(forced(Variant.NCCL));
-    assertThat(PlanDiff.text(one, two))
+    assertThat(TextRenderer.rows(PlanDiff.of(one, two)))
         .containsPattern("collectives\n +r +one_shot → nccl: forced\n");
     var multimem = plan(Target.H100_X8, forced(Variant.MULTIMEM).withMulticast(true));
     var without = plan(CompileOptions.DEFAULT);
-    assertThat(PlanDiff.text(multimem, without))
+    assertThat(TextRenderer.rows(PlanDiff.of(multimem, without)))
         .contains("multimem cannot: the target has no multicast", "target  h100x8 → h200x4");
   }
 
@@ -70,12 +71,13 @@ class PlanDiffTest {
   void tellsWhatMovedAndWhatItCosts() {
     var symmetric = plan(forced(Variant.ONE_SHOT));
     var plain = plan(forced(Variant.NCCL));
-    var text = PlanDiff.text(symmetric, plain);
+    var text = TextRenderer.rows(PlanDiff.of(symmetric, plain));
     assertThat(text)
         .contains("y  symmetric, for peers, 1.0 MiB → local, 1.0 MiB")
         .containsPattern("predicted +[0-9.]+ µs → [0-9.]+ µs")
         .containsPattern("symmetric +1.0 MiB → 0 B, 1.0 MiB less");
-    assertThat(PlanDiff.text(plain, symmetric)).containsPattern("symmetric +0 B → 1.0 MiB, .*more");
+    assertThat(TextRenderer.rows(PlanDiff.of(plain, symmetric)))
+        .containsPattern("symmetric +0 B → 1.0 MiB, .*more");
   }
 
   @Test

@@ -17,6 +17,14 @@ import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Plan;
+import dev.symplan.planner.report.page.HtmlRenderer;
+import dev.symplan.planner.report.render.CsvRenderer;
+import dev.symplan.planner.report.render.DotRenderer;
+import dev.symplan.planner.report.render.Format;
+import dev.symplan.planner.report.render.JsonRenderer;
+import dev.symplan.planner.report.render.ModelExplorerRenderer;
+import dev.symplan.planner.report.render.TextRenderer;
+import dev.symplan.planner.report.render.TraceRenderer;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Locale;
@@ -221,12 +229,15 @@ class PlanReportTest {
         CompileOptions.DEFAULT
             .withInputs(MemorySpace.EXTERNAL)
             .withVariants(ImmutableMap.of("r", Variant.ONE_SHOT));
-    assertThat(PlanExplainer.explain(compile(text, options), "r").orElseThrow())
+    assertThat(
+            PlanExplainer.explain(compile(text, options), "r").map(TextRenderer::row).orElseThrow())
         .containsPattern(
             "better +an input w in the arena \\(--place w=symm, or --donate w\\) would save a copy"
                 + " of 128.0 KiB");
-    assertThat(PlanExplainer.explain(compile(text, options), "r").orElseThrow())
+    assertThat(
+            PlanExplainer.explain(compile(text, options), "r").map(TextRenderer::row).orElseThrow())
         .containsPattern("multimem +cannot: the target has no multicast");
-    assertThat(PlanExplainer.explain(compile(text, options), "nobody")).isEmpty();
+    assertThat(PlanExplainer.explain(compile(text, options), "nobody").map(TextRenderer::row))
+        .isEmpty();
   }
 }

@@ -17,8 +17,8 @@ import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.Step;
 import dev.symplan.planner.report.PlanExplainer;
 import dev.symplan.planner.report.PlanReport;
-import dev.symplan.planner.report.TextRenderer;
 import dev.symplan.planner.report.View;
+import dev.symplan.planner.report.render.TextRenderer;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -75,7 +75,7 @@ class BarrierRulesTest {
         .contains("barriers 2 of 6: the others are redundant");
     assertThat(TextRenderer.render(PlanReport.of(plan, List.of(View.SCHEDULE))))
         .contains("as one_shot, start barrier: the start of a, end barrier: the end of c");
-    assertThat(PlanExplainer.explain(plan, "b"))
+    assertThat(PlanExplainer.explain(plan, "b").map(TextRenderer::row))
         .hasValueSatisfying(
             story ->
                 assertThat(story)

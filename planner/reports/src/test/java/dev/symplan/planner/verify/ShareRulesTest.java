@@ -14,6 +14,7 @@ import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Placement;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.report.PlanExplainer;
+import dev.symplan.planner.report.render.TextRenderer;
 import dev.symplan.planner.verify.Violation.Rule;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -83,7 +84,7 @@ class ShareRulesTest {
   @Test
   void reportsSayThatThePlaceDependsOnTheRank() {
     var plan = gather(Variant.PUSH);
-    assertThat(PlanExplainer.explain(plan, "y").orElseThrow())
+    assertThat(PlanExplainer.explain(plan, "y").map(TextRenderer::row).orElseThrow())
         .contains("symm+0x0+rank*0x4000, 16.0 KiB of the buffer 'y' (32.0 KiB)")
         .contains("of r: each rank of group g has its own, 16.0 KiB after the previous rank's");
   }

@@ -2,21 +2,25 @@ package dev.symplan.runtime.host;
 
 import dev.symplan.codegen.Executable;
 import dev.symplan.runtime.Backend;
-import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.SessionOptions;
+import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.Launch;
 import java.time.Duration;
 import java.util.Optional;
 
-/** The embedded backend: one thread for each stream of each rank. */
+/**
+ * The embedded backend, which works everywhere: one thread for each stream of each rank, arenas in
+ * off-heap memory.
+ */
 public final class HostBackend implements Backend {
+  private static final Duration TIMEOUT = Duration.ofSeconds(60);
+
   private final Duration timeout;
 
   /** A backend that gives up after a minute of waiting. */
   public HostBackend() {
-    // No constant: Backend makes one while this class is still being initialized.
-    this(Duration.ofSeconds(60));
+    this(TIMEOUT);
   }
 
   /**
@@ -28,7 +32,7 @@ public final class HostBackend implements Backend {
 
   @Override
   public String name() {
-    return "host";
+    return HOST;
   }
 
   @Override

@@ -2,7 +2,7 @@ package dev.symplan.runtime.host;
 
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
-import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.tensor.Elements;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.lang.foreign.Arena;

@@ -4,7 +4,7 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
-import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.List;
 import java.util.Optional;

@@ -14,7 +14,7 @@ import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.plan.StreamKind;
-import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.profile.Profile;
 import java.util.List;
 import java.util.stream.Collectors;

@@ -2,7 +2,7 @@ package dev.symplan.runtime.host;
 
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.diag.Units;
-import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.failure.RunException;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.concurrent.locks.Condition;

@@ -1,7 +1,8 @@
 package dev.symplan.runtime.launch;
 
 import dev.symplan.ir.diag.Units;
-import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.failure.Failure;
+import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.Handshake.Answer;
 import java.io.BufferedInputStream;
 import java.io.BufferedOutputStream;

@@ -1,6 +1,6 @@
 package dev.symplan.runtime.launch;
 
-import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.failure.RunException;
 import java.util.Map;
 import java.util.Optional;
 import java.util.stream.Collectors;

@@ -7,7 +7,7 @@ import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.Agreement;
 import dev.symplan.codegen.Agreement.Term;
 import dev.symplan.codegen.Executable;
-import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.failure.RunException;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;

@@ -1,6 +1,7 @@
 package dev.symplan.runtime.launch;
 
-import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.failure.Failure;
+import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.Frame.Kind;
 import dev.symplan.runtime.launch.Handshake.Answer;
 import java.io.BufferedInputStream;

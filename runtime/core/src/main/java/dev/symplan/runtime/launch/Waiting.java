@@ -1,6 +1,6 @@
 package dev.symplan.runtime.launch;
 
-import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.failure.RunException;
 import java.time.Duration;
 
 /** Sleeping without checked exceptions. */

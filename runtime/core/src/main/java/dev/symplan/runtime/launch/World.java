@@ -2,7 +2,8 @@ package dev.symplan.runtime.launch;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.diag.Units;
-import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.failure.Failure;
+import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.Frame.Kind;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;

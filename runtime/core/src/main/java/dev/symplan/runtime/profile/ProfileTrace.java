@@ -3,8 +3,8 @@ package dev.symplan.runtime.profile;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.StreamKind;
-import dev.symplan.planner.report.ChromeTrace;
 import dev.symplan.planner.report.Fact;
+import dev.symplan.planner.report.render.ChromeTrace;
 
 /**
  * A profile as Chrome's trace events, which <a href="https://ui.perfetto.dev">Perfetto</a> shows: a

@@ -12,9 +12,9 @@ import dev.symplan.planner.io.PlanFile;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.Verdict;
 import dev.symplan.planner.plan.Plan;
-import dev.symplan.runtime.Backend;
-import dev.symplan.runtime.Reference;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.check.Reference;
+import dev.symplan.runtime.host.HostBackend;
 import dev.symplan.runtime.host.HostKernelException;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.io.PrintWriter;
@@ -164,7 +164,7 @@ final class Differential {
   private static Outcome run(FuzzCase c, Plan plan) {
     Session session;
     try {
-      session = Session.open(plan, Backend.HOST);
+      session = Session.open(plan, new HostBackend());
       if (c.seed() % 3 == 0) {
         bind(session);
       }

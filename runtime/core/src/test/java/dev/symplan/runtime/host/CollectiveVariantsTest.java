@@ -17,9 +17,8 @@ import dev.symplan.planner.machine.Verdict;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.RewriteOptions;
 import dev.symplan.planner.plan.Plan;
-import dev.symplan.runtime.Backend;
-import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -194,7 +193,7 @@ class CollectiveVariantsTest {
 
   private static void check(List<Case> cases, int ranks, Shape shape, Plan plan, long seed) {
     var random = new Random(seed);
-    try (var session = Session.open(plan, Backend.HOST)) {
+    try (var session = Session.open(plan, new HostBackend())) {
       for (int rank = 0; rank < ranks; rank++) {
         for (int i = 0; i < session.inputNames().size(); i++) {
           fill(session.input(rank, i).orElseThrow(), random);
@@ -384,7 +383,7 @@ class CollectiveVariantsTest {
               CompileOptions.DEFAULT.withVariants(ImmutableMap.of("r0", c.variant())));
       assertThatThrownBy(
               () -> {
-                try (var session = Session.open(plan, Backend.HOST)) {
+                try (var session = Session.open(plan, new HostBackend())) {
                   session.run();
                 }
               })

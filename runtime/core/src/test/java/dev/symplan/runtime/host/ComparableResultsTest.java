@@ -5,9 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.symplan.ir.DType;
 import dev.symplan.ir.op.OpDef;
-import dev.symplan.runtime.Backend;
-import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.tensor.Rounding;
 import dev.symplan.runtime.tensor.TensorDiff;
 import java.util.Optional;
@@ -78,7 +77,7 @@ class ComparableResultsTest {
               return a, b, c
             }
             """);
-    try (var session = Session.open(plan, Backend.HOST)) {
+    try (var session = Session.open(plan, new HostBackend())) {
       for (int i = 0; i < 6; i++) {
         session.input(0, "x").set(i, i / 3, i % 3);
         session.input(0, "m").set(i == 1 || i == 5 ? 1 : 0, i / 3, i % 3);

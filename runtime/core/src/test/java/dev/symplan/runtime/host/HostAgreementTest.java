@@ -12,8 +12,7 @@ import dev.symplan.codegen.TensorRef;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Plan;
-import dev.symplan.runtime.Backend;
-import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.failure.RunException;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -84,7 +83,7 @@ class HostAgreementTest {
                   c.variant(),
                   new TensorRef(operand.arena(), 0, operand.offset() + 64, operand.type()));
             });
-    assertThatThrownBy(() -> Backend.HOST.open(other))
+    assertThatThrownBy(() -> new HostBackend().open(other))
         .isInstanceOf(RunException.class)
         .hasMessageContaining("ranks 0 and 2 do not have the same plan")
         .hasMessageContaining("symm+0x0")
@@ -104,7 +103,7 @@ class HostAgreementTest {
                     0,
                     0,
                     c.operands().getFirst().type()));
-    try (var session = Backend.HOST.open(everywhere(local))) {
+    try (var session = new HostBackend().open(everywhere(local))) {
       assertThatThrownBy(session::run)
           .isInstanceOf(RunException.class)
           .hasMessageContaining("it is not in symmetric memory");

@@ -8,7 +8,6 @@ import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
-import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Session;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -38,7 +37,7 @@ class HostExchangesTest {
 
   private static void checkExchange(
       String text, CompileOptions options, double[] received0, double[] received1) {
-    try (var session = Session.open(Programs.plan(text, options), Backend.HOST)) {
+    try (var session = Session.open(Programs.plan(text, options), new HostBackend())) {
       for (int rank = 0; rank < 2; rank++) {
         var input = session.input(rank, "x");
         for (int row = 0; row < input.type().size(0); row++) {
@@ -127,7 +126,7 @@ class HostExchangesTest {
           return a, b
         }
         """;
-    try (var session = Session.open(Programs.plan(text), Backend.HOST)) {
+    try (var session = Session.open(Programs.plan(text), new HostBackend())) {
       for (int row = 0; row < 6; row++) {
         session.input(0, "x").set(row, row, 0);
       }
@@ -169,7 +168,7 @@ class HostExchangesTest {
     for (var variant : new Variant[] {Variant.NCCL, Variant.ONE_SHOT, Variant.TWO_SHOT}) {
       var plan =
           Programs.plan(text, CompileOptions.DEFAULT.withVariants(ImmutableMap.of("a", variant)));
-      try (var session = Session.open(plan, Backend.HOST)) {
+      try (var session = Session.open(plan, new HostBackend())) {
         for (int rank = 0; rank < 3; rank++) {
           for (int i = 0; i < 5; i++) {
             session.input(rank, "x").set(rank + 0.5 * i, i);

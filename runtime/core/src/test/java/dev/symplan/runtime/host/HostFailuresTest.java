@@ -3,9 +3,8 @@ package dev.symplan.runtime.host;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.symplan.runtime.Backend;
-import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.failure.RunException;
 import java.time.Duration;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -41,7 +40,7 @@ class HostFailuresTest {
         };
     var before = HostSessionTest.liveThreads(Set.of());
     try (var _ = HostKernels.register("test_session::step", kernel);
-        var session = Session.open(Programs.plan(CUSTOM), Backend.HOST)) {
+        var session = Session.open(Programs.plan(CUSTOM), new HostBackend())) {
       assertThatThrownBy(session::run)
           .isInstanceOf(RunException.class)
           .hasMessageMatching(
@@ -60,7 +59,7 @@ class HostFailuresTest {
           throw new UnsatisfiedLinkError("no blas");
         };
     try (var _ = HostKernels.register("test_session::step", kernel);
-        var session = Session.open(Programs.plan(CUSTOM), Backend.HOST)) {
+        var session = Session.open(Programs.plan(CUSTOM), new HostBackend())) {
       assertThatThrownBy(session::run)
           .isInstanceOf(RunException.class)
           .hasMessageContaining("test_session::step 'h' (test.graph:5): no blas");
@@ -141,7 +140,7 @@ class HostFailuresTest {
   void endsTheRunOfAnInterruptedCaller() {
     HostKernel kernel = call -> sleep();
     try (var _ = HostKernels.register("test_session::step", kernel);
-        var session = Session.open(Programs.plan(CUSTOM), Backend.HOST)) {
+        var session = Session.open(Programs.plan(CUSTOM), new HostBackend())) {
       Thread.currentThread().interrupt();
       assertThatThrownBy(session::run)
           .isInstanceOf(RunException.class)
@@ -152,7 +151,7 @@ class HostFailuresTest {
 
   @Test
   void saysWhichOpCannotRun() {
-    assertThatThrownBy(() -> Session.open(Programs.plan(CUSTOM), Backend.HOST))
+    assertThatThrownBy(() -> Session.open(Programs.plan(CUSTOM), new HostBackend()))
         .isInstanceOf(RunException.class)
         .hasMessageContaining("test_session::step has no host implementation: 'h' (test.graph:5)");
   }

@@ -8,7 +8,6 @@ import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.TensorType;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Plan;
-import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.lang.foreign.Arena;
@@ -49,7 +48,7 @@ class HostSessionTest {
 
   @Test
   void runsAgainAndAgain() {
-    try (var session = Session.open(Programs.plan(SUM), Backend.HOST)) {
+    try (var session = Session.open(Programs.plan(SUM), new HostBackend())) {
       var random = new Random(7);
       for (int run = 0; run < 100; run++) {
         if (run % 10 == 0) {
@@ -73,7 +72,7 @@ class HostSessionTest {
   @Test
   void endsItsThreads() {
     var before = liveThreads(Set.of());
-    try (var session = Session.open(Programs.plan(SUM), Backend.HOST)) {
+    try (var session = Session.open(Programs.plan(SUM), new HostBackend())) {
       session.run();
       assertThat(liveThreads(before)).hasSize(4);
     }
@@ -84,7 +83,7 @@ class HostSessionTest {
   void usesTheCallersMemory() {
     var type = TensorType.contiguous(DType.F32, 8, 4);
     try (var arena = Arena.ofShared();
-        var session = Session.open(external(SUM), Backend.HOST)) {
+        var session = Session.open(external(SUM), new HostBackend())) {
       Programs.fillInputs(session, new Random(1));
       session.run();
       var output = HostTensor.allocate(arena, type);
@@ -107,7 +106,7 @@ class HostSessionTest {
   @Test
   void refusesMemoryThatDoesNotFit() {
     try (var confined = Arena.ofConfined();
-        var session = Session.open(external(SUM), Backend.HOST)) {
+        var session = Session.open(external(SUM), new HostBackend())) {
       var type = TensorType.contiguous(DType.F32, 8, 4);
       assertThatThrownBy(
               () ->
@@ -133,7 +132,7 @@ class HostSessionTest {
                       0, 0, new HostTensor(confined.allocate(128).asReadOnly(), type)))
           .hasMessageContaining("read-only");
     }
-    try (var session = Session.open(Programs.plan(SUM), Backend.HOST)) {
+    try (var session = Session.open(Programs.plan(SUM), new HostBackend())) {
       assertThatThrownBy(
               () ->
                   session.bindOutput(
@@ -145,7 +144,7 @@ class HostSessionTest {
 
   @Test
   void showsMemoryThatNobodyWrote() {
-    try (var session = Session.open(Programs.plan(SUM), Backend.HOST)) {
+    try (var session = Session.open(Programs.plan(SUM), new HostBackend())) {
       session.run();
       assertThat(session.output(3, 0).orElseThrow().get(0, 0)).isNaN();
     }
@@ -153,7 +152,7 @@ class HostSessionTest {
 
   @Test
   void isClosedOnce() {
-    var session = Session.open(Programs.plan(SUM), Backend.HOST);
+    var session = Session.open(Programs.plan(SUM), new HostBackend());
     session.close();
     session.close();
     assertThatThrownBy(session::run).hasMessage("the session is closed");
@@ -179,7 +178,7 @@ class HostSessionTest {
           call.result().copyFrom(group.peers("input").get(1 - group.self()));
         };
     try (var _ = HostKernels.register("test_session::swap", swap);
-        var session = Session.open(Programs.plan(text), Backend.HOST)) {
+        var session = Session.open(Programs.plan(text), new HostBackend())) {
       for (int run = 0; run < 50; run++) {
         for (int rank = 0; rank < 4; rank++) {
           for (int i = 0; i < 4; i++) {

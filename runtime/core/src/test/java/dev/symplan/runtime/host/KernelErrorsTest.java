@@ -6,10 +6,9 @@ import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.planner.options.CompileOptions;
-import dev.symplan.runtime.Backend;
-import dev.symplan.runtime.Reference;
-import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.check.Reference;
+import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -37,7 +36,7 @@ class KernelErrorsTest {
 
   private static void run(String call, long number) {
     var plan = Programs.plan(program(call), CompileOptions.DEFAULT.withRanks(1));
-    try (var session = Session.open(plan, Backend.HOST)) {
+    try (var session = Session.open(plan, new HostBackend())) {
       for (int i = 0; i < session.inputNames().size(); i++) {
         session.input(0, i).ifPresent(tensor -> fill(tensor, number));
       }
@@ -145,7 +144,7 @@ class KernelErrorsTest {
   void evaluatedWithoutAPlan(String call, String message) {
     var name = call.substring(0, call.indexOf('('));
     var plan = Programs.plan(program(call), CompileOptions.DEFAULT.withRanks(1));
-    try (var session = Session.open(plan, Backend.HOST)) {
+    try (var session = Session.open(plan, new HostBackend())) {
       for (int i = 0; i < session.inputNames().size(); i++) {
         session.input(0, i).ifPresent(tensor -> fill(tensor, 5));
       }

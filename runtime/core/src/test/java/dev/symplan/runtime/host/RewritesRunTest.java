@@ -9,7 +9,6 @@ import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.RewriteOptions;
 import dev.symplan.planner.options.RewriteOptions.Mode;
 import dev.symplan.planner.plan.Rewrite;
-import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.ArrayList;
@@ -98,7 +97,7 @@ class RewritesRunTest {
     var plan = Programs.plan(text, options);
     assertThat(plan.rewrites().stream().anyMatch(Rewrite::made)).isEqualTo(rewritten);
     var outputs = new ArrayList<HostTensor>();
-    try (var session = Session.open(plan, Backend.HOST)) {
+    try (var session = Session.open(plan, new HostBackend())) {
       Programs.fillInputs(session, new Random(SEED));
       session.run();
       for (int rank = 0; rank < session.ranks(); rank++) {

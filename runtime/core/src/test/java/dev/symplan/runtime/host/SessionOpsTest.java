@@ -3,9 +3,8 @@ package dev.symplan.runtime.host;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.symplan.planner.options.CompileOptions;
-import dev.symplan.runtime.Backend;
-import dev.symplan.runtime.Reference;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.check.Reference;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.ArrayList;
 import java.util.List;
@@ -19,7 +18,7 @@ class SessionOpsTest {
   /** {@return the outputs, which are those of evaluation without a plan} */
   private static List<List<Double>> run(String graph) {
     var plan = Programs.plan(graph, ONE_RANK);
-    try (var session = Session.open(plan, Backend.HOST)) {
+    try (var session = Session.open(plan, new HostBackend())) {
       Programs.fillInputs(session, new Random(1));
       for (int i = 0; i < session.inputNames().size(); i++) {
         session.input(0, i).ifPresent(SessionOpsTest::count);

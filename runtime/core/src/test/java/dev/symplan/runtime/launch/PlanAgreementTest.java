@@ -12,7 +12,7 @@ import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
-import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.LaunchEnvironment.Launcher;
 import java.time.Duration;
 import java.util.ArrayList;

@@ -3,7 +3,7 @@ package dev.symplan.runtime.launch;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.symplan.ir.testkit.ChildProcess;
-import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.failure.RunException;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;

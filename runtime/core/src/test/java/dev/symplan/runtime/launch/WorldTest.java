@@ -4,7 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.symplan.ir.testkit.ChildProcess;
-import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.failure.Failure;
+import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.LaunchEnvironment.Launcher;
 import java.io.IOException;
 import java.net.InetAddress;

@@ -17,7 +17,7 @@ import dev.symplan.codegen.cuda.DeviceStep.NcclCall;
 import dev.symplan.codegen.cuda.DeviceStep.Product;
 import dev.symplan.codegen.cuda.KernelArgument;
 import dev.symplan.planner.plan.ArenaKind;
-import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.failure.RunException;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;

@@ -5,7 +5,7 @@ import com.google.common.collect.ImmutableSet;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.codegen.cuda.DeviceStep.Nccl;
-import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.failure.RunException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;

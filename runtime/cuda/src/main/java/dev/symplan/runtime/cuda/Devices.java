@@ -1,7 +1,7 @@
 package dev.symplan.runtime.cuda;
 
 import com.google.common.collect.ImmutableSortedMap;
-import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.failure.RunException;
 import java.util.Comparator;
 import java.util.stream.IntStream;
 import org.bytedeco.cuda.global.cudart;

@@ -7,7 +7,7 @@ import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.codegen.cuda.DeviceStep;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.planner.plan.StreamKind;
-import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.failure.RunException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.EnumMap;

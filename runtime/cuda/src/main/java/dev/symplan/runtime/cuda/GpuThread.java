@@ -1,6 +1,6 @@
 package dev.symplan.runtime.cuda;
 
-import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.failure.RunException;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;

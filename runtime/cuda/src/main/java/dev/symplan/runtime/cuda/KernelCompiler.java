@@ -1,7 +1,7 @@
 package dev.symplan.runtime.cuda;
 
 import dev.symplan.codegen.cuda.Kernel;
-import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.failure.RunException;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;

@@ -2,7 +2,7 @@ package dev.symplan.runtime.cuda;
 
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.cuda.DeviceProgram;
-import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.failure.RunException;
 import java.time.Duration;
 import java.util.Objects;
 import java.util.Optional;

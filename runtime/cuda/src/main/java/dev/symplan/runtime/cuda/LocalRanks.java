@@ -3,7 +3,7 @@ package dev.symplan.runtime.cuda;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSortedMap;
 import com.google.common.collect.ImmutableSortedSet;
-import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.failure.RunException;
 import java.time.Duration;
 import java.util.Comparator;
 import java.util.Map;

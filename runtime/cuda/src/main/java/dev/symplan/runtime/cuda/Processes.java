@@ -5,7 +5,7 @@ import com.google.common.collect.ImmutableSortedMap;
 import com.google.common.primitives.Bytes;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.cuda.DeviceProgram;
-import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.World;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;

@@ -5,7 +5,7 @@ import dev.symplan.codegen.cuda.DeviceStep.Matrix;
 import dev.symplan.codegen.cuda.DeviceStep.Product;
 import dev.symplan.ir.DType;
 import dev.symplan.planner.plan.StreamKind;
-import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.failure.RunException;
 import java.util.Optional;
 import java.util.function.ToLongFunction;
 import org.bytedeco.cuda.cublas.cublasLtContext;

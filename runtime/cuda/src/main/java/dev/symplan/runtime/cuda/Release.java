@@ -1,6 +1,6 @@
 package dev.symplan.runtime.cuda;
 
-import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.failure.RunException;
 import org.jspecify.annotations.Nullable;
 
 /** Freeing several things, each whether or not the others can be freed. */

@@ -1,7 +1,7 @@
 package dev.symplan.runtime.cuda;
 
-import dev.symplan.runtime.RunException;
-import dev.symplan.runtime.launch.Failure;
+import dev.symplan.runtime.failure.Failure;
+import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.World;
 import java.time.Duration;
 import java.util.Objects;

@@ -27,7 +27,7 @@ import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.ArenaKind;
-import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.failure.RunException;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

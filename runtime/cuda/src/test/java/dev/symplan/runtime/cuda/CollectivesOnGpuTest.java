@@ -13,9 +13,9 @@ import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Plan;
-import dev.symplan.runtime.Backend;
-import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.failure.RunException;
+import dev.symplan.runtime.host.HostBackend;
 import dev.symplan.runtime.tensor.SeededInputs;
 import dev.symplan.runtime.tensor.TensorDiff;
 import java.nio.file.Path;
@@ -141,7 +141,7 @@ class CollectivesOnGpuTest {
             .with(CompileOptions.DEFAULT.withVariants(variants))
             .compile(Path.of(System.getProperty("symplan.root"), "samples", "collectives.graph"));
     try (var gpu = CudaSession.open(Lowering.lower(plan), Duration.ofSeconds(10));
-        var host = Session.open(plan, Backend.HOST)) {
+        var host = Session.open(plan, new HostBackend())) {
       for (var session : List.of(gpu, host)) {
         for (int rank = 0; rank < 4; rank++) {
           SeededInputs.fill(session.input(rank, "x"), 5, rank, "x");
@@ -158,7 +158,7 @@ class CollectivesOnGpuTest {
 
   private static void compare(Plan plan, int runs, boolean inAnyOrder, String what) {
     try (var gpu = CudaSession.open(Lowering.lower(plan), Duration.ofSeconds(10));
-        var host = Session.open(plan, Backend.HOST)) {
+        var host = Session.open(plan, new HostBackend())) {
       fill(gpu, 1);
       fill(host, 1);
       host.run();

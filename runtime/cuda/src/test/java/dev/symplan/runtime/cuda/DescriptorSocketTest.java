@@ -5,9 +5,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.symplan.ir.testkit.ChildProcess;
-import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.cuda.DescriptorSocket.Parcel;
 import dev.symplan.runtime.cuda.DescriptorSocket.Received;
+import dev.symplan.runtime.failure.RunException;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;

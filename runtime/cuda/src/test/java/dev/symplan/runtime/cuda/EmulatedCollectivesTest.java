@@ -10,8 +10,8 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Plan;
-import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.host.HostBackend;
 import dev.symplan.runtime.tensor.SeededInputs;
 import java.util.List;
 import java.util.function.UnaryOperator;
@@ -134,7 +134,7 @@ class EmulatedCollectivesTest {
   private static void check(Plan plan, UnaryOperator<String> change, long limit) {
     var executable = Lowering.lower(plan);
     var gpus = new EmulatedGpus(executable, TIMES, change);
-    try (var host = Session.open(plan, Backend.HOST)) {
+    try (var host = Session.open(plan, new HostBackend())) {
       for (long seed = SEED; seed < SEED + SEEDS; seed++) {
         for (int rank = 0; rank < plan.worldSize(); rank++) {
           var program = executable.ranks().get(rank);

@@ -1,8 +1,8 @@
 package dev.symplan.runtime.cuda;
 
 import dev.symplan.codegen.Lowering;
-import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.host.HostBackend;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.ArrayList;
 import java.util.List;
@@ -22,7 +22,7 @@ class EmulatedProgramsTest {
     var sessions = EmulatedSession.open(plans.stream().map(Lowering::lower).toList());
     for (int i = 0; i < plans.size(); i++) {
       try (var emulated = sessions.get(i);
-          var host = Session.open(plans.get(i), Backend.HOST)) {
+          var host = Session.open(plans.get(i), new HostBackend())) {
         LocalPrograms.fill(host, i);
         host.run();
         var first = new ArrayList<HostTensor>();

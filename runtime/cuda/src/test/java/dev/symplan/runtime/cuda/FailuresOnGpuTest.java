@@ -14,7 +14,7 @@ import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.StreamKind;
-import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.tensor.SeededInputs;
 import java.time.Duration;
 import java.util.stream.Collectors;

@@ -12,10 +12,10 @@ import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Plan;
-import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Case;
-import dev.symplan.runtime.OutputCheck;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.check.OutputCheck;
+import dev.symplan.runtime.host.HostBackend;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.SeededInputs;
 import java.nio.file.Files;
@@ -65,7 +65,7 @@ class LocalWorkOnGpuTest {
     for (int i = 0; i < texts.size(); i++) {
       var plan = LocalPrograms.plan(texts.get(i));
       try (var gpu = CudaSession.open(Lowering.lower(plan), TIMEOUT);
-          var host = Session.open(plan, Backend.HOST)) {
+          var host = Session.open(plan, new HostBackend())) {
         LocalPrograms.fill(gpu, i);
         LocalPrograms.fill(host, i);
         host.run();
@@ -170,7 +170,7 @@ class LocalWorkOnGpuTest {
     Gpus.require(4);
     var plan = mixed();
     try (var gpu = CudaSession.open(Lowering.lower(plan), TIMEOUT);
-        var host = Session.open(plan, Backend.HOST)) {
+        var host = Session.open(plan, new HostBackend())) {
       for (var session : List.of(gpu, host)) {
         for (int rank = 0; rank < 4; rank++) {
           for (var name : session.inputNames()) {

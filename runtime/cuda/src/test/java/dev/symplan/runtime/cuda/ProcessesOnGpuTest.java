@@ -11,10 +11,10 @@ import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Plan;
-import dev.symplan.runtime.Backend;
-import dev.symplan.runtime.RunException;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.SessionOptions;
+import dev.symplan.runtime.failure.RunException;
+import dev.symplan.runtime.host.HostBackend;
 import dev.symplan.runtime.tensor.SeededInputs;
 import dev.symplan.runtime.tensor.TensorDiff;
 import java.nio.file.Path;
@@ -140,7 +140,7 @@ class ProcessesOnGpuTest {
 
     private static void compare(Plan plan, boolean toTheBit) {
       try (var gpu = open(plan);
-          var host = Session.open(plan, Backend.HOST)) {
+          var host = Session.open(plan, new HostBackend())) {
         fill(host);
         host.run();
         fill(gpu);

@@ -12,8 +12,8 @@ import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.plan.Plan;
-import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.host.HostBackend;
 import dev.symplan.runtime.tensor.SeededInputs;
 import java.time.Duration;
 import java.util.List;
@@ -100,7 +100,7 @@ class PushOnGpuTest {
     var plan = program.plan(ranks, "all_reduce", variant);
     Gpus.require(ranks);
     try (var gpu = CudaSession.open(Lowering.lower(plan), Duration.ofSeconds(10));
-        var host = Session.open(plan, Backend.HOST)) {
+        var host = Session.open(plan, new HostBackend())) {
       for (int run = 0; run < 10; run++) {
         for (var session : List.of(gpu, host)) {
           for (int rank = 0; rank < ranks; rank++) {
@@ -197,7 +197,7 @@ class PushOnGpuTest {
     assertThat(DeviceLowering.lower(Lowering.lower(plan))).hasSize(plan.worldSize());
     Gpus.require(plan.worldSize());
     try (var gpu = CudaSession.open(Lowering.lower(plan), Duration.ofSeconds(10));
-        var host = Session.open(plan, Backend.HOST)) {
+        var host = Session.open(plan, new HostBackend())) {
       for (int run = 0; run < runs; run++) {
         if (run % 10 == 0) {
           for (var session : List.of(gpu, host)) {

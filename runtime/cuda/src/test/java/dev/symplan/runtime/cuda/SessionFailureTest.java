@@ -2,7 +2,7 @@ package dev.symplan.runtime.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.symplan.runtime.RunException;
+import dev.symplan.runtime.failure.RunException;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
 

@@ -1,4 +1,4 @@
-package dev.symplan.runtime;
+package dev.symplan.runtime.check;
 
 import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableList;
@@ -12,6 +12,11 @@ import dev.symplan.planner.options.RewriteOptions;
 import dev.symplan.planner.options.RewriteOptions.Mode;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Plan;
+import dev.symplan.runtime.Backend;
+import dev.symplan.runtime.Case;
+import dev.symplan.runtime.Session;
+import dev.symplan.runtime.Weights;
+import dev.symplan.runtime.failure.RunException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;

@@ -1,4 +1,4 @@
-package dev.symplan.runtime;
+package dev.symplan.runtime.failure;
 
 /** A program failed while it ran, or could not be started; the message names rank, op and line. */
 public final class RunException extends RuntimeException {

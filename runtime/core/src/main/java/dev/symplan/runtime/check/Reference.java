@@ -1,4 +1,4 @@
-package dev.symplan.runtime;
+package dev.symplan.runtime.check;
 
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.ProcessGroup;
@@ -9,6 +9,8 @@ import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.planner.plan.Plan;
+import dev.symplan.runtime.Session;
+import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.host.HostKernelException;
 import dev.symplan.runtime.host.NaiveCollectives;
 import dev.symplan.runtime.host.NaiveOps;

@@ -1,4 +1,4 @@
-package dev.symplan.planner.report;
+package dev.symplan.planner.report.render;
 
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.planner.file.AtomicFile;
@@ -6,6 +6,7 @@ import dev.symplan.planner.pass.Pass;
 import dev.symplan.planner.pass.PassContext;
 import dev.symplan.planner.pass.PassObserver;
 import dev.symplan.planner.pass.PlanState;
+import dev.symplan.planner.report.Table;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.Locale;

@@ -1,4 +1,4 @@
-package dev.symplan.planner.report;
+package dev.symplan.planner.report.page;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
@@ -10,6 +10,10 @@ import com.google.common.hash.Hashing;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.report.PlanReport;
+import dev.symplan.planner.report.render.Format;
+import dev.symplan.planner.report.render.JsonRenderer;
+import dev.symplan.planner.report.render.JsonTables;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;

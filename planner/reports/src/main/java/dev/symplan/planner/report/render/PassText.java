@@ -1,8 +1,9 @@
-package dev.symplan.planner.report;
+package dev.symplan.planner.report.render;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.Notes;
+import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Program;
@@ -26,6 +27,9 @@ import dev.symplan.planner.pass.select.SelectVariants;
 import dev.symplan.planner.pipeline.SealPlan;
 import dev.symplan.planner.plan.RankPlan;
 import dev.symplan.planner.plan.Step;
+import dev.symplan.planner.report.PlanReport;
+import dev.symplan.planner.report.Table;
+import dev.symplan.planner.report.View;
 import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
@@ -142,7 +146,9 @@ final class PassText {
   }
 
   private static String op(Realized graph, int index) {
-    return RankIndex.name(graph.graph().ops().get(index));
+    var op = graph.graph().ops().get(index);
+    var results = op.results().stream().map(Value::name).collect(Collectors.joining(", "));
+    return results.isEmpty() ? op.def().name().toString() : results + " = " + op.def().name();
   }
 
   private static String lifetimes(PlanState state, PassContext context) {

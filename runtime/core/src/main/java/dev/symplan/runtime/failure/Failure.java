@@ -1,4 +1,4 @@
-package dev.symplan.runtime.launch;
+package dev.symplan.runtime.failure;
 
 /**
  * Why the processes cannot go on together.

@@ -1,4 +1,4 @@
-package dev.symplan.planner.report;
+package dev.symplan.planner.report.render;
 
 import static org.assertj.core.api.Assertions.assertThat;
 

@@ -1,6 +1,9 @@
-package dev.symplan.planner.report;
+package dev.symplan.planner.report.render;
 
-import dev.symplan.planner.report.GraphNodes.Node;
+import dev.symplan.planner.report.PlanReport;
+import dev.symplan.planner.report.Row;
+import dev.symplan.planner.report.View;
+import dev.symplan.planner.report.render.GraphNodes.Node;
 import java.util.List;
 
 /**

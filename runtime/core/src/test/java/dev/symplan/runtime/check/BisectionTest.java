@@ -1,4 +1,4 @@
-package dev.symplan.runtime;
+package dev.symplan.runtime.check;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
@@ -7,6 +7,10 @@ import dev.symplan.codegen.Instruction;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.runtime.Backend;
+import dev.symplan.runtime.Session;
+import dev.symplan.runtime.SessionOptions;
+import dev.symplan.runtime.host.HostBackend;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
@@ -36,7 +40,7 @@ class BisectionTest {
 
     @Override
     public Session open(Executable executable, SessionOptions options) {
-      var session = Backend.HOST.open(executable, options);
+      var session = new HostBackend().open(executable, options);
       boolean wrong = dislikes.test(executable);
       return (Session)
           Proxy.newProxyInstance(

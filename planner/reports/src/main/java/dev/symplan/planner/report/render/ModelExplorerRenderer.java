@@ -1,8 +1,12 @@
-package dev.symplan.planner.report;
+package dev.symplan.planner.report.render;
 
 import com.fasterxml.jackson.core.JsonGenerator;
 import dev.symplan.ir.diag.Units;
-import dev.symplan.planner.report.GraphNodes.Node;
+import dev.symplan.planner.report.PlanReport;
+import dev.symplan.planner.report.Row;
+import dev.symplan.planner.report.Section;
+import dev.symplan.planner.report.View;
+import dev.symplan.planner.report.render.GraphNodes.Node;
 import java.io.IOException;
 import java.util.LinkedHashMap;
 import java.util.List;

@@ -1,9 +1,10 @@
-package dev.symplan.runtime;
+package dev.symplan.runtime.check;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.planner.plan.Plan;
+import dev.symplan.runtime.Session;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.Rounding;
 import dev.symplan.runtime.tensor.TensorDiff;

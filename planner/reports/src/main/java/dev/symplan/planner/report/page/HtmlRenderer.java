@@ -1,10 +1,12 @@
-package dev.symplan.planner.report;
+package dev.symplan.planner.report.page;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.hash.Hashing;
 import com.google.common.html.HtmlEscapers;
 import com.google.common.io.BaseEncoding;
 import com.google.common.io.Resources;
+import dev.symplan.planner.report.PlanReport;
+import dev.symplan.planner.report.render.JsonTables;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
@@ -56,7 +58,7 @@ public final class HtmlRenderer {
   }
 
   /** {@return what differs from page to page} */
-  static String data(PlanReport report) {
+  public static String data(PlanReport report) {
     // In JSON, < stands in strings only; there, it could end the element or begin a comment.
     return JsonTables.render(report).replace("<", "\\u003c");
   }
@@ -93,7 +95,7 @@ public final class HtmlRenderer {
   static String asset(String name) {
     try {
       return Resources.toString(
-          Resources.getResource(HtmlRenderer.class, "page/" + name), StandardCharsets.UTF_8);
+          Resources.getResource(HtmlRenderer.class, name), StandardCharsets.UTF_8);
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }

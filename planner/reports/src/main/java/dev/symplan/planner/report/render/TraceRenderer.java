@@ -1,7 +1,11 @@
-package dev.symplan.planner.report;
+package dev.symplan.planner.report.render;
 
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.planner.plan.StreamKind;
+import dev.symplan.planner.report.Fact;
+import dev.symplan.planner.report.PlanReport;
+import dev.symplan.planner.report.Section;
+import dev.symplan.planner.report.View;
 
 /** The predicted schedule as a trace for Perfetto. */
 public final class TraceRenderer {

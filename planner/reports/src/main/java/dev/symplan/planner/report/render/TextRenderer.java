@@ -1,6 +1,10 @@
-package dev.symplan.planner.report;
+package dev.symplan.planner.report.render;
 
 import com.google.common.base.Strings;
+import dev.symplan.planner.report.PlanReport;
+import dev.symplan.planner.report.Row;
+import dev.symplan.planner.report.Section;
+import dev.symplan.planner.report.Table;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Collectors;
@@ -45,8 +49,13 @@ public final class TextRenderer {
         .collect(Collectors.joining("\n"));
   }
 
+  /** {@return a row alone, with what belongs to it below, indented} */
+  public static String row(Row row) {
+    return rows(List.of(row));
+  }
+
   /** {@return rows alone, with what belongs to them below, indented} */
-  static String rows(List<Row> rows) {
+  public static String rows(List<Row> rows) {
     var out = new StringBuilder();
     list(out, rows, "");
     return out.toString();

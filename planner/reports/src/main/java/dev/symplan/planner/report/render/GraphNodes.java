@@ -1,6 +1,8 @@
-package dev.symplan.planner.report;
+package dev.symplan.planner.report.render;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.planner.report.Row;
+import dev.symplan.planner.report.Section;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;

@@ -1,6 +1,7 @@
-package dev.symplan.planner.report;
+package dev.symplan.planner.report.render;
 
 import com.google.common.collect.ImmutableMap;
+import dev.symplan.planner.report.Fact;
 import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.List;

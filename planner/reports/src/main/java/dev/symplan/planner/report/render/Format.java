@@ -1,7 +1,8 @@
-package dev.symplan.planner.report;
+package dev.symplan.planner.report.render;
 
 import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableList;
+import dev.symplan.planner.report.View;
 import java.util.Arrays;
 import java.util.Optional;
 

@@ -1,6 +1,9 @@
-package dev.symplan.planner.report;
+package dev.symplan.planner.report.render;
 
 import com.fasterxml.jackson.core.JsonGenerator;
+import dev.symplan.planner.report.PlanReport;
+import dev.symplan.planner.report.Row;
+import dev.symplan.planner.report.Section;
 import java.io.IOException;
 import java.util.List;
 

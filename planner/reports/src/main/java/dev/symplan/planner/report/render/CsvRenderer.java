@@ -1,6 +1,10 @@
-package dev.symplan.planner.report;
+package dev.symplan.planner.report.render;
 
 import com.google.common.base.CharMatcher;
+import dev.symplan.planner.report.Fact;
+import dev.symplan.planner.report.PlanReport;
+import dev.symplan.planner.report.Row;
+import dev.symplan.planner.report.View;
 import java.util.List;
 import java.util.stream.Collectors;
 

@@ -1,4 +1,4 @@
-package dev.symplan.planner.report;
+package dev.symplan.planner.report.render;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.report.PlanReport;
 import java.io.IOException;
 import java.math.BigDecimal;
 import java.nio.file.Path;

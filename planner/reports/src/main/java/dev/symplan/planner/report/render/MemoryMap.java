@@ -1,8 +1,11 @@
-package dev.symplan.planner.report;
+package dev.symplan.planner.report.render;
 
 import com.google.common.base.Ascii;
 import com.google.common.base.Strings;
 import dev.symplan.ir.diag.Units;
+import dev.symplan.planner.report.Fact;
+import dev.symplan.planner.report.Row;
+import dev.symplan.planner.report.Section;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
