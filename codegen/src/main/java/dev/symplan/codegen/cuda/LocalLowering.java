@@ -7,9 +7,9 @@ import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpName;
-import dev.symplan.ir.op.OpRegistry;
 import java.util.Optional;
 
 /** Local ops as launches, copies and products. */
@@ -151,7 +151,7 @@ final class LocalLowering {
   private static Optional<OpDef> functional(OpDef def) {
     var name = def.name();
     return def.schema().mutates() && name.name().endsWith("_") && def.schema().hasParam("self")
-        ? OpRegistry.global()
+        ? BuiltinOps.registry()
             .find(
                 new OpName(
                     name.namespace(),

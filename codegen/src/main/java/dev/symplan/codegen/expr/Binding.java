@@ -5,7 +5,7 @@ import com.google.common.collect.ImmutableSet;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
-import dev.symplan.ir.op.aten.Promotion;
+import dev.symplan.ir.aten.Promotion;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.Optional;

@@ -8,7 +8,7 @@ import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
-import dev.symplan.ir.op.OpRegistry;
+import dev.symplan.ir.aten.BuiltinOps;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.Stream;
@@ -77,7 +77,7 @@ class ExpressionsTest {
                 DynamicTest.dynamicTest(
                     name,
                     () -> {
-                      var def = OpRegistry.global().get(name);
+                      var def = BuiltinOps.registry().get(name);
                       assertThat(Binding.params(Expressions.get(name)))
                           .allMatch(def.schema()::hasParam);
                       assertThat(Expressions.get(name)).hasSameSizeAs(def.schema().results());

@@ -1,8 +1,8 @@
 package dev.symplan.planner.pipeline;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.Graph;
 import dev.symplan.ir.diag.Units;
+import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.options.RewriteOptions.Mode;
 import dev.symplan.planner.pass.Fact;
 import dev.symplan.planner.pass.GraphPass;

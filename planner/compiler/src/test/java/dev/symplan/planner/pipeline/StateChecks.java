@@ -1,8 +1,8 @@
 package dev.symplan.planner.pipeline;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.Graph;
 import dev.symplan.ir.TensorType;
+import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.Pass;
 import dev.symplan.planner.pass.PassContext;

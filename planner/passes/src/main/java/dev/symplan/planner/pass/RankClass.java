@@ -1,7 +1,7 @@
 package dev.symplan.planner.pass;
 
 import com.google.common.primitives.ImmutableIntArray;
-import dev.symplan.ir.Graph;
+import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.pass.analysis.Analyses;
 
 /**

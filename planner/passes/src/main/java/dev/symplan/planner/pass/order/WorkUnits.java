@@ -1,6 +1,6 @@
 package dev.symplan.planner.pass.order;
 
-import dev.symplan.ir.Graph;
+import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.pass.analysis.Analyses;

@@ -2,11 +2,11 @@ package dev.symplan.planner.pass.rewrite;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
-import dev.symplan.ir.Graph;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.aten.BuiltinOps;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpDef;
-import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Collective;
@@ -183,6 +183,6 @@ final class Merging {
     var name = def.name().name();
     return name.endsWith("_coalesced")
         ? def
-        : OpRegistry.global().get("_c10d_functional::" + name + "_coalesced");
+        : BuiltinOps.registry().get("_c10d_functional::" + name + "_coalesced");
   }
 }

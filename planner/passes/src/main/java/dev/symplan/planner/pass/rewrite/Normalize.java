@@ -4,17 +4,17 @@ import com.google.common.base.Suppliers;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableListMultimap;
 import dev.symplan.ir.Arg;
-import dev.symplan.ir.Graph;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpName;
-import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpSchema;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.pass.analysis.Aliases;
@@ -58,7 +58,7 @@ public final class Normalize {
   }
 
   private static OpDef builtin(String name) {
-    return OpRegistry.global().get(name);
+    return BuiltinOps.registry().get(name);
   }
 
   private ImmutableListMultimap<Integer, Value> valuesByStorage() {
@@ -158,7 +158,7 @@ public final class Normalize {
   }
 
   private static OpDef functionalOf(Op op, OpName name) {
-    return OpRegistry.global()
+    return BuiltinOps.registry()
         .find(name)
         .orElseThrow(
             () ->
@@ -230,6 +230,6 @@ public final class Normalize {
     return op.def().has(OpTrait.SIDE_EFFECT)
         || op.def().has(OpTrait.OPAQUE)
         || op.def().schema().mutates()
-        || (op.def().collective().isPresent() && !op.def().has(OpTrait.WAIT));
+        || op.def().collective().isPresent();
   }
 }

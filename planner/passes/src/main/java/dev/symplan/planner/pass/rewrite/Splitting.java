@@ -2,12 +2,12 @@ package dev.symplan.planner.pass.rewrite;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
-import dev.symplan.ir.Graph;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpDef;
-import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.GraphCopier;
 import dev.symplan.planner.pass.rewrite.Chunking.Chunk;
@@ -18,8 +18,8 @@ import java.util.Set;
 
 /** Splits products and their collectives in one graph; the pieces are put together behind them. */
 final class Splitting {
-  private static final OpDef WAIT = OpRegistry.global().get("_c10d_functional::wait_tensor");
-  private static final OpDef CAT = OpRegistry.global().get("aten::cat");
+  private static final OpDef WAIT = BuiltinOps.registry().get("_c10d_functional::wait_tensor");
+  private static final OpDef CAT = BuiltinOps.registry().get("aten::cat");
 
   private final Analyses source;
   private final GraphCopier copier;

@@ -2,12 +2,12 @@ package dev.symplan.planner.pass.select;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
-import dev.symplan.ir.Graph;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.aten.BuiltinOps;
+import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.op.OpDef;
-import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Collective;
@@ -30,7 +30,7 @@ import java.util.List;
  * there; where that cannot be, a copy is inserted.
  */
 final class Realize {
-  private static final OpDef STAGE = OpRegistry.global().get("symplan::stage");
+  private static final OpDef STAGE = BuiltinOps.registry().get("symplan::stage");
 
   private final Analyses source;
   private final ImmutableList<Selection> selections;
