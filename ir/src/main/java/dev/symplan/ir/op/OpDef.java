@@ -58,7 +58,7 @@ public record OpDef(
    */
   public Optional<ImmutableList<OpResult>> infer(ImmutableList<Arg> args) {
     var call = new OpCall(schema, args);
-    collective.ifPresent(spec -> spec.reduceOp(call));
+    collective.ifPresent(spec -> new CollectiveCall(spec, call).check());
     return rule.map(r -> ImmutableList.copyOf(r.infer(call)));
   }
 }

@@ -1,5 +1,9 @@
 package dev.symplan.cli;
 
+import dev.symplan.cli.common.Backends;
+import dev.symplan.cli.common.CompileFlags;
+import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ExitCode;
 import dev.symplan.runtime.Case;
 import dev.symplan.runtime.check.Bisection;
 import dev.symplan.runtime.check.Bisection.Outcome;

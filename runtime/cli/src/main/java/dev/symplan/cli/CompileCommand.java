@@ -1,10 +1,15 @@
 package dev.symplan.cli;
 
+import dev.symplan.cli.common.Backends;
+import dev.symplan.cli.common.CompileFlags;
+import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ExitCode;
+import dev.symplan.cli.common.Outputs;
 import dev.symplan.planner.io.PlanFile;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.report.PlanReport;
 import dev.symplan.planner.report.View;
-import dev.symplan.planner.report.render.PassFolder;
+import dev.symplan.planner.report.pass.PassFolder;
 import dev.symplan.planner.report.render.TextRenderer;
 import java.nio.file.Path;
 import java.util.List;

@@ -1,5 +1,8 @@
 package dev.symplan.cli;
 
+import dev.symplan.cli.common.Backends;
+import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ExitCode;
 import dev.symplan.runtime.doctor.Diagnosis;
 import dev.symplan.runtime.doctor.DoctorJson;
 import dev.symplan.runtime.doctor.DoctorText;

@@ -1,6 +1,12 @@
 package dev.symplan.cli;
 
 import com.google.common.collect.Streams;
+import dev.symplan.cli.common.Backends;
+import dev.symplan.cli.common.CompileFlags;
+import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ExitCode;
+import dev.symplan.cli.common.Inputs;
+import dev.symplan.cli.common.Outputs;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.planner.file.AtomicFile;

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.data.Offset.offset;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import dev.symplan.cli.common.ExitCode;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
@@ -338,7 +339,7 @@ class MainTest {
   void writesWhatEveryPassMade() throws IOException {
     var passes = folder.resolve("passes");
     assertThat(run("compile", sample("tp_mlp.graph"), "--dump-dir", passes).code()).isZero();
-    assertThat(run("dump", passes.resolve("11-verify.json")).out())
+    assertThat(run("dump", passes.resolve("14-seal.json")).out())
         .isEqualTo(run("dump", sample("tp_mlp.graph")).out());
     assertThat(Files.readString(passes.resolve("timings.txt"))).contains("verify");
   }

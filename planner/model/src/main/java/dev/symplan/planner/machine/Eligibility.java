@@ -1,12 +1,12 @@
 package dev.symplan.planner.machine;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.Arg;
+import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.DType;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Units;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Requirement.CopyEngines;
@@ -61,13 +61,13 @@ public final class Eligibility {
 
     /** {@return whether each rank sends, and gets, as many rows from all} */
     boolean hasEqualRows() {
-      return kind != Kind.ALL_TO_ALL
-          || (areEqual(op.arg("input_split_sizes")) && areEqual(op.arg("output_split_sizes")));
+      return op.collective()
+          .map(call -> areEqual(call.inputSplits()) && areEqual(call.outputSplits()))
+          .orElse(true);
     }
 
-    private static boolean areEqual(Arg rows) {
-      return !(rows instanceof Arg.Seq(ImmutableList<Arg> counts))
-          || counts.stream().distinct().count() <= 1;
+    private static boolean areEqual(ImmutableLongArray rows) {
+      return rows.stream().distinct().count() <= 1;
     }
   }
 

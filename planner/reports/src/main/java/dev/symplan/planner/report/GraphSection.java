@@ -3,9 +3,9 @@ package dev.symplan.planner.report;
 import com.google.common.base.Splitter;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Notes;
-import dev.symplan.ir.Op;
-import dev.symplan.ir.Program;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.text.GraphPrinter;
 import dev.symplan.planner.plan.Plan;
 import java.util.List;
@@ -74,7 +74,7 @@ final class GraphSection {
   private Row op(int number, Op op) {
     int step = index.stepOfOp(number);
     var row =
-        Row.titled(RankIndex.name(op))
+        Row.titled(op.label())
             .fact("node", "op")
             .fact("op", op.def().name().toString())
             .fact("source", op.span().shortForm())

@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.testkit.Golden;
 import dev.symplan.ir.text.GraphParser;
@@ -364,7 +364,7 @@ class ReasonsTest {
   @Test
   void everyCollectiveOfTheRegistryIsInTheTable() {
     var table = CollectivesTable.text("");
-    var registry = OpRegistry.global();
+    var registry = BuiltinOps.registry();
     var missing = new ArrayList<String>();
     for (var name : registry.names()) {
       var def = registry.get(name.toString());

@@ -1,5 +1,6 @@
 package dev.symplan.runtime.host;
 
+import dev.symplan.codegen.expr.Rounding;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.runtime.tensor.Elements;
@@ -82,7 +83,7 @@ final class Reducer {
       }
     } else {
       for (int i = 0; i < count; i++) {
-        into[i] = Elements.fromBFloat16(bits[i]);
+        into[i] = Rounding.fromBFloat16(bits[i]);
       }
     }
   }
@@ -120,7 +121,7 @@ final class Reducer {
       }
     } else if (dtype == DType.BF16) {
       for (int i = 0; i < count; i++) {
-        bits[i] = Elements.toBFloat16(sum[i]);
+        bits[i] = Rounding.toBFloat16(sum[i]);
       }
     }
   }

@@ -7,6 +7,7 @@ import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.SessionOptions;
+import dev.symplan.runtime.cuda.library.Libraries;
 import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.World;
 import java.time.Duration;

@@ -14,6 +14,7 @@ import dev.symplan.codegen.cuda.DeviceStep.Copy;
 import dev.symplan.codegen.cuda.DeviceStep.Launch;
 import dev.symplan.codegen.cuda.Kernel;
 import dev.symplan.codegen.cuda.KernelArgument;
+import dev.symplan.runtime.cuda.library.SharedLibrary;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;

@@ -67,11 +67,6 @@ public final class Select {
     return selections.build();
   }
 
-  /** {@return what each variant of its kind would cost a collective; none is chosen yet} */
-  public ImmutableList<Verdict> candidates(int k) {
-    return candidates(k, differences(k));
-  }
-
   private ImmutableList<Verdict> candidates(int k, ImmutableList<Boolean> differs) {
     var collective = graphs.getFirst().collectives().get(k);
     int ranks = context.groupSize(collective.group());

@@ -1,5 +1,0 @@
-/** The built-in ops: PyTorch's schemas with their shape, stride and alias rules. */
-@NullMarked
-package dev.symplan.ir.op.aten;
-
-import org.jspecify.annotations.NullMarked;
