@@ -2,7 +2,6 @@ package dev.symplan.codegen;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
-import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.Instruction.AwaitEvent;
 import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.Instruction.Fused;
@@ -12,11 +11,11 @@ import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Instruction.RecordEvent;
 import dev.symplan.codegen.Instruction.Region;
 import dev.symplan.ir.Arg;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.graph.Rows;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpTrait;
-import dev.symplan.ir.op.Rows;
 import dev.symplan.planner.plan.Buffer;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Plan;
@@ -238,7 +237,7 @@ public final class Lowering {
 
   private Collective collective(int index, CollectivePlan collective) {
     var op = rankPlan.graph().ops().get(collective.op());
-    boolean exchange = collective.kind() == Kind.ALL_TO_ALL;
+    var call = op.collective().orElseThrow();
     return new Collective(
         collective.stream(),
         collective.kind(),
@@ -246,8 +245,8 @@ public final class Lowering {
         group(index, collective),
         collective.reduceOp(),
         collective.root(),
-        exchange ? rows(op, "input_split_sizes") : ImmutableLongArray.of(),
-        exchange ? rows(op, "output_split_sizes") : ImmutableLongArray.of(),
+        call.inputSplits(),
+        call.outputSplits(),
         refs(collective.operands()),
         refs(collective.results()),
         collective.startBarrier(),
@@ -267,17 +266,5 @@ public final class Lowering {
 
   private ImmutableList<TensorRef> refs(ImmutableList<Integer> ids) {
     return ids.stream().map(id -> tensor(values.get(id))).collect(ImmutableList.toImmutableList());
-  }
-
-  private static ImmutableLongArray rows(Op op, String param) {
-    var rows = ImmutableLongArray.builder();
-    if (op.arg(param) instanceof Arg.Seq(ImmutableList<Arg> items)) {
-      for (var item : items) {
-        if (item instanceof Arg.Int(long count)) {
-          rows.add(count);
-        }
-      }
-    }
-    return rows.build();
   }
 }

@@ -1,7 +1,4 @@
-/**
- * The graph: values, operators, types and process groups. Everything here is immutable and knows
- * nothing of plans or devices.
- */
+/** What graphs are made of: types, values, arguments and process groups. All of it is immutable. */
 @NullMarked
 package dev.symplan.ir;
 

@@ -6,7 +6,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Lowering;
-import dev.symplan.ir.op.OpRegistry;
+import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
@@ -87,8 +87,8 @@ class CoverageTest {
   @Test
   void theDocumentsListIsRight() throws IOException {
     var lists = new TreeMap<String, TreeSet<String>>();
-    for (var name : OpRegistry.global().names()) {
-      LocalLowering.family(OpRegistry.global().get(name.toString()))
+    for (var name : BuiltinOps.registry().names()) {
+      LocalLowering.family(BuiltinOps.registry().get(name.toString()))
           .ifPresent(
               family -> lists.computeIfAbsent(family, _ -> new TreeSet<>()).add(name.toString()));
     }

@@ -3,6 +3,7 @@ package dev.symplan.ir.fx;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.ProcessGroup;
+import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.op.OpRegistry;
 
 /**
@@ -24,6 +25,6 @@ public record ImportOptions(
 
   public static ImportOptions named(String name) {
     return new ImportOptions(
-        name, ImmutableList.of(), 0, ImmutableMap.of(), ImmutableMap.of(), OpRegistry.global());
+        name, ImmutableList.of(), 0, ImmutableMap.of(), ImmutableMap.of(), BuiltinOps.registry());
   }
 }

@@ -2,13 +2,13 @@ package dev.symplan.ir.fx;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
-import dev.symplan.ir.Arg;
-import dev.symplan.ir.Graph;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.op.CollectiveCall;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -64,13 +64,12 @@ final class UsedGroups {
 
   private void collect(Graph graph) {
     for (var op : graph.ops()) {
-      if (op.def().collective().isPresent()
-          && op.arg(op.def().collective().get().group()) instanceof Arg.Str(String name)
-          && !groups.containsKey(name)) {
+      var name = op.collective().map(CollectiveCall::group).orElse("");
+      if (!name.isEmpty() && !groups.containsKey(name)) {
         var use = uses.computeIfAbsent(name, n -> new Use(op));
         graph.ranks().forEach(use.ranks::add);
         use.allRanks |= graph.ranks().isEmpty();
-        var size = sizeIn(op);
+        var size = sizeIn(op.collective().get());
         if (size.isPresent() && use.sized == null) {
           use.size = size.getAsLong();
           use.sized = op;
@@ -79,16 +78,10 @@ final class UsedGroups {
     }
   }
 
-  private static OptionalLong sizeIn(Op op) {
-    var schema = op.def().schema();
-    if (schema.hasParam("group_size") && op.arg("group_size") instanceof Arg.Int(long size)) {
-      return OptionalLong.of(size);
-    }
-    return schema.hasParam("input_split_sizes")
-            && op.arg("input_split_sizes") instanceof Arg.Seq(ImmutableList<Arg> splits)
-            && !splits.isEmpty()
-        ? OptionalLong.of(splits.size())
-        : OptionalLong.empty();
+  private static OptionalLong sizeIn(CollectiveCall call) {
+    return call.groupSize().isPresent() || call.inputSplits().isEmpty()
+        ? call.groupSize()
+        : OptionalLong.of(call.inputSplits().length());
   }
 
   /** {@return the number of ranks, or 0 where nothing says} */

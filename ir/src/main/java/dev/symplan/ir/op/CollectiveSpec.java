@@ -1,37 +1,17 @@
 package dev.symplan.ir.op;
 
 import com.google.common.base.Ascii;
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
 import java.util.Arrays;
 import java.util.Optional;
 
 /**
- * How a collective uses its parameters, so that the planner needs no list of names.
+ * What a collective does, and with which parameters, so that nothing needs a list of op names.
  *
- * @param operand the parameter that is sent: a {@code Tensor} or {@code Tensor[]}
- * @param group the parameter that names the process group
- * @param reduceOp the parameter that names the reduction, where there is one
- * @param into the parameter that the result is written to, for {@code _out} forms
+ * @param params the parameter for each role
  */
-public record CollectiveSpec(
-    Kind kind, String operand, String group, Optional<String> reduceOp, Optional<String> into) {
-
-  public CollectiveSpec {
-    if (kind != Kind.CUSTOM && kind.reduces() != reduceOp.isPresent()) {
-      throw new IllegalArgumentException(
-          kind.reduces()
-              ? "%s needs a parameter that names the reduction".formatted(kind.text())
-              : "%s reduces nothing".formatted(kind.text()));
-    }
-  }
-
-  /**
-   * {@return the reduction that a call asks for, where there is one}
-   *
-   * @throws OpTypeException when there is no such reduction
-   */
-  public Optional<ReduceOp> reduceOp(OpCall call) {
-    return reduceOp.map(param -> ReduceOp.ofText(call.string(param)));
-  }
+public record CollectiveSpec(Kind kind, ImmutableMap<Role, String> params) {
 
   /** What moves where. */
   public enum Kind {
@@ -57,5 +37,109 @@ public record CollectiveSpec(
     public static Optional<Kind> ofText(String text) {
       return Arrays.stream(values()).filter(kind -> kind.text().equals(text)).findFirst();
     }
+  }
+
+  /** What a parameter is for, with the names it has in PyTorch's functional collectives. */
+  public enum Role {
+    /** The tensor or tensors that each rank sends. */
+    OPERAND("input", "inputs"),
+    /** The name of the process group. */
+    GROUP("group_name"),
+    /** The {@link ReduceOp}, by its text. */
+    REDUCE_OP("reduce_op"),
+    /** The rank, counted within the group, that a broadcast comes from. */
+    ROOT("src"),
+    /** The number of ranks in the group. */
+    GROUP_SIZE("group_size"),
+    /** The rows of the operand for each rank of the group; an empty list means equal parts. */
+    INPUT_SPLIT_SIZES("input_split_sizes"),
+    /** The rows of the result from each rank of the group; an empty list means equal parts. */
+    OUTPUT_SPLIT_SIZES("output_split_sizes");
+
+    private final ImmutableList<String> torchNames;
+
+    Role(String... torchNames) {
+      this.torchNames = ImmutableList.copyOf(torchNames);
+    }
+
+    private boolean isNeededBy(Kind kind) {
+      return switch (this) {
+        case OPERAND, GROUP -> true;
+        case REDUCE_OP -> kind.reduces();
+        case ROOT -> kind == Kind.BROADCAST;
+        case GROUP_SIZE, INPUT_SPLIT_SIZES, OUTPUT_SPLIT_SIZES -> false;
+      };
+    }
+
+    private boolean mayBeIn(Kind kind) {
+      return isNeededBy(kind) || (this != REDUCE_OP && this != ROOT);
+    }
+  }
+
+  /** A collective whose parameters have PyTorch's names. */
+  public static CollectiveSpec of(Kind kind) {
+    return new CollectiveSpec(kind, ImmutableMap.of());
+  }
+
+  /** A collective that only a library implements. */
+  public static CollectiveSpec custom(String operand, String group) {
+    return of(Kind.CUSTOM).with(Role.OPERAND, operand).with(Role.GROUP, group);
+  }
+
+  /** The same with a parameter of another name. */
+  public CollectiveSpec with(Role role, String param) {
+    return new CollectiveSpec(
+        kind,
+        ImmutableMap.<Role, String>builder().putAll(params).put(role, param).buildKeepingLast());
+  }
+
+  /**
+   * {@return the same with the roles of the schema's parameters that have PyTorch's names}
+   *
+   * @throws IllegalArgumentException when the schema lacks a parameter that the collective needs
+   */
+  CollectiveSpec in(OpSchema schema) {
+    var all = ImmutableMap.<Role, String>builder();
+    for (var role : Role.values()) {
+      Optional<String> named = Optional.ofNullable(params.get(role));
+      named.ifPresent(schema::indexOf);
+      named
+          .or(() -> role.torchNames.stream().filter(schema::hasParam).findFirst())
+          .filter(_ -> role.mayBeIn(kind))
+          .ifPresentOrElse(
+              param -> all.put(role, param),
+              () -> {
+                if (role.isNeededBy(kind)) {
+                  throw new IllegalArgumentException(
+                      "%s: no parameter is the %s of the %s"
+                          .formatted(schema.name(), Ascii.toLowerCase(role.name()), kind.text()));
+                }
+              });
+    }
+    return new CollectiveSpec(kind, all.buildOrThrow());
+  }
+
+  public boolean has(Role role) {
+    return params.containsKey(role);
+  }
+
+  /**
+   * {@return the parameter that has a role}
+   *
+   * @throws IllegalArgumentException when none has
+   */
+  public String param(Role role) {
+    return Optional.ofNullable(params.get(role))
+        .orElseThrow(() -> new IllegalArgumentException(kind.text() + " has no " + role));
+  }
+
+  /** {@return the parameter of the tensors that each rank sends} */
+  public String operand() {
+    return param(Role.OPERAND);
+  }
+
+  /** {@return the parameter that names the process group} */
+  public String group() {
+    return param(Role.GROUP);
   }
 }

@@ -2,13 +2,12 @@ package dev.symplan.ir.op;
 
 import dev.symplan.ir.op.OpRegistry.Registration;
 import java.util.List;
-import java.util.Optional;
 
 /**
  * A namespace of ops that a program adds, as {@code torch.library.Library}.
  *
  * <pre>{@code
- * Library lib = Library.define("my_lib");
+ * Library lib = Library.in(BuiltinOps.registry(), "my_lib");
  * lib.def("exchange(Tensor input, str group) -> Tensor");
  * lib.registerSymmMemArgs("exchange", List.of("input"));
  * }</pre>
@@ -20,11 +19,6 @@ public final class Library {
   private Library(OpRegistry registry, String namespace) {
     this.registry = registry;
     this.namespace = namespace;
-  }
-
-  /** A library whose ops every graph may use. */
-  public static Library define(String namespace) {
-    return in(OpRegistry.global(), namespace);
   }
 
   /** A library whose ops only users of {@code registry} see. */
@@ -72,7 +66,8 @@ public final class Library {
   }
 
   /**
-   * Says that an op communicates, and by which parameters.
+   * Says that an op communicates, and by which parameters; those with PyTorch's names need not be
+   * said.
    *
    * @throws IllegalArgumentException when the op or a parameter does not exist
    */
@@ -86,10 +81,7 @@ public final class Library {
    * @param operand the tensor parameter that the ranks exchange
    */
   public Registration registerGroup(String op, String operand, String group) {
-    return registerCollective(
-        op,
-        new CollectiveSpec(
-            CollectiveSpec.Kind.CUSTOM, operand, group, Optional.empty(), Optional.empty()));
+    return registerCollective(op, CollectiveSpec.custom(operand, group));
   }
 
   private static void requireNames(String op, List<String> names) {

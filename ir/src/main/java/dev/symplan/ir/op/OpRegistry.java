@@ -1,7 +1,6 @@
 package dev.symplan.ir.op;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.op.aten.BuiltinOps;
 import java.util.Comparator;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
@@ -13,17 +12,11 @@ import org.jspecify.annotations.Nullable;
 /**
  * The ops that graphs may use. Thread-safe.
  *
- * <p>There is one global registry, as in PyTorch; a graph file that declares ops reads them into a
- * {@linkplain #child() child} of its own. What a graph holds is the definition as it was when the
- * graph was built: later registrations do not change it.
+ * <p>A graph file that declares ops reads them into a {@linkplain #child() child} of its own. What
+ * a graph holds is the definition as it was when the graph was built: later registrations do not
+ * change it.
  */
 public final class OpRegistry {
-  private static final OpRegistry GLOBAL = new OpRegistry(null);
-
-  static {
-    BuiltinOps.all().forEach(spec -> GLOBAL.entries.put(spec.name(), new Entry(spec)));
-  }
-
   private final @Nullable OpRegistry parent;
   private final ConcurrentMap<OpName, Entry> entries = new ConcurrentHashMap<>();
 
@@ -31,9 +24,11 @@ public final class OpRegistry {
     this.parent = parent;
   }
 
-  /** {@return the registry that holds the built-in ops and every {@link Library}} */
-  public static OpRegistry global() {
-    return GLOBAL;
+  /** {@return a registry of these ops} Their schemas are read when first asked for. */
+  public static OpRegistry of(Stream<OpSpec> specs) {
+    var registry = new OpRegistry(null);
+    specs.forEach(spec -> registry.entries.put(spec.name(), new Entry(spec)));
+    return registry;
   }
 
   /** {@return an empty registry that falls back to this one} */

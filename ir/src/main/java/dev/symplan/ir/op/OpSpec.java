@@ -98,8 +98,8 @@ public record OpSpec(
     for (var result : symmMemResults) {
       checkTensorResult(schema, result);
     }
-    var spec = collective.or(() -> customCollective(schema));
-    spec.ifPresent(c -> checkCollective(schema, c));
+    var spec = collective.or(() -> customCollective(schema)).map(given -> given.in(schema));
+    spec.ifPresent(known -> checkTensorParam(schema, known.operand()));
     var opTraits =
         rule.isPresent()
             ? traits
@@ -155,19 +155,6 @@ public record OpSpec(
                 .findFirst()
                 .orElse("")
             : symmMemArgs.getFirst();
-    return Optional.of(
-        new CollectiveSpec(
-            CollectiveSpec.Kind.CUSTOM,
-            operand,
-            strings.getFirst().name(),
-            Optional.empty(),
-            Optional.empty()));
-  }
-
-  private static void checkCollective(OpSchema schema, CollectiveSpec spec) {
-    schema.indexOf(spec.group());
-    checkTensorParam(schema, spec.operand());
-    spec.reduceOp().ifPresent(schema::indexOf);
-    spec.into().ifPresent(param -> checkTensorParam(schema, param));
+    return Optional.of(CollectiveSpec.custom(operand, strings.getFirst().name()));
   }
 }

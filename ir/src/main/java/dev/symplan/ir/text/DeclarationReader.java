@@ -283,14 +283,7 @@ final class DeclarationReader {
           "");
       return Optional.empty();
     }
-    return Optional.of(
-        spec.collective(
-            new CollectiveSpec(
-                CollectiveSpec.Kind.CUSTOM,
-                operand.get(),
-                group.getText(),
-                Optional.empty(),
-                Optional.empty())));
+    return Optional.of(spec.collective(CollectiveSpec.custom(operand.get(), group.getText())));
   }
 
   /** Without a group clause, the only parameter of type str names the group. */

@@ -4,18 +4,19 @@ import com.google.common.base.Strings;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
-import dev.symplan.ir.Graph;
 import dev.symplan.ir.NoneType;
 import dev.symplan.ir.Notes;
 import dev.symplan.ir.ProcessGroup;
-import dev.symplan.ir.Program;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpRegistry;
 import java.util.ArrayList;
@@ -72,7 +73,7 @@ public final class GraphParser {
    */
   public static Program parse(SourceFile file) {
     var sink = new DiagnosticSink();
-    var program = parse(file, OpRegistry.global(), sink);
+    var program = parse(file, BuiltinOps.registry(), sink);
     sink.throwIfErrors();
     return program;
   }

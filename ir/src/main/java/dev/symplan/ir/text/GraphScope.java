@@ -1,12 +1,12 @@
 package dev.symplan.ir.text;
 
-import dev.symplan.ir.GraphBuilder;
 import dev.symplan.ir.Type;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.graph.GraphBuilder;
 import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.Optional;

@@ -2,11 +2,11 @@ package dev.symplan.ir.text;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
-import dev.symplan.ir.Graph;
-import dev.symplan.ir.GraphBuilder;
 import dev.symplan.ir.Notes;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.GraphBuilder;
 
 /** A graph between its braces. */
 final class OpenGraph {

@@ -2,8 +2,8 @@ package dev.symplan.ir.text;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
-import dev.symplan.ir.Graph;
-import dev.symplan.ir.Op;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.AliasInfo;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpName;

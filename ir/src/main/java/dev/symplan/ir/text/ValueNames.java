@@ -1,7 +1,7 @@
 package dev.symplan.ir.text;
 
-import dev.symplan.ir.Graph;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Graph;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;

@@ -7,13 +7,13 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
-import dev.symplan.ir.Graph;
 import dev.symplan.ir.NoneType;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.op.OpRegistry;
+import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.op.OpTrait;
 import java.util.ArrayList;
 import java.util.List;
@@ -358,7 +358,7 @@ class FxFormsTest {
             4,
             ImmutableMap.of("s27", 7L, "s9", 3L),
             ImmutableMap.of("s77", 64L),
-            OpRegistry.global());
+            BuiltinOps.registry());
     var program = FxImporter.read(new SourceFile("g.fx.txt", text), options, warnings::add);
     assertThat(warnings.stream().map(Diagnostic::message))
         .containsExactly("no size has the name 's9'", "planned at the largest sizes: s77 = 64");

@@ -7,13 +7,13 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSortedMap;
 import dev.symplan.ir.Arg;
-import dev.symplan.ir.Program;
 import dev.symplan.ir.ScalarType;
+import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.op.OpRegistry;
+import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.ir.text.GraphPrinter;
 import java.io.IOException;
@@ -51,7 +51,7 @@ class FxImporterTest {
         4,
         bound ? ImmutableMap.of() : value,
         bound ? value : ImmutableMap.of(),
-        OpRegistry.global());
+        BuiltinOps.registry());
   }
 
   @Test

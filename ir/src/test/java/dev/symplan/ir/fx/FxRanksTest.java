@@ -7,13 +7,13 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSortedMap;
 import com.google.common.primitives.ImmutableIntArray;
-import dev.symplan.ir.Graph;
 import dev.symplan.ir.ProcessGroup;
-import dev.symplan.ir.Program;
+import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.op.OpRegistry;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Program;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -91,7 +91,7 @@ class FxRanksTest {
             0,
             ImmutableMap.of(),
             ImmutableMap.of(),
-            OpRegistry.global());
+            BuiltinOps.registry());
     var file = new SourceFile("g.fx.txt", gather(2, "tp", 0) + "\n" + REDUCE);
     assertThat(FxImporter.read(file, options, warnings::add).groups())
         .containsExactly(pairs, ProcessGroup.world("0", 4));

@@ -2,12 +2,12 @@ package dev.symplan.ir.fx;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
-import dev.symplan.ir.Graph;
-import dev.symplan.ir.Program;
+import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.op.OpRegistry;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Program;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
 
@@ -35,7 +35,7 @@ final class FxTexts {
 
   static ImportOptions options(int ranks, ImmutableMap<String, Long> dims) {
     return new ImportOptions(
-        "g", ImmutableList.of(), ranks, dims, ImmutableMap.of(), OpRegistry.global());
+        "g", ImmutableList.of(), ranks, dims, ImmutableMap.of(), BuiltinOps.registry());
   }
 
   static Program read(String text, int ranks, Consumer<? super Diagnostic> warnings) {

@@ -3,12 +3,13 @@ package dev.symplan.ir.op;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.symplan.ir.aten.BuiltinOps;
+import dev.symplan.ir.op.CollectiveSpec.Role;
 import java.util.List;
-import java.util.Optional;
 import org.junit.jupiter.api.Test;
 
 class LibraryTest {
-  private final OpRegistry registry = OpRegistry.global().child();
+  private final OpRegistry registry = BuiltinOps.registry().child();
   private final Library lib = Library.in(registry, "my_lib");
 
   @Test
@@ -71,19 +72,19 @@ class LibraryTest {
   @Test
   void keepsLibrariesOfAChildToItself() {
     lib.def("foo(Tensor input) -> Tensor");
-    assertThat(OpRegistry.global().find(OpName.parse("my_lib::foo"))).isEmpty();
+    assertThat(BuiltinOps.registry().find(OpName.parse("my_lib::foo"))).isEmpty();
     assertThat(registry.find(OpName.parse("aten::mm"))).isPresent();
   }
 
   @Test
   void registersTheBuiltInCollectivesAsAnyLibraryWould() {
-    var def = OpRegistry.global().get("_c10d_functional::all_reduce");
+    var def = BuiltinOps.registry().get("_c10d_functional::all_reduce");
     assertThat(def.symmMemArgs()).containsExactly("input");
     assertThat(def.collective())
         .hasValueSatisfying(
             spec -> {
               assertThat(spec.group()).isEqualTo("group_name");
-              assertThat(spec.reduceOp()).isEqualTo(Optional.of("reduce_op"));
+              assertThat(spec.param(Role.REDUCE_OP)).isEqualTo("reduce_op");
             });
   }
 }

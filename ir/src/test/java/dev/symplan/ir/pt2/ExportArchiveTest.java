@@ -4,12 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import com.google.common.collect.ImmutableMap;
-import dev.symplan.ir.Program;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.fx.ImportOptions;
+import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.ir.text.GraphPrinter;
 import java.io.IOException;

@@ -3,6 +3,7 @@ package dev.symplan.ir.text;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.op.OpDef;
@@ -13,7 +14,7 @@ import org.junit.jupiter.api.Test;
 class DeclarationsTest {
 
   private static OpRegistry read(String text) {
-    return Declarations.read(new SourceFile("ops.txt", text), OpRegistry.global());
+    return Declarations.read(new SourceFile("ops.txt", text), BuiltinOps.registry());
   }
 
   private static OpDef op(OpRegistry registry, String name) {
@@ -32,7 +33,7 @@ class DeclarationsTest {
     assertThat(op(registry, "mine::pack_").schema().mutates()).isTrue();
     assertThat(op(registry, "mine::exchange").symmMemArgs()).containsExactly("x");
     assertThat(registry.find(OpName.parse("aten::mm"))).isPresent();
-    assertThat(OpRegistry.global().find(OpName.parse("mine::pack_"))).isEmpty();
+    assertThat(BuiltinOps.registry().find(OpName.parse("mine::pack_"))).isEmpty();
   }
 
   @Test
@@ -59,7 +60,7 @@ class DeclarationsTest {
                 aten::mm(Tensor x) -> Tensor
                 mine::op(Tensor x) -> Tensor
                 """),
-            OpRegistry.global());
+            BuiltinOps.registry());
     assertThat(registry.find(OpName.parse("fsdp::set_"))).isEmpty();
     assertThat(op(registry, "aten::mm").schema().params()).hasSize(2);
     assertThat(registry.find(OpName.parse("mine::op"))).isPresent();

@@ -2,10 +2,10 @@ package dev.symplan.ir.text;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.symplan.ir.Program;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.fx.FxImporter;
 import dev.symplan.ir.fx.ImportOptions;
+import dev.symplan.ir.graph.Program;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -3,6 +3,7 @@ package dev.symplan.ir.text;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.DType;
+import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.op.CollectiveSpec;
 import dev.symplan.ir.op.InferRule;
 import dev.symplan.ir.op.OpCall;
@@ -11,7 +12,6 @@ import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
 import dev.symplan.ir.op.OpTypeException;
 import java.util.List;
-import java.util.Optional;
 import java.util.function.Function;
 
 /** A few ops with small rules, in a namespace of their own. */
@@ -19,7 +19,7 @@ final class TestOps {
   private TestOps() {}
 
   static OpRegistry registry() {
-    var registry = OpRegistry.global().child();
+    var registry = BuiltinOps.registry().child();
     registry.define(spec("test::mm(Tensor self, Tensor mat2) -> Tensor", TestOps::mm));
     registry.define(
         spec(
@@ -63,13 +63,7 @@ final class TestOps {
                 "test::all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor",
                 call -> OpResult.fresh(call.tensor("input")))
             .symmMemArgs(List.of("input"))
-            .collective(
-                new CollectiveSpec(
-                    CollectiveSpec.Kind.ALL_REDUCE,
-                    "input",
-                    "group_name",
-                    Optional.of("reduce_op"),
-                    Optional.empty())));
+            .collective(CollectiveSpec.of(CollectiveSpec.Kind.ALL_REDUCE)));
     return registry;
   }
 

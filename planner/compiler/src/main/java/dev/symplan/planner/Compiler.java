@@ -1,7 +1,7 @@
 package dev.symplan.planner;
 
-import dev.symplan.ir.Program;
 import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.pt2.ExportArchive;
 import dev.symplan.ir.text.SourceReader;
 import dev.symplan.planner.io.PlanFile;

@@ -1,11 +1,11 @@
 package dev.symplan.bench;
 
 import dev.symplan.ir.Arg;
-import dev.symplan.ir.Graph;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.PythonLiterals;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpName;
 import java.util.ArrayList;
 import java.util.stream.Collectors;

@@ -1,8 +1,8 @@
 package dev.symplan.bench;
 
 import dev.symplan.bench.TransformerGraph.Form;
-import dev.symplan.ir.Program;
 import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.graph.Program;
 import dev.symplan.planner.io.ProgramReader;
 import dev.symplan.planner.options.CompileOptions;
 import java.util.concurrent.TimeUnit;

@@ -3,7 +3,7 @@ package dev.symplan.bench;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.bench.TransformerGraph.Form;
 import dev.symplan.ir.Notes;
-import dev.symplan.ir.Program;
+import dev.symplan.ir.graph.Program;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Plan;

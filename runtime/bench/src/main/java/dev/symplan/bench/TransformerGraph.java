@@ -3,19 +3,19 @@ package dev.symplan.bench;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
-import dev.symplan.ir.Graph;
-import dev.symplan.ir.GraphBuilder;
-import dev.symplan.ir.GraphBuilder.ResultSpec;
 import dev.symplan.ir.Notes;
 import dev.symplan.ir.ProcessGroup;
-import dev.symplan.ir.Program;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.GraphBuilder;
+import dev.symplan.ir.graph.GraphBuilder.ResultSpec;
+import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.op.ArgBinder;
 import dev.symplan.ir.op.OpDef;
-import dev.symplan.ir.op.OpRegistry;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -368,7 +368,7 @@ public final class TransformerGraph {
   }
 
   private ImmutableList<Value> calls(String op, Arg... args) {
-    var def = defs.computeIfAbsent(op, OpRegistry.global()::get);
+    var def = defs.computeIfAbsent(op, BuiltinOps.registry()::get);
     var name = def.name().name() + "_" + ops++;
     var results = new ArrayList<ResultSpec>();
     int count = def.schema().results().size();

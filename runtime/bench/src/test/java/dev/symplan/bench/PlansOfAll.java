@@ -2,7 +2,7 @@ package dev.symplan.bench;
 
 import com.google.common.hash.Hashing;
 import dev.symplan.bench.TransformerGraph.Form;
-import dev.symplan.ir.Program;
+import dev.symplan.ir.graph.Program;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.io.PlanFile;
 import dev.symplan.planner.io.ProgramReader;

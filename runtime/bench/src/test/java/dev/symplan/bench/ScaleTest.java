@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.sun.management.ThreadMXBean;
 import dev.symplan.bench.TransformerGraph.Form;
-import dev.symplan.ir.Program;
 import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.graph.Program;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.io.ProgramReader;
 import dev.symplan.planner.options.CompileOptions;

@@ -56,7 +56,8 @@ final class BisectCommand implements Callable<Integer> {
           spec.commandLine(),
           "CASE: '%s' is not a case directory with expected outputs".formatted(input));
     }
-    return tell(Bisection.run(input, flags.compiler(), device, console::progress));
+    return tell(
+        Bisection.run(input, flags.forBackend(device).compiler(), device, console::progress));
   }
 
   private int tell(Outcome outcome) {

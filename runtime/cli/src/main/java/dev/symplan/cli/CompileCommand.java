@@ -1,5 +1,6 @@
 package dev.symplan.cli;
 
+import dev.symplan.cli.common.Backends;
 import dev.symplan.cli.common.CompileFlags;
 import dev.symplan.cli.common.Console;
 import dev.symplan.cli.common.ExitCode;
@@ -16,8 +17,10 @@ import java.util.Optional;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
 
 @Command(
     description = {
@@ -27,6 +30,8 @@ import picocli.CommandLine.Parameters;
 final class CompileCommand implements Callable<Integer> {
   private final Console console;
 
+  @Spec private CommandSpec spec;
+
   @Parameters(
       paramLabel = "INPUT",
       description =
@@ -34,6 +39,14 @@ final class CompileCommand implements Callable<Integer> {
   private Path input;
 
   @Mixin private CompileFlags flags;
+
+  @Option(
+      names = "--backend",
+      paramLabel = "NAME",
+      description =
+          "The backend that is to run the plan, host or cuda: only its variants are used (default:"
+              + " any).")
+  private Optional<String> backend = Optional.empty();
 
   @Option(
       names = {"-o", "--output"},
@@ -63,6 +76,7 @@ final class CompileCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
+    backend.ifPresent(name -> flags.forBackend(Backends.named(name, spec)));
     output.ifPresent(file -> Outputs.requireNotRead(file, List.of(input)));
     var plan = dumpDir.map(this::observed).orElseGet(() -> flags.compiler().compile(input));
     console.warnings(plan.warnings());

@@ -2,8 +2,8 @@ package dev.symplan.cli;
 
 import dev.symplan.cli.common.Console;
 import dev.symplan.cli.common.ExitCode;
+import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.op.OpName;
-import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.planner.report.CollectivesTable;
 import java.util.Optional;
 import java.util.concurrent.Callable;
@@ -36,9 +36,9 @@ final class OpsCommand implements Callable<Integer> {
       return shown(CollectivesTable.text(pattern.orElse("")));
     }
     int shown = 0;
-    for (OpName name : OpRegistry.global().names()) {
+    for (OpName name : BuiltinOps.registry().names()) {
       if (name.toString().contains(pattern.orElse(""))) {
-        var def = OpRegistry.global().get(name.toString());
+        var def = BuiltinOps.registry().get(name.toString());
         console.print(def.schema() + "\n");
         shown++;
       }

@@ -219,7 +219,7 @@ final class RunCommand implements Callable<Integer> {
 
     int call() {
       var data = caseFolder.or(() -> Case.isCase(input) ? Optional.of(input) : Optional.empty());
-      var plan = Inputs.plan(input, flags, console);
+      var plan = Inputs.plan(input, flags.forBackend(device), console);
       var weightsFrom = weightsFile.or(() -> Weights.archiveOf(input));
       var weights = weightsFrom.map(file -> Weights.read(file, plan.name())).orElse(Weights.NONE);
       weights.check(plan);

@@ -375,6 +375,8 @@ class MainTest {
           1 | compile NOWHERE                                    | unreadable-file
           1 | compile GRAPH --variant all_reduce=multimem        | the target has no multicast
           1 | compile GRAPH --target h200x8 --variant r=multimem | 'r' cannot run as multimem: multicast is off; add --multicast=on
+          1 | compile GRAPH --target h200x8 --multicast=on --backend cuda --variant r=multimem | multimem: backend cuda does not create
+          2 | compile GRAPH --backend tpu                        | --backend: there is no backend 'tpu'
           2 | compile GRAPH --multicast=maybe                    | --multicast: 'maybe' is neither on nor off
           2 | run PLAN --multicast=on                            | --multicast: PLANNED is a plan; name
           1 | compile GRAPH --variant all_gather=push            | no collective has the name or kind 'all_gather'

@@ -1,6 +1,6 @@
 package dev.symplan.planner.io;
 
-import dev.symplan.ir.Program;
+import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.text.GraphPrinter;
 import dev.symplan.planner.file.AtomicFile;
 import java.nio.file.Path;

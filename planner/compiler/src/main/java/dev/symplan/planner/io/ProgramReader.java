@@ -5,7 +5,7 @@ import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSortedMap;
 import com.google.common.collect.Sets;
 import dev.symplan.ir.ProcessGroup;
-import dev.symplan.ir.Program;
+import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
@@ -14,6 +14,7 @@ import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.fx.FxImporter;
 import dev.symplan.ir.fx.ImportOptions;
+import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.pt2.ExportArchive;
 import dev.symplan.ir.text.Declarations;
@@ -58,7 +59,7 @@ public final class ProgramReader {
   }
 
   private static ProgramReader of(CompileOptions options, Consumer<? super Diagnostic> warnings) {
-    var registry = OpRegistry.global();
+    var registry = BuiltinOps.registry();
     for (var file : options.declarations()) {
       registry = Declarations.read(SourceReader.read(file), registry);
     }

@@ -2,10 +2,10 @@ package dev.symplan.planner.pipeline;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
-import dev.symplan.ir.Graph;
-import dev.symplan.ir.Program;
-import dev.symplan.ir.RankAgreement;
 import dev.symplan.ir.diag.DiagnosticSink;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Program;
+import dev.symplan.ir.graph.RankAgreement;
 import dev.symplan.planner.pass.Facts;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;

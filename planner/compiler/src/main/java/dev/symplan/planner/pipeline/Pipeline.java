@@ -3,9 +3,9 @@ package dev.symplan.planner.pipeline;
 import static com.google.common.collect.ImmutableList.toImmutableList;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.Program;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.graph.Program;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.pass.Facts;

@@ -1,8 +1,8 @@
 package dev.symplan.planner.pipeline;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.Graph;
 import dev.symplan.ir.diag.Units;
+import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.options.RewriteOptions.Mode;
 import dev.symplan.planner.pass.Fact;
 import dev.symplan.planner.pass.GraphPass;
@@ -56,11 +56,11 @@ final class RewriteSearch extends GraphPass {
 
   @Override
   public GraphState run(GraphState state, PassContext context) {
-    var proposal = rewriter.propose(state, context);
-    if (isUnchanged(state.graphs(), proposal.graphs())) {
-      return state.with(decided, proposal.rewrites());
-    }
     var before = Pipeline.runAll(draft, state, context);
+    var proposal = rewriter.propose(before, context);
+    if (isUnchanged(state.graphs(), proposal.graphs())) {
+      return before.with(decided, proposal.rewrites());
+    }
     var after = Pipeline.runAll(draft, state.withGraphs(proposal.graphs()), context);
     var now = before.get(MeasureDraft.FIGURES);
     var then = after.get(MeasureDraft.FIGURES);

@@ -1,13 +1,13 @@
 package dev.symplan.planner.verify;
 
 import dev.symplan.ir.Arg;
-import dev.symplan.ir.Graph;
 import dev.symplan.ir.MemorySpace;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.graph.Rows;
 import dev.symplan.ir.op.CollectiveSpec;
 import dev.symplan.ir.op.OpTrait;
-import dev.symplan.ir.op.Rows;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;

@@ -1,11 +1,11 @@
 package dev.symplan.planner.verify;
 
 import dev.symplan.ir.Arg;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.graph.Rows;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpTrait;
-import dev.symplan.ir.op.Rows;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Placement;

@@ -5,21 +5,21 @@ import com.google.common.collect.ImmutableMap;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
-import dev.symplan.ir.Graph;
-import dev.symplan.ir.GraphBuilder;
-import dev.symplan.ir.GraphBuilder.ResultSpec;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Notes;
 import dev.symplan.ir.ProcessGroup;
-import dev.symplan.ir.Program;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.GraphBuilder;
+import dev.symplan.ir.graph.GraphBuilder.ResultSpec;
+import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.op.ArgBinder;
 import dev.symplan.ir.op.InferRule;
 import dev.symplan.ir.op.OpDef;
-import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
 import dev.symplan.ir.op.SchemaParser;
@@ -412,7 +412,7 @@ public final class RandomPrograms {
   }
 
   private ImmutableList<Value> calls(String name, List<Arg> args) {
-    return call(OpRegistry.global().get(name), args);
+    return call(BuiltinOps.registry().get(name), args);
   }
 
   private ImmutableList<Value> call(OpDef def, List<Arg> args) {

@@ -1,11 +1,11 @@
 package dev.symplan.planner.machine;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.Arg;
+import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.DType;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Requirement.Candidate;
@@ -50,28 +50,31 @@ public final class Eligibility {
 
     /** {@return whether each rank sends, and gets, as many rows from all} */
     boolean hasEqualRows() {
-      return kind != Kind.ALL_TO_ALL
-          || (areEqual(op.arg("input_split_sizes")) && areEqual(op.arg("output_split_sizes")));
+      return op.collective()
+          .map(call -> areEqual(call.inputSplits()) && areEqual(call.outputSplits()))
+          .orElse(true);
     }
 
-    private static boolean areEqual(Arg rows) {
-      return !(rows instanceof Arg.Seq(ImmutableList<Arg> counts))
-          || counts.stream().distinct().count() <= 1;
+    private static boolean areEqual(ImmutableLongArray rows) {
+      return rows.stream().distinct().count() <= 1;
     }
   }
 
   private final Target target;
   private final boolean multicast;
+  private final BackendVariants backend;
 
   /** By the group itself: a job's may be long, and many collectives have the same. */
   private final Map<ProcessGroup, Optional<Rejection>> apart = new IdentityHashMap<>();
 
   /**
    * @param multicast whether NVLink multicast may be used where the target has it
+   * @param backend what carries the plan out
    */
-  public Eligibility(Target target, boolean multicast) {
+  public Eligibility(Target target, boolean multicast, BackendVariants backend) {
     this.target = target;
     this.multicast = multicast;
+    this.backend = backend;
   }
 
   /**
@@ -122,7 +125,8 @@ public final class Eligibility {
     var candidate = new Candidate(spec, collective, ranks, target, multicast);
     return spec.requirements().stream()
         .flatMap(requirement -> requirement.unmet(candidate).stream())
-        .findFirst();
+        .findFirst()
+        .or(() -> backend.lack(spec).map(detail -> new Rejection(Reason.NOT_IN_BACKEND, detail)));
   }
 
   /**

@@ -1,8 +1,8 @@
 package dev.symplan.planner.plan;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.Graph;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Graph;
 
 /**
  * The plan of the ranks that run one graph.

@@ -19,7 +19,7 @@ public sealed interface Step {
   record Compute(int op) implements Step {}
 
   /**
-   * Local ops that go by the same rows ({@link dev.symplan.ir.op.Rows}; elements, if all are
+   * Local ops that go by the same rows ({@link dev.symplan.ir.graph.Rows}; elements, if all are
    * elementwise), as one kernel on the compute stream: each row passes all ops before it is done,
    * so that results which only these ops read need no memory.
    *

@@ -1,8 +1,8 @@
 package dev.symplan.planner.cost;
 
-import dev.symplan.ir.Op;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;

@@ -1,7 +1,7 @@
 package dev.symplan.planner.pass;
 
 import com.google.common.primitives.ImmutableIntArray;
-import dev.symplan.ir.Graph;
+import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.pass.analysis.Analyses;
 
 /**
@@ -17,6 +17,6 @@ public record RankClass(ImmutableIntArray ranks, Analyses analyses) {
 
   /** {@return the same ranks, with another graph that computes the same} */
   RankClass with(Graph graph) {
-    return graph == graph() ? this : new RankClass(ranks, analyses.of(graph));
+    return new RankClass(ranks, analyses.of(graph));
   }
 }

@@ -3,9 +3,9 @@ package dev.symplan.planner.report;
 import com.google.common.base.Joiner;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.DType;
+import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpDef;
-import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.VariantSpec;
@@ -83,7 +83,7 @@ public final class CollectivesTable {
   }
 
   private static List<OpDef> ops(Kind kind) {
-    var registry = OpRegistry.global();
+    var registry = BuiltinOps.registry();
     return registry.names().stream()
         .map(name -> registry.get(name.toString()))
         .filter(def -> !def.has(OpTrait.WAIT))

@@ -1,7 +1,7 @@
 package dev.symplan.planner.report;
 
-import dev.symplan.ir.Graph;
-import dev.symplan.ir.Op;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.planner.plan.ArgDecision;
 import java.util.Optional;
 

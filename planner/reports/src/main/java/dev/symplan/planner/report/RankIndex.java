@@ -1,8 +1,8 @@
 package dev.symplan.planner.report;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.planner.plan.ArgDecision;
 import dev.symplan.planner.plan.ArgDecision.Realization;
 import dev.symplan.planner.plan.Buffer;

@@ -1,9 +1,9 @@
 package dev.symplan.planner.report;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Units;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.planner.plan.Barrier;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Plan;

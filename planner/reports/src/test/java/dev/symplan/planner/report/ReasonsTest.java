@@ -4,12 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.testkit.Golden;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
+import dev.symplan.planner.machine.BackendVariants;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.TargetFile;
 import dev.symplan.planner.machine.Variant;
@@ -232,6 +233,10 @@ class ReasonsTest {
     plan(target("\"nccl\": \"2.27.7\""), USUAL, coalesced);
     plan(target("\"nccl\": \"2.28.9\""), USUAL, coalesced);
     plan(target("\"multicast\": true"), USUAL, reduced("f32", "sum"));
+    plan(
+        USUAL.withBackend(
+            BackendVariants.all("b").without(Variant.TWO_SHOT, "has no kernel for it")),
+        reduced("f32", "sum"));
     note(
         Compiler.forTarget(Target.H200_X4)
             .compile(
@@ -359,7 +364,7 @@ class ReasonsTest {
   @Test
   void everyCollectiveOfTheRegistryIsInTheTable() {
     var table = CollectivesTable.text("");
-    var registry = OpRegistry.global();
+    var registry = BuiltinOps.registry();
     var missing = new ArrayList<String>();
     for (var name : registry.names()) {
       var def = registry.get(name.toString());

@@ -1,8 +1,8 @@
 package dev.symplan.planner.verify;
 
 import com.google.common.primitives.ImmutableIntArray;
-import dev.symplan.ir.RankAgreement;
 import dev.symplan.ir.diag.DiagnosticSink;
+import dev.symplan.ir.graph.RankAgreement;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.plan.Buffer;

@@ -1,13 +1,12 @@
 package dev.symplan.planner.verify;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.Arg;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
-import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.ReduceOp;
+import dev.symplan.planner.machine.BackendVariants;
 import dev.symplan.planner.machine.Eligibility;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.Verdict;
@@ -87,7 +86,7 @@ final class CollectiveRules {
   }
 
   private static boolean isCollective(Op op) {
-    return op.def().collective().isPresent() && !op.def().has(OpTrait.WAIT);
+    return op.def().collective().isPresent();
   }
 
   /** The plan's list is the graph's collectives, in its order. */
@@ -115,27 +114,18 @@ final class CollectiveRules {
       return false;
     }
     int before = findings.count();
-    var spec = op.def().collective().orElseThrow();
-    same(k, "kind", collective.kind(), spec.kind());
-    same(k, "group", collective.group(), text(op, spec.group()));
-    same(
-        k,
-        "reduction",
-        ReduceOp.text(collective.reduceOp()),
-        ReduceOp.text(spec.reduceOp(op.call())));
-    long root =
-        spec.kind() == Kind.BROADCAST
-                && op.def().schema().hasParam("src")
-                && op.arg("src") instanceof Arg.Int(long src)
-            ? src
-            : -1;
-    same(k, "root", (long) collective.root(), root);
+    var call = op.collective().orElseThrow();
+    same(k, "kind", collective.kind(), call.kind());
+    same(k, "group", collective.group(), call.group());
+    same(k, "reduction", ReduceOp.text(collective.reduceOp()), ReduceOp.text(call.reduceOp()));
+    int root = call.root().orElse(-1);
+    same(k, "root", collective.root(), root);
     same(k, "operands", collective.operands(), operands(op));
     same(k, "results", collective.results(), results(op));
-    if (spec.kind() == Kind.BROADCAST && (root < 0 || root >= groupSize(collective))) {
+    if (call.kind() == Kind.BROADCAST && (root < 0 || root >= groupSize(collective))) {
       wrong(k, "has root %d in a group of %d".formatted(root, groupSize(collective)));
     }
-    if (spec.kind() != Kind.CUSTOM
+    if (call.kind() != Kind.CUSTOM
         && (op.def().schema().mutates()
             || collective.operands().size() != collective.results().size())) {
       wrong(k, "is not functional: it must have one new result for each operand");
@@ -147,10 +137,6 @@ final class CollectiveRules {
     if (!Objects.equals(planned, graph)) {
       wrong(k, "has %s %s in the plan, but %s in the graph".formatted(what, planned, graph));
     }
-  }
-
-  private static String text(Op op, String param) {
-    return op.arg(param) instanceof Arg.Str(String text) ? text : "";
   }
 
   private static ImmutableList<Integer> operands(Op op) {
@@ -190,7 +176,8 @@ final class CollectiveRules {
     var operands =
         collective.operands().stream().map(facts::value).collect(ImmutableList.toImmutableList());
     checkHosts(k, collective);
-    new Eligibility(plan.target(), plan.multicast())
+    // What a variant is and needs, the row states; whether it holds here, is found here.
+    new Eligibility(plan.target(), plan.multicast(), BackendVariants.ANY)
         .reject(
             new Eligibility.Request(
                 facts.op(collective.op()), collective.kind(), collective.reduceOp(), operands),

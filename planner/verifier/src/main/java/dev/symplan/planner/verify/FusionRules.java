@@ -2,10 +2,10 @@ package dev.symplan.planner.verify;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.graph.Rows;
 import dev.symplan.ir.op.OpTrait;
-import dev.symplan.ir.op.Rows;
 import dev.symplan.planner.plan.Step;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.HashSet;

@@ -1,7 +1,7 @@
 package dev.symplan.planner.verify;
 
-import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.AliasInfo;
 import java.util.ArrayDeque;
 import java.util.ArrayList;

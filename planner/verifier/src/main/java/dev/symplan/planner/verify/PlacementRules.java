@@ -1,8 +1,8 @@
 package dev.symplan.planner.verify;
 
 import dev.symplan.ir.Arg;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.Buffer;

@@ -1,8 +1,8 @@
 package dev.symplan.planner.verify;
 
-import dev.symplan.ir.Op;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Placement;
 import dev.symplan.planner.plan.Plan;

@@ -5,10 +5,12 @@ import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.planner.Compiler;
+import dev.symplan.planner.machine.BackendVariants;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.RewriteOptions;
+import dev.symplan.runtime.Backend;
 import java.lang.reflect.Field;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -65,8 +67,7 @@ public final class CompileFlags {
       paramLabel = "on|off",
       description = {
         "Whether collectives may use NVLink multicast (multimem), if the target has it: off (the"
-            + " default) or on. Backend cuda does not support it yet; the host backend runs such"
-            + " plans."
+            + " default) or on. Backend cuda does not support it yet, backend host does."
       },
       defaultValue = "off")
   private String multicast;
@@ -167,6 +168,8 @@ public final class CompileFlags {
               + " repeated.")
   private List<Path> declarations = new ArrayList<>();
 
+  private BackendVariants backend = BackendVariants.ANY;
+
   /**
    * Refuses options for a plan, which is compiled already.
    *
@@ -185,6 +188,12 @@ public final class CompileFlags {
                   "%s: %s is a plan; name the graph that it was compiled from, to plan it differently"
                       .formatted(option.longestName(), plan));
             });
+  }
+
+  /** {@return these options, for plans that a backend carries out} */
+  public CompileFlags forBackend(Backend device) {
+    backend = device.variants();
+    return this;
   }
 
   /** {@return a compiler as the options say} */
@@ -241,6 +250,7 @@ public final class CompileFlags {
         .withRanks(ranks(ranks, spec))
         .withGraph(graph)
         .withVariants(forced.buildOrThrow())
+        .withBackend(backend)
         .withMulticast(isOn("--multicast", multicast))
         .withInputs(space("--inputs", inputs))
         .withOutputs(space("--results", results))

@@ -1,14 +1,13 @@
 package dev.symplan.runtime.check;
 
 import dev.symplan.ir.Arg;
-import dev.symplan.ir.Graph;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpResult;
-import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.failure.RunException;
@@ -157,7 +156,7 @@ public final class Reference {
   }
 
   private static boolean isCollective(Op op) {
-    return op.def().collective().isPresent() && !op.def().has(OpTrait.WAIT);
+    return op.def().collective().isPresent();
   }
 
   private void local(int rank, Op op) {
@@ -218,7 +217,7 @@ public final class Reference {
               "%s (%s) is defined only by its implementation: there is nothing to compare with"
                   .formatted(op.def().name(), op.span().shortForm()));
         }
-        var name = op.arg(spec.group()) instanceof Arg.Str(String text) ? text : "";
+        var name = op.collective().orElseThrow().group();
         var group = groups.stream().filter(g -> g.name().equals(name)).findFirst().orElseThrow();
         var members = group.members().get(group.partOf(rank).orElseThrow());
         var calls = new ArrayList<NaiveCollectives.Call>();
@@ -234,9 +233,8 @@ public final class Reference {
 
   private NaiveCollectives.Call call(int rank, int index) {
     var op = graphs.get(rank).ops().get(index);
-    var spec = op.def().collective().orElseThrow();
     var operands =
-        op.arg(spec.operand()).operands().stream().map(value -> at(rank, value)).toList();
+        op.collective().orElseThrow().operands().stream().map(value -> at(rank, value)).toList();
     var results = new ArrayList<HostTensor>();
     var inferred = op.infer();
     for (int i = 0; i < op.results().size(); i++) {

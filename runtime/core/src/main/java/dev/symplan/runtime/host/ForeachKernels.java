@@ -3,9 +3,9 @@ package dev.symplan.runtime.host;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.Arg;
-import dev.symplan.ir.op.OpRegistry;
+import dev.symplan.ir.aten.BuiltinOps;
+import dev.symplan.ir.aten.ForeachOps;
 import dev.symplan.ir.op.SchemaType;
-import dev.symplan.ir.op.aten.ForeachOps;
 import dev.symplan.runtime.host.HostCall.Value;
 import java.util.Optional;
 
@@ -15,9 +15,9 @@ final class ForeachKernels {
 
   static ImmutableMap<String, HostKernel> table() {
     var table = ImmutableMap.<String, HostKernel>builder();
-    for (var name : OpRegistry.global().names()) {
+    for (var name : BuiltinOps.registry().names()) {
       if (name.name().startsWith("_foreach_")) {
-        ForeachOps.element(OpRegistry.global().get(name.toString()))
+        ForeachOps.element(BuiltinOps.registry().get(name.toString()))
             .ifPresent(element -> table.put(name.toString(), call -> run(call, element)));
       }
     }

@@ -4,10 +4,10 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.TensorType;
+import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpName;
-import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.runtime.host.HostCall.Value;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.Optional;
@@ -22,7 +22,7 @@ final class InPlaceKernels {
   private InPlaceKernels() {}
 
   static ImmutableMap<String, HostKernel> table() {
-    var registry = OpRegistry.global();
+    var registry = BuiltinOps.registry();
     var table = ImmutableMap.<String, HostKernel>builder();
     for (var name : registry.names()) {
       var def = registry.get(name.toString());

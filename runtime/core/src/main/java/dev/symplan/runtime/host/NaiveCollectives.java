@@ -1,9 +1,9 @@
 package dev.symplan.runtime.host;
 
-import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.TensorType;
+import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.op.CollectiveCall;
 import dev.symplan.ir.op.CollectiveSpec;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.runtime.tensor.HostTensor;
@@ -33,15 +33,15 @@ public final class NaiveCollectives {
           // All ranks get the same.
           case ALL_REDUCE -> {
             if (self == 0) {
-              reduce(reduction(spec, calls), operands, flat, 0);
+              reduce(reduction(calls), operands, flat, 0);
             } else {
               flat.copyFrom(made.getFirst());
             }
           }
           case REDUCE_SCATTER ->
-              reduce(reduction(spec, calls), operands, flat, self * flat.type().numel());
+              reduce(reduction(calls), operands, flat, self * flat.type().numel());
           case ALL_GATHER -> gather(operands, flat);
-          case BROADCAST -> move(operands.get((int) root(calls)), 0, flat, 0, flat.type().numel());
+          case BROADCAST -> move(operands.get(root(calls)), 0, flat, 0, flat.type().numel());
           case ALL_TO_ALL -> exchange(calls, operands, flat, self);
           case CUSTOM -> throw new IllegalArgumentException("a custom op has no definition");
         }
@@ -53,12 +53,16 @@ public final class NaiveCollectives {
     }
   }
 
-  private static ReduceOp reduction(CollectiveSpec spec, List<Call> calls) {
-    return spec.reduceOp(calls.getFirst().op().call()).orElseThrow();
+  private static ReduceOp reduction(List<Call> calls) {
+    return collective(calls.getFirst()).reduceOp().orElseThrow();
   }
 
-  private static long root(List<Call> calls) {
-    return calls.getFirst().op().arg("src") instanceof Arg.Int(long root) ? root : 0;
+  private static int root(List<Call> calls) {
+    return collective(calls.getFirst()).root().orElseThrow();
+  }
+
+  private static CollectiveCall collective(Call call) {
+    return call.op().collective().orElseThrow();
   }
 
   private static HostTensor flat(HostTensor tensor) {
@@ -149,9 +153,9 @@ public final class NaiveCollectives {
   /** Rows that {@code from} sends to {@code to}. */
   private static long rows(List<Call> calls, int from, int to) {
     var call = calls.get(from);
-    if (call.op().arg("input_split_sizes") instanceof Arg.Seq(var items) && !items.isEmpty()) {
-      return items.get(to) instanceof Arg.Int(long count) ? count : 0;
-    }
-    return call.operands().getFirst().type().size(0) / calls.size();
+    var splits = collective(call).inputSplits();
+    return splits.isEmpty()
+        ? call.operands().getFirst().type().size(0) / calls.size()
+        : splits.get(to);
   }
 }

@@ -2,8 +2,8 @@ package dev.symplan.runtime.tensor;
 
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
-import dev.symplan.ir.Graph;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Graph;
 import java.util.Arrays;
 
 /**

@@ -1,8 +1,8 @@
 package dev.symplan.runtime.fuzz;
 
 import com.google.common.collect.ImmutableMap;
-import dev.symplan.ir.Graph;
-import dev.symplan.ir.Program;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.text.GraphPrinter;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSortedSet;
+import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.op.InferRule;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpRegistry;
@@ -63,7 +64,7 @@ class FuzzTest {
 
   /** {@return the ops that have all it takes to be run here} */
   static ImmutableList<OpDef> executable() {
-    var registry = OpRegistry.global();
+    var registry = BuiltinOps.registry();
     return registry.names().stream()
         .map(name -> registry.find(name).orElseThrow())
         .filter(FuzzTest::isExecutable)
@@ -100,7 +101,7 @@ class FuzzTest {
   @BeforeAll
   static void registerTheSlowOp() {
     REGISTRATIONS.add(
-        OpRegistry.global()
+        BuiltinOps.registry()
             .define(
                 OpSpec.of("test_fuzz::slow(Tensor input) -> Tensor")
                     .rule(

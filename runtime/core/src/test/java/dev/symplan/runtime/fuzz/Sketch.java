@@ -6,16 +6,16 @@ import com.google.common.primitives.ImmutableIntArray;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
-import dev.symplan.ir.Graph;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.NoneType;
 import dev.symplan.ir.Notes;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpDef;
-import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpTypeException;
 import java.util.ArrayList;
@@ -322,7 +322,7 @@ final class Sketch {
   // ---- ops
 
   static OpDef op(String name) {
-    return OpRegistry.global().get(name);
+    return BuiltinOps.registry().get(name);
   }
 
   /** A step that cannot be finished; what is there of it stays. */

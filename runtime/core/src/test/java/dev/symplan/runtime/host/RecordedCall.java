@@ -10,14 +10,14 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Notes;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Type;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.ArgBinder;
 import dev.symplan.ir.op.OpDef;
-import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.io.BufferedReader;
@@ -74,7 +74,7 @@ record RecordedCall(
 
     RecordedCall read(int line, JsonNode call) {
       var schema = call.get("op").asText();
-      var def = OpRegistry.global().get(schema.substring(0, schema.indexOf('(')));
+      var def = BuiltinOps.registry().get(schema.substring(0, schema.indexOf('(')));
       var positional = new ArrayList<Arg>();
       call.get("args").forEach(arg -> positional.add(arg(arg)));
       var keywords = new LinkedHashMap<String, Arg>();

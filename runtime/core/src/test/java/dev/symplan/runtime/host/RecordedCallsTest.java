@@ -6,7 +6,7 @@ import com.google.common.collect.ImmutableListMultimap;
 import com.google.common.collect.ImmutableSet;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.TensorType;
-import dev.symplan.ir.op.OpRegistry;
+import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.ArrayList;
@@ -58,7 +58,7 @@ class RecordedCallsTest {
 
   /** The forms in place are one implementation; a few of them are recorded. */
   private static boolean isFormInPlace(String name) {
-    return OpRegistry.global().get(name).schema().mutates();
+    return BuiltinOps.registry().get(name).schema().mutates();
   }
 
   private static Stream<DynamicTest> forEachOp(Consumer<RecordedCall> test) {

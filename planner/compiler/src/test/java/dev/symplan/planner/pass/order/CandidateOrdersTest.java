@@ -6,19 +6,19 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
-import dev.symplan.ir.Graph;
-import dev.symplan.ir.GraphBuilder;
-import dev.symplan.ir.GraphBuilder.ResultSpec;
 import dev.symplan.ir.Notes;
-import dev.symplan.ir.Program;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.GraphBuilder;
+import dev.symplan.ir.graph.GraphBuilder.ResultSpec;
+import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.op.InferRule;
 import dev.symplan.ir.op.OpDef;
-import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
 import dev.symplan.ir.text.GraphParser;
@@ -28,6 +28,7 @@ import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.RewriteOptions;
+import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.SpaceChoice;
 import dev.symplan.planner.pass.rewrite.Normalize;
@@ -213,7 +214,7 @@ class CandidateOrdersTest {
     for (long seed = SEED; seed < SEED + GRAPHS; seed++) {
       var random = new Random(seed);
       for (var graph : RandomPrograms.program(random).graphs()) {
-        var normal = Normalize.run(graph);
+        var normal = Normalize.run(graph, Aliases.of(graph));
         var units = units(normal, random.nextBoolean());
         var meaning = OrderMeaning.of(normal);
         for (var some : List.of(units, units.withinWindows())) {
@@ -366,7 +367,7 @@ class CandidateOrdersTest {
         int back = 1 + random.nextInt(Math.min(pool.size(), 1 + random.nextInt(8)));
         operands.add(new Arg.Ref(pool.get(pool.size() - back)));
       }
-      var def = point ? OpRegistry.global().get("aten::relu") : NODE;
+      var def = point ? BuiltinOps.registry().get("aten::relu") : NODE;
       ImmutableList<Arg> args =
           point
               ? ImmutableList.of(operands.getFirst())

@@ -1,8 +1,8 @@
 package dev.symplan.planner.pass.order;
 
-import dev.symplan.ir.Graph;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpTrait;
 import java.util.ArrayList;
 import java.util.HashMap;

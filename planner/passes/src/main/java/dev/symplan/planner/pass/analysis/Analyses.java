@@ -3,7 +3,7 @@ package dev.symplan.planner.pass.analysis;
 import com.google.common.base.Supplier;
 import com.google.common.base.Suppliers;
 import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.Graph;
+import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.cost.CostModel;
 
 /** What is known about one graph. Each analysis is made when it is first asked for, and kept. */
@@ -42,7 +42,7 @@ public final class Analyses {
 
   /** {@return the analyses of another graph with the same inputs and outputs} */
   public Analyses of(Graph other) {
-    return new Analyses(other, spaces, costs, fuse);
+    return other == graph ? this : new Analyses(other, spaces, costs, fuse);
   }
 
   public Graph graph() {

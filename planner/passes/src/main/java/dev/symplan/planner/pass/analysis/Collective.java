@@ -1,13 +1,11 @@
 package dev.symplan.planner.pass.analysis;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
-import dev.symplan.ir.op.CollectiveSpec;
+import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.op.CollectiveCall;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
-import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Eligibility;
 import java.util.Optional;
@@ -32,22 +30,18 @@ public record Collective(
 
   /** {@return the collective that an op is, if it is one} */
   public static Optional<Collective> of(Op op, int index) {
-    if (op.def().collective().isEmpty() || op.def().has(OpTrait.WAIT)) {
-      return Optional.empty();
-    }
-    var spec = op.def().collective().get();
-    return Optional.of(
-        new Collective(
-            index,
-            op,
-            spec.kind(),
-            text(op, spec.group()),
-            spec.reduceOp(op.call()),
-            spec.kind() == Kind.BROADCAST && op.arg("src") instanceof Arg.Int(long root)
-                ? Math.toIntExact(root)
-                : -1,
-            operands(op, spec),
-            results(op, spec)));
+    return op.collective()
+        .map(
+            call ->
+                new Collective(
+                    index,
+                    op,
+                    call.kind(),
+                    call.group(),
+                    call.reduceOp(),
+                    call.root().orElse(-1),
+                    operands(op, call),
+                    results(op, call.kind())));
   }
 
   /** {@return the collectives of a graph, in its order} */
@@ -59,16 +53,16 @@ public record Collective(
     return found.build();
   }
 
-  private static ImmutableList<Value> operands(Op op, CollectiveSpec spec) {
-    return spec.kind() == Kind.CUSTOM
+  private static ImmutableList<Value> operands(Op op, CollectiveCall call) {
+    return call.kind() == Kind.CUSTOM
         ? op.def().symmMemArgs().stream()
             .flatMap(param -> op.arg(param).operands().stream())
             .collect(ImmutableList.toImmutableList())
-        : op.arg(spec.operand()).operands();
+        : call.operands();
   }
 
-  private static ImmutableList<Value> results(Op op, CollectiveSpec spec) {
-    if (spec.kind() != Kind.CUSTOM) {
+  private static ImmutableList<Value> results(Op op, Kind kind) {
+    if (kind != Kind.CUSTOM) {
       return op.results();
     }
     var schema = op.def().schema().results();
@@ -82,10 +76,6 @@ public record Collective(
       }
     }
     return values.build();
-  }
-
-  private static String text(Op op, String param) {
-    return op.arg(param) instanceof Arg.Str(String text) ? text : "";
   }
 
   /** {@return what the plan calls it: its first result, or its op} */

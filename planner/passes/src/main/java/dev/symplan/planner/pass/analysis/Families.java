@@ -2,8 +2,8 @@ package dev.symplan.planner.pass.analysis;
 
 import com.google.common.collect.LinkedHashMultimap;
 import com.google.common.collect.SetMultimap;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Op;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;

@@ -2,12 +2,12 @@ package dev.symplan.planner.pass.analysis;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
-import dev.symplan.ir.Graph;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.graph.Rows;
 import dev.symplan.ir.op.OpTrait;
-import dev.symplan.ir.op.Rows;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;

@@ -2,8 +2,8 @@ package dev.symplan.planner.pass.analysis;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
-import dev.symplan.ir.Graph;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.cost.CostModel;
 import java.util.Arrays;
 import java.util.HashSet;

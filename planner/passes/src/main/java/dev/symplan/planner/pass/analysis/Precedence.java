@@ -1,8 +1,8 @@
 package dev.symplan.planner.pass.analysis;
 
 import dev.symplan.ir.Arg;
-import dev.symplan.ir.Graph;
-import dev.symplan.ir.Op;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpTrait;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -110,7 +110,7 @@ public final class Precedence {
     int effect = NONE;
     for (int i = 0; i < graph.ops().size(); i++) {
       var op = graph.ops().get(i);
-      boolean communicates = op.def().collective().isPresent() && !op.def().has(OpTrait.WAIT);
+      boolean communicates = op.def().collective().isPresent();
       if (communicates || op.def().isUnbounded()) {
         before(collective, i);
         collective = i;

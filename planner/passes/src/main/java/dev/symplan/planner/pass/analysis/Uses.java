@@ -1,7 +1,7 @@
 package dev.symplan.planner.pass.analysis;
 
 import com.google.common.primitives.ImmutableIntArray;
-import dev.symplan.ir.Graph;
+import dev.symplan.ir.graph.Graph;
 import java.util.Arrays;
 
 /**

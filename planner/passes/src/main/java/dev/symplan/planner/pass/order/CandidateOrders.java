@@ -1,7 +1,7 @@
 package dev.symplan.planner.pass.order;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.Graph;
+import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Precedence;
 import java.util.ArrayList;

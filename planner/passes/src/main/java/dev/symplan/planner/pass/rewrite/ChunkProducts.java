@@ -1,7 +1,7 @@
 package dev.symplan.planner.pass.rewrite;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.Graph;
+import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.options.RewriteOptions;
 import dev.symplan.planner.options.RewriteOptions.Mode;
 import dev.symplan.planner.pass.GraphState;

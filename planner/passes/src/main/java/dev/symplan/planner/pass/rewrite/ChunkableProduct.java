@@ -3,11 +3,11 @@ package dev.symplan.planner.pass.rewrite;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.aten.BuiltinOps;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpDef;
-import dev.symplan.ir.op.OpRegistry;
 
 /**
  * A matrix product whose result only one collective reads.
@@ -17,8 +17,8 @@ import dev.symplan.ir.op.OpRegistry;
  * @param views the ops between, that only look at the result in another shape
  */
 record ChunkableProduct(int index, Op op, Value left, ImmutableList<Integer> views) {
-  static final OpDef SLICE = OpRegistry.global().get("aten::slice.Tensor");
-  static final OpDef VIEW = OpRegistry.global().get("aten::view");
+  static final OpDef SLICE = BuiltinOps.registry().get("aten::slice.Tensor");
+  static final OpDef VIEW = BuiltinOps.registry().get("aten::view");
 
   /** {@return the rows of the result, all dimensions but the last together} */
   public long rows() {

@@ -4,13 +4,12 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.Maps;
 import com.google.common.primitives.ImmutableIntArray;
-import dev.symplan.ir.Arg;
-import dev.symplan.ir.Graph;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.pass.analysis.Collective;
 import dev.symplan.planner.pass.analysis.GraphChoice;
@@ -151,25 +150,21 @@ public final class Groups {
   }
 
   private void checkSize(Collective collective, ProcessGroup group) {
-    var schema = collective.op().def().schema();
-    if (schema.hasParam("group_size")
-        && collective.op().arg("group_size") instanceof Arg.Int(long size)
-        && size != group.size()) {
+    var call = collective.op().collective().orElseThrow();
+    long size = call.groupSize().orElse(group.size());
+    if (size != group.size()) {
       report(
           collective,
           "'%s' is for a group of %d, but group '%s' has %d ranks"
               .formatted(collective.name(), size, group.name(), group.size()),
           "");
     }
-    if (collective.kind() == Kind.ALL_TO_ALL
-        && schema.hasParam("output_split_sizes")
-        && collective.op().arg("output_split_sizes") instanceof Arg.Seq(var splits)
-        && !splits.isEmpty()
-        && splits.size() != group.size()) {
+    int splits = call.outputSplits().length();
+    if (collective.kind() == Kind.ALL_TO_ALL && splits != 0 && splits != group.size()) {
       report(
           collective,
           "'%s' splits into %d, but group '%s' has %d ranks"
-              .formatted(collective.name(), splits.size(), group.name(), group.size()),
+              .formatted(collective.name(), splits, group.name(), group.size()),
           "");
     }
   }

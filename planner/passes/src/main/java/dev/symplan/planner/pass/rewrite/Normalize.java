@@ -4,17 +4,17 @@ import com.google.common.base.Suppliers;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableListMultimap;
 import dev.symplan.ir.Arg;
-import dev.symplan.ir.Graph;
-import dev.symplan.ir.Op;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpName;
-import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpSchema;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.pass.analysis.Aliases;
@@ -38,26 +38,29 @@ public final class Normalize {
 
   private final Graph graph;
   private final Aliases aliases;
-  private final GraphCopier rewriter;
-  private final int[] lastUse;
+  private final GraphCopier copier;
 
-  /** The results in each storage, known when the first is asked for. */
+  /** By value, the last op that reads it; beyond all for an output. */
+  private final Supplier<int[]> lastUse;
+
+  /** The results in each storage. */
   private final Supplier<ImmutableListMultimap<Integer, Value>> valuesOf;
 
-  private Normalize(Graph graph) {
+  private Normalize(Graph graph, Aliases aliases) {
     this.graph = graph;
-    this.aliases = Aliases.of(graph);
-    this.rewriter = new GraphCopier(graph);
-    this.lastUse = lastUses(graph);
+    this.aliases = aliases;
+    this.copier = new GraphCopier(graph);
+    this.lastUse = Suppliers.memoize(() -> lastUses(graph));
     this.valuesOf = Suppliers.memoize(this::valuesByStorage);
   }
 
-  public static Graph run(Graph graph) {
-    return removeDeadCode(new Normalize(graph).functionalize());
+  /** {@return a functional graph without dead code} The same graph if it is one already. */
+  public static Graph run(Graph graph, Aliases aliases) {
+    return removeDeadCode(new Normalize(graph, aliases).functionalize());
   }
 
   private static OpDef builtin(String name) {
-    return OpRegistry.global().get(name);
+    return BuiltinOps.registry().get(name);
   }
 
   private ImmutableListMultimap<Integer, Value> valuesByStorage() {
@@ -89,12 +92,12 @@ public final class Normalize {
       } else if (op.def().name().namespace().equals("_c10d_functional_autograd")) {
         var name = op.def().name();
         var plain = functionalOf(op, new OpName("_c10d_functional", name.name(), name.overload()));
-        rewriter.emit(op, plain, rewriter.now(op.args()));
+        copier.emit(op, plain, copier.now(op.args()));
       } else {
-        rewriter.keep(op);
+        copier.keep(op);
       }
     }
-    return rewriter.finish(rewriter.now(graph.outputs()));
+    return copier.finish(copier.now(graph.outputs()));
   }
 
   private void makeFunctional(Collective collective) {
@@ -105,23 +108,23 @@ public final class Normalize {
     var written = written(op);
     var args = matchArgs(op, def.schema());
     var types = functionalTypes(op, def, args);
-    var made = rewriter.emit(op, def, args, types);
+    var made = copier.emit(op, def, args, types);
     for (int i = 0; i < written.size(); i++) {
       var target = written.get(i);
       var result = made.results().get(i);
       if (seenByOthers(target, op.results().get(i), collective.index())
           || !types.get(i).strides().equals(target.tensor().strides())) {
         var waited = call(WAIT, result, result.name() + "_done");
-        var back = rewriter.now(target);
-        rewriter.insert(
+        var back = copier.now(target);
+        copier.insert(
             COPY,
             ImmutableList.of(new Arg.Ref(back), new Arg.Ref(waited), new Arg.Bool(false)),
             result.name() + "_back",
             back.type(),
             op.span());
-        rewriter.replace(op.results().get(i), back);
+        copier.replace(op.results().get(i), back);
       } else {
-        rewriter.replace(target, result);
+        copier.replace(target, result);
       }
     }
   }
@@ -152,12 +155,12 @@ public final class Normalize {
   }
 
   private Value call(OpDef def, Value operand, String name) {
-    return rewriter.insert(
+    return copier.insert(
         def, ImmutableList.of(new Arg.Ref(operand)), name, operand.type(), operand.span());
   }
 
   private static OpDef functionalOf(Op op, OpName name) {
-    return OpRegistry.global()
+    return BuiltinOps.registry()
         .find(name)
         .orElseThrow(
             () ->
@@ -174,7 +177,7 @@ public final class Normalize {
     for (var param : functional.params()) {
       args.add(
           op.def().schema().hasParam(param.name())
-              ? rewriter.now(op.arg(param.name()))
+              ? copier.now(op.arg(param.name()))
               : param.defaultValue().orElse(Arg.None.NONE));
     }
     return args.build();
@@ -197,7 +200,7 @@ public final class Normalize {
       if (value.id() != target.id()
           // What is defined from here on reads the target or the result, and so the new value.
           && value.id() < result.id()
-          && lastUse[value.id()] > at) {
+          && lastUse.get()[value.id()] > at) {
         return true;
       }
     }
@@ -215,13 +218,13 @@ public final class Normalize {
         op.operands().forEach(value -> live[value.id()] = true);
       }
     }
-    var rewriter = new GraphCopier(graph);
+    var copier = new GraphCopier(graph);
     for (int i = 0; i < keep.length; i++) {
       if (keep[i]) {
-        rewriter.keep(graph.ops().get(i));
+        copier.keep(graph.ops().get(i));
       }
     }
-    return rewriter.finish(rewriter.now(graph.outputs()));
+    return copier.finish(copier.now(graph.outputs()));
   }
 
   /** Other ranks take part in a collective whether or not this one reads its result. */
@@ -229,6 +232,6 @@ public final class Normalize {
     return op.def().has(OpTrait.SIDE_EFFECT)
         || op.def().has(OpTrait.OPAQUE)
         || op.def().schema().mutates()
-        || (op.def().collective().isPresent() && !op.def().has(OpTrait.WAIT));
+        || op.def().collective().isPresent();
   }
 }

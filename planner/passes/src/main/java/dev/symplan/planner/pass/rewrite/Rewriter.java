@@ -1,7 +1,7 @@
 package dev.symplan.planner.pass.rewrite;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.Graph;
+import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.options.RewriteOptions;
 import dev.symplan.planner.options.RewriteOptions.Mode;
 import dev.symplan.planner.pass.GraphState;
@@ -22,5 +22,10 @@ public interface Rewriter {
   /** {@return whether the user wants it done always, never, or where it helps} */
   Mode mode(RewriteOptions options);
 
+  /**
+   * {@return what the graphs could become}
+   *
+   * @param state for which variants have been selected
+   */
   Proposal propose(GraphState state, PassContext context);
 }

@@ -1,8 +1,8 @@
 package dev.symplan.planner.pass.select;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.ir.Graph;
 import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.pass.analysis.Aliases;

@@ -2,10 +2,10 @@ package dev.symplan.planner.report.pass;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
-import dev.symplan.ir.Graph;
 import dev.symplan.ir.Notes;
-import dev.symplan.ir.Program;
 import dev.symplan.ir.diag.Units;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.text.GraphPrinter;
 import dev.symplan.planner.io.PlanFile;
 import dev.symplan.planner.pass.Fact;

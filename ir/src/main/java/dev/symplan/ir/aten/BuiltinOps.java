@@ -1,0 +1,53 @@
+package dev.symplan.ir.aten;
+
+import dev.symplan.ir.op.OpRegistry;
+import dev.symplan.ir.op.OpSpec;
+import java.util.stream.Stream;
+
+/** Every op that needs no declaration. */
+public final class BuiltinOps {
+  private static final OpRegistry REGISTRY = OpRegistry.of(all());
+
+  private BuiltinOps() {}
+
+  /** {@return the registry of the built-in ops, to which programs add their own} */
+  public static OpRegistry registry() {
+    return REGISTRY;
+  }
+
+  static Stream<OpSpec> all() {
+    return Stream.of(
+            functional(),
+            InPlaceOps.of(functional()),
+            InPlaceOps.all(),
+            CollectiveOps.all(),
+            GuardOps.all(),
+            RandomOps.all(),
+            SymplanOps.all())
+        .flatMap(specs -> specs);
+  }
+
+  private static Stream<OpSpec> functional() {
+    return Stream.of(
+            AttentionOps.all(),
+            BatchNormOps.all(),
+            ConvolutionOps.all(),
+            CopyOps.all(),
+            CreationOps.all(),
+            ElementwiseOps.all(),
+            ForeachOps.all(),
+            GluOps.all(),
+            IndexOps.all(),
+            MaskOps.all(),
+            MatrixOps.all(),
+            NormOps.all(),
+            OptimizerOps.all(),
+            PadOps.all(),
+            PoolOps.all(),
+            ReductionOps.all(),
+            Slices.all(),
+            UpsampleOps.all(),
+            ViewOps.all())
+        .flatMap(specs -> specs);
+  }
+}

@@ -1,0 +1,247 @@
+package dev.symplan.ir.aten;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.op.CollectiveSpec;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.InferRule;
+import dev.symplan.ir.op.OpCall;
+import dev.symplan.ir.op.OpResult;
+import dev.symplan.ir.op.OpSpec;
+import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.op.OpTypeException;
+import dev.symplan.ir.op.ReduceOp;
+import java.util.List;
+import java.util.stream.Stream;
+
+/**
+ * {@code _c10d_functional} and {@code _c10d_functional_autograd}, registered as any library's
+ * collectives are: by which parameters they send, reduce and name the group.
+ *
+ * <p>PyTorch's schemas say {@code Any group_name}; here it is the name. The trailing {@code
+ * config}, which newer versions have, changes nothing that a type shows.
+ */
+final class CollectiveOps {
+  private CollectiveOps() {}
+
+  /** The type of the result for one operand. */
+  @FunctionalInterface
+  private interface Shape {
+    TensorType of(OpCall call, TensorType input);
+  }
+
+  static Stream<OpSpec> all() {
+    return Stream.of(
+            fresh("_c10d_functional"), fresh("_c10d_functional_autograd"), inPlace(), waits())
+        .flatMap(specs -> specs);
+  }
+
+  private static Stream<OpSpec> fresh(String namespace) {
+    return Stream.of(
+            table(
+                Kind.ALL_REDUCE,
+                """
+                NS::all_reduce(Tensor input, str reduce_op, str group_name, Any? config=None) -> Tensor
+                NS::all_reduce_coalesced(Tensor[] inputs, str reduce_op, str group_name) -> Tensor[]
+                """,
+                CollectiveOps::reduced),
+            table(
+                Kind.ALL_GATHER,
+                """
+                NS::all_gather_into_tensor(Tensor input, int group_size, str group_name, Any? config=None) -> Tensor
+                NS::all_gather_into_tensor_coalesced(Tensor[] inputs, int group_size, str group_name) -> Tensor[]
+                """,
+                CollectiveOps::gathered),
+            table(
+                Kind.REDUCE_SCATTER,
+                """
+                NS::reduce_scatter_tensor(Tensor input, str reduce_op, int group_size, str group_name, Any? config=None) -> Tensor
+                NS::reduce_scatter_tensor_coalesced(Tensor[] inputs, str reduce_op, int group_size, str group_name) -> Tensor[]
+                """,
+                CollectiveOps::scattered),
+            table(
+                Kind.ALL_TO_ALL,
+                """
+                NS::all_to_all_single(Tensor input, SymInt[] output_split_sizes, SymInt[] input_split_sizes, str group_name, Any? config=None) -> Tensor
+                """,
+                CollectiveOps::exchanged),
+            table(
+                Kind.BROADCAST,
+                """
+                NS::broadcast(Tensor input, int src, str group_name) -> Tensor
+                """,
+                (_, input) -> likeInput(input)))
+        .flatMap(specs -> specs)
+        .map(spec -> spec.schema(spec.schemaText().replace("NS::", namespace + "::")));
+  }
+
+  /** The forms that write into an argument, which they also give. */
+  private static Stream<OpSpec> inPlace() {
+    return Stream.of(
+            table(
+                Kind.ALL_REDUCE,
+                """
+                _c10d_functional::all_reduce_(Tensor(a!) input, str reduce_op, str group_name) -> Tensor(a!)
+                _c10d_functional::all_reduce_coalesced_(Tensor[](a!) inputs, str reduce_op, str group_name) -> Tensor[](a!)
+                """,
+                CollectiveOps::reduced),
+            table(
+                Kind.BROADCAST,
+                """
+                _c10d_functional::broadcast_(Tensor(a!) input, int src, str group_name) -> Tensor(a!)
+                """,
+                (_, input) -> likeInput(input)),
+            table(
+                Kind.ALL_GATHER,
+                """
+                _c10d_functional::all_gather_into_tensor_out(Tensor input, int group_size, str group_name, *, Tensor(a!) out) -> Tensor(a!)
+                """,
+                CollectiveOps::gathered),
+            table(
+                Kind.REDUCE_SCATTER,
+                """
+                _c10d_functional::reduce_scatter_tensor_out(Tensor input, str reduce_op, int group_size, str group_name, *, Tensor(a!) out) -> Tensor(a!)
+                """,
+                CollectiveOps::scattered))
+        .flatMap(specs -> specs);
+  }
+
+  private static Stream<OpSpec> waits() {
+    return Stream.of("_c10d_functional", "_c10d_functional_autograd")
+        .map(
+            namespace ->
+                OpSpec.of(namespace + "::wait_tensor(Tensor tensor) -> Tensor")
+                    .rule(InferRule.single(call -> ViewOps.whole(call.value("tensor"))))
+                    .traits(OpTrait.WAIT));
+  }
+
+  private static Stream<OpSpec> table(Kind kind, String schemas, Shape shape) {
+    return schemas.lines().map(schema -> spec(kind, schema, shape));
+  }
+
+  private static OpSpec spec(Kind kind, String schema, Shape shape) {
+    boolean coalesced = schema.contains("Tensor[]");
+    boolean out = schema.contains("Tensor(a!) out");
+    boolean writes = schema.contains("(a!)");
+    var operand = coalesced ? "inputs" : "input";
+    return OpSpec.of(schema)
+        .collective(CollectiveSpec.of(kind))
+        .symmMemArgs(List.of(operand))
+        .symmMemResults(List.of("0"))
+        .rule(
+            call -> {
+              var inputs = coalesced ? call.values(operand) : ImmutableList.of(call.value(operand));
+              return inputs.stream()
+                  .map(
+                      input -> {
+                        var type = shape.of(call, input.tensor());
+                        return writes
+                            ? written(out ? call.value("out") : input, type)
+                            : OpResult.fresh(type);
+                      })
+                  .toList();
+            });
+  }
+
+  private static OpResult written(Value target, TensorType result) {
+    if (target.tensor().dtype() != result.dtype()
+        || !target.tensor().sizes().equals(result.sizes())) {
+      throw new OpTypeException(
+          "'%s' is %s, but the result is %s".formatted(target.name(), target.type(), result));
+    }
+    return ViewOps.whole(target);
+  }
+
+  private static TensorType likeInput(TensorType input) {
+    return input.isDense() ? Layouts.preserved(input) : Layouts.fresh(input);
+  }
+
+  private static TensorType reduced(OpCall call, TensorType input) {
+    checkReduction(call, input.dtype());
+    return likeInput(input);
+  }
+
+  private static void checkReduction(OpCall call, DType dtype) {
+    var op = ReduceOp.ofText(call.string("reduce_op"));
+    if (op.isDefinedOn(dtype)) {
+      return;
+    }
+    var type = dtype.shortName();
+    if (op.isBitwise()) {
+      throw new OpTypeException("%s works on integers and bool, not on %s".formatted(op, type));
+    }
+    if (op == ReduceOp.AVG) {
+      throw new OpTypeException(
+          "avg works on floats, not on " + type,
+          "reduce with sum, then divide with aten::div.Tensor_mode");
+    }
+    throw new OpTypeException(
+        "%s works on real numbers, not on %s".formatted(op, type),
+        "reductions of complex numbers: sum, avg");
+  }
+
+  private static long groupSize(OpCall call) {
+    long size = call.integer("group_size");
+    if (size < 1) {
+      throw new OpTypeException("group_size is %d, but must be at least 1".formatted(size));
+    }
+    return size;
+  }
+
+  private static TensorType gathered(OpCall call, TensorType input) {
+    long ranks = groupSize(call);
+    // Tensors without dimensions count as one row.
+    return input.rank() == 0
+        ? TensorType.contiguous(input.dtype(), ranks)
+        : withRows(input, Shapes.times(input.size(0), ranks));
+  }
+
+  private static TensorType scattered(OpCall call, TensorType input) {
+    checkReduction(call, input.dtype());
+    long ranks = groupSize(call);
+    if (input.rank() == 0) {
+      throw new OpTypeException("a tensor without dimensions has no rows to scatter");
+    }
+    if (input.size(0) % ranks != 0) {
+      throw new OpTypeException(
+          "%d rows do not divide by %d ranks".formatted(input.size(0), ranks),
+          "pad dimension 0 to a multiple of %d".formatted(ranks));
+    }
+    return withRows(input, input.size(0) / ranks);
+  }
+
+  /** Without split sizes, every rank gets an equal part. */
+  private static TensorType exchanged(OpCall call, TensorType input) {
+    if (input.rank() == 0) {
+      throw new OpTypeException("a tensor without dimensions has no rows to exchange");
+    }
+    var sent = splits(call, "input_split_sizes");
+    var received = splits(call, "output_split_sizes");
+    if (!sent.isEmpty() && !received.isEmpty() && sent.length() != received.length()) {
+      throw new OpTypeException(
+          "%d input splits, but %d output splits".formatted(sent.length(), received.length()),
+          "each has an entry for every rank of the group");
+    }
+    if (!sent.isEmpty() && Shapes.sum(sent) != input.size(0)) {
+      throw new OpTypeException(
+          "input_split_sizes add up to %d, but the input has %d rows"
+              .formatted(Shapes.sum(sent), input.size(0)));
+    }
+    return withRows(input, received.isEmpty() ? input.size(0) : Shapes.sum(received));
+  }
+
+  private static ImmutableLongArray splits(OpCall call, String param) {
+    var splits = call.integers(param);
+    if (splits.stream().anyMatch(size -> size < 0)) {
+      throw new OpTypeException("%s %s has a negative entry".formatted(param, Shapes.text(splits)));
+    }
+    return splits;
+  }
+
+  private static TensorType withRows(TensorType type, long rows) {
+    return TensorType.contiguous(type.dtype(), Shapes.with(type.sizes(), 0, rows));
+  }
+}

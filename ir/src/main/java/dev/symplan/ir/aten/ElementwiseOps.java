@@ -1,0 +1,518 @@
+package dev.symplan.ir.aten;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.DType.Kind;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.op.InferRule;
+import dev.symplan.ir.op.OpCall;
+import dev.symplan.ir.op.OpResult;
+import dev.symplan.ir.op.OpSpec;
+import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.op.OpTypeException;
+import java.util.List;
+import java.util.function.Predicate;
+import java.util.function.UnaryOperator;
+import java.util.stream.Stream;
+
+/** Ops whose result elements depend on the operands' elements at the same place. */
+final class ElementwiseOps {
+
+  /** The element type of the result, from the promoted type of the operands. */
+  enum Gives {
+    /** The promoted type. */
+    SAME(d -> d),
+    /** A float type: integers compute in f32. */
+    FLOAT(Promotion::floating),
+    /** Complex numbers give the type of their parts. */
+    REAL(DType::real),
+    F64(d -> d.kind() == Kind.COMPLEX ? DType.C128 : DType.F64),
+    BOOL(d -> DType.BOOL);
+
+    private final UnaryOperator<DType> map;
+
+    Gives(UnaryOperator<DType> map) {
+      this.map = map;
+    }
+  }
+
+  /** The element types that an op computes with. */
+  enum Takes {
+    ANY(d -> true, ""),
+    NUMBERS(d -> d != DType.BOOL, "numbers"),
+    INTEGERS(Promotion::isIntegral, "integers and bool"),
+    FLOATS(d -> !Promotion.isIntegral(d), "floats");
+
+    private final Predicate<DType> holds;
+    private final String text;
+
+    Takes(Predicate<DType> holds, String text) {
+      this.holds = holds;
+      this.text = text;
+    }
+
+    void check(DType dtype) {
+      if (!holds.test(dtype)) {
+        throw new OpTypeException(
+            "works on %s, not on %s".formatted(text, dtype.shortName()),
+            "convert with prims::convert_element_type");
+      }
+    }
+  }
+
+  private static final String UNARY = "aten::NAME(Tensor self) -> Tensor";
+  private static final String BINARY = "aten::NAME(Tensor self, Tensor other) -> Tensor";
+  private static final String TENSOR = "aten::NAME.Tensor(Tensor self, Tensor other) -> Tensor";
+  private static final String SCALAR = "aten::NAME.Scalar(Tensor self, Scalar other) -> Tensor";
+  private static final String TENSOR_SCALAR =
+      "aten::NAME.Tensor_Scalar(Tensor self, Scalar other) -> Tensor";
+  private static final String SCALAR_TENSOR =
+      "aten::NAME.Scalar_Tensor(Scalar self, Tensor other) -> Tensor";
+
+  private ElementwiseOps() {}
+
+  static Stream<OpSpec> all() {
+    return Stream.of(unary(), binary(), arithmetic(), choices(), others(), conversions())
+        .flatMap(specs -> specs);
+  }
+
+  private static Stream<OpSpec> unary() {
+    return Stream.of(
+            unary(Takes.ANY, Gives.SAME, "sign sgn floor ceil round trunc square relu"),
+            unary(Takes.ANY, Gives.REAL, "abs"),
+            unary(Takes.NUMBERS, Gives.SAME, "neg relu6"),
+            unary(Takes.INTEGERS, Gives.SAME, "bitwise_not"),
+            unary(
+                Takes.FLOATS, Gives.SAME, "frac hardswish hardsigmoid silu mish selu log_sigmoid"),
+            unary(
+                Takes.ANY,
+                Gives.FLOAT,
+                """
+                acos acosh asin asinh atan atanh cos cosh deg2rad digamma erf erfc erfinv exp exp2
+                expm1 i0 lgamma log log10 log1p log2 rad2deg reciprocal rsqrt sigmoid sin sinc sinh
+                special_erfcx special_log_ndtr special_ndtri sqrt tan tanh
+                """),
+            unary(
+                Takes.ANY,
+                Gives.BOOL,
+                "isfinite isinf isnan isneginf isposinf logical_not signbit"))
+        .flatMap(specs -> specs);
+  }
+
+  private static Stream<OpSpec> unary(Takes takes, Gives gives, String names) {
+    return Table.named(names, UNARY, rule(takes, gives, "self"), OpTrait.ELEMENTWISE);
+  }
+
+  private static Stream<OpSpec> binary() {
+    return Stream.of(
+            binary(Takes.ANY, Gives.SAME, "mul remainder fmod", TENSOR, SCALAR),
+            binary(Takes.ANY, Gives.SAME, "remainder", SCALAR_TENSOR),
+            binary(Takes.ANY, Gives.FLOAT, "div copysign", TENSOR, SCALAR),
+            binary(Takes.ANY, Gives.SAME, "floor_divide", BINARY, SCALAR),
+            binary(
+                Takes.INTEGERS,
+                Gives.SAME,
+                "bitwise_and bitwise_or bitwise_xor",
+                TENSOR,
+                SCALAR,
+                SCALAR_TENSOR),
+            binary(Takes.INTEGERS, Gives.SAME, "__and__ __or__ __xor__", TENSOR, SCALAR),
+            binary(
+                Takes.INTEGERS,
+                Gives.SAME,
+                "bitwise_left_shift bitwise_right_shift",
+                TENSOR,
+                TENSOR_SCALAR,
+                SCALAR_TENSOR),
+            binary(Takes.ANY, Gives.BOOL, "eq ne lt le gt ge", TENSOR, SCALAR),
+            binary(Takes.ANY, Gives.SAME, "maximum minimum fmax fmin", BINARY),
+            binary(
+                Takes.ANY,
+                Gives.SAME,
+                "max min",
+                "aten::NAME.other(Tensor self, Tensor other) -> Tensor"),
+            binary(Takes.INTEGERS, Gives.SAME, "gcd lcm", BINARY),
+            binary(Takes.FLOATS, Gives.SAME, "hypot nextafter", BINARY),
+            binary(Takes.ANY, Gives.FLOAT, "atan2 logaddexp logaddexp2", BINARY),
+            binary(Takes.ANY, Gives.BOOL, "logical_and logical_or logical_xor", BINARY),
+            binary(
+                Takes.ANY,
+                Gives.FLOAT,
+                "xlogy",
+                TENSOR,
+                "aten::NAME.Scalar_Self(Scalar self, Tensor other) -> Tensor",
+                "aten::NAME.Scalar_Other(Tensor self, Scalar other) -> Tensor"))
+        .flatMap(specs -> specs);
+  }
+
+  private static Stream<OpSpec> binary(Takes takes, Gives gives, String names, String... schemas) {
+    var rule = rule(takes, gives, "self", "other");
+    return Stream.of(schemas)
+        .flatMap(schema -> Table.named(names, schema, rule, OpTrait.ELEMENTWISE));
+  }
+
+  /** The ops whose further arguments matter to the types. */
+  private static Stream<OpSpec> arithmetic() {
+    return Stream.of(
+            table(
+                """
+                aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+                aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor
+                """,
+                ElementwiseOps::withAlpha),
+            table(
+                """
+                aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+                aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor
+                aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+                aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor
+                """,
+                call -> {
+                  Takes.NUMBERS.check(promoted(call, "self"));
+                  Takes.NUMBERS.check(promoted(call, "other"));
+                  return withAlpha(call);
+                }),
+            table(
+                """
+                aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor
+                aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor
+                """,
+                ElementwiseOps::divided),
+            table(
+                """
+                aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor
+                aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor
+                aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor
+                """,
+                ElementwiseOps::powered),
+            table(
+                """
+                aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor
+                aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor
+                aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor
+                """,
+                Takes.ANY,
+                Gives.F64,
+                "self",
+                "exponent"))
+        .flatMap(specs -> specs);
+  }
+
+  private static Stream<OpSpec> choices() {
+    return Stream.of(
+            table(
+                """
+                aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor
+                aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor
+                aten::where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor
+                aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor
+                """,
+                ElementwiseOps::chosen),
+            table(
+                """
+                aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor
+                aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor
+                """,
+                ElementwiseOps::clamped),
+            table(
+                """
+                aten::clamp_min(Tensor self, Scalar min) -> Tensor
+                aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor
+                """,
+                Takes.ANY,
+                Gives.SAME,
+                "self",
+                "min"),
+            table(
+                """
+                aten::clamp_max(Tensor self, Scalar max) -> Tensor
+                aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor
+                """,
+                Takes.ANY,
+                Gives.SAME,
+                "self",
+                "max"),
+            table(
+                """
+                aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor
+                aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor
+                """,
+                ElementwiseOps::masked))
+        .flatMap(specs -> specs);
+  }
+
+  private static Stream<OpSpec> others() {
+    return Stream.of(
+            table(
+                """
+                aten::round.decimals(Tensor self, *, int decimals) -> Tensor
+                aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor
+                aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor
+                """,
+                Takes.ANY,
+                Gives.SAME,
+                "self"),
+            table(
+                """
+                aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor
+                """,
+                Takes.NUMBERS,
+                Gives.SAME,
+                "self"),
+            table(
+                """
+                aten::celu(Tensor self, Scalar alpha=1.0) -> Tensor
+                aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor
+                aten::gelu(Tensor self, *, str approximate='none') -> Tensor
+                aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor
+                aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor
+                """,
+                Takes.FLOATS,
+                Gives.SAME,
+                "self"),
+            table(
+                """
+                aten::logit(Tensor self, float? eps=None) -> Tensor
+                """,
+                Takes.ANY,
+                Gives.FLOAT,
+                "self"),
+            table(
+                """
+                aten::heaviside(Tensor self, Tensor values) -> Tensor
+                """,
+                Takes.ANY,
+                Gives.SAME,
+                "self",
+                "values"),
+            table(
+                """
+                aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor
+                """,
+                Takes.ANY,
+                Gives.SAME,
+                "self",
+                "tensor1",
+                "tensor2"),
+            Table.ops(
+                """
+                aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor
+                """,
+                InferRule.single(ElementwiseOps::addedQuotient),
+                OpTrait.ELEMENTWISE),
+            table(
+                """
+                aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor
+                """,
+                Takes.FLOATS,
+                Gives.SAME,
+                "self",
+                "end"),
+            table(
+                """
+                aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor
+                """,
+                Takes.FLOATS,
+                Gives.SAME,
+                "self",
+                "end",
+                "weight"),
+            table(
+                """
+                aten::gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor
+                aten::hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor
+                aten::hardswish_backward(Tensor grad_output, Tensor self) -> Tensor
+                aten::hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor
+                aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor
+                aten::logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor
+                aten::mish_backward(Tensor grad_output, Tensor self) -> Tensor
+                aten::silu_backward(Tensor grad_output, Tensor self) -> Tensor
+                aten::softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor
+                aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor
+                aten::log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor
+                """,
+                Takes.ANY,
+                Gives.SAME,
+                "grad_output",
+                "self"),
+            table(
+                """
+                aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor
+                aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor
+                """,
+                Takes.ANY,
+                Gives.SAME,
+                "grad_output",
+                "output"),
+            table(
+                """
+                aten::elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) -> Tensor
+                """,
+                Takes.ANY,
+                Gives.SAME,
+                "grad_output",
+                "self_or_result"),
+            table(
+                """
+                aten::native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor
+                """,
+                call -> pointwise(call.tensor("grad_output").dtype(), call, "grad_output", "mask")))
+        .flatMap(specs -> specs);
+  }
+
+  private static Stream<OpSpec> conversions() {
+    return Stream.of(
+            table(
+                """
+                prims::convert_element_type(Tensor a, ScalarType dtype) -> Tensor
+                """,
+                call -> pointwise(call.dtype("dtype").orElseThrow(), call, "a")),
+            table(
+                """
+                prims::fma(Tensor a, Tensor b, Tensor c) -> Tensor
+                """,
+                Takes.FLOATS,
+                Gives.SAME,
+                "a",
+                "b",
+                "c"),
+            table(
+                """
+                aten::fill.Scalar(Tensor self, Scalar value) -> Tensor
+                """,
+                Takes.ANY,
+                Gives.SAME,
+                "self"),
+            table(
+                """
+                aten::fill.Tensor(Tensor self, Tensor value) -> Tensor
+                """,
+                call -> filled(call.tensor("self"), call.tensor("value"))))
+        .flatMap(specs -> specs);
+  }
+
+  private static Stream<OpSpec> table(
+      String schemas, java.util.function.Function<OpCall, OpResult> rule) {
+    return Table.single(schemas, rule, OpTrait.ELEMENTWISE);
+  }
+
+  private static Stream<OpSpec> table(
+      String schemas, Takes takes, Gives gives, String... operands) {
+    return Table.ops(schemas, rule(takes, gives, operands), OpTrait.ELEMENTWISE);
+  }
+
+  /** {@return the rule of an op that computes with all its operands in their common type} */
+  static InferRule rule(Takes takes, Gives gives, String... operands) {
+    return InferRule.single(call -> computed(call, takes, gives, operands));
+  }
+
+  private static OpResult computed(OpCall call, Takes takes, Gives gives, String... operands) {
+    var dtype = promoted(call, operands);
+    takes.check(dtype);
+    return pointwise(gives.map.apply(dtype), call, operands);
+  }
+
+  /** {@return the type that the arguments promote to} */
+  static DType promoted(OpCall call, String... operands) {
+    return Promotion.of(Stream.of(operands).map(call::arg).toList());
+  }
+
+  private static OpResult pointwise(DType dtype, OpCall call, String... operands) {
+    return OpResult.fresh(Layouts.pointwise(dtype, tensors(call, operands)));
+  }
+
+  /** {@return those of the arguments that are tensors} */
+  private static ImmutableList<TensorType> tensors(OpCall call, String... operands) {
+    var tensors = ImmutableList.<TensorType>builder();
+    for (var operand : operands) {
+      if (call.arg(operand) instanceof Arg.Ref(Value value)
+          && value.type() instanceof TensorType tensor) {
+        tensors.add(tensor);
+      }
+    }
+    return tensors.build();
+  }
+
+  private static OpResult withAlpha(OpCall call) {
+    var result = computed(call, Takes.ANY, Gives.SAME, "self", "other");
+    if (call.arg("alpha") instanceof Arg.Float
+        && Promotion.isIntegral(((TensorType) result.type()).dtype())) {
+      throw new OpTypeException("alpha is a float, but the operands are integers");
+    }
+    return result;
+  }
+
+  private static OpResult divided(OpCall call) {
+    if (!call.has("rounding_mode")) {
+      return computed(call, Takes.ANY, Gives.FLOAT, "self", "other");
+    }
+    var mode = call.string("rounding_mode");
+    if (!mode.equals("trunc") && !mode.equals("floor")) {
+      throw new OpTypeException(
+          "there is no rounding mode '%s'".formatted(mode), "'trunc', 'floor' or None");
+    }
+    return computed(call, Takes.ANY, Gives.SAME, "self", "other");
+  }
+
+  private static OpResult addedQuotient(OpCall call) {
+    if (Promotion.isIntegral(call.tensor("tensor1").dtype())
+        && Promotion.isIntegral(call.tensor("tensor2").dtype())) {
+      throw new OpTypeException(
+          "does not divide integers by integers", "divide with aten::div.Tensor_mode, then add");
+    }
+    return computed(call, Takes.ANY, Gives.SAME, "self", "tensor1", "tensor2");
+  }
+
+  private static OpResult powered(OpCall call) {
+    var result = computed(call, Takes.ANY, Gives.SAME, "self", "exponent");
+    if (call.arg("exponent") instanceof Arg.Int(long exponent)
+        && exponent < 0
+        && Promotion.isIntegral(((TensorType) result.type()).dtype())) {
+      throw new OpTypeException(
+          "integers have no power of %d among the integers".formatted(exponent),
+          "convert the base to a float type");
+    }
+    return result;
+  }
+
+  /** The condition decides the shape, but not the element type. */
+  private static OpResult chosen(OpCall call) {
+    var condition = call.tensor("condition").dtype();
+    if (condition != DType.BOOL && condition != DType.U8) {
+      throw new OpTypeException(
+          "condition must be bool, not " + condition.shortName(), "compare it with 0");
+    }
+    return pointwise(promoted(call, "self", "other"), call, "condition", "self", "other");
+  }
+
+  private static OpResult clamped(OpCall call) {
+    if (!call.has("min") && !call.has("max")) {
+      throw new OpTypeException("needs min or max, or both");
+    }
+    return computed(call, Takes.ANY, Gives.SAME, "self", "min", "max");
+  }
+
+  private static OpResult masked(OpCall call) {
+    if (call.tensor("mask").dtype() != DType.BOOL) {
+      throw new OpTypeException(
+          "mask must be bool, not " + call.tensor("mask").dtype().shortName());
+    }
+    if (call.arg("value") instanceof Arg.Ref(Value value)
+        && value.type() instanceof TensorType type
+        && type.rank() > 0) {
+      throw new OpTypeException("value must have no dimensions, but is " + type);
+    }
+    var self = call.tensor("self");
+    return OpResult.fresh(
+        self.dtype(), Shapes.broadcast(self.sizes(), call.tensor("mask").sizes()));
+  }
+
+  private static OpResult filled(TensorType self, TensorType value) {
+    if (value.rank() > 0) {
+      throw new OpTypeException("value must have no dimensions, but is " + value);
+    }
+    return OpResult.fresh(Layouts.pointwise(self.dtype(), List.of(self)));
+  }
+}

@@ -1,0 +1,177 @@
+package dev.symplan.ir.aten;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.op.OpCall;
+import dev.symplan.ir.op.OpDef;
+import dev.symplan.ir.op.OpResult;
+import dev.symplan.ir.op.OpSpec;
+import dev.symplan.ir.op.OpTypeException;
+import dev.symplan.ir.op.SchemaType;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Ops that do the same to each tensor of a list: {@code _foreach_NAME} is {@code NAME} for each
+ * item, with the item of every list argument and the other arguments as they are.
+ */
+public final class ForeachOps {
+  private static final String PREFIX = "aten::_foreach_";
+
+  private static final ImmutableList<String> UNARY =
+      ImmutableList.copyOf(
+          "abs exp expm1 log log10 log1p log2 max neg reciprocal round rsqrt sigmoid sign sqrt tanh"
+              .split(" "));
+
+  private static final ImmutableList<String> ARITHMETIC =
+      ImmutableList.of("add", "sub", "mul", "div");
+
+  private static final ImmutableList<String> BOUNDS =
+      ImmutableList.of("clamp_max", "clamp_min", "maximum", "minimum");
+
+  private static final ImmutableMap<String, String> ELEMENT_OPS = elementOps();
+
+  private ForeachOps() {}
+
+  /**
+   * What is done to one item.
+   *
+   * @param from for each parameter of {@code def}, which argument of the list op it is given; -1
+   *     where it keeps its default
+   */
+  public record Element(OpDef def, ImmutableIntArray from) {}
+
+  private static ImmutableMap<String, String> elementOps() {
+    var ops = ImmutableMap.<String, String>builder();
+    for (var name : UNARY) {
+      ops.put(name + "(Tensor[] self) -> Tensor[]", name);
+    }
+    for (var name : ARITHMETIC) {
+      var alpha = name.equals("add") || name.equals("sub") ? ", *, Scalar alpha=1" : "";
+      ops.put(name + ".Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", name + ".Scalar");
+      ops.put(name + ".ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]", name + ".Scalar");
+      ops.put(
+          name + ".List(Tensor[] self, Tensor[] other" + alpha + ") -> Tensor[]", name + ".Tensor");
+      if (!name.equals("sub")) {
+        var scaled = name.equals("add") ? alpha : "";
+        ops.put(
+            name + ".Tensor(Tensor[] self, Tensor other" + scaled + ") -> Tensor[]",
+            name + ".Tensor");
+      }
+    }
+    for (var name : BOUNDS) {
+      boolean above = name.equals("clamp_min") || name.equals("maximum");
+      var scalar = above ? "clamp_min" : "clamp_max";
+      ops.put(name + ".Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", scalar);
+      ops.put(name + ".ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]", scalar);
+      ops.put(
+          name + ".List(Tensor[] self, Tensor[] other) -> Tensor[]", above ? "maximum" : "minimum");
+    }
+    for (var name : List.of("addcdiv", "addcmul")) {
+      var tensors = "(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, ";
+      ops.put(name + ".Scalar" + tensors + "Scalar value=1) -> Tensor[]", name);
+      ops.put(name + ".ScalarList" + tensors + "Scalar[] scalars) -> Tensor[]", name);
+    }
+    var lerp = "(Tensor[] self, Tensor[] tensors1, ";
+    ops.put("lerp.List" + lerp + "Tensor[] weights) -> Tensor[]", "lerp.Tensor");
+    ops.put("lerp.Scalar" + lerp + "Scalar weight) -> Tensor[]", "lerp.Scalar");
+    ops.put("lerp.ScalarList" + lerp + "Scalar[] weight) -> Tensor[]", "lerp.Scalar");
+    ops.put("pow.List(Tensor[] self, Tensor[] exponent) -> Tensor[]", "pow.Tensor_Tensor");
+    ops.put("pow.Scalar(Tensor[] self, Scalar exponent) -> Tensor[]", "pow.Tensor_Scalar");
+    ops.put("pow.ScalarList(Tensor[] self, Scalar[] exponent) -> Tensor[]", "pow.Tensor_Scalar");
+    ops.put("pow.ScalarAndTensor(Scalar self, Tensor[] exponent) -> Tensor[]", "pow.Scalar");
+    ops.put(
+        "norm.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]",
+        "linalg_vector_norm");
+    ops.put("clone(Tensor[] self, *, MemoryFormat? memory_format=None) -> Tensor[]", "clone");
+    ops.put(
+        "copy(Tensor[] self, Tensor[] src, bool non_blocking=False) -> Tensor[] self_out", "copy");
+    return ops.buildOrThrow();
+  }
+
+  static Stream<OpSpec> all() {
+    return ELEMENT_OPS.keySet().stream()
+        .flatMap(schema -> Table.ops(PREFIX + schema, ForeachOps::infer));
+  }
+
+  /** {@return what an op does to each item, if it is one of these} */
+  public static Optional<Element> element(OpDef def) {
+    var schema = def.schema().toString();
+    @Nullable String name =
+        schema.startsWith(PREFIX) ? ELEMENT_OPS.get(schema.substring(PREFIX.length())) : null;
+    return name == null
+        ? Optional.empty()
+        : Optional.of(element(def, BuiltinOps.registry().get("aten::" + name)));
+  }
+
+  /** Parameters go by name, else by place. */
+  private static Element element(OpDef list, OpDef item) {
+    var from = new int[item.schema().params().size()];
+    Arrays.fill(from, -1);
+    for (int i = 0; i < list.schema().params().size(); i++) {
+      var name = list.schema().params().get(i).name();
+      from[item.schema().hasParam(name) ? item.schema().indexOf(name) : i] = i;
+    }
+    return new Element(item, ImmutableIntArray.copyOf(from));
+  }
+
+  private static List<OpResult> infer(OpCall call) {
+    var def =
+        BuiltinOps.registry()
+            .find(call.schema().name())
+            .flatMap(ForeachOps::element)
+            .orElseThrow(() -> new IllegalStateException(call.schema().toString()));
+    int count = count(call);
+    var results = ImmutableList.<OpResult>builder();
+    for (int i = 0; i < count; i++) {
+      results.addAll(inferItem(call, def, i));
+    }
+    return results.build();
+  }
+
+  private static ImmutableList<OpResult> inferItem(OpCall call, Element element, int index) {
+    var args = ImmutableList.<Arg>builder();
+    for (int i = 0; i < element.from().length(); i++) {
+      int from = element.from().get(i);
+      args.add(
+          from < 0
+              ? element.def().schema().params().get(i).defaultValue().orElse(Arg.None.NONE)
+              : isList(call, from)
+                  ? ((Arg.Seq) call.args().get(from)).items().get(index)
+                  : call.args().get(from));
+    }
+    try {
+      return element.def().infer(args.build()).orElseThrow();
+    } catch (OpTypeException e) {
+      throw new OpTypeException("item %d: %s".formatted(index, e.getMessage()), e.hint());
+    }
+  }
+
+  private static boolean isList(OpCall call, int param) {
+    return call.schema().params().get(param).type() instanceof SchemaType.ListOf;
+  }
+
+  private static int count(OpCall call) {
+    int count = -1;
+    for (int i = 0; i < call.args().size(); i++) {
+      if (isList(call, i)) {
+        int own = ((Arg.Seq) call.args().get(i)).items().size();
+        if (count >= 0 && own != count) {
+          throw new OpTypeException(
+              "'%s' has %d items, but there are %d tensors"
+                  .formatted(call.schema().params().get(i).name(), own, count));
+        }
+        count = own;
+      }
+    }
+    if (count < 1) {
+      throw new OpTypeException("the list of tensors is empty");
+    }
+    return count;
+  }
+}

@@ -1,0 +1,158 @@
+package dev.symplan.ir.aten;
+
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.op.OpCall;
+import dev.symplan.ir.op.OpResult;
+import dev.symplan.ir.op.OpSpec;
+import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.op.OpTypeException;
+import java.util.List;
+import java.util.function.Function;
+import java.util.stream.Stream;
+
+/**
+ * Random numbers. Ops that draw from a generator change its state, and so must neither vanish nor
+ * run twice; those that are given a seed may.
+ */
+final class RandomOps {
+  private RandomOps() {}
+
+  static Stream<OpSpec> all() {
+    return Stream.of(drawing(), dropout(), seeded()).flatMap(specs -> specs);
+  }
+
+  private static Stream<OpSpec> table(String schemas, Function<OpCall, OpResult> rule) {
+    return Table.single(schemas, rule, OpTrait.SIDE_EFFECT);
+  }
+
+  private static Stream<OpSpec> drawing() {
+    return Stream.of(
+            table(
+                """
+                aten::rand(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
+                aten::rand.generator(SymInt[] size, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
+                aten::randn(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
+                aten::randn.generator(SymInt[] size, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
+                """,
+                call -> CreationOps.sized(call, DType.F32)),
+            table(
+                """
+                aten::randint(SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
+                aten::randint.generator(SymInt high, SymInt[] size, *, Generator? generator, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
+                aten::randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
+                aten::randint.low_generator(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
+                """,
+                call -> CreationOps.sized(call, DType.I64)),
+            table(
+                """
+                aten::rand_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor
+                aten::randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor
+                aten::randint_like(Tensor self, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor
+                aten::randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor
+                """,
+                CreationOps::like),
+            table(
+                """
+                aten::randperm(SymInt n, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
+                aten::randperm.generator(SymInt n, *, Generator? generator, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
+                """,
+                call ->
+                    CreationOps.vector(call.dtype("dtype").orElse(DType.I64), call.integer("n"))),
+            table(
+                """
+                aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor
+                aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor
+                aten::normal_functional(Tensor self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor
+                """,
+                call -> OpResult.fresh(Layouts.preserved(call.tensor("self")))),
+            table(
+                """
+                aten::bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)
+                aten::uniform_(Tensor(a!) self, float from=0, float to=1, *, Generator? generator=None) -> Tensor(a!)
+                aten::exponential_(Tensor(a!) self, float lambd=1, *, Generator? generator=None) -> Tensor(a!)
+                aten::normal_(Tensor(a!) self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor(a!)
+                """,
+                call -> ViewOps.whole(call.value("self"))),
+            table(
+                """
+                aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor
+                """,
+                RandomOps::samples),
+            table(
+                """
+                prims::inductor_seed(Device device) -> Tensor
+                """,
+                call -> OpResult.fresh(DType.I64, ImmutableLongArray.of())),
+            table(
+                """
+                prims::inductor_seeds(int count, Device device) -> Tensor
+                """,
+                call -> CreationOps.vector(DType.I64, call.integer("count"))))
+        .flatMap(specs -> specs);
+  }
+
+  private static Stream<OpSpec> dropout() {
+    return Stream.of(
+            Table.ops(
+                """
+                aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)
+                """,
+                call -> {
+                  var input = Layouts.preserved(call.tensor("input"));
+                  return List.of(
+                      OpResult.fresh(input), OpResult.fresh(input.withDType(DType.BOOL)));
+                },
+                OpTrait.SIDE_EFFECT),
+            Table.single(
+                """
+                aten::dropout(Tensor input, float p, bool train) -> Tensor
+                """,
+                RandomOps::dropped))
+        .flatMap(specs -> specs);
+  }
+
+  private static Stream<OpSpec> seeded() {
+    return Stream.of(
+            Table.single(
+                """
+                prims::inductor_lookup_seed(Tensor seeds, int index) -> Tensor
+                """,
+                call -> {
+                  var seeds = call.tensor("seeds");
+                  long index = call.integer("index");
+                  if (seeds.rank() != 1 || index < 0 || index >= seeds.size(0)) {
+                    throw new OpTypeException("there is no seed %d in %s".formatted(index, seeds));
+                  }
+                  return OpResult.fresh(DType.I64, ImmutableLongArray.of());
+                }),
+            Table.single(
+                """
+                prims::inductor_random(SymInt[] size, Tensor seed, str mode, *, ScalarType? align_dtype=None) -> Tensor
+                """,
+                call -> OpResult.fresh(DType.F32, Shapes.checked(call.integers("size")))),
+            Table.single(
+                """
+                prims::inductor_randint(SymInt low, SymInt high, SymInt[] size, Tensor seed) -> Tensor
+                """,
+                call -> OpResult.fresh(DType.I64, Shapes.checked(call.integers("size")))))
+        .flatMap(specs -> specs);
+  }
+
+  private static OpResult samples(OpCall call) {
+    var self = call.tensor("self");
+    long count = call.integer("num_samples");
+    if (self.rank() < 1 || self.rank() > 2 || count <= 0) {
+      throw new OpTypeException(
+          "%d samples of %s; weights have 1 or 2 dimensions".formatted(count, self));
+    }
+    return OpResult.fresh(DType.I64, Shapes.with(self.sizes(), self.rank() - 1, count));
+  }
+
+  private static OpResult dropped(OpCall call) {
+    var input = call.value("input");
+    return !call.bool("train") || call.number("p") == 0
+        ? ViewOps.whole(input)
+        : OpResult.fresh(Layouts.preserved(input.tensor()));
+  }
+}

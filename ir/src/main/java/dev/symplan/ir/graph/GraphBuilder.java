@@ -1,0 +1,291 @@
+package dev.symplan.ir.graph;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.NoneType;
+import dev.symplan.ir.Notes;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Type;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.DiagnosticSink;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.op.OpDef;
+import dev.symplan.ir.op.OpResult;
+import dev.symplan.ir.op.OpTypeException;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Builds a graph statement by statement, with each op's rule applied as it is added. Whatever is
+ * wrong goes to the sink and the builder goes on, so that one reading finds several errors.
+ */
+public final class GraphBuilder {
+
+  /**
+   * What the source says of one result.
+   *
+   * @param name empty for a result that nothing can read
+   * @param annotation the type written out
+   * @param stridesGiven whether the annotation gives strides, rather than leaving them open
+   */
+  public record ResultSpec(
+      String name, Optional<Type> annotation, boolean stridesGiven, Span span) {
+    public static ResultSpec named(String name, Span span) {
+      return new ResultSpec(name, Optional.empty(), false, span);
+    }
+  }
+
+  private final String name;
+  private final Span span;
+  private final DiagnosticSink sink;
+  private final List<Value> inputs = new ArrayList<>();
+  private final List<Op> ops = new ArrayList<>();
+  private final List<Arg> outputs = new ArrayList<>();
+  private final Map<String, Value> values = new HashMap<>();
+  private ImmutableIntArray ranks = ImmutableIntArray.of();
+  private Notes notes = Notes.NONE;
+  private Notes endNotes = Notes.NONE;
+  private int nextId;
+
+  public GraphBuilder(String name, Span span, DiagnosticSink sink) {
+    this.name = name;
+    this.span = span;
+    this.sink = sink;
+  }
+
+  /** Says which ranks run the graph; without this, all do. */
+  public GraphBuilder ranks(ImmutableIntArray newRanks) {
+    ranks = newRanks;
+    return this;
+  }
+
+  public GraphBuilder notes(Notes head, Notes end) {
+    notes = head;
+    endNotes = end;
+    return this;
+  }
+
+  public Value input(String valueName, Type type, Span at) {
+    var value = newValue(valueName, type, at, true);
+    inputs.add(value);
+    return value;
+  }
+
+  /** {@return the value called so, if one is defined above} */
+  public Optional<Value> find(String valueName) {
+    return Optional.ofNullable(values.get(valueName));
+  }
+
+  /**
+   * Adds an op.
+   *
+   * @param args one for each parameter, as {@link dev.symplan.ir.op.ArgBinder} gives them
+   * @param results what the source says of the results; fewer than the op gives leaves the rest
+   *     without a name
+   * @return the results, all of them; where the op is wrong, values of the annotated types, so that
+   *     what follows can still be checked
+   */
+  public ImmutableList<Value> op(
+      OpDef def, ImmutableList<Arg> args, List<ResultSpec> results, Span at, Notes opNotes) {
+    var types = resultTypes(def, args, results, at);
+    var made = ImmutableList.<Value>builderWithExpectedSize(types.size());
+    results.forEach(this::refuseDonation);
+    for (int i = 0; i < types.size(); i++) {
+      var spec = i < results.size() ? results.get(i) : ResultSpec.named("", at);
+      made.add(newValue(spec.name(), types.get(i), spec.span(), spec.annotation().isPresent()));
+    }
+    var values = made.build();
+    ops.add(new Op(def, args, values, at, opNotes));
+    return values;
+  }
+
+  /** Adds an output: a value, a number or {@code None}. */
+  public void output(Arg output) {
+    outputs.add(output);
+  }
+
+  /** {@return the graph; meaningless when the sink has errors} */
+  public Graph build() {
+    return new Graph(
+        name,
+        ranks,
+        ImmutableList.copyOf(inputs),
+        ImmutableList.copyOf(ops),
+        ImmutableList.copyOf(outputs),
+        nextId,
+        span,
+        notes,
+        endNotes);
+  }
+
+  private void refuseDonation(ResultSpec spec) {
+    if (spec.annotation().orElse(NoneType.NONE) instanceof TensorType tensor
+        && tensor.space() == MemorySpace.DONATED) {
+      sink.report(
+          Diagnostic.error(
+              DiagnosticCode.ANNOTATION_MISMATCH,
+              spec.span(),
+              "'%s' is annotated @donated, but is not an input of the graph".formatted(spec.name()),
+              "the memory of other values is the plan's already; leave @donated out"));
+    }
+  }
+
+  private Value newValue(String valueName, Type type, Span at, boolean annotated) {
+    var value = new Value(nextId++, valueName, type, at, annotated);
+    if (!valueName.isEmpty()) {
+      @Nullable Value before = values.putIfAbsent(valueName, value);
+      if (before != null) {
+        sink.report(
+            Diagnostic.error(
+                DiagnosticCode.DUPLICATE_NAME,
+                at,
+                "'%s' is defined already, at %s".formatted(valueName, before.span().shortForm()),
+                "a graph's values are defined once; choose another name"));
+      }
+    }
+    return value;
+  }
+
+  private List<Type> resultTypes(
+      OpDef def, ImmutableList<Arg> args, List<ResultSpec> specs, Span at) {
+    Optional<ImmutableList<OpResult>> inferred;
+    try {
+      inferred = def.infer(args);
+    } catch (OpTypeException e) {
+      sink.report(
+          Diagnostic.error(
+              DiagnosticCode.TYPE_MISMATCH, at, def.name() + ": " + e.getMessage(), e.hint()));
+      return annotatedTypes(specs);
+    } catch (IllegalArgumentException | ArithmeticException e) {
+      sink.report(
+          Diagnostic.error(
+              DiagnosticCode.TYPE_MISMATCH, at, "%s: %s".formatted(def.name(), e.getMessage())));
+      return annotatedTypes(specs);
+    }
+    if (inferred.isEmpty()) {
+      reportMissingAnnotations(def, specs);
+      for (var spec : specs) {
+        if (spec.annotation().orElse(NoneType.NONE) instanceof TensorType tensor) {
+          checkLayout(def, OpResult.fresh(tensor), tensor, spec);
+        }
+      }
+      return annotatedTypes(specs);
+    }
+    var results = inferred.get();
+    if (specs.size() > results.size()) {
+      sink.report(
+          Diagnostic.error(
+              DiagnosticCode.BAD_ARGUMENT,
+              specs.get(results.size()).span(),
+              "%s gives %d result%s, not %d"
+                  .formatted(
+                      def.name(), results.size(), results.size() == 1 ? "" : "s", specs.size())));
+    }
+    var types = new ArrayList<Type>();
+    for (int i = 0; i < results.size(); i++) {
+      var result = results.get(i);
+      var spec = i < specs.size() ? specs.get(i) : ResultSpec.named("", at);
+      var type = merge(def, result, spec);
+      if (type instanceof TensorType tensor && result.view().isEmpty()) {
+        checkLayout(def, result, tensor, spec);
+      }
+      types.add(type);
+    }
+    return types;
+  }
+
+  private static List<Type> annotatedTypes(List<ResultSpec> specs) {
+    return specs.stream().map(s -> s.annotation().orElse(NoneType.NONE)).toList();
+  }
+
+  /** A rule may give the type of an operand; where that asks to live is its own affair. */
+  private static Type given(OpResult inferred) {
+    return inferred.type() instanceof TensorType tensor
+        ? tensor.withSpace(MemorySpace.ANY)
+        : inferred.type();
+  }
+
+  private void reportMissingAnnotations(OpDef def, List<ResultSpec> specs) {
+    for (var spec : specs) {
+      if (spec.annotation().isEmpty() && !spec.name().isEmpty()) {
+        sink.report(
+            Diagnostic.error(
+                DiagnosticCode.MISSING_ANNOTATION,
+                spec.span(),
+                "%s has no rule that gives the type of '%s'".formatted(def.name(), spec.name()),
+                "write it out: %s: f32[8, 64] = …".formatted(spec.name())));
+      }
+    }
+  }
+
+  private Type merge(OpDef def, OpResult inferred, ResultSpec spec) {
+    if (spec.annotation().isEmpty()) {
+      return given(inferred);
+    }
+    var annotated = spec.annotation().get();
+    var type = withStrides(annotated, inferred.type(), spec.stridesGiven());
+    if (inferred.allows(type)) {
+      return type;
+    }
+    sink.report(
+        Diagnostic.error(
+            DiagnosticCode.ANNOTATION_MISMATCH,
+            spec.span(),
+            "'%s' is annotated %s, but %s gives %s"
+                .formatted(spec.name(), annotated, def.name(), inferred.type()),
+            "correct the annotation or the arguments"));
+    // What follows was written for what the op gives, more often than for the annotation.
+    return inferred.type();
+  }
+
+  /** Checks how a result in storage of its own lies there. */
+  private void checkLayout(OpDef def, OpResult result, TensorType type, ResultSpec spec) {
+    if (spec.stridesGiven() && !isWritable(def, type)) {
+      sink.report(
+          Diagnostic.error(
+              DiagnosticCode.ANNOTATION_MISMATCH,
+              spec.span(),
+              "'%s' is annotated %s, but %s writes without gaps, row by row"
+                  .formatted(spec.name(), type, def.name()),
+              "leave the strides to the op, and change them with aten::as_strided or"
+                  + " aten::clone"));
+    } else if (!result.unspecified() && !type.liesApart()) {
+      sink.report(
+          Diagnostic.error(
+              DiagnosticCode.TYPE_MISMATCH,
+              spec.span(),
+              "%s writes %s, but each element of a result needs separate memory"
+                  .formatted(def.name(), type),
+              "each stride must go beyond all that smaller strides reach; leave them to the op"));
+    }
+  }
+
+  /** What the annotation leaves open is as the op gives it. */
+  private static Type withStrides(Type annotated, Type inferred, boolean stridesGiven) {
+    return !stridesGiven
+            && annotated instanceof TensorType wanted
+            && inferred instanceof TensorType given
+            && wanted.sizes().equals(given.sizes())
+        ? wanted.withStrides(given.strides())
+        : annotated;
+  }
+
+  /** Other ops write any layout; collectives move whole rows, or elements one by one. */
+  private static boolean isWritable(OpDef def, TensorType wanted) {
+    if (def.collective().isEmpty()) {
+      return true;
+    }
+    return switch (def.collective().get().kind()) {
+      case ALL_REDUCE, BROADCAST -> wanted.isDense();
+      case ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, CUSTOM -> wanted.isContiguous();
+    };
+  }
+}

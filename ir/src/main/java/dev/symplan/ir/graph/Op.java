@@ -1,0 +1,238 @@
+package dev.symplan.ir.graph;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSet;
+import com.google.common.collect.Sets;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.NoneType;
+import dev.symplan.ir.Notes;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.op.CollectiveCall;
+import dev.symplan.ir.op.OpCall;
+import dev.symplan.ir.op.OpDef;
+import dev.symplan.ir.op.OpResult;
+import dev.symplan.ir.op.Param;
+import java.util.Collections;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.OptionalInt;
+import java.util.function.Predicate;
+import org.jspecify.annotations.Nullable;
+
+/** One operation of a graph. Immutable; ops with equal parts are equal. */
+public final class Op {
+  private final OpDef def;
+  private final ImmutableList<Arg> args;
+  private final ImmutableList<Value> results;
+  private final Span span;
+  private final Notes notes;
+  private final ImmutableList<Value> operands;
+
+  /** Null until it is asked for. */
+  private @Nullable ImmutableList<OpResult> inferred;
+
+  /**
+   * @param args one for each parameter of the schema, in its order, defaults filled in
+   * @param results one for each tensor that the op gives, a {@code Tensor[]} result spread out;
+   *     results that nothing reads may be {@link NoneType}
+   */
+  public Op(
+      OpDef def, ImmutableList<Arg> args, ImmutableList<Value> results, Span span, Notes notes) {
+    if (args.size() != def.schema().params().size()) {
+      throw new IllegalArgumentException(
+          "%s takes %d arguments, not %d"
+              .formatted(def.name(), def.schema().params().size(), args.size()));
+    }
+    this.def = def;
+    this.args = args;
+    this.results = results;
+    this.span = span;
+    this.notes = notes;
+    this.operands = Arg.operandsOf(args);
+  }
+
+  public OpDef def() {
+    return def;
+  }
+
+  /** {@return one argument for each parameter of the schema, in its order} */
+  public ImmutableList<Arg> args() {
+    return args;
+  }
+
+  public ImmutableList<Value> results() {
+    return results;
+  }
+
+  public Span span() {
+    return span;
+  }
+
+  public Notes notes() {
+    return notes;
+  }
+
+  /** {@return the values that this op reads, once for each mention} */
+  public ImmutableList<Value> operands() {
+    return operands;
+  }
+
+  /** {@return the argument of the parameter called so} */
+  public Arg arg(String param) {
+    return args.get(def.schema().indexOf(param));
+  }
+
+  /** {@return the arguments, by name} */
+  public OpCall call() {
+    return new OpCall(def.schema(), args);
+  }
+
+  /** {@return what people call it: the name of its first result, or else of its op} */
+  public String label() {
+    return results.isEmpty() || results.getFirst().name().isEmpty()
+        ? def.name().name()
+        : results.getFirst().name();
+  }
+
+  /** {@return the collective that this op is, if it is one} */
+  public Optional<CollectiveCall> collective() {
+    return def.collective().map(spec -> new CollectiveCall(spec, call()));
+  }
+
+  /** {@return the only result} */
+  public Value result() {
+    if (results.size() != 1) {
+      throw new IllegalStateException(def.name() + " has " + results.size() + " results");
+    }
+    return results.getFirst();
+  }
+
+  /** {@return the arguments that this op writes into, by its schema} */
+  public ImmutableList<Value> written() {
+    return argumentsWhere(param -> param.alias().write());
+  }
+
+  /**
+   * {@return the arguments that may be views of any other argument once the op has run} Only ops
+   * without a rule have such arguments.
+   */
+  public ImmutableList<Value> moved() {
+    return def.rule().isPresent()
+        ? ImmutableList.of()
+        : argumentsWhere(param -> param.alias().isAnything());
+  }
+
+  private ImmutableList<Value> argumentsWhere(Predicate<Param> condition) {
+    var params = def.schema().params();
+    var values = ImmutableList.<Value>builder();
+    for (int i = 0; i < params.size(); i++) {
+      if (condition.test(params.get(i))) {
+        values.addAll(args.get(i).operands());
+      }
+    }
+    return values.build();
+  }
+
+  /**
+   * {@return the arguments and other results that a result may be a view of, as far as only the
+   * schema says so} A rule, or a result that is an argument, says it exactly.
+   */
+  public ImmutableList<Value> sources(int result) {
+    var sets = def.rule().isPresent() ? ImmutableSet.<String>of() : setsOf(result);
+    if (sets.isEmpty()) {
+      return ImmutableList.of();
+    }
+    var values = ImmutableList.<Value>builder();
+    values.addAll(
+        argumentsWhere(
+            param ->
+                !Collections.disjoint(
+                    Sets.union(param.alias().before(), param.alias().after()), sets)));
+    for (int i = 0; i < results.size(); i++) {
+      if (i != result && !Collections.disjoint(setsOf(i), sets)) {
+        values.add(results.get(i));
+      }
+    }
+    return values.build();
+  }
+
+  /** The alias sets of a result. Where a list is spread out, any of the schema's may be its. */
+  private ImmutableSet<String> setsOf(int result) {
+    var given = def.schema().results();
+    if (given.size() == results.size()) {
+      return given.get(result).alias().after();
+    }
+    return given.stream()
+        .flatMap(one -> one.alias().after().stream())
+        .collect(ImmutableSet.toImmutableSet());
+  }
+
+  /**
+   * {@return the floating-point operations that decide how long the op takes; 0 where its memory
+   * traffic does}
+   */
+  public double flops() {
+    return !results.isEmpty() && results.getFirst().type() instanceof TensorType result
+        ? def.flops().map(count -> count.of(call(), result)).orElse(0.0)
+        : 0;
+  }
+
+  /**
+   * {@return what the op's rule says of its results: types, and which are views of which argument;
+   * without a rule, the annotated types, in storage of their own unless the result is an argument}
+   */
+  public ImmutableList<OpResult> infer() {
+    // Threads that race here compute the same.
+    @Nullable ImmutableList<OpResult> known = inferred;
+    if (known == null) {
+      known = def.infer(args).orElseGet(this::annotated);
+      inferred = known;
+    }
+    return known;
+  }
+
+  private ImmutableList<OpResult> annotated() {
+    var inferred = ImmutableList.<OpResult>builderWithExpectedSize(results.size());
+    for (int i = 0; i < results.size(); i++) {
+      inferred.add(annotated(i));
+    }
+    return inferred.build();
+  }
+
+  private OpResult annotated(int result) {
+    var type = results.get(result).type();
+    var schema = def.schema();
+    var param =
+        schema.results().size() == results.size() ? schema.returned(result) : OptionalInt.empty();
+    if (param.isPresent()
+        && args.get(param.getAsInt()) instanceof Arg.Ref(Value value)
+        && value.type() instanceof TensorType whole
+        && type instanceof TensorType same
+        && whole.withSpace(same.space()).equals(same)) {
+      return OpResult.view(value, same.sizes(), same.strides(), 0);
+    }
+    return OpResult.fresh(type);
+  }
+
+  @Override
+  public boolean equals(@Nullable Object other) {
+    return other instanceof Op op
+        && def.equals(op.def)
+        && args.equals(op.args)
+        && results.equals(op.results)
+        && span.equals(op.span)
+        && notes.equals(op.notes);
+  }
+
+  @Override
+  public int hashCode() {
+    return Objects.hash(def.name(), args, results);
+  }
+
+  @Override
+  public String toString() {
+    return "%s = %s%s".formatted(results, def.name(), args);
+  }
+}

@@ -1,0 +1,296 @@
+package dev.symplan.ir.graph;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.Maps;
+import com.google.common.primitives.ImmutableIntArray;
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.ProcessGroup;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Type;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.DiagnosticSink;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.CollectiveSpec.Role;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Checks that the per-rank versions of a graph can run together: inputs and outputs of the same
+ * kinds, and the same collectives in the same order on tensors of the same types, in groups of the
+ * same size. Local code may differ, and so may the names of groups and the sizes of inputs and
+ * outputs.
+ *
+ * <p>What ranks send each other in an {@code all_to_all} may differ from rank to rank, but what one
+ * sends the other must take. That can be wrong even where all ranks run one graph.
+ */
+public final class RankAgreement {
+  private final Map<String, ProcessGroup> groups = new HashMap<>();
+  private final DiagnosticSink sink;
+
+  private RankAgreement(List<ProcessGroup> known, DiagnosticSink sink) {
+    known.forEach(group -> groups.put(group.name(), group));
+    this.sink = sink;
+  }
+
+  /** Reports the first disagreement of each graph with the first one of its name. */
+  public static void check(Program program, DiagnosticSink sink) {
+    var families = new LinkedHashMap<String, List<Graph>>();
+    for (var graph : program.graphs()) {
+      families.computeIfAbsent(graph.name(), name -> new ArrayList<>()).add(graph);
+    }
+    var agreement = new RankAgreement(program.groups(), sink);
+    families.values().forEach(agreement::check);
+  }
+
+  /**
+   * Reports the first {@code all_to_all} in which a rank does not take what another one sends it.
+   *
+   * @param versions what the ranks run; these have the same kinds of collectives in the same order
+   */
+  public static void checkExchanges(
+      List<ProcessGroup> groups, List<Graph> versions, DiagnosticSink sink) {
+    new RankAgreement(groups, sink)
+        .checkExchanges(versions, versions.stream().map(RankAgreement::collectives).toList());
+  }
+
+  private void check(List<Graph> versions) {
+    var collectives = versions.stream().map(RankAgreement::collectives).toList();
+    for (int i = 1; i < versions.size(); i++) {
+      if (!agree(
+          versions.getFirst(), versions.get(i), collectives.getFirst(), collectives.get(i))) {
+        return;
+      }
+    }
+    checkExchanges(versions, collectives);
+  }
+
+  private void checkExchanges(List<Graph> versions, List<List<Op>> collectives) {
+    for (int at = 0; at < collectives.getFirst().size(); at++) {
+      int position = at;
+      var ops = collectives.stream().map(all -> all.get(position)).toList();
+      if (!splitsAgree(versions, ops)) {
+        return;
+      }
+    }
+  }
+
+  private boolean agree(Graph first, Graph other, List<Op> expected, List<Op> found) {
+    if (!kinds(first.inputs()).equals(kinds(other.inputs()))) {
+      return report(other.span(), first.span(), "the ranks' inputs differ");
+    }
+    if (!outputKinds(first).equals(outputKinds(other))) {
+      return report(other.span(), first.span(), "the ranks' outputs differ");
+    }
+    for (int i = 0; i < Math.min(expected.size(), found.size()); i++) {
+      var a = expected.get(i);
+      var b = found.get(i);
+      if (!describe(a).equals(describe(b))) {
+        return report(
+            b.span(),
+            a.span(),
+            "collective %d is %s here, but %s on other ranks"
+                .formatted(i, describe(b), describe(a)));
+      }
+      @Nullable ProcessGroup groupOfA = group(a);
+      @Nullable ProcessGroup groupOfB = group(b);
+      if (groupOfA != null && groupOfB != null && groupOfA.size() != groupOfB.size()) {
+        return report(
+            b.span(),
+            a.span(),
+            "collective %d is among %d ranks here (group '%s'), but among %d on other ranks ('%s')"
+                .formatted(i, groupOfB.size(), groupOfB.name(), groupOfA.size(), groupOfA.name()));
+      }
+    }
+    if (expected.size() != found.size()) {
+      boolean more = found.size() > expected.size();
+      var extra = more ? found.get(expected.size()) : expected.get(found.size());
+      return report(
+          more ? extra.span() : other.span(),
+          more ? first.span() : extra.span(),
+          "the ranks have %d and %d collectives".formatted(expected.size(), found.size()));
+    }
+    return true;
+  }
+
+  private boolean report(Span here, Span there, String message) {
+    sink.report(
+        new Diagnostic(
+            Diagnostic.Severity.ERROR,
+            DiagnosticCode.RANKS_DISAGREE,
+            here,
+            message,
+            "capture all ranks in one run of one program",
+            ImmutableList.of("the other rank's is at " + there)));
+    return false;
+  }
+
+  private @Nullable ProcessGroup group(Op op) {
+    return groups.get(op.collective().orElseThrow().group());
+  }
+
+  /** Takes the same collective as each version of a graph has it. */
+  private boolean splitsAgree(List<Graph> versions, List<Op> ops) {
+    for (var op : ops) {
+      @Nullable ProcessGroup group = group(op);
+      if (hasSplits(op) && group != null) {
+        for (var part : group.members()) {
+          if (!splitsAgree(versions, ops, part)) {
+            return false;
+          }
+        }
+      }
+    }
+    return true;
+  }
+
+  private static boolean hasSplits(Op op) {
+    var spec = op.def().collective().orElseThrow();
+    return spec.kind() == Kind.ALL_TO_ALL
+        && spec.has(Role.INPUT_SPLIT_SIZES)
+        && spec.has(Role.OUTPUT_SPLIT_SIZES);
+  }
+
+  private boolean splitsAgree(List<Graph> versions, List<Op> ops, ImmutableIntArray ranks) {
+    var positions = new ArrayList<List<Integer>>();
+    for (var version : versions) {
+      positions.add(
+          IntStream.range(0, ranks.length())
+              .filter(i -> version.runsOn(ranks.get(i)))
+              .boxed()
+              .toList());
+    }
+    for (int taker = 0; taker < ops.size(); taker++) {
+      for (int sender = 0; sender < ops.size(); sender++) {
+        var to = positions.get(taker);
+        var from = positions.get(sender);
+        if (!to.isEmpty()
+            && !from.isEmpty()
+            && !splitsAgree(ops.get(taker), to, ops.get(sender), from, ranks)) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  /**
+   * Every rank of {@code to} must take what every rank of {@code from} sends it. The ones run the
+   * same code, and so do the others, so that it is enough to compare with the first of each.
+   */
+  private boolean splitsAgree(
+      Op taker, List<Integer> to, Op sender, List<Integer> from, ImmutableIntArray ranks) {
+    return from.stream().allMatch(i -> rowsAgree(taker, to.getFirst(), sender, i, ranks))
+        && to.stream().allMatch(i -> rowsAgree(taker, i, sender, from.getFirst(), ranks));
+  }
+
+  private boolean rowsAgree(Op taker, int to, Op sender, int from, ImmutableIntArray ranks) {
+    if (!hasSplits(taker) || !hasSplits(sender)) {
+      return true;
+    }
+    var takes = taker.collective().orElseThrow();
+    var sends = sender.collective().orElseThrow();
+    long taken = rows(takes.outputSplits(), taker.result(), from, ranks.length());
+    long sent = rows(sends.inputSplits(), sends.operands().getFirst(), to, ranks.length());
+    if (taken == sent || taken < 0 || sent < 0) {
+      return true;
+    }
+    return report(
+        taker.span(),
+        sender.span(),
+        "rank %d takes %d rows from rank %d, which sends it %d"
+            .formatted(ranks.get(to), taken, ranks.get(from), sent));
+  }
+
+  /** {@return the rows for one peer; −1 where that cannot be said} */
+  private static long rows(ImmutableLongArray splits, Value tensor, int peer, int size) {
+    if (!splits.isEmpty()) {
+      return peer < splits.length() ? splits.get(peer) : -1;
+    }
+    return tensor.type() instanceof TensorType type && type.rank() > 0 ? type.size(0) / size : -1;
+  }
+
+  private static List<String> kinds(List<Value> values) {
+    return values.stream().map(value -> kind(value.type())).toList();
+  }
+
+  private static List<String> outputKinds(Graph graph) {
+    return graph.outputs().stream()
+        .map(
+            output ->
+                output instanceof Arg.Ref(Value value) ? kind(value.type()) : describe(output))
+        .toList();
+  }
+
+  /** What remains of a type when its sizes may be others on each rank. */
+  private static String kind(Type type) {
+    return type instanceof TensorType tensor
+        ? "%s of rank %d @%s".formatted(tensor.dtype(), tensor.rank(), tensor.space())
+        : type.toString();
+  }
+
+  private static List<Op> collectives(Graph graph) {
+    return graph.ops().stream().filter(op -> op.def().collective().isPresent()).toList();
+  }
+
+  /** Everything about a collective that ranks must agree on, but for the group's name. */
+  private static String describe(Op op) {
+    var spec = op.def().collective().orElseThrow();
+    var text = new StringBuilder(op.def().name().toString()).append('(');
+    var ignored =
+        Maps.filterKeys(
+                spec.params(),
+                Set.of(Role.GROUP, Role.INPUT_SPLIT_SIZES, Role.OUTPUT_SPLIT_SIZES)::contains)
+            .values();
+    var schema = op.def().schema();
+    for (int i = 0; i < schema.params().size(); i++) {
+      var name = schema.params().get(i).name();
+      if (ignored.contains(name)) {
+        continue;
+      }
+      text.append(i > 0 ? ", " : "");
+      if (hasSplits(op) && op.args().get(i) instanceof Arg.Ref(Value value)) {
+        text.append(anyRows(value.type()));
+      } else {
+        text.append(describe(op.args().get(i)));
+      }
+    }
+    return text.append(')').toString();
+  }
+
+  /** Ranks may send different numbers of rows to each other. */
+  private static String anyRows(Type type) {
+    if (!(type instanceof TensorType tensor) || tensor.rank() == 0) {
+      return type.toString();
+    }
+    var text = new StringBuilder(tensor.dtype().shortName()).append("[…");
+    for (int i = 1; i < tensor.rank(); i++) {
+      text.append(", ").append(tensor.size(i));
+    }
+    return text.append(']').toString();
+  }
+
+  private static String describe(List<Arg> args) {
+    return args.stream().map(RankAgreement::describe).toList().toString();
+  }
+
+  private static String describe(Arg arg) {
+    return switch (arg) {
+      case Arg.Ref(Value value) -> value.type().toString();
+      case Arg.Seq(ImmutableList<Arg> items) -> describe(items);
+      case Arg.Int(long value) -> Long.toString(value);
+      case Arg.Str(String value) -> value;
+      case Arg.Float _, Arg.Bool _, Arg.Dtype _, Arg.Symbol _, Arg.Device _, Arg.None _ ->
+          arg.toString();
+    };
+  }
+}
