@@ -18,6 +18,7 @@ import dev.symplan.runtime.tensor.Loops;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -67,10 +68,27 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
       boolean[] gone,
       HostTensor... results) {
     var main = operands.values().iterator().next().type();
+    compute(Optional.empty(), exprs, operands, main, gone, results);
+  }
+
+  /**
+   * Computes expressions of tensors in f64.
+   *
+   * @param call what other names in the expressions are arguments of
+   * @param main the type of operands that have all elements
+   * @param gone which of its dimensions are within a row
+   */
+  static void compute(
+      Optional<HostCall> call,
+      String exprs,
+      Map<String, HostTensor> operands,
+      TensorType main,
+      boolean[] gone,
+      HostTensor... results) {
     var dims = IntStream.range(0, main.rank()).filter(dim -> gone[dim]).boxed().toList();
     long elements = dims.stream().mapToLong(main::size).reduce(1, (a, b) -> a * b);
-    var binding = Binding.of(Expressions.parse(exprs), new Wide(operands, elements));
-    var program = new BlockProgram(binding);
+    var program =
+        new BlockProgram(Binding.of(Expressions.parse(exprs), new Wide(call, operands, elements)));
     new Run(
             program,
             main,
@@ -80,11 +98,15 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
         .run();
   }
 
-  /** Tensors whose values are computed with in f64. */
-  private record Wide(ImmutableMap<String, HostTensor> operands, long rowElements) implements Call {
+  /** Tensors whose values are computed with in f64, and the numbers of a call. */
+  private record Wide(Optional<HostCall> call, Map<String, HostTensor> operands, long rowElements)
+      implements Call {
     @Override
     public boolean hasParam(String param) {
-      return operands.containsKey(param);
+      return operands.containsKey(param)
+          || (call.isPresent()
+              && call.get().hasParam(param)
+              && call.get().value(param) instanceof Value.Constant);
     }
 
     @Override
@@ -94,7 +116,7 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
 
     @Override
     public Arg constant(String param) {
-      return Arg.None.NONE;
+      return call.orElseThrow().constant(param);
     }
 
     @Override
