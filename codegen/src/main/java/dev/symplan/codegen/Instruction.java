@@ -9,6 +9,7 @@ import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.VariantSpec;
+import dev.symplan.planner.machine.Workspace;
 import dev.symplan.planner.plan.StreamKind;
 import java.util.Optional;
 
@@ -109,6 +110,18 @@ public sealed interface Instruction {
     /** {@return what is known of the variant} */
     public VariantSpec spec() {
       return VariantSpec.of(kind, variant);
+    }
+
+    /**
+     * {@return how a tensor passes through the workspace}
+     *
+     * @throws java.util.NoSuchElementException when the variant needs none
+     */
+    public Workspace layout(int tensor) {
+      var type = operands.get(tensor).type();
+      return Workspace.of(
+              spec(), reduceOp, type.dtype(), type.storageBytes(), group.members().length())
+          .orElseThrow();
     }
   }
 

@@ -1,14 +1,18 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.codegen.Address;
 import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.TensorRef;
+import dev.symplan.codegen.Transfer;
+import dev.symplan.codegen.Transfer.Part;
+import dev.symplan.codegen.Transfer.Place;
+import dev.symplan.codegen.Transfer.Slot;
+import dev.symplan.codegen.Transfers;
 import dev.symplan.codegen.cuda.BarrierCode.Edges;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.op.ReduceOp;
-import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.plan.ArenaKind;
-import java.util.stream.IntStream;
 
 /** One rank's part of a collective: who the others are, and where their tensors lie. */
 final class CollectiveAddresses {
@@ -30,16 +34,16 @@ final class CollectiveAddresses {
   /** The number of the place where the group meets, the same on all its ranks. */
   final int place;
 
-  private final SignalPads places;
+  private final Transfers transfers;
   private final ImmutableList.Builder<DeviceStep> steps = ImmutableList.builder();
 
-  CollectiveAddresses(int rank, Collective collective, SignalPads places) {
+  CollectiveAddresses(int rank, Collective collective, Transfers transfers, int place) {
     this.rank = rank;
     this.collective = collective;
     this.self = collective.group().self();
     this.size = collective.group().members().length();
-    this.places = places;
-    this.place = places.of(collective);
+    this.transfers = transfers;
+    this.place = place;
   }
 
   ImmutableList<DeviceStep> steps() {
@@ -74,7 +78,7 @@ final class CollectiveAddresses {
 
   /** {@return the same collective as a peer has it, whose shapes may differ in an all_to_all} */
   Collective at(int peer) {
-    return places.at(rankOf(peer), collective);
+    return transfers.at(peer, collective);
   }
 
   Address own(TensorRef ref) {
@@ -93,27 +97,33 @@ final class CollectiveAddresses {
     return Address.of(rankOf(peer), ref);
   }
 
-  /** {@return all positions in the group, in a circle that begins with {@code first}} */
-  IntStream ranksFrom(int first) {
-    return IntStream.range(first, first + size).map(peer -> peer % size);
+  /** {@return what this rank does for a tensor} */
+  ImmutableList<Transfer> transfers(int tensor) {
+    return transfers.of(collective, tensor);
   }
 
-  /** {@return a tensor of every rank, in the order of the ranks} */
-  ImmutableList<Address> ofAll(TensorRef ref, long offset) {
-    return IntStream.range(0, size)
-        .mapToObj(peer -> of(peer, ref).plus(offset))
-        .collect(ImmutableList.toImmutableList());
+  /** {@return the most bytes that a rank of the group moves at once for a tensor} */
+  long mostBytes(int tensor) {
+    return transfers.mostBytes(collective, tensor);
   }
 
-  /**
-   * {@return where a rank's slice begins, in elements}
-   *
-   * <p>Slices are whole vectors; the last ones may be short or empty.
-   */
-  static long sliceStart(long elements, DType dtype, int slices, int slice) {
-    long perVector = Math.max(1, Alignment.VECTOR / dtype.bytes());
-    long vectors = Math.ceilDiv(elements, perVector);
-    return Math.min(elements, Math.ceilDiv(vectors, slices) * slice * perVector);
+  /** {@return where a place of a tensor is; of a workspace, in its first half} */
+  Address at(int tensor, Place place) {
+    return switch (place) {
+      case Part(var role, int member, long offset) ->
+          switch (role) {
+            case OPERAND -> of(member, operand(tensor)).plus(offset);
+            case RESULT -> of(member, result(tensor)).plus(offset);
+            case LIBRARY -> throw new IllegalStateException("a buffer of NCCL's own");
+          };
+      case Slot(int round, int receiver, int sender) ->
+          new Address(
+              rankOf(receiver),
+              ArenaKind.SYMMETRIC,
+              0,
+              collective.workspace().orElseThrow().offset()
+                  + collective.layout(tensor).slot(round, receiver, sender));
+    };
   }
 
   /** {@return how many numbers an element is: a complex one is two} */

@@ -2,6 +2,7 @@ package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.codegen.Address;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Alignment;

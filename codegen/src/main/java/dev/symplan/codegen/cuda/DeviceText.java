@@ -1,6 +1,7 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.base.Ascii;
+import dev.symplan.codegen.Address;
 import dev.symplan.codegen.cuda.DeviceStep.Await;
 import dev.symplan.codegen.cuda.DeviceStep.Copy;
 import dev.symplan.codegen.cuda.DeviceStep.Launch;

@@ -1,6 +1,7 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.codegen.Address;
 import dev.symplan.codegen.TensorRef;
 
 /** One 8-byte word of a kernel's arguments. */

@@ -40,11 +40,11 @@ final class LocalLowering {
         return Optional.of(PLACES);
       } else if (AttentionLowering.supports(name)) {
         return Optional.of(ATTENTION);
-      } else if (RowOps.supports(name)) {
+      } else if (RowOps.supports(def)) {
         return Optional.of(ROWS);
       } else if (SharedMemoryKernel.sorts(name)) {
         return Optional.of(SORT);
-      } else if (Expressions.find(functional(def).orElse(def).name().toString()).isPresent()) {
+      } else if (Pointwise.supports(functional(def).orElse(def))) {
         return Optional.of(ELEMENTS);
       }
       return Optional.empty();
@@ -140,7 +140,7 @@ final class LocalLowering {
     if (op.results().size() > 1 || op.group().isPresent() || !Pointwise.supports(part)) {
       throw arguments.unsupported();
     }
-    if (copies(def) && sources.size() == 1 && Moves.isSame(sources.getFirst(), result)) {
+    if (Pointwise.copies(def) && sources.size() == 1 && Moves.isSame(sources.getFirst(), result)) {
       copy(sources.getFirst(), result);
     } else if (result.type().numel() > 0) {
       steps.add(ElementwiseKernel.launch(rank, op.stream(), ImmutableList.of(part)));
@@ -175,13 +175,6 @@ final class LocalLowering {
                         new Operand.Constant(param.defaultValue().orElse(Arg.None.NONE))))
             .collect(ImmutableList.toImmutableList());
     elementwise(form.get(), args, arguments.tensor("self"));
-  }
-
-  /** Whether an op does nothing but copy. */
-  private static boolean copies(OpDef def) {
-    return Expressions.find(def.name().toString())
-        .filter(e -> e.floats().matches("\\{\\w+\\}"))
-        .isPresent();
   }
 
   private void copy(TensorRef from, TensorRef to) {

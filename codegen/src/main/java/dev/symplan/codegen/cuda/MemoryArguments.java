@@ -1,6 +1,7 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.codegen.Address;
 import dev.symplan.planner.plan.StreamKind;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;

@@ -2,6 +2,7 @@ package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.codegen.Address;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.TensorType;
 

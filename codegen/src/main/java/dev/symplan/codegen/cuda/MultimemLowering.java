@@ -1,9 +1,16 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.codegen.Address;
 import dev.symplan.codegen.TensorRef;
+import dev.symplan.codegen.Transfer.Barrier;
+import dev.symplan.codegen.Transfer.Copy;
+import dev.symplan.codegen.Transfer.Empty;
+import dev.symplan.codegen.Transfer.Receive;
+import dev.symplan.codegen.Transfer.Reduce;
 import dev.symplan.codegen.cuda.BarrierCode.Edges;
 import dev.symplan.planner.machine.Alignment;
+import dev.symplan.planner.machine.Protocol;
 import java.util.stream.IntStream;
 
 /** Variants in which the switch adds and replicates: a kernel for each tensor. */
@@ -26,73 +33,43 @@ final class MultimemLowering {
   private void lower(int tensor) {
     var operand = part.operand(tensor);
     var result = part.result(tensor);
-    long elements = operand.type().numel();
-    int width = part.dtype().bytes();
-    switch (part.collective.kind()) {
-      case ALL_REDUCE -> {
-        long from = CollectiveAddresses.sliceStart(elements, part.dtype(), part.size, part.self);
-        long to = CollectiveAddresses.sliceStart(elements, part.dtype(), part.size, part.self + 1);
-        long most = CollectiveAddresses.sliceStart(elements, part.dtype(), part.size, 1);
-        launch(operand, from * width, result, from * width, true, true, to - from, most);
+    var spec = part.collective.spec();
+    boolean reduces = spec.kind().reduces();
+    boolean replicates = spec.protocol().writesOf() == Protocol.Whose.EVERY;
+    // Ranks that have nothing to send still meet the others.
+    var own = part.own(operand);
+    var target = part.own(result);
+    long bytes = 0;
+    for (var transfer : part.transfers(tensor)) {
+      switch (transfer) {
+        case Reduce reduce -> {
+          own = part.at(tensor, reduce.from().get(part.self));
+          target = part.at(tensor, reduce.to().getFirst());
+          bytes = reduce.bytes();
+        }
+        case Copy copy -> {
+          own = part.at(tensor, copy.from());
+          target = part.at(tensor, copy.to().getLast());
+          bytes = copy.bytes();
+        }
+        case Barrier _, Receive _, Empty _ -> {}
       }
-      case REDUCE_SCATTER -> {
-        long share = result.type().numel();
-        launch(operand, part.self * share * width, result, 0, true, false, share, share);
-      }
-      case ALL_GATHER ->
-          launch(
-              operand,
-              0,
-              result,
-              part.self * operand.type().bytes(),
-              false,
-              true,
-              elements,
-              elements);
-      case BROADCAST -> {
-        // Ranks that have nothing to send still meet the others.
-        long mine = part.self == part.collective.root() ? elements : 0;
-        launch(operand, 0, result, 0, false, true, mine, elements);
-      }
-      case ALL_TO_ALL, CUSTOM ->
-          throw new IllegalStateException("no multimem of " + part.collective.kind());
     }
-  }
-
-  /**
-   * @param skipped bytes of the operand before this rank's elements
-   * @param shift bytes of the result before them
-   * @param most elements of the rank that has most
-   */
-  private void launch(
-      TensorRef operand,
-      long skipped,
-      TensorRef result,
-      long shift,
-      boolean reduces,
-      boolean replicates,
-      long elements,
-      long most) {
-    var own = part.own(operand).plus(skipped);
-    var target = part.own(result).plus(shift);
     boolean aligned = own.isVectorAligned() && target.isVectorAligned();
     var type = reduces ? part.dtype() : part.unit();
-    int perElement = part.dtype().bytes() / type.bytes();
-    long units = elements * perElement;
-    long bytes = units * type.bytes();
     var words = part.meeting();
     words.add(
         reduces ? multicast(own, bytes) : new KernelArgument.Memory(own, bytes),
         replicates ? multicast(target, bytes) : new KernelArgument.Memory(target, bytes));
-    addresses(words, operand, skipped, bytes, reduces);
-    addresses(words, result, shift, bytes, replicates);
+    addresses(words, operand, own, bytes, reduces);
+    addresses(words, result, target, bytes, replicates);
     words.add(
         new KernelArgument.Number(aligned ? bytes / Alignment.VECTOR : 0),
-        new KernelArgument.Number(units));
+        new KernelArgument.Number(bytes / type.bytes()));
     part.launch(
         MultimemKernel.of(part.size, type, reduces, replicates, edges),
         CollectiveAddresses.blocks(
-            most * perElement * type.bytes() / Alignment.VECTOR, 1, CollectiveAddresses.BLOCKS),
+            part.mostBytes(tensor) / Alignment.VECTOR, 1, CollectiveAddresses.BLOCKS),
         CollectiveAddresses.THREADS,
         words.build());
   }
@@ -105,12 +82,15 @@ final class MultimemLowering {
   private void addresses(
       ImmutableList.Builder<KernelArgument> words,
       TensorRef ref,
-      long offset,
+      Address own,
       long bytes,
       boolean all) {
     IntStream.range(0, part.size)
         .filter(peer -> all || peer == part.self)
         .forEach(
-            peer -> words.add(new KernelArgument.Memory(part.of(peer, ref).plus(offset), bytes)));
+            peer ->
+                words.add(
+                    new KernelArgument.Memory(
+                        part.of(peer, ref).plus(own.offset() - ref.offset()), bytes)));
   }
 }

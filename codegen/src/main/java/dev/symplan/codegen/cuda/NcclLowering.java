@@ -1,6 +1,8 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.codegen.Address;
+import dev.symplan.codegen.Transfers;
 import dev.symplan.codegen.cuda.DeviceStep.NcclCall;
 import dev.symplan.codegen.cuda.DeviceStep.NcclFunction;
 import dev.symplan.ir.DType;
@@ -93,17 +95,14 @@ final class NcclLowering {
 
   private void exchange(
       ImmutableList.Builder<NcclCall> calls, Address from, Address to, int tensor) {
-    var own = part.collective;
     for (int peer = 0; peer < part.size; peer++) {
-      var other = part.at(peer);
-      long sent = ByteMoves.start(own, own.sendRows(), peer, tensor);
-      long sentBytes = ByteMoves.start(own, own.sendRows(), peer + 1, tensor) - sent;
-      long got = ByteMoves.start(own, own.receiveRows(), peer, tensor);
-      long gotBytes =
-          ByteMoves.start(other, other.sendRows(), part.self + 1, tensor)
-              - ByteMoves.start(other, other.sendRows(), part.self, tensor);
-      calls.add(copying(NcclFunction.SEND, from.plus(sent), from.plus(sent), sentBytes, peer));
-      calls.add(copying(NcclFunction.RECEIVE, to.plus(got), to.plus(got), gotBytes, peer));
+      var sent = Transfers.rows(part.collective, tensor, false, peer);
+      var got = Transfers.rows(part.collective, tensor, true, peer);
+      var source = from.plus(sent.offset());
+      var target = to.plus(got.offset());
+      long gotBytes = Transfers.rows(part.at(peer), tensor, false, part.self).bytes();
+      calls.add(copying(NcclFunction.SEND, source, source, sent.bytes(), peer));
+      calls.add(copying(NcclFunction.RECEIVE, target, target, gotBytes, peer));
     }
   }
 }

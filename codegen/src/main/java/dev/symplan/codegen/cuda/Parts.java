@@ -1,13 +1,16 @@
 package dev.symplan.codegen.cuda;
 
+import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Operand;
+import dev.symplan.codegen.expr.Binding;
+import dev.symplan.codegen.expr.Expr;
+import dev.symplan.codegen.expr.RowDims;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import java.util.List;
 import java.util.Optional;
-import java.util.stream.IntStream;
 
 /** What kernels ask of an op: its tensors' types, its arguments, and whether it can be had. */
 final class Parts {
@@ -48,6 +51,15 @@ final class Parts {
     };
   }
 
+  /** {@return an op's expressions for this call} */
+  static Binding bind(Part part, ImmutableList<Expr> exprs, PartTypes call) {
+    try {
+      return Binding.of(exprs, call);
+    } catch (IllegalArgumentException e) {
+      throw unsupported(part, "%s with %s".formatted(part.def().name(), e.getMessage()));
+    }
+  }
+
   /** {@return the only result of a part} */
   static Operand result(Part part) {
     if (part.results().size() != 1) {
@@ -85,24 +97,6 @@ final class Parts {
 
   /** {@return the dimensions that an op reduces, normalizes or scans} */
   static List<Integer> dims(Part part, int rank) {
-    var shape = constant(part, "normalized_shape");
-    if (shape.isPresent() && shape.get() instanceof Arg.Seq(var sizes)) {
-      return IntStream.range(rank - sizes.size(), rank).boxed().toList();
-    }
-    var all = IntStream.range(0, rank).boxed().toList();
-    return switch (constant(part, "dim").orElse(Arg.None.NONE)) {
-      case Arg.Int(long dim) -> rank == 0 ? List.of() : List.of(wrap(dim, rank));
-      case Arg.Seq(var items) when !items.isEmpty() && rank > 0 ->
-          items.stream()
-              .map(item -> item instanceof Arg.Int(long dim) ? wrap(dim, rank) : 0)
-              .toList();
-      // Here, but nowhere else, an empty list of dimensions reduces none.
-      case Arg.Seq _ when part.def().name().overload().equals("dims") -> List.of();
-      default -> all;
-    };
-  }
-
-  private static int wrap(long dim, int rank) {
-    return Math.toIntExact(dim < 0 ? dim + rank : dim);
+    return RowDims.of(new PartTypes(part, 1), part.def().name().overload(), rank);
   }
 }

@@ -1,6 +1,7 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.codegen.Address;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.DeviceStep.Matrix;
 import dev.symplan.ir.DType;

@@ -1,9 +1,8 @@
 package dev.symplan.codegen.cuda;
 
-import dev.symplan.codegen.Instruction.Region;
+import dev.symplan.codegen.Transfer.Slot;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.machine.Workspace;
-import dev.symplan.planner.plan.ArenaKind;
 
 /** Variants that go through the ranks' workspaces: a kernel for each tensor, and no meetings. */
 final class PushLowering {
@@ -27,14 +26,7 @@ final class PushLowering {
     var collective = part.collective;
     var type = part.operand(tensor).type();
     var region = collective.workspace().orElseThrow();
-    var layout =
-        Workspace.of(
-                collective.spec(),
-                collective.reduceOp(),
-                type.dtype(),
-                type.storageBytes(),
-                part.size)
-            .orElseThrow();
+    var layout = collective.layout(tensor);
     var from = part.own(part.operand(tensor));
     var to = part.own(part.result(tensor));
     boolean aligned = from.isVectorAligned() && to.isVectorAligned();
@@ -44,12 +36,12 @@ final class PushLowering {
         new KernelArgument.Memory(to, type.storageBytes()));
     for (int round = 0; round < layout.rounds(); round++) {
       for (int peer = 0; peer < part.size; peer++) {
-        words.add(slot(layout, round, region, peer, part.self));
+        words.add(argument(tensor, new Slot(round, peer, part.self)));
       }
     }
     for (int round = 0; round < layout.rounds(); round++) {
       for (int peer = 0; peer < part.size; peer++) {
-        words.add(slot(layout, round, region, part.self, peer));
+        words.add(argument(tensor, new Slot(round, part.self, peer)));
       }
     }
     words.add(
@@ -66,20 +58,16 @@ final class PushLowering {
         words.build());
   }
 
-  /** Where one rank finds what another one sent; nobody sends anything to itself. */
-  private KernelArgument slot(
-      Workspace layout, int round, Region region, int receiver, int sender) {
+  /** Nobody sends anything to itself. */
+  private KernelArgument argument(int tensor, Slot slot) {
     // It lies at the same place in each half.
-    long apart = (Workspace.HALVES - 1) * (region.bytes() / Workspace.HALVES);
-    return receiver == sender
+    long apart =
+        (Workspace.HALVES - 1)
+            * (part.collective.workspace().orElseThrow().bytes() / Workspace.HALVES);
+    return slot.receiver() == slot.sender()
         ? new KernelArgument.Number(0)
         : new KernelArgument.Memory(
-            new Address(
-                part.rankOf(receiver),
-                ArenaKind.SYMMETRIC,
-                0,
-                region.offset() + layout.slot(round, receiver, sender)),
-            apart + layout.slotBytes());
+            part.at(tensor, slot), apart + part.collective.layout(tensor).slotBytes());
   }
 
   /** Small messages spread over many multiprocessors: each sends on its own. */

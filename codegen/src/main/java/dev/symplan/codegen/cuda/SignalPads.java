@@ -4,12 +4,13 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.Instruction.Collective;
+import dev.symplan.codegen.Transfer.Place;
+import dev.symplan.codegen.Transfers;
 import dev.symplan.planner.plan.StreamKind;
-import java.util.ArrayList;
 import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.stream.IntStream;
 
 /**
  * Where ranks meet: one place, with flags and counts of its own, for each set of ranks and the
@@ -23,20 +24,14 @@ final class SignalPads {
   private record Place(ImmutableIntArray members, ImmutableList<StreamKind> streams) {}
 
   private final Map<Place, Integer> places = new LinkedHashMap<>();
-  private final List<Map<Integer, Collective>> byIndex = new ArrayList<>();
+  private final Transfers transfers;
 
-  SignalPads(Executable executable) {
+  SignalPads(Executable executable, Transfers transfers) {
+    this.transfers = transfers;
     for (var program : executable.ranks()) {
-      Map<Integer, Collective> own = new LinkedHashMap<>();
-      for (var instruction : program.instructions()) {
-        if (instruction instanceof Collective collective) {
-          own.put(collective.group().index(), collective);
-        }
-      }
-      byIndex.add(own);
-    }
-    for (var own : byIndex) {
-      own.values().forEach(collective -> places.putIfAbsent(place(collective), places.size()));
+      transfers
+          .ofRank(program.rank())
+          .forEach(collective -> places.putIfAbsent(place(collective), places.size()));
     }
   }
 
@@ -44,8 +39,8 @@ final class SignalPads {
     var members = collective.group().members();
     return new Place(
         members,
-        members.stream()
-            .mapToObj(rank -> at(rank, collective).stream())
+        IntStream.range(0, members.length())
+            .mapToObj(member -> transfers.at(member, collective).stream())
             .collect(ImmutableList.toImmutableList()));
   }
 
@@ -56,10 +51,5 @@ final class SignalPads {
   /** {@return the number of the place where a collective's ranks meet} */
   int of(Collective collective) {
     return Objects.requireNonNull(places.get(place(collective)));
-  }
-
-  /** {@return the same collective as another rank has it} */
-  Collective at(int rank, Collective collective) {
-    return Objects.requireNonNull(byIndex.get(rank).get(collective.group().index()));
   }
 }

@@ -9,10 +9,13 @@
  * MultimemLowering} has not run on hardware. {@link SignalPads} numbers where ranks meet, {@link
  * BarrierCode} is how kernels do, and {@link CollectiveAddresses} knows the addresses of one rank.
  *
- * <p>{@link Expressions} is the table of elementwise ops. {@link RowKernel} takes rows through
- * reductions and what surrounds them: a pass for each reduction that needs the one before ({@link
- * RowPasses}), all writes in the last pass, and some threads of a block for each row ({@link
- * RowThreads}).
+ * <p>{@link CudaExpr} prints what {@code codegen.expr} says that ops compute. {@link RowKernel}
+ * takes rows through reductions and what surrounds them: a pass for each reduction that needs the
+ * one before ({@link RowPasses}), all writes in the last pass, and some threads of a block for each
+ * row ({@link RowThreads}).
+ *
+ * <p>The package has more than thirty classes because each kind of kernel is a class, and so is its
+ * lowering. All of them share the classes that write code and addresses, which nothing else sees.
  */
 @NullMarked
 package dev.symplan.codegen.cuda;

@@ -30,6 +30,9 @@ public final class Op {
   private final Notes notes;
   private final ImmutableList<Value> operands;
 
+  /** Null until it is asked for. */
+  private @Nullable ImmutableList<OpResult> inferred;
+
   /**
    * @param args one for each parameter of the schema, in its order, defaults filled in
    * @param results one for each tensor that the op gives, a {@code Tensor[]} result spread out;
@@ -84,6 +87,13 @@ public final class Op {
   /** {@return the arguments, by name} */
   public OpCall call() {
     return new OpCall(def.schema(), args);
+  }
+
+  /** {@return what people call it: the name of its first result, or else of its op} */
+  public String label() {
+    return results.isEmpty() || results.getFirst().name().isEmpty()
+        ? def.name().name()
+        : results.getFirst().name();
   }
 
   /** {@return the collective that this op is, if it is one} */
@@ -174,7 +184,13 @@ public final class Op {
    * without a rule, the annotated types, in storage of their own unless the result is an argument}
    */
   public ImmutableList<OpResult> infer() {
-    return def.infer(args).orElseGet(this::annotated);
+    // Threads that race here compute the same.
+    @Nullable ImmutableList<OpResult> known = inferred;
+    if (known == null) {
+      known = def.infer(args).orElseGet(this::annotated);
+      inferred = known;
+    }
+    return known;
   }
 
   private ImmutableList<OpResult> annotated() {

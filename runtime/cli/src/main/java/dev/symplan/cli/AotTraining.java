@@ -1,5 +1,6 @@
 package dev.symplan.cli;
 
+import dev.symplan.cli.common.ExitCode;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;

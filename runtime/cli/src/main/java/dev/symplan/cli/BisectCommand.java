@@ -1,5 +1,9 @@
 package dev.symplan.cli;
 
+import dev.symplan.cli.common.Backends;
+import dev.symplan.cli.common.CompileFlags;
+import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ExitCode;
 import dev.symplan.runtime.Case;
 import dev.symplan.runtime.check.Bisection;
 import dev.symplan.runtime.check.Bisection.Outcome;
@@ -52,7 +56,8 @@ final class BisectCommand implements Callable<Integer> {
           spec.commandLine(),
           "CASE: '%s' is not a case directory with expected outputs".formatted(input));
     }
-    return tell(Bisection.run(input, flags.compiler(), device, console::progress));
+    return tell(
+        Bisection.run(input, flags.forBackend(device).compiler(), device, console::progress));
   }
 
   private int tell(Outcome outcome) {

@@ -1,10 +1,15 @@
 package dev.symplan.cli;
 
+import dev.symplan.cli.common.Backends;
+import dev.symplan.cli.common.CompileFlags;
+import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ExitCode;
+import dev.symplan.cli.common.Outputs;
 import dev.symplan.planner.io.PlanFile;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.report.PlanReport;
 import dev.symplan.planner.report.View;
-import dev.symplan.planner.report.render.PassFolder;
+import dev.symplan.planner.report.pass.PassFolder;
 import dev.symplan.planner.report.render.TextRenderer;
 import java.nio.file.Path;
 import java.util.List;
@@ -12,8 +17,10 @@ import java.util.Optional;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
 
 @Command(
     description = {
@@ -23,6 +30,8 @@ import picocli.CommandLine.Parameters;
 final class CompileCommand implements Callable<Integer> {
   private final Console console;
 
+  @Spec private CommandSpec spec;
+
   @Parameters(
       paramLabel = "INPUT",
       description =
@@ -30,6 +39,14 @@ final class CompileCommand implements Callable<Integer> {
   private Path input;
 
   @Mixin private CompileFlags flags;
+
+  @Option(
+      names = "--backend",
+      paramLabel = "NAME",
+      description =
+          "The backend that is to run the plan, host or cuda: only its variants are used (default:"
+              + " any).")
+  private Optional<String> backend = Optional.empty();
 
   @Option(
       names = {"-o", "--output"},
@@ -59,6 +76,7 @@ final class CompileCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
+    backend.ifPresent(name -> flags.forBackend(Backends.named(name, spec)));
     output.ifPresent(file -> Outputs.requireNotRead(file, List.of(input)));
     var plan = dumpDir.map(this::observed).orElseGet(() -> flags.compiler().compile(input));
     console.warnings(plan.warnings());

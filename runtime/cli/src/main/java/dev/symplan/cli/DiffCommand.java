@@ -1,6 +1,11 @@
 package dev.symplan.cli;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.cli.common.CompileFlags;
+import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ExitCode;
+import dev.symplan.cli.common.Inputs;
+import dev.symplan.cli.common.Outputs;
 import dev.symplan.planner.report.PlanDiff;
 import dev.symplan.planner.report.PlanReport;
 import dev.symplan.planner.report.page.HtmlRenderer;

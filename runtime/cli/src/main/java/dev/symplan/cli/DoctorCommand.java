@@ -1,12 +1,17 @@
 package dev.symplan.cli;
 
+import dev.symplan.cli.common.Backends;
+import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ExitCode;
 import dev.symplan.runtime.doctor.Diagnosis;
 import dev.symplan.runtime.doctor.DoctorJson;
 import dev.symplan.runtime.doctor.DoctorText;
 import dev.symplan.runtime.doctor.MachineProbe;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
 
 @Command(
     description = {
@@ -24,6 +29,8 @@ final class DoctorCommand implements Callable<Integer> {
     JSON
   }
 
+  @Spec private CommandSpec spec;
+
   @Option(
       names = "--format",
       paramLabel = "FORMAT",
@@ -40,7 +47,8 @@ final class DoctorCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
-    var diagnosis = Diagnosis.of(MachineProbe.ofThisMachine());
+    var diagnosis =
+        Diagnosis.of(MachineProbe.ofThisMachine(), Backends.named("cuda", spec).variants());
     console.print(
         switch (format) {
           case TEXT -> DoctorText.print(diagnosis);

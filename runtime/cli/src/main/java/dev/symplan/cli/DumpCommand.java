@@ -1,5 +1,10 @@
 package dev.symplan.cli;
 
+import dev.symplan.cli.common.CompileFlags;
+import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ExitCode;
+import dev.symplan.cli.common.Inputs;
+import dev.symplan.cli.common.Outputs;
 import dev.symplan.planner.file.AtomicFile;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.report.PlanReport;

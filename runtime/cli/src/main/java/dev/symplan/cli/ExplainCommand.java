@@ -1,6 +1,10 @@
 package dev.symplan.cli;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.cli.common.CompileFlags;
+import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ExitCode;
+import dev.symplan.cli.common.Inputs;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.report.PlanExplainer;
 import dev.symplan.planner.report.PlanReport;

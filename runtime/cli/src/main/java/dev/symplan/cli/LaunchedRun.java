@@ -1,5 +1,7 @@
 package dev.symplan.cli;
 
+import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ExitCode;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.runtime.SessionOptions;
 import dev.symplan.runtime.failure.Failure;

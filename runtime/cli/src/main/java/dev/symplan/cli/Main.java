@@ -1,6 +1,11 @@
 package dev.symplan.cli;
 
 import com.google.common.collect.ImmutableMap;
+import dev.symplan.cli.bench.BenchCommand;
+import dev.symplan.cli.bench.CalibrateCommand;
+import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ExitCode;
+import dev.symplan.cli.common.Version;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.runtime.failure.RunException;
 import java.io.BufferedOutputStream;
@@ -14,7 +19,6 @@ import java.util.Locale;
 import java.util.function.Function;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.IFactory;
 import picocli.CommandLine.ScopeType;
 
 /** The command line: exit codes 0 ok, 1 wrong input, 2 usage, 3 no device, 4 run failed, 70 bug. */
@@ -26,7 +30,7 @@ import picocli.CommandLine.ScopeType;
     },
     mixinStandardHelpOptions = true,
     scope = ScopeType.INHERIT,
-    versionProvider = Main.Version.class,
+    versionProvider = Version.class,
     synopsisSubcommandLabel = "COMMAND",
     exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
@@ -86,21 +90,12 @@ public final class Main {
             .put("verify", VerifyCommand::new)
             .put("pack", PackCommand::new)
             .put("calibrate", CalibrateCommand::new)
-            .put("bench", _ -> new BenchCommand())
+            .put("bench", BenchCommand::of)
             .put("ops", OpsCommand::new)
             .put("doctor", DoctorCommand::new)
             .put("version", VersionCommand::new)
             .buildOrThrow();
-    var measurements =
-        ImmutableMap.<Class<?>, Function<Console, ?>>builder()
-            .put(BenchCollectivesCommand.class, BenchCollectivesCommand::new)
-            .put(BenchOverlapCommand.class, BenchOverlapCommand::new)
-            .put(BenchStepCommand.class, BenchStepCommand::new)
-            .put(BenchMachineCommand.class, BenchMachineCommand::new)
-            .put(BenchTableCommand.class, BenchTableCommand::new)
-            .put(BenchPlotCommand.class, BenchPlotCommand::new)
-            .buildOrThrow();
-    var line = new CommandLine(new Main(), new Factory(console, measurements));
+    var line = new CommandLine(new Main());
     // Reading the options of all commands takes longer than most commands do.
     boolean named = args.length > 0 && commands.containsKey(args[0]);
     commands.forEach(
@@ -148,25 +143,5 @@ public final class Main {
         yield ExitCode.BUG;
       }
     };
-  }
-
-  /** Makes the commands of commands, each with the console. */
-  private record Factory(Console console, ImmutableMap<Class<?>, Function<Console, ?>> commands)
-      implements IFactory {
-    @Override
-    public <K> K create(Class<K> type) throws Exception {
-      var make = commands.get(type);
-      return make == null
-          ? CommandLine.defaultFactory().create(type)
-          : type.cast(make.apply(console));
-    }
-  }
-
-  /** For {@code --version}. */
-  static final class Version implements CommandLine.IVersionProvider {
-    @Override
-    public String[] getVersion() {
-      return new String[] {"symplan " + VersionCommand.version()};
-    }
   }
 }

@@ -1,5 +1,7 @@
 package dev.symplan.cli;
 
+import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ExitCode;
 import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.op.OpName;
 import dev.symplan.planner.report.CollectivesTable;

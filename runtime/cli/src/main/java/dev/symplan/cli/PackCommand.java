@@ -1,5 +1,8 @@
 package dev.symplan.cli;
 
+import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ExitCode;
+import dev.symplan.cli.common.Outputs;
 import dev.symplan.planner.io.PackedFile;
 import java.nio.file.Path;
 import java.util.List;

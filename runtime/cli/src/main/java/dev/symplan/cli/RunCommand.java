@@ -1,6 +1,12 @@
 package dev.symplan.cli;
 
 import com.google.common.collect.Streams;
+import dev.symplan.cli.common.Backends;
+import dev.symplan.cli.common.CompileFlags;
+import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ExitCode;
+import dev.symplan.cli.common.Inputs;
+import dev.symplan.cli.common.Outputs;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.planner.file.AtomicFile;
@@ -213,7 +219,7 @@ final class RunCommand implements Callable<Integer> {
 
     int call() {
       var data = caseFolder.or(() -> Case.isCase(input) ? Optional.of(input) : Optional.empty());
-      var plan = Inputs.plan(input, flags, console);
+      var plan = Inputs.plan(input, flags.forBackend(device), console);
       var weightsFrom = weightsFile.or(() -> Weights.archiveOf(input));
       var weights = weightsFrom.map(file -> Weights.read(file, plan.name())).orElse(Weights.NONE);
       weights.check(plan);

@@ -2,6 +2,7 @@ package dev.symplan.cli;
 
 import com.google.common.base.Ascii;
 import com.google.common.collect.Maps;
+import dev.symplan.cli.common.Console;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.PythonLiterals;
 import dev.symplan.ir.Value;
@@ -74,11 +75,10 @@ final class RunReport {
     line("collectives, and how their tensors got where peers can reach them");
     for (var collective : rankPlan.collectives()) {
       var op = rankPlan.graph().ops().get(collective.op());
-      var name = op.results().isEmpty() ? op.def().name().name() : op.results().getFirst().name();
       line(
           "  %s: %s as %s%s: %s"
               .formatted(
-                  name,
+                  op.label(),
                   Ascii.toLowerCase(collective.kind().name()),
                   collective.variant().text(),
                   collective.isAsync() ? ", beside compute" : "",

@@ -1,5 +1,8 @@
 package dev.symplan.cli;
 
+import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ExitCode;
+import dev.symplan.cli.common.Version;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 
@@ -16,14 +19,9 @@ final class VersionCommand implements Callable<Integer> {
     console.print(
         "symplan %s\njdk %s (%s)\n"
             .formatted(
-                version(),
+                Version.text(),
                 System.getProperty("java.version"),
                 System.getProperty("java.vm.vendor")));
     return ExitCode.OK;
-  }
-
-  static String version() {
-    var version = VersionCommand.class.getPackage().getImplementationVersion();
-    return version == null ? "unpackaged" : version;
   }
 }

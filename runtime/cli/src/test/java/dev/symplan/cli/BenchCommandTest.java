@@ -3,6 +3,7 @@ package dev.symplan.cli;
 import static dev.symplan.cli.Ran.run;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.symplan.cli.common.ExitCode;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.machine.Variant;
 import java.io.IOException;

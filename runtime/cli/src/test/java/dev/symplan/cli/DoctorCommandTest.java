@@ -4,6 +4,7 @@ import static dev.symplan.cli.Ran.run;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.symplan.cli.common.ExitCode;
 import dev.symplan.runtime.Backend;
 import org.junit.jupiter.api.Test;
 

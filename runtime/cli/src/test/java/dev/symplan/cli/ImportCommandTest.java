@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import com.google.common.collect.ImmutableMap;
+import dev.symplan.cli.common.ExitCode;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.io.PlanFile;
 import dev.symplan.planner.options.CompileOptions;

@@ -2,6 +2,8 @@ package dev.symplan.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ExitCode;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.data.Offset.offset;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import dev.symplan.cli.common.ExitCode;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
@@ -338,7 +339,7 @@ class MainTest {
   void writesWhatEveryPassMade() throws IOException {
     var passes = folder.resolve("passes");
     assertThat(run("compile", sample("tp_mlp.graph"), "--dump-dir", passes).code()).isZero();
-    assertThat(run("dump", passes.resolve("11-verify.json")).out())
+    assertThat(run("dump", passes.resolve("14-seal.json")).out())
         .isEqualTo(run("dump", sample("tp_mlp.graph")).out());
     assertThat(Files.readString(passes.resolve("timings.txt"))).contains("verify");
   }
@@ -375,6 +376,8 @@ class MainTest {
           1 | compile NOWHERE                                    | unreadable-file
           1 | compile GRAPH --variant all_reduce=multimem        | the target has no multicast
           1 | compile GRAPH --target h200x8 --variant r=multimem | 'r' cannot run as multimem: multicast is off; add --multicast=on
+          1 | compile GRAPH --target h200x8 --multicast=on --backend cuda --variant r=multimem | multimem: backend cuda does not create
+          2 | compile GRAPH --backend tpu                        | --backend: there is no backend 'tpu'
           2 | compile GRAPH --multicast=maybe                    | --multicast: 'maybe' is neither on nor off
           2 | run PLAN --multicast=on                            | --multicast: PLANNED is a plan; name
           1 | compile GRAPH --variant all_gather=push            | no collective has the name or kind 'all_gather'

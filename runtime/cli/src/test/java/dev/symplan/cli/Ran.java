@@ -1,5 +1,6 @@
 package dev.symplan.cli;
 
+import dev.symplan.cli.common.Console;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;

@@ -1,6 +1,7 @@
 package dev.symplan.runtime;
 
 import dev.symplan.codegen.Executable;
+import dev.symplan.planner.machine.BackendVariants;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.failure.RunException;
 import java.util.Optional;
@@ -16,13 +17,18 @@ public interface Backend {
   /** {@return the name that {@code --backend} takes} */
   String name();
 
+  /** {@return the variants of collectives that it carries out; planners choose among these} */
+  default BackendVariants variants() {
+    return BackendVariants.all(name());
+  }
+
   /** {@return why it cannot be used on this machine; empty if it can} */
   Optional<String> unavailable();
 
   /**
-   * {@return what a plan needs and the backend, or this machine, does not have, with the line and
-   * the command that plans it anew; empty if it has all that is asked before memory is allocated}
-   * Asked only where the backend can be used.
+   * {@return what else a plan needs and this machine does not have, with the line and the command
+   * that plans it anew; empty if it has all that is asked before memory is allocated} Asked only
+   * where the backend can be used, and has the plan's variants.
    */
   default Optional<String> lacks(Plan plan, SessionOptions options) {
     return Optional.empty();

@@ -37,6 +37,7 @@ public interface Session extends AutoCloseable {
   static Session open(Plan plan, Backend backend, SessionOptions options) {
     backend
         .unavailable()
+        .or(() -> PlanAdvice.lacking(plan, backend.variants()))
         .or(() -> backend.lacks(plan, options))
         .ifPresent(
             reason -> {

@@ -56,11 +56,11 @@ final class RewriteSearch extends GraphPass {
 
   @Override
   public GraphState run(GraphState state, PassContext context) {
-    var proposal = rewriter.propose(state, context);
-    if (isUnchanged(state.graphs(), proposal.graphs())) {
-      return state.with(decided, proposal.rewrites());
-    }
     var before = Pipeline.runAll(draft, state, context);
+    var proposal = rewriter.propose(before, context);
+    if (isUnchanged(state.graphs(), proposal.graphs())) {
+      return before.with(decided, proposal.rewrites());
+    }
     var after = Pipeline.runAll(draft, state.withGraphs(proposal.graphs()), context);
     var now = before.get(MeasureDraft.FIGURES);
     var then = after.get(MeasureDraft.FIGURES);

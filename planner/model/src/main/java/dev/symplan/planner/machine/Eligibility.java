@@ -62,16 +62,19 @@ public final class Eligibility {
 
   private final Target target;
   private final boolean multicast;
+  private final BackendVariants backend;
 
   /** By the group itself: a job's may be long, and many collectives have the same. */
   private final Map<ProcessGroup, Optional<Rejection>> apart = new IdentityHashMap<>();
 
   /**
    * @param multicast whether NVLink multicast may be used where the target has it
+   * @param backend what carries the plan out
    */
-  public Eligibility(Target target, boolean multicast) {
+  public Eligibility(Target target, boolean multicast, BackendVariants backend) {
     this.target = target;
     this.multicast = multicast;
+    this.backend = backend;
   }
 
   /**
@@ -122,7 +125,8 @@ public final class Eligibility {
     var candidate = new Candidate(spec, collective, ranks, target, multicast);
     return spec.requirements().stream()
         .flatMap(requirement -> requirement.unmet(candidate).stream())
-        .findFirst();
+        .findFirst()
+        .or(() -> backend.lack(spec).map(detail -> new Rejection(Reason.NOT_IN_BACKEND, detail)));
   }
 
   /**

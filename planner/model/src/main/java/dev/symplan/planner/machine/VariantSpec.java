@@ -58,6 +58,16 @@ public record VariantSpec(
     return ImmutableList.copyOf(VariantTable.ROWS.row(kind).values());
   }
 
+  /** {@return the rows of a variant, in the order of {@link Kind}} */
+  public static ImmutableList<VariantSpec> ofVariant(Variant variant) {
+    return ImmutableList.copyOf(VariantTable.ROWS.column(variant).values());
+  }
+
+  /** {@return whether it has a requirement of a sort} */
+  public boolean needs(Class<? extends Requirement> sort) {
+    return requirements.stream().anyMatch(sort::isInstance);
+  }
+
   /**
    * {@return whether each operand must be symmetric: because peers touch it, or because the library
    * asks for a window. A custom op's are those that it registers}

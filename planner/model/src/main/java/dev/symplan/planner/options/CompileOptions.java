@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.ProcessGroup;
+import dev.symplan.planner.machine.BackendVariants;
 import dev.symplan.planner.machine.Variant;
 import java.nio.file.Path;
 import java.util.OptionalDouble;
@@ -25,6 +26,7 @@ import java.util.function.Consumer;
  * @param fusion whether ops that go by elements or rows may run as one kernel
  * @param reorderBudget by which part of its predicted time a run may get longer for an order of the
  *     ops that needs less memory; empty to keep the given order
+ * @param backend which variants there are to choose from
  * @param multicast whether collectives may go through NVLink multicast, on targets that have it
  * @param rewrites which collectives may become others: merged, or in pieces
  * @param dims values of symbolic sizes
@@ -41,6 +43,7 @@ public record CompileOptions(
     boolean overlap,
     boolean fusion,
     OptionalDouble reorderBudget,
+    BackendVariants backend,
     boolean multicast,
     RewriteOptions rewrites,
     ImmutableMap<String, Long> dims,
@@ -58,6 +61,7 @@ public record CompileOptions(
           true,
           true,
           OptionalDouble.of(0.01),
+          BackendVariants.ANY,
           false,
           RewriteOptions.AUTO,
           ImmutableMap.of(),
@@ -109,6 +113,10 @@ public record CompileOptions(
     return with(draft -> draft.reorderBudget = value);
   }
 
+  public CompileOptions withBackend(BackendVariants value) {
+    return with(draft -> draft.backend = value);
+  }
+
   public CompileOptions withMulticast(boolean value) {
     return with(draft -> draft.multicast = value);
   }
@@ -147,6 +155,7 @@ public record CompileOptions(
     private boolean overlap;
     private boolean fusion;
     private OptionalDouble reorderBudget;
+    private BackendVariants backend;
     private boolean multicast;
     private RewriteOptions rewrites;
     private ImmutableMap<String, Long> dims;
@@ -163,6 +172,7 @@ public record CompileOptions(
       this.overlap = from.overlap;
       this.fusion = from.fusion;
       this.reorderBudget = from.reorderBudget;
+      this.backend = from.backend;
       this.multicast = from.multicast;
       this.rewrites = from.rewrites;
       this.dims = from.dims;
@@ -181,6 +191,7 @@ public record CompileOptions(
           overlap,
           fusion,
           reorderBudget,
+          backend,
           multicast,
           rewrites,
           dims,

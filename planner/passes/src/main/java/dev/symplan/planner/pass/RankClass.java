@@ -17,6 +17,6 @@ public record RankClass(ImmutableIntArray ranks, Analyses analyses) {
 
   /** {@return the same ranks, with another graph that computes the same} */
   RankClass with(Graph graph) {
-    return graph == graph() ? this : new RankClass(ranks, analyses.of(graph));
+    return new RankClass(ranks, analyses.of(graph));
   }
 }

@@ -74,7 +74,7 @@ final class GraphSection {
   private Row op(int number, Op op) {
     int step = index.stepOfOp(number);
     var row =
-        Row.titled(RankIndex.name(op))
+        Row.titled(op.label())
             .fact("node", "op")
             .fact("op", op.def().name().toString())
             .fact("source", op.span().shortForm())

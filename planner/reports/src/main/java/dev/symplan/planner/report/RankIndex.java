@@ -106,7 +106,7 @@ final class RankIndex {
         for (var value : op.operands()) {
           int buffer = plan.placement(value).buffer();
           if (buffer >= 0 && read.add(buffer)) {
-            usesOf.get(buffer).add(new Use(stepOfOp[index], index, name(op)));
+            usesOf.get(buffer).add(new Use(stepOfOp[index], index, op.label()));
           }
         }
       }
@@ -253,17 +253,11 @@ final class RankIndex {
 
   private String opText(int index) {
     var op = plan.graph().ops().get(index);
-    return "%s = %s".formatted(name(op), op.def().name());
+    return "%s = %s".formatted(op.label(), op.def().name());
   }
 
   String name(CollectivePlan collective) {
-    return name(plan.graph().ops().get(collective.op()));
-  }
-
-  static String name(Op op) {
-    return op.results().isEmpty() || op.results().getFirst().name().isEmpty()
-        ? op.def().name().name()
-        : op.results().getFirst().name();
+    return plan.graph().ops().get(collective.op()).label();
   }
 
   /** {@return for example {@code symm+0x400}, {@code in3}, {@code symm+0x0+rank*0x100}} */

@@ -133,6 +133,11 @@ final class ReasonTexts {
               "The target's copy engines cannot access peers.",
               "Transfers use SMs.",
               "A target file with `copy_engines`, if the machine has them.");
+      case NOT_IN_BACKEND ->
+          words(
+              "The backend that the plan is for does not carry the variant out.",
+              "It is ruled out.",
+              "Another `--backend`, if it is what runs the plan.");
       case NO_PEER_ACCESS ->
           words(
               "The group, or a part of it, has ranks on different hosts, which cannot access each"

@@ -121,7 +121,7 @@ final class ScheduleSection {
   }
 
   private String op(int op) {
-    return RankIndex.name(index.plan().graph().ops().get(op));
+    return index.plan().graph().ops().get(op).label();
   }
 
   private String standIn(String edge, Barrier barrier) {

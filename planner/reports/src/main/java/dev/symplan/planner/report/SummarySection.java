@@ -196,7 +196,7 @@ final class SummarySection {
     if (slowest.isEmpty()) {
       return row.details(text).build();
     }
-    var name = RankIndex.name(first.graph().ops().get(slowest.get().op()));
+    var name = first.graph().ops().get(slowest.get().op()).label();
     return row.details(
             "%s, slowest collective %s: %s"
                 .formatted(text, name, Units.micros(slowest.get().verdict().totalMicros())))

@@ -10,6 +10,7 @@ import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.testkit.Golden;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
+import dev.symplan.planner.machine.BackendVariants;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.TargetFile;
 import dev.symplan.planner.machine.Variant;
@@ -232,6 +233,10 @@ class ReasonsTest {
     plan(target("\"nccl\": \"2.27.7\""), USUAL, coalesced);
     plan(target("\"nccl\": \"2.28.9\""), USUAL, coalesced);
     plan(target("\"multicast\": true"), USUAL, reduced("f32", "sum"));
+    plan(
+        USUAL.withBackend(
+            BackendVariants.all("b").without(Variant.TWO_SHOT, "has no kernel for it")),
+        reduced("f32", "sum"));
     note(
         Compiler.forTarget(Target.H200_X4)
             .compile(

@@ -6,6 +6,7 @@ import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.ReduceOp;
+import dev.symplan.planner.machine.BackendVariants;
 import dev.symplan.planner.machine.Eligibility;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.Verdict;
@@ -174,7 +175,8 @@ final class CollectiveRules {
     var operands =
         collective.operands().stream().map(facts::value).collect(ImmutableList.toImmutableList());
     checkHosts(k, collective);
-    new Eligibility(plan.target(), plan.multicast())
+    // What a variant is and needs, the row states; whether it holds here, is found here.
+    new Eligibility(plan.target(), plan.multicast(), BackendVariants.ANY)
         .reject(
             new Eligibility.Request(
                 facts.op(collective.op()), collective.kind(), collective.reduceOp(), operands),

@@ -4,8 +4,11 @@ import com.google.common.base.Ascii;
 import com.google.common.base.CharMatcher;
 import com.google.common.base.Splitter;
 import com.google.common.collect.ImmutableList;
+import dev.symplan.planner.machine.BackendVariants;
+import dev.symplan.planner.machine.Requirement;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.machine.Verdict.Reason;
 import dev.symplan.runtime.doctor.Machine.Setting;
 import java.util.Comparator;
@@ -87,8 +90,12 @@ public record Diagnosis(
    */
   public record Fit(Target target, int ranks, String command, Optional<String> note) {}
 
-  /** {@return what these facts mean} */
-  public static Diagnosis of(Machine machine) {
+  /**
+   * {@return what these facts mean}
+   *
+   * @param backend what the GPUs' backend carries out
+   */
+  public static Diagnosis of(Machine machine, BackendVariants backend) {
     var windows = windows(machine);
     var multicast = multicast(machine);
     int peers = peers(machine);
@@ -99,7 +106,7 @@ public record Diagnosis(
         multicast,
         peers,
         Stream.of(Variant.values())
-            .map(variant -> support(variant, machine, windows, multicast, peers))
+            .map(variant -> support(variant, machine, backend, windows, multicast, peers))
             .collect(ImmutableList.toImmutableList()),
         fit(machine));
   }
@@ -202,7 +209,12 @@ public record Diagnosis(
   }
 
   private static Support support(
-      Variant variant, Machine machine, Finding windows, Finding multicast, int peers) {
+      Variant variant,
+      Machine machine,
+      BackendVariants backend,
+      Finding windows,
+      Finding multicast,
+      int peers) {
     int gpus = machine.gpus().size();
     var needs = needs(variant);
     if (variant != Variant.CUSTOM && machine.problem().isPresent()) {
@@ -211,58 +223,66 @@ public record Diagnosis(
     if (variant != Variant.CUSTOM && variant != Variant.LOCAL && gpus < 2) {
       return lacking(variant, needs, Optional.of(Reason.GROUP_SIZE), "there is one GPU");
     }
-    return switch (variant) {
-      case LOCAL -> new Support(variant, needs, 1, Optional.empty());
-      case CUSTOM ->
-          lacking(variant, needs, Optional.empty(), "backend cuda does not implement custom ops");
-      case NCCL ->
-          new Support(
-              variant,
-              needs,
-              gpus,
-              peers == gpus
-                  ? Optional.empty()
-                  : Optional.of(
-                      new Lack(
-                          Optional.of(Reason.NO_PEER_ACCESS),
-                          "only with one process per rank, as torchrun starts them")));
-      case ONE_SHOT, ONE_SHOT_PUSH, TWO_SHOT, TWO_SHOT_PUSH, PUSH ->
-          amongPeers(variant, needs, machine, peers);
-      case COPY_ENGINE -> {
-        var without = machine.gpus().stream().filter(gpu -> gpu.copyEngines() == 0).findFirst();
-        yield without.isPresent()
-            ? lacking(
-                variant,
-                needs,
-                Optional.of(Reason.NO_COPY_ENGINE),
-                "GPU %d has no copy engine".formatted(without.get().index()))
-            : amongPeers(variant, needs, machine, peers);
+    if (needs(variant, Requirement.Multicast.class)) {
+      var older =
+          machine.gpus().stream().filter(gpu -> gpu.capability() < MULTIMEM_CAPABILITY).findFirst();
+      if (older.isPresent() || !multicast.present()) {
+        return lacking(
+            variant,
+            needs,
+            Optional.of(Reason.NO_MULTICAST),
+            older
+                .map(gpu -> "GPU %d is sm_%d".formatted(gpu.index(), gpu.capability()))
+                .orElse(multicast.detail()));
       }
-      case MULTIMEM -> {
-        var older =
-            machine.gpus().stream()
-                .filter(gpu -> gpu.capability() < MULTIMEM_CAPABILITY)
-                .findFirst();
-        yield older.isPresent()
-            ? lacking(
-                variant,
-                needs,
-                Optional.of(Reason.NO_MULTICAST),
-                "GPU %d is sm_%d".formatted(older.get().index(), older.get().capability()))
-            : multicast.present()
-                ? lacking(
-                    variant,
-                    needs,
-                    Optional.empty(),
-                    "backend cuda does not create multicast objects yet")
-                : lacking(variant, needs, Optional.of(Reason.NO_MULTICAST), multicast.detail());
+    }
+    if (needs(variant, Requirement.CopyEngines.class)) {
+      var without = machine.gpus().stream().filter(gpu -> gpu.copyEngines() == 0).findFirst();
+      if (without.isPresent()) {
+        return lacking(
+            variant,
+            needs,
+            Optional.of(Reason.NO_COPY_ENGINE),
+            "GPU %d has no copy engine".formatted(without.get().index()));
       }
-      // NCCL copies by the copy engines from 2.28 on, older than which it is not taken at all.
-      case NCCL_SYMM, NCCL_CE ->
-          windows.present()
-              ? amongPeers(variant, needs, machine, peers)
-              : lacking(variant, needs, Optional.of(Reason.LIBRARY), windows.detail());
-    };
+    }
+    // NCCL copies by the copy engines from 2.28 on, older than which it is not taken at all.
+    if (variant.needsWindow() && !windows.present()) {
+      return lacking(variant, needs, Optional.of(Reason.LIBRARY), windows.detail());
+    }
+    var lacks = specs(variant).map(backend::lack).toList();
+    if (lacks.stream().allMatch(Optional::isPresent)) {
+      var lack = lacks.getFirst().orElseThrow();
+      return lacking(variant, needs, Optional.of(Reason.NOT_IN_BACKEND), lack);
+    }
+    if (variant == Variant.LOCAL) {
+      return new Support(variant, needs, 1, Optional.empty());
+    }
+    if (reachesPeers(variant)) {
+      return amongPeers(variant, needs, machine, peers);
+    }
+    return new Support(
+        variant,
+        needs,
+        gpus,
+        peers == gpus
+            ? Optional.empty()
+            : Optional.of(
+                new Lack(
+                    Optional.of(Reason.NO_PEER_ACCESS),
+                    "only with one process per rank, as torchrun starts them")));
+  }
+
+  private static Stream<VariantSpec> specs(Variant variant) {
+    return VariantSpec.ofVariant(variant).stream();
+  }
+
+  private static boolean reachesPeers(Variant variant) {
+    return specs(variant).anyMatch(VariantSpec::reachesPeers);
+  }
+
+  private static boolean needs(Variant variant, Class<? extends Requirement> sort) {
+    return specs(variant).anyMatch(spec -> spec.needs(sort));
   }
 
   private static Support amongPeers(Variant variant, String needs, Machine machine, int peers) {
@@ -288,17 +308,28 @@ public record Diagnosis(
   }
 
   private static String needs(Variant variant) {
-    return switch (variant) {
-      case LOCAL -> "one GPU";
-      case ONE_SHOT, ONE_SHOT_PUSH, TWO_SHOT, TWO_SHOT_PUSH, PUSH ->
-          "GPUs that can access each other's memory";
-      case MULTIMEM -> "such GPUs, sm_90 or newer, with NVLink multicast";
-      case COPY_ENGINE -> "such GPUs, with copy engines";
-      case NCCL_SYMM, NCCL_CE ->
-          "such GPUs, and NCCL %s or newer with windows".formatted(oldestNccl());
-      case NCCL -> "NCCL %s or newer".formatted(oldestNccl());
-      case CUSTOM -> "the op's own CUDA implementation";
-    };
+    if (variant == Variant.LOCAL) {
+      return "one GPU";
+    }
+    if (variant == Variant.CUSTOM) {
+      return "the op's own CUDA implementation";
+    }
+    var nccl = "NCCL %s or newer".formatted(oldestNccl());
+    if (!reachesPeers(variant)) {
+      return nccl;
+    }
+    var more = ImmutableList.<String>builder();
+    if (needs(variant, Requirement.Multicast.class)) {
+      more.add("sm_90 or newer, with NVLink multicast");
+    }
+    if (needs(variant, Requirement.CopyEngines.class)) {
+      more.add("with copy engines");
+    }
+    if (variant.needsWindow()) {
+      more.add("and " + nccl + " with windows");
+    }
+    var words = String.join(", ", more.build());
+    return words.isEmpty() ? "GPUs that can access each other's memory" : "such GPUs, " + words;
   }
 
   private static String tooOld(int nccl) {

@@ -216,7 +216,7 @@ final class AttentionKernels {
 
   /** Turns scores into weights; a row that is masked altogether becomes 0. */
   private static double softmax(double[] values) {
-    double max = SoftmaxKernels.max(values);
+    double max = Arrays.stream(values).reduce(Double.NEGATIVE_INFINITY, Math::max);
     if (max == Double.NEGATIVE_INFINITY) {
       Arrays.fill(values, 0);
       return Double.POSITIVE_INFINITY;
@@ -261,12 +261,8 @@ final class AttentionKernels {
         var product = problem.matrix(problem.rows, dOut.type().size(1));
         Pointwise.apply(product, Pointwise.binary((a, b) -> a * b), dOut, own);
         var delta = problem.matrix(problem.rows, 1);
-        ReductionKernels.fold(
-            new Reduction(product, new boolean[] {false, true}, true),
-            delta,
-            0,
-            Double::sum,
-            x -> x);
+        RowsKernel.compute(
+            "sum(x)", ImmutableMap.of("x", product), new boolean[] {false, true}, delta);
         Pointwise.apply(
             dWeights, Pointwise.ternary((dp, p, d) -> p * (dp - d)), dWeights, weights, delta);
         sums.add(batch, head, weights, dWeights, dOut);

@@ -59,15 +59,12 @@ final class BatchNormKernels {
     var mean = perChannel(input);
     var variance = perChannel(input);
     if (training) {
-      new Reduction(input, allButChannels(input), true)
-          .run(
-              new StatisticsKernels.Moments() {
-                @Override
-                public void finish(long[] index) {
-                  mean.set(mean(), index);
-                  variance.set(squares() / count(), index);
-                }
-              });
+      RowsKernel.compute(
+          "mean(x); spread(x) / count()",
+          ImmutableMap.of("x", input),
+          allButChannels(input),
+          mean,
+          variance);
     } else {
       channels(mean).copyFrom(call.tensor("running_mean"));
       channels(variance).copyFrom(call.tensor("running_var"));
@@ -158,8 +155,7 @@ final class BatchNormKernels {
 
   private static HostTensor sum(HostTensor terms, HostTensor input) {
     var sum = perChannel(input);
-    ReductionKernels.fold(
-        new Reduction(terms, allButChannels(input), true), sum, 0, Double::sum, x -> x);
+    RowsKernel.compute("sum(x)", ImmutableMap.of("x", terms), allButChannels(input), sum);
     return sum;
   }
 }

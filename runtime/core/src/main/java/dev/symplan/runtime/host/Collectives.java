@@ -1,14 +1,16 @@
 package dev.symplan.runtime.host;
 
+import com.google.common.collect.ImmutableCollection;
 import com.google.common.collect.ImmutableList;
-import com.google.common.collect.ImmutableMap;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.Instruction.GroupUse;
 import dev.symplan.codegen.Instruction.Region;
-import dev.symplan.codegen.RankProgram;
+import dev.symplan.codegen.Transfer;
+import dev.symplan.codegen.Transfers;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.Workspace;
 import dev.symplan.planner.plan.StreamKind;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -17,6 +19,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.stream.IntStream;
 
 /**
  * What the ranks of a session share for their collectives: barriers, and the buffers that {@link
@@ -36,8 +39,7 @@ final class Collectives {
   private final Map<Meeting, Rendezvous.Barrier> barriers = new HashMap<>();
   private final Map<Use, int[]> pushes = new HashMap<>();
 
-  /** For each rank, its collectives by their index. */
-  private final ImmutableList<ImmutableMap<Integer, Collective>> programs;
+  private final Transfers transfers;
 
   /**
    * For each rank and stream, what it brings to plain collectives. One buffer is enough, as those
@@ -48,30 +50,17 @@ final class Collectives {
   Collectives(Executable executable, List<HostMemory> ranks, Rendezvous rendezvous, Arena owner) {
     this.ranks = ranks;
     this.rendezvous = rendezvous;
-    this.programs =
-        executable.ranks().stream()
-            .map(Collectives::byIndex)
-            .collect(ImmutableList.toImmutableList());
+    this.transfers = new Transfers(executable);
     this.bounce =
-        programs.stream()
-            .map(program -> bounceBuffers(program, owner))
+        executable.ranks().stream()
+            .map(program -> bounceBuffers(transfers.ofRank(program.rank()), owner))
             .collect(ImmutableList.toImmutableList());
-  }
-
-  private static ImmutableMap<Integer, Collective> byIndex(RankProgram program) {
-    var own = ImmutableMap.<Integer, Collective>builder();
-    for (var instruction : program.instructions()) {
-      if (instruction instanceof Collective collective) {
-        own.put(collective.group().index(), collective);
-      }
-    }
-    return own.buildOrThrow();
   }
 
   private static Map<StreamKind, MemorySegment> bounceBuffers(
-      ImmutableMap<Integer, Collective> program, Arena owner) {
+      ImmutableCollection<Collective> program, Arena owner) {
     var sizes = new EnumMap<StreamKind, Long>(StreamKind.class);
-    for (var collective : program.values()) {
+    for (var collective : program) {
       if (collective.variant() == Variant.NCCL) {
         long bytes = staged(collective, collective.operands().size());
         sizes.merge(collective.stream(), bytes, Math::max);
@@ -91,16 +80,14 @@ final class Collectives {
   }
 
   /** {@return the memory of a rank's staged operand} */
-  MemorySegment staged(int rank, int index, int tensor) {
-    var collective = at(rank, index);
+  MemorySegment staged(int rank, Collective collective, int tensor) {
     var buffer = Objects.requireNonNull(bounce.get(rank).get(collective.stream()));
     return buffer.asSlice(
         staged(collective, tensor), collective.operands().get(tensor).type().storageBytes());
   }
 
-  /** {@return the same collective on a peer} */
-  Collective at(int rank, int index) {
-    return Objects.requireNonNull(programs.get(rank).get(index));
+  Transfers transfers() {
+    return transfers;
   }
 
   HostMemory memory(int rank) {
@@ -108,7 +95,7 @@ final class Collectives {
   }
 
   /** {@return how often a rank has pushed through a workspace: one count for all who ask} */
-  int[] pushes(int rank, Region workspace) {
+  private int[] pushes(int rank, Region workspace) {
     synchronized (pushes) {
       return pushes.computeIfAbsent(new Use(rank, workspace), _ -> new int[1]);
     }
@@ -135,25 +122,31 @@ final class Collectives {
   Runnable prepare(Collective collective, int rank) {
     var barrier = barrier(collective.group());
     int self = collective.group().self();
-    if (collective.variant().needsWorkspace()) {
-      return new PushTransfer(this, collective, rank).prepare(() -> rendezvous.meet(barrier, self));
+    Runnable meeting = () -> rendezvous.meet(barrier, self);
+    var tensors = ImmutableList.<Runnable>builder();
+    for (int tensor = 0; tensor < collective.operands().size(); tensor++) {
+      var own = transfers.of(collective, tensor);
+      int index = tensor;
+      var halves =
+          IntStream.range(0, collective.variant().needsWorkspace() ? Workspace.HALVES : 1)
+              .mapToObj(half -> tasks(own, collective, rank, index, half, meeting))
+              .toList();
+      if (halves.size() == 1) {
+        tensors.addAll(halves.getFirst());
+      } else if (!own.isEmpty()) {
+        var count = pushes(rank, collective.workspace().orElseThrow());
+        tensors.add(() -> halves.get(count[0]++ % Workspace.HALVES).forEach(Runnable::run));
+      }
     }
-    var transfer = new Transfer(this, collective, rank);
-    var before = transfer.staging();
-    var work = transfer.work();
-    // Plain collectives meet as the library does, whatever the plan says of barriers.
-    boolean plain = collective.variant() == Variant.NCCL;
-    boolean start = collective.startBarrier() || plain;
-    boolean end = collective.endBarrier() || plain;
-    return () -> {
-      before.forEach(Runnable::run);
-      if (start) {
-        rendezvous.meet(barrier, self);
-      }
-      work.forEach(Runnable::run);
-      if (end) {
-        rendezvous.meet(barrier, self);
-      }
-    };
+    var all = tensors.build();
+    return () -> all.forEach(Runnable::run);
+  }
+
+  private ImmutableList<Runnable> tasks(
+      List<Transfer> own, Collective collective, int rank, int tensor, int half, Runnable meeting) {
+    var tasks = new TransferTasks(this, collective, rank, tensor, half);
+    return own.stream()
+        .map(transfer -> tasks.of(transfer, meeting))
+        .collect(ImmutableList.toImmutableList());
   }
 }

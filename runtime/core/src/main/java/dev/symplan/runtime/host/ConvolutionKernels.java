@@ -183,8 +183,7 @@ final class ConvolutionKernels {
       var gone = new boolean[grad.type().rank()];
       Arrays.fill(gone, true);
       gone[1] = false;
-      ReductionKernels.fold(
-          new Reduction(grad, gone, false), call.result(2), 0, Double::sum, x -> x);
+      RowsKernel.compute("sum(x)", ImmutableMap.of("x", grad), gone, call.result(2));
     }
   }
 

@@ -11,25 +11,6 @@ final class CopyKernels {
 
   static ImmutableMap<String, HostKernel> table() {
     var table = ImmutableMap.<String, HostKernel>builder();
-    for (var name :
-        List.of(
-            "aten::clone",
-            "aten::contiguous",
-            "aten::lift_fresh_copy",
-            "aten::_to_copy",
-            "aten::to.dtype",
-            "aten::to.device",
-            "aten::to.dtype_layout",
-            "aten::to.other",
-            "aten::type_as",
-            "symplan::stage")) {
-      table.put(name, call -> call.result().copyFrom(call.tensor("self")));
-    }
-    for (var name : List.of("prims::convert_element_type", "prims::device_put")) {
-      table.put(name, call -> call.result().copyFrom(call.tensor("a")));
-    }
-    table.put(
-        "prims::inductor_force_stride_order", call -> call.result().copyFrom(call.tensor("input")));
     for (var name : List.of("aten::reshape", "aten::reshape_as", "aten::flatten.using_ints")) {
       table.put(
           name,
@@ -38,7 +19,6 @@ final class CopyKernels {
                   .copyFrom(
                       call.tensor("self").contiguous().as(call.result().type().contiguous())));
     }
-    table.put("aten::copy", call -> fill(call.result(), call.tensor("src")));
     table.put("aten::copy_", call -> fill(call.tensor("self"), call.tensor("src")));
     for (var name : List.of("aten::cat", "aten::concat")) {
       table.put(name, CopyKernels::join);

@@ -21,9 +21,7 @@ final class FusedKernel implements Runnable {
   /** Elements of a slice: what is passed on stays in the processor's cache. */
   private static final long SLICE = 16 * 1024;
 
-  private record Step(HostKernel kernel, HostCall call) {}
-
-  private final ImmutableList<Step> steps;
+  private final ImmutableList<Runnable> steps;
 
   /**
    * @param memory resolves the tensors
@@ -42,13 +40,13 @@ final class FusedKernel implements Runnable {
             .max()
             .orElse(1);
     long step = Math.clamp(SLICE * length / Math.max(1, elements), 1, length);
-    var built = ImmutableList.<Step>builder();
+    var built = ImmutableList.<Runnable>builder();
     Map<Integer, HostTensor> passed = new HashMap<>();
     for (long from = 0; from < length; from += step) {
       var slice = new Slice(axis, from, Math.min(step, length - from));
       for (var part : fused.parts()) {
         var cut = new Cut(part, slice, memory, passed);
-        built.add(new Step(kernels.apply(part), cut.call()));
+        built.add(kernels.apply(part).prepare(cut.call()));
       }
     }
     this.steps = built.build();
@@ -56,9 +54,7 @@ final class FusedKernel implements Runnable {
 
   @Override
   public void run() {
-    for (var step : steps) {
-      step.kernel().run(step.call());
-    }
+    steps.forEach(Runnable::run);
   }
 
   private static TensorType typeOf(Operand operand) {

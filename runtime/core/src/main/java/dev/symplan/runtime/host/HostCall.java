@@ -162,7 +162,7 @@ public final class HostCall {
     throw wrong(param, "a list of tensors");
   }
 
-  private Arg constant(String param) {
+  Arg constant(String param) {
     if (value(param) instanceof Value.Constant(Arg arg)) {
       return arg;
     }

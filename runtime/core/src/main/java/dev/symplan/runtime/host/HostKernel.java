@@ -12,4 +12,9 @@ public interface HostKernel {
    *     that names rank, op and source line
    */
   void run(HostCall call);
+
+  /** {@return what computes a call, as often as it is run, with all done that can be before} */
+  default Runnable prepare(HostCall call) {
+    return () -> run(call);
+  }
 }

@@ -1,11 +1,11 @@
 package dev.symplan.runtime.host;
 
 import com.google.common.collect.ImmutableMap;
+import dev.symplan.codegen.expr.Expressions;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.Arrays;
-import java.util.List;
 import java.util.Optional;
 
 /** Losses and their gradients; {@code reduction} is 0 for none, 1 for the mean, 2 for the sum. */
@@ -19,8 +19,6 @@ final class LossKernels {
     return ImmutableMap.of(
         "aten::mse_loss",
         LossKernels::squaredError,
-        "aten::mse_loss_backward",
-        LossKernels::squaredErrorBackward,
         "aten::nll_loss_forward",
         call -> {
           var loss = new Likelihood(call, call.tensor("self"));
@@ -39,7 +37,8 @@ final class LossKernels {
     var square = Pointwise.binary((a, b) -> (a - b) * (a - b));
     long reduction = call.integer("reduction");
     if (reduction == NONE) {
-      Pointwise.runDoubles(call, square, "self", "target");
+      new ElementwiseKernel(Expressions.parse("(self - target) * (self - target)").getFirst())
+          .run(call);
       return;
     }
     var self = call.tensor("self");
@@ -47,21 +46,13 @@ final class LossKernels {
     var sizes = Broadcasts.sizes(self, target);
     var squares = HostTensor.allocate(TensorType.contiguous(DType.F64, sizes));
     Pointwise.apply(squares, square, self, target);
-    double count = reduction == MEAN ? squares.type().numel() : 1;
     var all = new boolean[Math.max(1, squares.type().rank())];
     Arrays.fill(all, true);
-    ReductionKernels.fold(
-        new Reduction(squares, all, false), call.result(), 0, Double::sum, sum -> sum / count);
-  }
-
-  private static void squaredErrorBackward(HostCall call) {
-    double factor = call.integer("reduction") == MEAN ? 2.0 / call.result().type().numel() : 2;
-    Pointwise.runDoubles(
-        call,
-        Pointwise.ternary((grad, a, b) -> factor * (a - b) * grad),
-        "grad_output",
-        "self",
-        "target");
+    RowsKernel.compute(
+        reduction == MEAN ? "mean(x)" : "sum(x)",
+        ImmutableMap.of("x", squares),
+        all,
+        call.result());
   }
 
   /** The negative log-likelihood of the targets under log-probabilities [batch, classes, …]. */
@@ -169,14 +160,10 @@ final class LossKernels {
   private static void crossEntropy(HostCall call) {
     var self = call.tensor("self");
     var log = HostTensor.allocate(self.type().contiguous().withDType(DType.F64));
-    AlongDim.forEach(
-        self.type().rank() == 1 ? 0 : 1,
-        List.of(self, log),
-        rows -> {
-          var values = rows[0].load();
-          SoftmaxKernels.logSoftmax(values);
-          rows[1].store(values);
-        });
+    var classes = new boolean[self.type().rank()];
+    classes[self.type().rank() == 1 ? 0 : 1] = true;
+    RowsKernel.compute(
+        "x - amax(x) - log(sum(exp(x - amax(x))))", ImmutableMap.of("x", self), classes, log);
     if (self.type().sizes().equals(call.tensor("target").type().sizes())) {
       probabilities(call, log);
     } else {
@@ -210,8 +197,10 @@ final class LossKernels {
     var gone = new boolean[type.rank()];
     Arrays.fill(gone, reduction != NONE);
     gone[dim] = true;
-    double count = reduction == MEAN ? (double) type.numel() / classes : 1;
-    ReductionKernels.fold(
-        new Reduction(products, gone, false), call.result(), 0, Double::sum, sum -> sum / count);
+    RowsKernel.compute(
+        reduction == MEAN ? "mean(x) * %d".formatted(classes) : "sum(x)",
+        ImmutableMap.of("x", products),
+        gone,
+        call.result());
   }
 }

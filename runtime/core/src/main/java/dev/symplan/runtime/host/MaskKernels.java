@@ -135,12 +135,16 @@ final class MaskKernels {
     return OpCall.wrapDim(call.integer("dim"), call.tensor("self").type().rank(), "dim");
   }
 
+  private static double sigmoid(double x) {
+    return 1 / (1 + Math.exp(-x));
+  }
+
   private static void glu(HostCall call) {
     var self = call.tensor("self");
     int dim = dim(call);
     Pointwise.apply(
         call.result(),
-        Pointwise.binary((a, gate) -> a * SpecialFunctions.sigmoid(gate)),
+        Pointwise.binary((a, gate) -> a * sigmoid(gate)),
         half(self, dim, 0),
         half(self, dim, 1));
   }
@@ -151,14 +155,14 @@ final class MaskKernels {
     int dim = dim(call);
     Pointwise.apply(
         half(call.result(), dim, 0),
-        Pointwise.binary((dy, gate) -> dy * SpecialFunctions.sigmoid(gate)),
+        Pointwise.binary((dy, gate) -> dy * sigmoid(gate)),
         grad,
         half(self, dim, 1));
     Pointwise.apply(
         half(call.result(), dim, 1),
         Pointwise.ternary(
             (dy, a, gate) -> {
-              double sigmoid = SpecialFunctions.sigmoid(gate);
+              double sigmoid = sigmoid(gate);
               return dy * a * sigmoid * (1 - sigmoid);
             }),
         grad,

@@ -2,7 +2,6 @@ package dev.symplan.runtime.host;
 
 import com.google.common.collect.ImmutableMap;
 import com.google.common.primitives.ImmutableLongArray;
-import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.runtime.tensor.Elements;
 import dev.symplan.runtime.tensor.HostTensor;
@@ -17,17 +16,10 @@ import java.util.Optional;
  */
 final class NormKernels {
 
-  /** The default of rms_norm's eps, by element type of the input. */
-  private static final double EPSILON_F32 = Math.ulp(1f);
-
   private NormKernels() {}
 
   static ImmutableMap<String, HostKernel> table() {
     return ImmutableMap.<String, HostKernel>builder()
-        .put("aten::native_layer_norm", call -> layerNorm(call, true))
-        .put("aten::layer_norm", call -> layerNorm(call, true))
-        .put("aten::rms_norm", call -> layerNorm(call, false))
-        .put("aten::_fused_rms_norm", call -> layerNorm(call, false))
         .put("aten::native_layer_norm_backward", call -> layerNormBackward(call, true))
         .put("aten::_fused_rms_norm_backward", call -> layerNormBackward(call, false))
         .put("aten::native_group_norm", NormKernels::nativeGroupNorm)
@@ -64,14 +56,6 @@ final class NormKernels {
     return Math.toIntExact(sizes.stream().reduce(1, (a, b) -> a * b));
   }
 
-  private static double epsilon(HostCall call, DType dtype) {
-    if (call.has("eps")) {
-      return call.number("eps");
-    }
-    // Without eps, rms_norm takes the machine epsilon of the type it computes in.
-    return dtype == DType.F64 ? Math.ulp(1.0) : EPSILON_F32;
-  }
-
   /**
    * Mean and reciprocal deviation of each row.
    *
@@ -105,31 +89,6 @@ final class NormKernels {
       }
       return new Statistics(mean, rstd);
     }
-  }
-
-  private static void layerNorm(HostCall call, boolean centred) {
-    var input = call.tensor("input");
-    int width = product(call.integers("normalized_shape"));
-    var x = load(input);
-    var weight = load(call.optionalTensor("weight"));
-    var bias = centred ? load(call.optionalTensor("bias")) : new double[0];
-    var sizes = input.type().sizes();
-    int rows =
-        product(sizes.subArray(0, sizes.length() - call.integers("normalized_shape").length()));
-    var statistics = Statistics.of(x, rows, width, epsilon(call, input.dtype()), centred);
-    for (int i = 0; i < x.length; i++) {
-      int row = i / width;
-      int column = i % width;
-      double distance = centred ? x[i] - statistics.mean()[row] : x[i];
-      double value = distance * statistics.rstd()[row];
-      value *= weight.length == 0 ? 1 : weight[column];
-      x[i] = bias.length == 0 ? value : value + bias[column];
-    }
-    store(call, 0, x);
-    if (centred) {
-      store(call, 1, statistics.mean());
-    }
-    store(call, centred ? 2 : 1, statistics.rstd());
   }
 
   private static void layerNormBackward(HostCall call, boolean centred) {

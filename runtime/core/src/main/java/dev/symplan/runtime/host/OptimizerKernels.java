@@ -129,7 +129,7 @@ final class OptimizerKernels {
       var bound = square;
       if (call.bool("amsgrad")) {
         bound = largest.get(index);
-        update(bound, (max, v, _) -> SpecialFunctions.maximum(max, v), square, square);
+        update(bound, (max, v, _) -> Math.max(max, v), square, square);
       }
       update(
           param,

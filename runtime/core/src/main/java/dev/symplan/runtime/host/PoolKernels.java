@@ -240,11 +240,8 @@ final class PoolKernels {
     forEachRegion(
         call.tensor("self"),
         call.result(),
-        (region, pooled) -> {
-          double count = elements(region);
-          ReductionKernels.fold(
-              new Reduction(region, gone, true), pooled, 0, Double::sum, sum -> sum / count);
-        });
+        (region, pooled) ->
+            RowsKernel.compute("mean(x)", ImmutableMap.of("x", region), gone, pooled));
   }
 
   private static void adaptiveBackward(HostCall call) {

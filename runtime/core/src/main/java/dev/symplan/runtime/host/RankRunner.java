@@ -151,14 +151,14 @@ final class RankRunner {
 
   private Runnable prepare(LocalOp op) {
     var kernel = kernel(op.def(), op.name(), op.span());
-    var call = call(op);
+    var run = kernel.prepare(call(op));
     if (op.group().isEmpty()) {
-      return () -> kernel.run(call);
+      return run;
     }
     var group = op.group().get();
     return () -> {
       collectives.meet(group);
-      kernel.run(call);
+      run.run();
       collectives.meet(group);
     };
   }

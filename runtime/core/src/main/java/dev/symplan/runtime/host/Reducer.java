@@ -1,5 +1,6 @@
 package dev.symplan.runtime.host;
 
+import dev.symplan.codegen.expr.Rounding;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.runtime.tensor.Elements;
@@ -33,30 +34,25 @@ final class Reducer {
   }
 
   /**
-   * Reduces elements {@code from .. to} of the sources and writes them into each target, the first
-   * at element {@code at}.
+   * Reduces the first elements of the sources and writes them into each target.
    *
    * <p>Targets may be the sources: each piece is read before it is written.
    */
-  void reduce(
-      List<MemorySegment> sources, long from, long to, List<MemorySegment> targets, long at) {
-    long begin = from * perElement;
-    long end = to * perElement;
-    long shift = at * perElement - begin;
+  void reduce(List<MemorySegment> sources, long elements, List<MemorySegment> targets) {
+    long count = elements * perElement;
     switch (dtype) {
-      case F32, F16, BF16 -> floats(sources, begin, end, targets, shift);
-      case F64 -> doubles(sources, begin, end, targets, shift);
-      default -> integers(sources, begin, end, targets, shift);
+      case F32, F16, BF16 -> floats(sources, count, targets);
+      case F64 -> doubles(sources, count, targets);
+      default -> integers(sources, count, targets);
     }
   }
 
-  private void floats(
-      List<MemorySegment> sources, long begin, long end, List<MemorySegment> targets, long shift) {
+  private void floats(List<MemorySegment> sources, long end, List<MemorySegment> targets) {
     var sum = new float[CHUNK];
     var next = new float[CHUNK];
     var bits = new short[dtype == DType.F32 ? 0 : CHUNK];
     int width = dtype.bytes();
-    for (long start = begin; start < end; start += CHUNK) {
+    for (long start = 0; start < end; start += CHUNK) {
       int count = (int) Math.min(CHUNK, end - start);
       load(sources.getFirst(), start * width, sum, bits, count);
       for (int s = 1; s < sources.size(); s++) {
@@ -70,7 +66,7 @@ final class Reducer {
       }
       narrow(sum, bits, count);
       for (var target : targets) {
-        store(sum, bits, target, (start + shift) * width, count);
+        store(sum, bits, target, start * width, count);
       }
     }
   }
@@ -87,7 +83,7 @@ final class Reducer {
       }
     } else {
       for (int i = 0; i < count; i++) {
-        into[i] = Elements.fromBFloat16(bits[i]);
+        into[i] = Rounding.fromBFloat16(bits[i]);
       }
     }
   }
@@ -125,7 +121,7 @@ final class Reducer {
       }
     } else if (dtype == DType.BF16) {
       for (int i = 0; i < count; i++) {
-        bits[i] = Elements.toBFloat16(sum[i]);
+        bits[i] = Rounding.toBFloat16(sum[i]);
       }
     }
   }
@@ -138,11 +134,10 @@ final class Reducer {
     }
   }
 
-  private void doubles(
-      List<MemorySegment> sources, long begin, long end, List<MemorySegment> targets, long shift) {
+  private void doubles(List<MemorySegment> sources, long end, List<MemorySegment> targets) {
     var sum = new double[CHUNK];
     var next = new double[CHUNK];
-    for (long start = begin; start < end; start += CHUNK) {
+    for (long start = 0; start < end; start += CHUNK) {
       int count = (int) Math.min(CHUNK, end - start);
       MemorySegment.copy(sources.getFirst(), Elements.DOUBLE, start * Double.BYTES, sum, 0, count);
       for (int s = 1; s < sources.size(); s++) {
@@ -164,17 +159,16 @@ final class Reducer {
         }
       }
       for (var target : targets) {
-        MemorySegment.copy(sum, 0, target, Elements.DOUBLE, (start + shift) * Double.BYTES, count);
+        MemorySegment.copy(sum, 0, target, Elements.DOUBLE, start * Double.BYTES, count);
       }
     }
   }
 
-  private void integers(
-      List<MemorySegment> sources, long begin, long end, List<MemorySegment> targets, long shift) {
+  private void integers(List<MemorySegment> sources, long end, List<MemorySegment> targets) {
     var sum = new long[CHUNK];
     var next = new long[CHUNK];
     int width = dtype.bytes();
-    for (long start = begin; start < end; start += CHUNK) {
+    for (long start = 0; start < end; start += CHUNK) {
       int count = (int) Math.min(CHUNK, end - start);
       Elements.load(sources.getFirst(), start * width, width, dtype, sum, count);
       for (int s = 1; s < sources.size(); s++) {
@@ -184,7 +178,7 @@ final class Reducer {
         }
       }
       for (var target : targets) {
-        Elements.store(sum, count, target, (start + shift) * width, width, dtype);
+        Elements.store(sum, count, target, start * width, width, dtype);
       }
     }
   }

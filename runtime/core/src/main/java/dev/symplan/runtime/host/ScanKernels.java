@@ -1,6 +1,7 @@
 package dev.symplan.runtime.host;
 
 import com.google.common.collect.ImmutableMap;
+import dev.symplan.codegen.expr.SpecialFunctions;
 import dev.symplan.ir.op.OpCall;
 import java.util.List;
 import java.util.function.DoubleBinaryOperator;
@@ -12,10 +13,6 @@ final class ScanKernels {
 
   static ImmutableMap<String, HostKernel> table() {
     return ImmutableMap.of(
-        "aten::cumsum",
-        call -> scan(call, Double::sum, Long::sum),
-        "aten::cumprod",
-        call -> scan(call, (a, b) -> a * b, (a, b) -> a * b),
         "aten::logcumsumexp",
         call -> scan(call, SpecialFunctions::logAddExp, Long::sum),
         "aten::cummax",

@@ -34,8 +34,8 @@ final class ScatterKernels {
         case SET -> b;
         case ADD, MEAN -> a + b;
         case MULTIPLY -> a * b;
-        case MAX -> SpecialFunctions.maximum(a, b);
-        case MIN -> SpecialFunctions.minimum(a, b);
+        case MAX -> Math.max(a, b);
+        case MIN -> Math.min(a, b);
       };
     }
 

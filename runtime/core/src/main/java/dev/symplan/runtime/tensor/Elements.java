@@ -1,5 +1,6 @@
 package dev.symplan.runtime.tensor;
 
+import dev.symplan.codegen.expr.Rounding;
 import dev.symplan.ir.DType;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -19,31 +20,15 @@ public final class Elements {
       ValueLayout.JAVA_DOUBLE_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
 
   private static final double TWO_TO_63 = 0x1p63;
-  private static final int BF16_SHIFT = 16;
-  private static final int BF16_QUIET_NAN = 0x0040;
 
   private Elements() {}
-
-  /** {@return the 16 bits of the bfloat16 nearest to {@code value}, ties to even} */
-  public static short toBFloat16(float value) {
-    int bits = Float.floatToRawIntBits(value);
-    if (Float.isNaN(value)) {
-      return (short) ((bits >>> BF16_SHIFT) | BF16_QUIET_NAN);
-    }
-    int rounding = 0x7FFF + ((bits >>> BF16_SHIFT) & 1);
-    return (short) ((bits + rounding) >>> BF16_SHIFT);
-  }
-
-  public static float fromBFloat16(short bits) {
-    return Float.intBitsToFloat(bits << BF16_SHIFT);
-  }
 
   static double getDouble(MemorySegment memory, long offset, DType dtype) {
     return switch (dtype) {
       case F64 -> memory.get(DOUBLE, offset);
       case F32 -> memory.get(FLOAT, offset);
       case F16 -> Float.float16ToFloat(memory.get(SHORT, offset));
-      case BF16 -> fromBFloat16(memory.get(SHORT, offset));
+      case BF16 -> Rounding.fromBFloat16(memory.get(SHORT, offset));
       case I64, I32, I16, I8, U32, U16, U8, BOOL -> getLong(memory, offset, dtype);
       case U64 -> unsigned(memory.get(LONG, offset));
       case F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU ->
@@ -87,7 +72,7 @@ public final class Elements {
       case F64 -> memory.set(DOUBLE, offset, value);
       case F32 -> memory.set(FLOAT, offset, (float) value);
       case F16 -> memory.set(SHORT, offset, Float.floatToFloat16((float) value));
-      case BF16 -> memory.set(SHORT, offset, toBFloat16((float) value));
+      case BF16 -> memory.set(SHORT, offset, Rounding.toBFloat16((float) value));
       case BOOL -> memory.set(ValueLayout.JAVA_BYTE, offset, (byte) (value != 0 ? 1 : 0));
       case I64, I32, I16, I8, U32, U16, U8 -> setLong(memory, offset, dtype, (long) value);
       case U64 -> setLong(memory, offset, dtype, toUnsigned(value));
@@ -137,7 +122,7 @@ public final class Elements {
       }
       case BF16 -> {
         for (int i = 0; i < count; i++) {
-          into[start + i] = fromBFloat16(memory.get(SHORT, offset + i * step));
+          into[start + i] = Rounding.fromBFloat16(memory.get(SHORT, offset + i * step));
         }
       }
       case F16 -> {
@@ -211,7 +196,7 @@ public final class Elements {
       }
       case BF16 -> {
         for (int i = 0; i < count; i++) {
-          memory.set(SHORT, offset + i * step, toBFloat16((float) from[i]));
+          memory.set(SHORT, offset + i * step, Rounding.toBFloat16((float) from[i]));
         }
       }
       case F64,

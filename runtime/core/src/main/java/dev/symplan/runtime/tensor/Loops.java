@@ -78,8 +78,14 @@ public final class Loops {
     }
   }
 
-  /** Joins neighbouring dimensions; at least one is left. */
-  private static int collapse(long[] sizes, List<long[]> strides, long[] shape, long[][] steps) {
+  /**
+   * Joins neighbouring dimensions that lie behind each other in all tensors; at least one is left.
+   *
+   * @param shape filled with the sizes that are left
+   * @param steps filled with the strides that are left, for each tensor
+   * @return how many dimensions are left
+   */
+  public static int collapse(long[] sizes, List<long[]> strides, long[] shape, long[][] steps) {
     int dims = 0;
     for (int d = 0; d < sizes.length; d++) {
       if (sizes[d] == 1) {

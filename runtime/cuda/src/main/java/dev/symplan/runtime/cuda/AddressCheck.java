@@ -2,10 +2,10 @@ package dev.symplan.runtime.cuda;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.codegen.Address;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
-import dev.symplan.codegen.cuda.Address;
 import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.codegen.cuda.DeviceStep.Await;
 import dev.symplan.codegen.cuda.DeviceStep.Copy;

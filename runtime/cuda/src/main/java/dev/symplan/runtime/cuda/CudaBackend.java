@@ -1,10 +1,13 @@
 package dev.symplan.runtime.cuda;
 
 import dev.symplan.codegen.Executable;
+import dev.symplan.planner.machine.BackendVariants;
+import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.SessionOptions;
+import dev.symplan.runtime.cuda.library.Libraries;
 import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.World;
 import java.time.Duration;
@@ -22,9 +25,21 @@ public final class CudaBackend implements Backend {
   /** How long a rank waits for others, and a run may take, before it is given up. */
   private static final Duration TIMEOUT = Duration.ofSeconds(30);
 
+  private static final String NAME = "cuda";
+
+  private static final BackendVariants VARIANTS =
+      BackendVariants.all(NAME)
+          .without(Variant.MULTIMEM, "does not create NVLink multicast objects yet")
+          .without(Variant.CUSTOM, "does not implement custom ops");
+
   @Override
   public String name() {
-    return "cuda";
+    return NAME;
+  }
+
+  @Override
+  public BackendVariants variants() {
+    return VARIANTS;
   }
 
   @Override

@@ -1,5 +1,6 @@
 package dev.symplan.runtime.cuda;
 
+import dev.symplan.runtime.cuda.library.SharedLibrary;
 import dev.symplan.runtime.failure.RunException;
 import java.io.IOException;
 import java.lang.foreign.Arena;

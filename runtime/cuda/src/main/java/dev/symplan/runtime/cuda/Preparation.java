@@ -1,7 +1,7 @@
 package dev.symplan.runtime.cuda;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.codegen.cuda.Address;
+import dev.symplan.codegen.Address;
 import dev.symplan.codegen.cuda.DeviceStep;
 import dev.symplan.codegen.cuda.DeviceStep.Await;
 import dev.symplan.codegen.cuda.DeviceStep.Copy;

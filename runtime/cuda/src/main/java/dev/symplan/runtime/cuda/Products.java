@@ -1,6 +1,6 @@
 package dev.symplan.runtime.cuda;
 
-import dev.symplan.codegen.cuda.Address;
+import dev.symplan.codegen.Address;
 import dev.symplan.codegen.cuda.DeviceStep.Matrix;
 import dev.symplan.codegen.cuda.DeviceStep.Product;
 import dev.symplan.ir.DType;

@@ -1,9 +1,6 @@
 /**
  * Plans on the GPUs of one host, a thread for each.
  *
- * <p>{@link Libraries} finds driver, CUDA and NCCL, and loads them by file before the bindings ask
- * for them by {@code SONAME}. Nothing of this happens before somebody wants the backend.
- *
  * <p>A session has some of the ranks ({@link LocalRank}) and reaches the memory of all through
  * {@link Peers}: pointers of the same process, or {@link MappedPeers}, whose handles {@link
  * DescriptorSocket} passes between processes. {@link Communicators} has one communicator for each
@@ -14,6 +11,9 @@
  * {@link FailureWords} which collective and which peer they waited for. What a failed session holds
  * is freed only when all its GPUs have stopped, and {@link ProcessExit} ends a process whose GPU
  * never does.
+ *
+ * <p>The package has about thirty classes: each holds one resource of a session and frees it, and
+ * only the session sees them.
  */
 @NullMarked
 package dev.symplan.runtime.cuda;

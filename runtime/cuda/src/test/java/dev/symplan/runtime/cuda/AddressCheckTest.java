@@ -5,9 +5,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
+import dev.symplan.codegen.Address;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.Lowering;
-import dev.symplan.codegen.cuda.Address;
 import dev.symplan.codegen.cuda.DeviceLowering;
 import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.codegen.cuda.DeviceStep;

@@ -67,7 +67,7 @@ class CollectivesOnGpuTest {
     assertThatThrownBy(() -> Session.open(plan, new CudaBackend()))
         .isInstanceOf(RunException.class)
         .hasMessageContaining("is planned as multimem")
-        .hasMessageContaining("--multicast=off");
+        .hasMessageContaining("--backend cuda");
     assertThatThrownBy(() -> CudaSession.open(Lowering.lower(plan), Duration.ofSeconds(10)))
         .isInstanceOf(RunException.class)
         .hasMessageContaining("multicast");

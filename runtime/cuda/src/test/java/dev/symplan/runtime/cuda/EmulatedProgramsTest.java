@@ -69,6 +69,11 @@ class EmulatedProgramsTest {
   }
 
   @Test
+  void elements() {
+    check(LocalPrograms.elements());
+  }
+
+  @Test
   void places() {
     check(LocalPrograms.places());
   }

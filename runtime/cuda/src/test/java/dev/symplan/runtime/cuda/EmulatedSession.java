@@ -1,11 +1,11 @@
 package dev.symplan.runtime.cuda;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.codegen.Address;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
-import dev.symplan.codegen.cuda.Address;
 import dev.symplan.codegen.cuda.DeviceLowering;
 import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.codegen.cuda.DeviceStep;

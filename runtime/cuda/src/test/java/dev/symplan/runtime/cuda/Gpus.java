@@ -2,6 +2,8 @@ package dev.symplan.runtime.cuda;
 
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import dev.symplan.runtime.cuda.library.Libraries;
+
 /** What tests need of this machine. */
 final class Gpus {
   private static final int MAX_GPUS = 4;

@@ -198,6 +198,113 @@ final class LocalPrograms {
             "k = aten::sigmoid(h)"));
   }
 
+  /** Ops of one element, where they have bounds, branches or functions of their own. */
+  static List<String> elements() {
+    var lines =
+        """
+        celu(x, 0.7)
+        elu(x, 1.1, 1.05, 0.9)
+        selu(x)
+        gelu(x)
+        gelu(x, approximate='tanh')
+        mish(x)
+        softplus(x, 2, 0.5)
+        log_sigmoid(x)
+        hardswish(x)
+        hardtanh(x, -0.5, 0.25)
+        threshold(x, 0.1, 7)
+        leaky_relu(x, 0.2)
+        logit(p)
+        logit(x, 0.1)
+        sinc(x)
+        round.decimals(x, decimals=1)
+        deg2rad(x)
+        nan_to_num(n, 0.5, 9.5)
+        isposinf(n)
+        isneginf(n)
+        signbit(x)
+        heaviside(x, y)
+        clamp(x, -0.25, 0.5)
+        clamp(x, None, 0.5)
+        clamp.Tensor(x, y)
+        copysign.Tensor(y, x)
+        hypot(x, y)
+        atan2(x, y)
+        logaddexp(x, y)
+        logaddexp2(x, y)
+        xlogy.Tensor(x, p)
+        fmin(n, y)
+        fmax(n, y)
+        maximum(n, y)
+        minimum(n, y)
+        fmod.Tensor(x, y)
+        remainder.Tensor(x, y)
+        floor_divide(x, y)
+        div.Tensor_mode(x, y, rounding_mode='floor')
+        div.Tensor_mode(x, y, rounding_mode='trunc')
+        lerp.Scalar(x, y, 0.3)
+        lerp.Tensor(x, y, p)
+        addcmul(x, y, p, value=2)
+        addcdiv(x, y, p, value=-3)
+        gelu_backward(y, x)
+        gelu_backward(y, x, approximate='tanh')
+        mish_backward(y, x)
+        elu_backward(y, 1.1, 1.05, 0.9, False, x)
+        elu_backward(y, 1.1, 1.05, 0.9, True, x)
+        hardsigmoid_backward(y, x)
+        hardswish_backward(y, x)
+        hardtanh_backward(y, x, -0.5, 0.25)
+        leaky_relu_backward(y, x, 0.2, False)
+        log_sigmoid_backward(y, x, p)
+        logit_backward(y, p)
+        logit_backward(y, x, 0.1)
+        softplus_backward(y, x, 2, 0.5)
+        threshold_backward(y, x, 0.1)
+        mse_loss_backward(y, x, p, 1)
+        float_power.Tensor_Scalar(p, 1.5)
+        bitwise_left_shift.Tensor_Scalar(i, 3)
+        bitwise_left_shift.Tensor(i, j)
+        bitwise_right_shift.Tensor(i, j)
+        bitwise_xor.Scalar_Tensor(5, i)
+        clamp(i, -2, 3)
+        fmin(i, j)
+        maximum(i, j)
+        heaviside(i, j)
+        signbit(i)
+        round.decimals(i, decimals=-1)
+        nan_to_num(i)
+        """
+            .lines()
+            .toList();
+    return List.of(
+        program(
+                "x: f32[40], y: f32[40], i: i64[40], j: i32[40]",
+                IntStream.range(0, lines.size())
+                    .mapToObj(i -> "v%d = aten::%s".formatted(i, lines.get(i)))
+                    .toArray(String[]::new))
+            .replace(
+                ") {\n",
+                """
+                ) {
+                  p = aten::sigmoid(x)
+                  n = aten::log(x)
+                """));
+  }
+
+  /** Functions that only CUDA has. */
+  static List<String> functionsOfCuda() {
+    return List.of(
+        program(
+            "x: f32[40], y: f64[40]",
+            "a = aten::erfinv(x)",
+            "b = aten::special_erfcx(x)",
+            "p = aten::sigmoid(x)",
+            "c = aten::special_ndtri(p)",
+            "d = aten::erfinv(y)",
+            "f = aten::special_log_ndtr(x)",
+            "e = aten::special_erfcx(y)"));
+  }
+
   static List<String> places() {
     return List.of(
         program(

@@ -51,6 +51,8 @@ class LocalWorkOnGpuTest {
         Arguments.of("reductions", LocalPrograms.reductions()),
         Arguments.of("parts of rows", LocalPrograms.partsOfRows()),
         Arguments.of("long tensors", LocalPrograms.longTensors()),
+        Arguments.of("elements", LocalPrograms.elements()),
+        Arguments.of("functions of CUDA", LocalPrograms.functionsOfCuda()),
         Arguments.of("places", LocalPrograms.places()),
         Arguments.of("comparisons", LocalPrograms.comparisons()),
         Arguments.of("edges", LocalPrograms.edges()),

@@ -44,17 +44,6 @@ class PlanNeedsTest {
   }
 
   @Test
-  void multimem() {
-    var plan = plan(Target.H200_X8, forced(Variant.MULTIMEM).withMulticast(true));
-    assertThat(EIGHT.lacking(plan, true))
-        .contains(
-            "all_reduce 'r' (mlp.graph:5) is planned as multimem, but backend cuda does not create"
-                + " NVLink multicast objects yet; make a new plan, with the same other options:"
-                + " symplan compile dir/mlp.graph --ranks 8 --target h200x8 --multicast=off -o"
-                + " PLAN");
-  }
-
-  @Test
   void moreGpusThanThereAre() {
     var plan = plan(Target.H200_X8, CompileOptions.DEFAULT);
     assertThat(new PlanNeeds(4, 22809).lacking(plan, true))

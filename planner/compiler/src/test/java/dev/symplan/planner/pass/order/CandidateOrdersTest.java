@@ -28,6 +28,7 @@ import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.RewriteOptions;
+import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.SpaceChoice;
 import dev.symplan.planner.pass.rewrite.Normalize;
@@ -213,7 +214,7 @@ class CandidateOrdersTest {
     for (long seed = SEED; seed < SEED + GRAPHS; seed++) {
       var random = new Random(seed);
       for (var graph : RandomPrograms.program(random).graphs()) {
-        var normal = Normalize.run(graph);
+        var normal = Normalize.run(graph, Aliases.of(graph));
         var units = units(normal, random.nextBoolean());
         var meaning = OrderMeaning.of(normal);
         for (var some : List.of(units, units.withinWindows())) {

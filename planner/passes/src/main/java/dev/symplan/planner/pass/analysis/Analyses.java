@@ -42,7 +42,7 @@ public final class Analyses {
 
   /** {@return the analyses of another graph with the same inputs and outputs} */
   public Analyses of(Graph other) {
-    return new Analyses(other, spaces, costs, fuse);
+    return other == graph ? this : new Analyses(other, spaces, costs, fuse);
   }
 
   public Graph graph() {

@@ -80,7 +80,7 @@ public record Collective(
 
   /** {@return what the plan calls it: its first result, or its op} */
   public String name() {
-    return op.results().isEmpty() ? op.def().name().name() : op.results().getFirst().name();
+    return op.label();
   }
 
   /** {@return the bytes of all operands of one rank} */

@@ -1,5 +1,7 @@
 package dev.symplan.planner.pass.analysis;
 
+import com.google.common.base.Supplier;
+import com.google.common.base.Suppliers;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.MemorySpace;
@@ -21,17 +23,18 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Copies a graph op by op, with ops left out, replaced or put in between; value ids of the copy are
- * dense again.
+ * Copies a graph op by op, with ops left out, replaced or inserted; value ids of the copy are dense
+ * again. What stays the same is shared: if nothing changes, the copy is the source itself.
  */
 public final class GraphCopier {
   private final Graph source;
   private final @Nullable Value[] mapped;
   private final List<Value> inputs = new ArrayList<>();
   private final List<Op> ops = new ArrayList<>();
-  private final Set<String> names = new HashSet<>();
+  private final Supplier<Set<String>> names = Suppliers.memoize(this::sourceNames);
   private final Map<String, Integer> suffixes = new HashMap<>();
   private int nextId;
+  private boolean changed;
 
   public GraphCopier(Graph source) {
     this(source, Value::type);
@@ -41,23 +44,25 @@ public final class GraphCopier {
   public GraphCopier(Graph source, Function<Value, Type> inputType) {
     this.source = source;
     this.mapped = new @Nullable Value[source.valueCount()];
-    source.inputs().forEach(input -> names.add(input.name()));
-    for (var op : source.ops()) {
-      for (var result : op.results()) {
-        names.add(result.name());
-      }
-    }
     for (var input : source.inputs()) {
       inputs.add(copy(input, inputType.apply(input)));
     }
   }
 
-  private Value copy(Value old) {
-    return copy(old, old.type());
+  private Set<String> sourceNames() {
+    var names = new HashSet<String>();
+    source.inputs().forEach(input -> names.add(input.name()));
+    source.ops().forEach(op -> op.results().forEach(result -> names.add(result.name())));
+    return names;
   }
 
   private Value copy(Value old, Type type) {
-    var value = new Value(nextId++, old.name(), type, old.span(), old.annotated());
+    int id = nextId++;
+    var value =
+        id == old.id() && type == old.type()
+            ? old
+            : new Value(id, old.name(), type, old.span(), old.annotated());
+    changed |= value != old;
     mapped[old.id()] = value;
     return value;
   }
@@ -79,8 +84,8 @@ public final class GraphCopier {
   /** {@return the argument with the values of the copy} */
   public Arg now(Arg arg) {
     return switch (arg) {
-      case Arg.Ref(Value value) -> new Arg.Ref(now(value));
-      case Arg.Seq(ImmutableList<Arg> items) -> new Arg.Seq(now(items));
+      case Arg.Ref(Value value) -> now(value) == value ? arg : new Arg.Ref(now(value));
+      case Arg.Seq(ImmutableList<Arg> items) -> now(items) == items ? arg : new Arg.Seq(now(items));
       case Arg.Int _,
           Arg.Float _,
           Arg.Bool _,
@@ -95,10 +100,13 @@ public final class GraphCopier {
 
   public ImmutableList<Arg> now(ImmutableList<Arg> args) {
     var now = ImmutableList.<Arg>builderWithExpectedSize(args.size());
+    boolean same = true;
     for (var arg : args) {
-      now.add(now(arg));
+      var own = now(arg);
+      same &= own == arg;
+      now.add(own);
     }
-    return now.build();
+    return same ? args : now.build();
   }
 
   /** Copies an op as it is, its operands as they stand now. */
@@ -113,33 +121,36 @@ public final class GraphCopier {
 
   /** Makes an op whose results stand for those of several; {@code at} is where people find it. */
   public Op emit(List<Value> old, OpDef def, ImmutableList<Arg> newArgs, Op at) {
-    var results = ImmutableList.<Value>builderWithExpectedSize(old.size());
-    for (var value : old) {
-      results.add(copy(value));
-    }
-    var made = new Op(def, newArgs, results.build(), at.span(), at.notes());
-    ops.add(made);
-    return made;
+    return emit(old, def, newArgs, at, old.stream().map(Value::type).toList());
   }
 
   /** As {@link #emit}, with results of other types. */
   public Op emit(Op op, OpDef def, ImmutableList<Arg> newArgs, List<? extends Type> types) {
-    var results = ImmutableList.<Value>builder();
-    for (int i = 0; i < op.results().size(); i++) {
-      var old = op.results().get(i);
-      var value = new Value(nextId++, old.name(), types.get(i), old.span(), old.annotated());
-      mapped[old.id()] = value;
-      results.add(value);
-    }
-    var made = new Op(def, newArgs, results.build(), op.span(), op.notes());
-    ops.add(made);
-    return made;
+    return emit(op.results(), def, newArgs, op, types);
   }
 
-  /** Puts in an op with one result. */
+  private Op emit(
+      List<Value> old, OpDef def, ImmutableList<Arg> args, Op at, List<? extends Type> types) {
+    var results = ImmutableList.<Value>builderWithExpectedSize(old.size());
+    boolean same = def == at.def() && args == at.args() && old == at.results();
+    for (int i = 0; i < old.size(); i++) {
+      var result = copy(old.get(i), types.get(i));
+      same &= result == old.get(i);
+      results.add(result);
+    }
+    return add(same ? at : new Op(def, args, results.build(), at.span(), at.notes()));
+  }
+
+  private Op add(Op op) {
+    changed |= ops.size() >= source.ops().size() || source.ops().get(ops.size()) != op;
+    ops.add(op);
+    return op;
+  }
+
+  /** Inserts an op with one result. */
   public Value insert(OpDef def, ImmutableList<Arg> args, String name, Type type, Span span) {
     var value = new Value(nextId++, fresh(name), notDonated(type), span, true);
-    ops.add(new Op(def, args, ImmutableList.of(value), span, Notes.NONE));
+    add(new Op(def, args, ImmutableList.of(value), span, Notes.NONE));
     return value;
   }
 
@@ -153,7 +164,7 @@ public final class GraphCopier {
   private String fresh(String wanted) {
     var name = wanted;
     int i = suffixes.getOrDefault(wanted, 0);
-    while (!names.add(name)) {
+    while (!names.get().add(name)) {
       name = wanted + "_" + ++i;
     }
     suffixes.put(wanted, i);
@@ -162,6 +173,9 @@ public final class GraphCopier {
 
   /** {@return the copy, with these outputs} */
   public Graph finish(ImmutableList<Arg> outputs) {
+    if (!changed && ops.size() == source.ops().size() && outputs.equals(source.outputs())) {
+      return source;
+    }
     return new Graph(
         source.name(),
         source.ranks(),

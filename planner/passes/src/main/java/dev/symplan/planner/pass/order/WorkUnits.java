@@ -274,12 +274,12 @@ public final class WorkUnits {
 
   /** {@return the graph with its ops in the order of these units} */
   public Graph inOrder(int[] order) {
-    var rewriter = new GraphCopier(graph);
+    var copier = new GraphCopier(graph);
     for (int unit : order) {
       for (int i = 0; i < ops.size(unit); i++) {
-        rewriter.keep(graph.ops().get(ops.get(unit, i)));
+        copier.keep(graph.ops().get(ops.get(unit, i)));
       }
     }
-    return rewriter.finish(rewriter.now(graph.outputs()));
+    return copier.finish(copier.now(graph.outputs()));
   }
 }

@@ -63,6 +63,7 @@ final class Bucketing {
     }
   }
 
+  private final GraphState state;
   private final ImmutableList<Analyses> graphs;
   private final PassContext context;
   private final CompileOptions options;
@@ -74,6 +75,7 @@ final class Bucketing {
   private final Map<Integer, Rewrite> refused = new HashMap<>();
 
   private Bucketing(GraphState state, PassContext context) {
+    this.state = state;
     this.graphs = state.analyses();
     this.context = context;
     this.options = context.options();
@@ -260,8 +262,7 @@ final class Bucketing {
   }
 
   private OpenBucket start(int k) {
-    int ranks = context.groupSize(collective(k).group());
-    var price = CollectiveCost.of(graphs.getFirst(), k, ranks, bytes(k), select, options);
+    var price = CollectiveCost.of(state, k, bytes(k), context);
     var bucket =
         new OpenBucket(
             k,

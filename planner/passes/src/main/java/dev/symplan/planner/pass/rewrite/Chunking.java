@@ -44,6 +44,7 @@ final class Chunking {
   /** Decided: what is split, in order, and why not more. */
   record Decided(ImmutableList<Chunk> chunks, ImmutableList<Rewrite> rewrites) {}
 
+  private final GraphState state;
   private final ImmutableList<Analyses> graphs;
   private final PassContext context;
   private final CompileOptions options;
@@ -55,6 +56,7 @@ final class Chunking {
   private final List<Rewrite> rewrites = new ArrayList<>();
 
   private Chunking(GraphState state, PassContext context) {
+    this.state = state;
     this.graphs = state.analyses();
     this.context = context;
     this.options = context.options();
@@ -102,8 +104,7 @@ final class Chunking {
       note(k, Action.WHOLE, 1, Reason.FORCED_VARIANT, "its variant is forced by its name", 0, 0);
       return;
     }
-    int ranks = context.groupSize(collective.group());
-    var price = CollectiveCost.of(graphs.getFirst(), k, ranks, collective.bytes(), select, options);
+    var price = CollectiveCost.of(state, k, collective.bytes(), context);
     double whole = price.micros(hideableMicros(k), costs, select) + longest(all, 1);
     int best = 0;
     double bestMicros = Double.POSITIVE_INFINITY;

@@ -24,7 +24,7 @@ final class Merging {
   private final Analyses source;
   private final ImmutableList<Op> ops;
   private final ImmutableList<Bucket> buckets;
-  private final GraphCopier rewriter;
+  private final GraphCopier copier;
 
   /** By op, the bucket that it is in; -1 for none. */
   private final int[] bucketOf;
@@ -44,7 +44,7 @@ final class Merging {
     this.source = source;
     this.ops = source.graph().ops();
     this.buckets = buckets;
-    this.rewriter = new GraphCopier(source.graph());
+    this.copier = new GraphCopier(source.graph());
     this.bucketOf = new int[ops.size()];
     this.producer = new int[source.graph().valueCount()];
     this.awaited = new int[source.graph().valueCount()];
@@ -82,7 +82,7 @@ final class Merging {
         keep(i);
       }
     }
-    return rewriter.finish(rewriter.now(source.graph().outputs()));
+    return copier.finish(copier.now(source.graph().outputs()));
   }
 
   private boolean isView(int op) {
@@ -90,7 +90,7 @@ final class Merging {
   }
 
   private void keep(int index) {
-    rewriter.keep(ops.get(index));
+    copier.keep(ops.get(index));
     done[index] = true;
   }
 
@@ -166,11 +166,11 @@ final class Merging {
               ? new Arg.Seq(
                   members.stream()
                       .flatMap(member -> member.operands().stream())
-                      .map(operand -> new Arg.Ref(rewriter.now(operand)))
+                      .map(operand -> new Arg.Ref(copier.now(operand)))
                       .collect(ImmutableList.toImmutableList()))
               : first.arg(param.name()));
     }
-    rewriter.emit(
+    copier.emit(
         members.stream()
             .flatMap(member -> member.op().results().stream())
             .collect(ImmutableList.toImmutableList()),

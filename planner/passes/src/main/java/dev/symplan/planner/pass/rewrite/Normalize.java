@@ -38,22 +38,23 @@ public final class Normalize {
 
   private final Graph graph;
   private final Aliases aliases;
-  private final GraphCopier rewriter;
+  private final GraphCopier copier;
   private final int[] lastUse;
 
   /** The results in each storage, known when the first is asked for. */
   private final Supplier<ImmutableListMultimap<Integer, Value>> valuesOf;
 
-  private Normalize(Graph graph) {
+  private Normalize(Graph graph, Aliases aliases) {
     this.graph = graph;
-    this.aliases = Aliases.of(graph);
-    this.rewriter = new GraphCopier(graph);
+    this.aliases = aliases;
+    this.copier = new GraphCopier(graph);
     this.lastUse = lastUses(graph);
     this.valuesOf = Suppliers.memoize(this::valuesByStorage);
   }
 
-  public static Graph run(Graph graph) {
-    return removeDeadCode(new Normalize(graph).functionalize());
+  /** {@return a functional graph without dead code} The same graph if it is one already. */
+  public static Graph run(Graph graph, Aliases aliases) {
+    return removeDeadCode(new Normalize(graph, aliases).functionalize());
   }
 
   private static OpDef builtin(String name) {
@@ -89,12 +90,12 @@ public final class Normalize {
       } else if (op.def().name().namespace().equals("_c10d_functional_autograd")) {
         var name = op.def().name();
         var plain = functionalOf(op, new OpName("_c10d_functional", name.name(), name.overload()));
-        rewriter.emit(op, plain, rewriter.now(op.args()));
+        copier.emit(op, plain, copier.now(op.args()));
       } else {
-        rewriter.keep(op);
+        copier.keep(op);
       }
     }
-    return rewriter.finish(rewriter.now(graph.outputs()));
+    return copier.finish(copier.now(graph.outputs()));
   }
 
   private void makeFunctional(Collective collective) {
@@ -105,23 +106,23 @@ public final class Normalize {
     var written = written(op);
     var args = matchArgs(op, def.schema());
     var types = functionalTypes(op, def, args);
-    var made = rewriter.emit(op, def, args, types);
+    var made = copier.emit(op, def, args, types);
     for (int i = 0; i < written.size(); i++) {
       var target = written.get(i);
       var result = made.results().get(i);
       if (seenByOthers(target, op.results().get(i), collective.index())
           || !types.get(i).strides().equals(target.tensor().strides())) {
         var waited = call(WAIT, result, result.name() + "_done");
-        var back = rewriter.now(target);
-        rewriter.insert(
+        var back = copier.now(target);
+        copier.insert(
             COPY,
             ImmutableList.of(new Arg.Ref(back), new Arg.Ref(waited), new Arg.Bool(false)),
             result.name() + "_back",
             back.type(),
             op.span());
-        rewriter.replace(op.results().get(i), back);
+        copier.replace(op.results().get(i), back);
       } else {
-        rewriter.replace(target, result);
+        copier.replace(target, result);
       }
     }
   }
@@ -152,7 +153,7 @@ public final class Normalize {
   }
 
   private Value call(OpDef def, Value operand, String name) {
-    return rewriter.insert(
+    return copier.insert(
         def, ImmutableList.of(new Arg.Ref(operand)), name, operand.type(), operand.span());
   }
 
@@ -174,7 +175,7 @@ public final class Normalize {
     for (var param : functional.params()) {
       args.add(
           op.def().schema().hasParam(param.name())
-              ? rewriter.now(op.arg(param.name()))
+              ? copier.now(op.arg(param.name()))
               : param.defaultValue().orElse(Arg.None.NONE));
     }
     return args.build();
@@ -215,13 +216,13 @@ public final class Normalize {
         op.operands().forEach(value -> live[value.id()] = true);
       }
     }
-    var rewriter = new GraphCopier(graph);
+    var copier = new GraphCopier(graph);
     for (int i = 0; i < keep.length; i++) {
       if (keep[i]) {
-        rewriter.keep(graph.ops().get(i));
+        copier.keep(graph.ops().get(i));
       }
     }
-    return rewriter.finish(rewriter.now(graph.outputs()));
+    return copier.finish(copier.now(graph.outputs()));
   }
 
   /** Other ranks take part in a collective whether or not this one reads its result. */

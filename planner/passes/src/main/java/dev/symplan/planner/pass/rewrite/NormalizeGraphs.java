@@ -14,6 +14,9 @@ public final class NormalizeGraphs extends GraphPass {
 
   @Override
   public GraphState run(GraphState state, PassContext context) {
-    return state.withGraphs(state.graphs().stream().map(Normalize::run).collect(toImmutableList()));
+    return state.withGraphs(
+        state.analyses().stream()
+            .map(own -> Normalize.run(own.graph(), own.aliases()))
+            .collect(toImmutableList()));
   }
 }

@@ -22,5 +22,10 @@ public interface Rewriter {
   /** {@return whether the user wants it done always, never, or where it helps} */
   Mode mode(RewriteOptions options);
 
+  /**
+   * {@return what the graphs could become}
+   *
+   * @param state for which variants have been selected
+   */
   Proposal propose(GraphState state, PassContext context);
 }

@@ -22,11 +22,11 @@ final class Splitting {
   private static final OpDef CAT = BuiltinOps.registry().get("aten::cat");
 
   private final Analyses source;
-  private final GraphCopier rewriter;
+  private final GraphCopier copier;
 
   private Splitting(Analyses source) {
     this.source = source;
-    this.rewriter = new GraphCopier(source.graph());
+    this.copier = new GraphCopier(source.graph());
   }
 
   /** {@return the {@code index}-th graph with every chunk split} */
@@ -48,16 +48,16 @@ final class Splitting {
       if (at.get(i) instanceof Chunk chunk) {
         emit(ops.get(i), chunk.products().get(index), chunk.pieces());
       } else if (!replaced.contains(i)) {
-        rewriter.keep(ops.get(i));
+        copier.keep(ops.get(i));
       }
     }
-    return rewriter.finish(rewriter.now(source.graph().outputs()));
+    return copier.finish(copier.now(source.graph().outputs()));
   }
 
   private void emit(Op collective, ChunkableProduct product, int pieces) {
     var result = collective.result();
     var span = product.op().span();
-    var left = rewriter.now(product.left());
+    var left = copier.now(product.left());
     if (left.tensor().rank() != 2) {
       left =
           insert(
@@ -80,7 +80,7 @@ final class Splitting {
               new Arg.Int(i * rows),
               new Arg.Int((i + 1) * rows),
               new Arg.Int(1));
-      var args = product.args(rewriter.now(product.op().args()), part);
+      var args = product.args(copier.now(product.op().args()), part);
       var name = product.op().result().name() + "_" + i;
       var made = insert(product.op().def(), args, span, name);
       var reducing = ImmutableList.<Arg>builder().add(ref(made));
@@ -97,10 +97,10 @@ final class Splitting {
     }
     var cat = ImmutableList.<Arg>of(new Arg.Seq(waited.build()), new Arg.Int(0));
     if (result.tensor().rank() == 2 && result.tensor().size(0) == product.rows()) {
-      rewriter.emit(ImmutableList.of(result), CAT, cat, collective);
+      copier.emit(ImmutableList.of(result), CAT, cat, collective);
     } else {
       var whole = insert(CAT, cat, collective.span(), result.name() + "_rows");
-      rewriter.emit(
+      copier.emit(
           ImmutableList.of(result),
           ChunkableProduct.VIEW,
           ImmutableList.of(ref(whole), ChunkableProduct.ints(result.tensor().sizes())),
@@ -118,6 +118,6 @@ final class Splitting {
 
   private Value insert(OpDef def, ImmutableList<Arg> args, Span span, String name) {
     var type = def.infer(args).orElseThrow().getFirst().type();
-    return rewriter.insert(def, args, name, type, span);
+    return copier.insert(def, args, name, type, span);
   }
 }

@@ -4,8 +4,8 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.VariantSpec;
-import dev.symplan.planner.options.CompileOptions;
-import dev.symplan.planner.pass.analysis.Analyses;
+import dev.symplan.planner.pass.GraphState;
+import dev.symplan.planner.pass.PassContext;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
@@ -18,24 +18,27 @@ import org.jspecify.annotations.Nullable;
  */
 public record CollectiveCost(Kind kind, int ranks, long bytes, int tensors, double[] copies) {
 
-  /** {@return the price of the {@code k}-th collective of all graphs} */
-  public static CollectiveCost of(
-      Analyses graph, int k, int ranks, long bytes, Select select, CompileOptions options) {
-    var collective = graph.collectives().get(k);
-    @Nullable Variant wanted = options.variants().get(collective.kind().text());
+  /** {@return the cost of the {@code k}-th collective, for which variants have been selected} */
+  public static CollectiveCost of(GraphState state, int k, long bytes, PassContext context) {
+    var collective = state.analyses().getFirst().collectives().get(k);
+    @Nullable Variant wanted = context.options().variants().get(collective.kind().text());
     var copies = new double[Variant.values().length];
     Arrays.fill(copies, Double.NaN);
-    for (var verdict : select.candidates(k)) {
+    for (var verdict : state.get(SelectVariants.SELECTIONS).get(k).verdicts()) {
       boolean open = wanted == null || wanted == verdict.variant();
       if (open && verdict.reason().eligible()) {
         copies[verdict.variant().ordinal()] = verdict.stagingMicros();
       }
     }
     return new CollectiveCost(
-        collective.kind(), ranks, bytes, collective.operands().size(), copies);
+        collective.kind(),
+        context.groupSize(collective.group()),
+        bytes,
+        collective.operands().size(),
+        copies);
   }
 
-  /** {@return the price of both as one} */
+  /** {@return the cost of both as one} */
   public CollectiveCost with(CollectiveCost other) {
     var sum = new double[copies.length];
     for (int i = 0; i < sum.length; i++) {
@@ -44,7 +47,7 @@ public record CollectiveCost(Kind kind, int ranks, long bytes, int tensors, doub
     return new CollectiveCost(kind, ranks, bytes + other.bytes, tensors + other.tensors, sum);
   }
 
-  /** {@return the price of one of so many equal parts, whose tensors nothing else uses} */
+  /** {@return the cost of one of so many equal parts, whose tensors nothing else uses} */
   public CollectiveCost part(int parts) {
     var none = new double[copies.length];
     for (int i = 0; i < none.length; i++) {

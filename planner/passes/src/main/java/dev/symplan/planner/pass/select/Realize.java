@@ -35,14 +35,14 @@ final class Realize {
   private final Analyses source;
   private final ImmutableList<Selection> selections;
   private final SpaceChoice spaces;
-  private final GraphCopier rewriter;
+  private final GraphCopier copier;
   private final List<ImmutableList<ArgDecision>> decisions = new ArrayList<>();
 
   private Realize(Analyses source, ImmutableList<Selection> selections) {
     this.source = source;
     this.selections = selections;
     this.spaces = source.spaces();
-    this.rewriter = new GraphCopier(source.graph(), spaces::inputType);
+    this.copier = new GraphCopier(source.graph(), spaces::inputType);
   }
 
   static Realized run(Analyses source, ImmutableList<Selection> selections) {
@@ -59,10 +59,10 @@ final class Realize {
         connect(k, leavesOutput);
         k++;
       } else {
-        rewriter.keep(ops.get(i));
+        copier.keep(ops.get(i));
       }
     }
-    var graph = rewriter.finish(outputs(leavesOutput));
+    var graph = copier.finish(outputs(leavesOutput));
     return place(graph);
   }
 
@@ -81,16 +81,16 @@ final class Realize {
       boolean staged =
           Select.mustStage(slot, selection.variant(), collective.kind(), false, differs);
       if (staged && !originals.containsKey(slot.value())) {
-        var before = rewriter.now(slot.value());
+        var before = copier.now(slot.value());
         var type = stagedType(collective, i);
         var copy =
-            rewriter.insert(
+            copier.insert(
                 STAGE,
                 ImmutableList.of(new Arg.Ref(before)),
                 slot.value().name() + "_staged",
                 type,
                 op.span());
-        rewriter.replace(slot.value(), copy);
+        copier.replace(slot.value(), copy);
         originals.put(slot.value(), before);
       }
       args.add(decide(slot, staged, differs && !slot.always(), false, k));
@@ -102,8 +102,8 @@ final class Realize {
       }
       args.add(decide(slot, staged, false, true, k));
     }
-    rewriter.keep(op);
-    originals.forEach(rewriter::replace);
+    copier.keep(op);
+    originals.forEach(copier::replace);
     decisions.add(args.build());
   }
 
@@ -156,7 +156,7 @@ final class Realize {
     var aliases = source.aliases();
     var given = source.graph().outputs();
     for (int i = 0; i < given.size(); i++) {
-      var output = rewriter.now(given.get(i));
+      var output = copier.now(given.get(i));
       if (given.get(i) instanceof Arg.Ref(Value value)
           && value.isTensor()
           && output instanceof Arg.Ref(Value now)) {
@@ -168,7 +168,7 @@ final class Realize {
         if (!direct) {
           output =
               new Arg.Ref(
-                  rewriter.insert(
+                  copier.insert(
                       STAGE,
                       ImmutableList.of(new Arg.Ref(now)),
                       value.name() + "_out",

@@ -54,7 +54,7 @@ public final class Select {
     this.context = context;
     this.options = context.options();
     this.costs = context.costs();
-    this.eligibility = new Eligibility(context.target(), options.multicast());
+    this.eligibility = new Eligibility(context.target(), options.multicast(), options.backend());
   }
 
   static ImmutableList<Selection> run(GraphState state, PassContext context) {
@@ -65,11 +65,6 @@ public final class Select {
     }
     select.checkSelectors();
     return selections.build();
-  }
-
-  /** {@return what each variant of its kind would cost a collective; none is chosen yet} */
-  public ImmutableList<Verdict> candidates(int k) {
-    return candidates(k, differences(k));
   }
 
   private ImmutableList<Verdict> candidates(int k, ImmutableList<Boolean> differs) {
@@ -293,7 +288,7 @@ public final class Select {
             DiagnosticCode.UNSUPPORTED,
             collective.op().span(),
             "no variant can run '%s'".formatted(collective.name()),
-            "choose another target, group or reduction",
+            "choose another backend, target, group or reduction",
             reasons));
   }
 

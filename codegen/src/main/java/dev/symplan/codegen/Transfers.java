@@ -1,0 +1,373 @@
+package dev.symplan.codegen;
+
+import com.google.common.collect.ImmutableCollection;
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.codegen.Instruction.Collective;
+import dev.symplan.codegen.Transfer.Barrier;
+import dev.symplan.codegen.Transfer.Copy;
+import dev.symplan.codegen.Transfer.Empty;
+import dev.symplan.codegen.Transfer.Part;
+import dev.symplan.codegen.Transfer.Place;
+import dev.symplan.codegen.Transfer.Receive;
+import dev.symplan.codegen.Transfer.Reduce;
+import dev.symplan.codegen.Transfer.Role;
+import dev.symplan.codegen.Transfer.Slot;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.planner.machine.Alignment;
+import dev.symplan.planner.machine.Protocol;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.stream.IntStream;
+
+/**
+ * Which bytes each rank moves from where to where in the collectives of an executable, as the
+ * {@link Protocol} of the variant says. The host backend carries this out, the CUDA backend makes
+ * kernels, copies and calls of it, and models of the variants are made of it.
+ */
+public final class Transfers {
+  private final ImmutableList<ImmutableMap<Integer, Collective>> byIndex;
+
+  public Transfers(Executable executable) {
+    this.byIndex =
+        executable.ranks().stream()
+            .map(Transfers::byIndex)
+            .collect(ImmutableList.toImmutableList());
+  }
+
+  private static ImmutableMap<Integer, Collective> byIndex(RankProgram program) {
+    var own = ImmutableMap.<Integer, Collective>builder();
+    for (var instruction : program.instructions()) {
+      if (instruction instanceof Collective collective) {
+        own.put(collective.group().index(), collective);
+      }
+    }
+    return own.buildOrThrow();
+  }
+
+  /** {@return the collectives of a rank, in order} */
+  public ImmutableCollection<Collective> ofRank(int rank) {
+    return byIndex.get(rank).values();
+  }
+
+  /**
+   * {@return the same collective as a member of its group has it: an all_to_all's shapes differ}
+   */
+  public Collective at(int member, Collective collective) {
+    var group = collective.group();
+    return Objects.requireNonNull(byIndex.get(group.members().get(member)).get(group.index()));
+  }
+
+  /** {@return what a rank does for a tensor, the collective's barriers included} */
+  public ImmutableList<Transfer> of(Collective collective, int tensor) {
+    return new Derivation(collective, tensor).all();
+  }
+
+  /**
+   * {@return the most bytes that a rank of the group moves at once between ranks: kernels that meet
+   * need as many blocks on all ranks}
+   */
+  public long mostBytes(Collective collective, int tensor) {
+    return IntStream.range(0, collective.group().members().length())
+        .mapToLong(
+            member ->
+                of(at(member, collective), tensor).stream()
+                    .mapToLong(transfer -> bytesBetweenRanks(transfer, member))
+                    .max()
+                    .orElse(0))
+        .max()
+        .orElse(0);
+  }
+
+  private static long bytesBetweenRanks(Transfer transfer, int member) {
+    return switch (transfer) {
+      case Copy(var from, var to, long bytes) ->
+          isOwn(from, member) && to.stream().allMatch(place -> isOwn(place, member)) ? 0 : bytes;
+      case Reduce reduce -> reduce.bytes();
+      case Barrier _, Receive _, Empty _ -> 0;
+    };
+  }
+
+  private static boolean isOwn(Place place, int member) {
+    return place instanceof Part part && part.member() == member;
+  }
+
+  /** Consecutive bytes of a tensor. */
+  public record Range(long offset, long bytes) {}
+
+  /**
+   * {@return the bytes of an all_to_all that a rank sends to a member, or gets from it}
+   *
+   * @param result whether it is of the result
+   */
+  public static Range rows(Collective collective, int tensor, boolean result, int member) {
+    var rows = result ? collective.receiveRows() : collective.sendRows();
+    long start = rowsBefore(collective, tensor, rows, member);
+    return new Range(start, rowsBefore(collective, tensor, rows, member + 1) - start);
+  }
+
+  /** In bytes; without row counts, all have equally many. */
+  private static long rowsBefore(
+      Collective collective, int tensor, ImmutableLongArray rows, int member) {
+    var type = collective.operands().get(tensor).type();
+    int size = collective.group().members().length();
+    long rowBytes = type.dtype().bytes();
+    for (int i = 1; i < type.rank(); i++) {
+      rowBytes *= type.size(i);
+    }
+    return rowBytes
+        * (rows.isEmpty() ? type.size(0) / size * member : rows.subArray(0, member).stream().sum());
+  }
+
+  /** One of as many slices as there are, of whole vectors; the last may be short or empty. */
+  private static Range slice(long bytes, int slices, int index) {
+    long most = Math.ceilDiv(Math.ceilDiv(bytes, Alignment.VECTOR), slices) * Alignment.VECTOR;
+    long offset = Math.min(bytes, index * most);
+    return new Range(offset, Math.min(most, bytes - offset));
+  }
+
+  /** One rank's part, for one tensor. */
+  private final class Derivation {
+    private final Collective collective;
+    private final int tensor;
+    private final Kind kind;
+    private final Protocol protocol;
+    private final int self;
+    private final int size;
+    private final ImmutableList.Builder<Transfer> transfers = ImmutableList.builder();
+
+    Derivation(Collective collective, int tensor) {
+      this.collective = collective;
+      this.tensor = tensor;
+      this.kind = collective.kind();
+      this.protocol = collective.spec().protocol();
+      this.self = collective.group().self();
+      this.size = collective.group().members().length();
+    }
+
+    ImmutableList<Transfer> all() {
+      if (collective.variant() == Variant.LOCAL) {
+        copy(own(Role.OPERAND), own(Role.RESULT), bytes());
+      } else if (!protocol.pushes().isEmpty()) {
+        if (bytes() > 0) {
+          push();
+        }
+      } else if (collective.variant() == Variant.NCCL) {
+        throughLibrary();
+      } else {
+        betweenBarriers();
+      }
+      return transfers.build();
+    }
+
+    private void betweenBarriers() {
+      if (collective.startBarrier() && tensor == 0) {
+        transfers.add(new Barrier());
+      }
+      move(protocol, Role.OPERAND);
+      if (collective.endBarrier() && isLast()) {
+        transfers.add(new Barrier());
+      }
+    }
+
+    /**
+     * As {@link Variant#ONE_SHOT}, from its buffers; it meets whatever the plan says of barriers.
+     */
+    private void throughLibrary() {
+      copy(own(Role.OPERAND), own(Role.LIBRARY), bytes());
+      transfers.add(new Barrier());
+      move(VariantSpec.of(kind, Variant.ONE_SHOT).protocol(), Role.LIBRARY);
+      if (isLast()) {
+        transfers.add(new Barrier());
+      }
+    }
+
+    private boolean isLast() {
+      return tensor == collective.operands().size() - 1;
+    }
+
+    private long bytes() {
+      return collective.operands().get(tensor).type().storageBytes();
+    }
+
+    private Place own(Role role) {
+      return new Part(role, self, 0);
+    }
+
+    private void copy(Place from, Place to, long bytes) {
+      transfers.add(new Copy(from, ImmutableList.of(to), bytes));
+    }
+
+    /** All positions in the group, from the next one on, so that no link carries everything. */
+    private IntStream circle() {
+      return IntStream.rangeClosed(1, size).map(i -> (self + i) % size);
+    }
+
+    private void move(Protocol how, Role source) {
+      if (how.rootOnly() && self != collective.root()) {
+        return;
+      }
+      if (how.readsOf() == Protocol.Whose.ROOT && how.reads() == Protocol.Part.MINE) {
+        relay();
+      } else if (kind.reduces()) {
+        reduce(how, source);
+      } else {
+        copies(how, source);
+      }
+    }
+
+    /** What goes from one place to several is one copy. */
+    private void copies(Protocol how, Role source) {
+      record Source(Place from, long bytes) {}
+      Map<Source, Set<Place>> targets = new LinkedHashMap<>();
+      circle()
+          .forEach(
+              peer -> {
+                int reader = owner(how.readsOf(), peer);
+                int writer = owner(how.writesOf(), peer);
+                var from = part(false, reader, how.reads(), peer);
+                var to = part(true, writer, how.writes(), peer);
+                targets
+                    .computeIfAbsent(
+                        new Source(new Part(source, reader, from.offset()), from.bytes()),
+                        _ -> new LinkedHashSet<>())
+                    .add(new Part(Role.RESULT, writer, to.offset()));
+              });
+      targets.forEach(
+          (from, to) ->
+              transfers.add(new Copy(from.from(), ImmutableList.copyOf(to), from.bytes())));
+    }
+
+    /** The rank's own result comes first. */
+    private void reduce(Protocol how, Role source) {
+      var from = part(false, self, how.reads(), self);
+      var to = part(true, self, how.writes(), self);
+      var targets =
+          how.writesOf() == Protocol.Whose.EVERY
+              ? IntStream.range(self, self + size).map(peer -> peer % size)
+              : IntStream.of(self);
+      transfers.add(
+          new Reduce(
+              IntStream.range(0, size)
+                  .mapToObj(peer -> new Part(source, peer, from.offset()))
+                  .collect(ImmutableList.toImmutableList()),
+              targets
+                  .mapToObj(peer -> new Part(Role.RESULT, peer, to.offset()))
+                  .collect(ImmutableList.toImmutableList()),
+              from.bytes()));
+    }
+
+    /**
+     * Each rank but the root takes a slice from there and stores it to all of them, so that every
+     * byte leaves the root once. The root's own result is a copy in its memory.
+     */
+    private void relay() {
+      int root = collective.root();
+      if (self == root) {
+        copy(own(Role.OPERAND), own(Role.RESULT), bytes());
+        return;
+      }
+      var slice = Transfers.slice(bytes(), size - 1, self < root ? self : self - 1);
+      transfers.add(
+          new Copy(
+              new Part(Role.OPERAND, root, slice.offset()),
+              circle()
+                  .filter(peer -> peer != root)
+                  .mapToObj(peer -> new Part(Role.RESULT, peer, slice.offset()))
+                  .collect(ImmutableList.toImmutableList()),
+              slice.bytes()));
+    }
+
+    private int owner(Protocol.Whose whose, int peer) {
+      return switch (whose) {
+        case OWN -> self;
+        case EVERY -> peer;
+        case ROOT -> collective.root();
+      };
+    }
+
+    /** The bytes of a member's operand or result that are moved between this rank and a peer. */
+    private Range part(boolean result, int member, Protocol.Part part, int peer) {
+      var at = at(member, collective);
+      var whole =
+          new Range(0, (result ? at.results() : at.operands()).get(tensor).type().storageBytes());
+      int index = part == Protocol.Part.MINE ? self : peer;
+      if (kind == Kind.ALL_TO_ALL) {
+        return rows(at, tensor, result, index);
+      }
+      return part == Protocol.Part.WHOLE ? whole : slice(whole, index);
+    }
+
+    private Range slice(Range whole, int index) {
+      if (kind == Kind.ALL_REDUCE) {
+        return Transfers.slice(whole.bytes(), size, index);
+      }
+      long share = whole.bytes() / size;
+      return new Range(index * share, share);
+    }
+
+    /** Round by round; what was reduced is sent on, in the end to the rank's own result. */
+    private void push() {
+      var pushes = protocol.pushes();
+      for (int round = 0; round < pushes.size(); round++) {
+        send(pushes.get(round), round);
+        var slots = ImmutableList.<Slot>builder();
+        for (int peer : others()) {
+          slots.add(new Slot(round, self, peer));
+        }
+        transfers.add(new Receive(slots.build()));
+        if (round == 0) {
+          reduceReceived(pushes.getFirst());
+        } else {
+          for (int peer : others()) {
+            var range = pushed(Protocol.Part.THEIRS, peer);
+            copy(
+                new Slot(round, self, peer),
+                new Part(Role.RESULT, self, range.offset()),
+                range.bytes());
+          }
+        }
+        transfers.add(new Empty(slots.build()));
+      }
+    }
+
+    private int[] others() {
+      return circle().filter(peer -> peer != self).toArray();
+    }
+
+    private Range pushed(Protocol.Part part, int peer) {
+      return part(true, self, part, peer);
+    }
+
+    private void send(Protocol.Part part, int round) {
+      var role = round == 0 ? Role.OPERAND : Role.RESULT;
+      for (int peer : others()) {
+        var range = pushed(part, peer);
+        copy(new Part(role, self, range.offset()), new Slot(round, peer, self), range.bytes());
+      }
+    }
+
+    /** A rank reduces what others send to it: all, or its slice. */
+    private void reduceReceived(Protocol.Part sent) {
+      var range =
+          pushed(sent == Protocol.Part.THEIRS ? Protocol.Part.MINE : Protocol.Part.WHOLE, self);
+      transfers.add(
+          new Reduce(
+              IntStream.range(0, size)
+                  .<Place>mapToObj(
+                      peer ->
+                          peer == self
+                              ? new Part(Role.OPERAND, self, range.offset())
+                              : new Slot(0, self, peer))
+                  .collect(ImmutableList.toImmutableList()),
+              ImmutableList.of(new Part(Role.RESULT, self, range.offset())),
+              range.bytes()));
+    }
+  }
+}

@@ -1,0 +1,218 @@
+package dev.symplan.codegen.cuda;
+
+import dev.symplan.codegen.expr.Expr;
+import dev.symplan.codegen.expr.Primitive;
+import java.util.function.Function;
+
+/**
+ * Expressions as C++, with as few parentheses as need be.
+ *
+ * @param type the C++ type that is computed in
+ * @param params what stands for a parameter: a name, or a name behind a cast
+ */
+record CudaExpr(String type, Function<String, String> params) {
+  private static final int ATOM = 13;
+  private static final int CAST = 12;
+  private static final int PREFIX = 11;
+  private static final int TERNARY = 0;
+
+  /**
+   * @param precedence how strongly the text's outermost operator binds
+   */
+  private record Text(String text, int precedence) {
+    String within(int least) {
+      return precedence < least ? "(" + text + ")" : text;
+    }
+  }
+
+  /** That a primitive has no CUDA form. */
+  static final class NoCudaForm extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    NoCudaForm(Primitive primitive) {
+      super(primitive.symbol());
+    }
+  }
+
+  /**
+   * {@return the text of an expression, without parentheses around it}
+   *
+   * @throws NoCudaForm when it has none in this type
+   */
+  static String print(Expr expr, String type, Function<String, String> params) {
+    return new CudaExpr(type, params).text(expr).text();
+  }
+
+  private boolean isInteger() {
+    return type.equals("long long");
+  }
+
+  private Text text(Expr expr) {
+    return switch (expr) {
+      case Expr.Param(var name) -> new Text(params.apply(name), CAST);
+      case Expr.Int(long value) when Math.abs(value) < 1 << 20 && value >= 0 && !isInteger() ->
+          new Text(Long.toString(value), ATOM);
+      case Expr.Int(long value) ->
+          new Text(isInteger() ? Literals.integer(value) : floating(value), ATOM);
+      case Expr.Float(double value) ->
+          new Text(isInteger() ? Literals.integer((long) value) : floating(value), ATOM);
+      case Expr.Text _ -> throw new IllegalStateException("a string is not bound");
+      case Expr.Apply apply -> text(apply);
+    };
+  }
+
+  private String floating(double value) {
+    return Literals.floating(value, type.equals("double"));
+  }
+
+  private Text text(Expr.Apply apply) {
+    var primitive = apply.primitive();
+    if (primitive.precedence() > 0) {
+      return operator(apply);
+    }
+    return switch (primitive) {
+      case SELECT ->
+          new Text(
+              "%s ? %s : %s"
+                  .formatted(
+                      within(apply, 0, TERNARY + 1),
+                      within(apply, 1, TERNARY),
+                      within(apply, 2, TERNARY)),
+              TERNARY);
+      case NEG -> prefix("-", apply);
+      case NOT -> new Text(within(apply, 0, 7) + " == 0", Primitive.EQ.precedence());
+      case BIT_NOT -> prefix("~", apply);
+      case ABS -> {
+        var x = within(apply, 0, CAST);
+        yield new Text("%1$s < 0 ? -%1$s : %1$s + 0".formatted(x), TERNARY);
+      }
+      case MINIMUM -> extreme(apply, "fmin", "<");
+      case MAXIMUM -> extreme(apply, "fmax", ">");
+      case FMIN -> isInteger() ? extreme(apply, "", "<") : function("fmin", apply);
+      case FMAX -> isInteger() ? extreme(apply, "", ">") : function("fmax", apply);
+      case ISNAN -> {
+        var x = within(apply, 0, 7);
+        yield new Text(x + " != " + x, Primitive.NE.precedence());
+      }
+      case SINGLE -> text(apply.args().getFirst());
+      case NDTRI -> function("normcdfinv", apply);
+      case FMOD -> isInteger() ? none(primitive) : function("fmod", apply);
+      case FLOOR,
+          CEIL,
+          TRUNC,
+          RINT,
+          SQRT,
+          EXP,
+          EXP2,
+          EXPM1,
+          LOG,
+          LOG2,
+          LOG10,
+          LOG1P,
+          SIN,
+          COS,
+          TAN,
+          ASIN,
+          ACOS,
+          ATAN,
+          SINH,
+          COSH,
+          TANH,
+          ASINH,
+          ACOSH,
+          ATANH,
+          ERF,
+          ERFC,
+          ERFCX,
+          ERFINV,
+          LGAMMA,
+          ISINF,
+          ISFINITE,
+          SIGNBIT,
+          POW,
+          ATAN2,
+          HYPOT,
+          COPYSIGN ->
+          isInteger() ? none(primitive) : function(primitive.symbol(), apply);
+      default -> none(primitive);
+    };
+  }
+
+  private static Text none(Primitive primitive) {
+    throw new NoCudaForm(primitive);
+  }
+
+  private String within(Expr.Apply apply, int index, int least) {
+    return text(apply.args().get(index)).within(least);
+  }
+
+  private Text prefix(String operator, Expr.Apply apply) {
+    // Two minuses would be another operator.
+    return new Text(operator + within(apply, 0, CAST), PREFIX);
+  }
+
+  /** Comparisons of comparisons have parentheses, as compilers want them. */
+  private Text operator(Expr.Apply apply) {
+    var primitive = apply.primitive();
+    int own = primitive.precedence();
+    if (isInteger() && primitive == Primitive.DIV) {
+      // What a division by 0 gives is not defined there.
+      return none(primitive);
+    }
+    boolean compares = own == Primitive.EQ.precedence() || own == Primitive.LT.precedence();
+    int least = compares ? Primitive.SHIFT_LEFT.precedence() : own;
+    return new Text(
+        "%s %s %s"
+            .formatted(
+                within(apply, 0, least),
+                primitive.symbol(),
+                within(apply, 1, compares ? least : own + 1)),
+        own);
+  }
+
+  /** Functions are overloaded: numbers must have the type. */
+  private Text function(String name, Expr.Apply apply) {
+    var args =
+        apply.args().stream()
+            .map(
+                arg ->
+                    arg instanceof Expr.Int(long value)
+                        ? "%s(%d)".formatted(type, value)
+                        : text(arg).text())
+            .toList();
+    return new Text("%s(%s)".formatted(name, String.join(", ", args)), ATOM);
+  }
+
+  /** A NaN is larger and smaller than all. */
+  private Text extreme(Expr.Apply apply, String function, String compares) {
+    var a = within(apply, 0, CAST);
+    var b = within(apply, 1, CAST);
+    if (isInteger()) {
+      return new Text("%1$s %3$s %2$s ? %1$s : %2$s".formatted(a, b, compares), TERNARY);
+    }
+    boolean isNumber = apply.args().getLast() instanceof Expr.Float(double bound) && bound == bound;
+    return new Text(
+        "%1$s != %1$s ? %1$s : %2$s%3$s"
+            .formatted(
+                a,
+                isNumber ? "" : "%1$s != %1$s ? %1$s : ".formatted(b),
+                function(function, apply).text()),
+        TERNARY);
+  }
+
+  /** {@return whether an expression of parameters has a form here, for some types and constants} */
+  static boolean mayHaveForm(Expr expr) {
+    return switch (expr) {
+      case Expr.Param _, Expr.Int _, Expr.Float _, Expr.Text _ -> true;
+      case Expr.Apply(var primitive, var args) ->
+          switch (primitive) {
+            // What the condition rules out is not needed.
+            case SELECT ->
+                mayHaveForm(args.getFirst())
+                    && (mayHaveForm(args.get(1)) || mayHaveForm(args.getLast()));
+            case DIGAMMA, BESSEL_I0, NEXTAFTER, FLOOR_DIV, FLOOR_MOD, GCD, LCM -> false;
+            default -> args.stream().allMatch(CudaExpr::mayHaveForm);
+          };
+    };
+  }
+}

@@ -1,0 +1,251 @@
+package dev.symplan.codegen.expr;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSet;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.aten.Promotion;
+import java.util.ArrayList;
+import java.util.LinkedHashSet;
+import java.util.Optional;
+import java.util.Set;
+
+/**
+ * Expressions for one call: parameters are tensors, and all that constants and types decide is
+ * decided.
+ *
+ * <p>As in PyTorch, operands of other types are rounded to that of the result first, or to the type
+ * that they are compared in; 16-bit floats are computed with in f32 at least, integers in 64 bits.
+ *
+ * @param results one for each result of the op
+ * @param computedIn the type that operands are rounded to: a float type, or i64
+ */
+public record Binding(ImmutableList<Expr> results, DType computedIn) {
+
+  /**
+   * {@return an op's expressions, for a call}
+   *
+   * @throws IllegalArgumentException when an argument is not one that the op can be computed with
+   */
+  public static Binding of(ImmutableList<Expr> exprs, Call call) {
+    var params = ImmutableSet.copyOf(params(exprs));
+    var computedIn =
+        exprs.stream().anyMatch(Binding::isByRow) ? rowType(call) : elementType(params, call);
+    var bound = bind(exprs, call, computedIn);
+    return bound.isFloat() || bound.results.stream().noneMatch(Binding::isOfFloats)
+        ? bound
+        : bind(exprs, call, DType.F32);
+  }
+
+  private static Binding bind(ImmutableList<Expr> exprs, Call call, DType computedIn) {
+    var binder = new Binder(call, computedIn);
+    return new Binding(
+        exprs.stream().map(binder::bind).collect(ImmutableList.toImmutableList()), computedIn);
+  }
+
+  private static boolean isOfFloats(Expr expr) {
+    return switch (expr) {
+      case Expr.Apply(var primitive, var args) ->
+          primitive.isOfFloats() || args.stream().anyMatch(Binding::isOfFloats);
+      case Expr.Float _ -> true;
+      case Expr.Param _, Expr.Int _, Expr.Text _ -> false;
+    };
+  }
+
+  /** {@return whether an expression is of a whole row, rather than of one element} */
+  public static boolean isByRow(Expr expr) {
+    return switch (expr) {
+      case Expr.Apply(var primitive, var args) ->
+          primitive.folds() || primitive.scans() || args.stream().anyMatch(Binding::isByRow);
+      case Expr.Param _, Expr.Int _, Expr.Float _, Expr.Text _ -> false;
+    };
+  }
+
+  /** {@return the names of the parameters in expressions} */
+  public static Set<String> params(Iterable<Expr> exprs) {
+    var params = new LinkedHashSet<String>();
+    exprs.forEach(expr -> addParams(expr, params));
+    return params;
+  }
+
+  private static void addParams(Expr expr, Set<String> params) {
+    switch (expr) {
+      case Expr.Param(var name) -> params.add(name);
+      case Expr.Apply(var _, var args) -> args.forEach(arg -> addParams(arg, params));
+      case Expr.Int _, Expr.Float _, Expr.Text _ -> {}
+    }
+  }
+
+  /** {@return the parameters that are left, which are tensors} */
+  public Set<String> params() {
+    return params(results);
+  }
+
+  /** {@return whether floats are computed with, rather than integers} */
+  public boolean isFloat() {
+    return computedIn.isFloat();
+  }
+
+  private static DType rowType(Call call) {
+    var dtypes = call.dtypes();
+    return dtypes.contains(DType.F64)
+        ? DType.F64
+        : dtypes.stream().anyMatch(DType::isFloat) ? DType.F32 : DType.I64;
+  }
+
+  private static DType elementType(Set<String> params, Call call) {
+    if (call.result().isFloat()) {
+      return call.result();
+    }
+    boolean floats = false;
+    var tensors = new ArrayList<TensorType>();
+    for (var param : params) {
+      var tensor = call.hasParam(param) ? call.tensor(param) : Optional.<TensorType>empty();
+      tensor.ifPresent(tensors::add);
+      floats |=
+          tensor.isPresent()
+              ? tensor.get().dtype().isFloat()
+              : call.hasParam(param) && call.constant(param) instanceof Arg.Float;
+    }
+    return floats && call.result() == DType.BOOL ? Promotion.ofFloats(tensors) : DType.I64;
+  }
+
+  private record Binder(Call call, DType type) {
+
+    Expr bind(Expr expr) {
+      return switch (expr) {
+        case Expr.Param(var name) -> call.tensor(name).isPresent() ? expr : constant(name);
+        case Expr.Int _, Expr.Float _, Expr.Text _ -> expr;
+        case Expr.Apply(var primitive, var args) -> bind(primitive, args);
+      };
+    }
+
+    private Expr bind(Primitive primitive, ImmutableList<Expr> args) {
+      return switch (primitive) {
+        case SELECT -> {
+          var condition = bind(args.getFirst());
+          yield truth(condition)
+              .map(is -> bind(args.get(is ? 1 : 2)))
+              .orElseGet(
+                  () ->
+                      Expr.of(
+                          Primitive.SELECT, condition, bind(args.get(1)), bind(args.getLast())));
+        }
+        case AND, OR -> {
+          var left = bind(args.getFirst());
+          // What the left side decides may have no right side.
+          yield truth(left)
+              .map(
+                  is ->
+                      is == (primitive == Primitive.OR)
+                          ? new Expr.Int(is ? 1 : 0)
+                          : bind(args.getLast()))
+              .orElseGet(
+                  () -> {
+                    var right = bind(args.getLast());
+                    return truth(right).isPresent()
+                        ? truth(right).get() == (primitive == Primitive.OR) ? right : left
+                        : Expr.of(primitive, left, right);
+                  });
+        }
+        case HAS ->
+            new Expr.Int(args.getFirst() instanceof Expr.Param(var name) && isGiven(name) ? 1 : 0);
+        case FLOATS -> new Expr.Int(type.isFloat() ? 1 : 0);
+        case BITS -> new Expr.Int((long) call.result().bytes() * Byte.SIZE);
+        case LARGEST -> new Expr.Float(Rounding.largest(call.result()));
+        case EPSILON -> new Expr.Float(type == DType.F64 ? Math.ulp(1.0) : (double) Math.ulp(1f));
+        case COUNT ->
+            type.isFloat() ? new Expr.Float(call.rowElements()) : new Expr.Int(call.rowElements());
+        case INF -> new Expr.Float(Double.POSITIVE_INFINITY);
+        case NAN -> new Expr.Float(Double.NaN);
+        case PI -> new Expr.Float(Math.PI);
+        default ->
+            simplified(
+                primitive, args.stream().map(this::bind).collect(ImmutableList.toImmutableList()));
+      };
+    }
+
+    private static Optional<Boolean> truth(Expr expr) {
+      return switch (expr) {
+        case Expr.Int(long value) -> Optional.of(value != 0);
+        case Expr.Float(double value) -> Optional.of(value != 0);
+        case Expr.Param _, Expr.Text _, Expr.Apply _ -> Optional.empty();
+      };
+    }
+
+    private Expr simplified(Primitive primitive, ImmutableList<Expr> args) {
+      var first = args.getFirst();
+      boolean integers = !type.isFloat();
+      return switch (primitive) {
+        case EQ ->
+            first instanceof Expr.Text
+                ? new Expr.Int(first.equals(args.getLast()) ? 1 : 0)
+                : applied(primitive, args);
+        case FLOOR, CEIL, TRUNC, RINT -> integers ? first : applied(primitive, args);
+        case FLOAT -> integers ? new Expr.Apply(primitive, args) : first;
+        case SINGLE -> integers || type == DType.F64 ? first : applied(primitive, args);
+        case ISNAN, ISINF -> integers ? new Expr.Int(0) : applied(primitive, args);
+        case ISFINITE -> integers ? new Expr.Int(1) : applied(primitive, args);
+        case SIGNBIT ->
+            integers
+                ? applied(Primitive.LT, ImmutableList.of(first, new Expr.Int(0)))
+                : applied(primitive, args);
+        case BIT_NOT ->
+            applied(call.result() == DType.BOOL ? Primitive.NOT : Primitive.BIT_NOT, args);
+        case MUL ->
+            isOne(first)
+                ? args.getLast()
+                : isOne(args.getLast()) ? first : applied(primitive, args);
+        default -> applied(primitive, args);
+      };
+    }
+
+    private static boolean isOne(Expr expr) {
+      return expr instanceof Expr.Int(long value)
+          ? value == 1
+          : expr instanceof Expr.Float(double number) && number == 1;
+    }
+
+    private Expr applied(Primitive primitive, ImmutableList<Expr> args) {
+      var apply = new Expr.Apply(primitive, args);
+      boolean constant =
+          !(primitive.isOfFloats() && !type.isFloat())
+              && args.stream().allMatch(arg -> truth(arg).isPresent())
+              && !primitive.folds()
+              && !primitive.scans();
+      return constant ? Blocks.fold(apply, type) : apply;
+    }
+
+    private boolean isGiven(String param) {
+      return call.hasParam(param)
+          && (call.tensor(param).isPresent() || !(call.constant(param) instanceof Arg.None));
+    }
+
+    /** Arithmetic takes a number in f32 even where tensors are shorter; comparing does not. */
+    private Expr constant(String param) {
+      return switch (call.constant(param)) {
+        case Arg.Int(long value) -> number(value);
+        case Arg.Float(double value) ->
+            type.isFloat()
+                ? new Expr.Float(
+                    Rounding.round(
+                        value, call.result().isFloat() && type != DType.F64 ? DType.F32 : type))
+                : new Expr.Int((long) value);
+        case Arg.Bool(boolean value) -> new Expr.Int(value ? 1 : 0);
+        case Arg.Str(String value) -> new Expr.Text(value);
+        case Arg.Ref _, Arg.Dtype _, Arg.Symbol _, Arg.Device _, Arg.Seq _, Arg.None _ ->
+            throw new IllegalArgumentException(
+                "'%s' is not a number: %s".formatted(param, call.constant(param)));
+      };
+    }
+
+    private Expr number(long value) {
+      return type.isFloat()
+          ? new Expr.Float(
+              Rounding.round(
+                  (double) value, call.result().isFloat() && type != DType.F64 ? DType.F32 : type))
+          : new Expr.Int(value);
+    }
+  }
+}

@@ -1,0 +1,208 @@
+package dev.symplan.codegen.expr;
+
+import com.google.common.base.Ascii;
+import com.google.common.collect.ImmutableMap;
+import com.google.common.collect.ImmutableSet;
+import com.google.common.collect.Sets;
+import java.util.Arrays;
+import java.util.EnumSet;
+import java.util.Optional;
+
+/**
+ * What expressions are made of.
+ *
+ * <p>The names are C's where C has such a function. {@code fmin} and {@code fmax} pass a NaN over,
+ * {@code minimum} and {@code maximum} keep it.
+ */
+public enum Primitive {
+  SELECT(3),
+  OR("||", 1),
+  AND("&&", 2),
+  BIT_OR("|", 3),
+  BIT_XOR("^", 4),
+  BIT_AND("&", 5),
+  EQ("==", 6),
+  NE("!=", 6),
+  LT("<", 7),
+  LE("<=", 7),
+  GT(">", 7),
+  GE(">=", 7),
+  SHIFT_LEFT("<<", 8),
+  SHIFT_RIGHT(">>", 8),
+  ADD("+", 9),
+  SUB("-", 9),
+  MUL("*", 10),
+  DIV("/", 10),
+  NEG(1),
+  NOT(1),
+  /** All bits the other way; of bools, the other one. */
+  BIT_NOT(1),
+
+  ABS(1),
+  FLOOR(1),
+  CEIL(1),
+  TRUNC(1),
+  /** To the nearest integer, ties to even. */
+  RINT(1),
+  SQRT(1),
+  EXP(1),
+  EXP2(1),
+  EXPM1(1),
+  LOG(1),
+  LOG2(1),
+  LOG10(1),
+  LOG1P(1),
+  SIN(1),
+  COS(1),
+  TAN(1),
+  ASIN(1),
+  ACOS(1),
+  ATAN(1),
+  SINH(1),
+  COSH(1),
+  TANH(1),
+  ASINH(1),
+  ACOSH(1),
+  ATANH(1),
+  ERF(1),
+  ERFC(1),
+  ERFCX(1),
+  ERFINV(1),
+  LGAMMA(1),
+  DIGAMMA(1),
+  /** The modified Bessel function of order 0. */
+  BESSEL_I0(1),
+  /** The inverse of the normal distribution function. */
+  NDTRI(1),
+  ISNAN(1),
+  ISINF(1),
+  ISFINITE(1),
+  SIGNBIT(1),
+  /** Rounds to f32, unless f64 is computed in. */
+  SINGLE(1),
+
+  POW(2),
+  ATAN2(2),
+  HYPOT(2),
+  COPYSIGN(2),
+  NEXTAFTER(2),
+  /** The rest of a division that rounds towards 0. */
+  FMOD(2),
+  FMIN(2),
+  FMAX(2),
+  MINIMUM(2),
+  MAXIMUM(2),
+  /** Of integers: the quotient, rounded down. */
+  FLOOR_DIV(2),
+  /** Of integers: the rest of {@link #FLOOR_DIV}. */
+  FLOOR_MOD(2),
+  GCD(2),
+  LCM(2),
+
+  /** The sum over a row. */
+  SUM(1),
+  PROD(1),
+  /** The largest of a row; a NaN is larger than all. */
+  AMAX(1),
+  /** The smallest of a row; a NaN is smaller than all. */
+  AMIN(1),
+  ANY(1),
+  ALL(1),
+  /** The first of the largest elements, and with {@link #ARGMAX} where it is. */
+  FIRST_MAX(1),
+  ARGMAX(1),
+  FIRST_MIN(1),
+  ARGMIN(1),
+  /** For each element of a row, the sum of those up to it. */
+  CUMSUM(1),
+  CUMPROD(1),
+
+  /** The same; an expression with it is of floats, whatever its operands are. */
+  FLOAT(1),
+  /** Whether an optional argument is given; a {@link Binding} knows. */
+  HAS(1),
+  /** Whether floats are computed with; a {@link Binding} knows. */
+  FLOATS(0),
+  /** The bits of the result's element type. */
+  BITS(0),
+  /** The largest finite number of the result's element type. */
+  LARGEST(0),
+  /** The machine epsilon of the type that is computed in: f32 or f64. */
+  EPSILON(0),
+  /** The number of elements of a row. */
+  COUNT(0),
+  INF(0),
+  NAN(0),
+  PI(0);
+
+  private static final ImmutableMap<String, Primitive> FUNCTIONS =
+      Arrays.stream(values())
+          .filter(primitive -> primitive.precedence() == 0)
+          .collect(ImmutableMap.toImmutableMap(Primitive::symbol, p -> p));
+
+  private static final ImmutableMap<String, Primitive> OPERATORS =
+      Arrays.stream(values())
+          .filter(primitive -> primitive.precedence() > 0)
+          .collect(ImmutableMap.toImmutableMap(Primitive::symbol, p -> p));
+
+  private static final ImmutableSet<Primitive> FLOATS_ONLY =
+      Sets.immutableEnumSet(
+          Sets.union(
+              EnumSet.range(SQRT, NDTRI), EnumSet.of(FLOAT, ATAN2, HYPOT, COPYSIGN, NEXTAFTER)));
+
+  private final String symbol;
+  private final int arity;
+  private final int precedence;
+
+  Primitive(int arity) {
+    this.symbol = Ascii.toLowerCase(name());
+    this.arity = arity;
+    this.precedence = 0;
+  }
+
+  Primitive(String symbol, int precedence) {
+    this.symbol = symbol;
+    this.arity = 2;
+    this.precedence = precedence;
+  }
+
+  /** {@return the function's name or the operator, as in C} */
+  public String symbol() {
+    return symbol;
+  }
+
+  public int arity() {
+    return arity;
+  }
+
+  /** {@return how strongly an operator between two binds, as in C; 0 for all others} */
+  public int precedence() {
+    return precedence;
+  }
+
+  /** {@return whether it is of floats only} */
+  public boolean isOfFloats() {
+    return FLOATS_ONLY.contains(this);
+  }
+
+  /** {@return whether it makes one value of the values of a row} */
+  public boolean folds() {
+    return switch (this) {
+      case SUM, PROD, AMAX, AMIN, ANY, ALL, FIRST_MAX, ARGMAX, FIRST_MIN, ARGMIN -> true;
+      default -> false;
+    };
+  }
+
+  /** {@return whether it makes one value for each element of a row of those up to it} */
+  public boolean scans() {
+    return this == CUMSUM || this == CUMPROD;
+  }
+
+  static Optional<Primitive> function(String name) {
+    return Optional.ofNullable(FUNCTIONS.get(name));
+  }
+
+  static Optional<Primitive> operator(String symbol) {
+    return Optional.ofNullable(OPERATORS.get(symbol));
+  }
+}

@@ -1,0 +1,20 @@
+/**
+ * What ops compute, once for all backends.
+ *
+ * <p>{@code expressions.txt} says for each op what its results are, as {@link Expr}s of its
+ * parameters: of one element for elementwise ops; of one element or one row for ops that fold, scan
+ * or normalize rows. {@link Binding} puts a call's constants into them and decides what depends on
+ * constants and element types, such as which branch is taken and the type that is computed in. What
+ * remains refers to tensors only.
+ *
+ * <p>A backend gives each {@link Primitive} its meaning: {@link Blocks} computes them in f64 or in
+ * 64-bit integers on the host, {@code codegen.cuda} prints them in f32 (f64 for f64). Both switch
+ * over all primitives, so a new one that a backend forgets does not compile. A primitive may have
+ * no CUDA form; ops that need it are refused there.
+ *
+ * <p>To add an op, add a line to {@code expressions.txt}.
+ */
+@NullMarked
+package dev.symplan.codegen.expr;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,70 @@
+package dev.symplan.codegen.model;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.planner.machine.VariantSpec;
+import java.util.List;
+
+/**
+ * What every rank does, over and over: local reads and writes of buffers that all ranks have, and
+ * collectives on them.
+ *
+ * @param groups by name, the ranks of each part
+ */
+record Sequence(
+    String title,
+    int ranks,
+    ImmutableMap<String, ImmutableList<ImmutableList<Integer>>> groups,
+    ImmutableList<Step> steps) {
+
+  /** The group of all ranks. */
+  static final String ALL = "all";
+
+  static final int ROUNDS = 2;
+
+  sealed interface Step {}
+
+  /** A local op writes the rank's own buffer. */
+  record Write(String buffer) implements Step {}
+
+  /** A local op reads the rank's own buffer, and must find what the step before wrote last. */
+  record Read(String buffer) implements Step {}
+
+  /**
+   * @param start whether the group meets before
+   * @param end whether it meets after
+   */
+  record Collective(
+      VariantSpec spec, String operand, String result, String group, boolean start, boolean end)
+      implements Step {
+
+    Collective(VariantSpec spec, String operand, String result) {
+      this(spec, operand, result, ALL, true, true);
+    }
+
+    Collective in(String other) {
+      return new Collective(spec, operand, result, other, start, end);
+    }
+
+    Collective noStart() {
+      return new Collective(spec, operand, result, group, false, end);
+    }
+
+    Collective noEnd() {
+      return new Collective(spec, operand, result, group, start, false);
+    }
+  }
+
+  static Sequence of(String title, int ranks, Step... steps) {
+    var everybody = java.util.stream.IntStream.range(0, ranks).boxed().toList();
+    return new Sequence(
+        title,
+        ranks,
+        ImmutableMap.of(ALL, ImmutableList.of(ImmutableList.copyOf(everybody))),
+        ImmutableList.copyOf(steps));
+  }
+
+  Sequence with(List<Step> other) {
+    return new Sequence(title, ranks, groups, ImmutableList.copyOf(other));
+  }
+}

@@ -1,0 +1,88 @@
+package dev.symplan.codegen.model;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.codegen.Executable;
+import dev.symplan.codegen.Instruction;
+import dev.symplan.codegen.Instruction.GroupUse;
+import dev.symplan.codegen.RankProgram;
+import dev.symplan.codegen.TensorRef;
+import dev.symplan.codegen.Transfer;
+import dev.symplan.codegen.Transfers;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.ReduceOp;
+import dev.symplan.planner.machine.Alignment;
+import dev.symplan.planner.machine.VariantSpec;
+import dev.symplan.planner.plan.ArenaKind;
+import dev.symplan.planner.plan.StreamKind;
+import java.util.Optional;
+import java.util.stream.IntStream;
+
+/** What each rank of a group does in a collective of one small tensor; the first is the root. */
+final class Steps {
+  private Steps() {}
+
+  /** {@return the bytes of the larger of operand and result: slices of it are whole vectors} */
+  static long bytes(int ranks) {
+    return (long) Alignment.VECTOR * ranks * (ranks - 1);
+  }
+
+  /**
+   * {@return the transfers of each rank}
+   *
+   * @param start whether the ranks meet before
+   * @param end whether they meet after
+   */
+  static ImmutableList<ImmutableList<Transfer>> of(
+      VariantSpec spec, int ranks, boolean start, boolean end) {
+    var programs =
+        IntStream.range(0, ranks)
+            .mapToObj(rank -> program(rank, collective(spec, ranks, rank, start, end)))
+            .collect(ImmutableList.toImmutableList());
+    var transfers = new Transfers(new Executable("model", 0, "", programs));
+    return IntStream.range(0, ranks)
+        .mapToObj(rank -> transfers.of(transfers.ofRank(rank).iterator().next(), 0))
+        .collect(ImmutableList.toImmutableList());
+  }
+
+  private static Instruction.Collective collective(
+      VariantSpec spec, int ranks, int self, boolean start, boolean end) {
+    var kind = spec.kind();
+    return new Instruction.Collective(
+        StreamKind.COMPUTE,
+        kind,
+        spec.variant(),
+        new GroupUse(0, ImmutableIntArray.copyOf(IntStream.range(0, ranks)), self),
+        kind.reduces() ? Optional.of(ReduceOp.SUM) : Optional.empty(),
+        kind == Kind.BROADCAST ? 0 : -1,
+        ImmutableLongArray.of(),
+        ImmutableLongArray.of(),
+        ImmutableList.of(tensor(bytes(ranks) / (kind == Kind.ALL_GATHER ? ranks : 1))),
+        ImmutableList.of(tensor(bytes(ranks) / (kind == Kind.REDUCE_SCATTER ? ranks : 1))),
+        start,
+        end,
+        Optional.empty(),
+        "c",
+        Span.NONE);
+  }
+
+  private static TensorRef tensor(long bytes) {
+    return new TensorRef(ArenaKind.SYMMETRIC, 0, 0, TensorType.contiguous(DType.U8, bytes));
+  }
+
+  private static RankProgram program(int rank, Instruction instruction) {
+    return new RankProgram(
+        rank,
+        0,
+        ImmutableList.of(),
+        ImmutableList.of(),
+        ImmutableList.of(),
+        ImmutableList.of(),
+        ImmutableList.of(instruction),
+        0);
+  }
+}

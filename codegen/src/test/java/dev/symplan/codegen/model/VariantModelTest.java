@@ -1,0 +1,156 @@
+package dev.symplan.codegen.model;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSet;
+import com.google.common.collect.Sets;
+import dev.symplan.codegen.Transfer;
+import dev.symplan.codegen.model.Sequence.Collective;
+import dev.symplan.codegen.model.Sequence.Read;
+import dev.symplan.codegen.model.Sequence.Write;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.testkit.Golden;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/**
+ * Every variant that reaches peers, on buffers that are used again and again: with its two barriers
+ * it is safe and ends, and without one of them it is not. Variants of the same transfers are one
+ * model.
+ */
+class VariantModelTest {
+
+  /** What meets by itself, in NCCL or a custom op, or alone. */
+  private static final ImmutableSet<Variant> WITHOUT_MODELS =
+      Sets.immutableEnumSet(Variant.LOCAL, Variant.NCCL, Variant.CUSTOM);
+
+  /** What some variants of a kind have in common. */
+  private record Case(Kind kind, List<Variant> variants) {
+    private VariantSpec spec() {
+      return VariantSpec.of(kind, variants.getFirst());
+    }
+
+    @Override
+    public String toString() {
+      return kind.text()
+          + " "
+          + variants.stream().map(Variant::text).collect(Collectors.joining(", "));
+    }
+
+    String file() {
+      return kind.text() + "-" + variants.getFirst().text();
+    }
+
+    Sequence sequence(int ranks) {
+      return Sequence.of(
+          this.toString(), ranks, new Write("x"), new Collective(spec(), "x", "y"), new Read("y"));
+    }
+
+    Sequence inPlace(int ranks) {
+      return Sequence.of(
+          this + " in place",
+          ranks,
+          new Write("x"),
+          new Collective(spec(), "x", "x"),
+          new Read("x"));
+    }
+  }
+
+  static List<Case> cases() {
+    var cases = new ArrayList<Case>();
+    for (var kind : Kind.values()) {
+      Map<List<ImmutableList<Transfer>>, List<Variant>> variants = new LinkedHashMap<>();
+      for (var spec : VariantSpec.ofKind(kind)) {
+        if (kind != Kind.CUSTOM && (spec.needsSymmetricOperand() || spec.needsSymmetricResult())) {
+          variants
+              .computeIfAbsent(Steps.of(spec, 3, true, true), _ -> new ArrayList<>())
+              .add(spec.variant());
+        }
+      }
+      variants.values().forEach(same -> cases.add(new Case(kind, same)));
+    }
+    return cases;
+  }
+
+  static Stream<Case> inPlaceCases() {
+    return cases().stream().filter(c -> c.kind() == Kind.ALL_REDUCE);
+  }
+
+  @Test
+  void everyVariantThatReachesPeersHasModels() {
+    var modelled = new ArrayList<String>();
+    for (var model : cases()) {
+      model.variants().forEach(variant -> modelled.add(name(model.kind(), variant)));
+    }
+    PushModelTest.variants().forEach(variant -> modelled.add(name(PushModelTest.KIND, variant)));
+    var meeting = new ArrayList<String>();
+    for (var kind : Kind.values()) {
+      for (var variant : Variant.values()) {
+        if (variant.implementsKind(kind) && !WITHOUT_MODELS.contains(variant)) {
+          meeting.add(name(kind, variant));
+        }
+      }
+    }
+    assertThat(modelled).containsExactlyInAnyOrderElementsOf(meeting);
+  }
+
+  private static String name(Kind kind, Variant variant) {
+    return kind.text() + " as " + variant.text();
+  }
+
+  @ParameterizedTest
+  @MethodSource("cases")
+  void modelsAreReadable(Case variant) {
+    Golden.check("models/" + variant.file() + ".pml", Promela.of(variant.sequence(3)));
+  }
+
+  @ParameterizedTest
+  @MethodSource("cases")
+  void safeWithBothBarriers(Case variant) {
+    Spin.assumePresent();
+    Spin.assertSafe(ranks -> Promela.of(variant.sequence(ranks)));
+  }
+
+  @ParameterizedTest
+  @MethodSource("cases")
+  void unsafeWithoutOneOfThem(Case variant) {
+    Spin.assumePresent();
+    var whole = variant.sequence(2);
+    assertThat(Spin.check(Promela.of(whole.with(change(whole, true)))))
+        .hasValueSatisfying(error -> assertThat(error).startsWith("assertion violated"));
+    assertThat(Spin.check(Promela.of(whole.with(change(whole, false)))))
+        .hasValueSatisfying(error -> assertThat(error).startsWith("assertion violated"));
+  }
+
+  private static List<Sequence.Step> change(Sequence sequence, boolean start) {
+    return sequence.steps().stream()
+        .map(step -> step instanceof Collective c ? start ? c.noStart() : c.noEnd() : step)
+        .toList();
+  }
+
+  @ParameterizedTest
+  @MethodSource("inPlaceCases")
+  void inPlaceWhereTheVariantAllowsIt(Case variant) {
+    Spin.assumePresent();
+    boolean allowed = VariantSpec.of(variant.kind(), variant.variants().getFirst()).allowsInPlace();
+    assertThat(variant.variants())
+        .allSatisfy(
+            v -> assertThat(VariantSpec.of(variant.kind(), v).allowsInPlace()).isEqualTo(allowed));
+    for (int ranks : IntStream.rangeClosed(2, allowed ? 4 : 2).toArray()) {
+      assertThat(Spin.check(Promela.of(variant.inPlace(ranks))).isEmpty())
+          .as("%s ranks", ranks)
+          .isEqualTo(allowed);
+    }
+  }
+}

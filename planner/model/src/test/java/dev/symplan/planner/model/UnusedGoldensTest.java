@@ -1,7 +1,0 @@
-package dev.symplan.planner.model;
-
-import dev.symplan.ir.testkit.UnusedGoldens;
-import org.junit.jupiter.api.Order;
-
-@Order(Integer.MAX_VALUE)
-class UnusedGoldensTest extends UnusedGoldens {}

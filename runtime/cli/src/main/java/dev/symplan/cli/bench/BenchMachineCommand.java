@@ -1,0 +1,34 @@
+package dev.symplan.cli.bench;
+
+import dev.symplan.cli.common.Console;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+
+@Command(
+    name = "machine",
+    description = "Measure a launch, a copy and a product: the other figures in a target.")
+final class BenchMachineCommand implements Callable<Integer> {
+  private final Console console;
+
+  @Mixin private BenchFlags flags;
+
+  @Mixin private Workload workload;
+
+  BenchMachineCommand(Console console) {
+    this.console = console;
+  }
+
+  @Override
+  public Integer call() {
+    long copied = flags.bytes("--bytes", workload.bytes("256MiB"));
+    int size = workload.product();
+    var dtypes = flags.dtypes();
+    return flags.measure(
+        console,
+        run -> {
+          dtypes.forEach(dtype -> run.bench().machine(dtype, size, copied));
+          return run.code();
+        });
+  }
+}

@@ -1,0 +1,50 @@
+package dev.symplan.cli.bench;
+
+import dev.symplan.cli.common.CompileFlags;
+import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ExitCode;
+import dev.symplan.planner.calibrate.BenchPlot;
+import dev.symplan.planner.file.AtomicFile;
+import java.nio.file.Path;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+@Command(name = "plot", description = "Draw measured times over sizes, with what the links limit.")
+final class BenchPlotCommand implements Callable<Integer> {
+  private final Console console;
+
+  @Spec private CommandSpec spec;
+
+  @Mixin private PointFiles files;
+
+  @Option(
+      names = "--svg",
+      paramLabel = "FILE",
+      required = true,
+      description = "Write the plot to this file.")
+  private Path svg;
+
+  @Option(
+      names = "--target",
+      paramLabel = "NAME|FILE",
+      description = "The target whose links set the limit (default: ${DEFAULT-VALUE}).",
+      defaultValue = "h200x4")
+  private String target;
+
+  BenchPlotCommand(Console console) {
+    this.console = console;
+  }
+
+  @Override
+  public Integer call() {
+    files.requireNotRead(svg);
+    var planned = CompileFlags.target(target, "--target", spec);
+    AtomicFile.write(svg, BenchPlot.svg(files.read(), planned), "the plot");
+    console.progress("plot written to " + svg);
+    return ExitCode.OK;
+  }
+}

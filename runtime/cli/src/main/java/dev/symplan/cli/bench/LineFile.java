@@ -1,0 +1,61 @@
+package dev.symplan.cli.bench;
+
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.DiagnosticCode;
+import java.io.BufferedWriter;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+
+/**
+ * A text file that grows line by line: what was appended is in it, even if the program ends in
+ * between.
+ */
+final class LineFile implements AutoCloseable {
+  private final Path path;
+  private final BufferedWriter out;
+
+  private LineFile(Path path, BufferedWriter out) {
+    this.path = path;
+    this.out = out;
+  }
+
+  /**
+   * {@return the file, empty}
+   *
+   * @throws CompileException when it cannot be written
+   */
+  static LineFile create(Path path) {
+    try {
+      return new LineFile(path, Files.newBufferedWriter(path));
+    } catch (IOException _) {
+      throw unwritable(path);
+    }
+  }
+
+  void append(String text) {
+    try {
+      out.write(text);
+      out.flush();
+    } catch (IOException _) {
+      throw unwritable(path);
+    }
+  }
+
+  private static CompileException unwritable(Path path) {
+    return CompileException.ofFile(
+        DiagnosticCode.UNREADABLE_FILE,
+        path,
+        "the file cannot be written",
+        "choose a place that you may write to");
+  }
+
+  @Override
+  public void close() {
+    try {
+      out.close();
+    } catch (IOException _) {
+      throw unwritable(path);
+    }
+  }
+}

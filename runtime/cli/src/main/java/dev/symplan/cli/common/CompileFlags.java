@@ -1,0 +1,301 @@
+package dev.symplan.cli.common;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.ProcessGroup;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.machine.BackendVariants;
+import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.options.RewriteOptions;
+import dev.symplan.runtime.Backend;
+import java.lang.reflect.Field;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalDouble;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/** The options that say how to compile. */
+public final class CompileFlags {
+  @Spec(Spec.Target.MIXEE)
+  private CommandSpec spec;
+
+  @Option(
+      names = "--target",
+      paramLabel = "NAME|FILE",
+      description =
+          "The machine to plan for: ${COMPLETION-CANDIDATES}, or a target file as written by"
+              + " calibrate (default: as many H200s as ranks).",
+      completionCandidates = TargetNames.class)
+  private Optional<String> target = Optional.empty();
+
+  @Option(
+      names = "--ranks",
+      paramLabel = "N",
+      description = "The number of ranks (default: from the groups).")
+  private Optional<Integer> ranks = Optional.empty();
+
+  @Option(
+      names = "--graph",
+      paramLabel = "NAME",
+      description = "The graph to compile, if the file has several.",
+      defaultValue = "")
+  private String graph;
+
+  @Option(
+      names = "--variant",
+      paramLabel = "OP=NAME",
+      description = {
+        "Force a variant for a kind of collective (all_reduce=two_shot), or for one collective by"
+            + " the name of its value. May be repeated."
+      })
+  private Map<String, String> variants = new LinkedHashMap<>();
+
+  @Option(
+      names = "--multicast",
+      paramLabel = "on|off",
+      description = {
+        "Whether collectives may use NVLink multicast (multimem), if the target has it: off (the"
+            + " default) or on. Backend cuda does not support it yet, backend host does."
+      },
+      defaultValue = "off")
+  private String multicast;
+
+  @Option(
+      names = "--inputs",
+      paramLabel = "WHERE",
+      description = {
+        "Where inputs live: auto (in the symmetric arena if a collective uses them, otherwise with"
+            + " the caller; the default), external, symm or local."
+      },
+      defaultValue = "auto")
+  private String inputs;
+
+  @Option(
+      names = "--results",
+      paramLabel = "WHERE",
+      description =
+          "Where graph outputs live: auto (planned; the default), external, symm or local.",
+      defaultValue = "auto")
+  private String results;
+
+  @Option(
+      names = "--place",
+      paramLabel = "NAME=WHERE",
+      description = "Where one input or output lives: external, symm or local. May be repeated.")
+  private Map<String, String> places = new LinkedHashMap<>();
+
+  @Option(
+      names = "--donate",
+      paramLabel = "NAME",
+      description = {
+        "Plan this input, and let other values reuse its memory after its last use. May be"
+            + " repeated."
+      })
+  private List<String> donated = new ArrayList<>();
+
+  @Option(names = "--no-overlap", description = "Run every collective alone, never beside compute.")
+  private boolean noOverlap;
+
+  @Option(
+      names = "--no-fusion",
+      description = "Run every op as a separate kernel; each of its results takes memory.")
+  private boolean noFusion;
+
+  @Option(
+      names = "--bucket",
+      paramLabel = "WHEN",
+      description = {
+        "Merge collectives of the same kind and group: auto (if it is predicted to be faster; the"
+            + " default), on (wherever possible) or off."
+      },
+      defaultValue = "auto")
+  private String bucket;
+
+  @Option(
+      names = "--chunk",
+      paramLabel = "WHEN",
+      description = {
+        "Split a large product and the collective of its result by rows, so that they overlap: auto"
+            + " (the default), on or off."
+      },
+      defaultValue = "auto")
+  private String chunk;
+
+  @Option(
+      names = "--no-reorder",
+      description = "Keep the order of the ops, even if another order needs less memory.")
+  private boolean noReorder;
+
+  @Option(
+      names = "--reorder-budget",
+      paramLabel = "PERCENT",
+      description = {
+        "How much longer a run may take, as predicted, for an order of the ops that needs less"
+            + " memory (default: 1)."
+      },
+      defaultValue = "1")
+  private double reorderBudget;
+
+  @Option(
+      names = "--dim",
+      paramLabel = "SYMBOL=SIZE",
+      description = "The value of a symbolic size (s77=128). May be repeated.")
+  private Map<String, Long> dims = new LinkedHashMap<>();
+
+  @Option(
+      names = "--dim-max",
+      paramLabel = "SYMBOL=SIZE",
+      description = "The largest value of a symbolic size, to plan with. May be repeated.")
+  private Map<String, Long> dimMax = new LinkedHashMap<>();
+
+  @Option(
+      names = "--declare",
+      paramLabel = "FILE",
+      description =
+          "A file with the schemas of unknown ops, one per line, as PyTorch prints them. May be"
+              + " repeated.")
+  private List<Path> declarations = new ArrayList<>();
+
+  private BackendVariants backend = BackendVariants.ANY;
+
+  /**
+   * Refuses options for a plan, which is compiled already.
+   *
+   * @throws ParameterException when there is one
+   */
+  public void requireNone(Path plan) {
+    spec.commandLine().getParseResult().matchedOptions().stream()
+        .filter(
+            option ->
+                option.userObject() instanceof Field field
+                    && field.getDeclaringClass() == CompileFlags.class)
+        .findFirst()
+        .ifPresent(
+            option -> {
+              throw usage(
+                  "%s: %s is a plan; name the graph that it was compiled from, to plan it differently"
+                      .formatted(option.longestName(), plan));
+            });
+  }
+
+  /** {@return these options, for plans that a backend carries out} */
+  public CompileFlags forBackend(Backend device) {
+    backend = device.variants();
+    return this;
+  }
+
+  /** {@return a compiler as the options say} */
+  public Compiler compiler() {
+    return target
+        .map(name -> Compiler.forTarget(target(name, "--target", spec)))
+        .orElseGet(Compiler::forDefaultTarget)
+        .with(options());
+  }
+
+  /** {@return the built-in target called so, or the one in the file} */
+  public static Target target(String name, String option, CommandSpec spec) {
+    var builtIn = Target.ofName(name);
+    if (builtIn.isPresent()) {
+      return builtIn.get();
+    }
+    if (!Files.exists(Path.of(name))) {
+      throw new ParameterException(
+          spec.commandLine(),
+          "%s: '%s' is neither a target nor a file; targets are %s"
+              .formatted(option, name, String.join(", ", Target.names())));
+    }
+    return Target.read(Path.of(name));
+  }
+
+  /** {@return the number of ranks given, or 0, which leaves it to the groups} */
+  public static int ranks(Optional<Integer> given, CommandSpec spec) {
+    if (given.filter(ranks -> ranks < 1 || ranks > ProcessGroup.MAX_RANKS).isPresent()) {
+      throw new ParameterException(
+          spec.commandLine(), "--ranks must be at least 1, and at most " + ProcessGroup.MAX_RANKS);
+    }
+    return given.orElse(0);
+  }
+
+  private CompileOptions options() {
+    if (!(reorderBudget >= 0)) {
+      throw usage("--reorder-budget must be at least 0");
+    }
+    var forced = ImmutableMap.<String, Variant>builder();
+    variants.forEach(
+        (op, name) ->
+            forced.put(
+                op,
+                Variant.ofText(name)
+                    .orElseThrow(
+                        () ->
+                            usage(
+                                "--variant %s=%s: unknown variant '%s'"
+                                    .formatted(op, name, name)))));
+    var spaces = ImmutableMap.<String, MemorySpace>builder();
+    places.forEach((name, where) -> spaces.put(name, space("--place " + name, where)));
+    donated.forEach(name -> spaces.put(name, MemorySpace.DONATED));
+    return CompileOptions.DEFAULT
+        .withRanks(ranks(ranks, spec))
+        .withGraph(graph)
+        .withVariants(forced.buildOrThrow())
+        .withBackend(backend)
+        .withMulticast(isOn("--multicast", multicast))
+        .withInputs(space("--inputs", inputs))
+        .withOutputs(space("--results", results))
+        .withSpaces(spaces.buildKeepingLast())
+        .withOverlap(!noOverlap)
+        .withFusion(!noFusion)
+        .withRewrites(new RewriteOptions(mode("--bucket", bucket), mode("--chunk", chunk)))
+        .withReorderBudget(
+            noReorder ? OptionalDouble.empty() : OptionalDouble.of(reorderBudget / 100))
+        .withDims(ImmutableMap.copyOf(dims), ImmutableMap.copyOf(dimMax))
+        .withDeclarations(ImmutableList.copyOf(declarations));
+  }
+
+  private MemorySpace space(String option, String text) {
+    if (text.equals("auto")) {
+      return MemorySpace.ANY;
+    }
+    return MemorySpace.ofKeyword(text)
+        .filter(space -> space != MemorySpace.DONATED)
+        .orElseThrow(
+            () -> usage("%s: '%s' is not one of external, symm, local".formatted(option, text)));
+  }
+
+  private boolean isOn(String option, String text) {
+    return switch (text) {
+      case "on" -> true;
+      case "off" -> false;
+      default -> throw usage("%s: '%s' is neither on nor off".formatted(option, text));
+    };
+  }
+
+  private RewriteOptions.Mode mode(String option, String text) {
+    return RewriteOptions.Mode.ofText(text)
+        .orElseThrow(() -> usage("%s: '%s' is not one of auto, on, off".formatted(option, text)));
+  }
+
+  private ParameterException usage(String message) {
+    return new ParameterException(spec.commandLine(), message);
+  }
+
+  /** For completion and help. */
+  static final class TargetNames implements Iterable<String> {
+    @Override
+    public Iterator<String> iterator() {
+      return Target.names().iterator();
+    }
+  }
+}

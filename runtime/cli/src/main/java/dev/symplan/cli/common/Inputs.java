@@ -1,0 +1,50 @@
+package dev.symplan.cli.common;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.planner.io.PlanFile;
+import dev.symplan.planner.plan.Plan;
+import dev.symplan.planner.report.PeakAdvice;
+import dev.symplan.planner.report.Row;
+import java.nio.file.Path;
+
+/** Turns what the user named into a plan. */
+public final class Inputs {
+  private Inputs() {}
+
+  /**
+   * {@return the plan in a plan file, or of whatever else can be compiled; warnings are printed}
+   */
+  public static Plan plan(Path input, CompileFlags flags, Console console) {
+    if (isPlan(input)) {
+      flags.requireNone(input);
+    }
+    return load(input, flags, console);
+  }
+
+  /** {@return two as {@link #plan}, to be compared; only one of them may have to be compiled} */
+  public static ImmutableList<Plan> plans(
+      Path one, Path other, CompileFlags flags, Console console) {
+    if (isPlan(one) && isPlan(other)) {
+      flags.requireNone(one);
+    }
+    return ImmutableList.of(load(one, flags, console), load(other, flags, console));
+  }
+
+  private static Plan load(Path input, CompileFlags flags, Console console) {
+    var plan = flags.compiler().load(input);
+    console.warnings(plan.warnings());
+    return plan;
+  }
+
+  /** {@return whether a file is a plan, which tells no more what it was compiled from} */
+  public static boolean isPlan(Path input) {
+    return PlanFile.isPlan(input);
+  }
+
+  /** {@return what would need less memory than the plan of a graph; each takes a compilation} */
+  public static ImmutableList<Row> advice(Path input, CompileFlags flags, Plan plan) {
+    var compiler = flags.compiler();
+    return PeakAdvice.of(
+        plan, compiler.options(), options -> compiler.with(options).compile(input));
+  }
+}

@@ -1,0 +1,19 @@
+package dev.symplan.cli.common;
+
+import picocli.CommandLine.IVersionProvider;
+
+/** The version of Symplan, as the build writes it into the archive. */
+public final class Version implements IVersionProvider {
+
+  /** {@return the version, or that there is none, as the classes are in no archive} */
+  public static String text() {
+    var version = Version.class.getPackage().getImplementationVersion();
+    return version == null ? "unpackaged" : version;
+  }
+
+  /** {@return what {@code --version} prints} */
+  @Override
+  public String[] getVersion() {
+    return new String[] {"symplan " + text()};
+  }
+}

@@ -1,0 +1,5 @@
+/** What commands share: options, inputs and outputs, exit codes. */
+@NullMarked
+package dev.symplan.cli.common;
+
+import org.jspecify.annotations.NullMarked;

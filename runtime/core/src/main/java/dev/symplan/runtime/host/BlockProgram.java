@@ -1,0 +1,245 @@
+package dev.symplan.runtime.host;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.codegen.expr.Binding;
+import dev.symplan.codegen.expr.Blocks;
+import dev.symplan.codegen.expr.Expr;
+import dev.symplan.codegen.expr.Primitive;
+import dev.symplan.codegen.expr.Steps;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+
+/**
+ * Expressions that are computed for a block of elements at a time: one step after the other, each
+ * for all elements.
+ *
+ * <p>Rows are gone through once for each fold that needs the one before, and written only the last
+ * time, so that results may lie where operands do. A row that is one block keeps its values from
+ * one time to the next.
+ */
+final class BlockProgram {
+
+  /**
+   * A primitive of earlier values.
+   *
+   * @param compare for a choice, the comparison of {@code a} and {@code b} that decides it; else
+   *     {@code a} does
+   * @param d only used by a choice that compares
+   * @param full whether each element of a row has a value of its own
+   * @param pass how often a row is gone through before the value is there
+   */
+  record Step(
+      Primitive primitive,
+      Optional<Primitive> compare,
+      int a,
+      int b,
+      int c,
+      int d,
+      int to,
+      boolean full,
+      int pass) {
+
+    void run(BlockValues values, int n) {
+      if (compare.isPresent()) {
+        values.select(compare.get(), a, b, c, d, to, n);
+      } else {
+        values.apply(primitive, a, b, c, to, n);
+      }
+    }
+  }
+
+  /** What is done while a row is gone through, and then once. */
+  record Pass(
+      ImmutableList<Integer> loads,
+      ImmutableList<Step> elements,
+      ImmutableList<Step> folds,
+      ImmutableList<Step> once) {}
+
+  private final Binding binding;
+  private final Steps steps;
+  private final ImmutableList<String> params;
+  private final ImmutableList<Step> all;
+  private final boolean[] full;
+  private final int[] pass;
+
+  BlockProgram(Binding binding) {
+    this.binding = binding;
+    this.steps = Steps.of(binding.results());
+    this.params = ImmutableList.copyOf(binding.params());
+    int count = steps.nodes().size();
+    this.full = new boolean[count];
+    this.pass = new int[count];
+    var used = new int[count];
+    steps.args().forEach(args -> args.forEach(arg -> used[arg]++));
+    steps.results().forEach(result -> used[result]++);
+    var conditions = new HashSet<Integer>();
+    for (int i = 0; i < count; i++) {
+      if (is(i, Primitive.SELECT) && used[first(i)] == 1 && compares(first(i))) {
+        conditions.add(first(i));
+      }
+    }
+    var built = ImmutableList.<Step>builder();
+    for (int i = 0; i < count; i++) {
+      place(i);
+      if (steps.nodes().get(i) instanceof Expr.Apply && !conditions.contains(i)) {
+        built.add(step(i, conditions));
+      }
+    }
+    this.all = built.build();
+  }
+
+  private boolean is(int node, Primitive primitive) {
+    return steps.nodes().get(node) instanceof Expr.Apply(var own, var _) && own == primitive;
+  }
+
+  private boolean compares(int node) {
+    return steps.nodes().get(node) instanceof Expr.Apply(var own, var _) && Blocks.compares(own);
+  }
+
+  private int first(int node) {
+    return steps.args().get(node).getFirst();
+  }
+
+  /** Folds are there after one more pass than what goes into them. */
+  private void place(int node) {
+    for (int arg : steps.args().get(node)) {
+      full[node] |= full[arg];
+      pass[node] = Math.max(pass[node], pass[arg]);
+    }
+    switch (steps.nodes().get(node)) {
+      case Expr.Param _ -> full[node] = true;
+      case Expr.Apply(var primitive, var _) -> {
+        if (primitive.folds()) {
+          full[node] = false;
+          pass[node]++;
+        }
+      }
+      case Expr.Int _, Expr.Float _, Expr.Text _ -> {}
+    }
+  }
+
+  private Step step(int node, Set<Integer> conditions) {
+    var primitive = ((Expr.Apply) steps.nodes().get(node)).primitive();
+    var args = steps.args().get(node);
+    int first = args.getFirst();
+    if (primitive == Primitive.SELECT && conditions.contains(first)) {
+      return new Step(
+          primitive,
+          Optional.of(((Expr.Apply) steps.nodes().get(first)).primitive()),
+          steps.args().get(first).getFirst(),
+          steps.args().get(first).getLast(),
+          args.get(1),
+          args.getLast(),
+          node,
+          full[node],
+          pass[node]);
+    }
+    return new Step(
+        primitive,
+        Optional.empty(),
+        first,
+        args.get(args.size() > 1 ? 1 : 0),
+        args.getLast(),
+        first,
+        node,
+        full[node],
+        pass[node]);
+  }
+
+  /** {@return the operands, in the order in which they are given} */
+  ImmutableList<String> params() {
+    return params;
+  }
+
+  /** {@return where each operand's values go} */
+  ImmutableList<Integer> loads() {
+    return params.stream()
+        .map(param -> steps.nodes().indexOf(new Expr.Param(param)))
+        .collect(ImmutableList.toImmutableList());
+  }
+
+  /** {@return all steps, where there are no folds} */
+  ImmutableList<Step> steps() {
+    return all;
+  }
+
+  /** {@return where each result's values are} */
+  ImmutableList<Integer> results() {
+    return steps.results();
+  }
+
+  /** {@return whether each element of a row has a result of its own} */
+  boolean isFull(int step) {
+    return full[step];
+  }
+
+  /**
+   * {@return the passes over a row}
+   *
+   * @param keeps whether what was computed in one pass is there in the next ones
+   */
+  ImmutableList<Pass> passes(boolean keeps) {
+    int count = 0;
+    for (int result : steps.results()) {
+      count = Math.max(count, pass[result] + (full[result] ? 1 : 0));
+    }
+    var passes = ImmutableList.<Pass>builder();
+    var computed = new HashSet<Integer>();
+    for (int number = 0; number < count; number++) {
+      var needed = keeps ? computed : new HashSet<Integer>();
+      var before = Set.copyOf(needed);
+      var folds = new ArrayList<Step>();
+      var once = new ArrayList<Step>();
+      for (var step : all) {
+        if (step.pass() == number + 1 && !step.full()) {
+          if (step.primitive().folds()) {
+            folds.add(step);
+            need(step.a(), needed);
+          } else {
+            once.add(step);
+          }
+        }
+      }
+      if (number == count - 1) {
+        steps.results().stream().filter(this::isFull).forEach(result -> need(result, needed));
+      }
+      passes.add(
+          new Pass(
+              loads().stream()
+                  .filter(load -> needed.contains(load) && !before.contains(load))
+                  .collect(ImmutableList.toImmutableList()),
+              all.stream()
+                  .filter(step -> needed.contains(step.to()) && !before.contains(step.to()))
+                  .collect(ImmutableList.toImmutableList()),
+              ImmutableList.copyOf(folds),
+              ImmutableList.copyOf(once)));
+    }
+    return passes.build();
+  }
+
+  /** {@return the steps that no element has a part in} */
+  List<Step> constants() {
+    return all.stream().filter(step -> !step.full() && step.pass() == 0).toList();
+  }
+
+  private void need(int node, Set<Integer> needed) {
+    if (full[node] && needed.add(node)) {
+      steps.args().get(node).forEach(arg -> need(arg, needed));
+    }
+  }
+
+  /** {@return memory for blocks, with all numbers in it; for one thread} */
+  BlockValues memory(int size) {
+    var values = BlockValues.of(binding.computedIn(), steps.nodes().size(), size);
+    for (int i = 0; i < steps.nodes().size(); i++) {
+      switch (steps.nodes().get(i)) {
+        case Expr.Int _, Expr.Float _ -> values.fill(i, steps.nodes().get(i));
+        case Expr.Param _, Expr.Text _, Expr.Apply _ -> {}
+      }
+    }
+    return values;
+  }
+}

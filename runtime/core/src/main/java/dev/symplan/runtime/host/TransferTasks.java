@@ -1,0 +1,137 @@
+package dev.symplan.runtime.host;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.codegen.Instruction.Collective;
+import dev.symplan.codegen.TensorRef;
+import dev.symplan.codegen.Transfer;
+import dev.symplan.codegen.Transfer.Barrier;
+import dev.symplan.codegen.Transfer.Copy;
+import dev.symplan.codegen.Transfer.Empty;
+import dev.symplan.codegen.Transfer.Part;
+import dev.symplan.codegen.Transfer.Place;
+import dev.symplan.codegen.Transfer.Receive;
+import dev.symplan.codegen.Transfer.Reduce;
+import dev.symplan.codegen.Transfer.Slot;
+import dev.symplan.ir.TensorType;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.Workspace;
+import dev.symplan.planner.plan.ArenaKind;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+
+/**
+ * One rank's transfers for a tensor of a collective, with all addresses resolved: between the
+ * ranks' symmetric arenas at the planned offsets, as on GPUs.
+ *
+ * <p>Only {@link Variant#NCCL} goes through memory of the runtime's own, and so asks nothing of the
+ * plan. Everywhere else, memory of a peer that is not symmetric is out of reach, as it is on a GPU.
+ */
+final class TransferTasks {
+  private final Collectives shared;
+  private final Collective collective;
+  private final int rank;
+  private final int tensor;
+  private final int half;
+
+  /**
+   * @param half of the workspace, if the variant goes through one
+   */
+  TransferTasks(Collectives shared, Collective collective, int rank, int tensor, int half) {
+    this.shared = shared;
+    this.collective = collective;
+    this.rank = rank;
+    this.tensor = tensor;
+    this.half = half;
+  }
+
+  /**
+   * {@return what carries a transfer out}
+   *
+   * @param meeting waits until all ranks of the group are here. On a GPU, packets say that they are
+   *     there; here it is the only thing that ranks wait for
+   */
+  Runnable of(Transfer transfer, Runnable meeting) {
+    return switch (transfer) {
+      case Barrier _, Receive _ -> meeting;
+      case Copy(var from, var to, long bytes) -> copy(from, to, bytes);
+      case Reduce(var from, var to, long bytes) -> reduce(from, to, bytes);
+      case Empty(var slots) -> {
+        long bytes = collective.layout(tensor).slotBytes();
+        var places = slots.stream().map(slot -> memory(slot, bytes)).toList();
+        yield () -> places.forEach(place -> place.fill(Workspace.EMPTY));
+      }
+    };
+  }
+
+  private Runnable copy(Place from, List<Place> to, long bytes) {
+    if (bytes == 0) {
+      return () -> {};
+    }
+    var source = memory(from, bytes);
+    var targets = memory(to, bytes);
+    return () -> targets.forEach(target -> target.copyFrom(source));
+  }
+
+  private Runnable reduce(List<Place> from, List<Place> to, long bytes) {
+    var dtype = collective.results().get(tensor).type().dtype();
+    var reducer = new Reducer(collective.reduceOp().orElseThrow(), dtype);
+    if (bytes == 0) {
+      return () -> {};
+    }
+    var sources = memory(from, bytes);
+    var targets = memory(to, bytes);
+    return () -> reducer.reduce(sources, bytes / dtype.bytes(), targets);
+  }
+
+  private ImmutableList<MemorySegment> memory(List<Place> places, long bytes) {
+    return places.stream()
+        .map(place -> memory(place, bytes))
+        .collect(ImmutableList.toImmutableList());
+  }
+
+  private MemorySegment memory(Place place, long bytes) {
+    return switch (place) {
+      case Part(var role, int member, long offset) -> {
+        var peer = shared.transfers().at(member, collective);
+        var whole =
+            switch (role) {
+              case OPERAND ->
+                  tensor(
+                      member,
+                      collective.operands().get(tensor),
+                      peer.operands().get(tensor).type());
+              case RESULT ->
+                  tensor(
+                      member, collective.results().get(tensor), peer.results().get(tensor).type());
+              case LIBRARY -> shared.staged(rankOf(member), peer, tensor);
+            };
+        yield whole.asSlice(offset, bytes);
+      }
+      case Slot(int round, int receiver, int sender) -> {
+        var region = collective.workspace().orElseThrow();
+        long start =
+            half * (region.bytes() / Workspace.HALVES)
+                + collective.layout(tensor).slot(round, receiver, sender);
+        yield shared.memory(rankOf(receiver)).symmetric(region.offset() + start, bytes);
+      }
+    };
+  }
+
+  private int rankOf(int member) {
+    return collective.group().members().get(member);
+  }
+
+  /** A peer's symmetric memory at the offset that this rank knows: it is the same there. */
+  private MemorySegment tensor(int member, TensorRef ref, TensorType type) {
+    int owner = rankOf(member);
+    if (owner != rank && ref.arena() != ArenaKind.SYMMETRIC) {
+      throw new IllegalStateException(
+          "rank %d cannot reach %s of rank %d: it is not in symmetric memory"
+              .formatted(rank, ref, owner));
+    }
+    return shared
+        .memory(owner)
+        .tensor(new TensorRef(ref.arena(), ref.index(), ref.offset(), type))
+        .memory();
+  }
+}
