@@ -28,7 +28,6 @@ public record OpDef(
     traits = Sets.immutableEnumSet(traits);
   }
 
-
   /** An op without a rule: plannable from annotated types and what its schema says. */
   public static OpDef opaque(OpSchema schema) {
     return new OpDef(
