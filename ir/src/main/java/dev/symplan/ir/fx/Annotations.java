@@ -1,19 +1,16 @@
 package dev.symplan.ir.fx;
 
 import com.google.common.primitives.ImmutableLongArray;
-import dev.symplan.ir.DType;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.NoneType;
 import dev.symplan.ir.ScalarType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Type;
-import java.util.HashMap;
+import java.util.IdentityHashMap;
+import java.util.List;
 import java.util.Map;
-import org.jspecify.annotations.Nullable;
 
-/**
- * The types that torch.fx writes behind names: {@code f32[8, 16][16, 1]cuda:0}, {@code Sym(s77)}.
- */
+/** What the types of an FX graph are for the values of its symbols. */
 final class Annotations {
 
   /**
@@ -23,10 +20,10 @@ final class Annotations {
    */
   record Annotation(Type type, boolean stridesGiven) {}
 
-  private static final String SYMBOLIC = "Sym(";
-
   private final Symbols symbols;
-  private final Map<String, Annotation> known = new HashMap<>();
+
+  /** By the type itself: readers use one for all annotations of the same text. */
+  private final Map<FxType, Annotation> known = new IdentityHashMap<>();
 
   Annotations(Symbols symbols) {
     this.symbols = symbols;
@@ -35,75 +32,30 @@ final class Annotations {
   /**
    * {@return what the annotation says}
    *
-   * @throws IllegalArgumentException when it has another form
+   * @throws IllegalArgumentException when it is malformed
    * @throws Symbols.Unknown when a symbolic size has no value
    */
-  Annotation read(String text) {
-    @Nullable Annotation annotation = known.get(text);
-    if (annotation == null) {
-      annotation = parse(text);
-      known.put(text, annotation);
-    }
-    return annotation;
+  Annotation read(FxType type) {
+    return known.computeIfAbsent(type, this::annotation);
   }
 
-  private Annotation parse(String text) {
-    if (isSymbolic(text)) {
-      return new Annotation(ScalarType.INT, false);
-    }
-    if (text.equals("None")) {
-      return new Annotation(NoneType.NONE, false);
-    }
-    int open = text.indexOf('[');
-    int close = open < 0 ? -1 : text.indexOf(']', open);
-    if (close < 0) {
-      throw new IllegalArgumentException("no type is written '" + text + "'");
-    }
-    var name = text.substring(0, open);
-    var dtype =
-        DType.ofShortName(name)
-            .orElseThrow(
-                () ->
-                    new IllegalArgumentException(
-                        "'%s' is not a type: '%s' is not an element type".formatted(text, name)));
-    var sizes = sizes(text, open + 1, close);
-    if (close + 1 == text.length() || text.charAt(close + 1) != '[') {
-      return new Annotation(TensorType.contiguous(dtype, sizes), false);
-    }
-    int end = text.indexOf(']', close + 1);
-    if (end < 0) {
-      throw new IllegalArgumentException("the strides of '" + text + "' are not closed");
-    }
-    var strides = sizes(text, close + 2, end);
-    return new Annotation(new TensorType(dtype, sizes, strides, MemorySpace.ANY), true);
+  private Annotation annotation(FxType type) {
+    return switch (type) {
+      case FxType.Symbolic _ -> new Annotation(ScalarType.INT, false);
+      case FxType.None _ -> new Annotation(NoneType.NONE, false);
+      case FxType.Malformed(_, String message) -> throw new IllegalArgumentException(message);
+      case FxType.Tensor(var dtype, var sizes, var strides) ->
+          new Annotation(
+              strides
+                  .map(given -> new TensorType(dtype, of(sizes), of(given), MemorySpace.ANY))
+                  .orElseGet(() -> TensorType.contiguous(dtype, of(sizes))),
+              strides.isPresent());
+    };
   }
 
-  /** {@return whether this is a plain number: {@code Sym(4*s77)}} */
-  static boolean isSymbolic(String text) {
-    return text.startsWith(SYMBOLIC) && text.endsWith(")");
-  }
-
-  /** {@return the expression in {@code Sym(…)}} */
-  static String expression(String text) {
-    return text.substring(SYMBOLIC.length(), text.length() - 1);
-  }
-
-  /** Sizes between two places of a text, with commas between them. */
-  private ImmutableLongArray sizes(String text, int from, int to) {
-    if (text.substring(from, to).isBlank()) {
-      return ImmutableLongArray.of();
-    }
-    var sizes = ImmutableLongArray.builder();
-    int start = from;
-    int depth = 0;
-    for (int i = from; i <= to; i++) {
-      char c = i == to ? ',' : text.charAt(i);
-      depth += c == '(' ? 1 : c == ')' ? -1 : 0;
-      if (i == to || (c == ',' && depth == 0)) {
-        sizes.add(symbols.evaluate(text.substring(start, i).strip()));
-        start = i + 1;
-      }
-    }
-    return sizes.build();
+  private ImmutableLongArray of(List<SizeExpr> sizes) {
+    var values = ImmutableLongArray.builder(sizes.size());
+    sizes.forEach(size -> values.add(symbols.size(size)));
+    return values.build();
   }
 }

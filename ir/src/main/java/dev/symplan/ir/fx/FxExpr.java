@@ -24,7 +24,7 @@ public sealed interface FxExpr {
   record Index(FxExpr of, FxExpr index) implements FxExpr {}
 
   /** Arithmetic on sizes, or a comparison of them. */
-  record Binary(String operator, FxExpr left, FxExpr right) implements FxExpr {}
+  record Binary(SizeExpr.Operator operator, FxExpr left, FxExpr right) implements FxExpr {}
 
   record Negative(FxExpr operand) implements FxExpr {}
 

@@ -3,6 +3,7 @@ package dev.symplan.ir.fx;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Notes;
 import dev.symplan.ir.diag.Span;
+import java.util.Optional;
 
 /**
  * One FX graph as it is written, before names and types are looked up.
@@ -23,15 +24,15 @@ public record FxFunction(
   /**
    * An argument of the graph.
    *
-   * @param annotation as between the quotes, {@code f32[8, 16][16, 1]} or {@code Sym(s77)}; empty
-   *     where there is none
+   * @param type absent where none is written
    */
-  public record Param(String name, String annotation, Span span) {}
+  public record Param(String name, Optional<FxType> type, Span span) {}
 
   /**
-   * {@code name: "annotation" = value}
+   * {@code name: "type" = value}
    *
-   * @param annotation as between the quotes; empty where there is none
+   * @param type absent where none is written
    */
-  public record Statement(String name, String annotation, FxExpr value, Span span, Notes notes) {}
+  public record Statement(
+      String name, Optional<FxType> type, FxExpr value, Span span, Notes notes) {}
 }

@@ -5,7 +5,6 @@ import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.NoneType;
 import dev.symplan.ir.Notes;
-import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
@@ -95,7 +94,7 @@ final class FxGraphReader {
 
   private boolean annotationsMissing() {
     return !function.params().isEmpty()
-        && function.params().stream().allMatch(p -> p.annotation().isEmpty());
+        && function.params().stream().allMatch(p -> p.type().isEmpty());
   }
 
   private void error(DiagnosticCode code, Span span, String message, String hint) {
@@ -103,20 +102,20 @@ final class FxGraphReader {
   }
 
   private void input(FxFunction.Param param) {
-    if (Annotations.isSymbolic(param.annotation())) {
-      symbolic(param.name(), param.annotation(), null, param.span());
+    if (param.type().orElse(FxType.None.NONE) instanceof FxType.Symbolic(SizeExpr size)) {
+      symbolic(param.name(), size, null, param.span());
     }
-    var type = annotation(param.annotation(), param.span()).map(Annotation::type);
+    var type = annotation(param.type(), param.span()).map(Annotation::type);
     scope.defineInput(
         param.name(), builder.input(param.name(), type.orElse(NoneType.NONE), param.span()));
-    if (type.isEmpty() && !param.annotation().isEmpty()) {
+    if (type.isEmpty() && param.type().isPresent()) {
       scope.defineBroken(param.name());
     }
   }
 
   private void warnOfMissingStrides() {
     function.params().stream()
-        .filter(param -> hasOpenStrides(param.annotation()))
+        .filter(param -> hasOpenStrides(param.type()))
         .findFirst()
         .ifPresent(
             param ->
@@ -128,20 +127,17 @@ final class FxGraphReader {
                         PRINT_HINT)));
   }
 
-  private boolean hasOpenStrides(String text) {
-    if (text.isEmpty() || sink.hasErrors()) {
-      return false;
-    }
-    var annotation = annotations.read(text);
-    return annotation.type() instanceof TensorType tensor
-        && tensor.rank() > 1
-        && !annotation.stridesGiven();
+  private boolean hasOpenStrides(Optional<FxType> type) {
+    return !sink.hasErrors()
+        && type.orElse(FxType.None.NONE) instanceof FxType.Tensor(_, var sizes, var strides)
+        && sizes.size() > 1
+        && strides.isEmpty();
   }
 
   /** Finds what a size is; the statement that computes it is no op of the graph. */
-  private void symbolic(String name, String annotation, @Nullable FxExpr computed, Span span) {
+  private void symbolic(String name, SizeExpr size, @Nullable FxExpr computed, Span span) {
     try {
-      scope.defineConstant(name, symbols.constant(Annotations.expression(annotation)));
+      scope.defineConstant(name, symbols.constant(size));
     } catch (Symbols.Unknown e) {
       unknownSize(e, span);
       scope.defineBroken(name);
@@ -172,24 +168,21 @@ final class FxGraphReader {
 
   /** {@return the input that is the size, or else the first that has it in its type} */
   private Optional<String> bringer(String symbol) {
-    var exact = "Sym(" + symbol + ")";
+    var exact = Optional.of(new FxType.Symbolic(new SizeExpr.Symbol(symbol)));
     return function.params().stream()
-        .filter(param -> param.annotation().equals(exact))
+        .filter(param -> param.type().equals(exact))
         .findFirst()
         .or(
             () ->
                 function.params().stream()
-                    .filter(param -> Symbols.mentions(param.annotation(), symbol))
+                    .filter(param -> param.type().filter(type -> type.mentions(symbol)).isPresent())
                     .findFirst())
         .map(FxFunction.Param::name);
   }
 
-  private Optional<Annotation> annotation(String text, Span span) {
-    if (text.isEmpty()) {
-      return Optional.empty();
-    }
+  private Optional<Annotation> annotation(Optional<FxType> type, Span span) {
     try {
-      return Optional.of(annotations.read(text));
+      return type.map(annotations::read);
     } catch (Symbols.Unknown e) {
       unknownSize(e, span);
     } catch (IllegalArgumentException e) {
@@ -203,8 +196,8 @@ final class FxGraphReader {
   }
 
   private void statement(FxFunction.Statement statement) {
-    if (Annotations.isSymbolic(statement.annotation())) {
-      symbolic(statement.name(), statement.annotation(), statement.value(), statement.span());
+    if (statement.type().orElse(FxType.None.NONE) instanceof FxType.Symbolic(SizeExpr size)) {
+      symbolic(statement.name(), size, statement.value(), statement.span());
       return;
     }
     switch (statement.value()) {
@@ -307,8 +300,8 @@ final class FxGraphReader {
       whole &= arg != null;
       keywords.put(entry.getKey(), arg == null ? Arg.None.NONE : arg);
     }
-    var annotation = annotation(statement.annotation(), statement.span());
-    if (!whole || (annotation.isEmpty() && !statement.annotation().isEmpty())) {
+    var annotation = annotation(statement.type(), statement.span());
+    if (!whole || (annotation.isEmpty() && statement.type().isPresent())) {
       scope.defineBroken(name);
       return;
     }
@@ -353,10 +346,10 @@ final class FxGraphReader {
       Getitems.@Nullable Item item = items.get(path);
       if (path.isEmpty()) {
         specs.add(spec(statement.name(), annotation, statement.span()));
-      } else if (item == null || (def.rule().isEmpty() && item.annotation().isEmpty())) {
+      } else if (item == null || (def.rule().isEmpty() && item.type().isEmpty())) {
         specs.add(new ResultSpec("", Optional.empty(), false, call.span()));
       } else {
-        specs.add(spec(item.name(), annotation(item.annotation(), item.span()), item.span()));
+        specs.add(spec(item.name(), annotation(item.type(), item.span()), item.span()));
       }
     }
     ImmutableList<Value> values =

@@ -9,6 +9,7 @@ import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.fx.SizeExpr.Operator;
 import dev.symplan.ir.text.StatementParser;
 import dev.symplan.ir.text.StatementReader;
 import dev.symplan.ir.text.TokenPhrases;
@@ -57,6 +58,7 @@ final class FxReader {
   private final StatementReader statements;
   private final StatementParser<FxTextParser> parser;
   private final Map<String, String> comments = new HashMap<>();
+  private final Map<String, FxType> types = new HashMap<>();
 
   private FxReader(SourceFile file, DiagnosticSink sink) {
     this.sink = sink;
@@ -137,7 +139,7 @@ final class FxReader {
             context ->
                 new FxFunction.Statement(
                     context.name.getText(),
-                    unquoted(context.annotation),
+                    type(context.annotation),
                     expr(context.value),
                     statements.span(context.start, context.value.stop),
                     notes(first)));
@@ -181,7 +183,7 @@ final class FxReader {
       if (!param.name.getText().equals("self")) {
         params.add(
             new FxFunction.Param(
-                param.name.getText(), unquoted(param.annotation), statements.span(param.name)));
+                param.name.getText(), type(param.annotation), statements.span(param.name)));
       }
     }
     return params.build();
@@ -197,12 +199,13 @@ final class FxReader {
         : values;
   }
 
-  private static String unquoted(@Nullable Token token) {
-    if (token == null) {
-      return "";
+  private Optional<FxType> type(@Nullable Token quoted) {
+    if (quoted == null || quoted.getText().length() == 2) {
+      return Optional.empty();
     }
-    var text = token.getText();
-    return text.substring(1, text.length() - 1);
+    var text = quoted.getText();
+    return Optional.of(
+        types.computeIfAbsent(text.substring(1, text.length() - 1), TypeReader::type));
   }
 
   private ImmutableList<FxExpr> exprs(List<FxTextParser.ExprContext> contexts) {
@@ -253,7 +256,9 @@ final class FxReader {
   }
 
   private static void join(List<FxExpr> operands, List<String> operators, int i) {
-    var joined = new FxExpr.Binary(operators.remove(i), operands.get(i), operands.remove(i + 1));
+    var joined =
+        new FxExpr.Binary(
+            Operator.ofSign(operators.remove(i)), operands.get(i), operands.remove(i + 1));
     operands.set(i, joined);
   }
 

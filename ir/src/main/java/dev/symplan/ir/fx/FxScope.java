@@ -8,6 +8,7 @@ import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.fx.SizeExpr.Operator;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -158,10 +159,10 @@ final class FxScope {
       case FxExpr.Name(String name) -> named(name);
       case FxExpr.Call call when isDevice(call.target()) -> device(call);
       case FxExpr.Index index -> element(index);
-      case FxExpr.Binary(String operator, FxExpr left, FxExpr right) ->
+      case FxExpr.Binary(Operator operator, FxExpr left, FxExpr right) ->
           binary(operator, integer(left), integer(right));
       case FxExpr.Negative(FxExpr.Float(double value)) -> new Arg.Float(-value);
-      case FxExpr.Negative(FxExpr operand) -> binary("-", 0, integer(operand));
+      case FxExpr.Negative(FxExpr operand) -> binary(Operator.SUBTRACT, 0, integer(operand));
       case FxExpr.Call _, FxExpr.Dict _ ->
           throw new NoArgument(
               DiagnosticCode.UNSUPPORTED,
@@ -170,11 +171,9 @@ final class FxScope {
     };
   }
 
-  private static Arg binary(String operator, long left, long right) {
+  private static Arg binary(Operator operator, long left, long right) {
     try {
-      return Symbols.compare(operator, left, right)
-          .<Arg>map(Arg.Bool::new)
-          .orElseGet(() -> new Arg.Int(Symbols.apply(operator, left, right)));
+      return operator.apply(left, right);
     } catch (ArithmeticException e) {
       throw new NoArgument(
           DiagnosticCode.UNSUPPORTED,

@@ -22,7 +22,7 @@ import org.jspecify.annotations.Nullable;
 final class Getitems {
 
   /** One result that is taken out. */
-  record Item(String name, String annotation, Span span) {}
+  record Item(String name, Optional<FxType> type, Span span) {}
 
   /** {@code root[i][j]}: a result within the results of another statement. */
   record Path(String root, ImmutableList<Integer> indices) {}
@@ -66,8 +66,7 @@ final class Getitems {
         items
             .computeIfAbsent(path.root(), root -> new TreeMap<>(ORDER))
             .putIfAbsent(
-                path.indices(),
-                new Item(statement.name(), statement.annotation(), statement.span()));
+                path.indices(), new Item(statement.name(), statement.type(), statement.span()));
       }
     }
   }

@@ -9,8 +9,10 @@ import dev.symplan.ir.fx.FxExpr;
 import dev.symplan.ir.fx.FxFunction;
 import dev.symplan.ir.fx.FxFunction.Param;
 import dev.symplan.ir.fx.FxFunction.Statement;
+import dev.symplan.ir.fx.FxType;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
@@ -27,32 +29,32 @@ final class Listing {
   private final List<Draft> drafts = new ArrayList<>();
 
   /** A statement without its place; one that takes a result out has that of the op above it. */
-  private record Draft(String name, String annotation, FxExpr value, Notes notes) {
+  private record Draft(String name, Optional<FxType> type, FxExpr value, Notes notes) {
     boolean hasLine() {
       return !(value instanceof FxExpr.Index);
     }
 
     String line() {
-      return head(name, annotation) + " = " + show(value);
+      return head(name, type) + " = " + show(value);
     }
   }
 
-  void param(String name, String annotation) {
-    params.add(new Param(name, annotation, Span.NONE));
+  void param(String name, Optional<FxType> type) {
+    params.add(new Param(name, type, Span.NONE));
   }
 
-  void statement(String name, String annotation, FxExpr value, Notes notes) {
-    drafts.add(new Draft(name, annotation, value, notes));
+  void statement(String name, Optional<FxType> type, FxExpr value, Notes notes) {
+    drafts.add(new Draft(name, type, value, notes));
   }
 
-  private static String head(String name, String annotation) {
-    return name + (annotation.isEmpty() ? "" : ": \"" + annotation + "\"");
+  private static String head(String name, Optional<FxType> type) {
+    return name + type.map(known -> ": \"" + known.text() + "\"").orElse("");
   }
 
   FxFunction function(
       String fileName, ImmutableList<FxExpr> results, ImmutableList<String> endNotes) {
     var lines = new ArrayList<String>();
-    params.forEach(param -> lines.add(cut(head(param.name(), param.annotation()))));
+    params.forEach(param -> lines.add(cut(head(param.name(), param.type()))));
     drafts.stream().filter(Draft::hasLine).forEach(draft -> lines.add(cut(draft.line())));
     lines.add(cut("return " + showAll(results)));
     var file = new SourceFile(fileName, String.join("\n", lines));
@@ -60,7 +62,7 @@ final class Listing {
     int line = 0;
     var placed = ImmutableList.<Param>builder();
     for (var param : params) {
-      placed.add(new Param(param.name(), param.annotation(), span(file, lines, ++line)));
+      placed.add(new Param(param.name(), param.type(), span(file, lines, ++line)));
     }
     var statements = ImmutableList.<Statement>builder();
     for (var draft : drafts) {
@@ -70,7 +72,7 @@ final class Listing {
           draft.value instanceof FxExpr.Call(String target, var args, var keywords, Span _)
               ? new FxExpr.Call(target, args, keywords, wordSpan(file, lines, line, target))
               : draft.value;
-      statements.add(new Statement(draft.name, draft.annotation, value, span, draft.notes));
+      statements.add(new Statement(draft.name, draft.type, value, span, draft.notes));
     }
     return new FxFunction(
         placed.build(),
@@ -105,7 +107,7 @@ final class Listing {
       case FxExpr.Bool(boolean value) -> value ? "True" : "False";
       case FxExpr.Seq(var items) -> "[" + showAll(items) + "]";
       case FxExpr.Index(FxExpr of, FxExpr index) -> show(of) + "[" + show(index) + "]";
-      case FxExpr.Binary(String operator, FxExpr left, FxExpr right) ->
+      case FxExpr.Binary(var operator, FxExpr left, FxExpr right) ->
           show(left) + " " + operator + " " + show(right);
       case FxExpr.Negative(FxExpr operand) -> "-" + show(operand);
       case FxExpr.Call(String target, var args, var keywords, Span _) ->

@@ -10,8 +10,10 @@ import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.fx.FxExpr;
+import dev.symplan.ir.fx.FxType;
 import dev.symplan.ir.pt2.Model.Range;
 import dev.symplan.ir.pt2.Model.Stored;
+import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
@@ -31,7 +33,7 @@ final class ModelReader {
   /** A line of a Python traceback. */
   private static final Pattern FRAME = Pattern.compile("File \"([^\"]*)\", line (\\d+), in (.*)");
 
-  private static final String NO_TYPE = "None";
+  private static final Optional<FxType> NO_TYPE = Optional.of(FxType.None.NONE);
 
   private final SourceFile file;
   private final Json root;
@@ -136,20 +138,20 @@ final class ModelReader {
     stored.add(new Stored(input, spec.get(nameField).text(), constant));
   }
 
-  private String tensorType(String name, Json place) {
+  private Optional<FxType> tensorType(String name, Json place) {
     @Nullable Json meta = tensors.get(name);
     if (meta == null) {
       throw place.wrong("'%s' is not defined".formatted(name));
     }
-    return Types.annotation(meta);
+    return Optional.of(Types.fxType(meta));
   }
 
-  private String symbolType(String name, Json place) {
+  private Optional<FxType> symbolType(String name, Json place) {
     @Nullable Json value = symbols.get(name);
     if (value == null) {
       throw place.wrong("'%s' is not defined".formatted(name));
     }
-    return "Sym(" + Types.symbolic(value) + ")";
+    return Optional.of(new FxType.Symbolic(Types.symbolic(value)));
   }
 
   private void node(Json node) {
@@ -204,7 +206,7 @@ final class ModelReader {
     }
     var nodeName = node.find("name").map(Json::text).orElse("results");
     var whole = names.free(nodeName);
-    listing.statement(whole, "", call, notes(node));
+    listing.statement(whole, Optional.empty(), call, notes(node));
     var root = new FxExpr.Name(whole);
     // The one list that an op gives is the value itself.
     boolean list = outputs.size() == 1;

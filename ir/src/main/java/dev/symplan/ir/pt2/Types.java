@@ -1,10 +1,15 @@
 package dev.symplan.ir.pt2;
 
+import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.TensorType;
+import dev.symplan.ir.fx.FxType;
+import dev.symplan.ir.fx.SizeExpr;
+import dev.symplan.ir.fx.SizeReader;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /** Tensor types, and the constants of the {@code torch} module, as archives number them. */
@@ -68,28 +73,29 @@ final class Types {
     return "strided";
   }
 
-  /** {@return the type as FX texts have it: {@code f32[s77, 16][16, 1]}} */
-  static String annotation(Json meta) {
+  /** {@return the type, whose sizes may be symbolic} */
+  static FxType fxType(Json meta) {
     layout(meta.get("layout"));
-    return dtype(meta.get("dtype")).shortName()
-        + sizes(meta.get("sizes"))
-        + sizes(meta.get("strides"));
+    return new FxType.Tensor(
+        dtype(meta.get("dtype")),
+        sizes(meta.get("sizes")),
+        Optional.of(sizes(meta.get("strides"))));
   }
 
-  private static String sizes(Json sizes) {
-    return "[" + String.join(", ", sizes.items().stream().map(Types::symbolic).toList()) + "]";
+  private static ImmutableList<SizeExpr> sizes(Json sizes) {
+    return sizes.items().stream().map(Types::symbolic).collect(ImmutableList.toImmutableList());
   }
 
   /** {@return a number, or an expression of sizes} */
-  static String symbolic(Json value) {
+  static SizeExpr symbolic(Json value) {
     var symbol = value.union();
     return switch (symbol.name()) {
-      case "as_int" -> Long.toString(symbol.value().integer());
-      case "as_bool" -> symbol.value().bool() ? "True" : "False";
+      case "as_int" -> new SizeExpr.Int(symbol.value().integer());
+      case "as_bool" -> new SizeExpr.Bool(symbol.value().bool());
       case "as_expr" -> {
         var text = symbol.value().get("expr_str");
         try {
-          yield SympyText.of(text.text());
+          yield SizeReader.read(text.text());
         } catch (IllegalArgumentException e) {
           throw text.wrong(String.valueOf(e.getMessage()));
         }

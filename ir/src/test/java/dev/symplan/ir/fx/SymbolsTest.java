@@ -47,7 +47,7 @@ class SymbolsTest {
           Identity(s77)             | 7
           """)
   void computesWhatSympyPrints(String expression, long value) {
-    assertThat(SYMBOLS.evaluate(expression)).isEqualTo(value);
+    assertThat(SYMBOLS.size(TypeReader.size(expression))).isEqualTo(value);
   }
 
   @ParameterizedTest
@@ -69,7 +69,7 @@ class SymbolsTest {
           False        | false
           """)
   void compares(String expression, boolean holds) {
-    assertThat(SYMBOLS.constant(expression)).isEqualTo(new Arg.Bool(holds));
+    assertThat(SYMBOLS.constant(TypeReader.size(expression))).isEqualTo(new Arg.Bool(holds));
   }
 
   @ParameterizedTest
@@ -96,32 +96,32 @@ class SymbolsTest {
         "\u0663"
       })
   void refusesWhatIsNoSize(String expression) {
-    assertThatThrownBy(() -> SYMBOLS.constant(expression))
+    assertThatThrownBy(() -> SYMBOLS.constant(TypeReader.size(expression)))
         .isInstanceOf(IllegalArgumentException.class);
   }
 
   @Test
   void aConditionIsNoSize() {
-    assertThatThrownBy(() -> SYMBOLS.evaluate("s77 > 2"))
+    assertThatThrownBy(() -> SYMBOLS.size(TypeReader.size("s77 > 2")))
         .isInstanceOf(IllegalArgumentException.class);
   }
 
   @Test
   void namesTheSymbolThatHasNoValue() {
-    assertThatThrownBy(() -> SYMBOLS.evaluate("2*(s77 + s9)"))
+    assertThatThrownBy(() -> SYMBOLS.size(TypeReader.size("2*(s77 + s9)")))
         .isInstanceOfSatisfying(Symbols.Unknown.class, e -> assertThat(e.symbol()).isEqualTo("s9"));
   }
 
   @Test
   void endsOnDeepNesting() {
-    assertThatThrownBy(() -> SYMBOLS.evaluate("(".repeat(100_000) + "1"))
+    assertThatThrownBy(() -> SYMBOLS.size(TypeReader.size("(".repeat(100_000) + "1")))
         .isInstanceOf(IllegalArgumentException.class);
-    assertThat(SYMBOLS.evaluate("-".repeat(100_000) + "1")).isEqualTo(1);
+    assertThat(SYMBOLS.size(TypeReader.size("-".repeat(100_000) + "1"))).isEqualTo(1);
   }
 
   @Test
   void findsSymbolsAsWords() {
-    assertThat(Symbols.mentions("f32[4*s77, 2][2, 1]", "s77")).isTrue();
-    assertThat(Symbols.mentions("f32[4*s777, 2][s7, 1]", "s77")).isFalse();
+    assertThat(TypeReader.type("f32[4*s77, 2][2, 1]").mentions("s77")).isTrue();
+    assertThat(TypeReader.type("f32[4*s777, 2][s7, 1]").mentions("s77")).isFalse();
   }
 }

@@ -87,7 +87,7 @@ final class GraphSection {
           .fact("group", collective.get().group());
     }
     if (step >= 0) {
-      row.fact("duration_us", times.end()[step] - times.begin()[step]);
+      row.fact("duration_us", times.end().get(step) - times.begin().get(step));
     }
     op.results().forEach(result -> row.row(value(result)));
     return row.build();

@@ -1,5 +1,6 @@
 package dev.symplan.planner.report;
 
+import com.google.common.primitives.ImmutableDoubleArray;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpTrait;
@@ -19,7 +20,7 @@ import java.util.LinkedHashSet;
  * @param end by step
  * @param total of all steps
  */
-record PredictedTimes(double[] begin, double[] end, double total) {
+record PredictedTimes(ImmutableDoubleArray begin, ImmutableDoubleArray end, double total) {
 
   static PredictedTimes of(Plan plan, RankPlan rankPlan) {
     var costs = new CostModel(plan.target());
@@ -56,7 +57,8 @@ record PredictedTimes(double[] begin, double[] end, double total) {
       }
       end[i] = timeline.micros();
     }
-    return new PredictedTimes(begin, end, timeline.micros());
+    return new PredictedTimes(
+        ImmutableDoubleArray.copyOf(begin), ImmutableDoubleArray.copyOf(end), timeline.micros());
   }
 
   /** {@return how many ranks a group has; all, where the plan has no such group} */

@@ -98,17 +98,17 @@ final class ScheduleSection {
   /** The predicted time for which compute runs beside a collective. */
   private double overlap(int number, int k, CollectivePlan collective) {
     int join = index.endOfCollective(k);
-    double until = join > number ? times.begin()[join] : times.end()[number];
-    double beside = Math.min(until, times.end()[number]) - times.begin()[number];
+    double until = join > number ? times.begin().get(join) : times.end().get(number);
+    double beside = Math.min(until, times.end().get(number)) - times.begin().get(number);
     return collective.isAsync() ? Math.max(0, beside) : 0;
   }
 
   private Row.Builder row(int number, String kind, StreamKind stream, String text, String name) {
-    double micros = times.end()[number] - times.begin()[number];
+    double micros = times.end().get(number) - times.begin().get(number);
     return Row.titled(Integer.toString(number))
         .details(
             stream.text(),
-            String.format(Locale.ROOT, "%.1f", times.begin()[number]),
+            String.format(Locale.ROOT, "%.1f", times.begin().get(number)),
             Units.micros(micros),
             text)
         .fact("step", number)
@@ -116,7 +116,7 @@ final class ScheduleSection {
         .fact("stream", stream.text())
         .fact("name", name)
         .fact("what", text)
-        .fact("begin_us", times.begin()[number])
+        .fact("begin_us", times.begin().get(number))
         .fact("duration_us", micros);
   }
 

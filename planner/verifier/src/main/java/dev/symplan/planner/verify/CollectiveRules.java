@@ -6,6 +6,7 @@ import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.ReduceOp;
+import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.machine.BackendVariants;
 import dev.symplan.planner.machine.Eligibility;
 import dev.symplan.planner.machine.Variant;
@@ -29,9 +30,6 @@ import java.util.TreeSet;
  * target, and each tensor is where, and as, its variant needs it.
  */
 final class CollectiveRules {
-  /** What the vector loads and stores of kernels and copy engines need. */
-  private static final int VECTOR = 16;
-
   private final Plan plan;
   private final AliasModel facts;
   private final Findings findings;
@@ -277,11 +275,11 @@ final class CollectiveRules {
           k,
           "%s %s of every rank as %s, but its offset differs between ranks, from %s"
               .formatted(verb, value.name(), collective.variant().text(), facts.place(value.id())));
-    } else if (facts.begin(value.id()) % VECTOR != 0) {
+    } else if (facts.begin(value.id()) % Alignment.VECTOR != 0) {
       wrong(
           k,
           "%s %s at %s, which is not a multiple of %d bytes"
-              .formatted(verb, value.name(), facts.place(value.id()), VECTOR));
+              .formatted(verb, value.name(), facts.place(value.id()), Alignment.VECTOR));
     }
   }
 

@@ -4,13 +4,13 @@ import java.util.Arrays;
 import java.util.function.IntUnaryOperator;
 
 /**
- * The bytes that are live at each unit of an order.
+ * The bytes that are live at the units of an order.
  *
- * @param live by place in the order
- * @param peak the most of them
- * @param at the first place where that many are live
+ * @param peak the most that are live at one unit
+ * @param at the first place in the order where that many are live
+ * @param places the number of places where that many are live
  */
-public record MemoryProfile(long[] live, long peak, int at) {
+public record MemoryProfile(long peak, int at, long places) {
 
   /** {@return the live bytes of units in an order} */
   public static MemoryProfile of(WorkUnits units, int[] order) {
@@ -39,7 +39,8 @@ public record MemoryProfile(long[] live, long peak, int at) {
     for (int place = 1; place < live.length; place++) {
       at = live[place] > live[at] ? place : at;
     }
-    return new MemoryProfile(live, live.length == 0 ? 0 : live[at], at);
+    long peak = live.length == 0 ? 0 : live[at];
+    return new MemoryProfile(peak, at, Arrays.stream(live).filter(bytes -> bytes == peak).count());
   }
 
   /**
@@ -71,10 +72,6 @@ public record MemoryProfile(long[] live, long peak, int at) {
 
   /** {@return whether less is live at the peak, or as much at fewer places} */
   public boolean isBelow(MemoryProfile other) {
-    return peak != other.peak ? peak < other.peak : places() < other.places();
-  }
-
-  private long places() {
-    return Arrays.stream(live).filter(bytes -> bytes == peak).count();
+    return peak != other.peak ? peak < other.peak : places < other.places;
   }
 }

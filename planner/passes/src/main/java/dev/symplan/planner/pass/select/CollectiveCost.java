@@ -1,12 +1,13 @@
 package dev.symplan.planner.pass.select;
 
+import com.google.common.collect.ImmutableMap;
+import com.google.common.collect.Maps;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;
-import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -14,20 +15,20 @@ import org.jspecify.annotations.Nullable;
  *
  * @param bytes of one rank's operands, on the rank that sends most
  * @param tensors how many it sends
- * @param copies by variant, the time of the copies that it needs; NaN where it cannot be taken
+ * @param copies the time of the copies of each variant that can be used, in µs
  */
-public record CollectiveCost(Kind kind, int ranks, long bytes, int tensors, double[] copies) {
+public record CollectiveCost(
+    Kind kind, int ranks, long bytes, int tensors, ImmutableMap<Variant, Double> copies) {
 
   /** {@return the cost of the {@code k}-th collective, for which variants have been selected} */
   public static CollectiveCost of(GraphState state, int k, long bytes, PassContext context) {
     var collective = state.analyses().getFirst().collectives().get(k);
     @Nullable Variant wanted = context.options().variants().get(collective.kind().text());
-    var copies = new double[Variant.values().length];
-    Arrays.fill(copies, Double.NaN);
+    var copies = ImmutableMap.<Variant, Double>builder();
     for (var verdict : state.get(SelectVariants.SELECTIONS).get(k).verdicts()) {
       boolean open = wanted == null || wanted == verdict.variant();
       if (open && verdict.reason().eligible()) {
-        copies[verdict.variant().ordinal()] = verdict.stagingMicros();
+        copies.put(verdict.variant(), verdict.stagingMicros());
       }
     }
     return new CollectiveCost(
@@ -35,25 +36,27 @@ public record CollectiveCost(Kind kind, int ranks, long bytes, int tensors, doub
         context.groupSize(collective.group()),
         bytes,
         collective.operands().size(),
-        copies);
+        copies.buildOrThrow());
   }
 
   /** {@return the cost of both as one} */
   public CollectiveCost with(CollectiveCost other) {
-    var sum = new double[copies.length];
-    for (int i = 0; i < sum.length; i++) {
-      sum[i] = copies[i] + other.copies[i];
-    }
-    return new CollectiveCost(kind, ranks, bytes + other.bytes, tensors + other.tensors, sum);
+    var both = Maps.filterKeys(copies, other.copies::containsKey);
+    var sum =
+        Maps.transformEntries(
+            both, (variant, own) -> own + other.copies.getOrDefault(variant, 0.0));
+    return new CollectiveCost(
+        kind, ranks, bytes + other.bytes, tensors + other.tensors, ImmutableMap.copyOf(sum));
   }
 
   /** {@return the cost of one of so many equal parts, whose tensors nothing else uses} */
   public CollectiveCost part(int parts) {
-    var none = new double[copies.length];
-    for (int i = 0; i < none.length; i++) {
-      none[i] = 0 * copies[i];
-    }
-    return new CollectiveCost(kind, ranks, bytes / parts, tensors, none);
+    return new CollectiveCost(
+        kind,
+        ranks,
+        bytes / parts,
+        tensors,
+        ImmutableMap.copyOf(Maps.transformValues(copies, _ -> 0.0)));
   }
 
   /**
@@ -63,14 +66,13 @@ public record CollectiveCost(Kind kind, int ranks, long bytes, int tensors, doub
    */
   public double micros(double room, CostModel costs, Select select) {
     double best = Double.POSITIVE_INFINITY;
-    for (var variant : Variant.values()) {
-      double copying = copies[variant.ordinal()];
-      if (!Double.isNaN(copying)
-          && (tensors == 1 || select.takesSeveral(VariantSpec.of(kind, variant)))) {
+    for (var entry : copies.entrySet()) {
+      var variant = entry.getKey();
+      if (tensors == 1 || select.takesSeveral(VariantSpec.of(kind, variant))) {
         double transfer =
             costs.transferMicros(kind, variant, bytes, ranks)
                 + launches(variant) * costs.kernelMicros(0);
-        best = Math.min(best, select.shownMicros(variant, transfer, room) + copying);
+        best = Math.min(best, select.shownMicros(variant, transfer, room) + entry.getValue());
       }
     }
     return best;

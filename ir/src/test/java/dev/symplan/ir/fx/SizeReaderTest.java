@@ -1,4 +1,4 @@
-package dev.symplan.ir.pt2;
+package dev.symplan.ir.fx;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -8,7 +8,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-class SympyTextTest {
+class SizeReaderTest {
 
   @ParameterizedTest
   @CsvSource(
@@ -34,7 +34,7 @@ class SympyTextTest {
         "true; True",
       })
   void readsWhatSreprPrints(String srepr, String infix) {
-    assertThat(SympyText.of(srepr)).isEqualTo(infix);
+    assertThat(SizeReader.read(srepr).text()).isEqualTo(infix);
   }
 
   @ParameterizedTest
@@ -54,12 +54,12 @@ class SympyTextTest {
         "Symbol(=)"
       })
   void refusesOthers(String text) {
-    assertThatThrownBy(() -> SympyText.of(text)).isInstanceOf(IllegalArgumentException.class);
+    assertThatThrownBy(() -> SizeReader.read(text)).isInstanceOf(IllegalArgumentException.class);
   }
 
   @Test
   void refusesDeepNesting() {
-    assertThatThrownBy(() -> SympyText.of("Max(".repeat(5000)))
+    assertThatThrownBy(() -> SizeReader.read("Max(".repeat(5000)))
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessageContaining("nested");
   }
