@@ -35,11 +35,12 @@ public final class Compiler {
     this.observer = observer;
   }
 
-  /** A compiler for H200s of one host: as many as the ranks need. */
+  /** {@return a compiler for H200s of one host, as many as the ranks need} */
   public static Compiler forDefaultTarget() {
     return new Compiler(Optional.empty(), CompileOptions.DEFAULT, PassObserver.NONE);
   }
 
+  /** {@return a compiler for a machine} */
   public static Compiler forTarget(Target target) {
     return new Compiler(Optional.of(target), CompileOptions.DEFAULT, PassObserver.NONE);
   }
@@ -49,11 +50,12 @@ public final class Compiler {
     return new Compiler(target, newOptions, observer);
   }
 
-  /** {@return a compiler that tells what each pass made} */
+  /** {@return a compiler that hands what each pass made to an observer} */
   public Compiler observedBy(PassObserver newObserver) {
     return new Compiler(target, options, newObserver);
   }
 
+  /** {@return the options it compiles with} */
   public CompileOptions options() {
     return options;
   }

@@ -1,4 +1,4 @@
-/** The compiler's front: what goes in, and the plan that comes out. */
+/** The entry to the compiler. */
 @NullMarked
 package dev.symplan.planner;
 

@@ -15,7 +15,7 @@ import java.util.OptionalDouble;
 import java.util.function.Predicate;
 import java.util.function.ToDoubleFunction;
 
-/** Fits the figures of a target that are no curves. */
+/** Fits all figures of a target except its curves. */
 final class MachineFit {
 
   /** A slowdown beyond that would mean that nothing is gained by running side by side. */

@@ -1,4 +1,4 @@
-/** Programs that are measured, the points that come of it, and targets fitted to them. */
+/** Programs to measure, the points measured, and targets fitted to these points. */
 @NullMarked
 package dev.symplan.planner.calibrate;
 

@@ -1,4 +1,4 @@
-/** Plans as files. */
+/** Programs, plans and packings as files. */
 @NullMarked
 package dev.symplan.planner.io;
 

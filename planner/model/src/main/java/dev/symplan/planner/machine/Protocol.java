@@ -75,7 +75,8 @@ public record Protocol(
 
   public Protocol {
     if (!pushes.isEmpty() && (readsOf.isRemote() || writesOf.isRemote())) {
-      throw new IllegalArgumentException("what goes through a workspace touches no peer's tensor");
+      throw new IllegalArgumentException(
+          "a protocol with a workspace must not touch peers' tensors");
     }
   }
 

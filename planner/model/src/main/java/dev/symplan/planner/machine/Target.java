@@ -73,7 +73,8 @@ public record Target(
 
   public Target {
     if (name.isBlank() || gpus < 1) {
-      throw new IllegalArgumentException("target '%s' with %d GPUs".formatted(name, gpus));
+      throw new IllegalArgumentException(
+          "target '%s' needs a name and at least one GPU, but has %d".formatted(name, gpus));
     }
     positive("memory rate", memoryRate);
     positive("matrix rate", matrixRate);
@@ -84,7 +85,7 @@ public record Target(
       for (var cell : row.getValue().entrySet()) {
         if (VariantSpec.find(row.getKey(), cell.getKey()).isEmpty() || cell.getValue().isEmpty()) {
           throw new IllegalArgumentException(
-              "no curve can be that of %s for %s".formatted(cell.getKey(), row.getKey()));
+              "there is no %s of %s, or its curve is empty".formatted(cell.getKey(), row.getKey()));
         }
       }
     }
@@ -103,7 +104,7 @@ public record Target(
   /**
    * {@return the target in a file}
    *
-   * @throws dev.symplan.ir.diag.CompileException when it cannot be read or is no such file
+   * @throws dev.symplan.ir.diag.CompileException when it cannot be read or is not a target file
    */
   public static Target read(Path file) {
     return TargetFile.read(SourceReader.read(file));
@@ -263,7 +264,7 @@ public record Target(
     public Protocols {
       notNegative("floor", floor);
       if (list.isEmpty()) {
-        throw new IllegalArgumentException("no protocol");
+        throw new IllegalArgumentException("a curve needs at least one protocol");
       }
     }
 
@@ -296,13 +297,14 @@ public record Target(
     public Knots {
       positive("rate", rate);
       if (list.isEmpty()) {
-        throw new IllegalArgumentException("no knot");
+        throw new IllegalArgumentException("a curve needs at least one point");
       }
       for (int i = 1; i < list.size(); i++) {
         if (list.get(i).wireBytes() <= list.get(i - 1).wireBytes()
             || list.get(i).micros() < list.get(i - 1).micros()) {
           throw new IllegalArgumentException(
-              "%s does not rise after %s".formatted(list.get(i), list.get(i - 1)));
+              "%s cannot follow %s: bytes must rise, times must not fall"
+                  .formatted(list.get(i), list.get(i - 1)));
         }
       }
     }
@@ -338,7 +340,8 @@ public record Target(
     public Curve {
       notNegative("per rank", perRank);
       if (ranks < 1) {
-        throw new IllegalArgumentException("a curve of %d ranks".formatted(ranks));
+        throw new IllegalArgumentException(
+            "a curve needs at least one rank, but has %d".formatted(ranks));
       }
     }
 
@@ -355,13 +358,14 @@ public record Target(
 
   private static void positive(String what, double value) {
     if (!(value > 0) || Double.isInfinite(value)) {
-      throw new IllegalArgumentException("%s is %s, not above 0".formatted(what, value));
+      throw new IllegalArgumentException("%s must be above 0, but is %s".formatted(what, value));
     }
   }
 
   private static void notNegative(String what, double value) {
     if (!(value >= 0) || Double.isInfinite(value)) {
-      throw new IllegalArgumentException("%s is %s, below 0".formatted(what, value));
+      throw new IllegalArgumentException(
+          "%s must not be below 0, but is %s".formatted(what, value));
     }
   }
 }

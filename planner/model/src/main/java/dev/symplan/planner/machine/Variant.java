@@ -102,6 +102,7 @@ public enum Variant {
     return summary;
   }
 
+  /** {@return the variant with this {@link #text}} */
   public static Optional<Variant> ofText(String text) {
     return Arrays.stream(values()).filter(v -> v.text().equals(text)).findFirst();
   }
@@ -119,6 +120,7 @@ public enum Variant {
     return VariantSpec.find(kind, this).isPresent();
   }
 
+  /** {@return who meets before and after it} */
   public Barriers barriers() {
     return barriers;
   }

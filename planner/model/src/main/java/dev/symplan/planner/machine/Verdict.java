@@ -55,6 +55,7 @@ public record Verdict(
       this.eligible = eligible;
     }
 
+    /** {@return whether the variant can run, chosen or not} */
     public boolean eligible() {
       return eligible;
     }
@@ -65,6 +66,7 @@ public record Verdict(
     return transferMicros + stagingMicros;
   }
 
+  /** {@return whether the collective runs as this variant} */
   public boolean chosen() {
     return reason == Reason.CHOSEN || reason == Reason.FORCED;
   }

@@ -70,10 +70,12 @@ public record CompileOptions(
 
   public CompileOptions {
     if (ranks < 0 || ranks > ProcessGroup.MAX_RANKS) {
-      throw new IllegalArgumentException("ranks is " + ranks);
+      throw new IllegalArgumentException(
+          "ranks must be 0 to %d, not %d".formatted(ProcessGroup.MAX_RANKS, ranks));
     }
     if (reorderBudget.isPresent() && !(reorderBudget.getAsDouble() >= 0)) {
-      throw new IllegalArgumentException("the budget of reordering is " + reorderBudget);
+      throw new IllegalArgumentException(
+          "the reorder budget must not be negative: " + reorderBudget);
     }
   }
 

@@ -1,4 +1,4 @@
-/** What the caller of the compiler decides. */
+/** The options of the compiler. */
 @NullMarked
 package dev.symplan.planner.options;
 

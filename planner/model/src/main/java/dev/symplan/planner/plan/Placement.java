@@ -36,6 +36,7 @@ public record Placement(int buffer, long offset, int shareOf, long stride) {
     this(buffer, offset, NO_SHARE, 0);
   }
 
+  /** {@return whether the value has memory} */
   public boolean exists() {
     return buffer >= 0;
   }

@@ -42,7 +42,7 @@ public record Plan(
 
   public Plan {
     if (rankPlans.isEmpty() || planOfRank.isEmpty()) {
-      throw new IllegalArgumentException("a plan has at least one rank");
+      throw new IllegalArgumentException("a plan needs at least one rank");
     }
   }
 
@@ -61,10 +61,12 @@ public record Plan(
     return new ArenaSize(bytes, Math.min(bound, bytes));
   }
 
+  /** {@return the number of ranks} */
   public int worldSize() {
     return planOfRank.length();
   }
 
+  /** {@return the plan of the graph that a rank runs} */
   public RankPlan forRank(int rank) {
     return rankPlans.get(planOfRank.get(rank));
   }

@@ -48,6 +48,7 @@ public record RankPlan(
     return most;
   }
 
+  /** {@return where a value is; {@link Placement#NONE} if it has no memory} */
   public Placement placement(Value value) {
     return placements.get(value.id());
   }

@@ -77,7 +77,7 @@ public record Rewrite(
 
   public Rewrite {
     if (parts.isEmpty() || pieces < 1) {
-      throw new IllegalArgumentException("a rewrite of nothing, or to nothing");
+      throw new IllegalArgumentException("a rewrite needs collectives before and after");
     }
     if (Double.isNaN(beforeMicros) || Double.isNaN(afterMicros)) {
       throw new IllegalArgumentException("a rewrite without times has zeros");

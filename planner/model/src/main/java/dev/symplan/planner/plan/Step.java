@@ -28,7 +28,7 @@ public sealed interface Step {
   record Fused(ImmutableIntArray ops) implements Step {
     public Fused {
       if (ops.length() < 2) {
-        throw new IllegalArgumentException(ops.length() + " ops are not fused");
+        throw new IllegalArgumentException(ops.length() + " ops cannot be a fused step");
       }
     }
   }

@@ -1,4 +1,4 @@
-/** What is where, in which step, and why: the plan as immutable values. */
+/** The plan as immutable values: what is where, in which step, and why. */
 @NullMarked
 package dev.symplan.planner.plan;
 

@@ -32,14 +32,17 @@ public record PackOptions(OptionalLong capacity, long searchSteps, long greedyIt
     }
   }
 
+  /** {@return these options with a number of bytes that is good enough} */
   public PackOptions withCapacity(long bytes) {
     return new PackOptions(OptionalLong.of(bytes), searchSteps, greedyItems);
   }
 
+  /** {@return these options with a limit for exact search, in states} */
   public PackOptions withSearchSteps(long steps) {
     return new PackOptions(capacity, steps, greedyItems);
   }
 
+  /** {@return these options with a limit for greedy packing, in items} */
   public PackOptions withGreedyItems(long items) {
     return new PackOptions(capacity, searchSteps, items);
   }

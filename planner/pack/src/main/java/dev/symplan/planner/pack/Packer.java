@@ -4,18 +4,20 @@ import com.google.common.primitives.ImmutableLongArray;
 import java.util.BitSet;
 
 /**
- * Gives buffers of known lifetimes offsets, so that the arena is as low as it can be made: dynamic
- * storage allocation, which is NP-hard.
+ * Gives offsets to buffers of known lifetimes, and keeps the arena as small as it can. This is
+ * dynamic storage allocation, which is NP-hard.
  *
  * <p>Deterministic: the same buffers in the same order get the same offsets everywhere.
  */
 public final class Packer {
   private Packer() {}
 
+  /** {@return offsets for buffers in one arena, with {@link PackOptions#DEFAULT}} */
   public static Packing pack(PackingProblem problem) {
     return pack(problem, PackOptions.DEFAULT);
   }
 
+  /** {@return offsets for buffers in one arena} */
   public static Packing pack(PackingProblem problem, PackOptions options) {
     var items = Items.of(problem, Sections.of(problem), 0, problem.count());
     var solver = new Solver(items, options);

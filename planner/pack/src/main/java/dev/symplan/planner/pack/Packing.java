@@ -39,6 +39,7 @@ public final class Packing {
     return offsets.get(buffer);
   }
 
+  /** {@return the offsets of all buffers, by position, in bytes} */
   public ImmutableLongArray offsets() {
     return offsets;
   }

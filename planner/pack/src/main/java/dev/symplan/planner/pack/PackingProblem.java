@@ -23,12 +23,14 @@ public final class PackingProblem {
     this.alignments = alignments;
   }
 
+  /** {@return the problem of packing these buffers; the first is buffer 0} */
   public static PackingProblem of(List<Buffer> buffers) {
     var builder = builder();
     buffers.forEach(builder::add);
     return builder.build();
   }
 
+  /** {@return a builder for problems of many buffers} */
   public static Builder builder() {
     return new Builder();
   }
@@ -38,10 +40,12 @@ public final class PackingProblem {
     return starts.length;
   }
 
+  /** {@return a buffer, by its position} */
   public Buffer buffer(int i) {
     return new Buffer(starts[i], ends[i], sizes[i], alignments[i]);
   }
 
+  /** {@return all buffers, by position} */
   public ImmutableList<Buffer> buffers() {
     var buffers = ImmutableList.<Buffer>builderWithExpectedSize(count());
     for (int i = 0; i < count(); i++) {
@@ -135,6 +139,7 @@ public final class PackingProblem {
 
     private Builder() {}
 
+    /** Adds a buffer behind those that are there. */
     public Builder add(Buffer buffer) {
       if (count == starts.length) {
         int capacity = count + (count >> 1);
@@ -156,6 +161,7 @@ public final class PackingProblem {
       return add(new Buffer(start, end, size, alignment));
     }
 
+    /** {@return the problem of packing all buffers added so far} */
     public PackingProblem build() {
       return new PackingProblem(
           Arrays.copyOf(starts, count),

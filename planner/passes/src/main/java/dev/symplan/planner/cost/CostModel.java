@@ -12,9 +12,9 @@ import java.util.List;
 /** Predicted times on a target, in microseconds. */
 public final class CostModel {
 
-  /** What the left factor of a product is called; addmm's self is the summand. */
   private final Target target;
 
+  /** Predicts times on a target. */
   public CostModel(Target target) {
     this.target = target;
   }

@@ -1,4 +1,4 @@
-/** What transfers and kernels are predicted to take. */
+/** Predicted times of transfers and kernels. */
 @NullMarked
 package dev.symplan.planner.cost;
 

@@ -203,7 +203,7 @@ public final class PeakAdvice {
           helpful.add(new Tried(candidate, now - needs(other), micros(other)));
         }
       } catch (CompileException _) {
-        // What cannot be planned is no advice.
+        // Options that cannot be planned are not worth mentioning.
         continue;
       }
     }

@@ -13,8 +13,8 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * In what two plans differ, as far as it means something: variants, arenas, sizes, times. Offsets
- * alone are only mentioned where nothing else tells the plans apart.
+ * The differences between two plans that matter: variants, arenas, sizes, times. Offsets are only
+ * mentioned if nothing else differs.
  */
 public final class PlanDiff {
   private final Plan before;

@@ -114,7 +114,7 @@ public final class PlanExplainer {
     var placement = index.plan().placement(value);
     for (var collective : index.plan().collectives()) {
       if (collective.op() == index.opIndex(value)) {
-        // Its own story tells that.
+        // Its own story has that.
         continue;
       }
       var tensors = RankIndex.tensors(collective);

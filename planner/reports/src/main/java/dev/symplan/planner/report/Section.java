@@ -9,7 +9,7 @@ import java.util.Collection;
  * @param ranks these ranks
  * @param heading a line above the rest; empty for none
  * @param columns what titles and details of the rows are; empty for rows that need no head
- * @param rows what it tells of
+ * @param rows one for each thing that the view shows
  * @param lines text that people read after the rows; of {@link View#GRAPH} and {@link View#CODE}
  *     instead of them
  */

@@ -16,6 +16,7 @@ public final class Table {
     rows.add(List.of(header));
   }
 
+  /** Adds a row below the others. */
   public void row(String... cells) {
     rows.add(List.of(cells));
   }

@@ -13,7 +13,7 @@ import com.google.common.collect.ImmutableList;
 public record Violation(
     Rule rule, int rank, int step, String message, ImmutableList<String> trace) {
 
-  /** What a plan must hold to. */
+  /** What must hold for every plan. */
   public enum Rule {
     /** Indices, sizes and counts of the plan fit each other. */
     STRUCTURE,
@@ -36,6 +36,7 @@ public record Violation(
     /** The digest is that of the plan. */
     DIGEST;
 
+    /** {@return the name in messages, for example {@code race}} */
     public String text() {
       return Ascii.toLowerCase(name());
     }

@@ -1,4 +1,4 @@
-/** The check of a finished plan; shares no code with the passes. */
+/** The check of a finished plan, which shares no code with the passes. */
 @NullMarked
 package dev.symplan.planner.verify;
 

@@ -102,9 +102,9 @@ public final class Aliases {
           Diagnostic.error(
               DiagnosticCode.TYPE_MISMATCH,
               op.span(),
-              "%s reaches outside the memory of '%s'"
+              "%s extends beyond the memory of '%s'"
                   .formatted(op.def().name(), storages.get(base).value().name()),
-              "it has %d bytes; the view takes %d from byte %d on"
+              "the memory has %d bytes; the view takes %d, starting at byte %d"
                   .formatted(storages.get(base).bytes(), value.tensor().storageBytes(), offset)));
     }
     storageOf[value.id()] = base;

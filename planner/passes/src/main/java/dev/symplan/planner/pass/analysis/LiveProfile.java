@@ -34,6 +34,7 @@ public final class LiveProfile {
     this.initialPeak = most[1];
   }
 
+  /** {@return the live bytes at each unit of a graph, in its own order} */
   public static LiveProfile of(Analyses graph) {
     return new LiveProfile(graph);
   }

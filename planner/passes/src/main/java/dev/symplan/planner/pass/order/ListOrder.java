@@ -35,6 +35,7 @@ public final class ListOrder {
     this.done = new boolean[units.count()];
   }
 
+  /** {@return the units in an order built from the first, the least growth of memory first} */
   public static int[] forward(WorkUnits units) {
     var list = new ListOrder(units, false);
     var left = new int[units.storages()];
@@ -60,6 +61,7 @@ public final class ListOrder {
         });
   }
 
+  /** {@return the units in an order built from the last, the least growth of memory first} */
   public static int[] backward(WorkUnits units) {
     var list = new ListOrder(units, true);
     var live = new boolean[units.storages()];

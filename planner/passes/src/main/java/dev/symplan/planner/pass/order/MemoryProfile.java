@@ -12,6 +12,7 @@ import java.util.function.IntUnaryOperator;
  */
 public record MemoryProfile(long peak, int at, long places) {
 
+  /** {@return the live bytes of units in an order} */
   public static MemoryProfile of(WorkUnits units, int[] order) {
     var left = new int[units.storages()];
     Arrays.setAll(left, s -> units.readers().size(s) + (units.escapes(s) ? 1 : 0));

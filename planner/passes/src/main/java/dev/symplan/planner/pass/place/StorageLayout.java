@@ -47,6 +47,7 @@ public final class StorageLayout {
     return shareOf[storage];
   }
 
+  /** {@return whether a storage is a rank's shard in the whole of a collective} */
   public boolean isShare(int storage) {
     return shareOf[storage] != Placement.NO_SHARE;
   }

@@ -1,4 +1,4 @@
-/** Passes that make other graphs: normal form, merged collectives, products in pieces. */
+/** Passes that rewrite graphs: normal form, merged collectives, products in pieces. */
 @NullMarked
 package dev.symplan.planner.pass.rewrite;
 

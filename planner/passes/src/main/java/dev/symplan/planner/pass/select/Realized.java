@@ -42,6 +42,7 @@ public record Realized(
     return VariantSpec.of(collectives().get(collective).kind(), variants.get(collective));
   }
 
+  /** {@return the memory of a storage} */
   public ArenaKind arena(int storage) {
     return arenas.get(storage);
   }

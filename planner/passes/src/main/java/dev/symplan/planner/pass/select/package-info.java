@@ -1,4 +1,4 @@
-/** Passes that choose the variant of each collective, and put in the copies that it needs. */
+/** Passes that choose a variant for each collective and insert the copies that it needs. */
 @NullMarked
 package dev.symplan.planner.pass.select;
 

@@ -38,6 +38,7 @@ public enum Format {
     return Ascii.toLowerCase(name()).replace('_', '-');
   }
 
+  /** {@return the format with this {@link #text}} */
   public static Optional<Format> ofText(String text) {
     return Arrays.stream(values()).filter(f -> f.text().equals(text)).findFirst();
   }
