@@ -74,7 +74,7 @@ final class OptimizerKernels {
     if (wanted.isEmpty()) {
       return;
     }
-    var self = operands.get("self").type();
+    var self = call.tensors("self").get(item).type();
     var row = new boolean[self.rank()];
     Arrays.fill(row, true);
     RowsKernel.compute(
