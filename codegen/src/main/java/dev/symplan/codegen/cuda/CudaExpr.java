@@ -173,7 +173,8 @@ record CudaExpr(String type, Function<String, String> params) {
     if (isInteger()) {
       return new Text("%1$s %3$s %2$s ? %1$s : %2$s".formatted(a, b, compares), TERNARY);
     }
-    boolean isNumber = apply.args().getLast() instanceof Expr.Float(double bound) && bound == bound;
+    boolean isNumber =
+        apply.args().getLast() instanceof Expr.Float(double bound) && !Double.isNaN(bound);
     return new Text(
         "%1$s != %1$s ? %1$s : %2$s%3$s"
             .formatted(

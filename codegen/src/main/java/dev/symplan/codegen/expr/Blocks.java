@@ -191,7 +191,7 @@ public final class Blocks {
       case NDTRI -> map(SpecialFunctions::ndtri, a, out, n);
       case ISNAN -> {
         for (int i = 0; i < n; i++) {
-          out[i] = a[i] != a[i] ? 1 : 0;
+          out[i] = Double.isNaN(a[i]) ? 1 : 0;
         }
       }
       case ISINF -> map(x -> Double.isInfinite(x) ? 1 : 0, a, out, n);
@@ -203,8 +203,10 @@ public final class Blocks {
       case COPYSIGN -> map(Math::copySign, a, b, out, n);
       case NEXTAFTER -> map((x, y) -> Rounding.nextAfter(x, y, type), a, b, out, n);
       case FMOD -> map((x, y) -> x % y, a, b, out, n);
-      case FMIN -> map((x, y) -> x != x ? y : y != y ? x : Math.min(x, y), a, b, out, n);
-      case FMAX -> map((x, y) -> x != x ? y : y != y ? x : Math.max(x, y), a, b, out, n);
+      case FMIN ->
+          map((x, y) -> Double.isNaN(x) ? y : Double.isNaN(y) ? x : Math.min(x, y), a, b, out, n);
+      case FMAX ->
+          map((x, y) -> Double.isNaN(x) ? y : Double.isNaN(y) ? x : Math.max(x, y), a, b, out, n);
       default ->
           throw new IllegalArgumentException(primitive.symbol() + " is not of single floats");
     }
@@ -318,7 +320,7 @@ public final class Blocks {
 
   /** A NaN is larger than all. */
   private static boolean isBetter(double x, double best) {
-    return x > best || (x != x && best == best);
+    return x > best || (Double.isNaN(x) && !Double.isNaN(best));
   }
 
   /** As the one of floats. */

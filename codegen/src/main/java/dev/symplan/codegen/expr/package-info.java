@@ -8,9 +8,8 @@
  * remains refers to tensors only.
  *
  * <p>A backend gives each {@link Primitive} its meaning: {@link Blocks} computes them in f64 or in
- * 64-bit integers on the host, {@code codegen.cuda} prints them in f32 (f64 for f64). Both switch
- * over all primitives, so a new one that a backend forgets does not compile. A primitive may have
- * no CUDA form; ops that need it are refused there.
+ * 64-bit integers on the host, {@code codegen.cuda} prints them in f32 (f64 for f64). A few
+ * primitives have no CUDA form; ops that need them are refused on GPUs.
  *
  * <p>To add an op, add a line to {@code expressions.txt}.
  */

@@ -38,7 +38,7 @@ record ElementwiseKernel(Expr expr) implements HostKernel {
       try {
         run(program, tensors, result);
       } catch (ArithmeticException e) {
-        throw new HostKernelException(e.getMessage());
+        throw new HostKernelException(String.valueOf(e.getMessage()));
       }
     };
   }

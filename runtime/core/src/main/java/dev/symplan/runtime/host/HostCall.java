@@ -169,6 +169,13 @@ public final class HostCall {
     throw wrong(param, "a constant");
   }
 
+  /** {@return an argument that is not a tensor, if the op has such a parameter} */
+  Optional<Arg> optionalConstant(String param) {
+    return hasParam(param) && value(param) instanceof Value.Constant(Arg arg)
+        ? Optional.of(arg)
+        : Optional.empty();
+  }
+
   public double number(String param) {
     return switch (constant(param)) {
       case Arg.Float(double number) -> number;

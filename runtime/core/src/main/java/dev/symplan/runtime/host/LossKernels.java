@@ -6,6 +6,7 @@ import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.Optional;
 
 /** Losses and their gradients; {@code reduction} is 0 for none, 1 for the mean, 2 for the sum. */
@@ -176,14 +177,9 @@ final class LossKernels {
     var type = log.type();
     int dim = type.rank() == 1 ? 0 : 1;
     long classes = type.size(dim);
-    double smoothing = call.number("label_smoothing");
-    var target = HostTensor.allocate(type);
-    Pointwise.apply(
-        target,
-        Pointwise.unary(p -> p * (1 - smoothing) + smoothing / classes),
-        call.tensor("target"));
-    var products = HostTensor.allocate(type);
-    Pointwise.apply(products, Pointwise.binary((x, p) -> -x * p), log, target);
+    var operands = new HashMap<String, HostTensor>();
+    operands.put("log", log);
+    operands.put("target", call.tensor("target"));
     call.optionalTensor("weight")
         .ifPresent(
             weight -> {
@@ -191,15 +187,20 @@ final class LossKernels {
               for (int i = dim + 1; i < type.rank(); i++) {
                 shaped = Views.unsqueeze(shaped, shaped.type().rank());
               }
-              Pointwise.apply(products, Pointwise.binary((x, w) -> x * w), products, shaped);
+              operands.put("weight", shaped);
             });
+    var products =
+        "weighted(-log * (target * (1 - label_smoothing) + label_smoothing / %d))"
+            .formatted(classes);
     long reduction = call.integer("reduction");
     var gone = new boolean[type.rank()];
     Arrays.fill(gone, reduction != NONE);
     gone[dim] = true;
     RowsKernel.compute(
-        reduction == MEAN ? "mean(x) * %d".formatted(classes) : "sum(x)",
-        ImmutableMap.of("x", products),
+        call::optionalConstant,
+        (reduction == MEAN ? "mean(%%s) * %d".formatted(classes) : "sum(%s)").formatted(products),
+        operands,
+        type,
         gone,
         call.result());
   }

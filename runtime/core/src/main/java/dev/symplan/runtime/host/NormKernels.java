@@ -9,7 +9,6 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 
 /**
  * Group and batch norms (Wu, He 2018; Ioffe, Szegedy 2015), and the gradients of all norms, as
@@ -226,7 +225,7 @@ final class NormKernels {
       return;
     }
     RowsKernel.compute(
-        Optional.of(call),
+        call::optionalConstant,
         String.join(";", wanted),
         operands,
         TensorType.contiguous(DType.F64, shape.sizes()),

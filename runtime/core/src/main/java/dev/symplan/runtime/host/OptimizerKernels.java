@@ -1,165 +1,97 @@
 package dev.symplan.runtime.host;
 
-import com.google.common.collect.ImmutableList;
+import com.google.common.base.Splitter;
 import com.google.common.collect.ImmutableMap;
-import dev.symplan.ir.DType;
+import dev.symplan.ir.Arg;
 import dev.symplan.runtime.host.HostCall.Value;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Optional;
 
 /**
  * Steps of optimizers: Adam (Kingma, Ba 2015), AdamW (Loshchilov, Hutter 2019) and SGD, as PyTorch
  * fuses them. Computed in f64 throughout; each result is rounded once.
  */
 final class OptimizerKernels {
+  private static final String ADAM =
+      "adam_step(self, decayed()); unscaled(); average(decayed()); square(decayed());"
+          + " bound(decayed())";
+
+  private static final String ADAMW =
+      "adam_step(self * (1 - lr * weight_decay), signed()); unscaled(); average(signed());"
+          + " square(signed()); bound(signed())";
+
+  private static final String SGD =
+      "self - lr * descent(decayed()); unscaled(); velocity(decayed())";
+
   private OptimizerKernels() {}
 
   static ImmutableMap<String, HostKernel> table() {
     var table = ImmutableMap.<String, HostKernel>builder();
     for (var overload : List.of("", ".tensor_lr")) {
-      table.put("aten::_fused_adam" + overload, call -> new Step(call).adam(false));
-      table.put("aten::_fused_adamw" + overload, call -> new Step(call).adam(true));
-      table.put("aten::_fused_sgd" + overload, call -> new Step(call).sgd());
+      table.put("aten::_fused_adam" + overload, call -> step(call, ADAM));
+      table.put("aten::_fused_adamw" + overload, call -> step(call, ADAMW));
+      table.put("aten::_fused_sgd" + overload, call -> step(call, SGD));
     }
     return table.buildOrThrow();
   }
 
-  /** One call; the results are the lists behind each other. */
-  private static final class Step {
-    private final HostCall call;
-    private final double rate;
-    private final double decay;
-    private final double gradSign;
-    private final boolean skips;
-    private int next;
-
-    Step(HostCall call) {
-      this.call = call;
-      rate =
-          call.value("lr") instanceof Value.Tensor(HostTensor tensor)
-              ? tensor.get()
-              : call.number("lr");
-      decay = call.number("weight_decay");
-      gradSign = call.bool("maximize") ? -1 : 1;
-      skips = call.optionalTensor("found_inf").map(found -> found.get() != 0).orElse(false);
+  /** The results are the first lists, with what the expressions give, behind each other. */
+  private static void step(HostCall call, String exprs) {
+    int count = call.tensors("self").size();
+    for (int i = 0; i < count; i++) {
+      step(call, Splitter.on(';').splitToList(exprs), i);
     }
+  }
 
-    private ImmutableList<HostTensor> list(String param) {
-      return call.value(param) instanceof Value.Many ? call.tensors(param) : ImmutableList.of();
-    }
-
-    /** {@return the tensors in f64; the originals stay as they are} */
-    private List<HostTensor> wide(String param) {
-      var wide = new ArrayList<HostTensor>();
-      for (var tensor : list(param)) {
-        var copy = tensor.copyAs(tensor.type().contiguous().withDType(DType.F64));
-        wide.add(copy);
-      }
-      return wide;
-    }
-
-    private static List<HostTensor> copies(List<HostTensor> tensors) {
-      var copies = new ArrayList<HostTensor>();
-      for (var tensor : tensors) {
-        var copy = tensor.copyAs(tensor.type());
-        copies.add(copy);
-      }
-      return copies;
-    }
-
-    private void store(List<HostTensor> tensors) {
-      for (var tensor : tensors) {
-        if (call.hasResult(next)) {
-          call.result(next).copyFrom(tensor);
+  private static void step(HostCall call, List<String> exprs, int item) {
+    var operands = new HashMap<String, HostTensor>();
+    var numbers = new HashMap<String, Arg>();
+    var wanted = new ArrayList<String>();
+    var results = new ArrayList<HostTensor>();
+    int next = item;
+    for (int i = 0; i < call.schema().params().size(); i++) {
+      var param = call.schema().params().get(i).name();
+      switch (call.value(param)) {
+        case Value.Many _ when param.equals("state_steps") ->
+            numbers.put(param, number(call.tensors(param).get(item)));
+        case Value.Many _ -> {
+          var list = call.tensors(param);
+          operands.put(param, list.get(item));
+          if (call.hasResult(next)) {
+            wanted.add(found(call) ? param : exprs.get(i));
+            results.add(call.result(next));
+          }
+          next += list.size();
         }
-        next++;
+        case Value.Tensor(var tensor) -> numbers.put(param, number(tensor));
+        case Value.Constant(var arg) -> numbers.put(param, arg);
       }
     }
-
-    private List<HostTensor> unscaled() {
-      var grads = wide("grads");
-      if (!skips && call.has("grad_scale")) {
-        double scale = call.tensor("grad_scale").get();
-        grads.forEach(grad -> update(grad, (g, _, _) -> g / scale, grad, grad));
-      }
-      return grads;
+    if (wanted.isEmpty()) {
+      return;
     }
+    var self = call.tensors("self").get(item).type();
+    var row = new boolean[self.rank()];
+    Arrays.fill(row, true);
+    RowsKernel.compute(
+        param -> Optional.ofNullable(numbers.get(param)),
+        String.join(";", wanted),
+        operands,
+        self,
+        row,
+        results.toArray(HostTensor[]::new));
+  }
 
-    private static void update(HostTensor target, Pointwise.Ternary f, HostTensor a, HostTensor b) {
-      Pointwise.apply(target, Pointwise.ternary(f), target, a, b);
-    }
+  private static Arg number(HostTensor tensor) {
+    return new Arg.Float(tensor.get());
+  }
 
-    void adam(boolean decoupled) {
-      var params = wide("self");
-      var grads = unscaled();
-      var averages = wide("exp_avgs");
-      var squares = wide("exp_avg_sqs");
-      var largest = wide("max_exp_avg_sqs");
-      var stored = copies(grads);
-      for (int i = 0; i < params.size() && !skips; i++) {
-        adam(i, decoupled, params.get(i), grads.get(i), averages.get(i), squares.get(i), largest);
-      }
-      store(params);
-      store(stored);
-      store(averages);
-      store(squares);
-      store(largest);
-    }
-
-    private void adam(
-        int index,
-        boolean decoupled,
-        HostTensor param,
-        HostTensor grad,
-        HostTensor average,
-        HostTensor square,
-        List<HostTensor> largest) {
-      double beta1 = call.number("beta1");
-      double beta2 = call.number("beta2");
-      double eps = call.number("eps");
-      double step = list("state_steps").get(index).get();
-      double rest1 = 1 - Math.pow(beta1, step);
-      double rest2 = Math.sqrt(1 - Math.pow(beta2, step));
-      double added = decoupled ? 0 : decay;
-      double kept = decoupled ? 1 - rate * decay : 1;
-      update(grad, (g, p, _) -> gradSign * g + added * p, param, param);
-      update(average, (m, g, _) -> m + (1 - beta1) * (g - m), grad, grad);
-      update(square, (v, g, _) -> v + (1 - beta2) * (g * g - v), grad, grad);
-      var bound = square;
-      if (call.bool("amsgrad")) {
-        bound = largest.get(index);
-        update(bound, (max, v, _) -> Math.max(max, v), square, square);
-      }
-      update(
-          param,
-          (p, m, v) -> kept * p - rate / rest1 * m / (Math.sqrt(v) / rest2 + eps),
-          average,
-          bound);
-    }
-
-    void sgd() {
-      var params = wide("self");
-      var grads = unscaled();
-      var buffers = wide("momentum_buffer_list");
-      var stored = copies(grads);
-      double momentum = call.number("momentum");
-      double fresh = call.bool("is_first_step") ? 1 : 1 - call.number("dampening");
-      double old = call.bool("is_first_step") ? 0 : momentum;
-      boolean nesterov = call.bool("nesterov");
-      for (int i = 0; i < params.size() && !skips; i++) {
-        var grad = grads.get(i);
-        update(grad, (g, p, _) -> gradSign * g + decay * p, params.get(i), params.get(i));
-        if (momentum != 0) {
-          var buffer = buffers.get(i);
-          update(buffer, (b, g, _) -> (old == 0 ? 0 : old * b) + fresh * g, grad, grad);
-          update(grad, (g, b, _) -> nesterov ? g + momentum * b : b, buffer, buffer);
-        }
-        update(params.get(i), (p, g, _) -> p - rate * g, grad, grad);
-      }
-      store(params);
-      store(stored);
-      store(buffers);
-    }
+  /** Whether gradients overflowed, so that nothing is changed. */
+  private static boolean found(HostCall call) {
+    return call.optionalTensor("found_inf").map(found -> found.get() != 0).orElse(false);
   }
 }

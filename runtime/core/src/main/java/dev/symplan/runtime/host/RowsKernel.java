@@ -20,6 +20,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.Function;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
@@ -68,18 +69,18 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
       boolean[] gone,
       HostTensor... results) {
     var main = operands.values().iterator().next().type();
-    compute(Optional.empty(), exprs, operands, main, gone, results);
+    compute(_ -> Optional.empty(), exprs, operands, main, gone, results);
   }
 
   /**
    * Computes expressions of tensors in f64.
    *
-   * @param call what other names in the expressions are arguments of
+   * @param constants what other names in the expressions stand for
    * @param main the type of operands that have all elements
    * @param gone which of its dimensions are within a row
    */
   static void compute(
-      Optional<HostCall> call,
+      Function<String, Optional<Arg>> constants,
       String exprs,
       Map<String, HostTensor> operands,
       TensorType main,
@@ -88,7 +89,8 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
     var dims = IntStream.range(0, main.rank()).filter(dim -> gone[dim]).boxed().toList();
     long elements = dims.stream().mapToLong(main::size).reduce(1, (a, b) -> a * b);
     var program =
-        new BlockProgram(Binding.of(Expressions.parse(exprs), new Wide(call, operands, elements)));
+        new BlockProgram(
+            Binding.of(Expressions.parse(exprs), new Wide(constants, operands, elements)));
     new Run(
             program,
             main,
@@ -98,15 +100,13 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
         .run();
   }
 
-  /** Tensors whose values are computed with in f64, and the numbers of a call. */
-  private record Wide(Optional<HostCall> call, Map<String, HostTensor> operands, long rowElements)
+  /** Tensors whose values are computed with in f64, and numbers. */
+  private record Wide(
+      Function<String, Optional<Arg>> constants, Map<String, HostTensor> operands, long rowElements)
       implements Call {
     @Override
     public boolean hasParam(String param) {
-      return operands.containsKey(param)
-          || (call.isPresent()
-              && call.get().hasParam(param)
-              && call.get().value(param) instanceof Value.Constant);
+      return operands.containsKey(param) || constants.apply(param).isPresent();
     }
 
     @Override
@@ -116,7 +116,7 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
 
     @Override
     public Arg constant(String param) {
-      return call.orElseThrow().constant(param);
+      return constants.apply(param).orElseThrow();
     }
 
     @Override
