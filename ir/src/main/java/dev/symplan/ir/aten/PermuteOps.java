@@ -112,7 +112,8 @@ final class PermuteOps {
     var target = call.integers("destination");
     if (source.length() != target.length()) {
       throw new OpTypeException(
-          "source names %d dimensions, destination %d".formatted(source.length(), target.length()));
+          "source names %d dimensions, but destination names %d"
+              .formatted(source.length(), target.length()));
     }
     if (rank == 0) {
       return ViewOps.whole(self);

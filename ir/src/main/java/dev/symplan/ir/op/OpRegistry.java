@@ -80,7 +80,7 @@ public final class OpRegistry {
     entry.def();
     var name = spec.name();
     if (entries.putIfAbsent(name, entry) != null) {
-      throw new IllegalArgumentException(name + " is defined already");
+      throw new IllegalArgumentException(name + " is already defined");
     }
     return () -> entries.remove(name, entry);
   }

@@ -78,7 +78,7 @@ class ProductErrorsTest {
         "scaled_dot_product_attention(i32[2, 3, 4], i32[2, 3, 4], i32[2, 3, 4])|query, key and"
             + " value must be floats, not i32",
         "scaled_dot_product_attention(f32[2, 3, 4, 8], f32[1, 3, 4, 8], f32[1, 3, 4, 8])|query and"
-            + " key must be of one batch",
+            + " key must have the same batch sizes",
         "scaled_dot_product_attention(f32[2, 3, 4, 8], f32[2, 3, 4, 8], f32[2, 1, 4, 8])|key and"
             + " value must differ in features alone",
         "scaled_dot_product_attention(f32[3, 4, 8], f32[3, 5, 8], f32[3, 5, 8], f32[4,"
