@@ -1,5 +1,7 @@
 package dev.symplan.codegen.cuda;
 
+import com.google.common.collect.ImmutableSet;
+import com.google.common.collect.Sets;
 import dev.symplan.codegen.expr.Expr;
 import dev.symplan.codegen.expr.Primitive;
 import java.util.function.Function;
@@ -11,6 +13,17 @@ import java.util.function.Function;
  * @param params what stands for a parameter: a name, or a name behind a cast
  */
 record CudaExpr(String type, Function<String, String> params) {
+  /** What CUDA has no function for. */
+  private static final ImmutableSet<Primitive> WITHOUT_FORM =
+      Sets.immutableEnumSet(
+          Primitive.DIGAMMA,
+          Primitive.BESSEL_I0,
+          Primitive.NEXTAFTER,
+          Primitive.FLOOR_DIV,
+          Primitive.FLOOR_MOD,
+          Primitive.GCD,
+          Primitive.LCM);
+
   private static final int ATOM = 13;
   private static final int CAST = 12;
   private static final int PREFIX = 11;
@@ -67,7 +80,9 @@ record CudaExpr(String type, Function<String, String> params) {
 
   private Text text(Expr.Apply apply) {
     var primitive = apply.primitive();
-    if (primitive.precedence() > 0) {
+    if (WITHOUT_FORM.contains(primitive)) {
+      return none(primitive);
+    } else if (primitive.precedence() > 0) {
       return operator(apply);
     }
     return switch (primitive) {
@@ -97,44 +112,12 @@ record CudaExpr(String type, Function<String, String> params) {
       case SINGLE -> text(apply.args().getFirst());
       case NDTRI -> function("normcdfinv", apply);
       case FMOD -> isInteger() ? none(primitive) : function("fmod", apply);
-      case FLOOR,
-          CEIL,
-          TRUNC,
-          RINT,
-          SQRT,
-          EXP,
-          EXP2,
-          EXPM1,
-          LOG,
-          LOG2,
-          LOG10,
-          LOG1P,
-          SIN,
-          COS,
-          TAN,
-          ASIN,
-          ACOS,
-          ATAN,
-          SINH,
-          COSH,
-          TANH,
-          ASINH,
-          ACOSH,
-          ATANH,
-          ERF,
-          ERFC,
-          ERFCX,
-          ERFINV,
-          LGAMMA,
-          ISINF,
-          ISFINITE,
-          SIGNBIT,
-          POW,
-          ATAN2,
-          HYPOT,
-          COPYSIGN ->
+      case FLOOR, CEIL, TRUNC, RINT, ISINF, ISFINITE, SIGNBIT, POW ->
           isInteger() ? none(primitive) : function(primitive.symbol(), apply);
-      default -> none(primitive);
+      default ->
+          primitive.isOfFloats() && !isInteger()
+              ? function(primitive.symbol(), apply)
+              : none(primitive);
     };
   }
 
@@ -210,8 +193,8 @@ record CudaExpr(String type, Function<String, String> params) {
             case SELECT ->
                 mayHaveForm(args.getFirst())
                     && (mayHaveForm(args.get(1)) || mayHaveForm(args.getLast()));
-            case DIGAMMA, BESSEL_I0, NEXTAFTER, FLOOR_DIV, FLOOR_MOD, GCD, LCM -> false;
-            default -> args.stream().allMatch(CudaExpr::mayHaveForm);
+            default ->
+                !WITHOUT_FORM.contains(primitive) && args.stream().allMatch(CudaExpr::mayHaveForm);
           };
     };
   }

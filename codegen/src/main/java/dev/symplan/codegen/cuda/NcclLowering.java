@@ -6,7 +6,6 @@ import dev.symplan.codegen.Transfers;
 import dev.symplan.codegen.cuda.DeviceStep.NcclCall;
 import dev.symplan.codegen.cuda.DeviceStep.NcclFunction;
 import dev.symplan.ir.DType;
-import dev.symplan.planner.machine.Variant;
 import java.util.Optional;
 
 /** Collectives as calls of NCCL, one group of calls for each. */
@@ -30,8 +29,8 @@ final class NcclLowering {
             part.collective.group().members(),
             part.place,
             part.self,
-            variant != Variant.NCCL,
-            variant == Variant.NCCL_CE,
+            variant.needsWindow(),
+            variant.usesCopyEngines(),
             calls.build(),
             part.collective.name()));
   }
@@ -55,7 +54,7 @@ final class NcclLowering {
                   operand.storageBytes(),
                   part.collective.root()));
       case ALL_TO_ALL -> {
-        if (part.collective.variant() == Variant.NCCL_CE) {
+        if (part.collective.variant().usesCopyEngines()) {
           long bytes = operand.bytes() / part.size;
           calls.add(copying(NcclFunction.ALL_TO_ALL, from, to, bytes, -1));
         } else {

@@ -97,16 +97,8 @@ public final class Blocks {
           out[i] = a[i] <= b[i] ? 1 : 0;
         }
       }
-      case GT -> {
-        for (int i = 0; i < n; i++) {
-          out[i] = a[i] > b[i] ? 1 : 0;
-        }
-      }
-      case GE -> {
-        for (int i = 0; i < n; i++) {
-          out[i] = a[i] >= b[i] ? 1 : 0;
-        }
-      }
+      case GT -> doubles(Primitive.LT, type, b, a, c, out, n);
+      case GE -> doubles(Primitive.LE, type, b, a, c, out, n);
       case ADD -> {
         for (int i = 0; i < n; i++) {
           out[i] = a[i] + b[i];
@@ -235,11 +227,9 @@ public final class Blocks {
           out[i] = a[i] == b[i] ? x[i] : y[i];
         }
       }
-      case NE -> {
-        for (int i = 0; i < n; i++) {
-          out[i] = a[i] != b[i] ? x[i] : y[i];
-        }
-      }
+      case NE -> select(Primitive.EQ, a, b, y, x, out, n);
+      case GT -> select(Primitive.LT, b, a, x, y, out, n);
+      case GE -> select(Primitive.LE, b, a, x, y, out, n);
       case LT -> {
         for (int i = 0; i < n; i++) {
           out[i] = a[i] < b[i] ? x[i] : y[i];
@@ -248,16 +238,6 @@ public final class Blocks {
       case LE -> {
         for (int i = 0; i < n; i++) {
           out[i] = a[i] <= b[i] ? x[i] : y[i];
-        }
-      }
-      case GT -> {
-        for (int i = 0; i < n; i++) {
-          out[i] = a[i] > b[i] ? x[i] : y[i];
-        }
-      }
-      case GE -> {
-        for (int i = 0; i < n; i++) {
-          out[i] = a[i] >= b[i] ? x[i] : y[i];
         }
       }
       default -> throw new IllegalArgumentException(compare.symbol() + " does not compare");

@@ -2,6 +2,7 @@ package dev.symplan.ir.op;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
+import com.google.common.collect.Sets;
 import dev.symplan.ir.Arg;
 import java.util.Optional;
 
@@ -21,6 +22,11 @@ public record OpDef(
     Optional<InferRule> rule,
     Optional<FlopCount> flops,
     ImmutableSet<OpTrait> traits) {
+
+  public OpDef {
+    // A set of enums answers with one bit; passes ask for each op.
+    traits = Sets.immutableEnumSet(traits);
+  }
 
   /** An op without a rule: plannable from annotated types and what its schema says. */
   public static OpDef opaque(OpSchema schema) {

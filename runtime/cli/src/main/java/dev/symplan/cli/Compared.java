@@ -8,7 +8,7 @@ import java.nio.charset.StandardCharsets;
  *
  * @param rows lines for people
  * @param outputs how many were compared
- * @param wrong how many of these differ by more than is allowed
+ * @param wrong how many of these differ by more than the tolerance
  * @param unspecified how many could not be compared, as no op writes them
  */
 record Compared(String rows, int outputs, int wrong, int unspecified) {

@@ -54,15 +54,15 @@ final class RunReport {
   private void memory() {
     long local = plan.rankPlans().stream().mapToLong(p -> p.local().bytes()).max().orElse(0);
     var total = plan.total();
-    line("memory of each rank at its peak");
+    line("peak memory of each rank");
     line(
-        "  symmetric arena  %9s   at the same offsets on all ranks: peers reach it directly"
+        "  symmetric arena  %9s   at the same offsets on all ranks, so peers can access it"
             .formatted(Units.bytes(plan.symmetric().bytes())));
     line(
-        "  local arena      %9s   what found no place in the symmetric arena"
+        "  local arena      %9s   tensors that do not fit into the symmetric arena"
             .formatted(Units.bytes(local)));
     line(
-        "  together         %9s   (%s is the least possible)"
+        "  together         %9s   (lower bound: %s)"
             .formatted(Units.bytes(total.bytes()), Units.bytes(total.bound())));
   }
 
@@ -72,7 +72,7 @@ final class RunReport {
       line("no collectives");
       return;
     }
-    line("collectives, and how their tensors got where peers can reach them");
+    line("collectives, and where their tensors are");
     for (var collective : rankPlan.collectives()) {
       var op = rankPlan.graph().ops().get(collective.op());
       line(
@@ -92,7 +92,7 @@ final class RunReport {
                     DecisionText.of(rankPlan.graph(), arg),
                     Units.bytes(arg.bytes())));
       }
-      line("      " + way(collective) + ", because " + reason(collective) + ".");
+      line("      " + way(collective) + ": " + reason(collective) + ".");
     }
   }
 
@@ -105,7 +105,7 @@ final class RunReport {
       return "Tensors are copied into or out of symmetric memory";
     }
     return realizations.contains(Realization.ZERO_COPY)
-        ? "Peers reach the tensors in symmetric memory without a copy"
+        ? "Peers access the tensors in symmetric memory without a copy"
         : "The tensors stay where they are";
   }
 
@@ -117,17 +117,18 @@ final class RunReport {
       return "no other variant can run here";
     }
     if (chosen.reason() == Verdict.Reason.FORCED) {
-      return "the options demand " + chosen.variant().text();
+      return "the options force " + chosen.variant().text();
     }
     var next = Collections.min(others, Comparator.comparingDouble(Verdict::totalMicros));
-    return "that is predicted to be fastest"
+    return chosen.variant().text()
+        + " is predicted to be fastest"
         + (collective.isAsync()
             ? " beside compute"
-            : ": %s, and %s as %s"
+            : " with %s; next is %s with %s"
                 .formatted(
                     Units.micros(chosen.totalMicros()),
-                    Units.micros(next.totalMicros()),
-                    next.variant().text()));
+                    next.variant().text(),
+                    Units.micros(next.totalMicros())));
   }
 
   void uncompared(String why) {
@@ -155,18 +156,18 @@ final class RunReport {
     return all;
   }
 
-  /** Tells how all outputs compare. */
+  /** Prints how all outputs compare. */
   void compared(Compared all, String with) {
     line("outputs against " + with);
     console.print(all.rows());
     var rest =
         all.unspecified() == 0
             ? ""
-            : "; %d that no op writes are not compared".formatted(all.unspecified());
+            : "; %d that no op writes were not compared".formatted(all.unspecified());
     line(
         all.wrong() == 0
             ? "ok: all %d outputs agree%s".formatted(all.outputs(), rest)
-            : "FAILED: %d of %d outputs differ by more than is allowed%s"
+            : "FAILED: %d of %d outputs differ by more than the tolerance%s"
                 .formatted(all.wrong(), all.outputs(), rest));
   }
 

@@ -76,19 +76,18 @@ class MainTest {
               n: all_reduce as one_shot_push: .*
                   operand m not-needed: .*
                   result  n not-needed: .*
-                  The tensors pass through a workspace .*, because that is predicted to be fastest: .*
+                  The tensors pass through a workspace .*: one_shot_push is predicted to be fastest with .*
               r: all_reduce as two_shot: .*
                   operand y zero-copy: aten::mm writes it there \\(tp_mlp.graph:20\\) .*
                   result  r zero-copy: it reuses the memory of y .*
-                  Peers reach the tensors .* without a copy, because that is predicted to be fastest: .*
+                  Peers access the tensors .* without a copy: two_shot is predicted to be fastest with .*
             """)
         .contains("ok: all 8 outputs agree");
     result = run("run", sample("tp_mlp.graph"), "--ranks", 4, "--variant", "n=nccl");
     assertThat(result.code()).isZero();
     assertThat(result.out())
         .contains(
-            "The tensors stay where they are, because the options demand nccl.",
-            "ok: all 8 outputs agree");
+            "The tensors stay where they are: the options force nccl.", "ok: all 8 outputs agree");
   }
 
   static List<String> cases() throws IOException {
@@ -148,7 +147,7 @@ class MainTest {
     assertThat(run("run", graph, "--ranks", 2).out())
         .contains(
             "not compared: aten::_scaled_dot_product_efficient_attention does not write it",
-            "ok: all 2 outputs agree; 2 that no op writes are not compared");
+            "ok: all 2 outputs agree; 2 that no op writes were not compared");
   }
 
   @Test
@@ -158,7 +157,7 @@ class MainTest {
     assertThat(run("run", input, "--check").out())
         .contains(
             "not compared: aten::_scaled_dot_product_efficient_attention does not write it",
-            "ok: all 332 outputs agree; 16 that no op writes are not compared");
+            "ok: all 332 outputs agree; 16 that no op writes were not compared");
   }
 
   private static Path shared(String folder) {

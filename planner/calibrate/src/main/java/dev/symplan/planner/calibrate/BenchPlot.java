@@ -58,7 +58,7 @@ public final class BenchPlot {
     long bytes = 1 << 30;
     // NCCL's rings move no byte twice where that can be helped.
     double wire =
-        VariantSpec.of(comparison.kind(), Variant.NCCL).wireBytes(bytes, comparison.ranks());
+        VariantSpec.of(comparison.kind(), Variant.NCCL).wire().bytes(bytes, comparison.ranks());
     return wire / bytes / (1e3 * Math.min(target.link().sendRate(), target.link().receiveRate()));
   }
 

@@ -125,7 +125,7 @@ public record Calibration(
   }
 
   private static double wire(Key key, long bytes) {
-    return VariantSpec.of(key.kind(), key.variant()).wireBytes(bytes, key.ranks());
+    return VariantSpec.of(key.kind(), key.variant()).wire().bytes(bytes, key.ranks());
   }
 
   private static Target withCurves(

@@ -103,7 +103,7 @@ class FusionRulesTest {
                 })
             .restated();
     assertThat(first(plan, Rule.STRUCTURE).message())
-        .isEqualTo("aten::exp → b cannot be one kernel with aten::sum.dim_IntList → s");
+        .isEqualTo("aten::exp → b cannot be fused with aten::sum.dim_IntList → s");
   }
 
   @Test
@@ -159,7 +159,7 @@ class FusionRulesTest {
     var plan = withProduct();
     assertThat(first(plan, Rule.STRUCTURE).toString())
         .isEqualTo(
-            "structure (rank 0, step 1): aten::mm → r cannot be one kernel with"
+            "structure (rank 0, step 1): aten::mm → r cannot be fused with"
                 + " prims::convert_element_type → g");
   }
 
@@ -215,7 +215,7 @@ class FusionRulesTest {
                 })
             .restated();
     assertThat(first(plan, Rule.STRUCTURE).message())
-        .isEqualTo("aten::relu → s cannot be one kernel with aten::add.Tensor → r");
+        .isEqualTo("aten::relu → s cannot be fused with aten::add.Tensor → r");
   }
 
   @Test
@@ -237,6 +237,6 @@ class FusionRulesTest {
                 })
             .restated();
     assertThat(first(plan, Rule.STRUCTURE).message())
-        .isEqualTo("aten::relu → a cannot be one kernel with aten::exp → b");
+        .isEqualTo("aten::relu → a cannot be fused with aten::exp → b");
   }
 }

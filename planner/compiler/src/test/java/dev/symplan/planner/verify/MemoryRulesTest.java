@@ -159,10 +159,10 @@ class MemoryRulesTest {
   void collectiveWithoutBarriers() {
     var plan = PlanEdits.of(compile(CHAIN)).collective(0, c -> barriers(c, false, true)).plan();
     assertThat(first(plan, Rule.RACE).message())
-        .contains("begins without a barrier, and no other one keeps peers from its memory");
+        .contains("begins without a barrier, and no other barrier keeps peers out of its memory");
     plan = PlanEdits.of(compile(CHAIN)).collective(0, c -> barriers(c, true, false)).plan();
     assertThat(first(plan, Rule.RACE).message())
-        .contains("ends without a barrier, and no other one says when peers are done");
+        .contains("ends without a barrier, and no other barrier waits until the peers are done");
   }
 
   /** Three pulls; what r reads is written before q, what q reads is not written again. */
@@ -197,7 +197,7 @@ class MemoryRulesTest {
     assertThat(first(plan, Rule.RACE).message())
         .isEqualTo(
             "_c10d_functional::all_reduce → q ends without a barrier, and the start of"
-                + " _c10d_functional::all_reduce → r is not a barrier of its own");
+                + " _c10d_functional::all_reduce → r has no barrier of its own");
   }
 
   @Test
@@ -213,9 +213,9 @@ class MemoryRulesTest {
             .restated();
     assertThat(first(plan, Rule.RACE).message())
         .isEqualTo(
-            "_c10d_functional::all_reduce → r begins without a barrier of its own, so peers may be"
-                + " at b from step 1 (_c10d_functional::all_reduce → q), but step 2 (aten::mm → b)"
-                + " uses its memory at symm+0x"
+            "_c10d_functional::all_reduce → r begins without a barrier of its own, so peers may"
+                + " access b from step 1 (_c10d_functional::all_reduce → q), but step 2 (aten::mm →"
+                + " b) uses its memory at symm+0x"
                 + Long.toHexString(edits.rank(0).buffers().get(edits.buffer(0, "b")).offset()));
   }
 }

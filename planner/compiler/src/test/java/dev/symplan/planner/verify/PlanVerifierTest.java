@@ -63,7 +63,8 @@ class PlanVerifierTest {
   @Test
   void stepOfAnOpThatIsNotThere() {
     var plan = PlanEdits.of(compile(CHAIN)).steps(s -> s.add(new Step.Compute(99))).plan();
-    assertThat(first(plan, Rule.STRUCTURE).message()).isEqualTo("there is no op 99, only 7");
+    assertThat(first(plan, Rule.STRUCTURE).message())
+        .isEqualTo("op 99 does not exist; there are 7");
   }
 
   @Test
@@ -75,24 +76,23 @@ class PlanVerifierTest {
   @Test
   void unknownGroup() {
     var plan = PlanEdits.of(compile(CHAIN)).collective(0, c -> PlanEdits.group(c, "dp")).plan();
-    assertThat(first(plan, Rule.STRUCTURE).message()).contains("group 'dp', which is not there");
+    assertThat(first(plan, Rule.STRUCTURE).message()).contains("group 'dp', which does not exist");
   }
 
   @Test
   void bufferIndexOutOfRange() {
     var plan = PlanEdits.of(compile(CHAIN)).placement("b", new Placement(99, 0)).plan();
     assertThat(first(plan, Rule.STRUCTURE).message())
-        .isEqualTo("b is in buffer 99, which is not there");
+        .isEqualTo("b is in buffer 99, which does not exist");
   }
 
   @Test
   void offsetsThatWouldOverflow() {
     var plan =
         PlanEdits.of(compile(CHAIN)).buffer("a", b -> at(b, Long.MAX_VALUE / 128 * 128)).plan();
-    assertThat(first(plan, Rule.STRUCTURE).message())
-        .isEqualTo("the buffer a is beyond any memory");
+    assertThat(first(plan, Rule.STRUCTURE).message()).isEqualTo("the buffer a exceeds any memory");
     plan = PlanEdits.of(compile(CHAIN)).placement("b", new Placement(3, Long.MAX_VALUE)).plan();
-    assertThat(first(plan, Rule.STRUCTURE).message()).isEqualTo("b is beyond any memory");
+    assertThat(first(plan, Rule.STRUCTURE).message()).isEqualTo("b exceeds any memory");
   }
 
   @Test
@@ -126,7 +126,7 @@ class PlanVerifierTest {
             .op(0, op -> new Op(other, op.args(), op.results(), op.span(), op.notes()))
             .plan();
     assertThat(first(plan, Rule.STRUCTURE).message())
-        .isEqualTo("aten::logical_not gives b8[64, 32], but a is f32[64, 32]");
+        .isEqualTo("aten::logical_not returns b8[64, 32], but a is f32[64, 32]");
   }
 
   @ParameterizedTest
@@ -143,8 +143,7 @@ class PlanVerifierTest {
     var strides = ImmutableLongArray.of(down, across);
     var plan = PlanEdits.of(base).op(0, op -> PlanEdits.restrided(op, 1, strides)).plan();
     assertThat(first(plan, Rule.PLACEMENT).message())
-        .startsWith(
-            "i is i64[64, 4][%d, %d], and elements of it are in one place".formatted(down, across))
+        .startsWith("i is i64[64, 4][%d, %d], and its elements overlap".formatted(down, across))
         .contains("of dimension " + dim);
   }
 
@@ -196,14 +195,14 @@ class PlanVerifierTest {
     var plan = PlanEdits.of(compile(CHAIN)).steps(s -> s.remove(2)).plan();
     assertThat(first(plan, Rule.ORDER).message()).contains("reads v before aten::exp → c has run");
     assertThat(PlanVerifier.verify(plan))
-        .anyMatch(v -> v.message().equals("no step carries out aten::exp → c"));
+        .anyMatch(v -> v.message().equals("no step runs aten::exp → c"));
   }
 
   @Test
   void repeatedStep() {
     var plan = PlanEdits.of(compile(CHAIN)).steps(s -> s.add(1, s.getFirst())).plan();
     assertThat(first(plan, Rule.ORDER).message())
-        .isEqualTo("step 1 (aten::relu → a) carries out again what step 0 (aten::relu → a) did");
+        .isEqualTo("step 1 (aten::relu → a) repeats step 0 (aten::relu → a)");
   }
 
   @Test
@@ -218,8 +217,8 @@ class PlanVerifierTest {
     var plan = PlanEdits.of(compile(ASYNC)).steps(s -> Collections.swap(s, 5, 6)).restated();
     assertThat(first(plan, Rule.ORDER).message())
         .isEqualTo(
-            "step 5 (aten::mm → d) reads o, which step 1 (start _c10d_functional::all_reduce → r)"
-                + " may not have finished: nothing joins it before");
+            "step 5 (aten::mm → d) reads o, but step 1 (start _c10d_functional::all_reduce → r)"
+                + " may not have finished: no step joins it before");
   }
 
   @Test
@@ -241,7 +240,8 @@ class PlanVerifierTest {
         """;
     var plan = PlanEdits.of(compile(text)).steps(Collections::reverse).restated();
     assertThat(first(plan, Rule.ORDER).message())
-        .contains("starts collective 1 where the order that all ranks keep has collective 0");
+        .contains(
+            "starts collective 1, but in the order common to all ranks, collective 0 comes next");
   }
 
   @Test
@@ -250,7 +250,7 @@ class PlanVerifierTest {
     var base = edits.rank(0).placement(edits.value(0, "c"));
     var plan = edits.placement("v", new Placement(base.buffer(), 0)).restated();
     assertThat(first(plan, Rule.PLACEMENT).message())
-        .isEqualTo("v must be byte 8192 of c, which is at symm+0x0, but is at symm+0x0");
+        .isEqualTo("v must be at byte 8192 of c, which is at symm+0x0, but is at symm+0x0");
   }
 
   @Test
@@ -261,7 +261,7 @@ class PlanVerifierTest {
                 "a", b -> new Buffer("a", b.arena(), false, b.offset(), 128, b.first(), b.last()))
             .restated();
     assertThat(first(plan, Rule.PLACEMENT).message())
-        .isEqualTo("the buffer a has 128 bytes, but what it holds takes 16384");
+        .isEqualTo("the buffer a has 128 bytes, but its contents take 16384");
   }
 
   @Test
@@ -270,7 +270,7 @@ class PlanVerifierTest {
     var place = edits.rank(0).placement(edits.value(0, "a"));
     var plan = edits.placement("a", new Placement(place.buffer(), 2)).restated();
     assertThat(first(plan, Rule.PLACEMENT).message())
-        .isEqualTo("a, of elements of 4 bytes, is at symm+0x4002");
+        .isEqualTo("a, with elements of 4 bytes, is misaligned at symm+0x4002");
   }
 
   /** Each is live with the one before, in the same memory. */
@@ -292,14 +292,14 @@ class PlanVerifierTest {
   @Test
   void bufferOffTheGrid() {
     var plan = PlanEdits.of(compile(CHAIN)).buffer("a", b -> at(b, b.offset() + 64)).restated();
-    assertThat(first(plan, Rule.PLACEMENT).message()).contains("no multiple of 128");
+    assertThat(first(plan, Rule.PLACEMENT).message()).contains("not a multiple of 128");
   }
 
   @Test
   void bufferOutsideItsArena() {
     var plan = PlanEdits.of(compile(CHAIN)).buffer("a", b -> at(b, b.offset() + 128)).plan();
     assertThat(first(plan, Rule.PLACEMENT).message())
-        .contains("reaches outside the symmetric arena");
+        .contains("extends beyond the symmetric arena");
     var local =
         """
         graph g(x: f32[64, 64]) {
@@ -308,7 +308,7 @@ class PlanVerifierTest {
         }
         """;
     plan = PlanEdits.of(compile(local)).buffer("a", b -> at(b, b.offset() + 128)).plan();
-    assertThat(first(plan, Rule.PLACEMENT).message()).contains("reaches outside the local arena");
+    assertThat(first(plan, Rule.PLACEMENT).message()).contains("extends beyond the local arena");
   }
 
   @Test
@@ -321,7 +321,7 @@ class PlanVerifierTest {
   void wrongPositionInTheSignature() {
     var plan = PlanEdits.of(compile(CHAIN)).buffer("x", b -> at(b, 1)).plan();
     assertThat(first(plan, Rule.PLACEMENT).message())
-        .isEqualTo("the input x is in x, input 1 of the caller's");
+        .isEqualTo("the input x is in x, the caller's input 1");
   }
 
   @Test
@@ -329,8 +329,8 @@ class PlanVerifierTest {
     var plan = PlanEdits.of(compile(ASYNC)).buffer("p", b -> lives(b, 0, 1)).plan();
     assertThat(first(plan, Rule.LIFETIME).message())
         .isEqualTo(
-            "the buffer p is said to live from step 0 to 1, but is used from step 0 (aten::relu →"
-                + " p) to step 6 (aten::mm → d)");
+            "the plan says that the buffer p lives from step 0 to 1, but it is used from step 0"
+                + " (aten::relu → p) to step 6 (aten::mm → d)");
   }
 
   @Test
@@ -342,7 +342,7 @@ class PlanVerifierTest {
   @Test
   void inputsAndOutputsLastToTheEnd() {
     var plan = PlanEdits.of(compile(CHAIN)).buffer("x", b -> lives(b, -1, 0)).plan();
-    assertThat(first(plan, Rule.LIFETIME).message()).endsWith("to behind the last step (5)");
+    assertThat(first(plan, Rule.LIFETIME).message()).endsWith("to after the last step (5)");
     plan = PlanEdits.of(compile(CHAIN)).buffer("r", b -> lives(b, 4, 4)).plan();
     assertThat(rules(plan)).containsExactly(Rule.LIFETIME);
   }
@@ -364,7 +364,7 @@ class PlanVerifierTest {
     var plan = PlanEdits.of(compile(CHAIN)).symmetric(8192, 128).plan();
     assertThat(first(plan, Rule.LIFETIME).message())
         .isEqualTo(
-            "the symmetric arena's bound is said to be 128 bytes, but 8192 are alive at once");
+            "the plan gives the symmetric arena a bound of 128 bytes, but 8192 are live at once");
   }
 
   @Test
@@ -386,7 +386,7 @@ class PlanVerifierTest {
             .buffer("a", b -> at(b, ArenaKind.SYMMETRIC, true, b.offset()))
             .restated();
     assertThat(first(plan, Rule.REALIZATION).message())
-        .isEqualTo("nothing asks for the buffer a to be symmetric");
+        .isEqualTo("nothing needs the buffer a to be symmetric");
   }
 
   @Test
@@ -544,7 +544,7 @@ class PlanVerifierTest {
             .collective(0, c -> remade(c, ReduceOp.SUM, c.operands(), c.verdicts(), c.args(), true))
             .plan();
     assertThat(first(plan, Rule.REALIZATION).message())
-        .endsWith("is said to be in place, but d is at symm+0x4000 and r at symm+0x0");
+        .endsWith("is in place, but d is at symm+0x4000 and r at symm+0x0");
   }
 
   @Test
@@ -583,7 +583,7 @@ class PlanVerifierTest {
                         false))
             .plan();
     assertThat(first(plan, Rule.REALIZATION).message())
-        .endsWith("has d staged, but no copy was put in");
+        .endsWith("has d staged, but nothing copies it");
   }
 
   private static ArgDecision staged(ArgDecision arg) {

@@ -52,8 +52,7 @@ class WorkspaceRulesTest {
   void anotherTensorThere() {
     var plan = edits().over("a", "workspace 0").restated();
     assertThat(first(plan, Rule.RACE).message())
-        .isEqualTo(
-            "a lies in symmetric memory where workspace 0 does: peers push there at any time");
+        .isEqualTo("a overlaps workspace 0 in symmetric memory, where peers push at any time");
     var workspace = new Placement(only().workspace(), 0);
     plan = edits().placement("a", workspace).plan();
     assertThat(PlanVerifier.verify(plan))
@@ -84,7 +83,8 @@ class WorkspaceRulesTest {
     var plan = edits().buffer("workspace 0", b -> lives(b, 3, 3)).plan();
     assertThat(first(plan, Rule.LIFETIME).message())
         .isEqualTo(
-            "workspace 0 is said to live from step 3 to 3, but peers may push there from -1 to 5");
+            "the plan says that workspace 0 lives from step 3 to 3, but peers may push there from"
+                + " -1 to 5");
   }
 
   @Test
@@ -97,7 +97,7 @@ class WorkspaceRulesTest {
     assertThat(PlanVerifier.verify(plan))
         .anyMatch(v -> v.message().endsWith("is one_shot, which needs no workspace"));
     plan = edits().collective(0, c -> PlanEdits.workspace(c, 99)).plan();
-    assertThat(first(plan, Rule.STRUCTURE).message()).startsWith("there is no buffer 99");
+    assertThat(first(plan, Rule.STRUCTURE).message()).startsWith("buffer 99 does not exist");
   }
 
   @Test

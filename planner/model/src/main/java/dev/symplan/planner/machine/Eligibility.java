@@ -5,14 +5,25 @@ import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.ReduceOp;
-import dev.symplan.planner.machine.Requirement.Candidate;
+import dev.symplan.planner.machine.Requirement.CopyEngines;
+import dev.symplan.planner.machine.Requirement.EqualRows;
+import dev.symplan.planner.machine.Requirement.LessThan;
+import dev.symplan.planner.machine.Requirement.Multicast;
+import dev.symplan.planner.machine.Requirement.Nccl;
+import dev.symplan.planner.machine.Requirement.OneTensor;
+import dev.symplan.planner.machine.Requirement.Reductions;
+import dev.symplan.planner.machine.Requirement.SeveralTensors;
+import dev.symplan.planner.machine.Requirement.Types;
+import dev.symplan.planner.machine.Requirement.WorkspaceFits;
 import dev.symplan.planner.machine.Verdict.Reason;
 import java.util.IdentityHashMap;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.Supplier;
 
 /**
  * Which variants can carry out a collective on a target, whatever it costs.
@@ -122,11 +133,97 @@ public final class Eligibility {
           ranks == 1 ? "the group has one rank" : "the group has %s ranks".formatted(ranks));
     }
     var spec = VariantSpec.of(collective.kind(), variant);
-    var candidate = new Candidate(spec, collective, ranks, target, multicast);
     return spec.requirements().stream()
-        .flatMap(requirement -> requirement.unmet(candidate).stream())
+        .flatMap(requirement -> unmet(requirement, spec, collective, ranks).stream())
         .findFirst()
         .or(() -> backend.lack(spec).map(detail -> new Rejection(Reason.NOT_IN_BACKEND, detail)));
+  }
+
+  private Optional<Rejection> unmet(
+      Requirement requirement, VariantSpec spec, Request collective, int ranks) {
+    int tensors = collective.operands().size();
+    return switch (requirement) {
+      case Multicast _ ->
+          target.multicast()
+              ? unless(
+                  multicast, Reason.MULTICAST_OFF, () -> "multicast is off; add --multicast=on")
+              : rejected(Reason.NO_MULTICAST, "the target has no multicast");
+      case CopyEngines _ ->
+          unless(
+              target.copyEngines(),
+              Reason.NO_COPY_ENGINE,
+              () -> "the target's copy engines cannot access peers");
+      case Reductions(var supported, var detail) ->
+          unless(
+              collective.reduceOp().filter(supported::contains).isPresent(),
+              Reason.REDUCTION,
+              () -> detail.formatted(ReduceOp.text(collective.reduceOp())));
+      case Types(var supported, var detail) ->
+          unless(
+              supported.contains(collective.dtype()),
+              Reason.DTYPE,
+              () -> detail.formatted(collective.dtype().shortName()));
+      case Nccl(int version, var what, var reductions, var dtypes) ->
+          unless(
+              target.nccl() >= version
+                  || !(reductions.isEmpty()
+                      || collective.reduceOp().filter(reductions::contains).isPresent())
+                  || !(dtypes.isEmpty() || dtypes.contains(collective.dtype())),
+              Reason.LIBRARY,
+              () ->
+                  "%s needs NCCL %s, %s has %s"
+                      .formatted(
+                          what.formatted(collective.dtype().shortName()),
+                          Target.shortNcclVersion(version),
+                          target.name(),
+                          target.ncclVersion()));
+      case SeveralTensors(int grouped, int ordered) ->
+          target.nccl() < grouped
+              ? unless(
+                  tensors == 1,
+                  Reason.LIBRARY_GROUP,
+                  () ->
+                      "%s collectives in one group; NCCL %s allows one, %s more"
+                          .formatted(
+                              tensors, target.ncclVersion(), Target.shortNcclVersion(grouped)))
+              : unless(
+                  tensors == 1 || target.nccl() >= ordered,
+                  Reason.LIBRARY_RACE,
+                  () ->
+                      "%s collectives in one captured group race in NCCL %s; %s orders them"
+                          .formatted(
+                              tensors, target.ncclVersion(), Target.shortNcclVersion(ordered)));
+      case OneTensor _ ->
+          unless(
+              tensors == 1,
+              Reason.LIBRARY_GROUP,
+              () ->
+                  "%s collectives in one group; NCCL's copy engines allow one".formatted(tensors));
+      case EqualRows _ ->
+          unless(
+              collective.hasEqualRows(),
+              Reason.ROWS,
+              () -> "the ranks send unequal parts; NCCL's copy engines need equal ones");
+      case LessThan(int gibibytes) -> {
+        double all = (double) collective.bytes() * ranks;
+        yield unless(
+            all < (double) gibibytes * (1L << 30),
+            Reason.SIZE,
+            () ->
+                "%s on all ranks together; NCCL's symmetric kernels are limited to %d GiB"
+                    .formatted(Units.bytes((long) all), gibibytes));
+      }
+      case WorkspaceFits _ -> {
+        long bytes = workspaceBytes(collective, spec, ranks);
+        yield unless(
+            bytes <= target.workspaceBytes(),
+            Reason.WORKSPACE,
+            () ->
+                "a workspace of %s; %s allows %s"
+                    .formatted(
+                        Units.bytes(bytes), target.name(), Units.bytes(target.workspaceBytes())));
+      }
+    };
   }
 
   /**
@@ -147,7 +244,16 @@ public final class Eligibility {
 
   /** {@return whether one launch of a variant takes several tensors} */
   public boolean takesSeveral(VariantSpec spec) {
-    return spec.requirements().stream().allMatch(requirement -> requirement.allowsSeveral(target));
+    return spec.requirements().stream()
+        .noneMatch(
+            requirement ->
+                requirement instanceof OneTensor
+                    || (requirement instanceof SeveralTensors(_, int ordered)
+                        && target.nccl() < ordered));
+  }
+
+  private static Optional<Rejection> unless(boolean met, Reason reason, Supplier<String> detail) {
+    return met ? Optional.empty() : rejected(reason, detail.get());
   }
 
   private static Optional<Rejection> rejected(Reason reason, String detail) {

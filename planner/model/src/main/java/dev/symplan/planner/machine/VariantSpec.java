@@ -12,8 +12,8 @@ import java.util.Optional;
  * the {@link Target}. The rows are in {@link VariantTable}.
  *
  * @param protocol who touches what of whom
- * @param sent what leaves the GPU which sends most, be it stored or read by peers
- * @param received what reaches the GPU which receives most
+ * @param wire what passes the links
+ * @param numerics what the bits of the result depend on
  * @param sharesMemory whether an all_reduce's operand and result may be one buffer, as each element
  *     is read before it is written; and whether what a rank brings to an all_gather may lie in its
  *     part of the result, and what it gets from a reduce_scatter in its part of the operand: no
@@ -24,8 +24,7 @@ public record VariantSpec(
     Kind kind,
     Variant variant,
     Protocol protocol,
-    Wire sent,
-    Wire received,
+    Wire wire,
     Numerics numerics,
     boolean sharesMemory,
     ImmutableList<Requirement> requirements) {
@@ -63,11 +62,6 @@ public record VariantSpec(
     return ImmutableList.copyOf(VariantTable.ROWS.column(variant).values());
   }
 
-  /** {@return whether it has a requirement of a sort} */
-  public boolean needs(Class<? extends Requirement> sort) {
-    return requirements.stream().anyMatch(sort::isInstance);
-  }
-
   /**
    * {@return whether each operand must be symmetric: because peers touch it, or because the library
    * asks for a window. A custom op's are those that it registers}
@@ -99,15 +93,6 @@ public record VariantSpec(
   /** {@return whether ranks touch each other's memory, so that they must be on one host} */
   public boolean reachesPeers() {
     return needsSymmetricOperand() || needsSymmetricResult() || variant.needsWorkspace();
-  }
-
-  /**
-   * {@return the bytes that pass the busier link direction of the busiest rank}
-   *
-   * @param bytes of one rank's operand
-   */
-  public double wireBytes(long bytes, int ranks) {
-    return Math.max(sent.bytes(bytes, ranks), received.bytes(bytes, ranks));
   }
 
   /** {@return the reductions that it supports; empty where nothing is reduced} */

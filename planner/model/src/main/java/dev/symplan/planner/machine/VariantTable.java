@@ -3,13 +3,6 @@ package dev.symplan.planner.machine;
 import static dev.symplan.planner.machine.Protocol.Part.MINE;
 import static dev.symplan.planner.machine.Protocol.Part.THEIRS;
 import static dev.symplan.planner.machine.Protocol.Part.WHOLE;
-import static dev.symplan.planner.machine.Wire.FOR_EACH_PEER;
-import static dev.symplan.planner.machine.Wire.NOTHING;
-import static dev.symplan.planner.machine.Wire.ONCE;
-import static dev.symplan.planner.machine.Wire.ONCE_AND_SLICE;
-import static dev.symplan.planner.machine.Wire.SLICE;
-import static dev.symplan.planner.machine.Wire.SLICE_FOR_EACH_PEER;
-import static dev.symplan.planner.machine.Wire.TWO_SLICES_FOR_EACH_PEER;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
@@ -24,11 +17,10 @@ import dev.symplan.planner.machine.Requirement.Multicast;
 import dev.symplan.planner.machine.Requirement.Nccl;
 import dev.symplan.planner.machine.Requirement.OneTensor;
 import dev.symplan.planner.machine.Requirement.Reductions;
-import dev.symplan.planner.machine.Requirement.SeveralInGroup;
+import dev.symplan.planner.machine.Requirement.SeveralTensors;
 import dev.symplan.planner.machine.Requirement.Types;
 import dev.symplan.planner.machine.Requirement.WorkspaceFits;
-import java.util.function.Function;
-import java.util.stream.Stream;
+import java.util.List;
 
 /**
  * The variants of each kind of collective, a row for each.
@@ -76,7 +68,7 @@ final class VariantTable {
 
   private static final ImmutableList<Requirement> SYMMETRIC =
       ImmutableList.of(
-          nccl(22700, "a symmetric kernel"), new LessThan(64), new SeveralInGroup(22800, 23007));
+          nccl(22700, "a symmetric kernel"), new LessThan(64), new SeveralTensors(22800, 23007));
 
   private static final ImmutableList<Requirement> SYMMETRIC_REDUCES =
       ImmutableList.of(
@@ -90,10 +82,13 @@ final class VariantTable {
               ImmutableSet.<DType>builder().addAll(SHORT_FLOATS).addAll(FP8).build(),
               "NCCL's symmetric kernels add floats of at most 32 bits, not %s"),
           new LessThan(64),
-          new SeveralInGroup(22800, 23007));
+          new SeveralTensors(22800, 23007));
 
   private static final ImmutableList<Requirement> NCCL_COPIES =
       ImmutableList.of(new CopyEngines(), nccl(22800, "a copy engine collective"), new OneTensor());
+
+  private static final ImmutableList<Requirement> NCCL_EXCHANGES =
+      ImmutableList.<Requirement>builder().addAll(NCCL_COPIES).add(new EqualRows()).build();
 
   private static final ImmutableList<Requirement> NCCL_REDUCES =
       ImmutableList.of(
@@ -104,13 +99,93 @@ final class VariantTable {
           new Nccl(22400, "%s in reductions", ImmutableSet.of(), FP8),
           new Types(NCCL_TYPES, "NCCL does not reduce %s"));
 
+  private static final ImmutableList<Requirement> WORKSPACE = ImmutableList.of(new WorkspaceFits());
+  private static final ImmutableList<Requirement> MULTICAST = ImmutableList.of(new Multicast());
+  private static final ImmutableList<Requirement> COPY_ENGINES =
+      ImmutableList.of(new CopyEngines());
+  private static final ImmutableList<Requirement> NOTHING = ImmutableList.of();
+
+  /** Whether operand and result may share memory. */
+  private static final boolean SHARED = true;
+
+  private static final boolean APART = false;
+
+  /** By kind, and for each kind in the order of the variants. */
   static final ImmutableTable<Kind, Variant, VariantSpec> ROWS =
-      Stream.of(allReduce(), allGather(), reduceScatter(), allToAll(), broadcast(), custom())
-          .flatMap(rows -> rows)
-          .map(Row::spec)
-          .collect(
-              ImmutableTable.toImmutableTable(
-                  VariantSpec::kind, VariantSpec::variant, Function.identity()));
+      new Rows()
+          .of(Kind.ALL_REDUCE)
+          .row(Variant.LOCAL, Protocol.LOCAL, Wire.NOTHING, SHARED, NOTHING, Numerics.ONE_RANK)
+          .row(Variant.ONE_SHOT, Protocol.pull(WHOLE, WHOLE), Wire.TO_PEERS, APART, NOTHING)
+          .row(Variant.ONE_SHOT_PUSH, Protocol.rounds(WHOLE), Wire.TO_PEERS, SHARED, WORKSPACE)
+          .row(Variant.TWO_SHOT, Protocol.SLICES, Wire.SLICES_TWICE, SHARED, TWO_SHOT_REDUCES)
+          // To the rank that reduces a slice, and from there to all.
+          .row(
+              Variant.TWO_SHOT_PUSH,
+              Protocol.rounds(THEIRS, MINE),
+              Wire.SLICES_TWICE,
+              SHARED,
+              WORKSPACE)
+          .row(
+              Variant.MULTIMEM,
+              Protocol.SLICES,
+              Wire.SWITCH_REDUCES,
+              SHARED,
+              SWITCH_REDUCES,
+              Numerics.SWITCH_ORDER)
+          .row(
+              Variant.NCCL_SYMM,
+              Protocol.SLICES,
+              Wire.SLICES_TWICE,
+              SHARED,
+              SYMMETRIC_REDUCES,
+              Numerics.NCCL)
+          .row(Variant.NCCL, Protocol.LOCAL, Wire.SLICES_TWICE, SHARED, NCCL_REDUCES, Numerics.NCCL)
+          .of(Kind.ALL_GATHER)
+          .row(Variant.LOCAL, Protocol.LOCAL, Wire.NOTHING, APART, NOTHING)
+          .row(Variant.ONE_SHOT, Protocol.pull(WHOLE, THEIRS), Wire.TO_PEERS, APART, NOTHING)
+          .row(Variant.PUSH, Protocol.push(WHOLE, MINE), Wire.TO_PEERS, SHARED, NOTHING)
+          .row(Variant.MULTIMEM, Protocol.push(WHOLE, MINE), Wire.SWITCH_GATHERS, APART, MULTICAST)
+          .row(Variant.COPY_ENGINE, Protocol.push(WHOLE, MINE), Wire.TO_PEERS, SHARED, COPY_ENGINES)
+          .row(Variant.NCCL_SYMM, Protocol.push(WHOLE, MINE), Wire.TO_PEERS, APART, SYMMETRIC)
+          .row(Variant.NCCL_CE, Protocol.push(WHOLE, MINE), Wire.TO_PEERS, APART, NCCL_COPIES)
+          .row(Variant.NCCL, Protocol.LOCAL, Wire.TO_PEERS, SHARED, NOTHING)
+          .of(Kind.REDUCE_SCATTER)
+          .row(Variant.LOCAL, Protocol.LOCAL, Wire.NOTHING, APART, NOTHING, Numerics.ONE_RANK)
+          .row(Variant.ONE_SHOT, Protocol.pull(MINE, WHOLE), Wire.SLICES, SHARED, NOTHING)
+          .row(
+              Variant.MULTIMEM,
+              Protocol.pull(MINE, WHOLE),
+              Wire.SWITCH_SCATTERS,
+              APART,
+              SWITCH_REDUCES,
+              Numerics.SWITCH_ORDER)
+          .row(
+              Variant.NCCL_SYMM,
+              Protocol.pull(MINE, WHOLE),
+              Wire.SLICES,
+              APART,
+              SYMMETRIC_REDUCES,
+              Numerics.NCCL)
+          .row(Variant.NCCL, Protocol.LOCAL, Wire.SLICES, SHARED, NCCL_REDUCES, Numerics.NCCL)
+          .of(Kind.ALL_TO_ALL)
+          .row(Variant.LOCAL, Protocol.LOCAL, Wire.NOTHING, APART, NOTHING)
+          .row(Variant.ONE_SHOT, Protocol.pull(MINE, THEIRS), Wire.SLICES, APART, NOTHING)
+          .row(Variant.PUSH, Protocol.push(THEIRS, MINE), Wire.SLICES, APART, NOTHING)
+          .row(Variant.COPY_ENGINE, Protocol.push(THEIRS, MINE), Wire.SLICES, APART, COPY_ENGINES)
+          .row(Variant.NCCL_CE, Protocol.push(THEIRS, MINE), Wire.SLICES, APART, NCCL_EXCHANGES)
+          .row(Variant.NCCL, Protocol.LOCAL, Wire.SLICES, APART, NOTHING)
+          .of(Kind.BROADCAST)
+          // The root's link carries every copy, unless the switch, a ring or the peers do.
+          .row(Variant.LOCAL, Protocol.LOCAL, Wire.NOTHING, APART, NOTHING)
+          .row(Variant.ONE_SHOT, Protocol.ROOT_PULL, Wire.FROM_ROOT, APART, NOTHING)
+          .row(Variant.TWO_SHOT, Protocol.ROOT_RELAY, Wire.ONCE, APART, NOTHING)
+          .row(Variant.MULTIMEM, Protocol.ROOT_PUSH, Wire.ONCE, APART, MULTICAST)
+          .row(Variant.COPY_ENGINE, Protocol.ROOT_PUSH, Wire.FROM_ROOT, APART, COPY_ENGINES)
+          .row(Variant.NCCL, Protocol.LOCAL, Wire.ONCE, APART, NOTHING)
+          .of(Kind.CUSTOM)
+          .row(Variant.CUSTOM, Protocol.ANY, Wire.ONCE, APART, NOTHING, Numerics.CUSTOM)
+          .table
+          .buildOrThrow();
 
   private VariantTable() {}
 
@@ -118,158 +193,37 @@ final class VariantTable {
     return new Nccl(version, what, ImmutableSet.of(), ImmutableSet.of());
   }
 
-  private static Stream<Row> allReduce() {
-    var rows = new Rows(Kind.ALL_REDUCE);
-    return Stream.of(
-        rows.of(Variant.LOCAL, Protocol.LOCAL, NOTHING).adds(Numerics.ONE_RANK).sharing(),
-        rows.of(Variant.ONE_SHOT, Protocol.pull(WHOLE, WHOLE), FOR_EACH_PEER),
-        rows.of(Variant.ONE_SHOT_PUSH, Protocol.rounds(WHOLE), FOR_EACH_PEER)
-            .sharing()
-            .needs(new WorkspaceFits()),
-        rows.of(Variant.TWO_SHOT, Protocol.SLICES, TWO_SLICES_FOR_EACH_PEER)
-            .sharing()
-            .needs(TWO_SHOT_REDUCES),
-        // To the rank that reduces a slice, and from there to all.
-        rows.of(Variant.TWO_SHOT_PUSH, Protocol.rounds(THEIRS, MINE), TWO_SLICES_FOR_EACH_PEER)
-            .sharing()
-            .needs(new WorkspaceFits()),
-        rows.of(Variant.MULTIMEM, Protocol.SLICES, ONCE_AND_SLICE)
-            .adds(Numerics.SWITCH_ORDER)
-            .sharing()
-            .needs(SWITCH_REDUCES),
-        rows.of(Variant.NCCL_SYMM, Protocol.SLICES, TWO_SLICES_FOR_EACH_PEER)
-            .adds(Numerics.NCCL)
-            .sharing()
-            .needs(SYMMETRIC_REDUCES),
-        rows.of(Variant.NCCL, Protocol.LOCAL, TWO_SLICES_FOR_EACH_PEER)
-            .adds(Numerics.NCCL)
-            .sharing()
-            .needs(NCCL_REDUCES));
-  }
+  /** The table in the making. */
+  private static final class Rows {
+    private final ImmutableTable.Builder<Kind, Variant, VariantSpec> table =
+        ImmutableTable.builder();
+    private Kind kind = Kind.CUSTOM;
 
-  private static Stream<Row> allGather() {
-    var rows = new Rows(Kind.ALL_GATHER);
-    var push = Protocol.push(WHOLE, MINE);
-    return Stream.of(
-        rows.of(Variant.LOCAL, Protocol.LOCAL, NOTHING),
-        rows.of(Variant.ONE_SHOT, Protocol.pull(WHOLE, THEIRS), FOR_EACH_PEER),
-        rows.of(Variant.PUSH, push, FOR_EACH_PEER).sharing(),
-        rows.of(Variant.MULTIMEM, push, ONCE).receives(FOR_EACH_PEER).needs(new Multicast()),
-        rows.of(Variant.COPY_ENGINE, push, FOR_EACH_PEER).sharing().needs(new CopyEngines()),
-        rows.of(Variant.NCCL_SYMM, push, FOR_EACH_PEER).needs(SYMMETRIC),
-        rows.of(Variant.NCCL_CE, push, FOR_EACH_PEER).needs(NCCL_COPIES),
-        rows.of(Variant.NCCL, Protocol.LOCAL, FOR_EACH_PEER).sharing());
-  }
+    Rows of(Kind next) {
+      kind = next;
+      return this;
+    }
 
-  private static Stream<Row> reduceScatter() {
-    var rows = new Rows(Kind.REDUCE_SCATTER);
-    var pull = Protocol.pull(MINE, WHOLE);
-    return Stream.of(
-        rows.of(Variant.LOCAL, Protocol.LOCAL, NOTHING).adds(Numerics.ONE_RANK),
-        rows.of(Variant.ONE_SHOT, pull, SLICE_FOR_EACH_PEER).sharing(),
-        rows.of(Variant.MULTIMEM, pull, ONCE)
-            .receives(SLICE)
-            .adds(Numerics.SWITCH_ORDER)
-            .needs(SWITCH_REDUCES),
-        rows.of(Variant.NCCL_SYMM, pull, SLICE_FOR_EACH_PEER)
-            .adds(Numerics.NCCL)
-            .needs(SYMMETRIC_REDUCES),
-        rows.of(Variant.NCCL, Protocol.LOCAL, SLICE_FOR_EACH_PEER)
-            .adds(Numerics.NCCL)
-            .sharing()
-            .needs(NCCL_REDUCES));
-  }
+    /** Adds in rank order, if it adds. */
+    Rows row(
+        Variant variant, Protocol protocol, Wire wire, boolean shares, List<Requirement> needs) {
+      var numerics = kind.reduces() ? Numerics.RANK_ORDER : Numerics.COPY;
+      return row(variant, protocol, wire, shares, needs, numerics);
+    }
 
-  private static Stream<Row> allToAll() {
-    var rows = new Rows(Kind.ALL_TO_ALL);
-    var push = Protocol.push(THEIRS, MINE);
-    return Stream.of(
-        rows.of(Variant.LOCAL, Protocol.LOCAL, NOTHING),
-        rows.of(Variant.ONE_SHOT, Protocol.pull(MINE, THEIRS), SLICE_FOR_EACH_PEER),
-        rows.of(Variant.PUSH, push, SLICE_FOR_EACH_PEER),
-        rows.of(Variant.COPY_ENGINE, push, SLICE_FOR_EACH_PEER).needs(new CopyEngines()),
-        rows.of(Variant.NCCL_CE, push, SLICE_FOR_EACH_PEER)
-            .needs(NCCL_COPIES)
-            .needs(new EqualRows()),
-        rows.of(Variant.NCCL, Protocol.LOCAL, SLICE_FOR_EACH_PEER));
-  }
-
-  private static Stream<Row> broadcast() {
-    var rows = new Rows(Kind.BROADCAST);
-    // The root's link carries every copy, unless the switch, a ring or the peers replicate them.
-    return Stream.of(
-        rows.of(Variant.LOCAL, Protocol.LOCAL, NOTHING),
-        rows.of(Variant.ONE_SHOT, Protocol.ROOT_PULL, FOR_EACH_PEER).receives(ONCE),
-        rows.of(Variant.TWO_SHOT, Protocol.ROOT_RELAY, ONCE),
-        rows.of(Variant.MULTIMEM, Protocol.ROOT_PUSH, ONCE).needs(new Multicast()),
-        rows.of(Variant.COPY_ENGINE, Protocol.ROOT_PUSH, FOR_EACH_PEER)
-            .receives(ONCE)
-            .needs(new CopyEngines()),
-        rows.of(Variant.NCCL, Protocol.LOCAL, ONCE));
-  }
-
-  private static Stream<Row> custom() {
-    return Stream.of(
-        new Rows(Kind.CUSTOM).of(Variant.CUSTOM, Protocol.ANY, ONCE).adds(Numerics.CUSTOM));
-  }
-
-  /** The rows of a kind, which are in the order of the variants. */
-  private record Rows(Kind kind) {
-
-    /** A row of which as much is received as sent, and which needs nothing more. */
-    Row of(Variant variant, Protocol protocol, Wire sent) {
-      return new Row(
+    Rows row(
+        Variant variant,
+        Protocol protocol,
+        Wire wire,
+        boolean shares,
+        List<Requirement> needs,
+        Numerics numerics) {
+      table.put(
+          kind,
+          variant,
           new VariantSpec(
-              kind,
-              variant,
-              protocol,
-              sent,
-              sent,
-              kind.reduces() ? Numerics.RANK_ORDER : Numerics.COPY,
-              false,
-              ImmutableList.of()));
-    }
-  }
-
-  /** Gives a row what is not as usual. */
-  private record Row(VariantSpec spec) {
-
-    Row receives(Wire received) {
-      return with(received, spec.numerics(), spec.sharesMemory(), spec.requirements());
-    }
-
-    Row adds(Numerics numerics) {
-      return with(spec.received(), numerics, spec.sharesMemory(), spec.requirements());
-    }
-
-    Row sharing() {
-      return with(spec.received(), spec.numerics(), true, spec.requirements());
-    }
-
-    Row needs(Requirement requirement) {
-      return needs(ImmutableList.of(requirement));
-    }
-
-    Row needs(ImmutableList<Requirement> more) {
-      var all = ImmutableList.<Requirement>builder().addAll(spec.requirements()).addAll(more);
-      return with(spec.received(), spec.numerics(), spec.sharesMemory(), all.build());
-    }
-
-    private Row with(
-        Wire received,
-        Numerics numerics,
-        boolean sharesMemory,
-        ImmutableList<Requirement> requirements) {
-      return new Row(
-          new VariantSpec(
-              spec.kind(),
-              spec.variant(),
-              spec.protocol(),
-              spec.sent(),
-              received,
-              numerics,
-              sharesMemory,
-              requirements));
+              kind, variant, protocol, wire, numerics, shares, ImmutableList.copyOf(needs)));
+      return this;
     }
   }
 }

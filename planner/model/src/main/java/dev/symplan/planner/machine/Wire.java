@@ -1,41 +1,58 @@
 package dev.symplan.planner.machine;
 
 /**
- * How many bytes pass one direction of the busiest rank's link, where each of {@code n} ranks has
- * an operand of {@code b} bytes.
+ * How many bytes pass the links of the busiest ranks, where each of {@code n} ranks has an operand
+ * of {@code b} bytes: what leaves the GPU which sends most, be it stored or read by peers, and what
+ * reaches the one which receives most.
  */
 public enum Wire {
   NOTHING((b, n) -> 0),
   /** The whole operand. */
   ONCE((b, n) -> b),
   /** The whole operand for each peer. */
-  FOR_EACH_PEER((b, n) -> (n - 1.0) * b),
-  /** One slice. */
-  SLICE((b, n) -> (double) b / n),
+  TO_PEERS((b, n) -> (n - 1.0) * b),
   /** A slice for each peer. */
-  SLICE_FOR_EACH_PEER((b, n) -> (n - 1.0) / n * b),
+  SLICES((b, n) -> (n - 1.0) / n * b),
   /** A slice for each peer to reduce, and a reduced one for each. */
-  TWO_SLICES_FOR_EACH_PEER((b, n) -> 2 * (n - 1.0) / n * b),
+  SLICES_TWICE((b, n) -> 2 * (n - 1.0) / n * b),
+  /** The root sends to each peer. */
+  FROM_ROOT((b, n) -> (n - 1.0) * b, (b, n) -> b),
   /** The switch reads all that it adds, and takes each sum once. */
-  ONCE_AND_SLICE((b, n) -> b + (double) b / n);
+  SWITCH_REDUCES((b, n) -> b + (double) b / n),
+  /** The switch reads all that it adds, and sends each rank its slice. */
+  SWITCH_SCATTERS((b, n) -> b, (b, n) -> (double) b / n),
+  /** The switch takes each operand once, and sends it to all. */
+  SWITCH_GATHERS((b, n) -> b, (b, n) -> (n - 1.0) * b);
 
   @FunctionalInterface
   private interface Formula {
     double bytes(long operand, int ranks);
   }
 
-  private final Formula formula;
+  private final Formula sent;
+  private final Formula received;
 
-  Wire(Formula formula) {
-    this.formula = formula;
+  Wire(Formula both) {
+    this(both, both);
   }
 
-  /**
-   * {@return the bytes}
-   *
-   * @param operand bytes of one rank's operand
-   */
+  Wire(Formula sent, Formula received) {
+    this.sent = sent;
+    this.received = received;
+  }
+
+  /** {@return the bytes sent, for an operand of so many bytes} */
+  public double sent(long operand, int ranks) {
+    return sent.bytes(operand, ranks);
+  }
+
+  /** {@return the bytes received} */
+  public double received(long operand, int ranks) {
+    return received.bytes(operand, ranks);
+  }
+
+  /** {@return the larger of both} */
   public double bytes(long operand, int ranks) {
-    return formula.bytes(operand, ranks);
+    return Math.max(sent(operand, ranks), received(operand, ranks));
   }
 }

@@ -32,7 +32,7 @@ public final class CostModel {
     return fixedMicros(variant, ranks)
         + target
             .curve(kind, variant, ranks)
-            .map(curve -> curve.micros(spec.wireBytes(bytes, ranks), ranks))
+            .map(curve -> curve.micros(spec.wire().bytes(bytes, ranks), ranks))
             .orElseGet(() -> linkMicros(spec, bytes, ranks));
   }
 
@@ -49,8 +49,8 @@ public final class CostModel {
     var link = target.link();
     return link.latencyMicros() * (ranks - 1)
         + Math.max(
-            spec.sent().bytes(bytes, ranks) / (1e3 * link.sendRate()),
-            spec.received().bytes(bytes, ranks) / (1e3 * link.receiveRate()));
+            spec.wire().sent(bytes, ranks) / (1e3 * link.sendRate()),
+            spec.wire().received(bytes, ranks) / (1e3 * link.receiveRate()));
   }
 
   /** {@return the part of a collective's time that no curve describes} */

@@ -62,7 +62,7 @@ final class CollectivesSection {
     var kind = Codes.of(collective.kind());
     long bytes = index.operandBytes(collective);
     int ranks = PredictedTimes.groupSize(plan, collective.group());
-    double link = collective.spec().wireBytes(bytes, ranks);
+    double link = collective.spec().wire().bytes(bytes, ranks);
     var numerics = numerics(collective);
     var op = index.plan().graph().ops().get(collective.op());
     return Row.titled(index.name(collective) + " " + kind)
@@ -152,7 +152,7 @@ final class CollectivesSection {
           .fact("staging_us", verdict.stagingMicros())
           .fact(
               "link_bytes",
-              VariantSpec.of(collective.kind(), verdict.variant()).wireBytes(bytes, ranks))
+              VariantSpec.of(collective.kind(), verdict.variant()).wire().bytes(bytes, ranks))
           .fact("threshold", threshold);
     }
     return row.build();

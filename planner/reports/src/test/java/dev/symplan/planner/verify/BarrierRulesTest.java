@@ -176,7 +176,7 @@ class BarrierRulesTest {
     var text = INPUTS.replace("y, \"sum\", \"tp\"", "y, \"sum\", \"pairs\"");
     var plan = PlanEdits.of(compile(text, ONE_SHOT)).collective(2, start(1, Edge.START)).plan();
     assertThat(VerifierFixtures.first(plan, Violation.Rule.RACE).message())
-        .endsWith("the start of _c10d_functional::all_reduce → b is one of group pairs, not tp");
+        .endsWith("the start of _c10d_functional::all_reduce → b belongs to group pairs, not tp");
     plan = PlanEdits.of(compile(text, ONE_SHOT)).collective(2, start(0, Edge.END)).plan();
     assertThat(VerifierFixtures.first(plan, Violation.Rule.RACE).message())
         .endsWith("group pairs meets in _c10d_functional::all_reduce → b");
@@ -194,7 +194,7 @@ class BarrierRulesTest {
     assertThat(barriers(base)).containsExactly("own, own", "own, end of 2", "start of 1, own");
     var plan = PlanEdits.of(base).collective(1, start(0, Edge.END)).plan();
     assertThat(VerifierFixtures.first(plan, Violation.Rule.RACE).message())
-        .contains("is nccl on the compute stream: only barriers of the plan's own");
+        .contains("is nccl on the compute stream: only the plan's own barriers");
   }
 
   @Test
@@ -217,6 +217,6 @@ class BarrierRulesTest {
     assertThat(barriers(base)).containsOnly("own, own");
     var plan = PlanEdits.of(base).collective(1, start(0, Edge.END)).plan();
     assertThat(VerifierFixtures.first(plan, Violation.Rule.RACE).message())
-        .endsWith("too far away to look at");
+        .endsWith("too far away to check");
   }
 }

@@ -116,12 +116,12 @@ class ShareRulesTest {
     assertThat(
             first(PlanEdits.of(plan).placement("y", half).restated(), Rule.OVERWRITTEN).message())
         .isEqualTo(
-            "y is said to lie in the whole of _c10d_functional::all_gather_into_tensor → r, which"
-                + " has shares of 16384 bytes, 8192 bytes apart, in 32768");
+            "the plan puts y into the whole of _c10d_functional::all_gather_into_tensor → r, which"
+                + " has shards of 16384 bytes, 8192 bytes apart, in 32768");
     var late = new Placement(buffer, 1024, 0, SHARE);
     assertThat(
             first(PlanEdits.of(plan).placement("y", late).restated(), Rule.OVERWRITTEN).message())
-        .contains("which has its whole at symm+0x0, and the first share at symm+0x400");
+        .contains("which has its whole at symm+0x0, but the first shard at symm+0x400");
   }
 
   @Test
@@ -129,7 +129,7 @@ class ShareRulesTest {
     var plan = gather(Variant.PUSH);
     var none = new Placement(place(plan, "y").buffer(), 0, 7, SHARE);
     assertThat(first(PlanEdits.of(plan).placement("y", none).plan(), Rule.STRUCTURE).message())
-        .isEqualTo("y is a share of collective 7, which is not there");
+        .isEqualTo("y is a shard of collective 7, which does not exist");
   }
 
   @Test
@@ -140,7 +140,7 @@ class ShareRulesTest {
     assertThat(place(pushed, "y").stride()).isEqualTo(share.stride());
     assertThat(
             first(PlanEdits.of(plan).placement("y", share).restated(), Rule.OVERWRITTEN).message())
-        .endsWith("which is one_shot, whose shares must lie apart");
+        .endsWith("which is one_shot, whose shards must not overlap");
   }
 
   @Test
@@ -166,7 +166,8 @@ class ShareRulesTest {
     assertThat(
             first(PlanEdits.of(plan).placement("a", share).restated(), Rule.REALIZATION).message())
         .contains(
-            "reads a of every rank as one_shot, but each has it at another offset from symm+0x");
+            "reads a of every rank as one_shot, but its offset differs between ranks, from"
+                + " symm+0x");
   }
 
   /** What another tensor of the collective still has to bring is there, too. */
@@ -194,9 +195,9 @@ class ShareRulesTest {
     assertThat(PlanVerifier.verify(PlanEdits.of(plan).placement("p", share).restated()))
         .extracting(Violation::message)
         .contains(
-            "p is said to lie in the whole of"
-                + " _c10d_functional::reduce_scatter_tensor_coalesced → p, which has "
+            "the plan puts p into the whole of"
+                + " _c10d_functional::reduce_scatter_tensor_coalesced → p, which also has "
                 + other
-                + " there, too");
+                + " there");
   }
 }

@@ -129,14 +129,14 @@ final class AliasModel {
       inferred = op.infer();
     } catch (OpTypeException | IllegalArgumentException | ArithmeticException e) {
       findings.add(
-          Rule.STRUCTURE, rank, "%s does not take its arguments: %s".formatted(op.def().name(), e));
+          Rule.STRUCTURE, rank, "%s rejects its arguments: %s".formatted(op.def().name(), e));
       inferred = op.results().stream().map(value -> OpResult.fresh(value.type())).toList();
     }
     if (inferred.size() != op.results().size()) {
       findings.add(
           Rule.STRUCTURE,
           rank,
-          "%s gives %d results, but has %d"
+          "%s returns %d results, but the graph names %d"
               .formatted(op.def().name(), inferred.size(), op.results().size()));
       inferred = op.results().stream().map(value -> OpResult.fresh(value.type())).toList();
     }
@@ -149,7 +149,7 @@ final class AliasModel {
         findings.add(
             Rule.STRUCTURE,
             rank,
-            "%s gives %s, but %s is %s"
+            "%s returns %s, but %s is %s"
                 .formatted(op.def().name(), inferred.get(i).type(), value.name(), value.type()));
       }
       if (value.isTensor() && view.isPresent() && storageOf[view.get().of().id()] >= 0) {
@@ -460,7 +460,7 @@ final class AliasModel {
     return step < 0
         ? stepText(step)
         : step >= plan.steps().size()
-            ? "the caller of rank %d, behind the last step,".formatted(rank)
+            ? "the caller of rank %d, after the last step,".formatted(rank)
             : "rank %d, in %s,".formatted(rank, event(step));
   }
 

@@ -57,7 +57,7 @@ final class ArenaRules {
       findings.add(
           Rule.PLACEMENT,
           facts.rank(),
-          "the buffer %s of %d bytes at %d reaches outside the %s arena of %d"
+          "the buffer %s of %d bytes at %d extends beyond the %s arena of %d"
               .formatted(
                   buffer.name(),
                   buffer.bytes(),
@@ -96,7 +96,7 @@ final class ArenaRules {
     if (plan.symmetric().bound() != most) {
       findings.add(
           Rule.LIFETIME,
-          "the symmetric arena's bound is said to be %d bytes, but %d are alive at once"
+          "the plan gives the symmetric arena a bound of %d bytes, but %d are live at once"
               .formatted(plan.symmetric().bound(), most));
     }
   }

@@ -84,21 +84,23 @@ final class BarrierRules {
   /** {@return why a barrier is none that could stand in, whatever lies between, if so} */
   private Optional<String> wrong(int k, Edge edge, int witness, Edge of) {
     if (witness < 0 || witness >= start.length) {
-      return Optional.of("there is no collective " + witness + " to stand in for it");
+      return Optional.of(
+          "collective %d, which should stand in for it, does not exist".formatted(witness));
     }
     var own = collectives.get(k);
     var other = collectives.get(witness);
     var name = "the %s of %s".formatted(of.text(), facts.text(other.op()));
     if (edge == Edge.START ? witness >= k : witness <= k) {
-      return Optional.of(name + " does not come " + (edge == Edge.START ? "before" : "after"));
+      return Optional.of(
+          name + " does not come " + (edge == Edge.START ? "before it" : "after it"));
     }
     if (!own.group().equals(other.group())) {
       return Optional.of(
-          "%s is one of group %s, not %s".formatted(name, other.group(), own.group()));
+          "%s belongs to group %s, not %s".formatted(name, other.group(), own.group()));
     }
     if (!isPlanned(own) || !isPlanned(other)) {
       return Optional.of(
-          "%s is %s on the %s stream: only barriers of the plan's own on the compute stream may"
+          "%s is %s on the %s stream: only the plan's own barriers on the compute stream can"
                   .formatted(
                       isPlanned(own) ? facts.text(other.op()) : "it",
                       (isPlanned(own) ? other : own).variant().text(),
@@ -107,7 +109,7 @@ final class BarrierRules {
     }
     return (of == Edge.START ? other.startBarrier() : other.endBarrier())
         ? Optional.empty()
-        : Optional.of(name + " is not a barrier of its own");
+        : Optional.of(name + " has no barrier of its own");
   }
 
   private static boolean isPlanned(CollectivePlan collective) {
@@ -133,7 +135,11 @@ final class BarrierRules {
     int from = before ? start[witness] + (inside ? 0 : 1) : start[k] + 1;
     int to = before ? start[k] : start[witness] + (inside ? 1 : 0);
     if (to - from > MAX_STEPS) {
-      race(k, edge, ", and what is to stand in for it is too far away to look at", List.of());
+      race(
+          k,
+          edge,
+          ", and the barrier that should stand in for it is too far away to check",
+          List.of());
       return;
     }
     for (int s = from; s < to; s++) {
@@ -158,7 +164,7 @@ final class BarrierRules {
       race(
           k,
           edge,
-          ", and between it and what is to stand in for it, group %s meets in %s"
+          ", and before the barrier that should stand in for it, group %s meets in %s"
               .formatted(collectives.get(other).group(), facts.text(collectives.get(other).op())),
           List.of());
     }
@@ -179,7 +185,7 @@ final class BarrierRules {
         Rule.RACE,
         facts.rank(),
         step,
-        "%s %s without a barrier of its own, so peers may be at %s %s %s, but %s uses its memory at"
+        "%s %s without a barrier of its own, so peers may access %s %s %s, but %s uses its memory at"
                 .formatted(
                     facts.text(collectives.get(k).op()),
                     edge == Edge.START ? "begins" : "ends",
@@ -213,18 +219,20 @@ final class BarrierRules {
     if (edge == Edge.START) {
       events.add("ranks %d and %d meet in %s".formatted(rank, peer, facts.event(start[witness])));
       events.add(
-          "rank %d goes on to %s, which waits for nobody before"
+          "rank %d goes on to %s, which starts without waiting"
               .formatted(peer, facts.event(start[k])));
       events.add(remote);
-      events.add(local + ": " + (written ? "too late, the peer's data is" : "too late to be seen"));
+      events.add(
+          local
+              + ": "
+              + (written ? "too late, it destroys the peer's data" : "too late for the peer"));
     } else {
       events.add(
-          "rank %d is done with %s, which waits for nobody after"
-              .formatted(rank, facts.event(start[k])));
+          "rank %d finishes %s, which ends without waiting".formatted(rank, facts.event(start[k])));
       events.add(local);
-      events.add(remote + (written ? ", after that" : ", where it is no more"));
+      events.add(remote + (written ? ", after that" : ", too late"));
       events.add(
-          "only in %s would rank %d wait for rank %d"
+          "only %s makes rank %d wait for rank %d"
               .formatted(facts.event(start[witness]), rank, peer));
     }
     return events;
@@ -260,18 +268,18 @@ final class BarrierRules {
                 facts.extent(tensors.getFirst()));
     return edge == Edge.START
         ? List.of(
-            "rank %d comes to %s, which waits for nobody before"
+            "rank %d reaches %s, which starts without waiting"
                 .formatted(peer(k), facts.event(start[k])),
             remote,
-            "rank %d comes there later, and %s"
+            "rank %d gets there later, and %s"
                 .formatted(
                     facts.rank(),
-                    reads ? "has not yet written it" : "may still use what was there"))
+                    reads ? "has not written it yet" : "may still use the old contents"))
         : List.of(
-            "rank %d is done with %s, which waits for nobody after"
+            "rank %d finishes %s, which ends without waiting"
                 .formatted(facts.rank(), facts.event(start[k])),
-            "rank %d goes on, and uses %s".formatted(facts.rank(), touched),
-            remote + ", later");
+            "rank %d goes on and reuses %s".formatted(facts.rank(), touched),
+            remote + ", too late");
   }
 
   /**
@@ -324,8 +332,8 @@ final class BarrierRules {
                 edge == Edge.START ? "begins" : "ends",
                 why.isEmpty()
                     ? edge == Edge.START
-                        ? ", and no other one keeps peers from its memory until then"
-                        : ", and no other one says when peers are done"
+                        ? ", and no other barrier keeps peers out of its memory until then"
+                        : ", and no other barrier waits until the peers are done"
                     : why),
         trace);
   }

@@ -6,6 +6,7 @@ import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.ReduceOp;
+import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.machine.BackendVariants;
 import dev.symplan.planner.machine.Eligibility;
 import dev.symplan.planner.machine.Variant;
@@ -29,9 +30,6 @@ import java.util.TreeSet;
  * target, and each tensor is where, and as, its variant needs it.
  */
 final class CollectiveRules {
-  /** What the vector loads and stores of kernels and copy engines need. */
-  private static final int VECTOR = 16;
-
   private final Plan plan;
   private final AliasModel facts;
   private final Findings findings;
@@ -102,7 +100,8 @@ final class CollectiveRules {
       findings.add(
           Rule.REALIZATION,
           facts.rank(),
-          "the graph's collectives are the ops %s, the plan's are %s".formatted(expected, listed));
+          "the graph's collectives are the ops %s, but the plan has %s"
+              .formatted(expected, listed));
     }
   }
 
@@ -127,7 +126,7 @@ final class CollectiveRules {
     if (call.kind() != Kind.CUSTOM
         && (op.def().schema().mutates()
             || collective.operands().size() != collective.results().size())) {
-      wrong(k, "is not functional: it has not one fresh result for each operand");
+      wrong(k, "is not functional: it must have one new result for each operand");
     }
     return findings.count() == before;
   }
@@ -189,7 +188,7 @@ final class CollectiveRules {
       wrong(k, "is %s on the %s stream".formatted(variant.text(), collective.stream().text()));
     }
     if (collective.isAsync() && variant == Variant.CUSTOM) {
-      wrong(k, "is an op of its own library's, which runs on the compute stream only");
+      wrong(k, "is a custom op, which can only run on the compute stream");
     }
   }
 
@@ -250,7 +249,7 @@ final class CollectiveRules {
 
   private void checkContiguous(int k, Value value) {
     if (!value.tensor().isContiguous()) {
-      wrong(k, "moves %s, whose rows do not lie one behind the other".formatted(value));
+      wrong(k, "moves %s, which is not contiguous".formatted(value));
     }
   }
 
@@ -274,13 +273,13 @@ final class CollectiveRules {
     } else if (facts.spread(value.id()) != 0) {
       wrong(
           k,
-          "%s %s of every rank as %s, but each has it at another offset from %s"
+          "%s %s of every rank as %s, but its offset differs between ranks, from %s"
               .formatted(verb, value.name(), collective.variant().text(), facts.place(value.id())));
-    } else if (facts.begin(value.id()) % VECTOR != 0) {
+    } else if (facts.begin(value.id()) % Alignment.VECTOR != 0) {
       wrong(
           k,
-          "%s %s at %s, no multiple of %d bytes"
-              .formatted(verb, value.name(), facts.place(value.id()), VECTOR));
+          "%s %s at %s, which is not a multiple of %d bytes"
+              .formatted(verb, value.name(), facts.place(value.id()), Alignment.VECTOR));
     }
   }
 
@@ -290,7 +289,7 @@ final class CollectiveRules {
     for (Verdict verdict : collective.verdicts()) {
       if (!variants.add(verdict.variant())
           || !verdict.variant().implementsKind(collective.kind())) {
-        wrong(k, "has a verdict too many, on " + verdict.variant().text());
+        wrong(k, "has a surplus verdict on " + verdict.variant().text());
       }
       if (verdict.chosen()) {
         chosen.add(verdict.variant());
@@ -326,7 +325,7 @@ final class CollectiveRules {
   private void checkArg(
       int k, CollectivePlan collective, Value value, boolean result, ArgDecision decision) {
     if (decision.result() != result || decision.bytes() != value.tensor().bytes()) {
-      wrong(k, "has a decision on %s that speaks of another tensor".formatted(value.name()));
+      wrong(k, "has a decision on %s that describes another tensor".formatted(value.name()));
       return;
     }
     boolean needed = collective.spec().needsSymmetric(result);
@@ -348,7 +347,7 @@ final class CollectiveRules {
                   value.name(),
                   decision.realization().text(),
                   decision.realization() == Realization.STAGED
-                      ? "no copy was put in"
+                      ? "nothing copies it"
                       : collective.variant().text()
                           + (needed ? " needs it symmetric" : " takes it anywhere")));
     }
@@ -365,7 +364,7 @@ final class CollectiveRules {
         findings.add(
             Rule.REALIZATION,
             facts.rank(),
-            "nothing asks for the buffer %s to be symmetric"
+            "nothing needs the buffer %s to be symmetric"
                 .formatted(facts.plan.buffers().get(i).name()));
       }
     }

@@ -73,7 +73,7 @@ final class FusionRules {
     wrong(
         Rule.STRUCTURE,
         step,
-        "%s cannot be one kernel with %s"
+        "%s cannot be fused with %s"
             .formatted(facts.text(ops.get(index)), facts.text(ops.get(index == 0 ? 1 : 0))));
     return false;
   }

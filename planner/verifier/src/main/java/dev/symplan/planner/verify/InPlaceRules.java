@@ -126,7 +126,7 @@ final class InPlaceRules {
     if (all != collective.inPlace()) {
       wrong(
           Rule.REALIZATION,
-          "%s is said to be %s, but %s"
+          "the plan says that %s is %s, but %s"
               .formatted(
                   facts.text(op),
                   collective.inPlace() ? "in place" : "out of place",
@@ -160,7 +160,7 @@ final class InPlaceRules {
                 facts.place(result));
       }
     }
-    return "it has not one result for each operand";
+    return "the numbers of results and operands differ";
   }
 
   private boolean samePlace(int operand, int result) {

@@ -300,7 +300,7 @@ final class MemoryRun {
     wrong(
         Rule.OVERWRITTEN,
         step,
-        "%s writes %s at %s over %s, which a tensor that %s uses may be in"
+        "%s writes %s at %s over %s, which %s may still use through another tensor"
             .formatted(
                 facts.stepText(step),
                 facts.value(value).name(),
@@ -325,10 +325,10 @@ final class MemoryRun {
                 facts.stepText(start),
                 others,
                 joinOf[k]),
-        "%s begins: until it is done, it %s at %s"
+        "%s begins: until it finishes, it %s at %s"
             .formatted(facts.rankEvent(start), others, facts.extent(value)),
-        "%s runs beside it, and %s %s there".formatted(facts.rankEvent(step), verb, name),
-        facts.rankEvent(joinOf[k]) + " would be the first to wait for it");
+        "%s runs at the same time and %s %s there".formatted(facts.rankEvent(step), verb, name),
+        facts.rankEvent(joinOf[k]) + " is the first step that waits for it");
   }
 
   /** The graph's order decides what a reader of memory that several ops write must find. */

@@ -69,7 +69,7 @@ final class OrderRules {
     }
     for (int op = 0; op < stepOfOp.length; op++) {
       if (facts.needsStep(op) && stepOfOp[op] < 0) {
-        wrong(-1, "no step carries out %s".formatted(facts.text(op)));
+        wrong(-1, "no step runs %s".formatted(facts.text(op)));
       }
     }
     for (int k = 0; k < start.length; k++) {
@@ -98,7 +98,7 @@ final class OrderRules {
     if (k != nextStart) {
       wrong(
           step,
-          "%s starts collective %d where the order that all ranks keep has collective %d"
+          "%s starts collective %d, but in the order common to all ranks, collective %d comes next"
               .formatted(facts.stepText(step), k, nextStart));
     }
     nextStart = k + 1;
@@ -111,9 +111,11 @@ final class OrderRules {
 
   private void join(int step, int k) {
     if (!facts.plan.collectives().get(k).isAsync()) {
-      wrong(step, "%s joins what runs on the compute stream".formatted(facts.stepText(step)));
+      wrong(
+          step,
+          "%s joins a collective that runs on the compute stream".formatted(facts.stepText(step)));
     } else if (start[k] < 0) {
-      wrong(step, "%s comes before the start".formatted(facts.stepText(step)));
+      wrong(step, "%s comes before its start".formatted(facts.stepText(step)));
     } else if (join[k] >= 0) {
       wrong(step, "%s is the second join".formatted(facts.stepText(step)), join[k], step);
     } else {
@@ -126,8 +128,7 @@ final class OrderRules {
     if (stepOfOp[op] >= 0) {
       wrong(
           step,
-          "%s carries out again what %s did"
-              .formatted(facts.stepText(step), facts.stepText(stepOfOp[op])),
+          "%s repeats %s".formatted(facts.stepText(step), facts.stepText(stepOfOp[op])),
           stepOfOp[op],
           step);
       return;
@@ -145,7 +146,7 @@ final class OrderRules {
     if (op < (unbounded ? lastMeeting : lastUnbounded)) {
       wrong(
           step,
-          "%s comes behind %s, which the graph has later, and one of the two may do anything"
+          "%s comes after %s, but before it in the graph, and one of the two may do anything"
               .formatted(
                   facts.stepText(step), facts.text(unbounded ? lastMeeting : lastUnbounded)));
     }
@@ -158,7 +159,7 @@ final class OrderRules {
       if (facts.plan.collectives().get(k).op() != op) {
         wrong(
             step,
-            "%s may do anything, but runs beside %s"
+            "%s may do anything, but runs at the same time as %s"
                 .formatted(facts.stepText(step), facts.stepText(start[k])),
             start[k],
             step);
@@ -190,7 +191,7 @@ final class OrderRules {
           Rule.ORDER,
           facts.rank(),
           Math.min(step, facts.plan.steps().size() - 1),
-          "%s reads %s, which %s may not have finished: nothing joins it before"
+          "%s reads %s, but %s may not have finished: no step joins it before"
               .formatted(reader, name, facts.stepText(start[k])),
           List.of(facts.stepText(start[k]), reader));
     }

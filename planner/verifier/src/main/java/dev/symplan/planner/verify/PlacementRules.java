@@ -53,7 +53,7 @@ final class PlacementRules {
         @Nullable Buffer other = external.put(buffer.arena() + " " + buffer.offset(), buffer);
         if (other != null) {
           wrong(
-              "the buffers %s and %s are both %s %d of the caller's"
+              "the buffers %s and %s are both the caller's %s %d"
                   .formatted(other.name(), buffer.name(), signature(buffer), buffer.offset()));
         }
       }
@@ -67,7 +67,7 @@ final class PlacementRules {
             .mayAlias()
             .mayHaveMoved(facts.storageOf(output.id()), facts.plan.graph().ops().size())) {
       wrong(
-          "the output %s may be elsewhere, as an op that may do anything may have moved it"
+          "the output %s may be elsewhere: an op that may do anything may have moved it"
               .formatted(output.name()));
     }
   }
@@ -96,14 +96,14 @@ final class PlacementRules {
     }
     if (offset < 0 || offset > base.tensor().storageBytes() - size) {
       wrong(
-          "%s is %d bytes at byte %d of %s, which has %d"
+          "%s takes %d bytes at byte %d of %s, which has %d"
               .formatted(value.name(), size, offset, base.name(), base.tensor().storageBytes()));
     }
     if (index != basePlacement.buffer()
         || placement.offset() != basePlacement.offset() + offset
         || !facts.shiftAlike(value.id(), base.id())) {
       wrong(
-          "%s must be byte %d of %s, which is at %s, but is at %s"
+          "%s must be at byte %d of %s, which is at %s, but is at %s"
               .formatted(
                   value.name(),
                   offset,
@@ -118,7 +118,7 @@ final class PlacementRules {
     long stride = facts.plan.placements().get(value.id()).stride();
     if (facts.begin(value.id()) % bytes != 0 || stride % bytes != 0) {
       wrong(
-          "%s, of elements of %d bytes, is at %s%s"
+          "%s, with elements of %d bytes, is misaligned at %s%s"
               .formatted(
                   value.name(),
                   bytes,
@@ -143,9 +143,9 @@ final class PlacementRules {
           && !empty
           && !op.infer().get(op.results().indexOf(value)).unspecified()) {
         wrong(
-            "%s is %s, and elements of it are in one place: the stride %d of dimension %d does not"
+            "%s is %s, and its elements overlap: the stride %d of dimension %d does not"
                     .formatted(value.name(), type, stride, dim)
-                + " pass what others reach");
+                + " exceed the extent of the dimensions within it");
         return;
       }
     }
@@ -161,7 +161,7 @@ final class PlacementRules {
         };
     if (!fits) {
       wrong(
-          "the input %s is in %s, %s %d of the caller's"
+          "the input %s is in %s, the caller's %s %d"
               .formatted(input.name(), buffer.name(), signature(buffer), buffer.offset()));
     }
   }
@@ -186,14 +186,14 @@ final class PlacementRules {
     // What is symmetric is as large as the rank needs it that needs most.
     if (buffer.symmetric() ? bytes[index] > buffer.bytes() : bytes[index] != buffer.bytes()) {
       wrong(
-          "the buffer %s has %d bytes, but what it holds takes %d"
+          "the buffer %s has %d bytes, but its contents take %d"
               .formatted(buffer.name(), buffer.bytes(), bytes[index]));
     }
     switch (buffer.arena()) {
       case SYMMETRIC, LOCAL -> {
         if (buffer.offset() % Alignment.BYTES != 0) {
           wrong(
-              "the buffer %s begins at byte %d, no multiple of %d"
+              "the buffer %s begins at byte %d, which is not a multiple of %d"
                   .formatted(buffer.name(), buffer.offset(), Alignment.BYTES));
         }
       }
@@ -202,7 +202,7 @@ final class PlacementRules {
         if (buffer.offset() >= inputs.size()
             || !startsIn(inputs.get((int) buffer.offset()), buffer, index)) {
           wrong(
-              "the buffer %s is input %d of the caller's, which is not in it"
+              "the buffer %s is the caller's input %d, but does not hold it"
                   .formatted(buffer.name(), buffer.offset()));
         }
       }
@@ -212,7 +212,7 @@ final class PlacementRules {
             || !(outputs.get((int) buffer.offset()) instanceof Arg.Ref(Value value))
             || !startsIn(value, buffer, index)) {
           wrong(
-              "the buffer %s is output %d of the caller's, which is not in it"
+              "the buffer %s is the caller's output %d, but does not hold it"
                   .formatted(buffer.name(), buffer.offset()));
         }
       }

@@ -39,7 +39,8 @@ public final class PlanVerifier {
         PlanDigest.of(plan.symmetric().bytes(), plan.groups(), plan.rankPlans(), plan.planOfRank());
     if (!digest.equals(plan.digest())) {
       findings.add(
-          Rule.DIGEST, "the plan says %s, its contents give %s".formatted(plan.digest(), digest));
+          Rule.DIGEST,
+          "the plan says %s, but its contents give %s".formatted(plan.digest(), digest));
     }
     return findings.violations();
   }

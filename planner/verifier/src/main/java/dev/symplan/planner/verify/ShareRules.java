@@ -45,14 +45,14 @@ final class ShareRules {
           share,
           collective,
           index < 0
-              ? "has no such share"
-              : "is " + collective.variant().text() + ", whose shares must lie apart");
+              ? "has no such shard"
+              : "is " + collective.variant().text() + ", whose shards must not overlap");
       return;
     }
     var whole = facts.value(wholes.get(index));
     for (int i = 0; i < wholes.size(); i++) {
       if (i != index && facts.overlap(wholes.get(i), whole.id())) {
-        wrong(share, collective, "has %s there, too".formatted(facts.value(wholes.get(i)).name()));
+        wrong(share, collective, "also has %s there".formatted(facts.value(wholes.get(i)).name()));
       }
     }
     int ranks = plan.group(collective.group()).size();
@@ -66,7 +66,7 @@ final class ShareRules {
       wrong(
           share,
           collective,
-          "has shares of %d bytes, %d bytes apart, in %d"
+          "has shards of %d bytes, %d bytes apart, in %d"
               .formatted(bytes, stride, whole.tensor().storageBytes()));
     }
     var buffer = facts.plan.buffers().get(facts.plan.placements().get(share.id()).buffer());
@@ -78,7 +78,7 @@ final class ShareRules {
       wrong(
           share,
           collective,
-          "has its whole at %s, and the first share at %s"
+          "has its whole at %s, but the first shard at %s"
               .formatted(facts.place(whole.id()), facts.place(share.id())));
     }
   }
@@ -87,7 +87,7 @@ final class ShareRules {
     findings.add(
         Rule.OVERWRITTEN,
         facts.rank(),
-        "%s is said to lie in the whole of %s, which %s"
+        "the plan puts %s into the whole of %s, which %s"
             .formatted(share.name(), facts.text(collective.op()), message));
   }
 }

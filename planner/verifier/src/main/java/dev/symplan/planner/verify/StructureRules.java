@@ -42,7 +42,7 @@ final class StructureRules {
     var groups = new HashMap<String, ProcessGroup>();
     for (var group : plan.groups()) {
       if (groups.put(group.name(), group) != null) {
-        findings.add(Rule.STRUCTURE, "group '%s' is there twice".formatted(group.name()));
+        findings.add(Rule.STRUCTURE, "there are two groups '%s'".formatted(group.name()));
       }
       if (group.maxRank() >= plan.worldSize()) {
         findings.add(
@@ -88,7 +88,7 @@ final class StructureRules {
     checkPlacements();
     for (var buffer : rankPlan.buffers()) {
       if (buffer.offset() > LIMIT || buffer.bytes() > LIMIT) {
-        wrong("the buffer %s is beyond any memory".formatted(buffer.name()));
+        wrong("the buffer %s exceeds any memory".formatted(buffer.name()));
       }
     }
     for (var step : rankPlan.steps()) {
@@ -102,7 +102,7 @@ final class StructureRules {
   private void define(Value value) {
     if (value.id() < 0 || value.id() >= defined.length) {
       wrong(
-          "%s has id %d, but the graph counts %d values"
+          "%s has id %d, but the graph has %d values"
               .formatted(value.name(), value.id(), defined.length));
     } else if (defined[value.id()] != null) {
       wrong("%s has the same id as %s".formatted(value.name(), defined[value.id()].name()));
@@ -114,7 +114,7 @@ final class StructureRules {
   private void checkUse(Value value, @Nullable Op user) {
     if (!isDefined(value) || !value.equals(defined[value.id()])) {
       wrong(
-          "%s reads %s, which nothing defines before"
+          "%s reads %s, which is not defined before"
               .formatted(user == null ? "an output" : user.def().name(), value));
     }
   }
@@ -168,13 +168,13 @@ final class StructureRules {
       boolean tensor = value != null && value.isTensor();
       var name = value == null ? "value " + id : value.name();
       if (placement.buffer() >= rankPlan.buffers().size()) {
-        wrong("%s is in buffer %d, which is not there".formatted(name, placement.buffer()));
+        wrong("%s is in buffer %d, which does not exist".formatted(name, placement.buffer()));
       } else if (placement.shareOf() >= rankPlan.collectives().size()) {
         wrong(
-            "%s is a share of collective %d, which is not there"
+            "%s is a shard of collective %d, which does not exist"
                 .formatted(name, placement.shareOf()));
       } else if (placement.offset() > LIMIT || placement.stride() > LIMIT) {
-        wrong("%s is beyond any memory".formatted(name));
+        wrong("%s exceeds any memory".formatted(name));
       } else if (tensor && !placement.exists() && !passing.get(id)) {
         wrong("%s has no memory".formatted(name));
       } else if (!tensor && !placement.equals(Placement.NONE)) {
@@ -195,7 +195,7 @@ final class StructureRules {
 
   private boolean inRange(int index, int count, String what) {
     if (index < 0 || index >= count) {
-      wrong("there is no %s %d, only %d".formatted(what, index, count));
+      wrong("%s %d does not exist; there are %d".formatted(what, index, count));
       return false;
     }
     return true;
@@ -210,7 +210,7 @@ final class StructureRules {
     checkTensors(k, collective.results());
     @Nullable ProcessGroup group = groups.get(collective.group());
     if (group == null) {
-      wrong("collective %d uses group '%s', which is not there".formatted(k, collective.group()));
+      wrong("collective %d uses group '%s', which does not exist".formatted(k, collective.group()));
       return;
     }
     if (!checkedGroups.add(group.name())) {
@@ -221,7 +221,7 @@ final class StructureRules {
         findings.add(
             Rule.STRUCTURE,
             r,
-            "collective %d uses group '%s', but the rank is not in it"
+            "collective %d uses group '%s', but this rank is not in it"
                 .formatted(k, collective.group()));
         return;
       }

@@ -89,7 +89,7 @@ final class WorkspaceRules {
                       collective.group(),
                       collective.stream().text(),
                       buffer.name())
-              + " where a peer has not yet taken what the other pushed");
+              + " while a peer still needs the other's data");
     }
   }
 
@@ -126,7 +126,7 @@ final class WorkspaceRules {
     if (buffer.first() != -1 || buffer.last() != end) {
       wrong(
           Rule.LIFETIME,
-          "%s is said to live from step %d to %d, but peers may push there from -1 to %d"
+          "the plan says that %s lives from step %d to %d, but peers may push there from -1 to %d"
               .formatted(buffer.name(), buffer.first(), buffer.last(), end));
     }
     if (buffer.offset() % Alignment.BYTES != 0
@@ -163,7 +163,7 @@ final class WorkspaceRules {
               && workspace.offset() < buffer.end()) {
             wrong(
                 Rule.RACE,
-                "%s lies in symmetric memory where %s does: peers push there at any time"
+                "%s overlaps %s in symmetric memory, where peers push at any time"
                     .formatted(buffer.name(), workspace.name()));
           }
         }

@@ -2,8 +2,6 @@ package dev.symplan.cli.bench;
 
 import com.google.common.base.Ascii;
 import com.google.common.base.Splitter;
-import com.google.common.collect.ImmutableSet;
-import com.google.common.collect.Sets;
 import dev.symplan.cli.common.Backends;
 import dev.symplan.cli.common.CompileFlags;
 import dev.symplan.cli.common.Console;
@@ -38,9 +36,6 @@ import picocli.CommandLine.Spec;
 
 /** The options that all measurements share, and where what they find goes. */
 final class BenchFlags {
-  private static final ImmutableSet<Kind> REDUCING =
-      Sets.immutableEnumSet(Kind.ALL_REDUCE, Kind.REDUCE_SCATTER);
-
   @Spec(Spec.Target.MIXEE)
   private CommandSpec spec;
 
@@ -204,7 +199,7 @@ final class BenchFlags {
    */
   List<DType> dtypes(List<Kind> kinds) {
     var types = dtypes();
-    if (backend.equals(Backend.HOST) && kinds.stream().anyMatch(REDUCING::contains)) {
+    if (backend.equals(Backend.HOST) && kinds.stream().anyMatch(Kind::reduces)) {
       for (var dtype : types) {
         if (!Elements.computes(dtype.real())) {
           throw usage(

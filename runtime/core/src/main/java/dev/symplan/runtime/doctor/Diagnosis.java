@@ -216,61 +216,64 @@ public record Diagnosis(
       Finding multicast,
       int peers) {
     int gpus = machine.gpus().size();
-    var needs = needs(variant);
+    var lack = lack(variant, machine, backend, windows, multicast);
+    int ranks = lack.isPresent() ? 0 : variant == Variant.LOCAL ? 1 : gpus;
+    if (lack.isEmpty() && variant != Variant.LOCAL && peers < gpus) {
+      lack =
+          lack(
+              Reason.NO_PEER_ACCESS,
+              reachesPeers(variant)
+                  ? unreachedPeer(machine, peers)
+                  : "only with one process per rank, as torchrun starts them");
+      ranks = !reachesPeers(variant) ? gpus : peers < 2 ? 0 : peers;
+    }
+    return new Support(variant, needs(variant), ranks, lack);
+  }
+
+  /** Why no ranks can run a variant, but for GPUs that do not reach each other. */
+  private static Optional<Lack> lack(
+      Variant variant,
+      Machine machine,
+      BackendVariants backend,
+      Finding windows,
+      Finding multicast) {
+    var gpus = machine.gpus();
     if (variant != Variant.CUSTOM && machine.problem().isPresent()) {
-      return lacking(variant, needs, Optional.empty(), "backend cuda cannot be used");
+      return Optional.of(new Lack(Optional.empty(), "backend cuda cannot be used"));
     }
-    if (variant != Variant.CUSTOM && variant != Variant.LOCAL && gpus < 2) {
-      return lacking(variant, needs, Optional.of(Reason.GROUP_SIZE), "there is one GPU");
+    if (variant != Variant.CUSTOM && variant != Variant.LOCAL && gpus.size() < 2) {
+      return lack(Reason.GROUP_SIZE, "there is one GPU");
     }
-    if (needs(variant, Requirement.Multicast.class)) {
-      var older =
-          machine.gpus().stream().filter(gpu -> gpu.capability() < MULTIMEM_CAPABILITY).findFirst();
+    if (needs(variant, new Requirement.Multicast())) {
+      var older = gpus.stream().filter(gpu -> gpu.capability() < MULTIMEM_CAPABILITY).findFirst();
       if (older.isPresent() || !multicast.present()) {
-        return lacking(
-            variant,
-            needs,
-            Optional.of(Reason.NO_MULTICAST),
+        return lack(
+            Reason.NO_MULTICAST,
             older
                 .map(gpu -> "GPU %d is sm_%d".formatted(gpu.index(), gpu.capability()))
                 .orElse(multicast.detail()));
       }
     }
-    if (needs(variant, Requirement.CopyEngines.class)) {
-      var without = machine.gpus().stream().filter(gpu -> gpu.copyEngines() == 0).findFirst();
+    if (needs(variant, new Requirement.CopyEngines())) {
+      var without = gpus.stream().filter(gpu -> gpu.copyEngines() == 0).findFirst();
       if (without.isPresent()) {
-        return lacking(
-            variant,
-            needs,
-            Optional.of(Reason.NO_COPY_ENGINE),
+        return lack(
+            Reason.NO_COPY_ENGINE,
             "GPU %d has no copy engine".formatted(without.get().index()));
       }
     }
     // NCCL copies by the copy engines from 2.28 on, older than which it is not taken at all.
     if (variant.needsWindow() && !windows.present()) {
-      return lacking(variant, needs, Optional.of(Reason.LIBRARY), windows.detail());
+      return lack(Reason.LIBRARY, windows.detail());
     }
-    var lacks = specs(variant).map(backend::lack).toList();
-    if (lacks.stream().allMatch(Optional::isPresent)) {
-      var lack = lacks.getFirst().orElseThrow();
-      return lacking(variant, needs, Optional.of(Reason.NOT_IN_BACKEND), lack);
-    }
-    if (variant == Variant.LOCAL) {
-      return new Support(variant, needs, 1, Optional.empty());
-    }
-    if (reachesPeers(variant)) {
-      return amongPeers(variant, needs, machine, peers);
-    }
-    return new Support(
-        variant,
-        needs,
-        gpus,
-        peers == gpus
-            ? Optional.empty()
-            : Optional.of(
-                new Lack(
-                    Optional.of(Reason.NO_PEER_ACCESS),
-                    "only with one process per rank, as torchrun starts them")));
+    var missing = specs(variant).map(backend::lack).toList();
+    return missing.stream().allMatch(Optional::isPresent)
+        ? lack(Reason.NOT_IN_BACKEND, missing.getFirst().orElseThrow())
+        : Optional.empty();
+  }
+
+  private static Optional<Lack> lack(Reason reason, String detail) {
+    return Optional.of(new Lack(Optional.of(reason), detail));
   }
 
   private static Stream<VariantSpec> specs(Variant variant) {
@@ -281,30 +284,15 @@ public record Diagnosis(
     return specs(variant).anyMatch(VariantSpec::reachesPeers);
   }
 
-  private static boolean needs(Variant variant, Class<? extends Requirement> sort) {
-    return specs(variant).anyMatch(spec -> spec.needs(sort));
+  private static boolean needs(Variant variant, Requirement requirement) {
+    return specs(variant).anyMatch(spec -> spec.requirements().contains(requirement));
   }
 
-  private static Support amongPeers(Variant variant, String needs, Machine machine, int peers) {
-    int gpus = machine.gpus().size();
-    if (peers == gpus) {
-      return new Support(variant, needs, gpus, Optional.empty());
-    }
-    var detail =
-        machine.gpus().get(peers).virtualMemory()
-            ? "GPU %d and GPU %d cannot access each other's memory"
-                .formatted(unreached(machine, peers).orElseThrow(), peers)
-            : "GPU %d does not support memory handles".formatted(peers);
-    return new Support(
-        variant,
-        needs,
-        peers < 2 ? 0 : peers,
-        Optional.of(new Lack(Optional.of(Reason.NO_PEER_ACCESS), detail)));
-  }
-
-  private static Support lacking(
-      Variant variant, String needs, Optional<Reason> reason, String detail) {
-    return new Support(variant, needs, 0, Optional.of(new Lack(reason, detail)));
+  private static String unreachedPeer(Machine machine, int peers) {
+    return machine.gpus().get(peers).virtualMemory()
+        ? "GPU %d and GPU %d cannot access each other's memory"
+            .formatted(unreached(machine, peers).orElseThrow(), peers)
+        : "GPU %d does not support memory handles".formatted(peers);
   }
 
   private static String needs(Variant variant) {
@@ -319,10 +307,10 @@ public record Diagnosis(
       return nccl;
     }
     var more = ImmutableList.<String>builder();
-    if (needs(variant, Requirement.Multicast.class)) {
+    if (needs(variant, new Requirement.Multicast())) {
       more.add("sm_90 or newer, with NVLink multicast");
     }
-    if (needs(variant, Requirement.CopyEngines.class)) {
+    if (needs(variant, new Requirement.CopyEngines())) {
       more.add("with copy engines");
     }
     if (variant.needsWindow()) {

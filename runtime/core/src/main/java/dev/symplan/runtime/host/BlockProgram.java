@@ -8,9 +8,10 @@ import dev.symplan.codegen.expr.Primitive;
 import dev.symplan.codegen.expr.Steps;
 import java.util.ArrayList;
 import java.util.HashSet;
-import java.util.List;
 import java.util.Optional;
 import java.util.Set;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /**
  * Expressions that are computed for a block of elements at a time: one step after the other, each
@@ -42,6 +43,10 @@ final class BlockProgram {
       boolean full,
       int pass) {
 
+    boolean scans() {
+      return primitive.scans();
+    }
+
     void run(BlockValues values, int n) {
       if (compare.isPresent()) {
         values.select(compare.get(), a, b, c, d, to, n);
@@ -51,12 +56,17 @@ final class BlockProgram {
     }
   }
 
-  /** What is done while a row is gone through, and then once. */
+  /**
+   * What is done while a row is gone through, and then once.
+   *
+   * @param starts the folds and scans
+   * @param loads which operands are read
+   * @param once what is made of folds, and one for the row
+   * @param spread what is one for the row and used with each element
+   */
+  @SuppressWarnings("ArrayRecordComponent") // Each is gone through for each row.
   record Pass(
-      ImmutableList<Integer> loads,
-      ImmutableList<Step> elements,
-      ImmutableList<Step> folds,
-      ImmutableList<Step> once) {}
+      Step[] starts, int[] loads, Step[] elements, Step[] folds, Step[] once, int[] spread) {}
 
   private final Binding binding;
   private final Steps steps;
@@ -206,23 +216,39 @@ final class BlockProgram {
       if (number == count - 1) {
         steps.results().stream().filter(this::isFull).forEach(result -> need(result, needed));
       }
+      var loads = loads();
+      var elements = all.stream().filter(step -> isNew(step.to(), needed, before)).toList();
       passes.add(
           new Pass(
-              loads().stream()
-                  .filter(load -> needed.contains(load) && !before.contains(load))
-                  .collect(ImmutableList.toImmutableList()),
-              all.stream()
-                  .filter(step -> needed.contains(step.to()) && !before.contains(step.to()))
-                  .collect(ImmutableList.toImmutableList()),
-              ImmutableList.copyOf(folds),
-              ImmutableList.copyOf(once)));
+              Stream.concat(elements.stream().filter(Step::scans), folds.stream())
+                  .toArray(Step[]::new),
+              IntStream.range(0, loads.size())
+                  .filter(i -> isNew(loads.get(i), needed, before))
+                  .toArray(),
+              elements.toArray(Step[]::new),
+              folds.toArray(Step[]::new),
+              once.toArray(Step[]::new),
+              Stream.concat(folds.stream(), once.stream())
+                  .mapToInt(Step::to)
+                  .filter(this::isSpread)
+                  .toArray()));
     }
     return passes.build();
   }
 
-  /** {@return the steps that no element has a part in} */
-  List<Step> constants() {
-    return all.stream().filter(step -> !step.full() && step.pass() == 0).toList();
+  private static boolean isNew(int node, Set<Integer> needed, Set<Integer> before) {
+    return needed.contains(node) && !before.contains(node);
+  }
+
+  private boolean isSpread(int node) {
+    return all.stream()
+        .anyMatch(
+            step ->
+                step.full()
+                    && (step.a() == node
+                        || step.b() == node
+                        || step.c() == node
+                        || step.d() == node));
   }
 
   private void need(int node, Set<Integer> needed) {

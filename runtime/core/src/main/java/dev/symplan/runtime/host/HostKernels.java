@@ -32,7 +32,6 @@ public final class HostKernels {
               AttentionKernels::table,
               ConvolutionKernels::table,
               PoolKernels::table,
-              BatchNormKernels::table,
               UpsampleKernels::table,
               ScanKernels::table,
               OrderKernels::table,

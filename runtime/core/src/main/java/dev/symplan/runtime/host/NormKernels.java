@@ -1,199 +1,239 @@
 package dev.symplan.runtime.host;
 
+import com.google.common.base.Splitter;
 import com.google.common.collect.ImmutableMap;
-import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
-import dev.symplan.runtime.tensor.Elements;
 import dev.symplan.runtime.tensor.HostTensor;
-import java.util.Arrays;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 
 /**
- * Layer, rms and group norms and their gradients.
- *
- * <p>All normalize rows of a row-major matrix; statistics are one number for each row. Results are
- * rounded once.
+ * Group and batch norms (Wu, He 2018; Ioffe, Szegedy 2015), and the gradients of all norms, as
+ * expressions of rows. Computed in f64; each result is rounded once.
  */
 final class NormKernels {
+
+  /**
+   * How an op sees its tensors.
+   *
+   * @param sizes of the input
+   * @param row the dimensions that statistics are of
+   * @param shared the dimensions along which weights are the same
+   */
+  private record Shape(long[] sizes, boolean[] row, boolean[] shared) {
+
+    static Shape layers(HostCall call) {
+      long width = product(call.integers("normalized_shape").asList());
+      long rows = product(call.tensor("input").type().sizes().asList()) / Math.max(1, width);
+      return new Shape(
+          new long[] {width == 0 ? call.tensor("rstd").type().numel() : rows, width},
+          new boolean[] {false, true},
+          new boolean[] {true, false});
+    }
+
+    static Shape groups(HostCall call, String groups) {
+      var sizes = call.tensor("input").type().sizes();
+      long count = call.integer(groups);
+      return new Shape(
+          new long[] {
+            sizes.get(0),
+            count,
+            sizes.get(1) / count,
+            product(sizes.subArray(2, sizes.length()).asList())
+          },
+          new boolean[] {false, false, true, true},
+          new boolean[] {true, false, false, true});
+    }
+
+    static Shape batch(HostCall call) {
+      var sizes = call.tensor("input").type().sizes();
+      var outer = new boolean[] {true, false, true};
+      return new Shape(
+          new long[] {
+            sizes.get(0), sizes.get(1), product(sizes.subArray(2, sizes.length()).asList())
+          },
+          outer,
+          outer);
+    }
+
+    private static long product(List<Long> sizes) {
+      return sizes.stream().reduce(1L, (a, b) -> a * b);
+    }
+
+    private long[] without(boolean[] dims) {
+      var kept = sizes.clone();
+      for (int dim = 0; dim < kept.length; dim++) {
+        kept[dim] = dims[dim] ? 1 : kept[dim];
+      }
+      return kept;
+    }
+
+    long[] statistics() {
+      return without(row);
+    }
+
+    long[] weights() {
+      return without(shared);
+    }
+  }
+
+  private static final String NORMAL = "(input - mean) * rstd";
+  private static final String FORWARD =
+      "affine((input - mean(input)) * rstd(input)); mean(input); rstd(input)";
 
   private NormKernels() {}
 
   static ImmutableMap<String, HostKernel> table() {
     return ImmutableMap.<String, HostKernel>builder()
-        .put("aten::native_layer_norm_backward", call -> layerNormBackward(call, true))
-        .put("aten::_fused_rms_norm_backward", call -> layerNormBackward(call, false))
-        .put("aten::native_group_norm", NormKernels::nativeGroupNorm)
-        .put("aten::group_norm", NormKernels::groupNorm)
-        .put("aten::native_group_norm_backward", NormKernels::groupNormBackward)
+        .put("aten::native_group_norm", call -> forward(call, Shape.groups(call, "group"), FORWARD))
+        .put("aten::group_norm", call -> forward(call, Shape.groups(call, "num_groups"), FORWARD))
+        .put(
+            "aten::_native_batch_norm_legit_functional",
+            call -> batch(call, call.bool("training"), 3))
+        .put("aten::_batch_norm_with_update_functional", call -> batch(call, true, 4))
+        .put("aten::_native_batch_norm_legit.no_stats", call -> batch(call, true, -1))
+        .put("aten::_native_batch_norm_legit_no_training", call -> batch(call, false, -1))
+        .put(
+            "aten::native_layer_norm_backward",
+            call -> backward(call, Shape.layers(call), NORMAL, "rstd"))
+        .put(
+            "aten::_fused_rms_norm_backward",
+            call -> backward(call, Shape.layers(call), "input * rstd", "rstd"))
+        .put(
+            "aten::native_group_norm_backward",
+            call -> backward(call, Shape.groups(call, "group"), NORMAL, "rstd"))
+        .put(
+            "aten::native_batch_norm_backward",
+            call -> batchBackward(call, call.bool("train"), "save_invstd"))
+        .put(
+            "aten::batch_norm_backward",
+            call -> batchBackward(call, call.bool("update"), "save_var"))
         .buildOrThrow();
   }
 
-  /** A tensor as a row-major matrix in doubles. */
-  private static double[] load(HostTensor tensor) {
-    var flat = Views.flat(tensor);
-    var values = new double[Math.toIntExact(flat.type().numel())];
-    Elements.load(flat.memory(), 0, flat.dtype().bytes(), flat.dtype(), values, values.length);
-    return values;
+  private static void forward(HostCall call, Shape shape, String exprs) {
+    compute(call, exprs, operands(call, shape), shape, false, 0);
   }
 
-  private static double[] load(Optional<HostTensor> tensor) {
-    return tensor.map(NormKernels::load).orElseGet(() -> new double[0]);
-  }
-
-  private static void store(HostCall call, int index, double[] values) {
-    if (index < call.resultCount() && call.hasResult(index)) {
-      store(call.result(index), values);
+  private static void batch(HostCall call, boolean training, int running) {
+    var shape = Shape.batch(call);
+    forward(
+        call,
+        shape,
+        training
+            ? FORWARD
+            : "affine((input - running_mean) * running_rstd()); running_mean; running_rstd()");
+    if (running >= 0) {
+      compute(
+          call,
+          training
+              ? "momentum * mean(input) + (1 - momentum) * running_mean;"
+                  + " momentum * (spread(input) / (count() - 1)) + (1 - momentum) * running_var"
+              : "running_mean; running_var",
+          operands(call, shape),
+          shape,
+          false,
+          running);
     }
   }
 
-  private static void store(HostTensor tensor, double[] values) {
-    var flat = HostTensor.allocate(TensorType.contiguous(tensor.dtype(), values.length));
-    Elements.store(values, values.length, flat.memory(), 0, tensor.dtype().bytes(), tensor.dtype());
-    tensor.copyFrom(flat.as(tensor.type().contiguous()));
-  }
-
-  private static int product(ImmutableLongArray sizes) {
-    return Math.toIntExact(sizes.stream().reduce(1, (a, b) -> a * b));
+  private static void batchBackward(HostCall call, boolean training, String saved) {
+    var shape = Shape.batch(call);
+    if (training) {
+      backward(call, shape, "(input - save_mean) * " + saved, saved);
+    } else {
+      var normal = "(input - running_mean) * running_rstd()";
+      compute(call, "weighted(grad_out) * running_rstd()", operands(call, shape), shape, false, 0);
+      weightGradients(call, shape, normal);
+    }
   }
 
   /**
-   * Mean and reciprocal deviation of each row.
+   * Gradients of what statistics of its own rows normalized.
    *
-   * @param centred whether the mean is taken off; else it stays 0
+   * @param normal what was scaled by weights
+   * @param rstd the operand that it was scaled by before
    */
-  private record Statistics(double[] mean, double[] rstd) {
-    static Statistics of(double[] x, int width, double eps, boolean centred) {
-      return of(x, width == 0 ? 0 : x.length / width, width, eps, centred);
-    }
-
-    /** As PyTorch has it, rows of nothing have the mean 0 and no deviation. */
-    static Statistics of(double[] x, int rows, int width, double eps, boolean centred) {
-      var mean = new double[rows];
-      var rstd = new double[rows];
-      if (width == 0) {
-        Arrays.fill(rstd, Double.NaN);
-        return new Statistics(mean, rstd);
-      }
-      for (int row = 0; row < rows; row++) {
-        double sum = 0;
-        for (int i = 0; centred && i < width; i++) {
-          sum += x[row * width + i];
-        }
-        mean[row] = sum / width;
-        double squares = 0;
-        for (int i = 0; i < width; i++) {
-          double distance = x[row * width + i] - mean[row];
-          squares += distance * distance;
-        }
-        rstd[row] = 1 / Math.sqrt(squares / width + eps);
-      }
-      return new Statistics(mean, rstd);
-    }
-  }
-
-  private static void layerNormBackward(HostCall call, boolean centred) {
-    int width = product(call.integers("normalized_shape"));
-    var dy = load(call.tensor("grad_out"));
-    var x = load(call.tensor("input"));
-    var weight = load(call.optionalTensor("weight"));
-    var rstd = load(call.tensor("rstd"));
-    var mean = centred ? load(call.tensor("mean")) : new double[rstd.length];
-    var dweight = new double[width];
-    var dbias = new double[width];
-    var dx = new double[x.length];
-    for (int row = 0; row < rstd.length; row++) {
-      int start = row * width;
-      double sum = 0;
-      double projection = 0;
-      for (int i = 0; i < width; i++) {
-        double normal = (x[start + i] - mean[row]) * rstd[row];
-        double scaled = dy[start + i] * (weight.length == 0 ? 1 : weight[i]);
-        sum += centred ? scaled : 0;
-        projection += scaled * normal;
-        dweight[i] += dy[start + i] * normal;
-        dbias[i] += dy[start + i];
-      }
-      for (int i = 0; i < width; i++) {
-        double normal = (x[start + i] - mean[row]) * rstd[row];
-        double scaled = dy[start + i] * (weight.length == 0 ? 1 : weight[i]);
-        dx[start + i] = rstd[row] * (scaled - (sum + normal * projection) / width);
-      }
-    }
-    store(call, 0, dx);
-    store(call, 1, dweight);
-    if (centred) {
-      store(call, 2, dbias);
-    }
-  }
-
-  private static void nativeGroupNorm(HostCall call) {
-    groupNorm(
+  private static void backward(HostCall call, Shape shape, String normal, String rstd) {
+    boolean centred = normal.contains("-");
+    compute(
         call,
-        Math.toIntExact(call.integer("C")),
-        Math.toIntExact(call.integer("HxW")),
-        Math.toIntExact(call.integer("group")));
+        "%s * (weighted(grad_out) - (%s%s * sum(weighted(grad_out) * %s)) / count())"
+            .formatted(rstd, centred ? "sum(weighted(grad_out)) + " : "", normal, normal),
+        operands(call, shape),
+        shape,
+        false,
+        0);
+    weightGradients(call, shape, normal);
   }
 
-  private static void groupNorm(HostCall call) {
-    var sizes = call.tensor("input").type().sizes();
-    groupNorm(
-        call,
-        Math.toIntExact(sizes.get(1)),
-        product(sizes.subArray(2, sizes.length())),
-        Math.toIntExact(call.integer("num_groups")));
+  private static void weightGradients(HostCall call, Shape shape, String normal) {
+    var exprs = "sum(grad_out * (%s)); sum(grad_out)".formatted(normal);
+    compute(call, exprs, operands(call, shape), shape, true, 1);
   }
 
-  private static void groupNorm(HostCall call, int channels, int area, int groups) {
-    var input = call.tensor("input");
-    int width = channels / groups * area;
-    var x = load(input);
-    var weight = load(call.optionalTensor("weight"));
-    var bias = load(call.optionalTensor("bias"));
-    var statistics = Statistics.of(x, width, call.number("eps"), true);
-    for (int i = 0; i < x.length; i++) {
-      int row = i / width;
-      int channel = i / area % channels;
-      double value = (x[i] - statistics.mean()[row]) * statistics.rstd()[row];
-      value *= weight.length == 0 ? 1 : weight[channel];
-      x[i] = bias.length == 0 ? value : value + bias[channel];
-    }
-    store(call, 0, x);
-    store(call, 1, statistics.mean());
-    store(call, 2, statistics.rstd());
-  }
-
-  private static void groupNormBackward(HostCall call) {
-    int channels = Math.toIntExact(call.integer("C"));
-    int area = Math.toIntExact(call.integer("HxW"));
-    int width = channels / Math.toIntExact(call.integer("group")) * area;
-    var dy = load(call.tensor("grad_out"));
-    var x = load(call.tensor("input"));
-    var mean = load(call.tensor("mean"));
-    var rstd = load(call.tensor("rstd"));
-    var weight = load(call.optionalTensor("weight"));
-    var dweight = new double[channels];
-    var dbias = new double[channels];
-    var dx = new double[x.length];
-    for (int row = 0; row < rstd.length; row++) {
-      double sum = 0;
-      double projection = 0;
-      for (int i = row * width; i < (row + 1) * width; i++) {
-        int channel = i / area % channels;
-        double normal = (x[i] - mean[row]) * rstd[row];
-        double scaled = dy[i] * (weight.length == 0 ? 1 : weight[channel]);
-        sum += scaled;
-        projection += scaled * normal;
-        dweight[channel] += dy[i] * normal;
-        dbias[channel] += dy[i];
-      }
-      for (int i = row * width; i < (row + 1) * width; i++) {
-        double normal = (x[i] - mean[row]) * rstd[row];
-        double scaled = dy[i] * (weight.length == 0 ? 1 : weight[i / area % channels]);
-        dx[i] = rstd[row] * (scaled - (sum + normal * projection) / width);
+  /** {@return the tensors of a call by their parameters, as an op sees them} */
+  private static Map<String, HostTensor> operands(HostCall call, Shape shape) {
+    var operands = new HashMap<String, HostTensor>();
+    for (var param : call.schema().params()) {
+      if (call.value(param.name()) instanceof HostCall.Value.Tensor(var tensor)) {
+        operands.put(
+            param.name(),
+            switch (param.name()) {
+              case "input", "grad_out" -> Views.reshaped(tensor, shape.sizes());
+              case "weight", "bias" -> Views.reshaped(tensor, shape.weights());
+              case "reserve" -> tensor;
+              default -> Views.reshaped(tensor, shape.statistics());
+            });
       }
     }
-    store(call, 0, dx);
-    store(call, 1, dweight);
-    store(call, 2, dbias);
+    return operands;
+  }
+
+  /**
+   * Computes some of the results, of those that there are.
+   *
+   * @param shared whether rows are of what shares weights, rather than statistics
+   * @param first the number of the first one
+   */
+  private static void compute(
+      HostCall call,
+      String exprs,
+      Map<String, HostTensor> operands,
+      Shape shape,
+      boolean shared,
+      int first) {
+    var all = Splitter.on(';').splitToList(exprs);
+    var wanted = new ArrayList<String>();
+    var results = new ArrayList<HostTensor>();
+    var seen = new ArrayList<HostTensor>();
+    for (int i = 0; i < all.size(); i++) {
+      int index = first + i;
+      if (index < call.resultCount()
+          && call.hasResult(index)
+          && call.result(index).type().numel() > 0) {
+        var sizes = index == 0 ? shape.sizes() : shared ? shape.weights() : shape.statistics();
+        wanted.add(all.get(i));
+        results.add(call.result(index));
+        seen.add(HostTensor.allocate(TensorType.contiguous(call.result(index).dtype(), sizes)));
+      }
+    }
+    if (wanted.isEmpty()) {
+      return;
+    }
+    RowsKernel.compute(
+        Optional.of(call),
+        String.join(";", wanted),
+        operands,
+        TensorType.contiguous(DType.F64, shape.sizes()),
+        shared ? shape.shared() : shape.row(),
+        seen.toArray(HostTensor[]::new));
+    for (int i = 0; i < seen.size(); i++) {
+      results.get(i).copyFrom(seen.get(i).as(results.get(i).type().contiguous()));
+    }
   }
 }

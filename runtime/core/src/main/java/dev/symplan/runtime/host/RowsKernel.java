@@ -2,6 +2,7 @@ package dev.symplan.runtime.host;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
+import com.google.common.primitives.Ints;
 import dev.symplan.codegen.expr.Binding;
 import dev.symplan.codegen.expr.Call;
 import dev.symplan.codegen.expr.Expr;
@@ -17,6 +18,7 @@ import dev.symplan.runtime.tensor.Loops;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -66,10 +68,27 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
       boolean[] gone,
       HostTensor... results) {
     var main = operands.values().iterator().next().type();
+    compute(Optional.empty(), exprs, operands, main, gone, results);
+  }
+
+  /**
+   * Computes expressions of tensors in f64.
+   *
+   * @param call what other names in the expressions are arguments of
+   * @param main the type of operands that have all elements
+   * @param gone which of its dimensions are within a row
+   */
+  static void compute(
+      Optional<HostCall> call,
+      String exprs,
+      Map<String, HostTensor> operands,
+      TensorType main,
+      boolean[] gone,
+      HostTensor... results) {
     var dims = IntStream.range(0, main.rank()).filter(dim -> gone[dim]).boxed().toList();
     long elements = dims.stream().mapToLong(main::size).reduce(1, (a, b) -> a * b);
-    var binding = Binding.of(Expressions.parse(exprs), new Wide(operands, elements));
-    var program = new BlockProgram(binding);
+    var program =
+        new BlockProgram(Binding.of(Expressions.parse(exprs), new Wide(call, operands, elements)));
     new Run(
             program,
             main,
@@ -79,11 +98,15 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
         .run();
   }
 
-  /** Tensors whose values are computed with in f64. */
-  private record Wide(ImmutableMap<String, HostTensor> operands, long rowElements) implements Call {
+  /** Tensors whose values are computed with in f64, and the numbers of a call. */
+  private record Wide(Optional<HostCall> call, Map<String, HostTensor> operands, long rowElements)
+      implements Call {
     @Override
     public boolean hasParam(String param) {
-      return operands.containsKey(param);
+      return operands.containsKey(param)
+          || (call.isPresent()
+              && call.get().hasParam(param)
+              && call.get().value(param) instanceof Value.Constant);
     }
 
     @Override
@@ -93,7 +116,7 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
 
     @Override
     public Arg constant(String param) {
-      return Arg.None.NONE;
+      return call.orElseThrow().constant(param);
     }
 
     @Override
@@ -110,7 +133,7 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
   /** One run, over all rows. */
   private static final class Run {
     private final BlockProgram program;
-    private final ImmutableList<Integer> loads;
+    private final int[] loads;
     private final List<HostTensor> tensors = new ArrayList<>();
 
     /** For each tensor, the bytes from one index to the next. */
@@ -119,11 +142,11 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
     private final List<long[]> elementStrides = new ArrayList<>();
 
     /** What is stored in the tensors behind the operands. */
-    private final List<Integer> stored = new ArrayList<>();
+    private final int[] stored;
 
     private final long[] rowSizes;
     private final long[] elementSizes;
-    private final ImmutableList<Pass> passes;
+    private final Pass[] passes;
     private final BlockValues values;
     private final boolean oneBlock;
 
@@ -139,19 +162,23 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
         List<HostTensor> operands,
         List<Optional<HostTensor>> results) {
       this.program = program;
-      this.loads = program.loads();
+      this.loads = Ints.toArray(program.loads());
       var kept = IntStream.range(0, main.rank()).filter(dim -> !dims.contains(dim)).toArray();
       var gone = IntStream.range(0, main.rank()).filter(dims::contains).toArray();
       this.rowSizes = IntStream.of(kept).mapToLong(main::size).toArray();
       this.elementSizes = IntStream.of(gone).mapToLong(main::size).toArray();
       this.elements = product(elementSizes);
+      this.stored =
+          IntStream.range(0, results.size())
+              .filter(i -> results.get(i).isPresent())
+              .map(program.results()::get)
+              .toArray();
       for (var operand : operands) {
         add(operand, main, kept, gone);
       }
       for (int i = 0; i < results.size(); i++) {
         if (results.get(i).isPresent()) {
           var result = results.get(i).get();
-          stored.add(program.results().get(i));
           if (result.type().rank() == main.rank()) {
             add(result, main, kept, gone);
           } else {
@@ -167,7 +194,7 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
           Loops.collapse(elementSizes, elementStrides, joined, steps) == 1
               && elements <= Loops.CHUNK;
       this.strides = Arrays.stream(steps).mapToLong(of -> of[0]).toArray();
-      this.passes = program.passes(oneBlock);
+      this.passes = program.passes(oneBlock).toArray(Pass[]::new);
       this.values = program.memory((int) Math.min(Loops.CHUNK, Math.max(1, elements)));
     }
 
@@ -187,7 +214,6 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
     }
 
     void run() {
-      program.constants().forEach(step -> step.run(values, 1));
       var start = new long[tensors.size()];
       Loops.forEach(
           rowSizes,
@@ -203,27 +229,20 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
     }
 
     private void row(long[] start) {
-      for (int number = 0; number < passes.size(); number++) {
-        pass(passes.get(number), number == passes.size() - 1, start);
+      for (int number = 0; number < passes.length; number++) {
+        pass(passes[number], number == passes.length - 1, start);
       }
-      for (int i = 0; i < stored.size(); i++) {
-        if (!program.isFull(stored.get(i))) {
-          int t = loads.size() + i;
-          values.store(stored.get(i), tensors.get(t), start[t], 0, 1);
+      for (int i = 0; i < stored.length; i++) {
+        if (!program.isFull(stored[i])) {
+          int t = loads.length + i;
+          values.store(stored[i], tensors.get(t), start[t], 0, 1);
         }
       }
     }
 
     private void pass(Pass pass, boolean last, long[] start) {
-      for (int i = 0; i < pass.folds().size(); i++) {
-        var fold = pass.folds().get(i);
-        values.start(fold.primitive(), fold.to());
-      }
-      for (int i = 0; i < pass.elements().size(); i++) {
-        var step = pass.elements().get(i);
-        if (step.primitive().scans()) {
-          values.start(step.primitive(), step.to());
-        }
+      for (var step : pass.starts()) {
+        values.start(step.primitive(), step.to());
       }
       if (oneBlock) {
         if (elements > 0) {
@@ -235,48 +254,44 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
         Loops.forEach(
             elementSizes,
             elementStrides,
-            (offsets, strides, n) -> {
+            (offsets, steps, n) -> {
               for (int t = 0; t < at.length; t++) {
                 at[t] = start[t] + offsets[t];
               }
-              block(pass, last, at, strides, n, first[0]);
+              block(pass, last, at, steps, n, first[0]);
               first[0] += n;
             });
       }
-      // What is one for the row is there for each element, as steps take all alike.
-      int width = (int) Math.min(Loops.CHUNK, Math.max(1, elements));
-      for (int i = 0; i < pass.folds().size(); i++) {
-        values.spread(pass.folds().get(i).to(), width);
+      for (var step : pass.once()) {
+        step.run(values, 1);
       }
-      for (int i = 0; i < pass.once().size(); i++) {
-        pass.once().get(i).run(values, width);
+      int width = (int) Math.min(Loops.CHUNK, elements);
+      for (int spread : pass.spread()) {
+        values.spread(spread, width);
       }
     }
 
     /**
      * @param first the position of the first element in the row
      */
-    private void block(Pass pass, boolean last, long[] at, long[] strides, int n, long first) {
-      for (int i = 0; i < pass.loads().size(); i++) {
-        int t = loads.indexOf(pass.loads().get(i));
-        values.load(loads.get(t), tensors.get(t), at[t], strides[t], n, false);
+    private void block(Pass pass, boolean last, long[] at, long[] steps, int n, long first) {
+      for (int t : pass.loads()) {
+        values.load(loads[t], tensors.get(t), at[t], steps[t], n, false);
       }
-      for (int i = 0; i < pass.elements().size(); i++) {
-        var step = pass.elements().get(i);
-        if (step.primitive().scans()) {
+      for (var step : pass.elements()) {
+        if (step.scans()) {
           values.take(step.primitive(), step.a(), step.to(), n, first);
         } else {
           step.run(values, n);
         }
       }
-      for (int i = 0; i < pass.folds().size(); i++) {
-        var fold = pass.folds().get(i);
+      for (var fold : pass.folds()) {
         values.take(fold.primitive(), fold.a(), fold.to(), n, first);
       }
-      for (int i = 0; last && i < stored.size(); i++) {
-        if (program.isFull(stored.get(i))) {
-          int t = loads.size() + i;
-          values.store(stored.get(i), tensors.get(t), at[t], strides[t], n);
+      for (int i = 0; last && i < stored.length; i++) {
+        if (program.isFull(stored[i])) {
+          int t = loads.length + i;
+          values.store(stored[i], tensors.get(t), at[t], steps[t], n);
         }
       }
     }

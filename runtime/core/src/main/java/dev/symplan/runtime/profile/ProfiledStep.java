@@ -164,7 +164,7 @@ record ProfiledStep(Activity activity, String what, double predicted, Optional<T
               .mapToDouble(rank -> peers.getOrDefault(rank, activity).begin())
               .max()
               .orElse(activity.begin());
-      double wire = collective.spec().wireBytes(bytes, members.length());
+      double wire = collective.spec().wire().bytes(bytes, members.length());
       return new Traffic(
           index,
           collective.variant().text(),

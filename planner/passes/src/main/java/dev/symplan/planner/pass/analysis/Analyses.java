@@ -1,10 +1,10 @@
 package dev.symplan.planner.pass.analysis;
 
-import com.google.common.base.Supplier;
 import com.google.common.base.Suppliers;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.cost.CostModel;
+import java.util.function.Supplier;
 
 /** What is known about one graph. Each analysis is made when it is first asked for, and kept. */
 public final class Analyses {

@@ -1,6 +1,5 @@
 package dev.symplan.planner.pass.analysis;
 
-import com.google.common.base.Supplier;
 import com.google.common.base.Suppliers;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
@@ -20,6 +19,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Function;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -78,6 +78,7 @@ public final class GraphCopier {
 
   /** From here on, uses of {@code old} read {@code replacement}, a value of the copy. */
   public void replace(Value old, Value replacement) {
+    changed |= replacement != old;
     mapped[old.id()] = replacement;
   }
 
@@ -111,7 +112,14 @@ public final class GraphCopier {
 
   /** Copies an op as it is, its operands as they stand now. */
   public Op keep(Op op) {
-    return emit(op, op.def(), now(op.args()));
+    if (changed || ops.size() >= source.ops().size() || source.ops().get(ops.size()) != op) {
+      return emit(op, op.def(), now(op.args()));
+    }
+    // Up to here, every value stands for itself.
+    op.results().forEach(result -> mapped[result.id()] = result);
+    nextId += op.results().size();
+    ops.add(op);
+    return op;
   }
 
   /** Copies an op with another definition and arguments; its results stand for the old ones. */

@@ -39,16 +39,18 @@ public final class Normalize {
   private final Graph graph;
   private final Aliases aliases;
   private final GraphCopier copier;
-  private final int[] lastUse;
 
-  /** The results in each storage, known when the first is asked for. */
+  /** By value, the last op that reads it; beyond all for an output. */
+  private final Supplier<int[]> lastUse;
+
+  /** The results in each storage. */
   private final Supplier<ImmutableListMultimap<Integer, Value>> valuesOf;
 
   private Normalize(Graph graph, Aliases aliases) {
     this.graph = graph;
     this.aliases = aliases;
     this.copier = new GraphCopier(graph);
-    this.lastUse = lastUses(graph);
+    this.lastUse = Suppliers.memoize(() -> lastUses(graph));
     this.valuesOf = Suppliers.memoize(this::valuesByStorage);
   }
 
@@ -198,7 +200,7 @@ public final class Normalize {
       if (value.id() != target.id()
           // What is defined from here on reads the target or the result, and so the new value.
           && value.id() < result.id()
-          && lastUse[value.id()] > at) {
+          && lastUse.get()[value.id()] > at) {
         return true;
       }
     }
