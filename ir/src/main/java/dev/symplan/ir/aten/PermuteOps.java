@@ -61,7 +61,7 @@ final class PermuteOps {
         .flatMap(specs -> specs);
   }
 
-  /** {@return the dimensions of this order; what is left out has size 1} */
+  /** {@return the dimensions in this order; those left out have size 1} */
   static OpResult ordered(Value self, int[] order) {
     return OpResult.view(
         self,
