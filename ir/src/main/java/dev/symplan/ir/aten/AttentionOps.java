@@ -110,19 +110,21 @@ final class AttentionOps {
     }
     if (query.size(rank - 1) != key.size(rank - 1)) {
       throw new OpTypeException(
-          "query has %d features, but key %d".formatted(query.size(rank - 1), key.size(rank - 1)));
+          "query has %d features, but key has %d"
+              .formatted(query.size(rank - 1), key.size(rank - 1)));
     }
     var shared = key.sizes().subArray(0, rank - 1);
     if (!shared.equals(value.sizes().subArray(0, rank - 1))) {
       throw new OpTypeException(
-          "key and value must differ in features alone, but are %s and %s".formatted(key, value));
+          "key and value may differ only in their features, but are %s and %s"
+              .formatted(key, value));
     }
     if (rank > 2) {
       checkHeads(query.size(rank - 3), key.size(rank - 3), groups);
       var batch = query.sizes().subArray(0, rank - 3);
       if (!batch.equals(key.sizes().subArray(0, rank - 3))) {
         throw new OpTypeException(
-            "query and key must be of one batch, but are %s and %s".formatted(query, key),
+            "query and key must have the same batch sizes, but are %s and %s".formatted(query, key),
             "aten::expand repeats a batch without a copy");
       }
     }
@@ -152,8 +154,8 @@ final class AttentionOps {
       return;
     }
     throw new OpTypeException(
-        "query has %d heads, but key %d".formatted(queryHeads, keyHeads),
-        "with enable_gqa, the heads of query are a multiple of those of key");
+        "query has %d heads, but key has %d".formatted(queryHeads, keyHeads),
+        "with enable_gqa, query's heads must be a multiple of key's");
   }
 
   private static void checkFour(OpCall call) {
@@ -170,8 +172,9 @@ final class AttentionOps {
     long features = call.tensor("query").size(3);
     if (call.tensor("value").size(3) != features) {
       throw new OpTypeException(
-          "value has %d features, but query %d".formatted(call.tensor("value").size(3), features),
-          "the efficient and the cuDNN kernels take values of another width");
+          "value has %d features, but query has %d"
+              .formatted(call.tensor("value").size(3), features),
+          "the efficient and the cuDNN kernels allow another width");
     }
   }
 

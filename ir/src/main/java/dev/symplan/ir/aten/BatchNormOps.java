@@ -55,14 +55,14 @@ final class BatchNormOps {
   private static long channels(OpCall call) {
     var input = call.tensor("input");
     if (input.rank() < 2 || Promotion.isIntegral(input.dtype())) {
-      throw new OpTypeException("input is [batch, channels, …] of floats, not " + input);
+      throw new OpTypeException("input must be floats [batch, channels, …], not " + input);
     }
     for (var name : PER_CHANNEL) {
       if (call.schema().hasParam(name) && call.has(name)) {
         var type = call.tensor(name);
         if (!type.sizes().equals(ImmutableLongArray.of(input.size(1)))) {
           throw new OpTypeException(
-              "%s %s is not one number for each of %d channels"
+              "%s is %s, but must have one number for each of %d channels"
                   .formatted(name, type, input.size(1)));
         }
       }
@@ -96,7 +96,7 @@ final class BatchNormOps {
     long channels = channels(call);
     if (!call.tensor("grad_out").sizes().equals(input.sizes())) {
       throw new OpTypeException(
-          "grad_out has the shape %s, but input %s"
+          "grad_out has the shape %s, but input has %s"
               .formatted(Shapes.text(call.tensor("grad_out").sizes()), Shapes.text(input.sizes())));
     }
     boolean update = call.schema().hasParam("update");
@@ -107,7 +107,7 @@ final class BatchNormOps {
             : List.of("running_mean", "running_var");
     for (var name : needed) {
       if (!call.has(name)) {
-        throw new OpTypeException("'%s' is needed here".formatted(name));
+        throw new OpTypeException("'%s' must be given here".formatted(name));
       }
     }
     boolean[] mask = Images.mask(call, 3);

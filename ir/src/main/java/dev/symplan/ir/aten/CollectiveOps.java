@@ -207,7 +207,7 @@ final class CollectiveOps {
     }
     if (input.size(0) % ranks != 0) {
       throw new OpTypeException(
-          "%d rows do not divide by %d ranks".formatted(input.size(0), ranks),
+          "%d rows cannot be divided evenly among %d ranks".formatted(input.size(0), ranks),
           "pad dimension 0 to a multiple of %d".formatted(ranks));
     }
     return withRows(input, input.size(0) / ranks);

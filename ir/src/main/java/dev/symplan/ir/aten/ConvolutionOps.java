@@ -61,7 +61,7 @@ final class ConvolutionOps {
     int dims = input.rank() - 2;
     if (dims < 1 || dims > MAX_DIMS || weight.rank() != input.rank()) {
       throw new OpTypeException(
-          "input is [batch, channels, …] with 1 to 3 dimensions more and weight has as many,"
+          "input must be [batch, channels, …] with 1 to 3 more dimensions, and weight as many,"
               + " not %s and %s".formatted(input, weight));
     }
     if (input.dtype() != weight.dtype()) {
@@ -75,7 +75,7 @@ final class ConvolutionOps {
     long channels = checkGroups(call, input, weight, transposed);
     if (call.has("bias") && !call.tensor("bias").sizes().equals(ImmutableLongArray.of(channels))) {
       throw new OpTypeException(
-          "bias %s is not one number for each of %d channels"
+          "bias is %s, but must have one number for each of %d channels"
               .formatted(call.tensor("bias"), channels));
     }
     var sizes = ImmutableLongArray.builder(input.rank()).add(input.size(0)).add(channels);
@@ -109,7 +109,7 @@ final class ConvolutionOps {
     long added = Images.entry(call, "output_padding", dim, dims, 0);
     if (transposed && added >= Math.max(stride, dilation)) {
       throw new OpTypeException(
-          "output_padding %d is smaller neither than stride %d nor than dilation %d"
+          "output_padding is %d, but must be smaller than stride %d or dilation %d"
               .formatted(added, stride, dilation));
     }
     long size =
@@ -132,7 +132,7 @@ final class ConvolutionOps {
     var forward = forwardSizes(call);
     if (!grad.sizes().equals(forward)) {
       throw new OpTypeException(
-          "grad_output has the shape %s, but the convolution %s"
+          "grad_output has the shape %s, but the convolution gives %s"
               .formatted(Shapes.text(grad.sizes()), Shapes.text(forward)));
     }
     boolean[] mask = Images.mask(call, 3);
@@ -177,7 +177,7 @@ final class ConvolutionOps {
     var self = call.tensor("self");
     int channel = self.rank() - 3;
     if (channel != 0 && channel != 1) {
-      throw new OpTypeException("self is [batch, channels, height, width], not " + self);
+      throw new OpTypeException("self must be [batch, channels, height, width], not " + self);
     }
     long rows = Shapes.times(self.size(channel), kernelArea(call));
     long columns =
@@ -191,7 +191,7 @@ final class ConvolutionOps {
     var self = call.tensor("self");
     int row = self.rank() - 2;
     if (row != 0 && row != 1) {
-      throw new OpTypeException("self is [batch, rows, columns], not " + self);
+      throw new OpTypeException("self must be [batch, rows, columns], not " + self);
     }
     long area = kernelArea(call);
     long height = Images.entry(call, "output_size", 0, 2, 1);
@@ -199,7 +199,7 @@ final class ConvolutionOps {
     long columns = Shapes.times(places(call, 0, height), places(call, 1, width));
     if (area == 0 || self.size(row) % area != 0 || self.size(row + 1) != columns) {
       throw new OpTypeException(
-          "self %s does not have rows of %d numbers each and %d columns"
+          "self is %s, but must have rows of %d numbers and %d columns"
               .formatted(self, area, columns));
     }
     var sizes = self.sizes().subArray(0, row);

@@ -219,7 +219,7 @@ final class CopyOps {
     var b = other.tensor();
     if (a.rank() != b.rank()) {
       throw new OpTypeException(
-          "'%s' has %d dimensions, but '%s' %d"
+          "'%s' has %d dimensions, but '%s' has %d"
               .formatted(first.name(), a.rank(), other.name(), b.rank()));
     }
     for (int i = 0; i < a.rank(); i++) {
@@ -241,7 +241,7 @@ final class CopyOps {
     for (var tensor : tensors) {
       if (!tensor.tensor().sizes().equals(first.tensor().sizes())) {
         throw new OpTypeException(
-            "'%s' has the shape %s, but '%s' %s"
+            "'%s' has the shape %s, but '%s' has %s"
                 .formatted(
                     first.name(),
                     Shapes.text(first.tensor().sizes()),
@@ -274,7 +274,7 @@ final class CopyOps {
   private static OpResult interleaved(OpCall call) {
     long repeats = call.integer("repeats");
     if (repeats < 0) {
-      throw new OpTypeException("repeats is %d, but cannot be negative".formatted(repeats));
+      throw new OpTypeException("repeats is %d, but must not be negative".formatted(repeats));
     }
     var self = call.tensor("self");
     if (!call.has("dim")) {

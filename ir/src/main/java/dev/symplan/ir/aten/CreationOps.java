@@ -179,7 +179,7 @@ final class CreationOps {
     var strides = call.integers("stride");
     if (sizes.length() != strides.length()) {
       throw new OpTypeException(
-          "size has %d entries, stride %d".formatted(sizes.length(), strides.length()));
+          "size has %d entries, but stride has %d".formatted(sizes.length(), strides.length()));
     }
     return OpResult.fresh(
         new TensorType(call.dtype("dtype").orElse(dtype), sizes, strides, MemorySpace.ANY));
@@ -192,7 +192,7 @@ final class CreationOps {
     int rank = sizes.length();
     if (layout.length() != rank) {
       throw new OpTypeException(
-          "size has %d entries, physical_layout %d".formatted(rank, layout.length()));
+          "size has %d entries, but physical_layout has %d".formatted(rank, layout.length()));
     }
     Shapes.mask(layout, rank, "physical_layout");
     var order = new int[rank];

@@ -460,7 +460,7 @@ final class ElementwiseOps {
     if (Promotion.isIntegral(call.tensor("tensor1").dtype())
         && Promotion.isIntegral(call.tensor("tensor2").dtype())) {
       throw new OpTypeException(
-          "does not divide integers by integers", "divide with aten::div.Tensor_mode, then add");
+          "cannot divide integers by integers", "divide with aten::div.Tensor_mode, then add");
     }
     return computed(call, Takes.ANY, Gives.SAME, "self", "tensor1", "tensor2");
   }
@@ -471,7 +471,7 @@ final class ElementwiseOps {
         && exponent < 0
         && Promotion.isIntegral(((TensorType) result.type()).dtype())) {
       throw new OpTypeException(
-          "integers have no power of %d among the integers".formatted(exponent),
+          "an integer to the power of %d is not an integer".formatted(exponent),
           "convert the base to a float type");
     }
     return result;

@@ -33,7 +33,7 @@ final class GluOps {
               var grad = call.tensor("grad_output");
               if (!grad.sizes().equals(halved(call))) {
                 throw new OpTypeException(
-                    "grad_output %s is not a half of %s".formatted(grad, self));
+                    "grad_output is %s, but must be half of %s".formatted(grad, self));
               }
               return OpResult.fresh(self.dtype(), self.sizes());
             }));

@@ -80,7 +80,7 @@ final class Images {
   static boolean[] mask(OpCall call, int count) {
     var mask = new boolean[count];
     if (!(call.arg("output_mask") instanceof Arg.Seq(var items)) || items.size() != count) {
-      throw new OpTypeException("output_mask must be %d times True or False".formatted(count));
+      throw new OpTypeException("output_mask must be a list of %d booleans".formatted(count));
     }
     for (int i = 0; i < count; i++) {
       mask[i] = items.get(i).equals(new Arg.Bool(true));

@@ -279,7 +279,8 @@ final class IndexOps {
     checkIndex("indices", indices);
     if (grad.rank() == 0 || !grad.sizes().subArray(0, grad.rank() - 1).equals(indices.sizes())) {
       throw new OpTypeException(
-          "grad_output %s is not indices %s with one more dimension".formatted(grad, indices));
+          "grad_output is %s, but must be indices %s with one more dimension"
+              .formatted(grad, indices));
     }
     return OpResult.fresh(
         grad.dtype(),
@@ -452,12 +453,12 @@ final class IndexOps {
   private static void checkWithin(TensorType index, String name, TensorType within, int except) {
     if (Math.max(1, index.rank()) != Math.max(1, within.rank())) {
       throw new OpTypeException(
-          "index has %d dimensions, %s has %d".formatted(index.rank(), name, within.rank()));
+          "index has %d dimensions, but %s has %d".formatted(index.rank(), name, within.rank()));
     }
     for (int i = 0; i < Math.min(index.rank(), within.rank()); i++) {
       if (i != except && index.size(i) > within.size(i)) {
         throw new OpTypeException(
-            "index has size %d at dimension %d, %s only %d"
+            "index has size %d at dimension %d, but %s has only %d"
                 .formatted(index.size(i), i, name, within.size(i)));
       }
     }
@@ -501,7 +502,7 @@ final class IndexOps {
     var sizes = ((TensorType) part.type()).sizes();
     if (!src.sizes().equals(sizes)) {
       throw new OpTypeException(
-          "src has the shape %s, but its place %s"
+          "src has the shape %s, but its place has %s"
               .formatted(Shapes.text(src.sizes()), Shapes.text(sizes)));
     }
     return copyOf(call.tensor("self"));
@@ -515,7 +516,7 @@ final class IndexOps {
     var sizes = ((TensorType) part.type()).sizes();
     if (!grad.sizes().equals(sizes)) {
       throw new OpTypeException(
-          "grad_output has the shape %s, but its place %s"
+          "grad_output has the shape %s, but its place has %s"
               .formatted(Shapes.text(grad.sizes()), Shapes.text(sizes)));
     }
     return OpResult.fresh(type);

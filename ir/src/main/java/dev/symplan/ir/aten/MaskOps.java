@@ -77,7 +77,8 @@ final class MaskOps {
     }
     var weights = call.tensor("weights");
     if (!weights.sizes().equals(self.sizes())) {
-      throw new OpTypeException("weights %s are not one for each of %s".formatted(weights, self));
+      throw new OpTypeException(
+          "weights are %s, but must be one for each of %s".formatted(weights, self));
     }
     return OpResult.fresh(
         weights.dtype() == DType.F32 ? DType.F32 : DType.F64, ImmutableLongArray.of(bins));

@@ -359,7 +359,7 @@ final class MatrixOps {
     if (batched == call.has("offs")) {
       throw new OpTypeException(
           batched
-              ? "offs is for operands of which one has 2 dimensions"
+              ? "offs needs an operand with 2 dimensions"
               : "needs offs, as an operand has 2 dimensions");
     }
     if (batched && a.size(0) != b.size(0)) {

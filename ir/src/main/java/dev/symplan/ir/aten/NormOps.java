@@ -187,7 +187,7 @@ final class NormOps {
   private static void checkSameSizes(String a, TensorType left, String b, TensorType right) {
     if (!left.sizes().equals(right.sizes())) {
       throw new OpTypeException(
-          "%s has the shape %s, but %s %s"
+          "%s has the shape %s, but %s has %s"
               .formatted(a, Shapes.text(left.sizes()), b, Shapes.text(right.sizes())));
     }
   }
@@ -336,7 +336,7 @@ final class NormOps {
     var target = call.tensor("target");
     if (self.rank() < 1 || self.rank() > 2 || target.rank() != self.rank() - 1) {
       throw new OpTypeException(
-          "self is [batch, classes] or [classes] and target [batch] or [], not %s and %s"
+          "self must be [batch, classes] or [classes], and target [batch] or [], not %s and %s"
               .formatted(self, target));
     }
     if (self.rank() == 2 && self.size(0) != target.size(0)) {
@@ -356,11 +356,12 @@ final class NormOps {
     if (self.rank() == 0
         || (!probabilities && !Shapes.without(self.sizes(), classes).equals(target.sizes()))) {
       throw new OpTypeException(
-          "target %s is neither a class for each row of %s nor its shape".formatted(target, self));
+          "target is %s, but must be a class for each row of %s, or have its shape"
+              .formatted(target, self));
     }
     if (probabilities && !target.dtype().isFloat()) {
       throw new OpTypeException(
-          "target has a probability for each class, so that it must be a float, not "
+          "target has a probability for each class, so it must be a float, not "
               + target.dtype().shortName());
     }
     return OpResult.fresh(

@@ -100,7 +100,7 @@ final class OptimizerOps {
     }
     if (!tensor.tensor().sizes().equals(self.tensor().sizes())) {
       throw new OpTypeException(
-          "'%s' of %s has the shape %s, but '%s' %s"
+          "'%s' of %s has the shape %s, but '%s' has %s"
               .formatted(
                   tensor.name(),
                   list,

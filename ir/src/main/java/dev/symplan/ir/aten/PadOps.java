@@ -50,7 +50,7 @@ final class PadOps {
     var result = (TensorType) padded(call, "padding", reflects).type();
     if (!call.tensor("grad_output").sizes().equals(result.sizes())) {
       throw new OpTypeException(
-          "grad_output has the shape %s, but the padded tensor %s"
+          "grad_output has the shape %s, but the padded tensor has %s"
               .formatted(
                   Shapes.text(call.tensor("grad_output").sizes()), Shapes.text(result.sizes())));
     }
@@ -61,7 +61,7 @@ final class PadOps {
     var padding = call.integers("padding");
     if (padding.length() != 2 * dims) {
       throw new OpTypeException(
-          "padding %s is not %d numbers".formatted(Shapes.text(padding), 2 * dims));
+          "padding is %s, but must be %d numbers".formatted(Shapes.text(padding), 2 * dims));
     }
   }
 
@@ -78,7 +78,7 @@ final class PadOps {
     int dims = pad.length() / 2;
     if (pad.length() % 2 != 0 || dims < 1 || dims > MAX_DIMS) {
       throw new OpTypeException(
-          "pad %s does not pad 1, 2 or 3 dimensions".formatted(Shapes.text(pad)),
+          "pad %s must be for 1, 2 or 3 dimensions".formatted(Shapes.text(pad)),
           "give two numbers for each dimension, the last one first");
     }
     var self = call.tensor("self");
@@ -120,7 +120,7 @@ final class PadOps {
       }
       if (reflects && pad.get(i) >= self.size(dim)) {
         throw new OpTypeException(
-            "pad %d is not smaller than size %d of dimension %d, so that there is nothing to reflect"
+            "pad %d must be smaller than size %d of dimension %d, which it reflects"
                 .formatted(pad.get(i), self.size(dim), dim));
       }
     }

@@ -61,7 +61,7 @@ final class PermuteOps {
         .flatMap(specs -> specs);
   }
 
-  /** {@return the dimensions of this order; what is left out has size 1} */
+  /** {@return the dimensions in this order; those left out have size 1} */
   static OpResult ordered(Value self, int[] order) {
     return OpResult.view(
         self,
@@ -112,7 +112,8 @@ final class PermuteOps {
     var target = call.integers("destination");
     if (source.length() != target.length()) {
       throw new OpTypeException(
-          "source names %d dimensions, destination %d".formatted(source.length(), target.length()));
+          "source names %d dimensions, but destination names %d"
+              .formatted(source.length(), target.length()));
     }
     if (rank == 0) {
       return ViewOps.whole(self);

@@ -77,7 +77,7 @@ final class PoolOps {
                   var sizes = call.integers("output_size");
                   if (sizes.length() != DIMS) {
                     throw new OpTypeException(
-                        "output_size %s is not two numbers".formatted(Shapes.text(sizes)));
+                        "output_size is %s, but must be two numbers".formatted(Shapes.text(sizes)));
                   }
                   return OpResult.fresh(
                       Images.typeLike(
@@ -97,7 +97,8 @@ final class PoolOps {
                   if (grad.rank() != self.rank()
                       || !grad.sizes().subArray(0, outer).equals(self.sizes().subArray(0, outer))) {
                     throw new OpTypeException(
-                        "grad_output %s is not the shape of a pooling of %s".formatted(grad, self));
+                        "grad_output is %s, which is not the shape of a pooling of %s"
+                            .formatted(grad, self));
                   }
                   return OpResult.fresh(Images.typeLike(List.of(self), self.sizes()));
                 }))
@@ -107,7 +108,7 @@ final class PoolOps {
   private static TensorType image(OpCall call) {
     var self = call.tensor("self");
     if (self.rank() != 3 && self.rank() != 4) {
-      throw new OpTypeException("self is [batch, channels, height, width], not " + self);
+      throw new OpTypeException("self must be [batch, channels, height, width], not " + self);
     }
     for (int i = self.rank() - 3; i < self.rank(); i++) {
       if (self.size(i) == 0) {
@@ -161,7 +162,7 @@ final class PoolOps {
     var grad = call.tensor("grad_output");
     if (!grad.sizes().equals(sizes)) {
       throw new OpTypeException(
-          "grad_output has the shape %s, but the pooled image %s"
+          "grad_output has the shape %s, but the pooled image has %s"
               .formatted(Shapes.text(grad.sizes()), Shapes.text(sizes)));
     }
     if (call.schema().hasParam("indices") && call.tensor("indices").dtype() != DType.I64) {
@@ -170,7 +171,7 @@ final class PoolOps {
     }
     if (call.schema().hasParam("indices") && !call.tensor("indices").sizes().equals(sizes)) {
       throw new OpTypeException(
-          "indices has the shape %s, but grad_output %s"
+          "indices has the shape %s, but grad_output has %s"
               .formatted(Shapes.text(call.tensor("indices").sizes()), Shapes.text(sizes)));
     }
   }
@@ -182,14 +183,16 @@ final class PoolOps {
             Images.entry(call, "kernel_size", 0, DIMS, 1),
             Images.entry(call, "kernel_size", 1, DIMS, 1));
     if (area > Byte.MAX_VALUE) {
-      throw new OpTypeException("a window of %d places has more than 127".formatted(area));
+      throw new OpTypeException(
+          "a window has %d places, but at most 127 are supported".formatted(area));
     }
   }
 
   private static void checkOffsets(OpCall call) {
     var self = call.tensor("self");
     if (self.rank() < DIMS || !Promotion.isIntegral(self.dtype())) {
-      throw new OpTypeException("self is integers [batch, channels, height, width], not " + self);
+      throw new OpTypeException(
+          "self must be integers [batch, channels, height, width], not " + self);
     }
     checkArea(call);
     for (int i = 0; i < DIMS; i++) {

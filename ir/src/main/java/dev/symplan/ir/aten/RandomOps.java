@@ -144,7 +144,7 @@ final class RandomOps {
     long count = call.integer("num_samples");
     if (self.rank() < 1 || self.rank() > 2 || count <= 0) {
       throw new OpTypeException(
-          "%d samples of %s; weights have 1 or 2 dimensions".formatted(count, self));
+          "cannot take %d samples of %s; weights have 1 or 2 dimensions".formatted(count, self));
     }
     return OpResult.fresh(DType.I64, Shapes.with(self.sizes(), self.rank() - 1, count));
   }

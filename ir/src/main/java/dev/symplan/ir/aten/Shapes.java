@@ -153,7 +153,7 @@ final class Shapes {
     }
     if (open >= 0 && known == 0 && numel == 0) {
       throw new OpTypeException(
-          "any size would fit for the -1 of %s, as there are no elements".formatted(text(wanted)));
+          "-1 in %s could be any size, as there are no elements".formatted(text(wanted)));
     }
     if (open < 0 ? known != numel : known == 0 || numel % known != 0) {
       throw new OpTypeException(

@@ -156,7 +156,7 @@ final class Slices {
   private static void checkCount(long count) {
     if (count > MAX_PARTS) {
       throw new OpTypeException(
-          "%d parts are too many; at most %d are taken".formatted(count, MAX_PARTS));
+          "%d parts are too many; at most %d are supported".formatted(count, MAX_PARTS));
     }
   }
 

@@ -51,7 +51,7 @@ final class UpsampleOps {
     if (!(call.arg("scale_factors") instanceof Arg.Seq(ImmutableList<Arg> factors))
         || factors.size() != DIMS
         || input.rank() != DIMS + 2) {
-      throw new OpTypeException("scale_factors are two numbers, for height and width");
+      throw new OpTypeException("scale_factors must be two numbers, for height and width");
     }
     var sizes = ImmutableLongArray.builder(DIMS);
     for (int i = 0; i < DIMS; i++) {
@@ -70,7 +70,7 @@ final class UpsampleOps {
     }
     if (input.rank() != DIMS + 2 || size.length() != DIMS) {
       throw new OpTypeException(
-          "%s is [batch, channels, height, width] and the new size two numbers, not %s and %s"
+          "%s must be [batch, channels, height, width] and the new size two numbers, not %s and %s"
               .formatted(param, input, Shapes.text(size)));
     }
     checkPositive(input.sizes().subArray(2, 4));
@@ -94,7 +94,7 @@ final class UpsampleOps {
     if (input.length() != DIMS + 2
         || !grad.sizes().equals(Shapes.join(input.subArray(0, 2), output))) {
       throw new OpTypeException(
-          "grad_output %s is not the shape of %s resized to %s"
+          "grad_output is %s, which is not the shape of %s resized to %s"
               .formatted(grad, Shapes.text(input), Shapes.text(output)));
     }
     checkPositive(input.subArray(2, 4));

@@ -221,7 +221,7 @@ final class ViewOps {
         .orElseThrow(
             () ->
                 new OpTypeException(
-                    "%s cannot be seen as %s without a copy".formatted(type, Shapes.text(sizes)),
+                    "%s cannot be viewed as %s without a copy".formatted(type, Shapes.text(sizes)),
                     "use aten::reshape, which copies if necessary"));
   }
 
@@ -327,14 +327,14 @@ final class ViewOps {
     long offset = call.has("storage_offset") ? call.integer("storage_offset") : 0;
     if (sizes.length() != strides.length()) {
       throw new OpTypeException(
-          "size has %d entries, stride %d".formatted(sizes.length(), strides.length()));
+          "size has %d entries, but stride has %d".formatted(sizes.length(), strides.length()));
     }
     if (strides.stream().anyMatch(stride -> stride < 0)) {
       throw new OpTypeException(
-          "the strides %s have a negative one".formatted(Shapes.text(strides)));
+          "one of the strides %s is negative".formatted(Shapes.text(strides)));
     }
     if (offset < 0) {
-      throw new OpTypeException("storage_offset is %d, but counts from 0".formatted(offset));
+      throw new OpTypeException("storage_offset is %d, but must not be negative".formatted(offset));
     }
     var type = new TensorType(self.tensor().dtype(), sizes, strides, MemorySpace.ANY);
     return new OpResult(
@@ -436,7 +436,7 @@ final class ViewOps {
     var strides = call.integers("stride");
     if (strides.length() != input.tensor().rank()) {
       throw new OpTypeException(
-          "stride has %d entries, but the tensor %d dimensions"
+          "stride has %d entries, but the tensor has %d dimensions"
               .formatted(strides.length(), input.tensor().rank()));
     }
     return strides.equals(input.tensor().strides())

@@ -56,7 +56,7 @@ public enum DiagnosticCode {
   BAD_TARGET,
   /** A file of measured points that is malformed. */
   BAD_POINTS,
-  /** An archive that is damaged, or holds what is not safe to read. */
+  /** An archive that is damaged, or holds something that is not safe to read. */
   BAD_ARCHIVE,
   /** A tensor file that is malformed or does not fit the graph. */
   BAD_TENSORS,

@@ -10,7 +10,7 @@ public record SourceFile(String name, String text) {
   /** For values that no file gave. */
   public static final SourceFile NONE = new SourceFile("<built>", "");
 
-  /** {@return the line's text without its end; empty where there is no such line} */
+  /** {@return the text of a line without its end; empty if the file has no such line} */
   public String line(int line) {
     int start = 0;
     for (int i = 1; i < line; i++) {

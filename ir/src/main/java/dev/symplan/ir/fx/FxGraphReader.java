@@ -134,7 +134,7 @@ final class FxGraphReader {
         && strides.isEmpty();
   }
 
-  /** Finds what a size is; the statement that computes it is no op of the graph. */
+  /** Finds the value of a size; the statement that computes it is not an op of the graph. */
   private void symbolic(String name, SizeExpr size, @Nullable FxExpr computed, Span span) {
     try {
       scope.defineConstant(name, symbols.constant(size));

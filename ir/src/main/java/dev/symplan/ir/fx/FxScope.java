@@ -36,7 +36,7 @@ final class FxScope {
     }
   }
 
-  /** An expression that is no argument; the message says why. */
+  /** An expression that cannot be an argument; the message says why. */
   private static class NoArgument extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

@@ -302,7 +302,7 @@ final class FxText {
       }
       out.repeat('\n', number - lines).repeat(' ', from - start).append(text, from, end);
       lines = number + (end > from && text.charAt(end - 1) == '\n' ? 1 : 0);
-      // What follows a graph's return is no part of it.
+      // What follows a graph's return is not part of it.
       if (brackets > 0 || text.startsWith("return", first)) {
         brackets = Math.max(0, brackets + opened(first, end));
         inside = brackets > 0;

@@ -26,7 +26,7 @@ public sealed interface FxType {
     NONE
   }
 
-  /** What is written where a type should be, with what is wrong with it. */
+  /** A text where a type should be, and why it is not one. */
   record Malformed(String text, String message) implements FxType {}
 
   /** {@return whether the symbol is in it} */

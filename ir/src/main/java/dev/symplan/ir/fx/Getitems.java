@@ -59,7 +59,7 @@ final class Getitems {
     }
     for (var statement : statements) {
       @Nullable Path path = paths.get(statement.name());
-      // What is taken apart further is no result itself.
+      // A list that is taken apart further is not a result itself.
       if (path != null
           && statement.value() instanceof FxExpr.Index
           && !takenApart.contains(statement.name())) {

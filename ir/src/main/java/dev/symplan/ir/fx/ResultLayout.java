@@ -107,7 +107,7 @@ record ResultLayout(ImmutableList<ImmutableList<Integer>> paths, boolean list) {
     return paths.build();
   }
 
-  /** Of an op that is not known: what is read, and what must lie between. */
+  /** The results of an unknown op: those that are read, and those that must lie between. */
   private static ImmutableList<ImmutableList<Integer>> read(
       SortedMap<ImmutableList<Integer>, Item> items) {
     var paths = ImmutableList.<ImmutableList<Integer>>builder();

@@ -20,7 +20,7 @@ public sealed interface SizeExpr {
 
   record Binary(Operator operator, SizeExpr left, SizeExpr right) implements SizeExpr {}
 
-  /** What is written where a size should be, but is not one. */
+  /** A text where a size should be, but that is not one. */
   record Malformed(String text) implements SizeExpr {}
 
   /** An operator on integers. Arithmetic is exact: it throws {@link ArithmeticException}. */

@@ -134,7 +134,7 @@ public final class GraphBuilder {
               DiagnosticCode.ANNOTATION_MISMATCH,
               spec.span(),
               "'%s' is annotated @donated, but is not an input of the graph".formatted(spec.name()),
-              "the memory of other values is the plan's already; leave @donated out"));
+              "only inputs can be donated; remove @donated"));
     }
   }
 
@@ -147,7 +147,7 @@ public final class GraphBuilder {
             Diagnostic.error(
                 DiagnosticCode.DUPLICATE_NAME,
                 at,
-                "'%s' is defined already, at %s".formatted(valueName, before.span().shortForm()),
+                "'%s' is already defined, at %s".formatted(valueName, before.span().shortForm()),
                 "a graph's values are defined once; choose another name"));
       }
     }

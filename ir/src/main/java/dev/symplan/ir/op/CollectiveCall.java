@@ -47,7 +47,7 @@ public record CollectiveCall(CollectiveSpec spec, OpCall call) {
     return OptionalInt.of((int) root);
   }
 
-  /** {@return the number of ranks that the call is for, where it says} */
+  /** {@return the number of ranks that the call is for, where it states one} */
   public OptionalLong groupSize() {
     return spec.has(Role.GROUP_SIZE)
             && call.arg(spec.param(Role.GROUP_SIZE)) instanceof Arg.Int(long size)

@@ -7,7 +7,7 @@ import java.util.Arrays;
 import java.util.Optional;
 
 /**
- * What a collective does, and with which parameters, so that nothing needs a list of op names.
+ * What a collective does and which parameters it uses, so that no code needs a list of op names.
  *
  * @param params the parameter for each role
  */

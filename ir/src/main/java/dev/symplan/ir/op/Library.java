@@ -42,8 +42,8 @@ public final class Library {
   }
 
   /**
-   * Says which tensor arguments of an op must be in symmetric memory. The op's only parameter of
-   * type {@code str} names the group, or the one that {@link #registerGroup} says.
+   * Registers the tensor arguments of an op that must be in symmetric memory. The op's only
+   * parameter of type {@code str} names the group, unless {@link #registerGroup} names another one.
    *
    * @param op the name, with its overload, with or without the namespace
    * @throws IllegalArgumentException when the op or a parameter does not exist, a parameter holds
@@ -55,7 +55,7 @@ public final class Library {
   }
 
   /**
-   * Says which results of an op must be in symmetric memory.
+   * Registers the results of an op that must be in symmetric memory.
    *
    * @param results positions ({@code "0"}) or names of the schema
    * @throws IllegalArgumentException as {@link #registerSymmMemArgs}
@@ -66,8 +66,7 @@ public final class Library {
   }
 
   /**
-   * Says that an op communicates, and by which parameters; those with PyTorch's names need not be
-   * said.
+   * Registers an op as a collective. Parameters with PyTorch's names need not be listed.
    *
    * @throws IllegalArgumentException when the op or a parameter does not exist
    */
@@ -76,7 +75,7 @@ public final class Library {
   }
 
   /**
-   * Says which parameter names the process group of an op with symmetric arguments.
+   * Registers the parameter that names the process group of an op with symmetric arguments.
    *
    * @param operand the tensor parameter that the ranks exchange
    */

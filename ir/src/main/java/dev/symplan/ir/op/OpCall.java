@@ -19,7 +19,7 @@ public record OpCall(OpSchema schema, ImmutableList<Arg> args) {
     return args.get(schema.indexOf(param));
   }
 
-  /** {@return whether the argument is there, rather than {@code None}} */
+  /** {@return whether an argument other than {@code None} is given} */
   public boolean has(String param) {
     return !(arg(param) instanceof Arg.None);
   }

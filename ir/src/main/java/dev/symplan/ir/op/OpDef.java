@@ -7,7 +7,7 @@ import dev.symplan.ir.Arg;
 import java.util.Optional;
 
 /**
- * An op as the registry knew it when a graph was built.
+ * An op, as the registry defined it when a graph was built.
  *
  * @param symmMemArgs parameters whose tensors must be in symmetric memory
  * @param symmMemResults results that must be, by position ({@code "0"}) or name
@@ -28,7 +28,7 @@ public record OpDef(
     traits = Sets.immutableEnumSet(traits);
   }
 
-  /** An op without a rule: plannable from annotated types and what its schema says. */
+  /** An op without a rule; its annotated types and its schema are enough to plan it. */
   public static OpDef opaque(OpSchema schema) {
     return new OpDef(
         schema,
@@ -49,9 +49,9 @@ public record OpDef(
   }
 
   /**
-   * {@return whether nothing says what the op does: it has no rule, and its schema lets a parameter
-   * or result be a view of anything afterwards} Such an op may also touch state that is no
-   * argument: peers, random generators, the size of a storage.
+   * {@return whether the op may do anything: it has no rule, and its schema lets a parameter or
+   * result be a view of anything afterwards} Such an op may also touch hidden state: peers, random
+   * generators, the size of a storage.
    */
   public boolean isUnbounded() {
     return rule.isEmpty() && schema.isUnbounded();

@@ -80,7 +80,7 @@ public final class OpRegistry {
     entry.def();
     var name = spec.name();
     if (entries.putIfAbsent(name, entry) != null) {
-      throw new IllegalArgumentException(name + " is defined already");
+      throw new IllegalArgumentException(name + " is already defined");
     }
     return () -> entries.remove(name, entry);
   }
@@ -103,7 +103,7 @@ public final class OpRegistry {
     return () -> entries.replace(name, changed, old);
   }
 
-  /** A spec, and its definition once somebody asked. */
+  /** A spec, and its definition once it was first requested. */
   private static final class Entry {
     private final OpSpec spec;
     private volatile @Nullable OpDef def;
@@ -122,7 +122,7 @@ public final class OpRegistry {
     }
   }
 
-  /** A handle that takes a registration back. */
+  /** A handle that undoes a registration. */
   @FunctionalInterface
   public interface Registration extends AutoCloseable {
     /** Deregisters; further calls do nothing. */

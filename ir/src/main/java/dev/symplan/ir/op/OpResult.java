@@ -10,10 +10,10 @@ import dev.symplan.ir.Value;
 import java.util.Optional;
 
 /**
- * What a rule says of one result.
+ * What a rule says about one result.
  *
- * @param view where the result's elements are, if they are another value's
- * @param unspecified whether the op leaves the elements as they happen to be, as {@code empty} does
+ * @param view where the result's elements are, if they belong to another value
+ * @param unspecified whether the op leaves the elements undefined, as {@code empty} does
  */
 public record OpResult(Type type, Optional<View> view, boolean unspecified) {
 
@@ -34,8 +34,8 @@ public record OpResult(Type type, Optional<View> view, boolean unspecified) {
   }
 
   /**
-   * {@return whether the result may be said to have a type: where it asks to live is its own
-   * affair, and so is its layout if it is no view; whether nothing can read it, too}
+   * {@return whether an annotation may give the result this type} The annotation may ask for any
+   * memory space. Unless the result is a view, it may ask for any layout.
    */
   public boolean allows(Type said) {
     if (type instanceof TensorType own && said instanceof TensorType other) {

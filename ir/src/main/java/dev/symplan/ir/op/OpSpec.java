@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * The definition of an op before its schema text is read: what a table of ops is made of.
+ * The definition of an op before its schema text is parsed; tables of ops hold these.
  *
  * <p>Names are checked against the schema by {@link #resolve}, not before, so that a table of
  * hundreds of ops costs nothing at start.
@@ -20,7 +20,7 @@ public record OpSpec(
     ImmutableList<String> symmMemResults,
     Optional<CollectiveSpec> collective) {
 
-  /** An op of which nothing but the schema is known. */
+  /** An op known only by its schema. */
   public static OpSpec of(String schemaText) {
     return new OpSpec(
         schemaText,

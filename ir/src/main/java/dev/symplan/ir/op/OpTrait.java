@@ -1,19 +1,21 @@
 package dev.symplan.ir.op;
 
-/** What is known of an op beyond its types. */
+/** What is known about an op beyond its types. */
 public enum OpTrait {
   /** Each output element depends on the input elements at the same place only. */
   ELEMENTWISE,
   /**
-   * The only result is {@code self} with some elements written over; the op reads {@code self} for
-   * nothing else.
+   * The only result is {@code self} with some elements overwritten; the op reads {@code self} only
+   * to copy it.
    */
   UPDATES_SELF,
-  /** Each index of the dimensions before {@code dim} is treated by itself: see {@link Rows}. */
+  /**
+   * Each index of the dimensions before {@code dim} is computed independently: see {@link Rows}.
+   */
   ROWWISE,
-  /** Gives the same value every time and reads nothing: may be moved and repeated freely. */
+  /** Gives the same value every time and reads nothing, so it may be moved and repeated freely. */
   CREATION,
-  /** Must not be removed though nothing reads its results, nor run twice. */
+  /** Must run exactly once, even if nothing reads its results. */
   SIDE_EFFECT,
   /** Its result is the tensors of its first argument, side by side along {@code dim}. */
   CONCATENATION,

@@ -1,6 +1,8 @@
 package dev.symplan.ir.op;
 
-/** Arguments that do not fit an op or each other; whoever builds the graph adds the place. */
+/**
+ * Arguments that do not fit an op or each other. The builder of the graph adds the source position.
+ */
 public final class OpTypeException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
@@ -26,7 +28,7 @@ public final class OpTypeException extends RuntimeException {
     return hint;
   }
 
-  /** {@return the parameter whose argument is wrong; empty where it is not one alone} */
+  /** {@return the parameter whose argument is wrong; empty if it is not a single one} */
   public String param() {
     return param;
   }

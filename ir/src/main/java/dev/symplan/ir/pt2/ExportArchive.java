@@ -58,8 +58,8 @@ public final class ExportArchive {
   /**
    * {@return the archive, of which everything but the tensors is read}
    *
-   * @throws CompileException when the file cannot be read, is no such archive, or has what is not
-   *     supported
+   * @throws CompileException when the file cannot be read, is not such an archive, or uses
+   *     something not supported
    */
   public static ExportArchive open(Path file) {
     var archive = ArchiveFile.open(file);

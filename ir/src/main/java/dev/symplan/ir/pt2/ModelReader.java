@@ -61,7 +61,7 @@ final class ModelReader {
    * {@return the program}
    *
    * @param file the archive, for messages
-   * @throws CompileException when the program is malformed, or has what is not supported
+   * @throws CompileException when the program is malformed, or uses something unsupported
    */
   static Model read(SourceFile file, Json root) {
     var version = root.get("schema_version").get("major").integer();
@@ -196,7 +196,8 @@ final class ModelReader {
           var value = only.value().union();
           if (value.name().equals("as_name")) {
             var name = value.value().text();
-            // What computes a size is no op of the graph: the comment is for the op below.
+            // A node that computes a size is not an op of the graph: the comment is for the op
+            // below.
             listing.statement(names.of(name), symbolType(name, value.value()), call, Notes.NONE);
           }
           return;

@@ -48,7 +48,7 @@ final class CallReader {
     this.sink = sink;
   }
 
-  /** A target of an assignment: what the builder is told, or what is left when it is wrong. */
+  /** A target of an assignment: what the builder needs, or what can be read when it is wrong. */
   private record Target(ResultSpec spec, boolean valid) {}
 
   void read(

@@ -84,7 +84,7 @@ final class DeclarationReader {
       return define(spec.get(), tokens.get(first));
     }
     if (!isSame(known.get(), spec.get().resolve())) {
-      reportKnown(name, tokens.get(first), "defined already, as another op");
+      reportKnown(name, tokens.get(first), "already defined, as another op");
       return Optional.empty();
     }
     return known;

@@ -28,7 +28,7 @@ public final class Declarations {
   }
 
   /**
-   * {@return {@code known} and the ops that PyTorch listed in a file; what is known of an op
+   * {@return {@code known} and the ops that PyTorch listed in a file; what is known about an op
    * already, be it more than its schema says, stays}
    *
    * @throws CompileException when the file has errors

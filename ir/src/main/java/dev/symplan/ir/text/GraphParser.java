@@ -291,7 +291,7 @@ public final class GraphParser {
                     Diagnostic.error(
                         DiagnosticCode.DUPLICATE_NAME,
                         graph.span(),
-                        "graph '%s' is defined already, at %s"
+                        "graph '%s' is already defined, at %s"
                             .formatted(graph.name(), other.span().shortForm()),
                         "versions for different ranks name them: ranks [0, 1]")));
   }

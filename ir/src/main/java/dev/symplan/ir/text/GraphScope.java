@@ -64,7 +64,7 @@ final class GraphScope {
     }
   }
 
-  /** {@return the value; empty where there is none, which is reported unless it is no news} */
+  /** {@return the value; empty where there is none, which is reported once} */
   Optional<Value> use(String name, Span span) {
     if (lost.contains(name)) {
       return Optional.empty();

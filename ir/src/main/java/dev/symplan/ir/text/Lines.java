@@ -19,7 +19,7 @@ final class Lines {
     return end < 0 ? text.length() : end;
   }
 
-  /** {@return the offset of the first character that is no space or tab} */
+  /** {@return the offset of the first character that is not a space or tab} */
   int skipBlanks(int start, int end) {
     int at = start;
     while (at < end && (text.charAt(at) == ' ' || text.charAt(at) == '\t')) {

@@ -75,7 +75,7 @@ public final class TokenRoles {
       return this;
     }
 
-    /** A token that ends a statement and is no part of it, such as {@code ;}. */
+    /** A token that ends a statement but is not part of it, such as {@code ;}. */
     public Builder separator(int type) {
       set(Role.SEPARATOR, type);
       return this;

@@ -114,7 +114,7 @@ class CollectiveOpsTest {
         "all_reduce(c, 'bor', 'tp')               | bor works on integers and bool, not on c64",
         "all_reduce(i, 'avg', 'tp')               | avg works on floats, not on i64",
         "all_gather_into_tensor(x, 0, 'tp')       | group_size is 0, but must be at least 1",
-        "reduce_scatter_tensor(x, 'sum', 3, 'tp') | 8 rows do not divide by 3 ranks",
+        "reduce_scatter_tensor(x, 'sum', 3, 'tp') | 8 rows cannot be divided evenly among 3 ranks",
         "reduce_scatter_tensor(s, 'sum', 4, 'tp') | has no rows to scatter",
         "all_to_all_single(x, [2, 2], [2, 2, 2, 2], 'tp') | 4 input splits, but 2 output splits",
         "all_to_all_single(x, [8, 0], [4, 3], 'tp') | input_split_sizes add up to 7, but the input"

@@ -78,20 +78,20 @@ class ProductErrorsTest {
         "scaled_dot_product_attention(i32[2, 3, 4], i32[2, 3, 4], i32[2, 3, 4])|query, key and"
             + " value must be floats, not i32",
         "scaled_dot_product_attention(f32[2, 3, 4, 8], f32[1, 3, 4, 8], f32[1, 3, 4, 8])|query and"
-            + " key must be of one batch",
+            + " key must have the same batch sizes",
         "scaled_dot_product_attention(f32[2, 3, 4, 8], f32[2, 3, 4, 8], f32[2, 1, 4, 8])|key and"
-            + " value must differ in features alone",
+            + " value may differ only in their features",
         "scaled_dot_product_attention(f32[3, 4, 8], f32[3, 5, 8], f32[3, 5, 8], f32[4,"
             + " 4])|attn_mask of shape [4, 4] does not broadcast to [3, 4, 5]",
         "scaled_dot_product_attention(f32[3, 4, 8], f32[3, 5, 8], f32[3, 5, 8], i64[4,"
             + " 5])|attn_mask must be f32, like query, f32 or b8, not i64",
         "_scaled_dot_product_flash_attention(f32[2, 3, 4, 8], f32[2, 3, 4, 8], f32[2, 3, 4,"
-            + " 6])|value has 6 features, but query 8",
+            + " 6])|value has 6 features, but query has 8",
         "_scaled_dot_product_flash_attention_for_cpu(f32[2, 3, 4, 8], f32[2, 3, 4, 8], f32[2, 3, 4,"
-            + " 6])|value has 6 features, but query 8",
+            + " 6])|value has 6 features, but query has 8",
         "_scaled_dot_product_flash_attention_backward(f32[1, 1, 1, 9], f32[1, 1, 1, 9], f32[1, 1,"
             + " 1, 9], f32[1, 1, 1, 1], f32[1, 1, 1, 9], f32[1, 1, 1], i64[1], i64[1], 1, 1, 0.0,"
-            + " False, i64[], i64[])|value has 1 features, but query 9",
+            + " False, i64[], i64[])|value has 1 features, but query has 9",
         "_scaled_dot_product_flash_attention_for_cpu_backward(f32[2, 3, 4, 7], f32[2, 3, 4, 8],"
             + " f32[2, 3, 4, 8], f32[2, 3, 4, 8], f32[2, 3, 4, 8], f32[2, 3, 4], 0.0,"
             + " False)|grad_out must be f32[2, 3, 4, 8], like the result, but is f32[2, 3, 4, 7]",

@@ -26,20 +26,21 @@ class RuleErrorsTest {
         "aten::linear(x, w)                    | input has 6 features, but weight takes 8",
         "aten::add.Tensor(x, y)                | shapes [4, 6] and [5, 8] do not broadcast: sizes 4"
             + " and 5 at dimension -2",
-        "aten::addcdiv(i, i, i)                | does not divide integers by integers",
+        "aten::addcdiv(i, i, i)                | cannot divide integers by integers",
         "aten::roll(x, [])                     | needs a shift",
         "aten::_fused_rms_norm_backward(x, x, [6], v, None, [True, True]) | rstd is f32[6], but the"
             + " input has 4 rows",
         "aten::repeat_interleave.self_Tensor(x, i, 0, output_size=8) | but there are 4 elements to"
             + " repeat",
-        "aten::select_backward(v, [4, 5], 0, 1) | grad_output has the shape [6], but its place [5]",
+        "aten::select_backward(v, [4, 5], 0, 1) | grad_output has the shape [6], but its place has"
+            + " [5]",
         "aten::slice_backward(x, [4, 6], 0, 0, 3, 1) | grad_output has the shape [4, 6], but its"
-            + " place [3, 6]",
+            + " place has [3, 6]",
         "aten::as_strided_scatter(x, v, [6], [4], 5) | reaches outside the memory of self, which"
             + " has 96 bytes",
         "aten::bitwise_and.Tensor(x, x)        | works on integers and bool, not on f32",
         "aten::view(x, [5, 5])                 | 24 elements do not fit the shape [5, 5]",
-        "aten::view(t, [24])                   | f32[4, 6][1, 4] cannot be seen as [24] without a"
+        "aten::view(t, [24])                   | f32[4, 6][1, 4] cannot be viewed as [24] without a"
             + " copy",
         "aten::view(t, [24])                   | hint: use aten::reshape, which copies if"
             + " necessary",

@@ -64,7 +64,7 @@ class LibraryTest {
     assertThatThrownBy(() -> lib.registerSymmMemArgs("bar", List.of("input")))
         .hasMessageContaining("no op my_lib::bar");
     assertThatThrownBy(() -> lib.def("foo(Tensor input) -> Tensor"))
-        .hasMessageContaining("defined already");
+        .hasMessageContaining("already defined");
     assertThatThrownBy(() -> lib.def("broken(Tensor input")).isInstanceOf(RuntimeException.class);
     assertThat(registry.get("my_lib::foo").symmMemArgs()).isEmpty();
   }

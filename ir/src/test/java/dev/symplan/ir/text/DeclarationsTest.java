@@ -45,7 +45,7 @@ class DeclarationsTest {
         .hasMessageContaining("ops.txt:1:1")
         .hasMessageContaining("expected an op declaration, not 'graph'");
     assertThatThrownBy(() -> read("aten::mm(Tensor x) -> Tensor\n"))
-        .hasMessageContaining("aten::mm is defined already, as another op");
+        .hasMessageContaining("aten::mm is already defined, as another op");
     assertThatThrownBy(() -> read("op\n")).hasMessageContaining("expected a schema");
   }
 

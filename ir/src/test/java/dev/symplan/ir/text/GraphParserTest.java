@@ -152,7 +152,7 @@ class GraphParserTest {
         .hasMessageContaining("error[bad-registration]");
     assertThatThrownBy(() -> parse("graph version 1\nop test::mm(Tensor a, Tensor b) -> Tensor\n"))
         .isInstanceOf(CompileException.class)
-        .hasMessageContaining("test::mm is defined already, as another op");
+        .hasMessageContaining("test::mm is already defined, as another op");
   }
 
   @Test

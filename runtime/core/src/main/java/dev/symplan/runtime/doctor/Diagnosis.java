@@ -258,8 +258,7 @@ public record Diagnosis(
       var without = gpus.stream().filter(gpu -> gpu.copyEngines() == 0).findFirst();
       if (without.isPresent()) {
         return lack(
-            Reason.NO_COPY_ENGINE,
-            "GPU %d has no copy engine".formatted(without.get().index()));
+            Reason.NO_COPY_ENGINE, "GPU %d has no copy engine".formatted(without.get().index()));
       }
     }
     // NCCL copies by the copy engines from 2.28 on, older than which it is not taken at all.

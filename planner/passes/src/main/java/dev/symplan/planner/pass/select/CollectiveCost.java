@@ -41,12 +41,16 @@ public record CollectiveCost(
 
   /** {@return the cost of both as one} */
   public CollectiveCost with(CollectiveCost other) {
-    var both = Maps.filterKeys(copies, other.copies::containsKey);
-    var sum =
-        Maps.transformEntries(
-            both, (variant, own) -> own + other.copies.getOrDefault(variant, 0.0));
+    var sum = ImmutableMap.<Variant, Double>builder();
+    copies.forEach(
+        (variant, own) -> {
+          @Nullable Double others = other.copies.get(variant);
+          if (others != null) {
+            sum.put(variant, own + others);
+          }
+        });
     return new CollectiveCost(
-        kind, ranks, bytes + other.bytes, tensors + other.tensors, ImmutableMap.copyOf(sum));
+        kind, ranks, bytes + other.bytes, tensors + other.tensors, sum.buildOrThrow());
   }
 
   /** {@return the cost of one of so many equal parts, whose tensors nothing else uses} */
