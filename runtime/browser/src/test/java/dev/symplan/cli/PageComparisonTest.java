@@ -15,7 +15,7 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Two plans on one page; what differs is what {@code diff} tells. */
+/** Two plans on one page, which marks what {@code diff} prints. */
 @InChromium
 class PageComparisonTest {
   private static final List<String> ONE_SHOT =
@@ -74,7 +74,7 @@ class PageComparisonTest {
     assertThat(page.state("shown").intValue()).isBetween(1, all - 1);
   }
 
-  /** {@return how many lines of each kind {@code diff} tells of FSDP and another plan} */
+  /** {@return how many lines of each kind {@code diff} prints for FSDP and another plan} */
   private static Map<String, Integer> differences(List<String> other) {
     var here = Pages.compile(folder.resolve("here.json"), Pages.FSDP);
     var there = Pages.compile(folder.resolve("there.json"), other);

@@ -5,7 +5,7 @@ import java.io.IOException;
 import java.io.OutputStream;
 import java.util.Optional;
 
-/** Keeps why something could not be written, of which a PrintStream only tells that it was not. */
+/** Keeps why something could not be written. A PrintStream only says that it was not. */
 final class FailureKeeper extends FilterOutputStream {
   private Optional<IOException> failure = Optional.empty();
 

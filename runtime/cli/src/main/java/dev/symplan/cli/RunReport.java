@@ -24,7 +24,7 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * What {@code run} tells: where tensors were, what the collectives did, and whether it is right.
+ * What {@code run} prints: where tensors were, what the collectives did, and whether it is right.
  */
 final class RunReport {
   private final Plan plan;

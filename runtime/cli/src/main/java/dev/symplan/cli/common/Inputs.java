@@ -36,7 +36,7 @@ public final class Inputs {
     return plan;
   }
 
-  /** {@return whether a file is a plan, which tells no more what it was compiled from} */
+  /** {@return whether a file is a plan, which no longer says what it was compiled from} */
   public static boolean isPlan(Path input) {
     return PlanFile.isPlan(input);
   }

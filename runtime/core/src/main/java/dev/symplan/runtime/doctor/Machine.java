@@ -83,7 +83,7 @@ public record Machine(
     return settings.stream().filter(setting -> setting.name().equals(name)).findFirst();
   }
 
-  /** {@return the way from one GPU to another, where the driver tells of it} */
+  /** {@return the way from one GPU to another, if the driver reports it} */
   public Optional<Link> link(int from, int to) {
     return links.stream().filter(link -> link.from() == from && link.to() == to).findFirst();
   }
@@ -136,7 +136,7 @@ public record Machine(
    *
    * @param peerAccess whether kernels and copies of {@code from} reach the memory of {@code to}
    * @param atomics whether all atomic operations work across it
-   * @param nvlinks empty where nobody tells of them
+   * @param nvlinks empty if nothing reports them
    */
   public record Link(
       int from, int to, boolean peerAccess, boolean atomics, Optional<NvLinks> nvlinks) {
@@ -151,7 +151,7 @@ public record Machine(
    * The NVLinks between two GPUs, or of one to the switch through which it reaches the other.
    *
    * @param count how many are up; 0 where there are none
-   * @param rate GB/s of each in each direction, as the driver tells; empty if it does not
+   * @param rate GB/s of each in each direction, from the driver; empty if it does not say
    */
   public record NvLinks(int count, OptionalDouble rate) {
     public NvLinks {
@@ -167,7 +167,7 @@ public record Machine(
    * @param name its {@code SONAME}
    * @param use what it is for
    * @param file where it was loaded from; empty where it was not
-   * @param version as it tells itself; empty if it does not
+   * @param version as it reports it; empty if it does not
    * @param problem why what was loaded cannot be used
    * @param looked the places that did not have it, with the reason
    */

@@ -123,7 +123,7 @@ final class Joining {
     }
   }
 
-  /** What tells this host from others, also where containers give hosts the same name. */
+  /** Identifies this host, also where containers give hosts the same name. */
   private static String host() {
     var boot = Path.of("/proc/sys/kernel/random/boot_id");
     try {

@@ -7,14 +7,14 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * What a launcher tells each of its processes, by variables of the environment.
+ * What a launcher passes to each of its processes in environment variables.
  *
  * @param rank which of the processes this is, from 0
  * @param size how many there are
  * @param localRank which of the processes of its host this is, from 0
  * @param host where rank 0 runs
  * @param port where rank 0 listens for the others
- * @param job a name that tells this run from others, if the launcher has one; else empty
+ * @param job a name that no other run has, if the launcher has one; else empty
  */
 public record LaunchEnvironment(
     Launcher launcher, int rank, int size, int localRank, String host, int port, String job) {

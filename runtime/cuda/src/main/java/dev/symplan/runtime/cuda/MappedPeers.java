@@ -61,7 +61,7 @@ final class MappedPeers implements Peers {
     }
   }
 
-  /** What a process tells the others before it sends them handles. */
+  /** The message that a process sends to the others before it sends them handles. */
   private record Invitation(Path socket, byte[] token, long[] bytes) {
     /** {@return what a process gives that can take no handles} */
     static byte[] refusal(String reason) {

@@ -40,7 +40,7 @@ enum CudaLibrary {
     return versionFunction;
   }
 
-  /** {@return the version as the library tells it, as {@code 13.0}; empty if it does not} */
+  /** {@return the version that the library reports, as {@code 13.0}; empty if it reports none} */
   Optional<String> version(SharedLibrary library) {
     if (!library.has(versionFunction)) {
       return Optional.empty();

@@ -89,7 +89,7 @@ public final class SharedLibrary {
     }
   }
 
-  /** {@return the file that was loaded, as far as the loader tells} */
+  /** {@return the file that was loaded, if the loader knows it} */
   String file() {
     try (var arena = Arena.ofConfined()) {
       var map = arena.allocate(ValueLayout.ADDRESS);
