@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Consumer;
 
 /** Collects violations; of one rule no more than a person reads. */
 final class Findings {
@@ -13,6 +14,19 @@ final class Findings {
 
   private final List<Violation> violations = new ArrayList<>();
   private final Map<Rule, Integer> counts = new EnumMap<>(Rule.class);
+
+  /** {@return what a check finds} */
+  static Findings of(Consumer<Findings> check) {
+    var findings = new Findings();
+    check.accept(findings);
+    return findings;
+  }
+
+  /** Adds what others found, behind what is here. */
+  void addAll(Findings others) {
+    others.violations.forEach(
+        found -> add(found.rule(), found.rank(), found.step(), found.message(), found.trace()));
+  }
 
   /** Adds a violation of the plan as a whole. */
   void add(Rule rule, String message) {

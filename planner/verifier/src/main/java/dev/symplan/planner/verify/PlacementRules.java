@@ -1,6 +1,7 @@
 package dev.symplan.planner.verify;
 
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.planner.machine.Alignment;
@@ -9,7 +10,6 @@ import dev.symplan.planner.plan.Buffer;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.HashMap;
 import java.util.Map;
-import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -130,25 +130,27 @@ final class PlacementRules {
   /** What an op writes has a place for each element: a stride passes all that lie within it. */
   private void checkElementsApart(Value value, Op op) {
     var type = value.tensor();
-    var open = IntStream.range(0, type.rank()).filter(dim -> type.size(dim) > 1).boxed().toList();
-    for (int dim : open) {
-      long stride = type.stride(dim);
-      long within =
-          open.stream()
-              .filter(other -> other != dim && type.stride(other) <= stride)
-              .mapToLong(other -> (type.size(other) - 1) * type.stride(other))
-              .sum();
-      boolean empty = type.storageBytes() == 0;
-      if (stride <= within
-          && !empty
+    for (int dim = 0; dim < type.rank() && type.storageBytes() > 0; dim++) {
+      if (type.size(dim) > 1
+          && type.stride(dim) <= extentWithin(type, dim)
           && !op.infer().get(op.results().indexOf(value)).unspecified()) {
         wrong(
             "%s is %s, and its elements overlap: the stride %d of dimension %d does not"
-                    .formatted(value.name(), type, stride, dim)
+                    .formatted(value.name(), type, type.stride(dim), dim)
                 + " exceed the extent of the dimensions within it");
         return;
       }
     }
+  }
+
+  private static long extentWithin(TensorType type, int dim) {
+    long extent = 0;
+    for (int other = 0; other < type.rank(); other++) {
+      if (other != dim && type.stride(other) <= type.stride(dim)) {
+        extent += (type.size(other) - 1) * type.stride(other);
+      }
+    }
+    return extent;
   }
 
   private void checkInput(Value input, int index) {

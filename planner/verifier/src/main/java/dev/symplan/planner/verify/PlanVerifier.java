@@ -5,6 +5,8 @@ import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.PlanDigest;
 import dev.symplan.planner.verify.Violation.Rule;
 import java.util.ArrayList;
+import java.util.function.Consumer;
+import java.util.stream.Stream;
 
 /**
  * Checks a finished plan, by nothing but the plan itself: what each op reads, writes and shares is
@@ -30,9 +32,10 @@ public final class PlanVerifier {
     if (findings.count() > 0) {
       return findings.violations();
     }
-    for (var facts : ranks) {
-      check(plan, facts, findings);
-    }
+    // The checks only read what they share, and none needs what another one finds.
+    ranks.stream().flatMap(facts -> checks(plan, facts)).toList().parallelStream()
+        .map(Findings::of)
+        .forEachOrdered(findings::addAll);
     ArenaRules.check(plan, ranks, findings);
     AgreementRules.check(plan, ranks, findings);
     var digest =
@@ -45,17 +48,21 @@ public final class PlanVerifier {
     return findings.violations();
   }
 
-  private static void check(Plan plan, AliasModel facts, Findings findings) {
-    PlacementRules.check(facts, findings);
-    CollectiveRules.check(plan, facts, findings);
-    WorkspaceRules.check(plan, facts, findings);
-    ShareRules.check(plan, facts, findings);
-    InPlaceRules.check(facts, findings);
-    FusionRules.check(facts, findings);
-    int before = findings.count();
+  private static Stream<Consumer<Findings>> checks(Plan plan, AliasModel facts) {
+    return Stream.of(
+        findings -> PlacementRules.check(facts, findings),
+        findings -> CollectiveRules.check(plan, facts, findings),
+        findings -> WorkspaceRules.check(plan, facts, findings),
+        findings -> ShareRules.check(plan, facts, findings),
+        findings -> InPlaceRules.check(facts, findings),
+        findings -> FusionRules.check(facts, findings),
+        findings -> checkSteps(plan, facts, findings));
+  }
+
+  private static void checkSteps(Plan plan, AliasModel facts, Findings findings) {
     OrderRules.check(facts, findings);
     // Out of order, everything later would be found overwritten or unwritten too.
-    if (findings.count() == before) {
+    if (findings.count() == 0) {
       MemoryRun.check(facts, findings);
       BarrierRules.check(plan, facts, findings);
       LifetimeRules.check(facts, findings);
