@@ -99,6 +99,10 @@ final class IndexOps {
                   var self = call.tensor("self");
                   call.dim("dim", self.rank());
                   checkVector(call.tensor("index"));
+                  if (call.arg("value") instanceof Arg.Ref && call.tensor("value").rank() != 0) {
+                    throw new OpTypeException(
+                        "value must have no dimensions, but is " + call.tensor("value"));
+                  }
                   return copyOf(self);
                 }),
             Table.single(
@@ -210,12 +214,12 @@ final class IndexOps {
                 """
                 aten::bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor
                 """,
-                call -> searched(call, "boundaries")),
+                IndexOps::bucketed),
             Table.single(
                 """
                 aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor
                 """,
-                call -> searched(call, "sorted_sequence")),
+                IndexOps::searched),
             Table.single(
                 """
                 aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor
@@ -455,11 +459,12 @@ final class IndexOps {
       throw new OpTypeException(
           "index has %d dimensions, but %s has %d".formatted(index.rank(), name, within.rank()));
     }
-    for (int i = 0; i < Math.min(index.rank(), within.rank()); i++) {
-      if (i != except && index.size(i) > within.size(i)) {
+    for (int i = 0; i < index.rank(); i++) {
+      long size = within.rank() == 0 ? 1 : within.size(i);
+      if (i != except && index.size(i) > size) {
         throw new OpTypeException(
             "index has size %d at dimension %d, but %s has only %d"
-                .formatted(index.size(i), i, name, within.size(i)));
+                .formatted(index.size(i), i, name, size));
       }
     }
   }
@@ -547,10 +552,45 @@ final class IndexOps {
         self.dtype(), Shapes.broadcast(call.tensor("mask").sizes(), self.sizes()));
   }
 
-  private static OpResult searched(OpCall call, String sequence) {
-    if (call.tensor(sequence).rank() == 0) {
-      throw new OpTypeException(sequence + " must have a dimension");
+  private static OpResult bucketed(OpCall call) {
+    var boundaries = call.tensor("boundaries");
+    if (boundaries.rank() != 1) {
+      throw new OpTypeException("boundaries must have 1 dimension, but is " + boundaries);
     }
+    return positions(call);
+  }
+
+  private static OpResult searched(OpCall call) {
+    var sorted = call.tensor("sorted_sequence");
+    var leading = sorted.sizes().subArray(0, Math.max(0, sorted.rank() - 1));
+    if (sorted.rank() != 1 && !isForRowsOfSelf(call, leading)) {
+      throw new OpTypeException(
+          "sorted_sequence must have 1 dimension, or all dimensions of self but the last, not %s"
+              .formatted(sorted));
+    }
+    if (call.has("sorter")
+        && !(call.tensor("sorter").sizes().equals(sorted.sizes())
+            && call.tensor("sorter").dtype() == DType.I64)) {
+      throw new OpTypeException(
+          "sorter must be i64%s, like sorted_sequence, not %s"
+              .formatted(Shapes.text(sorted.sizes()), call.tensor("sorter")));
+    }
+    if (call.has("side")) {
+      var side = call.string("side");
+      if (!side.equals("right") && (!side.equals("left") || call.bool("right"))) {
+        throw new OpTypeException("side is '%s', which does not go with right".formatted(side));
+      }
+    }
+    return positions(call);
+  }
+
+  private static boolean isForRowsOfSelf(OpCall call, ImmutableLongArray leading) {
+    var self = call.tensor("self");
+    return self.rank() == leading.length() + 1
+        && self.sizes().subArray(0, leading.length()).equals(leading);
+  }
+
+  private static OpResult positions(OpCall call) {
     return OpResult.fresh(
         call.bool("out_int32") ? DType.I32 : DType.I64, call.tensor("self").sizes());
   }

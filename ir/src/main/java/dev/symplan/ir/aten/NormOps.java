@@ -126,6 +126,7 @@ final class NormOps {
                     throw new OpTypeException("input must have 2 dimensions or more: " + input);
                   }
                   checkGroups(input.size(1), call.integer("num_groups"));
+                  checkEach(call, "channel", input.size(1), "weight", "bias");
                   return OpResult.fresh(Layouts.fresh(input));
                 }),
             Table.ops(
@@ -134,7 +135,16 @@ final class NormOps {
                 """,
                 gradients(
                     call -> {
-                      var input = call.tensor("input");
+                      var input = checkGrouped(call, "weight");
+                      checkSameSizes("grad_out", call.tensor("grad_out"), "input", input);
+                      long statistics = Shapes.times(input.size(0), call.integer("group"));
+                      for (var name : List.of("mean", "rstd")) {
+                        if (call.tensor(name).numel() != statistics) {
+                          throw new OpTypeException(
+                              "%s is %s, but there are %d groups"
+                                  .formatted(name, call.tensor(name), statistics));
+                        }
+                      }
                       var channel = TensorType.contiguous(input.dtype(), call.integer("C"));
                       return List.of(Layouts.fresh(input), channel, channel);
                     })))
@@ -152,11 +162,16 @@ final class NormOps {
                 """
                 aten::mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor
                 """,
-                call ->
-                    OpResult.fresh(
-                        Layouts.pointwise(
-                            ElementwiseOps.promoted(call, "self", "target"),
-                            List.of(call.tensor("self"), call.tensor("target"))))),
+                call -> {
+                  isReduced(call);
+                  var result =
+                      Layouts.pointwise(
+                          ElementwiseOps.promoted(call, "self", "target"),
+                          List.of(call.tensor("self"), call.tensor("target")));
+                  Shapes.checkBroadcastsTo(
+                      "grad_output", call.tensor("grad_output").sizes(), result.sizes());
+                  return OpResult.fresh(result);
+                }),
             Table.ops(
                 """
                 aten::nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)
@@ -166,7 +181,7 @@ final class NormOps {
                 """
                 aten::nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor
                 """,
-                call -> OpResult.fresh(Layouts.fresh(call.tensor("self")))),
+                NormOps::likelihoodGradient),
             Table.single(
                 """
                 aten::cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor
@@ -298,18 +313,38 @@ final class NormOps {
     }
   }
 
-  private static List<OpResult> grouped(OpCall call) {
+  /** Checks that the input is [N, C, ...], and that C divides into the groups. */
+  private static TensorType checkGrouped(OpCall call, String... channels) {
     var input = call.tensor("input");
-    long batch = call.integer("N");
-    long channels = call.integer("C");
-    long groups = call.integer("group");
-    checkGroups(channels, groups);
-    long elements = Shapes.times(Shapes.times(batch, channels), call.integer("HxW"));
-    if (input.numel() != elements) {
+    long elements = Shapes.times(call.integer("N"), call.integer("C"));
+    if (input.rank() < 2
+        || input.size(0) != call.integer("N")
+        || input.size(1) != call.integer("C")
+        || input.numel() != Shapes.times(elements, call.integer("HxW"))) {
       throw new OpTypeException(
-          "N × C × HxW is %d, but the input has %d elements".formatted(elements, input.numel()));
+          "input must be [N, C, ...] of N × C × HxW = %d × %d × %d elements, but is %s"
+              .formatted(call.integer("N"), call.integer("C"), call.integer("HxW"), input));
     }
-    var statistics = OpResult.fresh(input.dtype(), ImmutableLongArray.of(batch, groups));
+    checkGroups(input.size(1), call.integer("group"));
+    checkEach(call, "channel", input.size(1), channels);
+    return input;
+  }
+
+  /** Checks that the parameters that are given are vectors with an element for each of so many. */
+  private static void checkEach(OpCall call, String what, long count, String... params) {
+    for (var param : params) {
+      if (call.has(param) && !call.tensor(param).sizes().equals(ImmutableLongArray.of(count))) {
+        throw new OpTypeException(
+            "%s is %s, but must have the shape [%d], an element for each %s"
+                .formatted(param, call.tensor(param), count, what));
+      }
+    }
+  }
+
+  private static List<OpResult> grouped(OpCall call) {
+    var input = checkGrouped(call, "weight", "bias");
+    long groups = call.integer("group");
+    var statistics = OpResult.fresh(input.dtype(), ImmutableLongArray.of(input.size(0), groups));
     return List.of(OpResult.fresh(Layouts.fresh(input)), statistics, statistics);
   }
 
@@ -343,9 +378,41 @@ final class NormOps {
       throw new OpTypeException(
           "batch sizes differ: %d and %d".formatted(self.size(0), target.size(0)));
     }
+    checkClasses(call, self.size(self.rank() - 1));
     return List.of(
         OpResult.fresh(self.dtype(), isReduced(call) ? ImmutableLongArray.of() : target.sizes()),
         OpResult.fresh(self.dtype(), ImmutableLongArray.of()));
+  }
+
+  private static void checkClasses(OpCall call, long classes) {
+    checkEach(call, "class", classes, "weight");
+    checkIndices("target", call.tensor("target"));
+  }
+
+  private static void checkIndices(String name, TensorType type) {
+    if (type.dtype() != DType.I64 && type.dtype() != DType.U8) {
+      throw new OpTypeException(
+          "%s has the number of a class, so it must be i64 or u8, not %s"
+              .formatted(name, type.dtype().shortName()));
+    }
+  }
+
+  private static OpResult likelihoodGradient(OpCall call) {
+    likelihood(call);
+    var self = call.tensor("self");
+    var target = call.tensor("target");
+    var grad = call.tensor("grad_output");
+    if (isReduced(call) ? grad.numel() != 1 : !grad.sizes().equals(target.sizes())) {
+      throw new OpTypeException(
+          "grad_output is %s, but the loss has the shape %s"
+              .formatted(
+                  grad, Shapes.text(isReduced(call) ? ImmutableLongArray.of() : target.sizes())));
+    }
+    if (call.tensor("total_weight").numel() != 1) {
+      throw new OpTypeException(
+          "total_weight must have 1 element, but is " + call.tensor("total_weight"));
+    }
+    return OpResult.fresh(Layouts.fresh(self));
   }
 
   private static OpResult crossEntropy(OpCall call) {
@@ -359,7 +426,10 @@ final class NormOps {
           "target is %s, but must be a class for each row of %s, or have its shape"
               .formatted(target, self));
     }
-    if (probabilities && !target.dtype().isFloat()) {
+    checkEach(call, "class", self.size(classes), "weight");
+    if (!probabilities) {
+      checkIndices("target", target);
+    } else if (!target.dtype().isFloat()) {
       throw new OpTypeException(
           "target has a probability for each class, so it must be a float, not "
               + target.dtype().shortName());

@@ -10,6 +10,7 @@ import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.OpTypeException;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
 import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
 
@@ -229,10 +230,16 @@ final class ReductionOps {
 
   /** The argument {@code dtype} says what the input is converted to before anything else. */
   private static DType resultType(OpCall call, UnaryOperator<DType> dtype) {
-    var self = call.tensor("self").dtype();
-    return call.schema().hasParam("dtype")
-        ? call.dtype("dtype").orElseGet(() -> dtype.apply(self))
-        : dtype.apply(self);
+    var given = call.schema().hasParam("dtype") ? call.dtype("dtype") : Optional.<DType>empty();
+    if (given.isPresent()) {
+      if (given.get() == DType.BOOL) {
+        throw new OpTypeException(
+            "dtype is bool, which adds up nothing", "use aten::any or aten::all");
+      }
+      dtype.apply(given.get());
+      return given.get();
+    }
+    return dtype.apply(call.tensor("self").dtype());
   }
 
   private static ImmutableLongArray reducedSizes(OpCall call, Empty empty) {

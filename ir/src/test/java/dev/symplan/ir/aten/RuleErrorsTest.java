@@ -67,6 +67,24 @@ class RuleErrorsTest {
             + " into 'v' of shape [6]",
         "aten::add_.Tensor(i, 1.5)             | the result is f32, and does not fit into 'i' of"
             + " i64",
+        "aten::mean(x, dtype=torch.int32)      | works on floats, not on i32",
+        "aten::sum(x, dtype=torch.bool)        | hint: use aten::any or aten::all",
+        "aten::group_norm(x, 2, y)             | weight is f32[5, 8], but must have the shape [6],"
+            + " an element for each channel",
+        "aten::native_group_norm(x, None, None, 4, 3, 2, 1, 1e-05) | input must be [N, C, ...] of"
+            + " N × C × HxW = 4 × 3 × 2 elements, but is f32[4, 6]",
+        "aten::mse_loss_backward(y, x, x, 0)   | grad_output of shape [5, 8] does not broadcast to"
+            + " [4, 6]",
+        "aten::cross_entropy_loss(v, s)        | target has the number of a class, so it must be"
+            + " i64 or u8, not f32",
+        "aten::cross_entropy_loss(x, x, i)     | weight is i64[3], but must have the shape [6]",
+        "aten::bucketize.Tensor(v, x)          | boundaries must have 1 dimension, but is f32[4,"
+            + " 6]",
+        "aten::searchsorted.Tensor(v, x, sorter=i) | sorter must be i64[6], like sorted_sequence,"
+            + " not i64[3]",
+        "aten::searchsorted.Tensor(v, x, right=True, side='left') | side is 'left', which does not"
+            + " go with right",
+        "aten::index_fill.int_Tensor(x, 0, i, v) | value must have no dimensions, but is f32[6]",
         "aten::arange.start_step(0, 5, -1)     | a step of -1.0 never gets from 0.0 to 5.0",
         "aten::full([1099511627776, 1099511627776], 0) | tensor of more than 2^48 bytes",
         "aten::repeat(x, [4611686018427387904, 4]) | 4611686018427387904 × 4 is too large",

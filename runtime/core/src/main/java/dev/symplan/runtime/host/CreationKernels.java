@@ -120,13 +120,14 @@ final class CreationKernels {
     long rows = call.integer("row");
     long columns = call.integer("col");
     long offset = call.integer("offset");
+    long firstRow = lower ? Math.max(0, -offset) : 0;
+    long endRow = lower ? rows : Math.min(rows, columns - offset);
     long next = 0;
-    for (long i = 0; i < rows; i++) {
-      for (long j = 0; j < columns; j++) {
-        if (lower ? j - i <= offset : j - i >= offset) {
-          call.result().setLong(i, 0, next);
-          call.result().setLong(j, 1, next++);
-        }
+    for (long i = firstRow; i < endRow && columns > 0; i++) {
+      long end = lower ? Math.min(columns, i + offset + 1) : columns;
+      for (long j = lower ? 0 : Math.max(0, i + offset); j < end; j++) {
+        call.result().setLong(i, 0, next);
+        call.result().setLong(j, 1, next++);
       }
     }
   }

@@ -56,6 +56,9 @@ final class PadKernels {
 
   /** The numbers count from the last dimension: before, after, before, after … */
   static void pad(HostCall call, String param, Mode mode) {
+    if (call.result().type().numel() == 0) {
+      return;
+    }
     var pad = call.integers(param);
     var padded = call.tensor("self");
     for (int i = 0; i < pad.length() / 2; i++) {

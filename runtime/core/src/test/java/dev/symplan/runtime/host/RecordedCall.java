@@ -196,6 +196,11 @@ record RecordedCall(
     };
   }
 
+  /** {@return whether it is part of what the op computes where its operand lies} */
+  boolean readsStrides() {
+    return def.name().toString().equals("aten::as_strided_scatter");
+  }
+
   /** {@return whether an argument is there and not its default} */
   boolean has(String param) {
     var schema = def.schema();

@@ -31,10 +31,6 @@ class RecordedCallsTest {
   private static final long SEED = Long.getLong("symplan.seed", 20261121);
   private static final ImmutableListMultimap<String, RecordedCall> CALLS = RecordedCall.all();
 
-  /** Where self lies is part of what these compute. */
-  private static final ImmutableSet<String> READ_STRIDES =
-      ImmutableSet.of("aten::as_strided_scatter");
-
   /** The numbers of these must fit the other arguments. */
   private static final ImmutableSet<String> FIT_ARGUMENTS =
       ImmutableSet.of("aten::as_strided_scatter", "aten::repeat_interleave.self_Tensor");
@@ -98,7 +94,7 @@ class RecordedCallsTest {
   @TestFactory
   Stream<DynamicTest> doNotDependOnTheLayoutOfOperands() {
     return forEachOp(
-        call -> !READ_STRIDES.contains(call.def().name().toString()),
+        call -> !call.readsStrides(),
         call -> {
           var random = new Random(SEED + call.line());
           var expected = call.copied(Programs::copy).run();
