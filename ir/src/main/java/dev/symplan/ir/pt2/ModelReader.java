@@ -11,6 +11,7 @@ import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.fx.FxExpr;
 import dev.symplan.ir.fx.FxType;
+import dev.symplan.ir.json.Json;
 import dev.symplan.ir.pt2.Model.Range;
 import dev.symplan.ir.pt2.Model.Stored;
 import java.util.Optional;
@@ -32,6 +33,8 @@ final class ModelReader {
 
   /** A line of a Python traceback. */
   private static final Pattern FRAME = Pattern.compile("File \"([^\"]*)\", line (\\d+), in (.*)");
+
+  private static final Pattern WORD = Pattern.compile("[A-Za-z0-9_.]*");
 
   private static final Optional<FxType> NO_TYPE = Optional.of(FxType.None.NONE);
 
@@ -155,7 +158,7 @@ final class ModelReader {
   }
 
   private void node(Json node) {
-    var target = node.get("target").word();
+    var target = word(node.get("target"));
     if (target.startsWith(HIGHER_ORDER)) {
       var name = target.substring(HIGHER_ORDER.length());
       unsupported(
@@ -175,7 +178,7 @@ final class ModelReader {
       if (positional) {
         args.add(expr);
       } else {
-        keywords.put(input.get("name").word(), expr);
+        keywords.put(word(input.get("name")), expr);
       }
     }
     var call = new FxExpr.Call(target, args.build(), keywords.buildKeepingLast(), Span.NONE);
@@ -320,5 +323,13 @@ final class ModelReader {
 
   private static OptionalLong bound(Json range, String field) {
     return range.find(field).map(Json::integer).map(OptionalLong::of).orElse(OptionalLong.empty());
+  }
+
+  /** {@return a string of letters, digits, {@code _} and dots} */
+  private static String word(Json name) {
+    if (!WORD.matcher(name.text()).matches()) {
+      throw name.wrong("it is not a name");
+    }
+    return name.text();
   }
 }

@@ -3,6 +3,7 @@ package dev.symplan.ir.pt2;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.TensorType;
+import dev.symplan.ir.json.Json;
 import dev.symplan.ir.pt2.Model.Stored;
 import java.lang.foreign.MemorySegment;
 import java.util.LinkedHashSet;
@@ -67,7 +68,7 @@ final class WeightReader {
               .formatted(folder, model),
           RESAVE);
     }
-    return Json.read(archive, entry).get("config").fields();
+    return EntryErrors.read(archive, entry).get("config").fields();
   }
 
   private Place place(Stored stored, ImmutableMap<String, Json> config, String folder) {
