@@ -15,8 +15,8 @@ import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Finds the Python of FX graphs in what PyTorch prints: a listing alone, or a log of one or several
- * ranks, in which the lines of listings stand among others, each behind a prefix.
+ * Finds the Python of FX graphs in PyTorch's output: a listing alone, or a log of one or several
+ * ranks, where the lines of listings have a prefix and other lines stand between them.
  *
  * <p>Where a log holds the listings of several stages of the compiler, those after Inductor's
  * passes are taken.
@@ -24,7 +24,7 @@ import org.jspecify.annotations.Nullable;
 final class FxText {
 
   /**
-   * The Python that one rank printed. Lines and columns are those of the whole text: all else is
+   * The Python that one rank printed. Lines and columns are those of the whole text; the rest is
    * blank.
    *
    * @param rank absent where the text does not say
@@ -164,7 +164,7 @@ final class FxText {
       @Nullable TreeMap<Integer, Cutter> ranks = stages.get(name);
       if (ranks != null && ranks.values().stream().anyMatch(Cutter::hasGraph)) {
         ranks.values().removeIf(cutter -> !cutter.hasGraph());
-        // Lines without a label are no rank of their own where others have one.
+        // Where some lines have a label, those without one do not make a rank.
         if (ranks.size() > 1) {
           ranks.remove(NO_RANK);
         }

@@ -13,7 +13,7 @@ import dev.symplan.ir.text.SourceReader;
 /** The errors of an entry's JSON: they name the archive, the entry and the way to the value. */
 final class EntryErrors extends JsonErrors {
 
-  /** What an entry may hold of values, brackets and names, so that its tree fits any heap. */
+  /** The most values, brackets and names of an entry, so that its tree fits any heap. */
   private static final StreamReadConstraints LIMITS =
       StreamReadConstraints.builder().maxTokenCount(1L << 23).build();
 

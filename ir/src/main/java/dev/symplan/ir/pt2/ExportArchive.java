@@ -56,7 +56,7 @@ public final class ExportArchive {
   }
 
   /**
-   * {@return the archive, of which everything but the tensors is read}
+   * {@return the archive, read except for its tensors}
    *
    * @throws CompileException when the file cannot be read, is not such an archive, or uses
    *     something not supported

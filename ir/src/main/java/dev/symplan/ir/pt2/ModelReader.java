@@ -27,7 +27,7 @@ final class ModelReader {
 
   private static final String HIGHER_ORDER = "torch.ops.higher_order.";
 
-  /** Fields of a graph that say what its names are. */
+  /** The fields of a graph that define its symbolic names. */
   private static final ImmutableList<String> SYMBOL_TABLES =
       ImmutableList.of("sym_int_values", "sym_float_values", "sym_bool_values");
 
@@ -219,7 +219,7 @@ final class ModelReader {
       var at = list ? root : new FxExpr.Index(root, new FxExpr.Int(i));
       switch (output.name()) {
         case "as_tensor" -> {
-          // What nothing reads has a type only of the device that it was exported on.
+          // A value without readers has a type only of the device that it was exported on.
           if (!output.value().get("name").text().equals(nodeName + "_unused_" + i)) {
             item(output.value(), at);
           }

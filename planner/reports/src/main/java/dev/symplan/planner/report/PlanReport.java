@@ -32,8 +32,7 @@ public record PlanReport(
   /**
    * {@return the views of a plan, in this order}
    *
-   * <p>{@link View#CODE} is not among them: what the planner knows nothing of is added by {@link
-   * #with}.
+   * <p>{@link View#CODE} is not among them: sections of other modules are added by {@link #with}.
    */
   public static PlanReport of(Plan plan, Collection<View> views) {
     var sections = new ArrayList<Section>();

@@ -262,7 +262,7 @@ final class BenchFlags {
         return count << shift;
       }
     } catch (NumberFormatException _) {
-      // Told below.
+      // Reported below.
     }
     throw usage("%s: '%s' is not a size; write for example 64KiB".formatted(option, text));
   }

@@ -29,7 +29,7 @@ import java.util.TreeMap;
  * Checks, before there is any memory, that each address that goes to a GPU stays with all its bytes
  * in one buffer of the plan: what is beyond, nobody sees any more.
  *
- * <p>What lies where at what time is the plan's affair, and verified there.
+ * <p>The plan decides which tensors lie there at which time; its verifier checks that.
  */
 final class AddressCheck {
 

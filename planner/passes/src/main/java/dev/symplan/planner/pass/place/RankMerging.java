@@ -78,9 +78,8 @@ final class RankMerging {
   }
 
   /**
-   * Lets elementwise results take the place of an operand that nothing reads later, and updated
-   * copies that of what they are copies of, also where only one of the two is symmetric: then both
-   * are.
+   * Puts an elementwise result into the memory of an operand without later readers, and an updated
+   * copy into the memory of its original. If one of the two is symmetric, both become so.
    *
    * @param symmetricToo whether two symmetric storages may become one, which all ranks must do
    *     alike
@@ -188,9 +187,9 @@ final class RankMerging {
   }
 
   /**
-   * Has what a concatenation joins written where it is joined: pieces that nothing else reads later
-   * become parts of the result. All of the result is in use from its first piece on, so where that
-   * would take more memory, the pieces are copied.
+   * Lets ops write the pieces of a concatenation where they are joined: pieces without other later
+   * readers become parts of the result. All of the result is in use from its first piece on, so
+   * where that would take more memory, the pieces are copied.
    *
    * @param symmetricToo whether a symmetric piece may move into the result, which all ranks must do
    *     alike

@@ -37,7 +37,7 @@ final class Chunking {
   /**
    * A collective that is split.
    *
-   * @param products for each graph, what it is split with
+   * @param products for each graph, the product that is split with it
    */
   record Chunk(int collective, int pieces, ImmutableList<ChunkableProduct> products) {}
 
