@@ -28,7 +28,7 @@ final class NcclLowering {
         new DeviceStep.Nccl(
             part.collective.stream(),
             part.collective.group().members(),
-            part.place,
+            part.pad,
             part.self,
             variant.needsWindow(),
             variant.usesCopyEngines(),

@@ -141,18 +141,18 @@ final class ModelReader {
     stored.add(new Stored(input, spec.get(nameField).text(), constant));
   }
 
-  private Optional<FxType> tensorType(String name, Json place) {
+  private Optional<FxType> tensorType(String name, Json at) {
     @Nullable Json meta = tensors.get(name);
     if (meta == null) {
-      throw place.wrong("'%s' is not defined".formatted(name));
+      throw at.wrong("'%s' is not defined".formatted(name));
     }
     return Optional.of(Types.fxType(meta));
   }
 
-  private Optional<FxType> symbolType(String name, Json place) {
+  private Optional<FxType> symbolType(String name, Json at) {
     @Nullable Json value = symbols.get(name);
     if (value == null) {
-      throw place.wrong("'%s' is not defined".formatted(name));
+      throw at.wrong("'%s' is not defined".formatted(name));
     }
     return Optional.of(new FxType.Symbolic(Types.symbolic(value)));
   }

@@ -174,7 +174,7 @@ final class PlanFileReader {
             .get("parts")
             .list(
                 part ->
-                    new Rewrite.Part(
+                    new Rewrite.Member(
                         part.get("name").text(),
                         part.get("source").text(),
                         part.get("bytes").integer())),

@@ -49,7 +49,7 @@ public final class PlanVerifier {
     PlacementRules.check(facts, findings);
     CollectiveRules.check(plan, facts, findings);
     WorkspaceRules.check(plan, facts, findings);
-    ShareRules.check(plan, facts, findings);
+    ShardRules.check(plan, facts, findings);
     InPlaceRules.check(facts, findings);
     FusionRules.check(facts, findings);
     int before = findings.count();

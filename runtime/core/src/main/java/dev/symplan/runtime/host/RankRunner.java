@@ -47,7 +47,7 @@ final class RankRunner {
   private final RankProgram program;
   private final List<HostMemory> ranks;
   private final Collectives collectives;
-  private final Rendezvous rendezvous;
+  private final HostSync rendezvous;
   private final ImmutableList<Lane> lanes;
   private boolean prepared;
 
@@ -55,7 +55,7 @@ final class RankRunner {
   private String only = "";
 
   RankRunner(
-      RankProgram program, List<HostMemory> ranks, Collectives collectives, Rendezvous rendezvous) {
+      RankProgram program, List<HostMemory> ranks, Collectives collectives, HostSync rendezvous) {
     this.program = program;
     this.ranks = ranks;
     this.collectives = collectives;
@@ -193,7 +193,7 @@ final class RankRunner {
       }
       lane.at = actions.size();
       lane.mark(actions.size());
-    } catch (Rendezvous.Aborted _) {
+    } catch (HostSync.Aborted _) {
       // Whoever failed first has reported it.
     } catch (Throwable e) {
       rendezvous.abort(

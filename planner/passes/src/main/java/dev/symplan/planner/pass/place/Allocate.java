@@ -280,8 +280,8 @@ final class Allocate {
           new Placement(
               rank.draftOf().get(storage),
               layout.offset(storage) + aliases.offset(value),
-              layout.shareOf(storage),
-              layout.isShare(storage) ? aliases.storage(storage).bytes() : 0);
+              layout.shardOf(storage),
+              layout.isShard(storage) ? aliases.storage(storage).bytes() : 0);
     }
   }
 }

@@ -104,7 +104,7 @@ final class RankMerging {
       ImmutableIntArray unit, int position, boolean symmetricToo, Set<Integer> taken) {
     var result = graph.graph().ops().get(unit.get(position)).result();
     if (graph.arena(aliases.id(result)).isExternal()
-        || merges.isShare(aliases.id(result))
+        || merges.isShard(aliases.id(result))
         || aliases.of(result).value().id() != result.id()) {
       return;
     }
@@ -140,7 +140,7 @@ final class RankMerging {
       ImmutableIntArray unit, int position, Value operand, Value result, boolean symmetricToo) {
     int from = aliases.id(operand);
     return !fusion.isPassing(from)
-        && !merges.isShare(from)
+        && !merges.isShard(from)
         && aliases.storage(from).def() < unit.get(0)
         && !graph.arena(from).isExternal()
         && (symmetricToo || !merges.isSymmetric(from) || mayBeMoved(aliases.id(result)))
