@@ -1,6 +1,7 @@
 package dev.symplan.cli;
 
 import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ConsoleCommand;
 import dev.symplan.cli.common.ExitCode;
 import dev.symplan.cli.common.Outputs;
 import dev.symplan.cli.common.ProgramFlags;
@@ -14,25 +15,17 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
-import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
-import picocli.CommandLine.Spec;
 
 @Command(
     description = {
       "Convert a graph from any supported format to the graph language.",
       "If ranks run different graphs, all are written, each with its ranks."
     })
-final class ImportCommand implements Callable<Integer> {
-  private final Console console;
-
-  @Spec private CommandSpec spec;
-
+final class ImportCommand extends ConsoleCommand {
   @Parameters(
       paramLabel = "INPUT",
       description =
@@ -64,7 +57,7 @@ final class ImportCommand implements Callable<Integer> {
   @Mixin private ProgramFlags flags;
 
   ImportCommand(Console console) {
-    this.console = console;
+    super(console);
   }
 
   @Override
@@ -72,8 +65,7 @@ final class ImportCommand implements Callable<Integer> {
     output.ifPresent(file -> Outputs.requireNotRead(file, List.of(input)));
     weights.ifPresent(file -> Outputs.requireNotRead(file, List.of(input)));
     if (output.isPresent() && weights.isPresent() && Outputs.isSame(output.get(), weights.get())) {
-      throw new ParameterException(
-          spec.commandLine(), "--output and --weights are the same file: " + output.get());
+      throw usage("--output and --weights are the same file: " + output.get());
     }
     var warnings = new ArrayList<Diagnostic>();
     var program = ProgramReader.read(input, flags.options(spec), warnings::add);
