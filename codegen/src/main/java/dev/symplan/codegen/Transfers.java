@@ -312,7 +312,7 @@ public final class Transfers {
       return new Range(index * share, share);
     }
 
-    /** Round by round; what was reduced is sent on, in the end to the rank's own result. */
+    /** Round by round: each reduced part is sent on, at the end to the rank's own result. */
     private void push() {
       var pushes = protocol.pushes();
       for (int round = 0; round < pushes.size(); round++) {

@@ -227,7 +227,7 @@ final class ReductionOps {
     };
   }
 
-  /** The argument {@code dtype} says what the input is converted to before anything else. */
+  /** The argument {@code dtype} is the type that the input is converted to first. */
   private static DType resultType(OpCall call, UnaryOperator<DType> dtype) {
     var self = call.tensor("self").dtype();
     return call.schema().hasParam("dtype")

@@ -118,7 +118,7 @@ final class BenchFlags {
       file.ifPresent(f -> f.append(PointWriter.header(header)));
     }
 
-    /** {@return what measures; what it finds is written down at once} */
+    /** {@return the bench, which writes each time down at once} */
     Bench bench() {
       return bench;
     }

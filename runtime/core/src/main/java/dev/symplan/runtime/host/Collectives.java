@@ -42,8 +42,8 @@ final class Collectives {
   private final Transfers transfers;
 
   /**
-   * For each rank and stream, what it brings to plain collectives. One buffer is enough, as those
-   * of a stream come one after the other, with a barrier at each end.
+   * For each rank and stream, its operand of plain collectives. One buffer is enough, as those of a
+   * stream come one after the other, with a barrier at each end.
    */
   private final ImmutableList<Map<StreamKind, MemorySegment>> bounce;
 

@@ -64,7 +64,7 @@ final class HostSync {
   /**
    * @param eventsOfRank the number of events of each rank
    * @param timeout how long a thread waits, and how long a run goes on without progress
-   * @param activity what a rank is doing, for messages
+   * @param activity a rank's activity, for messages
    */
   HostSync(int[] eventsOfRank, Duration timeout, IntFunction<String> activity) {
     this.timeout = timeout;

@@ -39,7 +39,7 @@ final class InstructionText {
     };
   }
 
-  /** {@return what it is and where the program says it} */
+  /** {@return its description and its location in the program} */
   static String name(Instruction instruction) {
     return switch (instruction) {
       case LocalOp op ->

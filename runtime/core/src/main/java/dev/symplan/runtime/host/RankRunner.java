@@ -22,7 +22,7 @@ import java.util.stream.Collectors;
 /** Executes the instructions of one rank, each stream in a thread of its own. */
 final class RankRunner {
 
-  /** The queue of one stream: what to do, and how far it is. */
+  /** The queue of one stream: its tasks, and how many are done. */
   private static final class Lane {
     private final StreamKind stream;
     private final ImmutableList<Instruction> instructions;
@@ -249,7 +249,7 @@ final class RankRunner {
     return "rank " + program.rank() + ", " + InstructionText.name(instruction);
   }
 
-  /** {@return what the rank is doing, as the end of "rank N, which …"} */
+  /** {@return the rank's activity, as the end of "rank N, which …"} */
   String activity() {
     return lanes.stream().map(this::activity).collect(Collectors.joining(" and "));
   }
