@@ -23,11 +23,11 @@ public final class Agreement {
   /**
    * One thing to agree on.
    *
-   * @param text what it is; the same on all ranks
+   * @param text its description; the same on all ranks
    * @param members the ranks that take part, which these must agree on; empty for all
    * @param sent for each member, the bytes sent to it; empty where all send equally much
    * @param received for each member, the bytes expected from it
-   * @param place where the program says it, for people
+   * @param place its location in the program, for people
    */
   public record Term(
       String text,

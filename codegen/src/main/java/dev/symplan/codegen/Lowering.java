@@ -192,17 +192,7 @@ public final class Lowering {
       case Arg.Seq(ImmutableList<Arg> items) when holdsTensors(arg) ->
           new Operand.Many(
               items.stream().map(this::operand).collect(ImmutableList.toImmutableList()));
-      case Arg.Ref _,
-          Arg.Seq _,
-          Arg.Int _,
-          Arg.Float _,
-          Arg.Bool _,
-          Arg.Str _,
-          Arg.Dtype _,
-          Arg.Symbol _,
-          Arg.Device _,
-          Arg.None _ ->
-          new Operand.Constant(arg);
+      case Arg.Ref _, Arg.Seq _, Arg.Literal _ -> new Operand.Constant(arg);
     };
   }
 

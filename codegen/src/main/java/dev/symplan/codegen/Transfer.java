@@ -1,7 +1,7 @@
 package dev.symplan.codegen;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.codegen.Transfer.Place;
+import dev.symplan.codegen.Transfer.Endpoint;
 import dev.symplan.codegen.Transfer.Slot;
 
 /**
@@ -12,8 +12,8 @@ import dev.symplan.codegen.Transfer.Slot;
  */
 public sealed interface Transfer {
 
-  /** Where bytes are. */
-  sealed interface Place {}
+  /** Where bytes come from, or go to. */
+  sealed interface Endpoint {}
 
   /** Which tensor of a rank. */
   enum Role {
@@ -24,23 +24,23 @@ public sealed interface Transfer {
   }
 
   /**
-   * A place in a tensor.
+   * Some bytes of a tensor.
    *
    * @param offset in bytes
    */
-  record Part(Role role, int member, long offset) implements Place {}
+  record InTensor(Role role, int member, long offset) implements Endpoint {}
 
   /** Where the receiver's workspace has what the sender sends in a round. */
-  record Slot(int round, int receiver, int sender) implements Place {}
+  record Slot(int round, int receiver, int sender) implements Endpoint {}
 
   /** Waits until all ranks of the group are here. */
   record Barrier() implements Transfer {}
 
-  /** Copies bytes to one place or to several. */
-  record Copy(Place from, ImmutableList<Place> to, long bytes) implements Transfer {}
+  /** Copies bytes to one end or to several. */
+  record Copy(Endpoint from, ImmutableList<Endpoint> to, long bytes) implements Transfer {}
 
   /** Combines the elements of as many bytes from each rank, in the order of the ranks. */
-  record Reduce(ImmutableList<Place> from, ImmutableList<Place> to, long bytes)
+  record Reduce(ImmutableList<Endpoint> from, ImmutableList<Endpoint> to, long bytes)
       implements Transfer {}
 
   /** Waits until peers have filled these slots of the rank's own workspace. */

@@ -8,8 +8,8 @@ import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.Transfer.Barrier;
 import dev.symplan.codegen.Transfer.Copy;
 import dev.symplan.codegen.Transfer.Empty;
-import dev.symplan.codegen.Transfer.Part;
-import dev.symplan.codegen.Transfer.Place;
+import dev.symplan.codegen.Transfer.Endpoint;
+import dev.symplan.codegen.Transfer.InTensor;
 import dev.symplan.codegen.Transfer.Receive;
 import dev.symplan.codegen.Transfer.Reduce;
 import dev.symplan.codegen.Transfer.Role;
@@ -88,14 +88,14 @@ public final class Transfers {
   private static long bytesBetweenRanks(Transfer transfer, int member) {
     return switch (transfer) {
       case Copy(var from, var to, long bytes) ->
-          isOwn(from, member) && to.stream().allMatch(place -> isOwn(place, member)) ? 0 : bytes;
+          isOwn(from, member) && to.stream().allMatch(end -> isOwn(end, member)) ? 0 : bytes;
       case Reduce reduce -> reduce.bytes();
       case Barrier _, Receive _, Empty _ -> 0;
     };
   }
 
-  private static boolean isOwn(Place place, int member) {
-    return place instanceof Part part && part.member() == member;
+  private static boolean isOwn(Endpoint end, int member) {
+    return end instanceof InTensor part && part.member() == member;
   }
 
   /** Consecutive bytes of a tensor. */
@@ -196,11 +196,11 @@ public final class Transfers {
       return collective.operands().get(tensor).type().storageBytes();
     }
 
-    private Place own(Role role) {
-      return new Part(role, self, 0);
+    private Endpoint own(Role role) {
+      return new InTensor(role, self, 0);
     }
 
-    private void copy(Place from, Place to, long bytes) {
+    private void copy(Endpoint from, Endpoint to, long bytes) {
       transfers.add(new Copy(from, ImmutableList.of(to), bytes));
     }
 
@@ -213,7 +213,7 @@ public final class Transfers {
       if (how.rootOnly() && self != collective.root()) {
         return;
       }
-      if (how.readsOf() == Protocol.Whose.ROOT && how.reads() == Protocol.Part.MINE) {
+      if (how.readsOf() == Protocol.Whose.ROOT && how.reads() == Protocol.Slice.MINE) {
         relay();
       } else if (kind.reduces()) {
         reduce(how, source);
@@ -222,10 +222,10 @@ public final class Transfers {
       }
     }
 
-    /** What goes from one place to several is one copy. */
+    /** A transfer from one end to several is one copy. */
     private void copies(Protocol how, Role source) {
-      record Source(Place from, long bytes) {}
-      Map<Source, Set<Place>> targets = new LinkedHashMap<>();
+      record Source(Endpoint from, long bytes) {}
+      Map<Source, Set<Endpoint>> targets = new LinkedHashMap<>();
       circle()
           .forEach(
               peer -> {
@@ -235,9 +235,9 @@ public final class Transfers {
                 var to = part(true, writer, how.writes(), peer);
                 targets
                     .computeIfAbsent(
-                        new Source(new Part(source, reader, from.offset()), from.bytes()),
+                        new Source(new InTensor(source, reader, from.offset()), from.bytes()),
                         _ -> new LinkedHashSet<>())
-                    .add(new Part(Role.RESULT, writer, to.offset()));
+                    .add(new InTensor(Role.RESULT, writer, to.offset()));
               });
       targets.forEach(
           (from, to) ->
@@ -255,10 +255,10 @@ public final class Transfers {
       transfers.add(
           new Reduce(
               IntStream.range(0, size)
-                  .mapToObj(peer -> new Part(source, peer, from.offset()))
+                  .mapToObj(peer -> new InTensor(source, peer, from.offset()))
                   .collect(ImmutableList.toImmutableList()),
               targets
-                  .mapToObj(peer -> new Part(Role.RESULT, peer, to.offset()))
+                  .mapToObj(peer -> new InTensor(Role.RESULT, peer, to.offset()))
                   .collect(ImmutableList.toImmutableList()),
               from.bytes()));
     }
@@ -276,10 +276,10 @@ public final class Transfers {
       var slice = Transfers.slice(bytes(), size - 1, self < root ? self : self - 1);
       transfers.add(
           new Copy(
-              new Part(Role.OPERAND, root, slice.offset()),
+              new InTensor(Role.OPERAND, root, slice.offset()),
               circle()
                   .filter(peer -> peer != root)
-                  .mapToObj(peer -> new Part(Role.RESULT, peer, slice.offset()))
+                  .mapToObj(peer -> new InTensor(Role.RESULT, peer, slice.offset()))
                   .collect(ImmutableList.toImmutableList()),
               slice.bytes()));
     }
@@ -293,15 +293,15 @@ public final class Transfers {
     }
 
     /** The bytes of a member's operand or result that are moved between this rank and a peer. */
-    private Range part(boolean result, int member, Protocol.Part part, int peer) {
+    private Range part(boolean result, int member, Protocol.Slice part, int peer) {
       var at = at(member, collective);
       var whole =
           new Range(0, (result ? at.results() : at.operands()).get(tensor).type().storageBytes());
-      int index = part == Protocol.Part.MINE ? self : peer;
+      int index = part == Protocol.Slice.MINE ? self : peer;
       if (kind == Kind.ALL_TO_ALL) {
         return rows(at, tensor, result, index);
       }
-      return part == Protocol.Part.WHOLE ? whole : slice(whole, index);
+      return part == Protocol.Slice.WHOLE ? whole : slice(whole, index);
     }
 
     private Range slice(Range whole, int index) {
@@ -312,7 +312,7 @@ public final class Transfers {
       return new Range(index * share, share);
     }
 
-    /** Round by round; what was reduced is sent on, in the end to the rank's own result. */
+    /** Round by round: each reduced part is sent on, at the end to the rank's own result. */
     private void push() {
       var pushes = protocol.pushes();
       for (int round = 0; round < pushes.size(); round++) {
@@ -326,10 +326,10 @@ public final class Transfers {
           reduceReceived(pushes.getFirst());
         } else {
           for (int peer : others()) {
-            var range = pushed(Protocol.Part.THEIRS, peer);
+            var range = pushed(Protocol.Slice.THEIRS, peer);
             copy(
                 new Slot(round, self, peer),
-                new Part(Role.RESULT, self, range.offset()),
+                new InTensor(Role.RESULT, self, range.offset()),
                 range.bytes());
           }
         }
@@ -341,32 +341,32 @@ public final class Transfers {
       return circle().filter(peer -> peer != self).toArray();
     }
 
-    private Range pushed(Protocol.Part part, int peer) {
+    private Range pushed(Protocol.Slice part, int peer) {
       return part(true, self, part, peer);
     }
 
-    private void send(Protocol.Part part, int round) {
+    private void send(Protocol.Slice part, int round) {
       var role = round == 0 ? Role.OPERAND : Role.RESULT;
       for (int peer : others()) {
         var range = pushed(part, peer);
-        copy(new Part(role, self, range.offset()), new Slot(round, peer, self), range.bytes());
+        copy(new InTensor(role, self, range.offset()), new Slot(round, peer, self), range.bytes());
       }
     }
 
     /** A rank reduces what others send to it: all, or its slice. */
-    private void reduceReceived(Protocol.Part sent) {
+    private void reduceReceived(Protocol.Slice sent) {
       var range =
-          pushed(sent == Protocol.Part.THEIRS ? Protocol.Part.MINE : Protocol.Part.WHOLE, self);
+          pushed(sent == Protocol.Slice.THEIRS ? Protocol.Slice.MINE : Protocol.Slice.WHOLE, self);
       transfers.add(
           new Reduce(
               IntStream.range(0, size)
-                  .<Place>mapToObj(
+                  .<Endpoint>mapToObj(
                       peer ->
                           peer == self
-                              ? new Part(Role.OPERAND, self, range.offset())
+                              ? new InTensor(Role.OPERAND, self, range.offset())
                               : new Slot(0, self, peer))
                   .collect(ImmutableList.toImmutableList()),
-              ImmutableList.of(new Part(Role.RESULT, self, range.offset())),
+              ImmutableList.of(new InTensor(Role.RESULT, self, range.offset())),
               range.bytes()));
     }
   }

@@ -8,30 +8,33 @@ public sealed interface Arg {
   /** A value of the graph. */
   record Ref(Value value) implements Arg {}
 
-  record Int(long value) implements Arg {}
+  /** An argument without values of the graph. */
+  sealed interface Literal extends Arg {}
 
-  record Float(double value) implements Arg {}
+  record Int(long value) implements Literal {}
 
-  record Bool(boolean value) implements Arg {}
+  record Float(double value) implements Literal {}
 
-  record Str(String value) implements Arg {}
+  record Bool(boolean value) implements Literal {}
+
+  record Str(String value) implements Literal {}
 
   /** {@code torch.float32} */
-  record Dtype(DType value) implements Arg {}
+  record Dtype(DType value) implements Literal {}
 
   /**
    * Another constant of the {@code torch} module, as {@code strided} or {@code contiguous_format}.
    */
-  record Symbol(String name) implements Arg {}
+  record Symbol(String name) implements Literal {}
 
   /** A device, as {@code cuda:0} or {@code cpu}. */
-  record Device(String name) implements Arg {}
+  record Device(String name) implements Literal {}
 
   /** A list or tuple. */
   record Seq(ImmutableList<Arg> items) implements Arg {}
 
   /** {@code None}: an optional argument that is not there. */
-  enum None implements Arg {
+  enum None implements Literal {
     NONE
   }
 
@@ -40,7 +43,7 @@ public sealed interface Arg {
     return switch (this) {
       case Ref(Value value) -> ImmutableList.of(value);
       case Seq(ImmutableList<Arg> items) -> operandsOf(items);
-      case Int _, Float _, Bool _, Str _, Dtype _, Symbol _, Device _, None _ -> ImmutableList.of();
+      case Literal _ -> ImmutableList.of();
     };
   }
 

@@ -8,7 +8,7 @@ package dev.symplan.codegen.cuda;
  * ends when its last block does. Flags only ever rise, so that nobody has to lower them: the scheme
  * of vLLM's {@code custom_all_reduce.cuh}.
  *
- * <p>Nobody waits for ever: who has waited for too long gives up, and says so to all.
+ * <p>No block waits for ever: one that has waited too long gives up and sets a flag for all.
  */
 final class BarrierCode {
   private static final String FUNCTIONS =

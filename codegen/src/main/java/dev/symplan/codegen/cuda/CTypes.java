@@ -74,7 +74,7 @@ final class CTypes {
     };
   }
 
-  /** {@return an element in memory as what it is computed with} */
+  /** {@return an element in memory in the type of the computation} */
   static String widen(DType dtype, String stored) {
     return switch (dtype) {
       case F16 -> "from_f16(" + stored + ")";

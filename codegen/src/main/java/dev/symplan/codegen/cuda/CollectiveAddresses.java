@@ -5,8 +5,8 @@ import dev.symplan.codegen.Address;
 import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.Transfer;
-import dev.symplan.codegen.Transfer.Part;
-import dev.symplan.codegen.Transfer.Place;
+import dev.symplan.codegen.Transfer.Endpoint;
+import dev.symplan.codegen.Transfer.InTensor;
 import dev.symplan.codegen.Transfer.Slot;
 import dev.symplan.codegen.Transfers;
 import dev.symplan.codegen.cuda.BarrierCode.Edges;
@@ -31,19 +31,19 @@ final class CollectiveAddresses {
 
   final int size;
 
-  /** The number of the place where the group meets, the same on all its ranks. */
-  final int place;
+  /** The number of the signal pad where the group meets, the same on all its ranks. */
+  final int pad;
 
   private final Transfers transfers;
   private final ImmutableList.Builder<DeviceStep> steps = ImmutableList.builder();
 
-  CollectiveAddresses(int rank, Collective collective, Transfers transfers, int place) {
+  CollectiveAddresses(int rank, Collective collective, Transfers transfers, int pad) {
     this.rank = rank;
     this.collective = collective;
     this.self = collective.group().self();
     this.size = collective.group().members().length();
     this.transfers = transfers;
-    this.place = place;
+    this.pad = pad;
   }
 
   ImmutableList<DeviceStep> steps() {
@@ -107,10 +107,10 @@ final class CollectiveAddresses {
     return transfers.mostBytes(collective, tensor);
   }
 
-  /** {@return where a place of a tensor is; of a workspace, in its first half} */
-  Address at(int tensor, Place place) {
-    return switch (place) {
-      case Part(var role, int member, long offset) ->
+  /** {@return where an end of a transfer is; in a workspace, for its first half} */
+  Address at(int tensor, Endpoint end) {
+    return switch (end) {
+      case InTensor(var role, int member, long offset) ->
           switch (role) {
             case OPERAND -> of(member, operand(tensor)).plus(offset);
             case RESULT -> of(member, result(tensor)).plus(offset);
@@ -171,10 +171,10 @@ final class CollectiveAddresses {
   ImmutableList.Builder<KernelArgument> meeting() {
     var words = ImmutableList.<KernelArgument>builder();
     for (int peer = 0; peer < size; peer++) {
-      words.add(new KernelArgument.Flags(place, rankOf(peer)));
+      words.add(new KernelArgument.Flags(pad, rankOf(peer)));
     }
     return words.add(
-        new KernelArgument.Meetings(place),
+        new KernelArgument.Meetings(pad),
         KernelArgument.Failure.FAILURE,
         KernelArgument.Timeout.TIMEOUT,
         new KernelArgument.Number(self));

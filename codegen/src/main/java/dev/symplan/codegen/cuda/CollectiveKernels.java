@@ -152,8 +152,8 @@ final class CollectiveKernels {
   /**
    * Elements of {@code sources} places, combined in this order, to {@code places} places.
    *
-   * @param targets what is combined is stored to so many of the places at once, and then copied
-   *     from the first of them to the others, one after the other
+   * @param targets the number of places to which the combined elements are stored at once; the
+   *     others get copies from the first of them, one after the other
    * @param reduceOp empty for one source, which is copied
    */
   static Kernel combine(

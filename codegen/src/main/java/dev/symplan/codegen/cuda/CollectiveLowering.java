@@ -11,16 +11,16 @@ import dev.symplan.codegen.Transfers;
  */
 final class CollectiveLowering {
   private final Transfers transfers;
-  private final SignalPads places;
+  private final SignalPads pads;
 
   CollectiveLowering(Executable executable) {
     this.transfers = new Transfers(executable);
-    this.places = new SignalPads(executable, transfers);
+    this.pads = new SignalPads(executable, transfers);
   }
 
-  /** {@return the number of places where ranks meet} */
-  int places() {
-    return places.count();
+  /** {@return the number of signal pads} */
+  int pads() {
+    return pads.count();
   }
 
   /**
@@ -29,7 +29,7 @@ final class CollectiveLowering {
    * @throws UnsupportedOnGpu when the variant or the elements cannot be had
    */
   ImmutableList<DeviceStep> lower(int rank, Collective collective) {
-    var part = new CollectiveAddresses(rank, collective, transfers, places.of(collective));
+    var part = new CollectiveAddresses(rank, collective, transfers, pads.of(collective));
     switch (collective.variant()) {
       case ONE_SHOT, TWO_SHOT, PUSH -> PeerLowering.kernels(part);
       case ONE_SHOT_PUSH, TWO_SHOT_PUSH -> PushLowering.lower(part);

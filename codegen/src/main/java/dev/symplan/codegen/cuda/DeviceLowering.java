@@ -38,7 +38,7 @@ public final class DeviceLowering {
         case AwaitEvent(var stream, int event) -> steps.add(new DeviceStep.Await(stream, event));
       }
     }
-    return new DeviceProgram(rank, steps.build(), program.events(), collectives.places());
+    return new DeviceProgram(rank, steps.build(), program.events(), collectives.pads());
   }
 
   /**

@@ -7,14 +7,14 @@ import dev.symplan.planner.machine.Workspace;
  * What one rank's GPU does in a run.
  *
  * @param events the number of events
- * @param places the number of meeting places of the whole executable
+ * @param pads the number of signal pads of the whole executable
  */
-public record DeviceProgram(int rank, ImmutableList<DeviceStep> steps, int events, int places) {
+public record DeviceProgram(int rank, ImmutableList<DeviceStep> steps, int events, int pads) {
 
   /** Blocks of a kernel that meets its peers: each block has its own flags. */
   public static final int MAX_BLOCKS = 128;
 
-  /** Counts, 4 bytes each, of one meeting place: of meetings by block, and one of pushes. */
+  /** Counts, 4 bytes each, of one signal pad: of meetings by block, and one of pushes. */
   public static final int COUNTS = MAX_BLOCKS + 16;
 
   /** What every byte of the symmetric arena is before the first run: workspaces are empty. */
@@ -23,7 +23,7 @@ public record DeviceProgram(int rank, ImmutableList<DeviceStep> steps, int event
   /** Ranks of a group whose memory generated kernels touch. */
   public static final int MAX_RANKS = 16;
 
-  /** Flags, 4 bytes each, of one meeting place; the last one says that a rank gave up. */
+  /** Flags, 4 bytes each, of one signal pad; the last one says that a rank gave up. */
   public static final int FLAGS = MAX_BLOCKS * MAX_RANKS + 16;
 
   /** A kernel that gives up says this in its failure word, and the position of who did not come. */

@@ -76,14 +76,14 @@ public sealed interface DeviceStep {
    * Collectives of NCCL's that are issued together.
    *
    * @param members the ranks of the communicator, in order
-   * @param place where they meet: another one where another of them comes in another stream
+   * @param pad where they meet: another one where another of them comes in another stream
    * @param windows whether the symmetric arena is a window of the communicator
    * @param copyEngines whether the communicator leaves all multiprocessors alone
    */
   record Nccl(
       StreamKind stream,
       ImmutableIntArray members,
-      int place,
+      int pad,
       int self,
       boolean windows,
       boolean copyEngines,

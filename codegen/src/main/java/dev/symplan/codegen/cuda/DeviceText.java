@@ -66,7 +66,7 @@ public final class DeviceText {
                   nccl.label(),
                   stream,
                   nccl.members(),
-                  nccl.place(),
+                  nccl.pad(),
                   nccl.self(),
                   nccl.windows() ? ", windows" : "",
                   nccl.copyEngines() ? ", copy engines" : "",
@@ -134,8 +134,8 @@ public final class DeviceText {
       case KernelArgument.Memory(var at, long _) -> text(at);
       case KernelArgument.Multicast(var members, long offset, long _) ->
           "%s:symmetric+%d".formatted(members, offset);
-      case KernelArgument.Flags(int place, int rank) -> "r%d:flags%d".formatted(rank, place);
-      case KernelArgument.Meetings(int place) -> "meetings" + place;
+      case KernelArgument.Flags(int pad, int rank) -> "r%d:flags%d".formatted(rank, pad);
+      case KernelArgument.Meetings(int pad) -> "meetings" + pad;
       case KernelArgument.Failure _ -> "failure";
       case KernelArgument.Timeout _ -> "timeout";
     };

@@ -12,7 +12,7 @@ import java.util.Optional;
 import java.util.stream.IntStream;
 
 /**
- * Those {@link PlaceOps} that a tensor of indices tells where: gathering and scattering. An index
+ * The {@link PlaceOps} whose places a tensor of indices gives: gathering and scattering. An index
  * that is out of range ends the kernel with an error.
  */
 final class IndexedOps {

@@ -28,11 +28,11 @@ public sealed interface KernelArgument {
    */
   record Multicast(ImmutableIntArray members, long offset, long bytes) implements KernelArgument {}
 
-  /** The address of a rank's flags for one meeting place. */
-  record Flags(int place, int rank) implements KernelArgument {}
+  /** The address of a rank's flags for one signal pad. */
+  record Flags(int pad, int rank) implements KernelArgument {}
 
-  /** The address of this rank's count of meetings, by block, for one meeting place. */
-  record Meetings(int place) implements KernelArgument {}
+  /** The address of this rank's count of meetings, by block, for one signal pad. */
+  record Meetings(int pad) implements KernelArgument {}
 
   /** The address where a kernel says that it gave up; the host sees it. */
   enum Failure implements KernelArgument {

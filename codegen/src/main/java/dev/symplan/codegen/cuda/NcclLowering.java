@@ -6,6 +6,7 @@ import dev.symplan.codegen.Transfers;
 import dev.symplan.codegen.cuda.DeviceStep.NcclCall;
 import dev.symplan.codegen.cuda.DeviceStep.NcclFunction;
 import dev.symplan.ir.DType;
+import dev.symplan.ir.op.ReduceOp;
 import java.util.Optional;
 
 /** Collectives as calls of NCCL, one group of calls for each. */
@@ -27,7 +28,7 @@ final class NcclLowering {
         new DeviceStep.Nccl(
             part.collective.stream(),
             part.collective.group().members(),
-            part.place,
+            part.pad,
             part.self,
             variant.needsWindow(),
             variant.usesCopyEngines(),
@@ -67,21 +68,14 @@ final class NcclLowering {
 
   private NcclCall reducing(NcclFunction function, Address from, Address to, long count) {
     var reduceOp = part.collective.reduceOp().orElseThrow();
-    if (reduceOp.isBitwise()) {
-      throw part.unsupported("a reduction %s by NCCL".formatted(reduceOp));
-    }
-    var dtype = part.dtype();
-    if (dtype == DType.BOOL || dtype == DType.I16 || dtype == DType.U16) {
-      throw part.unsupported("a reduction of %s by NCCL".formatted(dtype.shortName()));
+    var dtype = part.computedIn();
+    if (dtype == DType.BOOL) {
+      // NCCL has no bool: bytes of 0 and 1, whose sum is 1 where any of them is.
+      dtype = DType.U8;
+      reduceOp = reduceOp == ReduceOp.SUM ? ReduceOp.MAX : reduceOp;
     }
     return new NcclCall(
-        function,
-        from,
-        to,
-        count * part.partsOfElement(),
-        part.computedIn(),
-        Optional.of(reduceOp),
-        -1);
+        function, from, to, count * part.partsOfElement(), dtype, Optional.of(reduceOp), -1);
   }
 
   /** Bytes, in the largest type that fits, as NCCL counts in elements. */

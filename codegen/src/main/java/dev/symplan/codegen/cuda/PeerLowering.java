@@ -5,7 +5,7 @@ import dev.symplan.codegen.Address;
 import dev.symplan.codegen.Transfer;
 import dev.symplan.codegen.Transfer.Barrier;
 import dev.symplan.codegen.Transfer.Copy;
-import dev.symplan.codegen.Transfer.Place;
+import dev.symplan.codegen.Transfer.Endpoint;
 import dev.symplan.codegen.Transfer.Reduce;
 import dev.symplan.codegen.cuda.BarrierCode.Edges;
 import dev.symplan.codegen.cuda.CollectiveKernels.Direction;
@@ -73,7 +73,7 @@ final class PeerLowering {
       }
       if (transfer instanceof Copy(var from, var to, long bytes)
           && direction == Direction.PUSH
-          && protocol.reads() != Protocol.Part.THEIRS) {
+          && protocol.reads() != Protocol.Slice.THEIRS) {
         // The same bytes for all peers.
         combine(List.of(from), to, bytes, part.unit(), Optional.empty(), direction);
         return;
@@ -83,8 +83,8 @@ final class PeerLowering {
   }
 
   private void combine(
-      List<Place> sources,
-      List<Place> targets,
+      List<Endpoint> sources,
+      List<Endpoint> targets,
       long bytes,
       DType type,
       Optional<ReduceOp> reduceOp,
@@ -120,10 +120,8 @@ final class PeerLowering {
     part.launch(kernel, blocks, CollectiveAddresses.THREADS, words.build());
   }
 
-  private ImmutableList<Address> addresses(List<Place> places) {
-    return places.stream()
-        .map(place -> part.at(tensor, place))
-        .collect(ImmutableList.toImmutableList());
+  private ImmutableList<Address> addresses(List<Endpoint> ends) {
+    return ends.stream().map(end -> part.at(tensor, end)).collect(ImmutableList.toImmutableList());
   }
 
   /** Vectors in flight in each thread: as many as fit into registers. */

@@ -32,7 +32,7 @@ final class PlaceKernel {
     return element(ref, CTypes.bits(ref.type().dtype().bytes()), indices);
   }
 
-  /** {@return an element of a tensor as what it is computed with} */
+  /** {@return an element of a tensor in the type of the computation} */
   String value(TensorRef ref, List<String> indices) {
     var dtype = ref.type().dtype();
     return CTypes.widen(dtype, element(ref, CTypes.stored(dtype), indices));

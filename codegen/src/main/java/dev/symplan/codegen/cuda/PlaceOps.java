@@ -67,7 +67,7 @@ final class PlaceOps {
             "zeros",
             "zeros_like",
             "new_zeros",
-            // As on the host: what nobody wrote is the same in each run.
+            // As on the host: memory that no op writes is the same in each run.
             "empty.memory_format",
             "empty_strided",
             "empty_permuted",

@@ -12,8 +12,8 @@ import dev.symplan.planner.machine.Workspace;
  * places are stored by the kernel that took what was there; its end, and the next kernel's packets,
  * come before anything that a peer may send to them.
  *
- * <p>The half of the workspace is told by a count in memory: each kernel raises it by {@link
- * #TICKS}, its blocks together, as kernels of other sizes have more or fewer of them.
+ * <p>A count in memory gives the half of the workspace: each kernel raises it by {@link #TICKS},
+ * its blocks together, as kernels of other sizes have more or fewer of them.
  */
 final class PushKernel {
 

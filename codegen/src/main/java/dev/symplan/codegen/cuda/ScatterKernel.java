@@ -28,7 +28,7 @@ final class ScatterKernel {
   /**
    * What goes where.
    *
-   * @param self what the result is before; nothing is zero
+   * @param self the result before the op; absent means zero
    * @param values of the shape of all places
    * @param adds rather than replaces
    * @param ignored an index of the first dimension whose values are left out

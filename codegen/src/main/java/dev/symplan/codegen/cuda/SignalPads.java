@@ -4,7 +4,6 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.Instruction.Collective;
-import dev.symplan.codegen.Transfer.Place;
 import dev.symplan.codegen.Transfers;
 import dev.symplan.planner.plan.StreamKind;
 import java.util.LinkedHashMap;
@@ -13,17 +12,18 @@ import java.util.Objects;
 import java.util.stream.IntStream;
 
 /**
- * Where ranks meet: one place, with flags and counts of its own, for each set of ranks and the
- * streams that they come in. What meets in one place comes one after the other on all ranks.
+ * The signal pads where ranks meet: one, with flags and counts of its own, for each set of ranks
+ * and the streams that they come in. The collectives of one pad come one after the other on all
+ * ranks.
  */
 final class SignalPads {
 
   /**
    * @param streams of each member, as each schedules by itself
    */
-  private record Place(ImmutableIntArray members, ImmutableList<StreamKind> streams) {}
+  private record Pad(ImmutableIntArray members, ImmutableList<StreamKind> streams) {}
 
-  private final Map<Place, Integer> places = new LinkedHashMap<>();
+  private final Map<Pad, Integer> pads = new LinkedHashMap<>();
   private final Transfers transfers;
 
   SignalPads(Executable executable, Transfers transfers) {
@@ -31,13 +31,13 @@ final class SignalPads {
     for (var program : executable.ranks()) {
       transfers
           .ofRank(program.rank())
-          .forEach(collective -> places.putIfAbsent(place(collective), places.size()));
+          .forEach(collective -> pads.putIfAbsent(pad(collective), pads.size()));
     }
   }
 
-  private Place place(Collective collective) {
+  private Pad pad(Collective collective) {
     var members = collective.group().members();
-    return new Place(
+    return new Pad(
         members,
         IntStream.range(0, members.length())
             .mapToObj(member -> transfers.at(member, collective).stream())
@@ -45,11 +45,11 @@ final class SignalPads {
   }
 
   int count() {
-    return places.size();
+    return pads.size();
   }
 
-  /** {@return the number of the place where a collective's ranks meet} */
+  /** {@return the number of the pad where a collective's ranks meet} */
   int of(Collective collective) {
-    return Objects.requireNonNull(places.get(place(collective)));
+    return Objects.requireNonNull(pads.get(pad(collective)));
   }
 }

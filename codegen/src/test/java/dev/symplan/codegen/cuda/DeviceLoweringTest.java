@@ -2,11 +2,14 @@ package dev.symplan.codegen.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.tuple;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.codegen.Lowering;
+import dev.symplan.ir.DType;
 import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
@@ -132,6 +135,27 @@ class DeviceLoweringTest {
     assertThat(kernels).hasSizeGreaterThan(9);
     // Nothing in them depends on the architecture.
     assertThat(Nvcc.ptx(kernels, ImmutableList.of("sm_80"))).hasSameSizeAs(kernels);
+  }
+
+  @Test
+  void reducesBoolsByNcclAsBytes() {
+    var programs =
+        lower(
+            """
+            graph version 1
+            group g = [0, 1]
+            graph t(x: b8[8, 6]) {
+              a = _c10d_functional::all_reduce(x, "sum", "g")
+              b = _c10d_functional::all_reduce(x, "product", "g")
+              return a, b
+            }
+            """,
+            ImmutableMap.of("all_reduce", Variant.NCCL));
+    assertThat(programs.getFirst().steps())
+        .filteredOn(DeviceStep.Nccl.class::isInstance)
+        .flatExtracting(step -> ((DeviceStep.Nccl) step).calls())
+        .extracting(DeviceStep.NcclCall::dtype, call -> call.reduceOp().orElseThrow())
+        .containsExactly(tuple(DType.U8, ReduceOp.MAX), tuple(DType.U8, ReduceOp.PRODUCT));
   }
 
   @Test

@@ -5,8 +5,8 @@ import dev.symplan.codegen.Transfer;
 import dev.symplan.codegen.Transfer.Barrier;
 import dev.symplan.codegen.Transfer.Copy;
 import dev.symplan.codegen.Transfer.Empty;
-import dev.symplan.codegen.Transfer.Part;
-import dev.symplan.codegen.Transfer.Place;
+import dev.symplan.codegen.Transfer.Endpoint;
+import dev.symplan.codegen.Transfer.InTensor;
 import dev.symplan.codegen.Transfer.Receive;
 import dev.symplan.codegen.Transfer.Reduce;
 import dev.symplan.codegen.Transfer.Role;
@@ -87,20 +87,20 @@ final class Promela {
   private static Stream<Stretch> touched(Collective c, Transfer transfer) {
     return switch (transfer) {
       case Copy(var from, var to, long bytes) ->
-          Stream.concat(Stream.of(from), to.stream()).map(place -> stretch(c, place, bytes));
+          Stream.concat(Stream.of(from), to.stream()).map(end -> stretch(c, end, bytes));
       case Reduce(var from, var to, long bytes) ->
-          Stream.concat(from.stream(), to.stream()).map(place -> stretch(c, place, bytes));
+          Stream.concat(from.stream(), to.stream()).map(end -> stretch(c, end, bytes));
       case Barrier _ -> Stream.of();
       case Receive _, Empty _ -> throw new IllegalArgumentException("nothing is pushed here");
     };
   }
 
-  private static Stretch stretch(Collective c, Place place, long bytes) {
-    if (place instanceof Part(var role, int member, long offset) && role != Role.LIBRARY) {
+  private static Stretch stretch(Collective c, Endpoint end, long bytes) {
+    if (end instanceof InTensor(var role, int member, long offset) && role != Role.LIBRARY) {
       var buffer = role == Role.OPERAND ? c.operand() : c.result();
       return new Stretch(buffer, member, offset, offset + bytes);
     }
-    throw new IllegalArgumentException(place + " is not in a tensor");
+    throw new IllegalArgumentException(end + " is not in a tensor");
   }
 
   private int slots(String buffer) {
@@ -220,31 +220,31 @@ final class Promela {
       case Barrier _ -> lines.add(meet(rank, c));
       case Copy(var from, var to, long bytes) ->
           to.forEach(
-              place -> {
+              end -> {
                 lines.addAll(reads(rank, c, from, bytes, found));
-                lines.addAll(writes(rank, c, place, bytes, tag));
+                lines.addAll(writes(rank, c, end, bytes, tag));
               });
       case Reduce(var from, var to, long bytes) -> {
-        from.forEach(place -> lines.addAll(reads(rank, c, place, bytes, found)));
-        to.forEach(place -> lines.addAll(writes(rank, c, place, bytes, tag)));
+        from.forEach(end -> lines.addAll(reads(rank, c, end, bytes, found)));
+        to.forEach(end -> lines.addAll(writes(rank, c, end, bytes, tag)));
       }
       case Receive _, Empty _ -> throw new IllegalArgumentException("nothing is pushed here");
     }
     return lines;
   }
 
-  private List<String> reads(int rank, Collective c, Place place, long bytes, int tag) {
-    return slots(rank, c, place, bytes)
+  private List<String> reads(int rank, Collective c, Endpoint end, long bytes, int tag) {
+    return slots(rank, c, end, bytes)
         .map(slot -> "assert(%s == tag(%d));".formatted(slot, tag))
         .toList();
   }
 
-  private List<String> writes(int rank, Collective c, Place place, long bytes, int tag) {
-    return slots(rank, c, place, bytes).map(slot -> "%s = tag(%d);".formatted(slot, tag)).toList();
+  private List<String> writes(int rank, Collective c, Endpoint end, long bytes, int tag) {
+    return slots(rank, c, end, bytes).map(slot -> "%s = tag(%d);".formatted(slot, tag)).toList();
   }
 
-  private Stream<String> slots(int rank, Collective c, Place place, long bytes) {
-    var stretch = stretch(c, place, bytes);
+  private Stream<String> slots(int rank, Collective c, Endpoint end, long bytes) {
+    var stretch = stretch(c, end, bytes);
     var begins = Objects.requireNonNull(cuts.get(stretch.buffer()));
     int first = begins.headSet(stretch.from()).size();
     int count = begins.subSet(stretch.from(), stretch.to()).size();

@@ -178,7 +178,7 @@ final class AttentionOps {
     }
   }
 
-  /** Checks what came out of the forward op, and its gradient, which is called {@code gradient}. */
+  /** Checks the results of the forward op and their gradient, the parameter {@code gradient}. */
   private static void checkSaved(OpCall call, String gradient) {
     var query = call.tensor("query");
     var sizes = outputSizes(call);

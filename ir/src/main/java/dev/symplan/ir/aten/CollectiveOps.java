@@ -5,10 +5,11 @@ import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.op.CollectiveCall;
 import dev.symplan.ir.op.CollectiveSpec;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.CollectiveSpec.Role;
 import dev.symplan.ir.op.InferRule;
-import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
 import dev.symplan.ir.op.OpTrait;
@@ -30,7 +31,7 @@ final class CollectiveOps {
   /** The type of the result for one operand. */
   @FunctionalInterface
   private interface Shape {
-    TensorType of(OpCall call, TensorType input);
+    TensorType of(CollectiveCall call, TensorType input);
   }
 
   static Stream<OpSpec> all() {
@@ -126,18 +127,19 @@ final class CollectiveOps {
     boolean coalesced = schema.contains("Tensor[]");
     boolean out = schema.contains("Tensor(a!) out");
     boolean writes = schema.contains("(a!)");
-    var operand = coalesced ? "inputs" : "input";
     return OpSpec.of(schema)
         .collective(CollectiveSpec.of(kind))
-        .symmMemArgs(List.of(operand))
+        .symmMemArgs(List.of(coalesced ? "inputs" : "input"))
         .symmMemResults(List.of("0"))
         .rule(
             call -> {
+              var collective = call.collective().orElseThrow();
+              var operand = collective.spec().operand();
               var inputs = coalesced ? call.values(operand) : ImmutableList.of(call.value(operand));
               return inputs.stream()
                   .map(
                       input -> {
-                        var type = shape.of(call, input.tensor());
+                        var type = shape.of(collective, input.tensor());
                         return writes
                             ? written(out ? call.value("out") : input, type)
                             : OpResult.fresh(type);
@@ -159,13 +161,13 @@ final class CollectiveOps {
     return input.isDense() ? Layouts.preserved(input) : Layouts.fresh(input);
   }
 
-  private static TensorType reduced(OpCall call, TensorType input) {
+  private static TensorType reduced(CollectiveCall call, TensorType input) {
     checkReduction(call, input.dtype());
     return likeInput(input);
   }
 
-  private static void checkReduction(OpCall call, DType dtype) {
-    var op = ReduceOp.ofText(call.string("reduce_op"));
+  private static void checkReduction(CollectiveCall call, DType dtype) {
+    var op = call.reduceOp().orElseThrow();
     if (op.isDefinedOn(dtype)) {
       return;
     }
@@ -183,15 +185,16 @@ final class CollectiveOps {
         "reductions of complex numbers: sum, avg");
   }
 
-  private static long groupSize(OpCall call) {
-    long size = call.integer("group_size");
+  private static long groupSize(CollectiveCall call) {
+    var param = call.spec().param(Role.GROUP_SIZE);
+    long size = call.call().integer(param);
     if (size < 1) {
-      throw new OpTypeException("group_size is %d, but must be at least 1".formatted(size));
+      throw new OpTypeException("%s is %d, but must be at least 1".formatted(param, size));
     }
     return size;
   }
 
-  private static TensorType gathered(OpCall call, TensorType input) {
+  private static TensorType gathered(CollectiveCall call, TensorType input) {
     long ranks = groupSize(call);
     // Tensors without dimensions count as one row.
     return input.rank() == 0
@@ -199,7 +202,7 @@ final class CollectiveOps {
         : withRows(input, Shapes.times(input.size(0), ranks));
   }
 
-  private static TensorType scattered(OpCall call, TensorType input) {
+  private static TensorType scattered(CollectiveCall call, TensorType input) {
     checkReduction(call, input.dtype());
     long ranks = groupSize(call);
     if (input.rank() == 0) {
@@ -214,12 +217,12 @@ final class CollectiveOps {
   }
 
   /** Without split sizes, every rank gets an equal part. */
-  private static TensorType exchanged(OpCall call, TensorType input) {
+  private static TensorType exchanged(CollectiveCall call, TensorType input) {
     if (input.rank() == 0) {
       throw new OpTypeException("a tensor without dimensions has no rows to exchange");
     }
-    var sent = splits(call, "input_split_sizes");
-    var received = splits(call, "output_split_sizes");
+    var sent = nonNegative(call, Role.INPUT_SPLIT_SIZES, call.inputSplits());
+    var received = nonNegative(call, Role.OUTPUT_SPLIT_SIZES, call.outputSplits());
     if (!sent.isEmpty() && !received.isEmpty() && sent.length() != received.length()) {
       throw new OpTypeException(
           "%d input splits, but %d output splits".formatted(sent.length(), received.length()),
@@ -227,16 +230,18 @@ final class CollectiveOps {
     }
     if (!sent.isEmpty() && Shapes.sum(sent) != input.size(0)) {
       throw new OpTypeException(
-          "input_split_sizes add up to %d, but the input has %d rows"
-              .formatted(Shapes.sum(sent), input.size(0)));
+          "%s add up to %d, but the input has %d rows"
+              .formatted(
+                  call.spec().param(Role.INPUT_SPLIT_SIZES), Shapes.sum(sent), input.size(0)));
     }
     return withRows(input, received.isEmpty() ? input.size(0) : Shapes.sum(received));
   }
 
-  private static ImmutableLongArray splits(OpCall call, String param) {
-    var splits = call.integers(param);
+  private static ImmutableLongArray nonNegative(
+      CollectiveCall call, Role role, ImmutableLongArray splits) {
     if (splits.stream().anyMatch(size -> size < 0)) {
-      throw new OpTypeException("%s %s has a negative entry".formatted(param, Shapes.text(splits)));
+      throw new OpTypeException(
+          "%s %s has a negative entry".formatted(call.spec().param(role), Shapes.text(splits)));
     }
     return splits;
   }

@@ -146,12 +146,12 @@ final class ConvolutionOps {
   }
 
   private static ImmutableLongArray forwardSizes(OpCall call) {
-    var schema = BuiltinOps.registry().get("aten::convolution").schema();
+    var def = BuiltinOps.registry().get("aten::convolution");
     var args = ImmutableList.<Arg>builder();
-    for (var param : schema.params()) {
+    for (var param : def.schema().params()) {
       args.add(param.name().equals("bias") ? Arg.None.NONE : call.arg(param.name()));
     }
-    return convolved(new OpCall(schema, args.build())).sizes();
+    return convolved(new OpCall(def, args.build())).sizes();
   }
 
   /** The number of places of a window. */

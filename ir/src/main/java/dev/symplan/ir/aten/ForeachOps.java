@@ -99,7 +99,7 @@ public final class ForeachOps {
         .flatMap(schema -> Table.ops(PREFIX + schema, ForeachOps::infer));
   }
 
-  /** {@return what an op does to each item, if it is one of these} */
+  /** {@return the computation of each item, if the op is one of these} */
   public static Optional<Element> element(OpDef def) {
     var schema = def.schema().toString();
     @Nullable String name =

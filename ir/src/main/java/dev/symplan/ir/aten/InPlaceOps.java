@@ -41,7 +41,7 @@ final class InPlaceOps {
     return ops.filter(InPlaceOps::hasForm).map(InPlaceOps::form);
   }
 
-  /** The forms of ops that are no ops otherwise. */
+  /** The in-place ops whose functional form is not an op here. */
   static Stream<OpSpec> all() {
     return Table.single(
         """

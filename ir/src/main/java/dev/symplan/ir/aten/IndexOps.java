@@ -408,7 +408,7 @@ final class IndexOps {
 
   static void checkPut(OpCall call) {
     checkSameType("values", call.tensor("values"), call.tensor("self"));
-    // How many values a mask takes depends on its data; what it is put into does not.
+    // The number of values that a mask takes depends on its data; the type of the result does not.
     if (masks(call).isEmpty()) {
       Shapes.checkBroadcastsTo("values", call.tensor("values").sizes(), indexedSizes(call));
     } else {

@@ -244,7 +244,7 @@ final class NormOps {
     return input;
   }
 
-  /** Checks what a gradient is computed from: the gradient and a number for each row. */
+  /** Checks the operands of a gradient: the gradient and a number for each row. */
   private static TensorType checkStatistics(OpCall call) {
     var input = checkNormalized(call);
     checkSameSizes("grad_out", call.tensor("grad_out"), "input", input);

@@ -228,7 +228,7 @@ final class ReductionOps {
     };
   }
 
-  /** The argument {@code dtype} says what the input is converted to before anything else. */
+  /** The argument {@code dtype} is the type that the input is converted to first. */
   private static DType resultType(OpCall call, UnaryOperator<DType> dtype) {
     var given = call.schema().hasParam("dtype") ? call.dtype("dtype") : Optional.<DType>empty();
     if (given.isPresent()) {

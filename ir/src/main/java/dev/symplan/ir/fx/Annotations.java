@@ -30,7 +30,7 @@ final class Annotations {
   }
 
   /**
-   * {@return what the annotation says}
+   * {@return the annotation}
    *
    * @throws IllegalArgumentException when it is malformed
    * @throws Symbols.Unknown when a symbolic size has no value

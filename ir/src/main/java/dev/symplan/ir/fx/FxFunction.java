@@ -10,7 +10,7 @@ import java.util.Optional;
  *
  * @param results what it returns
  * @param notes comments at its head
- * @param endNotes comments above what it returns
+ * @param endNotes comments above its return
  */
 public record FxFunction(
     ImmutableList<Param> params,

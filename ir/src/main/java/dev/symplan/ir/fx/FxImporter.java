@@ -28,10 +28,10 @@ import java.util.function.Consumer;
 import java.util.stream.Collectors;
 
 /**
- * Imports the text of FX graphs: what {@code GraphModule.print_readable(include_stride=True,
- * include_device=True)} and {@code TORCH_LOGS=post_grad_graphs} print.
+ * Imports the text of FX graphs, as {@code GraphModule.print_readable(include_stride=True,
+ * include_device=True)} and {@code TORCH_LOGS=post_grad_graphs} print it.
  *
- * <p>Ops that are not known become opaque, with a warning: such a graph can be planned, not run.
+ * <p>Unknown ops become opaque, with a warning: their graph can be planned but not run.
  */
 public final class FxImporter {
   private final ImportOptions options;

@@ -106,7 +106,7 @@ final class FxReader {
           head = null;
         }
         default -> {
-          // Behind a head that is wrong, which is said already, nothing can be understood.
+          // Nothing after a wrong head can be understood; the head is reported already.
           if (head != null) {
             statement(first).ifPresent(body::add);
             first = false;
@@ -162,7 +162,7 @@ final class FxReader {
     return any || !given.after().isEmpty() ? new Notes(before.build(), given.after()) : Notes.NONE;
   }
 
-  /** {@code a = b = None}: nothing but names that are no longer used. */
+  /** {@code a = b = None}: names that are not used any more. */
   private boolean isDropList() {
     var tokens = statements.tokens();
     if (tokens.size() < 4 || tokens.get(tokens.size() - 2).getType() != FxTextLexer.NONE) {

@@ -88,7 +88,7 @@ final class FxScope {
     notConstant.put(name, reason);
   }
 
-  /** Says that what defines a name is wrong, so that its uses need no message of their own. */
+  /** Marks a name whose definition is wrong, so that its uses are not reported again. */
   void defineBroken(String name) {
     broken.add(name);
   }
@@ -107,10 +107,7 @@ final class FxScope {
     return results.containsKey(name) || (inputs.containsKey(name) && !constants.containsKey(name));
   }
 
-  /**
-   * {@return the argument that an expression makes, or null where it is wrong, which the sink
-   * knows}
-   */
+  /** {@return the argument of an expression; null after an error, which goes to the sink} */
   @Nullable Arg arg(FxExpr expr, Span span) {
     try {
       return convert(expr);

@@ -15,28 +15,28 @@ import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Finds the Python of FX graphs in what PyTorch prints: a listing alone, or a log of one or several
- * ranks, in which the lines of listings stand among others, each behind a prefix.
+ * Finds the Python of FX graphs in PyTorch's output: a listing alone, or a log of one or several
+ * ranks, where the lines of listings have a prefix and other lines stand between them.
  *
- * <p>Where a log holds the listings of several stages of the compiler, those after Inductor's
+ * <p>Where a log holds the listings of several phases of the compiler, those after Inductor's
  * passes are taken.
  */
 final class FxText {
 
   /**
-   * The Python that one rank printed. Lines and columns are those of the whole text: all else is
+   * The Python that one rank printed. Lines and columns are those of the whole text; the rest is
    * blank.
    *
    * @param rank absent where the text does not say
    */
   record Listing(OptionalInt rank, SourceFile file) {}
 
-  /** The lines of listings that come without the name of a stage. */
-  private static final String NO_STAGE = "";
+  /** The lines of listings that come without the name of a phase. */
+  private static final String NO_PHASE = "";
 
   /** What is taken first, the names as in {@code TORCH_LOGS}. */
-  private static final ImmutableList<String> STAGES =
-      ImmutableList.of("post_grad_graphs", NO_STAGE, "aot_graphs");
+  private static final ImmutableList<String> PHASES =
+      ImmutableList.of("post_grad_graphs", NO_PHASE, "aot_graphs");
 
   private static final int NO_RANK = -1;
   private static final String HEAD = "def forward(";
@@ -46,10 +46,10 @@ final class FxText {
 
   private final SourceFile file;
   private final String text;
-  private final Map<String, TreeMap<Integer, Cutter>> stages = new LinkedHashMap<>();
+  private final Map<String, TreeMap<Integer, Cutter>> phases = new LinkedHashMap<>();
 
   // Of the line that is read.
-  private String stage = NO_STAGE;
+  private String phase = NO_PHASE;
   private int rank = NO_RANK;
   private boolean message;
 
@@ -77,8 +77,8 @@ final class FxText {
       next = end < 0 ? text.length() : end + 1;
       int from = prefixEnd(start, next);
       if (!message) {
-        stages
-            .computeIfAbsent(stage, s -> new TreeMap<>())
+        phases
+            .computeIfAbsent(phase, s -> new TreeMap<>())
             .computeIfAbsent(rank, r -> new Cutter(text))
             .line(line, start, from, next);
       }
@@ -92,7 +92,7 @@ final class FxText {
    * of its parts}
    */
   private int prefixEnd(int start, int end) {
-    stage = NO_STAGE;
+    phase = NO_PHASE;
     rank = NO_RANK;
     message = false;
     int at = start;
@@ -110,7 +110,7 @@ final class FxText {
         message = true;
         return at;
       }
-      stage = text.substring(mark + "] [__".length(), close);
+      phase = text.substring(mark + "] [__".length(), close);
       at = close + 1;
       return at < end && text.charAt(at) == ' ' ? at + 1 : at;
     }
@@ -160,11 +160,11 @@ final class FxText {
   }
 
   private ImmutableList<Listing> chosen() {
-    for (var name : Iterables.concat(STAGES, List.copyOf(stages.keySet()))) {
-      @Nullable TreeMap<Integer, Cutter> ranks = stages.get(name);
+    for (var name : Iterables.concat(PHASES, List.copyOf(phases.keySet()))) {
+      @Nullable TreeMap<Integer, Cutter> ranks = phases.get(name);
       if (ranks != null && ranks.values().stream().anyMatch(Cutter::hasGraph)) {
         ranks.values().removeIf(cutter -> !cutter.hasGraph());
-        // Lines without a label are no rank of their own where others have one.
+        // Where some lines have a label, those without one do not make a rank.
         if (ranks.size() > 1) {
           ranks.remove(NO_RANK);
         }

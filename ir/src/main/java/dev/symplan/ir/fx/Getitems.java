@@ -16,8 +16,8 @@ import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Which results of which statement are taken out by {@code name = statement[i]}, so that an op's
- * results can be named when it is built.
+ * The results that {@code name = statement[i]} takes out of each statement, so that an op's results
+ * have their names when it is built.
  */
 final class Getitems {
 

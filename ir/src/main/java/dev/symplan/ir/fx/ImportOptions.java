@@ -7,7 +7,7 @@ import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.op.OpRegistry;
 
 /**
- * What an FX text does not say.
+ * The facts that an FX text leaves out.
  *
  * @param name the graph's name; those of a text with several are numbered
  * @param groups the process groups that are known; others span all ranks

@@ -28,8 +28,9 @@ import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The ops that the calls of FX texts mean. An op that no registry knows gets PyTorch's schema, or
- * else one made up from the call, which leaves open what the op does; and one warning.
+ * The ops that the calls of FX texts mean. An op that the registry does not have gets PyTorch's
+ * schema, or else one made up from the call, which leaves the op's effects open. There is one
+ * warning for each such op.
  */
 final class OpTargets {
   private static final String PREFIX = "torch.ops.";

@@ -12,8 +12,8 @@ import java.util.List;
 import java.util.SortedMap;
 
 /**
- * How the results of an op, which are a flat list in a graph, are reached from the one name that FX
- * gives them.
+ * The way from the one name that FX gives to the results of an op, which are a flat list in a
+ * graph.
  *
  * @param paths the indices that lead to each result; none for the only result of an op
  * @param list whether the name stands for a list of tensors, rather than for a tuple

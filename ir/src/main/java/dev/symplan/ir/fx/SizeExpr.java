@@ -47,7 +47,7 @@ public sealed interface SizeExpr {
     private final ImmutableList<String> functions;
 
     /**
-     * @param functions what sympy, and PyTorch's torch/utils/_sympy/functions.py, call it
+     * @param functions its names in sympy and in PyTorch's torch/utils/_sympy/functions.py
      */
     Operator(String text, Binding binding, String... functions) {
       this.text = text;

@@ -17,11 +17,11 @@ import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The process groups of imported graphs, of which the text has the names only.
+ * The process groups of imported graphs. The text has only their names.
  *
- * <p>A group that is not given is made of the ranks whose graph uses it: all ranks, where there is
- * one graph for all. That is how PyTorch names groups: each name is one group, and every member
- * calls every collective of it.
+ * <p>A group that the options leave out consists of the ranks whose graph uses it: of all ranks,
+ * where they share one graph. That is how PyTorch names groups: each name is one group, and every
+ * member calls every collective of it.
  */
 final class UsedGroups {
   /** The number of GPUs of the default target. */

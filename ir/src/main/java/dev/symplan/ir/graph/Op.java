@@ -86,7 +86,7 @@ public final class Op {
 
   /** {@return the arguments, by name} */
   public OpCall call() {
-    return new OpCall(def.schema(), args);
+    return new OpCall(def, args);
   }
 
   /** {@return what people call it: the name of its first result, or else of its op} */
@@ -98,7 +98,7 @@ public final class Op {
 
   /** {@return the collective that this op is, if it is one} */
   public Optional<CollectiveCall> collective() {
-    return def.collective().map(spec -> new CollectiveCall(spec, call()));
+    return call().collective();
   }
 
   /** {@return the only result} */

@@ -33,15 +33,7 @@ public final class Rows {
               .mapToInt(item -> item instanceof Arg.Int(long dim) ? leading(dim, rank) : 0)
               .min()
               .orElse(0);
-      case Arg.Ref _,
-          Arg.Float _,
-          Arg.Bool _,
-          Arg.Str _,
-          Arg.Dtype _,
-          Arg.Symbol _,
-          Arg.Device _,
-          Arg.None _ ->
-          0;
+      case Arg.Ref _, Arg.Literal _ -> 0;
     };
   }
 

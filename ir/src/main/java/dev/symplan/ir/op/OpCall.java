@@ -13,10 +13,19 @@ import java.util.Optional;
  *
  * @param args one for each parameter of the schema, defaults filled in
  */
-public record OpCall(OpSchema schema, ImmutableList<Arg> args) {
+public record OpCall(OpDef def, ImmutableList<Arg> args) {
+
+  public OpSchema schema() {
+    return def.schema();
+  }
+
+  /** {@return the arguments by role, if the op is a collective} */
+  public Optional<CollectiveCall> collective() {
+    return def.collective().map(spec -> new CollectiveCall(spec, this));
+  }
 
   public Arg arg(String param) {
-    return args.get(schema.indexOf(param));
+    return args.get(schema().indexOf(param));
   }
 
   /** {@return whether an argument other than {@code None} is given} */

@@ -63,8 +63,8 @@ public record OpDef(
    * @throws OpTypeException when they do not fit
    */
   public Optional<ImmutableList<OpResult>> infer(ImmutableList<Arg> args) {
-    var call = new OpCall(schema, args);
-    collective.ifPresent(spec -> new CollectiveCall(spec, call).check());
+    var call = new OpCall(this, args);
+    call.collective().ifPresent(CollectiveCall::check);
     return rule.map(r -> ImmutableList.copyOf(r.infer(call)));
   }
 }

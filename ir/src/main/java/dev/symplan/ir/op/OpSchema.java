@@ -90,7 +90,7 @@ public final class OpSchema {
 
   /**
    * {@return the parameter that a result is, as {@code Tensor(a!) self} is the result {@code
-   * Tensor(a!)}} Results that are views with other sizes or strides are not told apart here.
+   * Tensor(a!)}} Views with other sizes or strides count as the same here.
    */
   public OptionalInt returned(int result) {
     if (result >= results.size() || !results.get(result).alias().write()) {

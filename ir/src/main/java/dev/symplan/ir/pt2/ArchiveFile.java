@@ -23,8 +23,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * The zip file of an archive: all entries lie in one folder, whose name is left out here.
  *
- * <p>Nothing in the file is believed: names that lead out of the folder or come twice, sizes beyond
- * the limits, and contents that do not have the size and checksum of their entry are refused.
+ * <p>The file is not trusted: names that lead out of the folder or come twice, sizes beyond the
+ * limits, and contents without the size and checksum of their entry are refused.
  */
 final class ArchiveFile {
   private static final int MAX_ENTRIES = 1 << 17;
@@ -33,8 +33,8 @@ final class ArchiveFile {
   private static final long MAX_TEXT = 1L << 27;
 
   /**
-   * What compressed entries may unpack to, all together, in bytes. PyTorch compresses nothing: it
-   * reads tensors where they lie.
+   * The most bytes that compressed entries may unpack to, all together. PyTorch compresses nothing:
+   * it reads tensors where they lie.
    */
   private static final long MAX_INFLATED = 1L << 30;
 
@@ -53,7 +53,7 @@ final class ArchiveFile {
   }
 
   /**
-   * {@return the archive, of which the directory is read and found to be sound}
+   * {@return the archive, after a check of its directory}
    *
    * @throws CompileException when it cannot be read, or its directory is refused
    */

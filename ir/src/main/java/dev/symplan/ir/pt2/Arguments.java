@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.fx.FxExpr;
+import dev.symplan.ir.json.Json;
 import java.util.function.Function;
 
 /** The cases of {@code torch._export.serde.schema.Argument}, as expressions of an FX graph. */
@@ -69,8 +70,15 @@ final class Arguments {
     return new FxExpr.Int(value.integer());
   }
 
+  /** PyTorch writes the numbers that JSON lacks as strings. */
   private static FxExpr number(Json value) {
-    return new FxExpr.Float(value.number());
+    return new FxExpr.Float(
+        switch (value.isNumber() ? "" : value.text()) {
+          case "Infinity" -> Double.POSITIVE_INFINITY;
+          case "-Infinity" -> Double.NEGATIVE_INFINITY;
+          case "NaN" -> Double.NaN;
+          default -> value.number();
+        });
   }
 
   private static FxExpr bool(Json value) {

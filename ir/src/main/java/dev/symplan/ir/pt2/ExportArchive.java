@@ -56,7 +56,7 @@ public final class ExportArchive {
   }
 
   /**
-   * {@return the archive, of which everything but the tensors is read}
+   * {@return the archive, read except for its tensors}
    *
    * @throws CompileException when the file cannot be read, is not such an archive, or uses
    *     something not supported
@@ -68,7 +68,7 @@ public final class ExportArchive {
     for (var entry : archive.names()) {
       if (entry.startsWith(MODELS) && entry.endsWith(JSON)) {
         var name = entry.substring(MODELS.length(), entry.length() - JSON.length());
-        models.put(name, ModelReader.read(archive.source(), Json.read(archive, entry)));
+        models.put(name, ModelReader.read(archive.source(), EntryErrors.read(archive, entry)));
       }
     }
     return new ExportArchive(archive, models.buildOrThrow());

@@ -17,8 +17,8 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * The graph of an archive as lines of text, so that messages have a place to show: one for each
- * input, one for each node, and the return.
+ * The graph of an archive as lines of text for messages to point at: one for each input, one for
+ * each node, and the return.
  */
 final class Listing {
 

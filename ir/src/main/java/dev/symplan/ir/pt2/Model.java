@@ -9,7 +9,7 @@ import java.util.OptionalLong;
  * One exported program of an archive.
  *
  * @param stored the inputs whose tensors the archive holds, in the order of the graph's inputs
- * @param ranges what the symbolic sizes may be
+ * @param ranges the possible values of the symbolic sizes
  */
 record Model(
     FxFunction function, ImmutableList<Stored> stored, ImmutableMap<String, Range> ranges) {

@@ -11,6 +11,7 @@ import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.fx.FxExpr;
 import dev.symplan.ir.fx.FxType;
+import dev.symplan.ir.json.Json;
 import dev.symplan.ir.pt2.Model.Range;
 import dev.symplan.ir.pt2.Model.Stored;
 import java.util.Optional;
@@ -26,12 +27,14 @@ final class ModelReader {
 
   private static final String HIGHER_ORDER = "torch.ops.higher_order.";
 
-  /** Fields of a graph that say what its names are. */
+  /** The fields of a graph that define its symbolic names. */
   private static final ImmutableList<String> SYMBOL_TABLES =
       ImmutableList.of("sym_int_values", "sym_float_values", "sym_bool_values");
 
   /** A line of a Python traceback. */
   private static final Pattern FRAME = Pattern.compile("File \"([^\"]*)\", line (\\d+), in (.*)");
+
+  private static final Pattern WORD = Pattern.compile("[A-Za-z0-9_.]*");
 
   private static final Optional<FxType> NO_TYPE = Optional.of(FxType.None.NONE);
 
@@ -138,24 +141,24 @@ final class ModelReader {
     stored.add(new Stored(input, spec.get(nameField).text(), constant));
   }
 
-  private Optional<FxType> tensorType(String name, Json place) {
+  private Optional<FxType> tensorType(String name, Json at) {
     @Nullable Json meta = tensors.get(name);
     if (meta == null) {
-      throw place.wrong("'%s' is not defined".formatted(name));
+      throw at.wrong("'%s' is not defined".formatted(name));
     }
     return Optional.of(Types.fxType(meta));
   }
 
-  private Optional<FxType> symbolType(String name, Json place) {
+  private Optional<FxType> symbolType(String name, Json at) {
     @Nullable Json value = symbols.get(name);
     if (value == null) {
-      throw place.wrong("'%s' is not defined".formatted(name));
+      throw at.wrong("'%s' is not defined".formatted(name));
     }
     return Optional.of(new FxType.Symbolic(Types.symbolic(value)));
   }
 
   private void node(Json node) {
-    var target = node.get("target").word();
+    var target = word(node.get("target"));
     if (target.startsWith(HIGHER_ORDER)) {
       var name = target.substring(HIGHER_ORDER.length());
       unsupported(
@@ -175,7 +178,7 @@ final class ModelReader {
       if (positional) {
         args.add(expr);
       } else {
-        keywords.put(input.get("name").word(), expr);
+        keywords.put(word(input.get("name")), expr);
       }
     }
     var call = new FxExpr.Call(target, args.build(), keywords.buildKeepingLast(), Span.NONE);
@@ -216,7 +219,7 @@ final class ModelReader {
       var at = list ? root : new FxExpr.Index(root, new FxExpr.Int(i));
       switch (output.name()) {
         case "as_tensor" -> {
-          // What nothing reads has a type only of the device that it was exported on.
+          // A value without readers has a type only of the device that it was exported on.
           if (!output.value().get("name").text().equals(nodeName + "_unused_" + i)) {
             item(output.value(), at);
           }
@@ -320,5 +323,13 @@ final class ModelReader {
 
   private static OptionalLong bound(Json range, String field) {
     return range.find(field).map(Json::integer).map(OptionalLong::of).orElse(OptionalLong.empty());
+  }
+
+  /** {@return a string of letters, digits, {@code _} and dots} */
+  private static String word(Json name) {
+    if (!WORD.matcher(name.text()).matches()) {
+      throw name.wrong("it is not a name");
+    }
+    return name.text();
   }
 }

@@ -9,6 +9,7 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.fx.FxType;
 import dev.symplan.ir.fx.SizeExpr;
 import dev.symplan.ir.fx.SizeReader;
+import dev.symplan.ir.json.Json;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 

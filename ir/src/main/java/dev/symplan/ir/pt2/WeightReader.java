@@ -3,6 +3,7 @@ package dev.symplan.ir.pt2;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.TensorType;
+import dev.symplan.ir.json.Json;
 import dev.symplan.ir.pt2.Model.Stored;
 import java.lang.foreign.MemorySegment;
 import java.util.LinkedHashSet;
@@ -23,7 +24,7 @@ final class WeightReader {
   private final String model;
 
   /** Where a tensor lies. */
-  private record Place(Stored stored, String entry, TensorType type, long offset) {}
+  private record Region(Stored stored, String entry, TensorType type, long offset) {}
 
   WeightReader(ArchiveFile archive, String model) {
     this.archive = archive;
@@ -41,20 +42,20 @@ final class WeightReader {
     }
     var state = config("data/weights/", "_weights_config.json");
     var constants = config("data/constants/", "_constants_config.json");
-    var places = ImmutableList.<Place>builder();
+    var regions = ImmutableList.<Region>builder();
     Set<String> entries = new LinkedHashSet<>();
     for (var stored : wanted) {
-      var place =
+      var region =
           stored.constant()
-              ? place(stored, constants, "data/constants/")
-              : place(stored, state, "data/weights/");
-      places.add(place);
-      entries.add(place.entry);
+              ? region(stored, constants, "data/constants/")
+              : region(stored, state, "data/weights/");
+      regions.add(region);
+      entries.add(region.entry);
     }
     var memory = archive.memory(entries);
     var weights = ImmutableList.<Weight>builder();
-    for (var place : places.build()) {
-      weights.add(weight(place, Objects.requireNonNull(memory.get(place.entry))));
+    for (var region : regions.build()) {
+      weights.add(weight(region, Objects.requireNonNull(memory.get(region.entry))));
     }
     return weights.build();
   }
@@ -67,10 +68,10 @@ final class WeightReader {
               .formatted(folder, model),
           RESAVE);
     }
-    return Json.read(archive, entry).get("config").fields();
+    return EntryErrors.read(archive, entry).get("config").fields();
   }
 
-  private Place place(Stored stored, ImmutableMap<String, Json> config, String folder) {
+  private Region region(Stored stored, ImmutableMap<String, Json> config, String folder) {
     @Nullable Json payload = config.get(stored.qualifiedName());
     if (payload == null) {
       throw archive.wrong(
@@ -90,26 +91,26 @@ final class WeightReader {
     if (!archive.has(folder + path.text())) {
       throw path.wrong("there is no entry '%s%s'".formatted(folder, path.text()));
     }
-    return new Place(stored, folder + path.text(), type, offset * type.dtype().bytes());
+    return new Region(stored, folder + path.text(), type, offset * type.dtype().bytes());
   }
 
-  private Weight weight(Place place, MemorySegment storage) {
-    long bytes = place.type.storageBytes();
-    if (bytes > storage.byteSize() - place.offset && bytes > 0) {
+  private Weight weight(Region region, MemorySegment storage) {
+    long bytes = region.type.storageBytes();
+    if (bytes > storage.byteSize() - region.offset && bytes > 0) {
       throw archive.wrong(
           "tensor '%s' is %s at byte %d of entry '%s', which has %d bytes"
               .formatted(
-                  place.stored.qualifiedName(),
-                  place.type,
-                  place.offset,
-                  place.entry,
+                  region.stored.qualifiedName(),
+                  region.type,
+                  region.offset,
+                  region.entry,
                   storage.byteSize()),
           storage.byteSize() == 0 ? "it was saved without data: export with real tensors" : "");
     }
     return new Weight(
-        place.stored.input(),
-        place.stored.qualifiedName(),
-        place.type,
-        storage.asSlice(Math.min(place.offset, storage.byteSize()), bytes));
+        region.stored.input(),
+        region.stored.qualifiedName(),
+        region.type,
+        storage.asSlice(Math.min(region.offset, storage.byteSize()), bytes));
   }
 }

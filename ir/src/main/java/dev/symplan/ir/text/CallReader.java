@@ -48,7 +48,7 @@ final class CallReader {
     this.sink = sink;
   }
 
-  /** A target of an assignment: what the builder needs, or what can be read when it is wrong. */
+  /** A target of an assignment. An invalid one has the parts that could be read. */
   private record Target(ResultSpec spec, boolean valid) {}
 
   void read(

@@ -28,8 +28,8 @@ public final class Declarations {
   }
 
   /**
-   * {@return {@code known} and the ops that PyTorch listed in a file; what is known about an op
-   * already, be it more than its schema says, stays}
+   * {@return {@code known} and the ops that PyTorch listed in a file; ops that are known already
+   * stay as they are}
    *
    * @throws CompileException when the file has errors
    */

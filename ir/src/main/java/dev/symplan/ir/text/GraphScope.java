@@ -14,8 +14,8 @@ import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The values of a graph that is being read, and the names whose definition was wrong: what uses
- * those is not wrong again.
+ * The values of a graph that is being read, and the names whose definition was wrong: their uses
+ * are not reported again.
  */
 final class GraphScope {
   private final GraphBuilder builder;
@@ -56,7 +56,7 @@ final class GraphScope {
   /**
    * Takes a name as defined by an op that was wrong, if it is not another value's.
    *
-   * @param result what the name stands for; null where the op gives no such result
+   * @param result the value of the name; null where the op does not give such a result
    */
   void loseResult(String name, @Nullable Value result) {
     if (!name.isEmpty() && builder.find(name).orElse(null) == result) {

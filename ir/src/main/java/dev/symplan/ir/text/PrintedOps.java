@@ -21,8 +21,8 @@ import java.util.Set;
 import java.util.stream.Collectors;
 
 /**
- * What ops are called in the text of a program, and which of them it must declare: those without a
- * rule, as a reader may not know them.
+ * The names of ops in the text of a program, and the ops that the text must declare: those without
+ * a rule, which a reader may not know.
  *
  * <p>Importers make a schema of their own for each call of an unknown op. Where those of one name
  * differ in the types of their parameters only, these become {@code Any}; where they differ in the

@@ -59,7 +59,7 @@ public final class SourceReader {
   /**
    * {@return the text of a stream to its end}
    *
-   * @param name what stands for the path in messages, for example {@code <stdin>}
+   * @param name the name in messages, for example {@code <stdin>}
    * @throws CompileException as {@link #read(Path)}
    */
   public static SourceFile read(String name, InputStream in) {

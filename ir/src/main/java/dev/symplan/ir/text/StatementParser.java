@@ -22,8 +22,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * Parses the statements of a {@link StatementReader} with one ANTLR parser, used again for each.
  *
- * <p>The first reading does no more than the grammar asks; only a statement that fails is read once
- * more, with the checks that find what could have stood there.
+ * <p>The first reading only follows the grammar. A statement that fails is read again, with the
+ * checks that find the expected tokens.
  *
  * @param <P> the generated parser; its rules for statements end with {@code EOF}
  */
@@ -48,8 +48,8 @@ public final class StatementParser<P extends Parser> {
   }
 
   /**
-   * {@return what {@code rule} makes of the reader's current statement, from its token stream's
-   * position on; empty where it does not follow the grammar, which the sink then knows}
+   * {@return the result of {@code rule} for the reader's current statement, from the position of
+   * its token stream on; empty after a syntax error, which goes to the sink}
    *
    * @param hint how such a statement looks; may be empty
    */

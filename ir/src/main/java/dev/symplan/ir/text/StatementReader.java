@@ -19,16 +19,16 @@ import org.antlr.v4.runtime.TokenStream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Hands out a text one statement at a time, so that a parser sees no more than that: memory stays
- * small however long the text is, and an error in one statement does not disturb the next.
+ * Hands out a text one statement at a time. Memory stays small however long the text is, and an
+ * error in one statement does not disturb the next.
  *
  * <p>A statement ends at the end of its line, but not inside brackets. Comments run from {@code #}
  * to the end of the line; they are kept apart from the tokens, as {@link #notes()}.
  *
- * <p>What is wrong below the grammar is found here and goes to the sink as {@code SYNTAX} or {@code
- * TOO_LARGE}: characters outside the grammar, brackets that do not match or are never closed,
- * nesting, lines and statements beyond any sensible size. The statement is dropped, and reading
- * goes on at the next line that is not indented deeper.
+ * <p>This class finds the errors below the grammar and reports them to the sink as {@code SYNTAX}
+ * or {@code TOO_LARGE}: characters outside the grammar, brackets that do not match or are never
+ * closed, nesting, lines and statements beyond any sensible size. The statement is dropped, and
+ * reading goes on at the next line that is not indented deeper.
  *
  * <p>Use: {@code while (reader.next()) parser.parse(…)} with a {@link StatementParser}.
  */
@@ -178,11 +178,11 @@ public final class StatementReader {
   }
 
   /**
-   * Takes back the lines below a bracket that was forgotten, if that may be why the statement is
-   * wrong; the next statement then is the one below it.
+   * Takes back the lines below a forgotten bracket, if the bracket may be why the statement is
+   * wrong. The line below the bracket then starts the next statement.
    *
    * @param wrong the token that does not fit
-   * @return whether that is so, which the sink then knows
+   * @return whether it was; if so, the sink has the error
    */
   boolean retreat(Token wrong) {
     @Nullable Token forgotten = suspect;

@@ -8,8 +8,8 @@ import org.antlr.v4.runtime.misc.Interval;
  * A text as a lexer sees it, in UTF-16 units, without a copy of it.
  *
  * <p>ANTLR's lexers cache their decisions for ASCII only, and are a hundred times slower for other
- * characters. No grammar here tells those apart, so the lexer sees {@link #OTHER} for all of them;
- * the tokens' text is the real one.
+ * characters. The grammars here treat all of those alike, so the lexer sees {@link #OTHER} for each
+ * of them. The text of a token is the real one.
  */
 final class TextStream implements CharStream {
   /** DEL: outside strings and comments no grammar allows it. */

@@ -5,7 +5,7 @@ import org.antlr.v4.runtime.Vocabulary;
 import org.jspecify.annotations.Nullable;
 
 /**
- * How messages call the tokens and rules of a grammar.
+ * The words of messages for the tokens and rules of a grammar.
  *
  * @param tokens words for tokens without a fixed text, by type: {@code a name}
  * @param rules words for what a rule reads, by rule index, where its first token is wrong: {@code a

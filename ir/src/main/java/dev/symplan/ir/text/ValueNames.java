@@ -9,8 +9,8 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * What the values of a graph are called in its text: their own names, unless these are no words of
- * the language, or not unique, as in graphs that a program made.
+ * The names of a graph's values in its text. A value keeps its own name, unless that is not a word
+ * of the language or not unique, as in graphs that a program made.
  */
 final class ValueNames {
   private final Map<Integer, String> names = new HashMap<>();

@@ -26,7 +26,8 @@ import org.antlr.v4.runtime.Token;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Makes types and arguments of parsed text. What is wrong goes to the sink; the result is empty.
+ * Makes types and arguments of parsed text. After an error, which goes to the sink, the result is
+ * empty.
  */
 final class ValueReader {
 

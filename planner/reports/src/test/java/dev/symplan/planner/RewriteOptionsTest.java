@@ -80,10 +80,10 @@ class RewriteOptionsTest {
     var rewrite = only(plan);
     assertThat(rewrite.action()).isEqualTo(Action.MERGED);
     assertThat(rewrite.reason()).isEqualTo(Reason.FASTER);
-    assertThat(rewrite.parts())
+    assertThat(rewrite.members())
         .containsExactly(
-            new Rewrite.Part("r", "test.graph:6:7", 16384),
-            new Rewrite.Part("s", "test.graph:8:7", 16384));
+            new Rewrite.Member("r", "test.graph:6:7", 16384),
+            new Rewrite.Member("s", "test.graph:8:7", 16384));
     assertThat(rewrite.afterMicros()).isLessThan(rewrite.beforeMicros());
     assertThat(collectives(plan(TWO_SMALL, RewriteOptions.OFF))).containsExactly("r", "s");
   }

@@ -68,7 +68,7 @@ final class AotTraining {
       Files.deleteIfExists(buffers);
       Files.deleteIfExists(folder);
     }
-    // As Main does, so that what the JVM loads for it is kept too.
+    // As Main does, so that the classes that the JVM loads for it are kept too.
     System.exit(ExitCode.OK);
   }
 }

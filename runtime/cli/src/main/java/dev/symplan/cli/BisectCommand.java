@@ -3,19 +3,16 @@ package dev.symplan.cli;
 import dev.symplan.cli.common.Backends;
 import dev.symplan.cli.common.CompileFlags;
 import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ConsoleCommand;
 import dev.symplan.cli.common.ExitCode;
 import dev.symplan.runtime.Case;
 import dev.symplan.runtime.check.Bisection;
 import dev.symplan.runtime.check.Bisection.Outcome;
 import java.nio.file.Path;
-import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
-import picocli.CommandLine.Spec;
 
 @Command(
     description = {
@@ -23,11 +20,7 @@ import picocli.CommandLine.Spec;
           + " realization, fusion, overlap and order in halves, and runs the case each time.",
       "Exits with 0 if the check does not fail, otherwise with 1."
     })
-final class BisectCommand implements Callable<Integer> {
-  private final Console console;
-
-  @Spec private CommandSpec spec;
-
+final class BisectCommand extends ConsoleCommand {
   @Parameters(paramLabel = "CASE", description = "A case directory with expected outputs.")
   private Path input;
 
@@ -41,7 +34,7 @@ final class BisectCommand implements Callable<Integer> {
   private String backend;
 
   BisectCommand(Console console) {
-    this.console = console;
+    super(console);
   }
 
   @Override
@@ -52,9 +45,7 @@ final class BisectCommand implements Callable<Integer> {
       return ExitCode.NO_DEVICE;
     }
     if (!Case.isCase(input) || !new Case(input).hasOutputs()) {
-      throw new ParameterException(
-          spec.commandLine(),
-          "CASE: '%s' is not a case directory with expected outputs".formatted(input));
+      throw usage("CASE: '%s' is not a case directory with expected outputs".formatted(input));
     }
     return tell(
         Bisection.run(input, flags.forBackend(device).compiler(), device, console::progress));

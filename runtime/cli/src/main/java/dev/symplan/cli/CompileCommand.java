@@ -3,6 +3,7 @@ package dev.symplan.cli;
 import dev.symplan.cli.common.Backends;
 import dev.symplan.cli.common.CompileFlags;
 import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ConsoleCommand;
 import dev.symplan.cli.common.ExitCode;
 import dev.symplan.cli.common.Outputs;
 import dev.symplan.planner.io.PlanFile;
@@ -14,24 +15,17 @@ import dev.symplan.planner.report.render.TextRenderer;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
-import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
-import picocli.CommandLine.Spec;
 
 @Command(
     description = {
       "Plan a graph: choose a variant for each collective and a place for each tensor.",
       "The plan is verified before it is written."
     })
-final class CompileCommand implements Callable<Integer> {
-  private final Console console;
-
-  @Spec private CommandSpec spec;
-
+final class CompileCommand extends ConsoleCommand {
   @Parameters(
       paramLabel = "INPUT",
       description =
@@ -63,7 +57,7 @@ final class CompileCommand implements Callable<Integer> {
   private Optional<Path> dumpDir = Optional.empty();
 
   CompileCommand(Console console) {
-    this.console = console;
+    super(console);
   }
 
   private Plan observed(Path folder) {

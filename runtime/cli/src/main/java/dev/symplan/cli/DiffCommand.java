@@ -3,6 +3,7 @@ package dev.symplan.cli;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.cli.common.CompileFlags;
 import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ConsoleCommand;
 import dev.symplan.cli.common.ExitCode;
 import dev.symplan.cli.common.Inputs;
 import dev.symplan.cli.common.Outputs;
@@ -14,26 +15,18 @@ import dev.symplan.planner.report.render.TextRenderer;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
-import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
-import picocli.CommandLine.Spec;
 
 @Command(
     description = {
       "Show how two plans differ: variants and why, values that moved or grew, memory, time.",
       "Exits with 1 if they differ, otherwise with 0."
     })
-final class DiffCommand implements Callable<Integer> {
+final class DiffCommand extends ConsoleCommand {
   private static final ImmutableList<String> FORMATS = ImmutableList.of("text", "html");
-
-  private final Console console;
-
-  @Spec private CommandSpec spec;
 
   @Parameters(index = "0", paramLabel = "A", description = "A plan, or what compile takes.")
   private Path before;
@@ -57,14 +50,13 @@ final class DiffCommand implements Callable<Integer> {
   @Mixin private CompileFlags flags;
 
   DiffCommand(Console console) {
-    this.console = console;
+    super(console);
   }
 
   @Override
   public Integer call() {
     if (!FORMATS.contains(format)) {
-      throw new ParameterException(
-          spec.commandLine(),
+      throw usage(
           "--format: unknown format '%s'; choose from %s"
               .formatted(format, String.join(", ", FORMATS)));
     }

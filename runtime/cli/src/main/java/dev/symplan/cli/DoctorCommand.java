@@ -2,16 +2,14 @@ package dev.symplan.cli;
 
 import dev.symplan.cli.common.Backends;
 import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ConsoleCommand;
 import dev.symplan.cli.common.ExitCode;
 import dev.symplan.runtime.doctor.Diagnosis;
 import dev.symplan.runtime.doctor.DoctorJson;
 import dev.symplan.runtime.doctor.DoctorText;
 import dev.symplan.runtime.doctor.MachineProbe;
-import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 @Command(
     description = {
@@ -20,16 +18,12 @@ import picocli.CommandLine.Spec;
           + " has it.",
       "Starts nothing on the GPUs. Exits with 0 even if there are none."
     })
-final class DoctorCommand implements Callable<Integer> {
-  private final Console console;
-
+final class DoctorCommand extends ConsoleCommand {
   /** How the report is written. */
   enum Format {
     TEXT,
     JSON
   }
-
-  @Spec private CommandSpec spec;
 
   @Option(
       names = "--format",
@@ -42,7 +36,7 @@ final class DoctorCommand implements Callable<Integer> {
   private boolean requireGpu;
 
   DoctorCommand(Console console) {
-    this.console = console;
+    super(console);
   }
 
   @Override

@@ -2,6 +2,7 @@ package dev.symplan.cli;
 
 import dev.symplan.cli.common.CompileFlags;
 import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ConsoleCommand;
 import dev.symplan.cli.common.ExitCode;
 import dev.symplan.cli.common.Inputs;
 import dev.symplan.cli.common.Outputs;
@@ -23,16 +24,12 @@ import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Optional;
-import java.util.concurrent.Callable;
 import java.util.stream.Collectors;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Help.Ansi;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
-import picocli.CommandLine.Spec;
 
 @Command(
     description = {
@@ -42,15 +39,11 @@ import picocli.CommandLine.Spec;
           + " and predicted times), peak (what is live when memory is fullest), code (instructions"
           + " and CUDA), graph (the planned graph, which can be compiled again)."
     })
-final class DumpCommand implements Callable<Integer> {
+final class DumpCommand extends ConsoleCommand {
   private static final String DUMP = "the dump";
 
   /** As many as the environment can say, and more than anything shows. */
   private static final int MAX_COLUMNS = 9999;
-
-  private final Console console;
-
-  @Spec private CommandSpec spec;
 
   @Parameters(paramLabel = "INPUT", description = "A plan, or what compile takes.")
   private Path input;
@@ -100,7 +93,7 @@ final class DumpCommand implements Callable<Integer> {
   private Optional<Boolean> advice = Optional.empty();
 
   DumpCommand(Console console) {
-    this.console = console;
+    super(console);
   }
 
   @Override
@@ -173,10 +166,6 @@ final class DumpCommand implements Callable<Integer> {
                 .filter(text -> text.matches("[1-9][0-9]{0,3}"))
                 .map(Integer::parseInt)
                 .orElse(TextRenderer.USUAL_WIDTH));
-  }
-
-  private ParameterException usage(String message) {
-    return new ParameterException(spec.commandLine(), message);
   }
 
   /** For completion and help. */

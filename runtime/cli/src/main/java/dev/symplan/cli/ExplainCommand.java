@@ -3,6 +3,7 @@ package dev.symplan.cli;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.cli.common.CompileFlags;
 import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ConsoleCommand;
 import dev.symplan.cli.common.ExitCode;
 import dev.symplan.cli.common.Inputs;
 import dev.symplan.planner.plan.Plan;
@@ -13,14 +14,10 @@ import dev.symplan.planner.report.View;
 import dev.symplan.planner.report.render.TextRenderer;
 import java.nio.file.Path;
 import java.util.Optional;
-import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
-import picocli.CommandLine.Spec;
 
 @Command(
     description = {
@@ -28,11 +25,7 @@ import picocli.CommandLine.Spec;
       "With --peak: show what is live when memory is fullest, why, and what would need less; every"
           + " piece of advice was tried by planning again."
     })
-final class ExplainCommand implements Callable<Integer> {
-  private final Console console;
-
-  @Spec private CommandSpec spec;
-
+final class ExplainCommand extends ConsoleCommand {
   @Parameters(index = "0", paramLabel = "INPUT", description = "A plan, or what compile takes.")
   private Path input;
 
@@ -51,14 +44,13 @@ final class ExplainCommand implements Callable<Integer> {
   @Mixin private CompileFlags flags;
 
   ExplainCommand(Console console) {
-    this.console = console;
+    super(console);
   }
 
   @Override
   public Integer call() {
     if (name.isPresent() == peak) {
-      throw new ParameterException(
-          spec.commandLine(), "explain takes the name of a value, or --peak");
+      throw usage("explain takes the name of a value, or --peak");
     }
     var plan = Inputs.plan(input, flags, console);
     if (peak) {

@@ -36,7 +36,8 @@ final class LaunchedRun {
   /**
    * {@return the exit code of all processes}
    *
-   * @param work what this process does, with the others and a console that is silent but on rank 0
+   * @param work the work of this process, with the others and a console that is silent except on
+   *     rank 0
    */
   static int call(
       LaunchEnvironment environment,

@@ -1,20 +1,18 @@
 package dev.symplan.cli;
 
 import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ConsoleCommand;
 import dev.symplan.cli.common.ExitCode;
 import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.op.OpName;
 import dev.symplan.planner.report.CollectivesTable;
 import java.util.Optional;
-import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
 @Command(description = "List the ops that graphs may use, with their schemas.")
-final class OpsCommand implements Callable<Integer> {
-  private final Console console;
-
+final class OpsCommand extends ConsoleCommand {
   @Parameters(
       arity = "0..1",
       paramLabel = "PATTERN",
@@ -27,7 +25,7 @@ final class OpsCommand implements Callable<Integer> {
   private boolean collectives;
 
   OpsCommand(Console console) {
-    this.console = console;
+    super(console);
   }
 
   @Override

@@ -1,6 +1,7 @@
 package dev.symplan.cli;
 
 import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ConsoleCommand;
 import dev.symplan.cli.common.ExitCode;
 import dev.symplan.cli.common.Outputs;
 import dev.symplan.planner.io.PackedFile;
@@ -9,13 +10,9 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
 import java.util.OptionalLong;
-import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
-import picocli.CommandLine.Spec;
 
 @Command(
     description = {
@@ -23,11 +20,7 @@ import picocli.CommandLine.Spec;
       "Reads and writes the CSV files of minimalloc: a header 'id,lower,upper,size', then one"
           + " buffer per line, which needs 'size' bytes from step 'lower' to before step 'upper'."
     })
-final class PackCommand implements Callable<Integer> {
-  private final Console console;
-
-  @Spec private CommandSpec spec;
-
+final class PackCommand extends ConsoleCommand {
   @Parameters(paramLabel = "FILE", description = "A CSV file of buffers.")
   private Path input;
 
@@ -48,13 +41,13 @@ final class PackCommand implements Callable<Integer> {
   private Optional<Path> output = Optional.empty();
 
   PackCommand(Console console) {
-    this.console = console;
+    super(console);
   }
 
   @Override
   public Integer call() {
     if (capacity.orElse(0L) < 0) {
-      throw new ParameterException(spec.commandLine(), "--capacity must not be negative");
+      throw usage("--capacity must not be negative");
     }
     output.ifPresent(file -> Outputs.requireNotRead(file, List.of(input)));
     var packed =

@@ -4,6 +4,7 @@ import com.google.common.collect.Streams;
 import dev.symplan.cli.common.Backends;
 import dev.symplan.cli.common.CompileFlags;
 import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ConsoleCommand;
 import dev.symplan.cli.common.ExitCode;
 import dev.symplan.cli.common.Inputs;
 import dev.symplan.cli.common.Outputs;
@@ -32,7 +33,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Stack;
-import java.util.concurrent.Callable;
 import java.util.stream.Stream;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.IParameterPreprocessor;
@@ -40,9 +40,7 @@ import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.ArgSpec;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
-import picocli.CommandLine.Spec;
 
 @Command(
     description = {
@@ -52,12 +50,8 @@ import picocli.CommandLine.Spec;
           + " parameters, buffers and constants. Other inputs are generated from the seed, and the"
           + " outputs are compared with an evaluation without a plan."
     })
-final class RunCommand implements Callable<Integer> {
+final class RunCommand extends ConsoleCommand {
   private static final String TRACE = "the trace";
-
-  private final Console console;
-
-  @Spec private CommandSpec spec;
 
   @Parameters(
       paramLabel = "INPUT",
@@ -143,7 +137,7 @@ final class RunCommand implements Callable<Integer> {
   private Optional<String> profile = Optional.empty();
 
   RunCommand(Console console) {
-    this.console = console;
+    super(console);
   }
 
   /** So that a word behind the option is not taken for its value, but for the input. */
@@ -162,8 +156,7 @@ final class RunCommand implements Callable<Integer> {
   public Integer call() {
     var device = Backends.named(backend, spec);
     if (timeout.isPresent() && !(timeout.get() > 0 && timeout.get() < 1e6)) {
-      throw new ParameterException(
-          spec.commandLine(),
+      throw usage(
           "--timeout: %s is out of range; it must be above 0 and below 1000000 seconds"
               .formatted(timeout.get()));
     }

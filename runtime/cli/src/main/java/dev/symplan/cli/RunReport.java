@@ -24,7 +24,8 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * What {@code run} prints: where tensors were, what the collectives did, and whether it is right.
+ * The output of {@code run}: where tensors were, how collectives ran, and whether the results are
+ * right.
  */
 final class RunReport {
   private final Plan plan;

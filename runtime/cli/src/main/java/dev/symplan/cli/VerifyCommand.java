@@ -2,10 +2,10 @@ package dev.symplan.cli;
 
 import dev.symplan.cli.common.CompileFlags;
 import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ConsoleCommand;
 import dev.symplan.cli.common.ExitCode;
 import dev.symplan.cli.common.Inputs;
 import java.nio.file.Path;
-import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Parameters;
@@ -15,16 +15,14 @@ import picocli.CommandLine.Parameters;
       "Check that a plan is safe: no two live values overlap, no peer accesses memory that is in"
           + " use, and all ranks agree."
     })
-final class VerifyCommand implements Callable<Integer> {
-  private final Console console;
-
+final class VerifyCommand extends ConsoleCommand {
   @Parameters(paramLabel = "INPUT", description = "A plan, or what compile takes.")
   private Path input;
 
   @Mixin private CompileFlags flags;
 
   VerifyCommand(Console console) {
-    this.console = console;
+    super(console);
   }
 
   @Override

@@ -1,17 +1,15 @@
 package dev.symplan.cli;
 
 import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ConsoleCommand;
 import dev.symplan.cli.common.ExitCode;
 import dev.symplan.cli.common.Version;
-import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 
 @Command(description = "Print the versions of Symplan and of the JDK it runs on.")
-final class VersionCommand implements Callable<Integer> {
-  private final Console console;
-
+final class VersionCommand extends ConsoleCommand {
   VersionCommand(Console console) {
-    this.console = console;
+    super(console);
   }
 
   @Override

@@ -63,7 +63,7 @@ public final class Case {
   }
 
   /**
-   * {@return the expected outputs of a rank; empty for those that are no tensors}
+   * {@return the expected outputs of a rank; empty for those that are not tensors}
    *
    * @throws CompileException when the file or a tensor is missing or of another type
    */

@@ -124,8 +124,8 @@ public interface Session extends AutoCloseable {
   /**
    * Measures one collective by itself, as {@link #time(int, int)} does a whole run.
    *
-   * @param label what the collective is called; it must need no barrier of another one's, be by
-   *     itself on the compute stream, and its operands be filled
+   * @param label the name of the collective; it must need no barrier of another one's, be by itself
+   *     on the compute stream, and its operands be filled
    * @throws RunException as {@link #run}
    * @throws UnsupportedOperationException when the backend runs nothing but whole programs
    */

@@ -21,7 +21,10 @@ public final class BenchPlot {
   private static final double TOP = 40;
   private static final double BOTTOM = 45;
 
-  /** Okabe and Ito's colours, which people of all kinds of sight tell apart; no yellow on white. */
+  /**
+   * Okabe and Ito's colours, which people with every kind of colour vision can distinguish, without
+   * yellow, which is hard to see on white.
+   */
   private static final ImmutableList<String> COLOURS =
       ImmutableList.of("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#56b4e9", "#e69f00");
 

@@ -56,7 +56,7 @@ public final class BenchPrograms {
     return program(ranks, String.join(", ", inputs), lines.build(), String.join(", ", outputs));
   }
 
-  /** {@return what one of several collectives is called} */
+  /** {@return the name of one of several collectives} */
   public static String label(int index) {
     return "r" + index;
   }

@@ -26,7 +26,7 @@ import java.util.function.Predicate;
 import java.util.stream.IntStream;
 
 /**
- * A target fitted to measured points: what they do not tell is the base's.
+ * A target fitted to measured points; figures that they do not determine are the base's.
  *
  * @param target what was found
  * @param fits how well each curve fits

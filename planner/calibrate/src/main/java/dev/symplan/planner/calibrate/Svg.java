@@ -60,7 +60,7 @@ final class Svg {
             .formatted(number(x), number(y), anchor, escaped(text)));
   }
 
-  /** One of several shapes, that lines of the same colour can be told apart by. */
+  /** One of several shapes, which distinguish lines of the same colour. */
   void mark(double x, double y, int shape, String colour) {
     var outline =
         switch (shape % 7) {

@@ -143,8 +143,8 @@ public final class PlanFile {
       json.writeStartArray();
       json.writeNumber(placement.buffer());
       json.writeNumber(placement.offset());
-      if (placement.isShare()) {
-        json.writeNumber(placement.shareOf());
+      if (placement.isShard()) {
+        json.writeNumber(placement.shardOf());
         json.writeNumber(placement.stride());
       }
       json.writeEndArray();

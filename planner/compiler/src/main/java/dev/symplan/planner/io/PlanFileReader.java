@@ -1,5 +1,6 @@
 package dev.symplan.planner.io;
 
+import com.fasterxml.jackson.core.StreamReadConstraints;
 import com.google.common.base.CharMatcher;
 import com.google.common.base.Splitter;
 import com.google.common.collect.ImmutableList;
@@ -12,6 +13,8 @@ import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.json.Json;
+import dev.symplan.ir.json.JsonErrors;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.ir.text.GraphParser;
@@ -40,28 +43,60 @@ import java.util.Optional;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
-/** Reads one plan file; every complaint names the field by its path. */
+/** Reads one plan file; every error names the field by its path. */
 final class PlanFileReader {
   private static final CharMatcher DIGITS = CharMatcher.inRange('0', '9');
 
   /** Of numbers in texts. */
   private static final int MAX_DIGITS = 9;
 
+  private static final StreamReadConstraints LIMITS =
+      StreamReadConstraints.builder().maxNumberLength(40).build();
+
   private final SourceFile file;
   private final Map<String, SourceFile> sources = new HashMap<>();
+
+  private static final class Errors extends JsonErrors {
+    private Errors() {
+      super(DiagnosticCode.BAD_PLAN);
+    }
+
+    @Override
+    protected CompileException wrong(Json value, String message, String hint) {
+      var path = value.path();
+      return error(value.file(), path.isEmpty() ? message : path + ": " + message, hint);
+    }
+
+    @Override
+    protected CompileException expected(Json value, Expected what) {
+      return wrong(
+          value,
+          "must be " + what.text(),
+          what == Expected.OBJECT ? "compile the graph again" : "");
+    }
+
+    @Override
+    protected CompileException missing(Json object, String field) {
+      var path = object.path();
+      return error(
+          object.file(),
+          (path.isEmpty() ? field : path + "." + field) + ": is missing",
+          "compile the graph again");
+    }
+  }
 
   PlanFileReader(SourceFile file) {
     this.file = file;
   }
 
   Plan read() {
-    var root = PlanField.parse(file);
-    if (!root.at("format").text().equals(PlanFile.FORMAT)) {
-      throw root.at("format")
+    var root = Json.parse(file, LIMITS, new Errors());
+    if (!root.get("format").text().equals(PlanFile.FORMAT)) {
+      throw root.get("format")
           .wrong("this is not a plan file", "make one with: symplan compile … -o FILE");
     }
-    if (root.at("version").integer() != PlanFile.VERSION) {
-      throw root.at("version")
+    if (root.get("version").integer() != PlanFile.VERSION) {
+      throw root.get("version")
           .wrong("this release reads version " + PlanFile.VERSION, "compile the graph again");
     }
     Plan plan;
@@ -96,89 +131,90 @@ final class PlanFileReader {
         .collect(ImmutableList.toImmutableList());
   }
 
-  private Plan plan(PlanField root) {
-    var text =
-        root.at("program").list((f, i) -> f.text()).stream().collect(Collectors.joining("\n"));
+  private Plan plan(Json root) {
+    var text = root.get("program").list(Json::text).stream().collect(Collectors.joining("\n"));
     var program = GraphParser.parse(new SourceFile(file.name() + "#program", text));
-    var target = TargetFile.read(new SourceFile(file.name() + "#target", root.at("target").tree()));
+    var target =
+        TargetFile.read(new SourceFile(file.name() + "#target", root.get("target").tree()));
+    var graphs = program.graphs().iterator();
     var rankPlans =
-        root.at("rank_plans")
+        root.get("rank_plans")
             .list(
-                (field, i) -> {
-                  if (i >= program.graphs().size()) {
-                    throw field.wrong("there is no graph for it in the program", "");
+                field -> {
+                  if (!graphs.hasNext()) {
+                    throw field.wrong("there is no graph for it in the program");
                   }
-                  return rankPlan(field, program.graphs().get(i));
+                  return rankPlan(field, graphs.next());
                 });
-    var planOfRank = root.at("plan_of_rank").ints();
+    var planOfRank = root.get("plan_of_rank").list(Json::intValue);
     for (int index : planOfRank) {
       if (index < 0 || index >= rankPlans.size()) {
-        throw root.at("plan_of_rank").wrong("there is no rank plan " + index, "");
+        throw root.get("plan_of_rank").wrong("there is no rank plan " + index, "");
       }
     }
     return new Plan(
-        root.at("name").text(),
+        root.get("name").text(),
         target,
-        root.at("multicast").bool(),
+        root.get("multicast").bool(),
         program.groups(),
         program.declarations(),
         rankPlans,
         ImmutableIntArray.copyOf(planOfRank),
-        size(root.at("symmetric")),
-        root.at("digest").text(),
-        root.at("rewrites").list((f, i) -> rewrite(f)),
-        reordering(root.at("reordering")),
+        size(root.get("symmetric")),
+        root.get("digest").text(),
+        root.get("rewrites").list(PlanFileReader::rewrite),
+        reordering(root.get("reordering")),
         ImmutableList.of());
   }
 
-  private static Rewrite rewrite(PlanField field) {
+  private static Rewrite rewrite(Json field) {
     return new Rewrite(
-        field.at("action").constant(Rewrite.Action.class),
+        field.get("action").constant(Rewrite.Action.class),
         field
-            .at("parts")
+            .get("parts")
             .list(
-                (part, i) ->
-                    new Rewrite.Part(
-                        part.at("name").text(),
-                        part.at("source").text(),
-                        part.at("bytes").integer())),
-        field.at("pieces").intValue(),
-        field.at("reason").constant(Rewrite.Reason.class),
-        field.at("detail").text(),
-        field.at("before_us").number(),
-        field.at("after_us").number());
+                part ->
+                    new Rewrite.Member(
+                        part.get("name").text(),
+                        part.get("source").text(),
+                        part.get("bytes").integer())),
+        field.get("pieces").intValue(),
+        field.get("reason").constant(Rewrite.Reason.class),
+        field.get("detail").text(),
+        field.get("before_us").number(),
+        field.get("after_us").number());
   }
 
-  private static OrderDecision reordering(PlanField field) {
+  private static OrderDecision reordering(Json field) {
     return new OrderDecision(
-        field.at("outcome").constant(OrderDecision.Outcome.class),
-        figures(field.at("given")),
-        figures(field.at("other")));
+        field.get("outcome").constant(OrderDecision.Outcome.class),
+        figures(field.get("given")),
+        figures(field.get("other")));
   }
 
-  private static OrderDecision.Figures figures(PlanField field) {
+  private static OrderDecision.Figures figures(Json field) {
     return new OrderDecision.Figures(
-        field.at("peak_bytes").integer(), field.at("predicted_us").number());
+        field.get("peak_bytes").integer(), field.get("predicted_us").number());
   }
 
-  private RankPlan rankPlan(PlanField field, Graph graph) {
-    var sources = field.at("sources").list((f, i) -> source(f));
+  private RankPlan rankPlan(Json field, Graph graph) {
+    var sources = field.get("sources").list(this::source);
     if (sources.size() != graph.ops().size()) {
       throw field
-          .at("sources")
+          .get("sources")
           .wrong("has %d entries for %d ops".formatted(sources.size(), graph.ops().size()), "");
     }
     return new RankPlan(
         withSources(graph, sources),
-        field.at("placements").list((f, i) -> placement(f)),
-        field.at("buffers").list((f, i) -> buffer(f)),
-        field.at("steps").list((f, i) -> step(f)),
-        field.at("collectives").list((f, i) -> collective(f)),
-        size(field.at("local")));
+        field.get("placements").list(this::placement),
+        field.get("buffers").list(this::buffer),
+        field.get("steps").list(this::step),
+        field.get("collectives").list(this::collective),
+        size(field.get("local")));
   }
 
   /** {@code file:line:column}, or just the file, as {@link Span} prints it. */
-  private Span source(PlanField field) {
+  private Span source(Json field) {
     var text = field.text();
     int column = text.lastIndexOf(':');
     int line = text.lastIndexOf(':', column - 1);
@@ -221,26 +257,30 @@ final class PlanFileReader {
         graph.endNotes());
   }
 
-  private Placement placement(PlanField field) {
-    int buffer = field.at(0).intValue();
-    long offset = field.at(1).integer();
-    return field.size() == 2
+  private Placement placement(Json field) {
+    var numbers = field.items();
+    if (numbers.size() != 2 && numbers.size() != 4) {
+      throw field.wrong("must be [BUFFER, OFFSET] or [BUFFER, OFFSET, WHOLE, STRIDE]");
+    }
+    int buffer = numbers.get(0).intValue();
+    long offset = numbers.get(1).integer();
+    return numbers.size() == 2
         ? new Placement(buffer, offset)
-        : new Placement(buffer, offset, field.at(2).intValue(), field.at(3).integer());
+        : new Placement(buffer, offset, numbers.get(2).intValue(), numbers.get(3).integer());
   }
 
-  private Buffer buffer(PlanField field) {
+  private Buffer buffer(Json field) {
     return new Buffer(
-        field.at("name").text(),
-        field.at("arena").constant(ArenaKind.class),
-        field.at("symmetric").bool(),
-        field.at("offset").integer(),
-        field.at("bytes").integer(),
-        field.at("first").intValue(),
-        field.at("last").intValue());
+        field.get("name").text(),
+        field.get("arena").constant(ArenaKind.class),
+        field.get("symmetric").bool(),
+        field.get("offset").integer(),
+        field.get("bytes").integer(),
+        field.get("first").intValue(),
+        field.get("last").intValue());
   }
 
-  private Step step(PlanField field) {
+  private Step step(Json field) {
     var words = Splitter.on(' ').splitToList(field.text());
     var numbers = words.subList(1, words.size());
     if (!numbers.isEmpty() && numbers.stream().allMatch(word -> isNumber(word, 0, word.length()))) {
@@ -262,30 +302,30 @@ final class PlanFileReader {
     throw field.wrong("a step is 'op N', 'fused N M …', 'start N' or 'join N'", "");
   }
 
-  private CollectivePlan collective(PlanField field) {
+  private CollectivePlan collective(Json field) {
     return new CollectivePlan(
-        field.at("op").intValue(),
-        field.at("kind").constant(Kind.class),
-        field.at("group").text(),
-        reduceOp(field.at("reduce_op")),
-        field.at("root").intValue(),
-        field.at("operands").ints(),
-        field.at("results").ints(),
-        field.at("variant").constant(Variant.class),
-        field.at("stream").constant(StreamKind.class),
-        barrier(field.at("start_barrier")),
-        barrier(field.at("end_barrier")),
-        field.at("in_place").bool(),
-        field.at("workspace").intValue(),
-        field.at("verdicts").list((f, i) -> verdict(f)),
-        field.at("args").list((f, i) -> arg(f)));
+        field.get("op").intValue(),
+        field.get("kind").constant(Kind.class),
+        field.get("group").text(),
+        reduceOp(field.get("reduce_op")),
+        field.get("root").intValue(),
+        field.get("operands").list(Json::intValue),
+        field.get("results").list(Json::intValue),
+        field.get("variant").constant(Variant.class),
+        field.get("stream").constant(StreamKind.class),
+        barrier(field.get("start_barrier")),
+        barrier(field.get("end_barrier")),
+        field.get("in_place").bool(),
+        field.get("workspace").intValue(),
+        field.get("verdicts").list(this::verdict),
+        field.get("args").list(this::arg));
   }
 
-  private Optional<ReduceOp> reduceOp(PlanField field) {
+  private Optional<ReduceOp> reduceOp(Json field) {
     return field.text().isEmpty() ? Optional.empty() : Optional.of(field.constant(ReduceOp.class));
   }
 
-  private Barrier barrier(PlanField field) {
+  private Barrier barrier(Json field) {
     return Barrier.ofText(field.text())
         .orElseThrow(
             () ->
@@ -294,27 +334,27 @@ final class PlanFileReader {
                     "N is the index of a collective"));
   }
 
-  private Verdict verdict(PlanField field) {
-    var reason = field.at("reason").constant(Verdict.Reason.class);
+  private Verdict verdict(Json field) {
+    var reason = field.get("reason").constant(Verdict.Reason.class);
     return new Verdict(
-        field.at("variant").constant(Variant.class),
+        field.get("variant").constant(Variant.class),
         reason,
-        field.at("detail").text(),
-        reason.eligible() ? field.at("transfer_us").number() : Double.NaN,
-        reason.eligible() ? field.at("staging_us").number() : 0);
+        field.get("detail").text(),
+        reason.eligible() ? field.get("transfer_us").number() : Double.NaN,
+        reason.eligible() ? field.get("staging_us").number() : 0);
   }
 
-  private ArgDecision arg(PlanField field) {
+  private ArgDecision arg(Json field) {
     return new ArgDecision(
-        field.at("result").bool(),
-        field.at("value").text(),
-        field.at("realization").constant(ArgDecision.Realization.class),
-        field.at("reason").constant(ArgDecision.Reason.class),
-        field.at("cause").text(),
-        field.at("bytes").integer());
+        field.get("result").bool(),
+        field.get("value").text(),
+        field.get("realization").constant(ArgDecision.Realization.class),
+        field.get("reason").constant(ArgDecision.Reason.class),
+        field.get("cause").text(),
+        field.get("bytes").integer());
   }
 
-  private ArenaSize size(PlanField field) {
-    return new ArenaSize(field.at("bytes").integer(), field.at("bound").integer());
+  private ArenaSize size(Json field) {
+    return new ArenaSize(field.get("bytes").integer(), field.get("bound").integer());
   }
 }

@@ -13,7 +13,7 @@ final class RewriteJson {
     json.writeStartObject();
     json.writeStringField("action", rewrite.action().text());
     json.writeArrayFieldStart("parts");
-    for (var part : rewrite.parts()) {
+    for (var part : rewrite.members()) {
       json.writeStartObject();
       json.writeStringField("name", part.name());
       json.writeStringField("source", part.source());

@@ -110,7 +110,7 @@ public final class Pipeline {
     };
   }
 
-  /** {@return the state with what a pass finds out, unless that is known} */
+  /** {@return the state with the facts of a pass, unless it has them} */
   static GraphState run(GraphPass pass, GraphState state, PassContext context) {
     boolean known = !pass.gives().isEmpty() && state.facts().known().containsAll(pass.gives());
     return known ? state : context.observer().time(pass, () -> pass.run(state, context));

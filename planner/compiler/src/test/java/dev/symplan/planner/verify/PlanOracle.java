@@ -46,7 +46,7 @@ final class PlanOracle {
         var rank = plan.rankPlans().get(i);
         boolean beside = rank.collectives().stream().anyMatch(c -> c.isAsync());
         int index = i;
-        boolean alike = rank.placements().stream().noneMatch(Placement::isShare);
+        boolean alike = rank.placements().stream().noneMatch(Placement::isShard);
         var ranks =
             IntStream.range(0, plan.worldSize())
                 .filter(r -> plan.planOfRank().get(r) == index)

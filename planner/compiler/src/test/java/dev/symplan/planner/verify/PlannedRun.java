@@ -118,7 +118,7 @@ final class PlannedRun implements GraphModel.Memory {
 
   private static long shift(Plan plan, int number, Placement placement) {
     require(
-        placement.shareOf() < plan.forRank(number).collectives().size(),
+        placement.shardOf() < plan.forRank(number).collectives().size(),
         "a share of a collective that is not there");
     return plan.shift(number, placement);
   }
@@ -139,7 +139,7 @@ final class PlannedRun implements GraphModel.Memory {
         && (!arena.isExternal()
             || rank.placements().get(a).buffer() == rank.placements().get(b).buffer())
         && place(rank, a) == place(rank, b)
-        && rank.placements().get(a).shareOf() == rank.placements().get(b).shareOf();
+        && rank.placements().get(a).shardOf() == rank.placements().get(b).shardOf();
   }
 
   static ArenaKind arena(RankPlan rank, int id) {

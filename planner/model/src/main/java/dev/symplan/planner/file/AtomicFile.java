@@ -18,7 +18,7 @@ public final class AtomicFile {
   /**
    * Writes a file, in place of one that is there.
    *
-   * @param what what the text is, for the message: {@code "the plan"}
+   * @param what a name for the text in messages: {@code "the plan"}
    * @throws CompileException when it cannot be written
    */
   public static void write(Path file, String text, String what) {

@@ -21,10 +21,10 @@ import com.google.common.collect.ImmutableList;
 public record Protocol(
     boolean rootOnly,
     Whose readsOf,
-    Part reads,
+    Slice reads,
     Whose writesOf,
-    Part writes,
-    ImmutableList<Part> pushes) {
+    Slice writes,
+    ImmutableList<Slice> pushes) {
 
   /** Whose memory. */
   public enum Whose {
@@ -42,7 +42,7 @@ public record Protocol(
   }
 
   /** Which part of a tensor that has one slice for each rank of the group. */
-  public enum Part {
+  public enum Slice {
     /** All of it. */
     WHOLE,
     /** The slice with the acting rank's number. */
@@ -55,23 +55,23 @@ public record Protocol(
    * To peers, the tensors are local: a copy, a library that moves data through its own buffers, or
    * ranks that send through workspaces.
    */
-  static final Protocol LOCAL = of(Whose.OWN, Part.WHOLE, Whose.OWN, Part.WHOLE);
+  static final Protocol LOCAL = of(Whose.OWN, Slice.WHOLE, Whose.OWN, Slice.WHOLE);
 
   /** A custom op may touch all that it has registered, everywhere. */
-  static final Protocol ANY = of(Whose.EVERY, Part.WHOLE, Whose.EVERY, Part.WHOLE);
+  static final Protocol ANY = of(Whose.EVERY, Slice.WHOLE, Whose.EVERY, Slice.WHOLE);
 
   /** Each rank reduces one slice of all operands, and stores it to all results. */
-  static final Protocol SLICES = of(Whose.EVERY, Part.MINE, Whose.EVERY, Part.MINE);
+  static final Protocol SLICES = of(Whose.EVERY, Slice.MINE, Whose.EVERY, Slice.MINE);
 
   /** Each rank reads the root's operand. */
-  static final Protocol ROOT_PULL = of(Whose.ROOT, Part.WHOLE, Whose.OWN, Part.WHOLE);
+  static final Protocol ROOT_PULL = of(Whose.ROOT, Slice.WHOLE, Whose.OWN, Slice.WHOLE);
 
   /** Each rank but the root reads a slice of the root's operand, and stores it to all results. */
-  static final Protocol ROOT_RELAY = of(Whose.ROOT, Part.MINE, Whose.EVERY, Part.MINE);
+  static final Protocol ROOT_RELAY = of(Whose.ROOT, Slice.MINE, Whose.EVERY, Slice.MINE);
 
   /** The root stores its operand to every result. */
   static final Protocol ROOT_PUSH =
-      new Protocol(true, Whose.OWN, Part.WHOLE, Whose.EVERY, Part.WHOLE, ImmutableList.of());
+      new Protocol(true, Whose.OWN, Slice.WHOLE, Whose.EVERY, Slice.WHOLE, ImmutableList.of());
 
   public Protocol {
     if (!pushes.isEmpty() && (readsOf.isRemote() || writesOf.isRemote())) {
@@ -80,23 +80,23 @@ public record Protocol(
     }
   }
 
-  private static Protocol of(Whose readsOf, Part reads, Whose writesOf, Part writes) {
+  private static Protocol of(Whose readsOf, Slice reads, Whose writesOf, Slice writes) {
     return new Protocol(false, readsOf, reads, writesOf, writes, ImmutableList.of());
   }
 
   /** {@return each rank reads a part of every operand and writes into its own result} */
-  static Protocol pull(Part reads, Part writes) {
+  static Protocol pull(Slice reads, Slice writes) {
     return of(Whose.EVERY, reads, Whose.OWN, writes);
   }
 
   /** {@return each rank writes a part of its operand into every result} */
-  static Protocol push(Part reads, Part writes) {
+  static Protocol push(Slice reads, Slice writes) {
     return of(Whose.OWN, reads, Whose.EVERY, writes);
   }
 
   /** {@return each rank stores these parts into the peers' workspaces, round by round} */
-  static Protocol rounds(Part... pushes) {
+  static Protocol rounds(Slice... pushes) {
     return new Protocol(
-        false, Whose.OWN, Part.WHOLE, Whose.OWN, Part.WHOLE, ImmutableList.copyOf(pushes));
+        false, Whose.OWN, Slice.WHOLE, Whose.OWN, Slice.WHOLE, ImmutableList.copyOf(pushes));
   }
 }

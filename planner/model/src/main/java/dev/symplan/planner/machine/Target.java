@@ -34,8 +34,8 @@ import java.util.stream.Stream;
  *     CompileOptions#multicast} says so
  * @param copyEngines whether copy engines reach peers
  * @param nccl NCCL's version as {@code major * 10000 + minor * 100 + patch}
- * @param sources what each figure above was measured with, by its name in the file; what is not
- *     listed was estimated
+ * @param sources the measurement behind each figure above, by its name in the file; the others were
+ *     estimated
  * @param curves how long each variant of each kind takes, one for each world size that is known
  */
 public record Target(

@@ -7,10 +7,11 @@ import com.google.common.io.Resources;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.json.Json;
+import dev.symplan.ir.json.JsonErrors;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.file.AtomicFile;
 import dev.symplan.planner.file.JsonLayout;
-import dev.symplan.planner.file.PlacedJson;
 import dev.symplan.planner.machine.Target.Contention;
 import dev.symplan.planner.machine.Target.Curve;
 import dev.symplan.planner.machine.Target.Knots;
@@ -70,7 +71,8 @@ public final class TargetFile {
    * @throws CompileException at the first place that is wrong
    */
   public static Target read(SourceFile file) {
-    return new TargetFileReader(PlacedJson.parse(file, DiagnosticCode.BAD_TARGET)).target();
+    return new TargetFileReader(Json.parse(file, new JsonErrors(DiagnosticCode.BAD_TARGET)))
+        .target();
   }
 
   /** {@return the target as JSON; the same bytes for the same target, everywhere} */

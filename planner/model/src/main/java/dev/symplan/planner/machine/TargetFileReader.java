@@ -5,8 +5,8 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSet;
 import com.google.common.collect.ImmutableTable;
+import dev.symplan.ir.json.Json;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
-import dev.symplan.planner.file.PlacedJson;
 import dev.symplan.planner.machine.Target.Barrier;
 import dev.symplan.planner.machine.Target.Contention;
 import dev.symplan.planner.machine.Target.Curve;
@@ -44,24 +44,24 @@ final class TargetFileReader {
           .add("workspace_bytes", "multicast", "copy_engines", "nccl", "sources", "curves")
           .build();
 
-  private final PlacedJson root;
+  private final Json root;
   private final Optional<Target> base;
 
-  TargetFileReader(PlacedJson root) {
+  TargetFileReader(Json root) {
     this.root = root;
-    if (!root.find("format").map(PlacedJson::text).orElse("").equals(TargetFile.FORMAT)) {
+    if (!root.find("format").map(Json::text).orElse("").equals(TargetFile.FORMAT)) {
       throw root.wrong(
           "this is not a target file", "begin with \"format\": \"" + TargetFile.FORMAT + "\"");
     }
     var version = root.get("version");
-    if (version.count(Integer.MAX_VALUE) > TargetFile.VERSION) {
+    if (count(version, Integer.MAX_VALUE) > TargetFile.VERSION) {
       throw version.wrong("this release reads versions 1 to " + TargetFile.VERSION, "");
     }
     root.only(FIELDS);
     this.base = root.find("base").map(TargetFileReader::baseTarget);
   }
 
-  private static Target baseTarget(PlacedJson field) {
+  private static Target baseTarget(Json field) {
     if (!TargetFile.BUILT_IN.contains(field.text())) {
       throw field.wrong(
           "there is no built-in target '%s'".formatted(field.text()),
@@ -74,18 +74,18 @@ final class TargetFileReader {
   Target target() {
     return new Target(
         name(),
-        field("gpus", f -> f.count(MAX_RANKS), Target::gpus),
+        field("gpus", f -> count(f, MAX_RANKS), Target::gpus),
         field("link", TargetFileReader::link, Target::link),
-        field("memory_gbps", PlacedJson::positive, Target::memoryRate),
-        field("matrix_tflops", PlacedJson::positive, Target::matrixRate),
-        field("launch_us", PlacedJson::notNegative, Target::launchMicros),
+        field("memory_gbps", TargetFileReader::positive, Target::memoryRate),
+        field("matrix_tflops", TargetFileReader::positive, Target::matrixRate),
+        field("launch_us", TargetFileReader::notNegative, Target::launchMicros),
         field("barrier", TargetFileReader::barrier, Target::barrier),
-        field("copy_engine_us", PlacedJson::notNegative, Target::copyEngineMicros),
+        field("copy_engine_us", TargetFileReader::notNegative, Target::copyEngineMicros),
         field("sm_contention", TargetFileReader::contention, Target::smOverlap),
         field("copy_engine_contention", TargetFileReader::contention, Target::copyEngineOverlap),
         field("workspace_bytes", TargetFileReader::bytes, Target::workspaceBytes),
-        field("multicast", PlacedJson::truth, Target::multicast),
-        field("copy_engines", PlacedJson::truth, Target::copyEngines),
+        field("multicast", Json::bool, Target::multicast),
+        field("copy_engines", Json::bool, Target::copyEngines),
         field("nccl", TargetFileReader::version, Target::nccl),
         sources(),
         curves());
@@ -99,7 +99,7 @@ final class TargetFileReader {
     return field.text();
   }
 
-  private <T> T field(String name, Function<PlacedJson, T> read, Function<Target, T> inherited) {
+  private <T> T field(String name, Function<Json, T> read, Function<Target, T> inherited) {
     return root.find(name)
         .map(read)
         .or(() -> base.map(inherited))
@@ -110,33 +110,33 @@ final class TargetFileReader {
                     "add it, or name a built-in target as \"base\""));
   }
 
-  private static Link link(PlacedJson json) {
+  private static Link link(Json json) {
     json.only(ImmutableSet.of("send_gbps", "receive_gbps", "latency_us"));
     return new Link(
-        json.get("send_gbps").positive(),
-        json.get("receive_gbps").positive(),
-        json.get("latency_us").notNegative());
+        positive(json.get("send_gbps")),
+        positive(json.get("receive_gbps")),
+        notNegative(json.get("latency_us")));
   }
 
-  private static Barrier barrier(PlacedJson json) {
+  private static Barrier barrier(Json json) {
     json.only(ImmutableSet.of("base_us", "per_rank_us"));
-    return new Barrier(json.get("base_us").notNegative(), json.get("per_rank_us").notNegative());
+    return new Barrier(notNegative(json.get("base_us")), notNegative(json.get("per_rank_us")));
   }
 
-  private static Contention contention(PlacedJson json) {
+  private static Contention contention(Json json) {
     json.only(ImmutableSet.of("compute", "transfer"));
-    return new Contention(json.get("compute").notNegative(), json.get("transfer").notNegative());
+    return new Contention(notNegative(json.get("compute")), notNegative(json.get("transfer")));
   }
 
-  private static long bytes(PlacedJson json) {
-    double bytes = json.notNegative();
+  private static long bytes(Json json) {
+    double bytes = notNegative(json);
     if (bytes != Math.rint(bytes) || bytes > MAX_BYTES) {
       throw json.wrong("this is not a number of bytes", "");
     }
     return (long) bytes;
   }
 
-  private static int version(PlacedJson json) {
+  private static int version(Json json) {
     var parts = Splitter.on('.').splitToList(json.text());
     if (parts.size() != 3 || !parts.stream().allMatch(part -> part.matches("[0-9]{1,2}"))) {
       throw json.wrong("this is not a version of NCCL", "expected three numbers, as in 2.28.9");
@@ -153,7 +153,7 @@ final class TargetFileReader {
         .ifPresent(
             json -> {
               json.only(FIGURES);
-              json.entries().forEach((name, text) -> sources.put(name, text.text()));
+              json.fields().forEach((name, text) -> sources.put(name, text.text()));
             });
     return sources.buildOrThrow();
   }
@@ -184,23 +184,25 @@ final class TargetFileReader {
                     .collect(ImmutableList.toImmutableList()));
   }
 
-  private static void checkKinds(PlacedJson curves) {
-    for (var kind : curves.entries().entrySet()) {
+  private static void checkKinds(Json curves) {
+    for (var kind : curves.fields().entrySet()) {
       var known = Kind.ofText(kind.getKey());
       if (known.isEmpty()) {
-        throw curves.wrongName(
-            kind.getKey(),
-            "there is no collective '%s'".formatted(kind.getKey()),
-            "known: "
-                + Arrays.stream(Kind.values()).map(Kind::text).collect(Collectors.joining(", ")));
+        throw kind.getValue()
+            .wrongName(
+                "there is no collective '%s'".formatted(kind.getKey()),
+                "known: "
+                    + Arrays.stream(Kind.values())
+                        .map(Kind::text)
+                        .collect(Collectors.joining(", ")));
       }
-      for (var variant : kind.getValue().entries().keySet()) {
+      for (var variant : kind.getValue().fields().entrySet()) {
         var variants = Variant.ofKind(known.get());
-        if (Variant.ofText(variant).filter(variants::contains).isEmpty()) {
-          throw kind.getValue()
+        if (Variant.ofText(variant.getKey()).filter(variants::contains).isEmpty()) {
+          throw variant
+              .getValue()
               .wrongName(
-                  variant,
-                  "there is no variant '%s' of %s".formatted(variant, kind.getKey()),
+                  "there is no variant '%s' of %s".formatted(variant.getKey(), kind.getKey()),
                   "there are "
                       + variants.stream().map(Variant::text).collect(Collectors.joining(", ")));
         }
@@ -208,7 +210,7 @@ final class TargetFileReader {
     }
   }
 
-  private static ImmutableList<Curve> curveList(PlacedJson json) {
+  private static ImmutableList<Curve> curveList(Json json) {
     if (json.items().isEmpty()) {
       throw json.wrong("the list is empty", "leave the variant out if nothing is known about it");
     }
@@ -224,7 +226,7 @@ final class TargetFileReader {
     return list.build();
   }
 
-  private static Curve curve(PlacedJson json) {
+  private static Curve curve(Json json) {
     json.only(
         ImmutableSet.of(
             "ranks",
@@ -236,14 +238,14 @@ final class TargetFileReader {
             "measured",
             "source"));
     return new Curve(
-        json.get("ranks").count(MAX_RANKS),
-        json.find("per_rank_us").map(PlacedJson::notNegative).orElse(0.0),
+        count(json.get("ranks"), MAX_RANKS),
+        json.find("per_rank_us").map(TargetFileReader::notNegative).orElse(0.0),
         json.find("points").isPresent() ? knots(json) : protocols(json),
-        json.find("measured").map(PlacedJson::truth).orElse(false),
-        json.find("source").map(PlacedJson::text).orElse(""));
+        json.find("measured").map(Json::bool).orElse(false),
+        json.find("source").map(Json::text).orElse(""));
   }
 
-  private static Protocols protocols(PlacedJson json) {
+  private static Protocols protocols(Json json) {
     for (var protocol : json.get("protocols").items()) {
       protocol.only(ImmutableSet.of("latency_us", "gbps"));
     }
@@ -252,16 +254,17 @@ final class TargetFileReader {
             .map(
                 protocol ->
                     new Protocol(
-                        protocol.get("latency_us").notNegative(), protocol.get("gbps").positive()))
+                        notNegative(protocol.get("latency_us")), positive(protocol.get("gbps"))))
             .collect(ImmutableList.toImmutableList());
     if (list.isEmpty()) {
       throw json.get("protocols").wrong("the list is empty", "give at least one protocol");
     }
     forbid(json, "gbps");
-    return new Protocols(json.find("floor_us").map(PlacedJson::notNegative).orElse(0.0), list);
+    return new Protocols(
+        json.find("floor_us").map(TargetFileReader::notNegative).orElse(0.0), list);
   }
 
-  private static Knots knots(PlacedJson json) {
+  private static Knots knots(Json json) {
     var list = ImmutableList.<Knot>builder();
     double bytes = -1;
     double micros = 0;
@@ -270,12 +273,12 @@ final class TargetFileReader {
       if (pair.size() != 2) {
         throw point.wrong("this is not a point", "write [BYTES, MICROSECONDS]");
       }
-      if (pair.getFirst().notNegative() <= bytes || pair.getLast().notNegative() < micros) {
+      if (notNegative(pair.getFirst()) <= bytes || notNegative(pair.getLast()) < micros) {
         throw point.wrong(
             "the points do not rise", "sort them by bytes; more bytes take no less time");
       }
-      bytes = pair.getFirst().notNegative();
-      micros = pair.getLast().notNegative();
+      bytes = notNegative(pair.getFirst());
+      micros = notNegative(pair.getLast());
       list.add(new Knot(bytes, micros));
     }
     var built = list.build();
@@ -284,15 +287,47 @@ final class TargetFileReader {
     }
     forbid(json, "protocols");
     forbid(json, "floor_us");
-    return new Knots(built, json.get("gbps").positive());
+    return new Knots(built, positive(json.get("gbps")));
   }
 
-  private static void forbid(PlacedJson json, String name) {
-    if (json.find(name).isPresent()) {
-      throw json.wrongName(
-          name,
-          "a curve has protocols, with floor_us, or points, with gbps",
-          "leave one of them out");
+  private static void forbid(Json json, String name) {
+    json.find(name)
+        .ifPresent(
+            field -> {
+              throw field.wrongName(
+                  "a curve has protocols, with floor_us, or points, with gbps",
+                  "leave one of them out");
+            });
+  }
+
+  private static double notNegative(Json json) {
+    double value = number(json, "a number from 0");
+    if (value < 0 || Double.isInfinite(value)) {
+      throw json.wrong("this is not a number from 0");
     }
+    return value;
+  }
+
+  private static double positive(Json json) {
+    double value = number(json, "a number above 0");
+    if (value <= 0 || Double.isInfinite(value)) {
+      throw json.wrong("this is not a number above 0");
+    }
+    return value;
+  }
+
+  private static int count(Json json, int max) {
+    double value = number(json, "a whole number");
+    if (value != Math.rint(value) || value < 1 || value > max) {
+      throw json.wrong("this is not a whole number from 1 to " + max);
+    }
+    return (int) value;
+  }
+
+  private static double number(Json json, String expected) {
+    if (!json.isNumber()) {
+      throw json.wrong("this is not a number", "expected " + expected);
+    }
+    return json.number();
   }
 }

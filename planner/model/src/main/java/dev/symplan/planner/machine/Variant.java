@@ -67,7 +67,7 @@ public enum Variant {
 
   /** How the ranks of a group know that their peers have begun, and are done. */
   public enum Barriers {
-    /** They need not: they are alone, or what they send says by itself that it is there. */
+    /** They do not need to: a rank is alone, or the data that it receives shows its own arrival. */
     NONE,
     /** By barriers of the plan, which can be left out and can stand in for others. */
     PLANNED,

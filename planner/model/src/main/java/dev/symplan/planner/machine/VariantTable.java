@@ -1,8 +1,8 @@
 package dev.symplan.planner.machine;
 
-import static dev.symplan.planner.machine.Protocol.Part.MINE;
-import static dev.symplan.planner.machine.Protocol.Part.THEIRS;
-import static dev.symplan.planner.machine.Protocol.Part.WHOLE;
+import static dev.symplan.planner.machine.Protocol.Slice.MINE;
+import static dev.symplan.planner.machine.Protocol.Slice.THEIRS;
+import static dev.symplan.planner.machine.Protocol.Slice.WHOLE;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;

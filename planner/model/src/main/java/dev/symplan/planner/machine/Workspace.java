@@ -2,7 +2,7 @@ package dev.symplan.planner.machine;
 
 import dev.symplan.ir.DType;
 import dev.symplan.ir.op.ReduceOp;
-import dev.symplan.planner.machine.Protocol.Part;
+import dev.symplan.planner.machine.Protocol.Slice;
 import java.util.Optional;
 
 /**
@@ -49,7 +49,7 @@ public record Workspace(int ranks, int rounds, long packets, boolean flagged) {
       return Optional.empty();
     }
     long packets = Math.ceilDiv(bytes, Alignment.VECTOR);
-    boolean whole = pushes.stream().allMatch(part -> part == Part.WHOLE);
+    boolean whole = pushes.stream().allMatch(part -> part == Slice.WHOLE);
     return Optional.of(
         new Workspace(
             ranks,

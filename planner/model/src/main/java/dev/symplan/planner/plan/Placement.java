@@ -11,13 +11,13 @@ package dev.symplan.planner.plan;
  *     and what a fused step passes from op to op
  * @param offset bytes from the start of the buffer, on the first rank of the group where it depends
  *     on the rank
- * @param shareOf the collective whose whole it is a rank's share of, an index; {@link #NO_SHARE}
+ * @param shardOf the collective whose whole it is a rank's shard of, an index; {@link #NO_SHARD}
  *     where all ranks have the same offset
- * @param stride the bytes of one share, 0 where it is none
+ * @param stride the bytes of one shard; 0 where it is not a shard
  */
-public record Placement(int buffer, long offset, int shareOf, long stride) {
-  /** In {@link #shareOf}. */
-  public static final int NO_SHARE = -1;
+public record Placement(int buffer, long offset, int shardOf, long stride) {
+  /** In {@link #shardOf}. */
+  public static final int NO_SHARD = -1;
 
   /** For what has no memory. */
   public static final Placement NONE = new Placement(-1, 0);
@@ -26,14 +26,14 @@ public record Placement(int buffer, long offset, int shareOf, long stride) {
     if (buffer < -1 || offset < 0) {
       throw new IllegalArgumentException("no buffer " + buffer + " at offset " + offset);
     }
-    if (shareOf < NO_SHARE || stride < 0 || (shareOf == NO_SHARE && stride != 0)) {
-      throw new IllegalArgumentException("no share of %d at %d".formatted(shareOf, stride));
+    if (shardOf < NO_SHARD || stride < 0 || (shardOf == NO_SHARD && stride != 0)) {
+      throw new IllegalArgumentException("no shard of %d at %d".formatted(shardOf, stride));
     }
   }
 
   /** The same place on every rank. */
   public Placement(int buffer, long offset) {
-    this(buffer, offset, NO_SHARE, 0);
+    this(buffer, offset, NO_SHARD, 0);
   }
 
   /** {@return whether the value has memory} */
@@ -42,7 +42,7 @@ public record Placement(int buffer, long offset, int shareOf, long stride) {
   }
 
   /** {@return whether the place depends on the rank} */
-  public boolean isShare() {
-    return shareOf != NO_SHARE;
+  public boolean isShard() {
+    return shardOf != NO_SHARD;
   }
 }

@@ -73,10 +73,10 @@ public record Plan(
 
   /** {@return bytes from a value's {@link Placement#offset} to where it is on a rank} */
   public long shift(int rank, Placement placement) {
-    if (!placement.isShare()) {
+    if (!placement.isShard()) {
       return 0;
     }
-    var group = group(forRank(rank).collectives().get(placement.shareOf()).group());
+    var group = group(forRank(rank).collectives().get(placement.shardOf()).group());
     var members = group.members().get(group.partOf(rank).orElseThrow());
     return members.indexOf(rank) * placement.stride();
   }

@@ -6,16 +6,16 @@ import com.google.common.collect.ImmutableList;
 /**
  * What was decided about making others of some collectives.
  *
- * @param parts the collectives of the source that it is about, as the first rank's graph has them
+ * @param members the collectives of the source that it is about, as the first rank's graph has them
  * @param pieces how many collectives they became
  * @param detail the facts behind the reason, for people
- * @param beforeMicros the predicted time of the parts as they were, copies and hidden time
+ * @param beforeMicros the predicted time of the members as they were, copies and hidden time
  *     included; 0 where it was not asked
  * @param afterMicros the predicted time of the pieces, made or not; 0 where it was not asked
  */
 public record Rewrite(
     Action action,
-    ImmutableList<Part> parts,
+    ImmutableList<Member> members,
     int pieces,
     Reason reason,
     String detail,
@@ -29,17 +29,17 @@ public record Rewrite(
    * @param source where it stands, as {@code file:line:column}
    * @param bytes of one rank's operands, on the rank that sends most
    */
-  public record Part(String name, String source, long bytes) {}
+  public record Member(String name, String source, long bytes) {}
 
   /** What was done. */
   public enum Action {
-    /** The parts became one collective. */
+    /** The members became one collective. */
     MERGED,
-    /** The last part was not put together with the others. */
+    /** The last member was not put together with the others. */
     APART,
-    /** The part and the product before it were split by rows. */
+    /** The member and the product before it were split by rows. */
     CHUNKED,
-    /** The part was left in one piece. */
+    /** The member was left in one piece. */
     WHOLE;
 
     public String text() {
@@ -55,7 +55,7 @@ public record Rewrite(
     WANTED,
     /** It is predicted to be no faster. */
     NO_GAIN,
-    /** The last part works on what an earlier one gives. */
+    /** The last member works on what an earlier one gives. */
     DEPENDENT,
     /** A result is read, or an operand rewritten, before all operands are ready. */
     NEEDED_EARLIER,
@@ -76,7 +76,7 @@ public record Rewrite(
   }
 
   public Rewrite {
-    if (parts.isEmpty() || pieces < 1) {
+    if (members.isEmpty() || pieces < 1) {
       throw new IllegalArgumentException("a rewrite needs collectives before and after");
     }
     if (Double.isNaN(beforeMicros) || Double.isNaN(afterMicros)) {
@@ -87,8 +87,8 @@ public record Rewrite(
   /** {@return the decision not to make it after all} */
   public Rewrite undone(Reason why, String facts) {
     var left = action == Action.MERGED ? Action.APART : Action.WHOLE;
-    int whole = action == Action.MERGED ? parts.size() : 1;
-    return new Rewrite(left, parts, whole, why, facts, beforeMicros, afterMicros);
+    int whole = action == Action.MERGED ? members.size() : 1;
+    return new Rewrite(left, members, whole, why, facts, beforeMicros, afterMicros);
   }
 
   /** {@return whether the planned graph differs from the source by it} */

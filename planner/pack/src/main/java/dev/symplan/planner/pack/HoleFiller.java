@@ -80,7 +80,7 @@ final class HoleFiller {
         continue;
       }
       int item = order[found];
-      offsets[item] = Buffer.alignUp(height, items.alignment[item]);
+      offsets[item] = Item.alignUp(height, items.alignment[item]);
       tree.remove(item);
       plateaus.raise(plateau, items.first[item], items.end[item], offsets[item] + items.size[item]);
     }
@@ -88,7 +88,7 @@ final class HoleFiller {
   }
 
   private boolean fits(int item, long height, long lowestCeiling) {
-    long end = Buffer.alignUp(height, items.alignment[item]) + items.size[item];
+    long end = Item.alignUp(height, items.alignment[item]) + items.size[item];
     if (end <= lowestCeiling || end > arena) {
       return end <= arena;
     }

@@ -10,7 +10,7 @@ import java.util.OptionalLong;
  * @param searchSteps how many states exact search may look at after the greedy methods, in all;
  *     some microseconds each. A count, not a time, so that the answer is the same on every machine
  * @param greedyItems after so many items have been packed greedily, counted as often as they were,
- *     no further greedy method is tried: what a large graph gains by one is little, and takes long
+ *     no further greedy method is tried: one gains little for a large graph, and takes long
  */
 public record PackOptions(OptionalLong capacity, long searchSteps, long greedyItems) {
 

@@ -54,7 +54,7 @@ public final class Packer {
     }
     for (int i = 0; i < fixed.count(); i++) {
       long offset = fixedOffsets.get(i);
-      if (offset < 0 || offset > arena - fixed.buffer(i).size()) {
+      if (offset < 0 || offset > arena - fixed.item(i).size()) {
         throw new IllegalArgumentException(
             "fixed buffer " + i + " at " + offset + " leaves the arena of " + arena + " bytes");
       }

@@ -13,7 +13,7 @@ public final class Packing {
   /**
    * @param inFirstArena the buffers that lie in holes of a first arena
    * @param height bytes of the arena that was packed; the first arena's are not counted
-   * @param lowerBound what the height is known not to go below
+   * @param lowerBound a lower bound of the height
    */
   Packing(long[] offsets, BitSet inFirstArena, long height, long lowerBound) {
     this.offsets = ImmutableLongArray.copyOf(offsets);

@@ -89,11 +89,11 @@ public record PackingCsv(ImmutableList<String> ids, PackingProblem problem) {
 
   /** {@return the file with the buffers' offsets, as minimalloc writes them} */
   public String write(Packing packing) {
-    boolean aligned = problem.buffers().stream().anyMatch(buffer -> buffer.alignment() > 1);
+    boolean aligned = problem.items().stream().anyMatch(buffer -> buffer.alignment() > 1);
     var out = new StringBuilder(32 * ids.size() + 64);
     out.append("id,lower,upper,size,").append(aligned ? "alignment," : "").append("offset\n");
     for (int i = 0; i < ids.size(); i++) {
-      var buffer = problem.buffer(i);
+      var buffer = problem.item(i);
       out.append(ids.get(i)).append(',').append(buffer.start()).append(',').append(buffer.end());
       out.append(',').append(buffer.size()).append(',');
       if (aligned) {
@@ -181,10 +181,10 @@ public record PackingCsv(ImmutableList<String> ids, PackingProblem problem) {
       }
       var lower = number(fields, Column.LOWER, Integer.MIN_VALUE, Integer.MAX_VALUE - 1L);
       var upper = number(fields, Column.UPPER, Integer.MIN_VALUE, Integer.MAX_VALUE - 1L);
-      var size = number(fields, Column.SIZE, 1, Buffer.MAX_SIZE);
+      var size = number(fields, Column.SIZE, 1, Item.MAX_SIZE);
       var alignment =
           columns.containsKey(Column.ALIGNMENT)
-              ? number(fields, Column.ALIGNMENT, 1, Buffer.MAX_SIZE)
+              ? number(fields, Column.ALIGNMENT, 1, Item.MAX_SIZE)
               : OptionalLong.of(1);
       long begin = lower.orElse(Integer.MIN_VALUE);
       long end = upper.orElse(Integer.MAX_VALUE) + (upperIsLast ? 1 : 0);

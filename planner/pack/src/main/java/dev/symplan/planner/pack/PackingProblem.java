@@ -24,7 +24,7 @@ public final class PackingProblem {
   }
 
   /** {@return the problem of packing these buffers; the first is buffer 0} */
-  public static PackingProblem of(List<Buffer> buffers) {
+  public static PackingProblem of(List<Item> buffers) {
     var builder = builder();
     buffers.forEach(builder::add);
     return builder.build();
@@ -41,15 +41,15 @@ public final class PackingProblem {
   }
 
   /** {@return a buffer, by its position} */
-  public Buffer buffer(int i) {
-    return new Buffer(starts[i], ends[i], sizes[i], alignments[i]);
+  public Item item(int i) {
+    return new Item(starts[i], ends[i], sizes[i], alignments[i]);
   }
 
   /** {@return all buffers, by position} */
-  public ImmutableList<Buffer> buffers() {
-    var buffers = ImmutableList.<Buffer>builderWithExpectedSize(count());
+  public ImmutableList<Item> items() {
+    var buffers = ImmutableList.<Item>builderWithExpectedSize(count());
     for (int i = 0; i < count(); i++) {
-      buffers.add(buffer(i));
+      buffers.add(item(i));
     }
     return buffers.build();
   }
@@ -68,7 +68,7 @@ public final class PackingProblem {
   }
 
   long paddedSize(int i) {
-    return Buffer.alignUp(sizes[i], alignments[i]);
+    return Item.alignUp(sizes[i], alignments[i]);
   }
 
   long alignment(int i) {
@@ -140,7 +140,7 @@ public final class PackingProblem {
     private Builder() {}
 
     /** Adds a buffer behind those that are there. */
-    public Builder add(Buffer buffer) {
+    public Builder add(Item buffer) {
       if (count == starts.length) {
         int capacity = count + (count >> 1);
         starts = Arrays.copyOf(starts, capacity);
@@ -156,9 +156,9 @@ public final class PackingProblem {
       return this;
     }
 
-    /** Adds a buffer that lives in {@code [start, end)}; see {@link Buffer}. */
+    /** Adds a buffer that lives in {@code [start, end)}; see {@link Item}. */
     public Builder add(int start, int end, long size, long alignment) {
-      return add(new Buffer(start, end, size, alignment));
+      return add(new Item(start, end, size, alignment));
     }
 
     /** {@return the problem of packing all buffers added so far} */

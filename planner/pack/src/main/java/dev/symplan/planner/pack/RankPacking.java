@@ -11,7 +11,7 @@ import java.util.List;
  * <p>Local buffers may lie in the symmetric arena, too. It is packed first, as low as it can be,
  * and local buffers fill its holes. Where that takes more in total than is live at one step, as a
  * buffer cannot lie across both arenas, the rank that needs most is packed as a whole into the
- * symmetric arena instead; what takes less in total is kept.
+ * symmetric arena instead; the smaller total of the two is kept.
  *
  * @param symmetricOffsets for each symmetric buffer
  * @param symmetricBytes the size of the symmetric arena

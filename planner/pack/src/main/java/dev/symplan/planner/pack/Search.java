@@ -49,7 +49,7 @@ final class Search {
   private final Items items;
   private final SearchState state;
 
-  /** The same for items that cannot be told apart. */
+  /** The same for identical items. */
   private final long[] identity;
 
   private final int memoBits;
@@ -92,7 +92,7 @@ final class Search {
   }
 
   /**
-   * Searches, from the start; but what earlier runs found impossible is still known.
+   * Searches from the start, but still knows the dead ends of earlier runs.
    *
    * @param order the items, those first that are tried first
    * @param steps how many states may be looked at

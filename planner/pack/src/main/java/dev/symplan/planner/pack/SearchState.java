@@ -245,7 +245,7 @@ final class SearchState {
 
   /** The least offset at or above one that the item may have. */
   private long lift(int item, long offset) {
-    long aligned = Buffer.alignUp(offset, items.alignment[item]);
+    long aligned = Item.alignUp(offset, items.alignment[item]);
     boolean below = aligned + items.size[item] <= gap.begin();
     return below || aligned >= gap.end() ? aligned : gap.end();
   }

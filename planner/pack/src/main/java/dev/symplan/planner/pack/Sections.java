@@ -53,7 +53,7 @@ final class Sections {
     var first = new int[n];
     var end = new int[n];
     var live = new long[count + 1];
-    // The sums of the sizes' upper halves cannot overflow, and tell whether the sums of sizes do.
+    // The sums of the sizes' upper halves cannot overflow, and show whether the sums of sizes do.
     var upper = new long[count + 1];
     for (int i = 0; i < n; i++) {
       first[i] = lookup.atOrBefore(problem.start(i)) - 1;

@@ -44,7 +44,7 @@ final class Skyline {
         continue;
       }
       int item = order[found];
-      long offset = Buffer.alignUp(plateaus.height(plateau), items.alignment[item]);
+      long offset = Item.alignUp(plateaus.height(plateau), items.alignment[item]);
       long end = offset + items.size[item];
       if (end > limit) {
         return -1;

@@ -118,7 +118,7 @@ final class TwoArenas {
     for (long a : free.alignment) {
       alignment = Math.max(alignment, a);
     }
-    var gap = new Gap(arena, Buffer.alignUp(arena, alignment));
+    var gap = new Gap(arena, Item.alignUp(arena, alignment));
     var all = obstacles.concat(free);
     var offsets = Arrays.copyOf(bottoms, all.count);
     for (int i = 0; i < free.count; i++) {

@@ -51,7 +51,7 @@ final class BruteForce {
         continue;
       }
       used[i] = true;
-      long size = problem.buffer(i).paddedSize();
+      long size = problem.item(i).paddedSize();
       second[i] = false;
       offsets[i] = firstFit(i);
       if (offsets[i] + size <= arena) {
@@ -65,16 +65,16 @@ final class BruteForce {
   }
 
   private long firstFit(int i) {
-    var own = problem.buffer(i);
+    var own = problem.item(i);
     var busy = new ArrayList<long[]>();
     for (int k = 0; k < fixed.count() && !second[i]; k++) {
-      if (fixed.buffer(k).overlaps(own)) {
-        long end = fixedOffsets[k] + fixed.buffer(k).paddedSize();
+      if (fixed.item(k).overlaps(own)) {
+        long end = fixedOffsets[k] + fixed.item(k).paddedSize();
         busy.add(new long[] {fixedOffsets[k], end});
       }
     }
     for (int j = 0; j < problem.count(); j++) {
-      var other = problem.buffer(j);
+      var other = problem.item(j);
       if (j != i && used[j] && second[j] == second[i] && other.overlaps(own)) {
         busy.add(new long[] {offsets[j], offsets[j] + other.paddedSize()});
       }
@@ -85,7 +85,7 @@ final class BruteForce {
       if (at + own.paddedSize() <= range[0]) {
         break;
       }
-      at = Math.max(at, Buffer.alignUp(range[1], own.alignment()));
+      at = Math.max(at, Item.alignUp(range[1], own.alignment()));
     }
     return at;
   }

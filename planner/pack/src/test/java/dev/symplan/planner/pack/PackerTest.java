@@ -75,10 +75,10 @@ class PackerTest {
 
   @Test
   void refusesBuffersThatCannotBe() {
-    assertThatThrownBy(() -> new Buffer(1, 1, 1, 1)).isInstanceOf(IllegalArgumentException.class);
-    assertThatThrownBy(() -> new Buffer(0, 1, 0, 1)).isInstanceOf(IllegalArgumentException.class);
-    assertThatThrownBy(() -> new Buffer(0, 1, 1, 3)).isInstanceOf(IllegalArgumentException.class);
-    assertThatThrownBy(() -> new Buffer(0, 1, 1, 0)).isInstanceOf(IllegalArgumentException.class);
+    assertThatThrownBy(() -> new Item(1, 1, 1, 1)).isInstanceOf(IllegalArgumentException.class);
+    assertThatThrownBy(() -> new Item(0, 1, 0, 1)).isInstanceOf(IllegalArgumentException.class);
+    assertThatThrownBy(() -> new Item(0, 1, 1, 3)).isInstanceOf(IllegalArgumentException.class);
+    assertThatThrownBy(() -> new Item(0, 1, 1, 0)).isInstanceOf(IllegalArgumentException.class);
   }
 
   @Test

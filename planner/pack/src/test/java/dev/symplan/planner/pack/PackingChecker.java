@@ -14,9 +14,9 @@ import java.util.TreeMap;
 final class PackingChecker {
 
   /** A buffer at an offset. */
-  record Placed(Buffer buffer, long offset) {
+  record Placed(Item item, long offset) {
     long top() {
-      return offset + buffer.size();
+      return offset + item.size();
     }
   }
 
@@ -28,7 +28,7 @@ final class PackingChecker {
     var placed = new ArrayList<Placed>();
     for (int i = 0; i < problem.count(); i++) {
       assertThat(packing.inFirstArena(i)).isFalse();
-      placed.add(new Placed(problem.buffer(i), packing.offset(i)));
+      placed.add(new Placed(problem.item(i), packing.offset(i)));
     }
     checkArena(placed, packing.height());
     assertThat(packing.height()).isGreaterThanOrEqualTo(packing.lowerBound());
@@ -41,10 +41,10 @@ final class PackingChecker {
     var first = new ArrayList<Placed>();
     var second = new ArrayList<Placed>();
     for (int i = 0; i < fixed.count(); i++) {
-      first.add(new Placed(fixed.buffer(i), offsets[i]));
+      first.add(new Placed(fixed.item(i), offsets[i]));
     }
     for (int i = 0; i < free.count(); i++) {
-      (packing.inFirstArena(i) ? first : second).add(new Placed(free.buffer(i), packing.offset(i)));
+      (packing.inFirstArena(i) ? first : second).add(new Placed(free.item(i), packing.offset(i)));
     }
     checkArena(first, arena);
     checkArena(second, packing.height());
@@ -54,7 +54,7 @@ final class PackingChecker {
   static void checkArena(List<Placed> placed, long height) {
     for (var p : placed) {
       assertThat(p.offset()).isNotNegative();
-      assertThat(p.offset() % p.buffer().alignment()).isZero();
+      assertThat(p.offset() % p.item().alignment()).isZero();
       assertThat(p.top()).isLessThanOrEqualTo(height);
     }
     var clash = placed.size() <= 500 ? clashOfAnyTwo(placed) : clashInSweep(placed);
@@ -64,8 +64,7 @@ final class PackingChecker {
   static String clashOfAnyTwo(List<Placed> placed) {
     for (var a : placed) {
       for (var b : placed) {
-        boolean inTime =
-            a.buffer().start() < b.buffer().end() && b.buffer().start() < a.buffer().end();
+        boolean inTime = a.item().start() < b.item().end() && b.item().start() < a.item().end();
         if (a != b && inTime && a.offset() < b.top() && b.offset() < a.top()) {
           return a + " overlaps " + b;
         }
@@ -77,13 +76,13 @@ final class PackingChecker {
   /** What is live at a step lies in order of offsets; a newcomer can only clash with its two. */
   static String clashInSweep(List<Placed> placed) {
     var starting = new ArrayList<>(placed);
-    starting.sort(Comparator.comparingInt(p -> p.buffer().start()));
+    starting.sort(Comparator.comparingInt(p -> p.item().start()));
     var ending = new ArrayList<>(placed);
-    ending.sort(Comparator.comparingInt(p -> p.buffer().end()));
+    ending.sort(Comparator.comparingInt(p -> p.item().end()));
     var live = new TreeMap<Long, Placed>();
     int ended = 0;
     for (var p : starting) {
-      while (ending.get(ended).buffer().end() <= p.buffer().start()) {
+      while (ending.get(ended).item().end() <= p.item().start()) {
         live.remove(ending.get(ended++).offset());
       }
       var below = live.floorEntry(p.offset());

@@ -21,15 +21,15 @@ class PackingCsvTest {
   void readsMinimallocsColumns() {
     var csv = read(EXAMPLE);
     assertThat(csv.ids()).containsExactly("b1", "b2", "b3");
-    assertThat(csv.problem().buffers())
-        .containsExactly(new Buffer(0, 3, 4, 1), new Buffer(3, 9, 4, 1), new Buffer(0, 9, 4, 1));
+    assertThat(csv.problem().items())
+        .containsExactly(new Item(0, 3, 4, 1), new Item(3, 9, 4, 1), new Item(0, 9, 4, 1));
   }
 
   @Test
   void readsColumnsInAnyOrderAndUnderTheirOtherNames() {
     var csv = read("size,alignment,buffer_id,start,end,offset\r\n100,64,x,2,5,0\r\n\r\n");
     assertThat(csv.ids()).containsExactly("x");
-    assertThat(csv.problem().buffers()).containsExactly(new Buffer(2, 6, 100, 64));
+    assertThat(csv.problem().items()).containsExactly(new Item(2, 6, 100, 64));
   }
 
   @Test
@@ -38,7 +38,7 @@ class PackingCsvTest {
     var packing = Packer.pack(csv.problem());
     var text = csv.write(packing);
     assertThat(text).startsWith("id,lower,upper,size,offset\nb1,0,3,4,");
-    assertThat(read(text).problem().buffers()).isEqualTo(csv.problem().buffers());
+    assertThat(read(text).problem().items()).isEqualTo(csv.problem().items());
     var aligned = read("id,lower,upper,size,alignment\na,0,1,100,64\n");
     assertThat(aligned.write(Packer.pack(aligned.problem())))
         .isEqualTo("id,lower,upper,size,alignment,offset\na,0,1,100,64,0\n");

@@ -99,7 +99,7 @@ class RankPackingTest {
   /** The same buffers, live a little earlier or later. */
   private static PackingProblem moved(PackingProblem problem, Random random) {
     var moved = PackingProblem.builder();
-    for (var b : problem.buffers()) {
+    for (var b : problem.items()) {
       int start = b.start() + random.nextInt(3);
       int end = Math.max(start + 1, b.end() + random.nextInt(3));
       moved.add(start, end, b.size(), b.alignment());
@@ -125,8 +125,8 @@ class RankPackingTest {
   private static void checkApart(PackingProblem common, ImmutableLongArray offsets) {
     for (int i = 0; i < common.count(); i++) {
       for (int j = 0; j < i; j++) {
-        var a = common.buffer(i);
-        var b = common.buffer(j);
+        var a = common.item(i);
+        var b = common.item(j);
         if (a.overlaps(b)) {
           boolean apart =
               offsets.get(i) + a.size() <= offsets.get(j)

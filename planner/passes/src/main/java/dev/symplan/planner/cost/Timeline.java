@@ -6,8 +6,8 @@ import java.util.EnumMap;
 
 /**
  * The predicted time of a schedule, as its steps are issued: compute runs step by step; a side
- * stream runs one collective at a time, and what compute beside it did not hide is waited for at
- * the join.
+ * stream runs one collective at a time, and compute waits for the time that it did not hide at the
+ * join.
  */
 public final class Timeline {
   /** A collective that ran for so many times its predicted time will be done. */

@@ -13,21 +13,23 @@ import dev.symplan.planner.options.CompileOptions;
 import java.util.List;
 import java.util.Objects;
 
-/** What all passes of one compilation read, and none changes. */
-public final class PassContext {
-  private final Program program;
-  private final ImmutableList<Graph> graphOfRank;
-  private final Target target;
-  private final CompileOptions options;
-  private final CostModel costs;
-  private final ImmutableMap<String, ProcessGroup> groups;
-  private final ImmutableList<Diagnostic> warnings;
-  private final PassObserver observer;
+/**
+ * The values that all passes of one compilation read and none changes.
+ *
+ * @param graphOfRank the graph that each rank runs
+ * @param groups by name
+ * @param warnings from the reading of the program
+ */
+public record PassContext(
+    Program program,
+    ImmutableList<Graph> graphOfRank,
+    Target target,
+    CompileOptions options,
+    CostModel costs,
+    ImmutableMap<String, ProcessGroup> groups,
+    ImmutableList<Diagnostic> warnings,
+    PassObserver observer) {
 
-  /**
-   * @param graphOfRank the graph that each rank runs
-   * @param warnings what was noticed when the program was read
-   */
   public PassContext(
       Program program,
       List<Graph> graphOfRank,
@@ -35,42 +37,15 @@ public final class PassContext {
       CompileOptions options,
       List<Diagnostic> warnings,
       PassObserver observer) {
-    this.program = program;
-    this.graphOfRank = ImmutableList.copyOf(graphOfRank);
-    this.target = target;
-    this.options = options;
-    this.costs = new CostModel(target);
-    this.groups = Maps.uniqueIndex(program.groups(), ProcessGroup::name);
-    this.warnings = ImmutableList.copyOf(warnings);
-    this.observer = observer;
-  }
-
-  public Program program() {
-    return program;
-  }
-
-  public ImmutableList<Graph> graphOfRank() {
-    return graphOfRank;
-  }
-
-  public Target target() {
-    return target;
-  }
-
-  public CompileOptions options() {
-    return options;
-  }
-
-  public CostModel costs() {
-    return costs;
-  }
-
-  public ImmutableList<Diagnostic> warnings() {
-    return warnings;
-  }
-
-  public PassObserver observer() {
-    return observer;
+    this(
+        program,
+        ImmutableList.copyOf(graphOfRank),
+        target,
+        options,
+        new CostModel(target),
+        Maps.uniqueIndex(program.groups(), ProcessGroup::name),
+        ImmutableList.copyOf(warnings),
+        observer);
   }
 
   /** {@return a declared group} */

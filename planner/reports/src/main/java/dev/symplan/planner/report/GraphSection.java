@@ -106,8 +106,8 @@ final class GraphSection {
           .fact("bytes", value.isTensor() ? value.tensor().bytes() : 0L)
           .fact("symmetric", buffer.symmetric());
     }
-    if (placement.isShare()) {
-      row.fact("share_of", placement.shareOf()).fact("stride", placement.stride());
+    if (placement.isShard()) {
+      row.fact("share_of", placement.shardOf()).fact("stride", placement.stride());
     }
     return row.build();
   }

@@ -23,7 +23,7 @@ import java.util.OptionalDouble;
 import java.util.function.Function;
 
 /**
- * What would need less memory: each change is tried by planning again, and told of only if the
+ * Changes that would need less memory. Each is tried by planning again, and shown only if the
  * memory of a rank, the caller's included, gets less by it.
  */
 public final class PeakAdvice {
@@ -239,7 +239,7 @@ public final class PeakAdvice {
         .build();
   }
 
-  /** Both arenas, and what the caller brings, so that nothing is only moved out of sight. */
+  /** Both arenas and the caller's memory, so that moves between them do not count as savings. */
   private static long needs(Plan plan) {
     return plan.rankPlans().stream()
         .mapToLong(

@@ -160,7 +160,7 @@ public final class PlanDiff {
   private static String became(Plan plan, String name) {
     return plan.rewrites().stream()
         .filter(rewrite -> rewrite.made())
-        .filter(rewrite -> rewrite.parts().stream().anyMatch(part -> part.name().equals(name)))
+        .filter(rewrite -> rewrite.members().stream().anyMatch(part -> part.name().equals(name)))
         .findFirst()
         .map(rewrite -> ": " + RewriteText.of(rewrite))
         .orElse("");

@@ -86,8 +86,8 @@ public final class PlanExplainer {
                 buffer.first(),
                 buffer.last(),
                 index.plan().steps().size()));
-    if (placement.isShare()) {
-      var collective = index.plan().collectives().get(placement.shareOf());
+    if (placement.isShard()) {
+      var collective = index.plan().collectives().get(placement.shardOf());
       say(
           "share",
           "of %s: each rank of group %s has its own, %s after the previous rank's"
@@ -186,7 +186,7 @@ public final class PlanExplainer {
   /** What became of the collective of the source that gives this value, or gave it. */
   private void rewrites(String name) {
     for (var rewrite : plan.rewrites()) {
-      if (rewrite.parts().stream().anyMatch(part -> part.name().equals(name))) {
+      if (rewrite.members().stream().anyMatch(part -> part.name().equals(name))) {
         rows.add(Row.of(RewriteText.of(rewrite)));
       }
     }

@@ -32,8 +32,7 @@ public record PlanReport(
   /**
    * {@return the views of a plan, in this order}
    *
-   * <p>{@link View#CODE} is not among them: what the planner knows nothing of is added by {@link
-   * #with}.
+   * <p>{@link View#CODE} is not among them: sections of other modules are added by {@link #with}.
    */
   public static PlanReport of(Plan plan, Collection<View> views) {
     var sections = new ArrayList<Section>();
@@ -93,26 +92,19 @@ public record PlanReport(
 
   /** {@return the report with one more section behind the others} */
   public PlanReport with(Section section) {
-    return new PlanReport(
-        name,
-        target,
-        digest,
-        ranks,
-        planOfRank,
-        ImmutableList.<Section>builder().addAll(sections).add(section).build());
+    return withSections(ImmutableList.<Section>builder().addAll(sections).add(section).build());
   }
 
   /** {@return the report with advice on what would need less memory in {@link View#PEAK}} */
   public PlanReport withAdvice(Collection<Row> advice) {
-    return new PlanReport(
-        name,
-        target,
-        digest,
-        ranks,
-        planOfRank,
+    return withSections(
         sections.stream()
             .map(section -> section.view() == View.PEAK ? section.with(advice) : section)
             .collect(ImmutableList.toImmutableList()));
+  }
+
+  private PlanReport withSections(ImmutableList<Section> changed) {
+    return new PlanReport(name, target, digest, ranks, planOfRank, changed);
   }
 
   /** {@return the sections of one view: one for each different graph} */

@@ -86,7 +86,7 @@ record PredictedTimes(ImmutableDoubleArray begin, ImmutableDoubleArray end, doub
       if (piece.tensor().numel() > 0
           && (placement.buffer() != result.buffer()
               || placement.offset() != next
-              || placement.isShare())) {
+              || placement.isShard())) {
         return false;
       }
       next += piece.tensor().bytes();

@@ -267,7 +267,7 @@ final class RankIndex {
       return "no memory";
     }
     var first = address(plan.buffers().get(placement.buffer()), placement.offset());
-    return placement.isShare() ? first + "+rank*0x" + Long.toHexString(placement.stride()) : first;
+    return placement.isShard() ? first + "+rank*0x" + Long.toHexString(placement.stride()) : first;
   }
 
   static String address(Buffer buffer, long offset) {

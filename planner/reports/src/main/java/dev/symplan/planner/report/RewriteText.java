@@ -16,8 +16,8 @@ final class RewriteText {
         switch (rewrite.action()) {
           case MERGED -> "merged " + parts(rewrite) + " " + rewrite.detail();
           case APART -> {
-            var first = rewrite.parts().getFirst();
-            var last = rewrite.parts().getLast();
+            var first = rewrite.members().getFirst();
+            var last = rewrite.members().getLast();
             yield "not merged with %s: %s: %s"
                 .formatted(place(first), place(last), rewrite.detail());
           }
@@ -38,15 +38,15 @@ final class RewriteText {
 
   private static String parts(Rewrite rewrite) {
     var named =
-        rewrite.parts().stream()
+        rewrite.members().stream()
             .limit(NAMED)
             .map(RewriteText::place)
             .collect(Collectors.joining(", "));
-    int more = rewrite.parts().size() - NAMED;
+    int more = rewrite.members().size() - NAMED;
     return more > 0 ? "%s and %s more".formatted(named, more) : named;
   }
 
-  private static String place(Rewrite.Part part) {
+  private static String place(Rewrite.Member part) {
     var source = part.source().replace('\\', '/');
     return "%s (%s, %s)"
         .formatted(

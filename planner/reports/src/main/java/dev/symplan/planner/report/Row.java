@@ -9,7 +9,7 @@ import java.util.List;
 /**
  * One thing in a report: an arena, a buffer, a collective, a step.
  *
- * @param title what it is called
+ * @param title its name
  * @param details what people read of it, one for each further column of its section
  * @param facts what programs read of it, in a fixed order
  * @param rows what belongs to it: the verdicts on a collective, the parts of a fused step

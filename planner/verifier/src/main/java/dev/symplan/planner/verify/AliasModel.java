@@ -103,8 +103,8 @@ final class AliasModel {
     facts.mayAlias.connect();
     for (int id = 0; id < facts.spread.length; id++) {
       var placement = rankPlan.placements().get(id);
-      if (placement.isShare()) {
-        var group = plan.group(rankPlan.collectives().get(placement.shareOf()).group());
+      if (placement.isShard()) {
+        var group = plan.group(rankPlan.collectives().get(placement.shardOf()).group());
         facts.spread[id] = LongMath.saturatedMultiply(group.size() - 1L, placement.stride());
       }
     }
@@ -395,7 +395,7 @@ final class AliasModel {
   boolean shiftAlike(int a, int b) {
     var one = plan.placements().get(a);
     var other = plan.placements().get(b);
-    return one.shareOf() == other.shareOf() && one.stride() == other.stride();
+    return one.shardOf() == other.shardOf() && one.stride() == other.stride();
   }
 
   /** {@return whether two tensors with memory share a byte} */

@@ -113,12 +113,12 @@ final class InPlaceRules {
       int i = positions.getOrDefault(operand, -1);
       boolean inPlace = i >= 0 && i < count && samePlace(operand, collective.results().get(i));
       same += inPlace ? 1 : 0;
-      if (!(inPlace && collective.inPlace()) && !isShare(operand, op)) {
+      if (!(inPlace && collective.inPlace()) && !isShard(operand, op)) {
         uses.add(new Use(operand, false));
       }
     }
     for (int result : facts.fresh(op)) {
-      if (!isShare(result, op)) {
+      if (!isShard(result, op)) {
         uses.add(new Use(result, true));
       }
     }
@@ -141,10 +141,10 @@ final class InPlaceRules {
     checkApart(op, uses);
   }
 
-  /** Whether a tensor lies in the whole that a collective makes, or takes; {@link ShareRules} */
-  private boolean isShare(int value, int op) {
+  /** Whether a tensor lies in the whole that a collective makes, or takes; {@link ShardRules} */
+  private boolean isShard(int value, int op) {
     var placement = facts.plan.placements().get(value);
-    return placement.isShare() && placement.shareOf() == facts.collectiveOf(op);
+    return placement.isShard() && placement.shardOf() == facts.collectiveOf(op);
   }
 
   private String placesText(CollectivePlan collective) {

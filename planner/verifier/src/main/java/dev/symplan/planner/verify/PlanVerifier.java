@@ -9,9 +9,9 @@ import java.util.function.Consumer;
 import java.util.stream.Stream;
 
 /**
- * Checks a finished plan, by nothing but the plan itself: what each op reads, writes and shares is
- * read off the ops' rules again, each rank's steps are carried out on a map of its memory that
- * knows which tensor each byte holds, and all ranks' collectives are played against each other.
+ * Checks a finished plan by the plan alone. It derives again from the ops' rules which values each
+ * op reads, writes and shares, carries out each rank's steps on a map from bytes of memory to
+ * tensors, and plays all ranks' collectives against each other.
  *
  * <p>The time is n·log n in the number of ops.
  */
@@ -53,7 +53,7 @@ public final class PlanVerifier {
         findings -> PlacementRules.check(facts, findings),
         findings -> CollectiveRules.check(plan, facts, findings),
         findings -> WorkspaceRules.check(plan, facts, findings),
-        findings -> ShareRules.check(plan, facts, findings),
+        findings -> ShardRules.check(plan, facts, findings),
         findings -> InPlaceRules.check(facts, findings),
         findings -> FusionRules.check(facts, findings),
         findings -> checkSteps(plan, facts, findings));

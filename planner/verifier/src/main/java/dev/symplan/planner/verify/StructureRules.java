@@ -169,10 +169,10 @@ final class StructureRules {
       var name = value == null ? "value " + id : value.name();
       if (placement.buffer() >= rankPlan.buffers().size()) {
         wrong("%s is in buffer %d, which does not exist".formatted(name, placement.buffer()));
-      } else if (placement.shareOf() >= rankPlan.collectives().size()) {
+      } else if (placement.shardOf() >= rankPlan.collectives().size()) {
         wrong(
             "%s is a shard of collective %d, which does not exist"
-                .formatted(name, placement.shareOf()));
+                .formatted(name, placement.shardOf()));
       } else if (placement.offset() > LIMIT || placement.stride() > LIMIT) {
         wrong("%s exceeds any memory".formatted(name));
       } else if (tensor && !placement.exists() && !passing.get(id)) {

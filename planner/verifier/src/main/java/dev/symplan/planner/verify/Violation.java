@@ -17,7 +17,7 @@ public record Violation(
   public enum Rule {
     /** Indices, sizes and counts of the plan fit each other. */
     STRUCTURE,
-    /** Every op runs once, after what it reads is written. */
+    /** Every op runs once, after its operands are written. */
     ORDER,
     /** Values lie inside their buffers, buffers inside their arenas, views where their op says. */
     PLACEMENT,

@@ -2,6 +2,7 @@ package dev.symplan.cli.bench;
 
 import com.google.common.base.Ascii;
 import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ConsoleCommand;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.calibrate.BenchPlot;
 import dev.symplan.planner.calibrate.BenchPrograms;
@@ -11,7 +12,6 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
-import java.util.concurrent.Callable;
 import java.util.stream.Collectors;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -21,10 +21,8 @@ import picocli.CommandLine.Option;
     name = "collectives",
     description =
         "Measure every variant of the chosen collectives at the chosen sizes, each alone.")
-final class BenchCollectivesCommand implements Callable<Integer> {
+final class BenchCollectivesCommand extends ConsoleCommand {
   private static final String DRAWING = "the plot";
-
-  private final Console console;
 
   @Mixin private BenchFlags flags;
 
@@ -48,7 +46,7 @@ final class BenchCollectivesCommand implements Callable<Integer> {
   private Optional<Path> svg = Optional.empty();
 
   BenchCollectivesCommand(Console console) {
-    this.console = console;
+    super(console);
   }
 
   @Override

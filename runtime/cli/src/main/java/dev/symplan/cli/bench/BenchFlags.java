@@ -118,7 +118,7 @@ final class BenchFlags {
       file.ifPresent(f -> f.append(PointWriter.header(header)));
     }
 
-    /** {@return what measures; what it finds is written down at once} */
+    /** {@return the bench, which writes each time down at once} */
     Bench bench() {
       return bench;
     }
@@ -262,7 +262,7 @@ final class BenchFlags {
         return count << shift;
       }
     } catch (NumberFormatException _) {
-      // Told below.
+      // Reported below.
     }
     throw usage("%s: '%s' is not a size; write for example 64KiB".formatted(option, text));
   }

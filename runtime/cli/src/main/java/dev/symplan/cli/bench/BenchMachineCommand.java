@@ -1,22 +1,20 @@
 package dev.symplan.cli.bench;
 
 import dev.symplan.cli.common.Console;
-import java.util.concurrent.Callable;
+import dev.symplan.cli.common.ConsoleCommand;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 
 @Command(
     name = "machine",
     description = "Measure a launch, a copy and a product: the other figures in a target.")
-final class BenchMachineCommand implements Callable<Integer> {
-  private final Console console;
-
+final class BenchMachineCommand extends ConsoleCommand {
   @Mixin private BenchFlags flags;
 
   @Mixin private Workload workload;
 
   BenchMachineCommand(Console console) {
-    this.console = console;
+    super(console);
   }
 
   @Override

@@ -1,6 +1,7 @@
 package dev.symplan.cli.bench;
 
 import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ConsoleCommand;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.calibrate.BenchTable;
@@ -8,7 +9,6 @@ import dev.symplan.runtime.bench.Bench;
 import dev.symplan.runtime.failure.RunException;
 import java.util.List;
 import java.util.Locale;
-import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 
@@ -18,15 +18,13 @@ import picocli.CommandLine.Mixin;
       "Measure a product beside an all_gather, for each variant, and a product whose result is"
           + " reduced, whole and in pieces (as with run --chunk=on)."
     })
-final class BenchOverlapCommand implements Callable<Integer> {
-  private final Console console;
-
+final class BenchOverlapCommand extends ConsoleCommand {
   @Mixin private BenchFlags flags;
 
   @Mixin private Workload workload;
 
   BenchOverlapCommand(Console console) {
-    this.console = console;
+    super(console);
   }
 
   @Override

@@ -2,23 +2,17 @@ package dev.symplan.cli.bench;
 
 import dev.symplan.cli.common.CompileFlags;
 import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ConsoleCommand;
 import dev.symplan.cli.common.ExitCode;
 import dev.symplan.planner.calibrate.BenchPlot;
 import dev.symplan.planner.file.AtomicFile;
 import java.nio.file.Path;
-import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 @Command(name = "plot", description = "Draw measured times over sizes, with what the links limit.")
-final class BenchPlotCommand implements Callable<Integer> {
-  private final Console console;
-
-  @Spec private CommandSpec spec;
-
+final class BenchPlotCommand extends ConsoleCommand {
   @Mixin private PointFiles files;
 
   @Option(
@@ -36,7 +30,7 @@ final class BenchPlotCommand implements Callable<Integer> {
   private String target;
 
   BenchPlotCommand(Console console) {
-    this.console = console;
+    super(console);
   }
 
   @Override

@@ -1,10 +1,10 @@
 package dev.symplan.cli.bench;
 
 import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ConsoleCommand;
 import dev.symplan.cli.common.ExitCode;
 import dev.symplan.runtime.bench.Bench;
 import java.util.Locale;
-import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
@@ -15,9 +15,7 @@ import picocli.CommandLine.Option;
       "Measure the host's overhead for a run: small products, each followed by an all_reduce of its"
           + " result."
     })
-final class BenchStepCommand implements Callable<Integer> {
-  private final Console console;
-
+final class BenchStepCommand extends ConsoleCommand {
   @Mixin private BenchFlags flags;
 
   @Option(
@@ -35,7 +33,7 @@ final class BenchStepCommand implements Callable<Integer> {
   private int runs;
 
   BenchStepCommand(Console console) {
-    this.console = console;
+    super(console);
   }
 
   @Override

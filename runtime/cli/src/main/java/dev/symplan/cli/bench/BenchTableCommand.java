@@ -2,14 +2,12 @@ package dev.symplan.cli.bench;
 
 import dev.symplan.cli.common.CompileFlags;
 import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ConsoleCommand;
 import dev.symplan.cli.common.ExitCode;
 import dev.symplan.planner.calibrate.BenchTable;
-import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 @Command(
     name = "table",
@@ -17,11 +15,7 @@ import picocli.CommandLine.Spec;
       "Show measured times side by side, including PyTorch's (bench_torch.py).",
       "A row is marked if the planner's pick is not within 3%% of the fastest."
     })
-final class BenchTableCommand implements Callable<Integer> {
-  private final Console console;
-
-  @Spec private CommandSpec spec;
-
+final class BenchTableCommand extends ConsoleCommand {
   @Mixin private PointFiles files;
 
   @Option(
@@ -35,7 +29,7 @@ final class BenchTableCommand implements Callable<Integer> {
   private boolean markdown;
 
   BenchTableCommand(Console console) {
-    this.console = console;
+    super(console);
   }
 
   @Override

@@ -2,19 +2,16 @@ package dev.symplan.cli.bench;
 
 import dev.symplan.cli.common.CompileFlags;
 import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ConsoleCommand;
 import dev.symplan.cli.common.ExitCode;
 import dev.symplan.planner.calibrate.Calibration;
 import dev.symplan.planner.calibrate.CalibrationPrinter;
 import dev.symplan.planner.machine.TargetFile;
 import java.nio.file.Path;
 import java.util.Optional;
-import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
-import picocli.CommandLine.Spec;
 
 @Command(
     description = {
@@ -22,11 +19,7 @@ import picocli.CommandLine.Spec;
       "Reads CSV with the columns kind, variant, dtype, bytes, ranks and micros: one measurement"
           + " per line. Anything that was not measured comes from another target."
     })
-public final class CalibrateCommand implements Callable<Integer> {
-  private final Console console;
-
-  @Spec private CommandSpec spec;
-
+public final class CalibrateCommand extends ConsoleCommand {
   @Mixin private PointFiles files;
 
   @Option(
@@ -49,13 +42,13 @@ public final class CalibrateCommand implements Callable<Integer> {
   private Optional<Path> output = Optional.empty();
 
   public CalibrateCommand(Console console) {
-    this.console = console;
+    super(console);
   }
 
   @Override
   public Integer call() {
     if (name.filter(String::isBlank).isPresent()) {
-      throw new ParameterException(spec.commandLine(), "--name must not be empty");
+      throw usage("--name must not be empty");
     }
     output.ifPresent(files::requireNotRead);
     var from = CompileFlags.target(base, "--base", spec);

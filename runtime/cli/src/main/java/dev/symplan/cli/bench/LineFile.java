@@ -8,8 +8,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 
 /**
- * A text file that grows line by line: what was appended is in it, even if the program ends in
- * between.
+ * A text file that grows line by line: each line is in it at once, even if the program ends early.
  */
 final class LineFile implements AutoCloseable {
   private final Path path;

@@ -6,7 +6,7 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/** How large what is measured is to be. */
+/** The size of measured products and copies. */
 final class Workload {
   @Spec(Spec.Target.MIXEE)
   private CommandSpec spec;
@@ -38,7 +38,7 @@ final class Workload {
     return product;
   }
 
-  /** {@return what is moved, as it is written} */
+  /** {@return the size of copies, as written} */
   String bytes(String otherwise) {
     return bytes.orElse(otherwise);
   }

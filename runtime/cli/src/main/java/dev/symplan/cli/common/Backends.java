@@ -26,7 +26,7 @@ public final class Backends {
                         .formatted(name, Backend.all().map(Backend::name).toList())));
   }
 
-  /** {@return whether it can be used on this machine; if not, the console is told why} */
+  /** {@return whether it can be used on this machine; if not, the console shows the reason} */
   public static boolean isUsable(Backend backend, Console console) {
     var reason = backend.unavailable();
     reason.ifPresent(

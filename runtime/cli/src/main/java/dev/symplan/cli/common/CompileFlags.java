@@ -1,9 +1,7 @@
 package dev.symplan.cli.common;
 
-import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.MemorySpace;
-import dev.symplan.ir.ProcessGroup;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.BackendVariants;
 import dev.symplan.planner.machine.Target;
@@ -21,6 +19,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalDouble;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
@@ -39,12 +38,6 @@ public final class CompileFlags {
               + " calibrate (default: as many H200s as ranks).",
       completionCandidates = TargetNames.class)
   private Optional<String> target = Optional.empty();
-
-  @Option(
-      names = "--ranks",
-      paramLabel = "N",
-      description = "The number of ranks (default: from the groups).")
-  private Optional<Integer> ranks = Optional.empty();
 
   @Option(
       names = "--graph",
@@ -148,25 +141,7 @@ public final class CompileFlags {
       defaultValue = "1")
   private double reorderBudget;
 
-  @Option(
-      names = "--dim",
-      paramLabel = "SYMBOL=SIZE",
-      description = "The value of a symbolic size (s77=128). May be repeated.")
-  private Map<String, Long> dims = new LinkedHashMap<>();
-
-  @Option(
-      names = "--dim-max",
-      paramLabel = "SYMBOL=SIZE",
-      description = "The largest value of a symbolic size, to plan with. May be repeated.")
-  private Map<String, Long> dimMax = new LinkedHashMap<>();
-
-  @Option(
-      names = "--declare",
-      paramLabel = "FILE",
-      description =
-          "A file with the schemas of unknown ops, one per line, as PyTorch prints them. May be"
-              + " repeated.")
-  private List<Path> declarations = new ArrayList<>();
+  @Mixin private ProgramFlags program;
 
   private BackendVariants backend = BackendVariants.ANY;
 
@@ -180,7 +155,8 @@ public final class CompileFlags {
         .filter(
             option ->
                 option.userObject() instanceof Field field
-                    && field.getDeclaringClass() == CompileFlags.class)
+                    && (field.getDeclaringClass() == CompileFlags.class
+                        || field.getDeclaringClass() == ProgramFlags.class))
         .findFirst()
         .ifPresent(
             option -> {
@@ -219,15 +195,6 @@ public final class CompileFlags {
     return Target.read(Path.of(name));
   }
 
-  /** {@return the number of ranks given, or 0, which leaves it to the groups} */
-  public static int ranks(Optional<Integer> given, CommandSpec spec) {
-    if (given.filter(ranks -> ranks < 1 || ranks > ProcessGroup.MAX_RANKS).isPresent()) {
-      throw new ParameterException(
-          spec.commandLine(), "--ranks must be at least 1, and at most " + ProcessGroup.MAX_RANKS);
-    }
-    return given.orElse(0);
-  }
-
   private CompileOptions options() {
     if (!(reorderBudget >= 0)) {
       throw usage("--reorder-budget must be at least 0");
@@ -246,8 +213,8 @@ public final class CompileFlags {
     var spaces = ImmutableMap.<String, MemorySpace>builder();
     places.forEach((name, where) -> spaces.put(name, space("--place " + name, where)));
     donated.forEach(name -> spaces.put(name, MemorySpace.DONATED));
-    return CompileOptions.DEFAULT
-        .withRanks(ranks(ranks, spec))
+    return program
+        .options(spec)
         .withGraph(graph)
         .withVariants(forced.buildOrThrow())
         .withBackend(backend)
@@ -259,9 +226,7 @@ public final class CompileFlags {
         .withFusion(!noFusion)
         .withRewrites(new RewriteOptions(mode("--bucket", bucket), mode("--chunk", chunk)))
         .withReorderBudget(
-            noReorder ? OptionalDouble.empty() : OptionalDouble.of(reorderBudget / 100))
-        .withDims(ImmutableMap.copyOf(dims), ImmutableMap.copyOf(dimMax))
-        .withDeclarations(ImmutableList.copyOf(declarations));
+            noReorder ? OptionalDouble.empty() : OptionalDouble.of(reorderBudget / 100));
   }
 
   private MemorySpace space(String option, String text) {

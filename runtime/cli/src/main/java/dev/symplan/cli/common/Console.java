@@ -30,7 +30,7 @@ public record Console(PrintStream out, PrintStream err) {
   /**
    * Prints a result, or writes it to a file.
    *
-   * @param what of which it is the result, for errors
+   * @param what a name for the result in errors
    */
   public void result(Optional<Path> file, String text, String what) {
     if (file.isPresent()) {

@@ -41,7 +41,7 @@ public final class Bisection {
   /**
    * A decision.
    *
-   * @param text what it is, for people
+   * @param text its description, for people
    * @param flag the option that turns it off
    */
   public record Decision(String text, String flag, UnaryOperator<CompileOptions> off) {}
@@ -76,7 +76,7 @@ public final class Bisection {
    * {@return which decisions break the check of a case}
    *
    * @param input a case directory with expected outputs
-   * @param progress is told what each run gave
+   * @param progress gets a line about each run
    * @throws dev.symplan.ir.diag.CompileException when the case is wrong
    */
   public static Outcome run(

@@ -17,13 +17,13 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /**
- * What the facts about a machine mean for plans.
+ * The consequences of a machine's facts for plans.
  *
  * @param windows whether NCCL can run its symmetric kernels on the arena
  * @param processes whether symmetric memory can be that of several processes
  * @param multicast whether NVLink multicast is there and not turned off
  * @param peers how many GPUs, from the first on, all reach each other's memory
- * @param variants what each variant needs and whether it is there
+ * @param variants the needs of each variant, and whether the machine has them
  * @param fit the built-in target that describes this machine
  */
 public record Diagnosis(
@@ -49,12 +49,12 @@ public record Diagnosis(
   /**
    * Whether something is there.
    *
-   * @param detail what it rests on, or what is missing
+   * @param detail the evidence, or the missing part
    */
   public record Finding(boolean present, String detail) {}
 
   /**
-   * What the machine has for one variant.
+   * The machine's support for one variant.
    *
    * @param needs for people
    * @param ranks how many GPUs can run it together; 0 where none can
@@ -86,14 +86,14 @@ public record Diagnosis(
    *
    * @param ranks how many of this machine's GPUs it plans for
    * @param command one that tries it, on the GPUs or, where they cannot be used, on the CPU
-   * @param note in what the machine differs; empty if in nothing that is known
+   * @param note the machine's differences; empty if none is known
    */
   public record Fit(Target target, int ranks, String command, Optional<String> note) {}
 
   /**
-   * {@return what these facts mean}
+   * {@return the diagnosis of these facts}
    *
-   * @param backend what the GPUs' backend carries out
+   * @param backend the variants of the GPUs' backend
    */
   public static Diagnosis of(Machine machine, BackendVariants backend) {
     var windows = windows(machine);
@@ -185,7 +185,7 @@ public record Diagnosis(
     return machine.setting(name).filter(setting -> setting.value().equals(value));
   }
 
-  /** Ranks are the first GPUs, so what counts is how many of these reach each other. */
+  /** Ranks are the first GPUs, so this counts how many of the first ones reach each other. */
   private static int peers(Machine machine) {
     int peers = 0;
     while (peers < machine.gpus().size()

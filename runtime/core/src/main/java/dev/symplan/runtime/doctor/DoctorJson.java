@@ -9,7 +9,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.google.common.base.Ascii;
 import dev.symplan.runtime.doctor.Diagnosis.Finding;
 
-/** A diagnosis for programs: one JSON object; what is not known is left out. */
+/** A diagnosis for programs: one JSON object without the unknown facts. */
 public final class DoctorJson {
   private static final JsonNodeFactory NODES = JsonNodeFactory.instance;
 

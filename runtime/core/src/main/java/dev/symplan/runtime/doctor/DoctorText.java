@@ -126,7 +126,7 @@ public final class DoctorText {
     return link.peerAccess() ? way : link.nvlinks().isPresent() ? way + " no access" : "no access";
   }
 
-  /** {@return what the cells mean, as far as it is known} */
+  /** {@return the meaning of the cells, as far as it is known} */
   private String legend() {
     var nvlinks = machine.links().stream().flatMap(link -> link.nvlinks().stream()).toList();
     if (nvlinks.isEmpty()) {

@@ -6,14 +6,14 @@ import java.util.OptionalDouble;
 import java.util.OptionalInt;
 
 /**
- * The facts about one host, as its driver and libraries tell them.
+ * The facts about one host, from its driver and libraries.
  *
  * @param system operating system and architecture
  * @param driver empty where there is no NVIDIA driver
  * @param gpus in the driver's order, which is that of ranks
  * @param links from each GPU to each other
- * @param libraries what backend cuda loads, in that order, found or not
- * @param settings variables that change what the libraries do, by name
+ * @param libraries the libraries of backend cuda in the order of loading, found or not
+ * @param settings variables that the libraries read, by name
  * @param problem why backend cuda cannot be used; empty if it can
  */
 public record Machine(
@@ -60,7 +60,7 @@ public record Machine(
 
   /**
    * {@return NCCL's version as {@code major * 10000 + minor * 100 + patch}; empty where it was not
-   * found or does not tell}
+   * found or does not report one}
    */
   public OptionalInt nccl() {
     return libraries.stream()
@@ -165,7 +165,7 @@ public record Machine(
    * A library, found or not.
    *
    * @param name its {@code SONAME}
-   * @param use what it is for
+   * @param use its purpose
    * @param file where it was loaded from; empty where it was not
    * @param version as it reports it; empty if it does not
    * @param problem why what was loaded cannot be used

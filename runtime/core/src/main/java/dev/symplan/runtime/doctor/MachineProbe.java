@@ -5,10 +5,13 @@ import java.util.ServiceLoader;
 /** Asks a machine what it has; a backend's module provides one, found by {@link ServiceLoader}. */
 public interface MachineProbe {
 
-  /** {@return what there is; what cannot be asked is told in it, never thrown} */
+  /** {@return the machine; the reasons for missing facts are in it, never thrown} */
   Machine probe();
 
-  /** {@return what the installed backend finds, or nothing where no backend knows of GPUs} */
+  /**
+   * {@return the machine as the installed backend finds it; without GPUs if no backend asks for
+   * them}
+   */
   static Machine ofThisMachine() {
     return ServiceLoader.load(MachineProbe.class)
         .findFirst()

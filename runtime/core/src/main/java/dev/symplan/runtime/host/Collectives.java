@@ -35,19 +35,19 @@ final class Collectives {
   private record Meeting(int index, ImmutableIntArray members) {}
 
   private final List<HostMemory> ranks;
-  private final Rendezvous rendezvous;
-  private final Map<Meeting, Rendezvous.Barrier> barriers = new HashMap<>();
+  private final HostSync rendezvous;
+  private final Map<Meeting, HostSync.Barrier> barriers = new HashMap<>();
   private final Map<Use, int[]> pushes = new HashMap<>();
 
   private final Transfers transfers;
 
   /**
-   * For each rank and stream, what it brings to plain collectives. One buffer is enough, as those
-   * of a stream come one after the other, with a barrier at each end.
+   * For each rank and stream, its operand of plain collectives. One buffer is enough, as those of a
+   * stream come one after the other, with a barrier at each end.
    */
   private final ImmutableList<Map<StreamKind, MemorySegment>> bounce;
 
-  Collectives(Executable executable, List<HostMemory> ranks, Rendezvous rendezvous, Arena owner) {
+  Collectives(Executable executable, List<HostMemory> ranks, HostSync rendezvous, Arena owner) {
     this.ranks = ranks;
     this.rendezvous = rendezvous;
     this.transfers = new Transfers(executable);
@@ -101,11 +101,11 @@ final class Collectives {
     }
   }
 
-  private Rendezvous.Barrier barrier(GroupUse group) {
+  private HostSync.Barrier barrier(GroupUse group) {
     synchronized (barriers) {
       return barriers.computeIfAbsent(
           new Meeting(group.index(), group.members()),
-          meeting -> new Rendezvous.Barrier(meeting.members()));
+          meeting -> new HostSync.Barrier(meeting.members()));
     }
   }
 

@@ -29,8 +29,8 @@ final class HostMemory {
   private final @Nullable MemorySegment[] outputs;
 
   /**
-   * @param owner what everything is allocated from; external inputs and outputs only when they are
-   *     used before the caller binds memory of its own
+   * @param owner the source of all memory; external inputs and outputs take from it only when they
+   *     are used before the caller binds memory of its own
    */
   HostMemory(RankProgram program, long symmetricBytes, Arena owner) {
     this.program = program;

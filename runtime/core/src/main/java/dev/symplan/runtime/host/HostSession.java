@@ -31,7 +31,7 @@ final class HostSession extends ExecutableSession {
   private final List<HostMemory> ranks = new ArrayList<>();
   private final List<RankRunner> runners = new ArrayList<>();
   private final List<Runnable> tasks = new ArrayList<>();
-  private final Rendezvous rendezvous;
+  private final HostSync rendezvous;
   private final ExecutorService threads;
   private final List<Thread> started = new CopyOnWriteArrayList<>();
 
@@ -46,7 +46,7 @@ final class HostSession extends ExecutableSession {
     super(executable);
     PlanAgreement.check(executable);
     this.rendezvous =
-        new Rendezvous(
+        new HostSync(
             executable.ranks().stream().mapToInt(RankProgram::events).toArray(),
             timeout,
             rank -> runners.get(rank).activity());

@@ -14,7 +14,7 @@ import java.util.stream.Collectors;
 final class InstructionText {
   private InstructionText() {}
 
-  /** {@return what an instruction is called; empty for one that only orders streams} */
+  /** {@return the name of an instruction; empty for one that only orders streams} */
   static Optional<String> label(Instruction instruction) {
     return switch (instruction) {
       case LocalOp op -> Optional.of(op.name());
@@ -39,7 +39,7 @@ final class InstructionText {
     };
   }
 
-  /** {@return what it is and where the program says it} */
+  /** {@return its description and its location in the program} */
   static String name(Instruction instruction) {
     return switch (instruction) {
       case LocalOp op ->

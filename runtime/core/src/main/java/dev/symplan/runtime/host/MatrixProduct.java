@@ -100,8 +100,8 @@ final class MatrixProduct {
   }
 
   /**
-   * A matrix as BLAS has it, by its address: what is not within the memory is refused here, as
-   * nobody sees it any more behind the address.
+   * A matrix as BLAS has it, by its address: an extent outside the memory is refused here, as
+   * nothing checks it behind the address.
    *
    * @param leading elements from one row to the next, or from one column where it is transposed
    */

@@ -45,17 +45,7 @@ public final class NaiveOps {
               items.stream()
                   .map(item -> value(item, operands))
                   .collect(ImmutableList.toImmutableList()));
-      case Arg.Ref _,
-          Arg.Seq _,
-          Arg.Int _,
-          Arg.Float _,
-          Arg.Bool _,
-          Arg.Str _,
-          Arg.Dtype _,
-          Arg.Symbol _,
-          Arg.Device _,
-          Arg.None _ ->
-          new HostCall.Value.Constant(arg);
+      case Arg.Ref _, Arg.Seq _, Arg.Literal _ -> new HostCall.Value.Constant(arg);
     };
   }
 }

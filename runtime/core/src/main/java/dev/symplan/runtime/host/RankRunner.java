@@ -22,7 +22,7 @@ import java.util.stream.Collectors;
 /** Executes the instructions of one rank, each stream in a thread of its own. */
 final class RankRunner {
 
-  /** The queue of one stream: what to do, and how far it is. */
+  /** The queue of one stream: its tasks, and how many are done. */
   private static final class Lane {
     private final StreamKind stream;
     private final ImmutableList<Instruction> instructions;
@@ -47,7 +47,7 @@ final class RankRunner {
   private final RankProgram program;
   private final List<HostMemory> ranks;
   private final Collectives collectives;
-  private final Rendezvous rendezvous;
+  private final HostSync rendezvous;
   private final ImmutableList<Lane> lanes;
   private boolean prepared;
 
@@ -55,7 +55,7 @@ final class RankRunner {
   private String only = "";
 
   RankRunner(
-      RankProgram program, List<HostMemory> ranks, Collectives collectives, Rendezvous rendezvous) {
+      RankProgram program, List<HostMemory> ranks, Collectives collectives, HostSync rendezvous) {
     this.program = program;
     this.ranks = ranks;
     this.collectives = collectives;
@@ -193,7 +193,7 @@ final class RankRunner {
       }
       lane.at = actions.size();
       lane.mark(actions.size());
-    } catch (Rendezvous.Aborted _) {
+    } catch (HostSync.Aborted _) {
       // Whoever failed first has reported it.
     } catch (Throwable e) {
       rendezvous.abort(
@@ -249,7 +249,7 @@ final class RankRunner {
     return "rank " + program.rank() + ", " + InstructionText.name(instruction);
   }
 
-  /** {@return what the rank is doing, as the end of "rank N, which …"} */
+  /** {@return the rank's activity, as the end of "rank N, which …"} */
   String activity() {
     return lanes.stream().map(this::activity).collect(Collectors.joining(" and "));
   }

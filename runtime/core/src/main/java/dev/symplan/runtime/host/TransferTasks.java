@@ -7,8 +7,8 @@ import dev.symplan.codegen.Transfer;
 import dev.symplan.codegen.Transfer.Barrier;
 import dev.symplan.codegen.Transfer.Copy;
 import dev.symplan.codegen.Transfer.Empty;
-import dev.symplan.codegen.Transfer.Part;
-import dev.symplan.codegen.Transfer.Place;
+import dev.symplan.codegen.Transfer.Endpoint;
+import dev.symplan.codegen.Transfer.InTensor;
 import dev.symplan.codegen.Transfer.Receive;
 import dev.symplan.codegen.Transfer.Reduce;
 import dev.symplan.codegen.Transfer.Slot;
@@ -58,12 +58,12 @@ final class TransferTasks {
       case Empty(var slots) -> {
         long bytes = collective.layout(tensor).slotBytes();
         var places = slots.stream().map(slot -> memory(slot, bytes)).toList();
-        yield () -> places.forEach(place -> place.fill(Workspace.EMPTY));
+        yield () -> places.forEach(end -> end.fill(Workspace.EMPTY));
       }
     };
   }
 
-  private Runnable copy(Place from, List<Place> to, long bytes) {
+  private Runnable copy(Endpoint from, List<Endpoint> to, long bytes) {
     if (bytes == 0) {
       return () -> {};
     }
@@ -72,7 +72,7 @@ final class TransferTasks {
     return () -> targets.forEach(target -> target.copyFrom(source));
   }
 
-  private Runnable reduce(List<Place> from, List<Place> to, long bytes) {
+  private Runnable reduce(List<Endpoint> from, List<Endpoint> to, long bytes) {
     var dtype = collective.results().get(tensor).type().dtype();
     var reducer = new Reducer(collective.reduceOp().orElseThrow(), dtype);
     if (bytes == 0) {
@@ -83,15 +83,13 @@ final class TransferTasks {
     return () -> reducer.reduce(sources, bytes / dtype.bytes(), targets);
   }
 
-  private ImmutableList<MemorySegment> memory(List<Place> places, long bytes) {
-    return places.stream()
-        .map(place -> memory(place, bytes))
-        .collect(ImmutableList.toImmutableList());
+  private ImmutableList<MemorySegment> memory(List<Endpoint> ends, long bytes) {
+    return ends.stream().map(end -> memory(end, bytes)).collect(ImmutableList.toImmutableList());
   }
 
-  private MemorySegment memory(Place place, long bytes) {
-    return switch (place) {
-      case Part(var role, int member, long offset) -> {
+  private MemorySegment memory(Endpoint end, long bytes) {
+    return switch (end) {
+      case InTensor(var role, int member, long offset) -> {
         var peer = shared.transfers().at(member, collective);
         var whole =
             switch (role) {

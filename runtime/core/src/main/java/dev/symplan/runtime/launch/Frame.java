@@ -95,7 +95,7 @@ final class Frame {
   }
 
   /**
-   * @throws IOException when the connection ends, or what comes is no frame
+   * @throws IOException when the connection ends, or other bytes than a frame come
    */
   static Frame read(DataInputStream in) throws IOException {
     int length = in.readInt();

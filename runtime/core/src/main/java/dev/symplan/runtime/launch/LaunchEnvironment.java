@@ -67,7 +67,7 @@ public record LaunchEnvironment(
    * {@return what the environment says; empty where no launcher started this process}
    *
    * @param variables as of {@link System#getenv()}
-   * @throws RunException when variables are missing, are no numbers or contradict each other
+   * @throws RunException when variables are missing, are not numbers or contradict each other
    */
   public static Optional<LaunchEnvironment> of(Map<String, String> variables) {
     var reader = new Reader(variables);

@@ -130,7 +130,7 @@ public final class World implements AutoCloseable {
   /**
    * Gives something to all ranks, and takes what they give.
    *
-   * @param what it is, for people; the same on all ranks
+   * @param what its name, for people; the same on all ranks
    * @param own 15 MiB at most
    * @return what each rank gave
    * @throws RunException when a rank fails, or not all come in time; the message names who is
@@ -271,7 +271,7 @@ public final class World implements AutoCloseable {
 
   private void ended(String reason) {
     if (keeperLeft) {
-      // It serves those who stay for as long as its process runs.
+      // It serves the remaining ranks for as long as its process runs.
       storeIsGone = true;
       wakeAll();
     } else if (!closed) {

@@ -14,8 +14,8 @@ public record Profile(ImmutableList<Activity> activities, String method) {
   /**
    * One instruction of one rank.
    *
-   * @param label what the instruction is called: its first result, or the op
-   * @param kernel what really ran, as far as it is known
+   * @param label the name of the instruction: its first result, or the op
+   * @param kernel the kernel that really ran, as far as it is known
    * @param begin in microseconds, on a clock of all ranks
    * @param end in microseconds
    */

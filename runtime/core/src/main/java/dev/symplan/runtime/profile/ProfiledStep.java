@@ -23,7 +23,7 @@ import java.util.Queue;
  *
  * @param what the op, or the kind of collective
  * @param predicted microseconds
- * @param traffic empty for what is no collective
+ * @param traffic empty for other steps than collectives
  */
 record ProfiledStep(Activity activity, String what, double predicted, Optional<Traffic> traffic) {
 

@@ -104,7 +104,7 @@ public final class Elements {
   /**
    * Loads elements at equal distances into {@code into[start]} and behind.
    *
-   * <p>The loops are inside the switch, so that each has one type.
+   * <p>Each loop has one type.
    */
   public static void load(
       MemorySegment memory,
@@ -114,42 +114,22 @@ public final class Elements {
       double[] into,
       int start,
       int count) {
-    switch (dtype) {
-      case F32 -> {
-        for (int i = 0; i < count; i++) {
-          into[start + i] = memory.get(FLOAT, offset + i * step);
-        }
+    if (dtype == DType.F32) {
+      for (int i = 0; i < count; i++) {
+        into[start + i] = memory.get(FLOAT, offset + i * step);
       }
-      case BF16 -> {
-        for (int i = 0; i < count; i++) {
-          into[start + i] = Rounding.fromBFloat16(memory.get(SHORT, offset + i * step));
-        }
+    } else if (dtype == DType.BF16) {
+      for (int i = 0; i < count; i++) {
+        into[start + i] = Rounding.fromBFloat16(memory.get(SHORT, offset + i * step));
       }
-      case F16 -> {
-        for (int i = 0; i < count; i++) {
-          into[start + i] = Float.float16ToFloat(memory.get(SHORT, offset + i * step));
-        }
+    } else if (dtype == DType.F16) {
+      for (int i = 0; i < count; i++) {
+        into[start + i] = Float.float16ToFloat(memory.get(SHORT, offset + i * step));
       }
-      case F64,
-          I64,
-          I32,
-          I16,
-          I8,
-          U64,
-          U32,
-          U16,
-          U8,
-          BOOL,
-          F8E4M3FN,
-          F8E5M2,
-          F8E4M3FNUZ,
-          F8E5M2FNUZ,
-          F8E8M0FNU -> {
-        for (int i = 0; i < count; i++) {
-          into[start + i] = getDouble(memory, offset + i * step, dtype);
-        }
+    } else {
+      for (int i = 0; i < count; i++) {
+        into[start + i] = getDouble(memory, offset + i * step, dtype);
       }
-      case C32, C64, C128 -> throw unsupported(dtype);
     }
   }
 
@@ -188,38 +168,18 @@ public final class Elements {
 
   public static void store(
       double[] from, int count, MemorySegment memory, long offset, long step, DType dtype) {
-    switch (dtype) {
-      case F32 -> {
-        for (int i = 0; i < count; i++) {
-          memory.set(FLOAT, offset + i * step, (float) from[i]);
-        }
+    if (dtype == DType.F32) {
+      for (int i = 0; i < count; i++) {
+        memory.set(FLOAT, offset + i * step, (float) from[i]);
       }
-      case BF16 -> {
-        for (int i = 0; i < count; i++) {
-          memory.set(SHORT, offset + i * step, Rounding.toBFloat16((float) from[i]));
-        }
+    } else if (dtype == DType.BF16) {
+      for (int i = 0; i < count; i++) {
+        memory.set(SHORT, offset + i * step, Rounding.toBFloat16((float) from[i]));
       }
-      case F64,
-          F16,
-          I64,
-          I32,
-          I16,
-          I8,
-          U64,
-          U32,
-          U16,
-          U8,
-          BOOL,
-          F8E4M3FN,
-          F8E5M2,
-          F8E4M3FNUZ,
-          F8E5M2FNUZ,
-          F8E8M0FNU -> {
-        for (int i = 0; i < count; i++) {
-          setDouble(memory, offset + i * step, dtype, from[i]);
-        }
+    } else {
+      for (int i = 0; i < count; i++) {
+        setDouble(memory, offset + i * step, dtype, from[i]);
       }
-      case C32, C64, C128 -> throw unsupported(dtype);
     }
   }
 

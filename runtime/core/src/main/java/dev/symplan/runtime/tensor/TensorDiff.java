@@ -72,7 +72,7 @@ public record TensorDiff(DType dtype, double maxAbs, double relativeL2, long une
    * {@return the largest relative L2 error that rounding explains; 0 for integers and bools}
    *
    * @param roundedTo the shortest float type that the tensor went through, as {@link Rounding} has
-   *     it: what was once bf16 is not more exact for being kept as f32
+   *     it: values that were bf16 once are not more exact in f32
    */
   public double limit(DType roundedTo) {
     double own = limitOf(dtype);

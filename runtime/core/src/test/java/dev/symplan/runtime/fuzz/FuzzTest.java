@@ -194,7 +194,7 @@ class FuzzTest {
                 inPlace.addAndGet(collective.inPlace() ? 1 : 0);
               }
               shares.addAndGet(
-                  plan.forRank(0).placements().stream().anyMatch(Placement::isShare) ? 1 : 0);
+                  plan.forRank(0).placements().stream().anyMatch(Placement::isShard) ? 1 : 0);
               for (var step : plan.forRank(0).steps()) {
                 if (step instanceof Step.Fused(var indices)) {
                   var all = plan.forRank(0).graph().ops();

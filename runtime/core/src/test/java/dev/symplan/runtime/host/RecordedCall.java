@@ -184,15 +184,7 @@ record RecordedCall(
               items.stream()
                   .map(item -> rebound(item, others))
                   .collect(ImmutableList.toImmutableList()));
-      case Arg.Int _,
-          Arg.Float _,
-          Arg.Bool _,
-          Arg.Str _,
-          Arg.Dtype _,
-          Arg.Symbol _,
-          Arg.Device _,
-          Arg.None _ ->
-          arg;
+      case Arg.Literal _ -> arg;
     };
   }
 

@@ -29,7 +29,7 @@ import java.util.TreeMap;
  * Checks, before there is any memory, that each address that goes to a GPU stays with all its bytes
  * in one buffer of the plan: what is beyond, nobody sees any more.
  *
- * <p>What lies where at what time is the plan's affair, and verified there.
+ * <p>The plan decides which tensors lie there at which time; its verifier checks that.
  */
 final class AddressCheck {
 
@@ -93,7 +93,7 @@ final class AddressCheck {
       program.outputs().forEach(ref -> own.tensor("an output", ref));
     }
     for (var program : programs) {
-      var own = check.new OfRank(program.rank(), program.places());
+      var own = check.new OfRank(program.rank(), program.pads());
       for (var step : program.steps()) {
         switch (step) {
           case Launch launch -> launch.words().forEach(word -> own.word(launch, word));
@@ -131,11 +131,11 @@ final class AddressCheck {
   /** The steps of one rank. */
   private final class OfRank {
     private final int rank;
-    private final int places;
+    private final int pads;
 
-    OfRank(int rank, int places) {
+    OfRank(int rank, int pads) {
       this.rank = rank;
-      this.places = places;
+      this.pads = pads;
     }
 
     void tensor(String label, Optional<TensorRef> ref) {
@@ -186,13 +186,13 @@ final class AddressCheck {
             reach(launch.label(), address, bytes);
         case KernelArgument.Multicast(var members, long offset, long bytes) ->
             multicast(launch.label(), members, offset, bytes);
-        case KernelArgument.Flags(int place, int peer) -> {
+        case KernelArgument.Flags(int pad, int peer) -> {
           if (peer < 0 || peer >= ends.size()) {
             throw wrong(launch.label(), "flags of rank " + peer, "of which there is none");
           }
-          place(launch.label(), place);
+          pad(launch.label(), pad);
         }
-        case KernelArgument.Meetings(int place) -> place(launch.label(), place);
+        case KernelArgument.Meetings(int pad) -> pad(launch.label(), pad);
         case KernelArgument.Number _, KernelArgument.Failure _, KernelArgument.Timeout _ -> {}
       }
     }
@@ -202,9 +202,9 @@ final class AddressCheck {
           member -> reach(label, new Address(member, ArenaKind.SYMMETRIC, 0, offset), bytes));
     }
 
-    private void place(String label, int place) {
-      if (place < 0 || place >= places) {
-        throw wrong(label, "meeting place " + place, "but there are " + places);
+    private void pad(String label, int pad) {
+      if (pad < 0 || pad >= pads) {
+        throw wrong(label, "signal pad " + pad, "but there are " + pads);
       }
     }
 

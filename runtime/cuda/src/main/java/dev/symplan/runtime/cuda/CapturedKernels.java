@@ -14,8 +14,8 @@ import org.bytedeco.javacpp.PointerPointer;
 import org.bytedeco.javacpp.SizeTPointer;
 
 /**
- * Finds out what libraries put into a stream that is captured: the kernels that the next node would
- * have to wait for. Nothing is said where the driver does not tell.
+ * Finds the kernels that libraries put into a captured stream and that the next node has to wait
+ * for; none where the driver does not report them.
  */
 final class CapturedKernels {
 

@@ -20,16 +20,16 @@ import org.bytedeco.cuda.nccl.ncclWindow_vidmem;
 import org.bytedeco.javacpp.BytePointer;
 
 /**
- * One rank's communicators: one for each place where ranks meet, as no communicator may be in two
- * streams at once, and apart with and without windows, as NCCL runs its symmetric kernels whenever
- * it finds both buffers in a window.
+ * One rank's communicators: one for each signal pad, as no communicator may be in two streams at
+ * once, and apart with and without windows, as NCCL runs its symmetric kernels whenever it finds
+ * both buffers in a window.
  */
 final class Communicators {
 
   /** What a communicator is for. */
-  record Key(ImmutableIntArray members, int place, boolean windows, boolean copyEngines) {
+  record Key(ImmutableIntArray members, int pad, boolean windows, boolean copyEngines) {
     static Key of(Nccl step) {
-      return new Key(step.members(), step.place(), step.windows(), step.copyEngines());
+      return new Key(step.members(), step.pad(), step.windows(), step.copyEngines());
     }
   }
 

@@ -23,9 +23,9 @@ import java.util.function.ToIntBiFunction;
 /**
  * A plan on GPUs: one thread and one CUDA graph for each.
  *
- * <p>Inputs and outputs have a copy in host memory. That of an input goes to the GPU with the next
- * run once it was handed out, and then stays there: who wants to change it asks for it again. That
- * of an output is fetched when it is asked for.
+ * <p>Inputs and outputs have a copy in host memory. That of an input goes to the GPU with the first
+ * run after it was handed out, and then stays there; to change it, ask for it again. That of an
+ * output is fetched when it is asked for.
  */
 final class CudaSession extends ExecutableSession {
 

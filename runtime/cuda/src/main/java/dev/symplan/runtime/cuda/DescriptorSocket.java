@@ -31,18 +31,23 @@ final class DescriptorSocket implements AutoCloseable {
   /**
    * A descriptor to be sent; the receiver gets one of its own for the same thing.
    *
-   * @param note 256 bytes at most, not empty
+   * @param note read-only; 256 bytes at most, not empty
    */
-  record Parcel(Path to, byte[] note, int descriptor) {
+  record Parcel(Path to, MemorySegment note, int descriptor) {
     Parcel {
-      if (note.length == 0 || note.length > MAX_NOTE) {
-        throw new IllegalArgumentException("a note of " + note.length + " bytes");
+      if (note.byteSize() == 0 || note.byteSize() > MAX_NOTE) {
+        throw new IllegalArgumentException("a note of " + note.byteSize() + " bytes");
       }
     }
   }
 
-  /** A descriptor that came, and what was said of it. */
-  record Received(byte[] note, int descriptor) {}
+  /** A descriptor that came, with its note. */
+  record Received(MemorySegment note, int descriptor) {}
+
+  /** {@return a note of these bytes} */
+  static MemorySegment note(byte[] bytes) {
+    return MemorySegment.ofArray(bytes).asReadOnly();
+  }
 
   private static final int AF_UNIX = 1;
   private static final int SOCK_DGRAM = 2;
@@ -210,7 +215,7 @@ final class DescriptorSocket implements AutoCloseable {
       control.set(ValueLayout.JAVA_INT, 12, SCM_RIGHTS);
       control.set(ValueLayout.JAVA_INT, 16, parcel.descriptor());
       var name = address(parcel.to(), arena);
-      var note = arena.allocateFrom(ValueLayout.JAVA_BYTE, parcel.note());
+      var note = arena.allocate(parcel.note().byteSize()).copyFrom(parcel.note());
       var message = message(arena, note, control);
       message.set(ValueLayout.ADDRESS, 0, name);
       message.set(ValueLayout.JAVA_INT, 8, (int) name.byteSize());
@@ -267,7 +272,7 @@ final class DescriptorSocket implements AutoCloseable {
         throw new RunException("a message came without a descriptor");
       }
       var note = data.asSlice(0, length).toArray(ValueLayout.JAVA_BYTE);
-      return new Received(note, control.get(ValueLayout.JAVA_INT, 16));
+      return new Received(note(note), control.get(ValueLayout.JAVA_INT, 16));
     } catch (Throwable e) {
       throw SharedLibrary.failed(e);
     }

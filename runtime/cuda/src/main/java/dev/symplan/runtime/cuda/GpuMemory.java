@@ -40,9 +40,9 @@ final class GpuMemory {
   private final Pointer local;
   private final Pointer meetings;
   private final FailureWords failures;
-  private final int places;
+  private final int pads;
 
-  /** A one for each meeting place, in memory that the GPU copies from while kernels run. */
+  /** A one for each signal pad, in memory that the GPU copies from while kernels run. */
   private final BytePointer ones;
 
   private final List<Optional<Pointer>> inputs;
@@ -57,13 +57,13 @@ final class GpuMemory {
       Sharing sharing,
       Check check) {
     this.check = check;
-    this.places = device.places();
+    this.pads = device.pads();
     this.symmetricBytes = Math.max(MIN_BYTES, Math.ceilDiv(symmetricBytes, MIN_BYTES) * MIN_BYTES);
     try {
       share(sharing, Region.ARENA, this.symmetricBytes, POISON);
       this.local = allocate(program.localBytes(), POISON);
-      share(sharing, Region.FLAGS, (long) places * DeviceProgram.FLAGS * Integer.BYTES, 0);
-      this.meetings = allocate((long) places * DeviceProgram.COUNTS * Integer.BYTES, 0);
+      share(sharing, Region.FLAGS, (long) pads * DeviceProgram.FLAGS * Integer.BYTES, 0);
+      this.meetings = allocate((long) pads * DeviceProgram.COUNTS * Integer.BYTES, 0);
       this.failures = failures(program, waiting(device));
       this.ones = ones();
       this.inputs = program.inputs().stream().map(this::external).toList();
@@ -93,7 +93,7 @@ final class GpuMemory {
   }
 
   private BytePointer ones() {
-    var one = new int[Math.max(1, places)];
+    var one = new int[Math.max(1, pads)];
     Arrays.fill(one, 1);
     var memory = pinned((long) one.length * Integer.BYTES, cudart.cudaHostAllocDefault);
     new IntPointer(memory).put(one);
@@ -147,8 +147,8 @@ final class GpuMemory {
     return symmetricBytes;
   }
 
-  long meetings(int place) {
-    return meetings.address() + (long) place * DeviceProgram.COUNTS * Integer.BYTES;
+  long meetings(int pad) {
+    return meetings.address() + (long) pad * DeviceProgram.COUNTS * Integer.BYTES;
   }
 
   /** {@return where kernels say that they gave up waiting for their peers} */
@@ -159,7 +159,7 @@ final class GpuMemory {
   /** Has the kernels of this GPU that wait for peers give up. */
   void giveUp(CUstream_st stream) {
     long pitch = (long) DeviceProgram.FLAGS * Integer.BYTES;
-    if (places > 0) {
+    if (pads > 0) {
       check.runtime(
           cudart.cudaMemcpy2DAsync(
               new DevicePointer(region(Region.FLAGS).address() + pitch - Integer.BYTES),
@@ -167,7 +167,7 @@ final class GpuMemory {
               ones,
               Integer.BYTES,
               Integer.BYTES,
-              places,
+              pads,
               cudart.cudaMemcpyHostToDevice,
               stream),
           "cudaMemcpy2DAsync");

@@ -6,7 +6,7 @@ import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The thread of one GPU: does one task after the other for one caller, who waits for each.
+ * The thread of one GPU. It does one task after the other for one caller, which waits for each.
  *
  * <p>To wake a thread takes longer than to launch a graph. So both sides look out for each other
  * for a while before they sleep: between runs that follow closely, neither does.

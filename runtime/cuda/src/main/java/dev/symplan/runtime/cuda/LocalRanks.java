@@ -155,7 +155,7 @@ final class LocalRanks {
    * they may touch each other's memory, which else stays until the process ends.
    */
   private void release() {
-    // A GPU that has failed cannot be told anything, but does nothing either.
+    // A GPU that has failed does not accept commands, but does not run anything either.
     var _ = attempt(local -> local.openGpu().ifPresent(Gpu::stop), STOPPING);
     if (attempt(LocalRanks::awaitStop, STOPPING.multipliedBy(2))) {
       var _ = attempt(local -> local.openGpu().ifPresent(Gpu::close), FREEING);

@@ -72,7 +72,7 @@ record MappedBlock(long handle, long address, long bytes) {
       access.location().type(cudart.CU_MEM_LOCATION_TYPE_DEVICE).id(device);
       check.driver(cudart.cuMemSetAccess(address[0], bytes, access, 1), "cuMemSetAccess");
     } catch (RunException e) {
-      // What has not come to be refuses; what failed first is what counts.
+      // Calls for parts that were never made fail; only the first failure counts.
       cudart.cuMemUnmap(address[0], bytes);
       cudart.cuMemAddressFree(address[0], bytes);
       cudart.cuMemRelease(handle);

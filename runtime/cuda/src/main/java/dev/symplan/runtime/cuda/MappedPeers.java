@@ -3,20 +3,23 @@ package dev.symplan.runtime.cuda;
 import com.google.common.collect.HashBasedTable;
 import com.google.common.collect.Table;
 import com.google.common.primitives.Bytes;
+import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.runtime.cuda.DescriptorSocket.Parcel;
 import dev.symplan.runtime.cuda.DescriptorSocket.Received;
 import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.World;
+import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
-import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.UUID;
 import org.bytedeco.javacpp.Pointer;
 
 /**
@@ -24,7 +27,8 @@ import org.bytedeco.javacpp.Pointer;
  * handles of its own to the others as file descriptors.
  */
 final class MappedPeers implements Peers {
-  private static final int TOKEN = 16;
+  private static final int TOKEN_BYTES = 2 * Long.BYTES;
+  private static final int NOTE_BYTES = TOKEN_BYTES + 2 * Integer.BYTES;
   private static final byte INVITATION = 1;
   private static final byte REFUSAL = 0;
   private static final String GIVEN = "where memory handles go to";
@@ -62,7 +66,7 @@ final class MappedPeers implements Peers {
   }
 
   /** The message that a process sends to the others before it sends them handles. */
-  private record Invitation(Path socket, byte[] token, long[] bytes) {
+  private record Invitation(Path socket, UUID token, ImmutableLongArray bytes) {
     /** {@return what a process gives that can take no handles} */
     static byte[] refusal(String reason) {
       return Bytes.concat(new byte[] {REFUSAL}, reason.getBytes(StandardCharsets.UTF_8));
@@ -70,11 +74,9 @@ final class MappedPeers implements Peers {
 
     byte[] toBytes() {
       var path = socket.toString().getBytes(StandardCharsets.UTF_8);
-      var buffer = ByteBuffer.allocate(1 + TOKEN + bytes.length * Long.BYTES + path.length);
-      buffer.put(INVITATION).put(token);
-      for (long size : bytes) {
-        buffer.putLong(size);
-      }
+      var buffer = ByteBuffer.allocate(1 + TOKEN_BYTES + bytes.length() * Long.BYTES + path.length);
+      put(buffer.put(INVITATION), token);
+      bytes.forEach(buffer::putLong);
       return buffer.put(path).array();
     }
 
@@ -86,14 +88,13 @@ final class MappedPeers implements Peers {
       if (buffer.get() == REFUSAL) {
         throw new RunException(StandardCharsets.UTF_8.decode(buffer).toString());
       }
-      var token = new byte[TOKEN];
-      buffer.get(token);
-      var sizes = new long[Region.values().length];
-      for (int i = 0; i < sizes.length; i++) {
-        sizes[i] = buffer.getLong();
+      var token = readToken(buffer);
+      var sizes = ImmutableLongArray.builder(Region.values().length);
+      for (var _ : Region.values()) {
+        sizes.add(buffer.getLong());
       }
       return new Invitation(
-          Path.of(StandardCharsets.UTF_8.decode(buffer).toString()), token, sizes);
+          Path.of(StandardCharsets.UTF_8.decode(buffer).toString()), token, sizes.build());
     }
   }
 
@@ -115,8 +116,7 @@ final class MappedPeers implements Peers {
    * @throws RunException when the handles cannot be passed or mapped
    */
   void exchange(World world, Duration timeout) {
-    var token = new byte[TOKEN];
-    new SecureRandom().nextBytes(token);
+    var token = UUID.randomUUID();
     DescriptorSocket opened;
     try {
       opened = DescriptorSocket.open();
@@ -132,16 +132,13 @@ final class MappedPeers implements Peers {
     }
   }
 
-  private Invitation invitation(DescriptorSocket socket, byte[] token) {
-    var sizes = new long[Region.values().length];
-    for (var region : Region.values()) {
-      sizes[region.ordinal()] = own.block(region).bytes();
-    }
-    return new Invitation(socket.path(), token, sizes);
+  private Invitation invitation(DescriptorSocket socket, UUID token) {
+    var sizes = Arrays.stream(Region.values()).mapToLong(region -> own.block(region).bytes());
+    return new Invitation(socket.path(), token, ImmutableLongArray.copyOf(sizes));
   }
 
   private void exchange(
-      List<Invitation> invitations, byte[] token, DescriptorSocket socket, Duration timeout) {
+      List<Invitation> invitations, UUID token, DescriptorSocket socket, Duration timeout) {
     var parcels = new ArrayList<Parcel>();
     var descriptors = new ArrayList<Integer>();
     try {
@@ -162,20 +159,25 @@ final class MappedPeers implements Peers {
     }
   }
 
-  private byte[] note(Invitation to, Region region) {
-    return ByteBuffer.allocate(TOKEN + 2 * Integer.BYTES)
-        .put(to.token())
-        .putInt(rank)
-        .putInt(region.ordinal())
-        .array();
+  private MemorySegment note(Invitation to, Region region) {
+    var note = put(ByteBuffer.allocate(NOTE_BYTES), to.token());
+    return DescriptorSocket.note(note.putInt(rank).putInt(region.ordinal()).array());
   }
 
-  private void take(Received received, List<Invitation> invitations, byte[] token) {
+  private static ByteBuffer put(ByteBuffer buffer, UUID token) {
+    return buffer.putLong(token.getMostSignificantBits()).putLong(token.getLeastSignificantBits());
+  }
+
+  private static UUID readToken(ByteBuffer buffer) {
+    return new UUID(buffer.getLong(), buffer.getLong());
+  }
+
+  private void take(Received received, List<Invitation> invitations, UUID token) {
     try {
-      var note = note(received.note(), token);
+      var note = checked(received.note(), token);
       int peer = note.getInt();
       var region = Region.values()[note.getInt()];
-      long bytes = invitations.get(peer).bytes()[region.ordinal()];
+      long bytes = invitations.get(peer).bytes().get(region.ordinal());
       mapped.put(peer, region, MappedBlock.of(received.descriptor(), bytes, own.device, check));
     } finally {
       DescriptorSocket.closeDescriptor(received.descriptor());
@@ -183,13 +185,12 @@ final class MappedPeers implements Peers {
   }
 
   /** Checks that a handle comes from a process of this run, and leaves the rest of its note. */
-  private static ByteBuffer note(byte[] bytes, byte[] token) {
-    var buffer = ByteBuffer.wrap(bytes);
-    if (bytes.length != TOKEN + 2 * Integer.BYTES
-        || !ByteBuffer.wrap(token).equals(buffer.slice(0, TOKEN))) {
+  private static ByteBuffer checked(MemorySegment note, UUID token) {
+    var buffer = note.asByteBuffer();
+    if (note.byteSize() != NOTE_BYTES || !readToken(buffer).equals(token)) {
       throw new RunException("a memory handle came from a process outside this run");
     }
-    return buffer.position(TOKEN);
+    return buffer;
   }
 
   @Override

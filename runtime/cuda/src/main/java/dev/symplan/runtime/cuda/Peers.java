@@ -16,8 +16,8 @@ interface Peers {
   /** {@return the address at which this GPU reaches a rank's region} */
   long base(int rank, Region region);
 
-  /** {@return where a rank's flags for a meeting place are} */
-  default long flags(int rank, int place) {
-    return base(rank, Region.FLAGS) + (long) place * DeviceProgram.FLAGS * Integer.BYTES;
+  /** {@return where a rank's flags for a signal pad are} */
+  default long flags(int rank, int pad) {
+    return base(rank, Region.FLAGS) + (long) pad * DeviceProgram.FLAGS * Integer.BYTES;
   }
 }

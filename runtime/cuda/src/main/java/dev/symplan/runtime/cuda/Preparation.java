@@ -38,7 +38,7 @@ final class Preparation {
   private final Check check;
   private final int architecture;
   private final Map<Kernel, CUfunc_st> functions = new HashMap<>();
-  private final Products products;
+  private final CublasProducts products;
 
   Preparation(Gpu gpu, Peers peers, Communicators communicators, Duration timeout) {
     this.gpu = gpu;
@@ -46,7 +46,7 @@ final class Preparation {
     this.communicators = communicators;
     this.timeout = timeout;
     this.check = gpu.check();
-    this.products = new Products(gpu, this::at);
+    this.products = new CublasProducts(gpu, this::at);
     this.architecture =
         10 * attribute(cudart.cudaDevAttrComputeCapabilityMajor)
             + attribute(cudart.cudaDevAttrComputeCapabilityMinor);
@@ -143,8 +143,8 @@ final class Preparation {
               ("rank %d: multimem needs one NVLink multicast object over the symmetric arenas of"
                       + " the ranks %s, and none is made here yet; plan with --multicast=off")
                   .formatted(check.rank(), members));
-      case KernelArgument.Flags(int place, int rank) -> peers.flags(rank, place);
-      case KernelArgument.Meetings(int place) -> gpu.memory().meetings(place);
+      case KernelArgument.Flags(int pad, int rank) -> peers.flags(rank, pad);
+      case KernelArgument.Meetings(int pad) -> gpu.memory().meetings(pad);
       case KernelArgument.Failure _ -> gpu.memory().failures().watch(launch.label());
       case KernelArgument.Timeout _ -> timeout.toNanos();
     };

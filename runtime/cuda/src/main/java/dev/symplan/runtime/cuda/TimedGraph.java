@@ -74,7 +74,7 @@ final class TimedGraph {
     sections.add(new Section(step.stream(), label.get(), kernel, begin, end));
   }
 
-  /** {@return what a step is called; empty for one that only orders streams} */
+  /** {@return the name of a step; empty for one that only orders streams} */
   static Optional<String> label(DeviceStep step) {
     return switch (step) {
       case Launch launch -> Optional.of(launch.label());

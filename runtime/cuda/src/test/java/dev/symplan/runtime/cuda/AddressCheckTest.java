@@ -64,7 +64,7 @@ class AddressCheckTest {
         executable,
         ImmutableList.of(
             new DeviceProgram(
-                program.rank(), ImmutableList.of(step), program.events(), program.places())));
+                program.rank(), ImmutableList.of(step), program.events(), program.pads())));
   }
 
   /** {@return the names of what was found in steps that were changed, each in one place} */
@@ -192,13 +192,13 @@ class AddressCheckTest {
               new KernelArgument.Multicast(members, FAR, bytes),
               new KernelArgument.Multicast(members, -bytes, bytes),
               new KernelArgument.Multicast(members, offset, FAR));
-      case KernelArgument.Flags(int place, int rank) ->
+      case KernelArgument.Flags(int pad, int rank) ->
           List.of(
-              new KernelArgument.Flags(program.places(), rank),
+              new KernelArgument.Flags(program.pads(), rank),
               new KernelArgument.Flags(-1, rank),
-              new KernelArgument.Flags(place, 99));
+              new KernelArgument.Flags(pad, 99));
       case KernelArgument.Meetings _ ->
-          List.of(new KernelArgument.Meetings(program.places()), new KernelArgument.Meetings(-1));
+          List.of(new KernelArgument.Meetings(program.pads()), new KernelArgument.Meetings(-1));
       case KernelArgument.Memory _,
           KernelArgument.Multicast _,
           KernelArgument.Number _,
@@ -253,7 +253,7 @@ class AddressCheckTest {
     return new Nccl(
         nccl.stream(),
         nccl.members(),
-        nccl.place(),
+        nccl.pad(),
         nccl.self(),
         nccl.windows(),
         nccl.copyEngines(),

@@ -33,6 +33,8 @@ import org.junit.jupiter.api.Timeout;
 /** Memory that has no name, shared between processes as a GPU's is. */
 @Timeout(60)
 class DescriptorSocketTest {
+  private static final MemorySegment ONE = DescriptorSocket.note(new byte[] {1});
+
   private static final Duration TIMEOUT = Duration.ofSeconds(20);
   private static final int SIZE = 4096;
 
@@ -47,7 +49,7 @@ class DescriptorSocketTest {
         var received = take(socket);
         var memory = map(received.descriptor(), arena);
         DescriptorSocket.closeDescriptor(received.descriptor());
-        System.out.println("note " + new String(received.note(), StandardCharsets.UTF_8));
+        System.out.println("note " + new String(bytes(received), StandardCharsets.UTF_8));
         System.out.println("read " + memory.getString(0));
         memory.setString(100, "from the child");
         System.out.println("done");
@@ -61,8 +63,13 @@ class DescriptorSocketTest {
     return received.getFirst();
   }
 
+  private static byte[] bytes(Received received) {
+    return received.note().toArray(ValueLayout.JAVA_BYTE);
+  }
+
   private static void send(DescriptorSocket socket, Path to, byte[] note, int descriptor) {
-    socket.exchange(List.of(new Parcel(to, note, descriptor)), 0, _ -> {}, TIMEOUT);
+    socket.exchange(
+        List.of(new Parcel(to, DescriptorSocket.note(note), descriptor)), 0, _ -> {}, TIMEOUT);
   }
 
   private static MemorySegment map(int descriptor, Arena arena) throws IOException {
@@ -126,7 +133,7 @@ class DescriptorSocketTest {
       }
       for (byte i = 0; i < 8; i++) {
         var received = take(to);
-        assertThat(received.note()).containsExactly(i);
+        assertThat(bytes(received)).containsExactly(i);
         assertThat(received.descriptor()).isNotEqualTo(descriptor);
         DescriptorSocket.closeDescriptor(received.descriptor());
       }
@@ -152,7 +159,7 @@ class DescriptorSocketTest {
                             var parcels =
                                 sockets.stream()
                                     .filter(other -> other != own)
-                                    .map(o -> new Parcel(o.path(), new byte[] {1}, descriptor))
+                                    .map(o -> new Parcel(o.path(), ONE, descriptor))
                                     .flatMap(parcel -> Stream.of(parcel, parcel))
                                     .toList();
                             var count = new AtomicInteger();
@@ -182,7 +189,7 @@ class DescriptorSocketTest {
     int descriptor = anonymousFile();
     try (var from = DescriptorSocket.open();
         var to = DescriptorSocket.open()) {
-      var many = Collections.nCopies(10_000, new Parcel(to.path(), new byte[] {1}, descriptor));
+      var many = Collections.nCopies(10_000, new Parcel(to.path(), ONE, descriptor));
       assertThatThrownBy(() -> from.exchange(many, 0, _ -> {}, Duration.ofMillis(50)))
           .isInstanceOf(RunException.class)
           .hasMessage("no memory handle was taken within 50 ms");

@@ -70,11 +70,11 @@ final class EmulatedGpus {
     private final List<Optional<MemorySegment>> inputs;
     private final List<Optional<MemorySegment>> outputs;
 
-    Memory(RankProgram program, long symmetricBytes, int places) {
+    Memory(RankProgram program, long symmetricBytes, int pads) {
       symmetric = allocate(symmetricBytes, DeviceProgram.EMPTY);
       local = allocate(program.localBytes(), DeviceProgram.EMPTY);
-      flags = allocate((long) places * DeviceProgram.FLAGS * Integer.BYTES, (byte) 0);
-      counts = allocate((long) places * DeviceProgram.COUNTS * Integer.BYTES, (byte) 0);
+      flags = allocate((long) pads * DeviceProgram.FLAGS * Integer.BYTES, (byte) 0);
+      counts = allocate((long) pads * DeviceProgram.COUNTS * Integer.BYTES, (byte) 0);
       inputs = program.inputs().stream().map(this::external).toList();
       outputs = program.outputs().stream().map(this::external).toList();
     }
@@ -113,7 +113,7 @@ final class EmulatedGpus {
     this.programs = DeviceLowering.lower(executable);
     AddressCheck.check(executable, ImmutableList.copyOf(programs));
     for (var program : executable.ranks()) {
-      memory.add(new Memory(program, executable.symmetricBytes(), programs.getFirst().places()));
+      memory.add(new Memory(program, executable.symmetricBytes(), programs.getFirst().pads()));
     }
     var kernels = new LinkedHashSet<Kernel>();
     for (var program : programs) {
@@ -194,10 +194,10 @@ final class EmulatedGpus {
     return switch (word) {
       case KernelArgument.Number(long number) -> number;
       case KernelArgument.Memory(var address, long _) -> at(address);
-      case KernelArgument.Flags(int place, int peer) ->
-          memory.get(peer).flags.address() + (long) place * DeviceProgram.FLAGS * Integer.BYTES;
-      case KernelArgument.Meetings(int place) ->
-          own.counts.address() + (long) place * DeviceProgram.COUNTS * Integer.BYTES;
+      case KernelArgument.Flags(int pad, int peer) ->
+          memory.get(peer).flags.address() + (long) pad * DeviceProgram.FLAGS * Integer.BYTES;
+      case KernelArgument.Meetings(int pad) ->
+          own.counts.address() + (long) pad * DeviceProgram.COUNTS * Integer.BYTES;
       case KernelArgument.Failure _ -> own.failure.address();
       case KernelArgument.Timeout _ -> TIMEOUT;
       case KernelArgument.Multicast multicast ->

@@ -43,8 +43,8 @@ public final class Concatenation {
   }
 
   /**
-   * {@return whether an op joins only what can be written where it is joined, and nothing else uses
-   * later: then it takes no time}
+   * {@return whether all pieces of an op can be written where it joins them, and have no later
+   * readers: then it takes no time}
    *
    * @param index the op's position in the graph
    */

@@ -87,15 +87,7 @@ public final class GraphCopier {
     return switch (arg) {
       case Arg.Ref(Value value) -> now(value) == value ? arg : new Arg.Ref(now(value));
       case Arg.Seq(ImmutableList<Arg> items) -> now(items) == items ? arg : new Arg.Seq(now(items));
-      case Arg.Int _,
-          Arg.Float _,
-          Arg.Bool _,
-          Arg.Str _,
-          Arg.Dtype _,
-          Arg.Symbol _,
-          Arg.Device _,
-          Arg.None _ ->
-          arg;
+      case Arg.Literal _ -> arg;
     };
   }
 

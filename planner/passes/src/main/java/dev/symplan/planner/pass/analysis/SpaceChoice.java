@@ -24,10 +24,10 @@ public record SpaceChoice(CompileOptions options, ImmutableList<Arg> outputs) {
   }
 
   /**
-   * Refuses options about what no graph has.
+   * Refuses options about names that the graphs do not have.
    *
-   * @throws CompileException when a name is neither an input nor an output, or a donated one is no
-   *     input
+   * @throws CompileException when a name is neither an input nor an output, or a donated one is not
+   *     an input
    */
   public static void checkNames(CompileOptions options, List<Graph> graphs) {
     options

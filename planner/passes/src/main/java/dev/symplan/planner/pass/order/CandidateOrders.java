@@ -1,11 +1,11 @@
 package dev.symplan.planner.pass.order;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ListMultimap;
+import com.google.common.collect.MultimapBuilder;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Precedence;
-import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.List;
 
 /**
@@ -37,9 +37,6 @@ public final class CandidateOrders {
   /** How many units improving an order may look at. */
   private static final long WORK = 8_000_000;
 
-  /** An order that needs less than the given one needs, by prediction. */
-  private record Candidate(int[] order, MemoryProfile profile) {}
-
   private CandidateOrders() {}
 
   /**
@@ -61,12 +58,14 @@ public final class CandidateOrders {
   }
 
   /**
+   * {@return orders that need less memory at the peak than the given one; the lowest first}
+   *
    * @param mostSets how many sets of units {@link ExactOrder} may keep
    */
   public static List<int[]> orders(WorkUnits units, int mostSets) {
     var given = units.given();
     var atFirst = MemoryProfile.of(units, given);
-    var found = new ArrayList<Candidate>();
+    ListMultimap<Long, int[]> found = MultimapBuilder.treeKeys().arrayListValues().build();
     // Of two that need as much, the one that comes first here is the nearer to the given order.
     var descended = PeakDescent.from(units, given, WORK);
     add(found, units, descended, atFirst);
@@ -77,8 +76,7 @@ public final class CandidateOrders {
               add(found, units, improved(units, ListOrder.forward(units)), atFirst);
               add(found, units, improved(units, ListOrder.backward(units)), atFirst);
             });
-    found.sort(Comparator.comparingLong(candidate -> candidate.profile().peak()));
-    return found.stream().map(Candidate::order).toList();
+    return List.copyOf(found.values());
   }
 
   private static int[] improved(WorkUnits units, int[] order) {
@@ -86,10 +84,10 @@ public final class CandidateOrders {
   }
 
   private static void add(
-      List<Candidate> found, WorkUnits units, int[] order, MemoryProfile given) {
-    var profile = MemoryProfile.of(units, order);
-    if (profile.peak() < given.peak()) {
-      found.add(new Candidate(order, profile));
+      ListMultimap<Long, int[]> found, WorkUnits units, int[] order, MemoryProfile given) {
+    long peak = MemoryProfile.of(units, order).peak();
+    if (peak < given.peak()) {
+      found.put(peak, order);
     }
   }
 }

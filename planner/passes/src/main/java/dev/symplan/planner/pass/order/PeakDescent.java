@@ -1,5 +1,6 @@
 package dev.symplan.planner.pass.order;
 
+import com.google.common.primitives.ImmutableIntArray;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -24,7 +25,7 @@ public final class PeakDescent {
   private static final int MAX_ALONE = 4;
 
   /** Units that went across the peak together: ahead of it, or behind. */
-  private record Move(int[] units, boolean hoists) {}
+  private record Move(ImmutableIntArray units, boolean hoists) {}
 
   private final WorkUnits units;
   private final int[] givenReaders;
@@ -152,13 +153,13 @@ public final class PeakDescent {
 
   /** By itself, a move may need other units along than after other moves. */
   private boolean alone(Move move, int peak) {
-    var seeds = Arrays.stream(move.units()).filter(u -> early[u] != move.hoists()).boxed().toList();
+    var seeds = move.units().stream().filter(u -> early[u] != move.hoists()).boxed().toList();
     var along = closure(seeds, peak, move.hoists());
     return along.isPresent() && flipIfLess(along.get());
   }
 
   /** {@return the units that have to move with others; none if the peak, or too many, would} */
-  private Optional<int[]> closure(List<Integer> seeds, int peak, boolean hoist) {
+  private Optional<ImmutableIntArray> closure(List<Integer> seeds, int peak, boolean hoist) {
     var along = hoist ? units.before() : units.after();
     var found = new ArrayList<Integer>();
     var seen = new BitSet();
@@ -179,12 +180,12 @@ public final class PeakDescent {
         }
       }
     }
-    return Optional.of(found.stream().mapToInt(u -> u).toArray());
+    return Optional.of(ImmutableIntArray.copyOf(found));
   }
 
-  private boolean flipIfLess(int[] moved) {
+  private boolean flipIfLess(ImmutableIntArray moved) {
     var touched = new BitSet();
-    for (int unit : moved) {
+    for (int unit : moved.asList()) {
       for (int i = 0; i < units.makes().size(unit); i++) {
         touched.set(units.makes().get(unit, i));
       }
@@ -193,11 +194,11 @@ public final class PeakDescent {
       }
     }
     long before = live(touched);
-    Arrays.stream(moved).forEach(this::flip);
+    moved.forEach(this::flip);
     if (live(touched) < before) {
       return true;
     }
-    Arrays.stream(moved).forEach(this::flip);
+    moved.forEach(this::flip);
     return false;
   }
 

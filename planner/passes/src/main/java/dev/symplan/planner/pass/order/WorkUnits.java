@@ -12,7 +12,7 @@ import java.util.Arrays;
 
 /**
  * What moves as one when ops are reordered, and the memory that it takes and gives back: what runs
- * as one step, with the views of what it makes. A unit's number is its place in the given order.
+ * as one step, with the views of its results. A unit's number is its place in the given order.
  *
  * <p>Memory is predicted before anything is placed: storages are whole, those of inputs and of the
  * caller's outputs count nothing, and elementwise results take the place of operands that end.

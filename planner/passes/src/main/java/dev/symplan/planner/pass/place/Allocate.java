@@ -1,6 +1,7 @@
 package dev.symplan.planner.pass.place;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
@@ -64,7 +65,8 @@ final class Allocate {
   }
 
   /** The buffers of one rank, and which one each storage is in. */
-  private record Rank(Realized graph, Lifetimes lives, List<Draft> drafts, int[] draftOf) {}
+  private record Rank(
+      Realized graph, Lifetimes lives, List<Draft> drafts, ImmutableIntArray draftOf) {}
 
   private Allocate() {}
 
@@ -121,7 +123,7 @@ final class Allocate {
       }
       draft.last = Math.max(draft.last, life.last(storage.id()));
     }
-    return new Rank(graph, lives, drafts, draftOf);
+    return new Rank(graph, lives, drafts, ImmutableIntArray.copyOf(draftOf));
   }
 
   /** In use all the time: peers may store there whenever they like. */
@@ -218,7 +220,7 @@ final class Allocate {
 
   private static void addSymmetric(Rank rank, Value value, List<Draft> ordered) {
     if (value.isTensor()) {
-      var draft = rank.drafts().get(rank.draftOf()[rank.graph().aliases().id(value)]);
+      var draft = rank.drafts().get(rank.draftOf().get(rank.graph().aliases().id(value)));
       if (draft.arena == ArenaKind.SYMMETRIC && !draft.listed) {
         draft.listed = true;
         ordered.add(draft);
@@ -271,15 +273,15 @@ final class Allocate {
   }
 
   private static void place(Rank rank, Value value, Aliases aliases, Placement[] placements) {
-    if (value.isTensor() && rank.draftOf()[aliases.id(value)] >= 0) {
+    if (value.isTensor() && rank.draftOf().get(aliases.id(value)) >= 0) {
       int storage = aliases.id(value);
       var layout = rank.lives().layout();
       placements[value.id()] =
           new Placement(
-              rank.draftOf()[storage],
+              rank.draftOf().get(storage),
               layout.offset(storage) + aliases.offset(value),
-              layout.shareOf(storage),
-              layout.isShare(storage) ? aliases.storage(storage).bytes() : 0);
+              layout.shardOf(storage),
+              layout.isShard(storage) ? aliases.storage(storage).bytes() : 0);
     }
   }
 }

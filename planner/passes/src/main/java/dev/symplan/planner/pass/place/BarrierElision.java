@@ -92,7 +92,7 @@ final class BarrierElision {
 
     /** What is elsewhere on each rank may be anywhere behind its beginning. */
     private long end(Value value) {
-      return plan.placement(value).isShare()
+      return plan.placement(value).isShard()
           ? plan.buffer(value).end()
           : begin(value) + value.tensor().storageBytes();
     }

@@ -78,9 +78,8 @@ final class RankMerging {
   }
 
   /**
-   * Lets elementwise results take the place of an operand that nothing reads later, and updated
-   * copies that of what they are copies of, also where only one of the two is symmetric: then both
-   * are.
+   * Puts an elementwise result into the memory of an operand without later readers, and an updated
+   * copy into the memory of its original. If one of the two is symmetric, both become so.
    *
    * @param symmetricToo whether two symmetric storages may become one, which all ranks must do
    *     alike
@@ -105,7 +104,7 @@ final class RankMerging {
       ImmutableIntArray unit, int position, boolean symmetricToo, Set<Integer> taken) {
     var result = graph.graph().ops().get(unit.get(position)).result();
     if (graph.arena(aliases.id(result)).isExternal()
-        || merges.isShare(aliases.id(result))
+        || merges.isShard(aliases.id(result))
         || aliases.of(result).value().id() != result.id()) {
       return;
     }
@@ -141,7 +140,7 @@ final class RankMerging {
       ImmutableIntArray unit, int position, Value operand, Value result, boolean symmetricToo) {
     int from = aliases.id(operand);
     return !fusion.isPassing(from)
-        && !merges.isShare(from)
+        && !merges.isShard(from)
         && aliases.storage(from).def() < unit.get(0)
         && !graph.arena(from).isExternal()
         && (symmetricToo || !merges.isSymmetric(from) || mayBeMoved(aliases.id(result)))
@@ -188,9 +187,9 @@ final class RankMerging {
   }
 
   /**
-   * Has what a concatenation joins written where it is joined: pieces that nothing else reads later
-   * become parts of the result. All of the result is in use from its first piece on, so where that
-   * would take more memory, the pieces are copied.
+   * Lets ops write the pieces of a concatenation where they are joined: pieces without other later
+   * readers become parts of the result. All of the result is in use from its first piece on, so
+   * where that would take more memory, the pieces are copied.
    *
    * @param symmetricToo whether a symmetric piece may move into the result, which all ranks must do
    *     alike

@@ -18,8 +18,8 @@ import java.util.Arrays;
 /**
  * Orders a rank's work: local ops stay in the graph's order; a collective that compute can hide
  * starts just early enough for that, on a stream of its own, and is waited for where its result is
- * first read. Starting earlier still would only hold memory longer; so would waiting later, where
- * nothing else needs what it sent: then it is waited for when it should long be done.
+ * first read. An earlier start would only hold memory longer. So would a later wait if its operand
+ * has no other reader: then the wait is where the collective should be done long ago.
  *
  * <p>Collectives start in the graph's order on every rank, so that no two ranks wait for each
  * other.

@@ -94,8 +94,8 @@ final class ShardsInPlace {
       if ((all || share.brief())
           && !merges.isSymmetric(share.part())
           && !merges.isJoined(share.part())
-          && !merges.isShare(share.whole())) {
-        merges.joinShare(share.part(), share.whole(), share.collective());
+          && !merges.isShard(share.whole())) {
+        merges.joinShard(share.part(), share.whole(), share.collective());
         any = true;
       }
     }

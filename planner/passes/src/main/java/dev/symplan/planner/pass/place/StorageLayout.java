@@ -9,7 +9,7 @@ public final class StorageLayout {
   private final int[] roots;
   private final long[] offsets;
   private final boolean[] symmetric;
-  private final int[] shareOf;
+  private final int[] shardOf;
 
   /**
    * Takes over the arrays.
@@ -17,14 +17,14 @@ public final class StorageLayout {
    * @param roots by storage, the one whose memory it lies in: itself if it has its own
    * @param offsets by storage, where it begins in that memory, in bytes
    * @param symmetric by root, whether peers need its memory at the same offset
-   * @param shareOf by storage, the collective that it is a rank's share of, or {@link
-   *     Placement#NO_SHARE}
+   * @param shardOf by storage, the collective that it is a rank's shard of, or {@link
+   *     Placement#NO_SHARD}
    */
-  StorageLayout(int[] roots, long[] offsets, boolean[] symmetric, int[] shareOf) {
+  StorageLayout(int[] roots, long[] offsets, boolean[] symmetric, int[] shardOf) {
     this.roots = roots;
     this.offsets = offsets;
     this.symmetric = symmetric;
-    this.shareOf = shareOf;
+    this.shardOf = shardOf;
   }
 
   /** {@return the storage whose memory a storage lies in} */
@@ -42,13 +42,13 @@ public final class StorageLayout {
     return symmetric[roots[storage]];
   }
 
-  /** {@return the collective that a storage is a rank's share of, or {@link Placement#NO_SHARE}} */
-  public int shareOf(int storage) {
-    return shareOf[storage];
+  /** {@return the collective that a storage is a rank's shard of, or {@link Placement#NO_SHARD}} */
+  public int shardOf(int storage) {
+    return shardOf[storage];
   }
 
   /** {@return whether a storage is a rank's shard in the whole of a collective} */
-  public boolean isShare(int storage) {
-    return shareOf[storage] != Placement.NO_SHARE;
+  public boolean isShard(int storage) {
+    return shardOf[storage] != Placement.NO_SHARD;
   }
 }

@@ -19,15 +19,15 @@ final class StorageMerges {
   private final boolean[] symmetric;
 
   private final boolean[] joined;
-  private final int[] shareOf;
+  private final int[] shardOf;
 
   private StorageMerges(
-      int[] parent, long[] shift, boolean[] symmetric, boolean[] joined, int[] shareOf) {
+      int[] parent, long[] shift, boolean[] symmetric, boolean[] joined, int[] shardOf) {
     this.parent = parent;
     this.shift = shift;
     this.symmetric = symmetric;
     this.joined = joined;
-    this.shareOf = shareOf;
+    this.shardOf = shardOf;
   }
 
   /** Every storage in memory of its own. */
@@ -41,7 +41,7 @@ final class StorageMerges {
         new StorageMerges(
             new int[count], new long[count], symmetric, new boolean[count], new int[count]);
     Arrays.setAll(merges.parent, i -> i);
-    Arrays.fill(merges.shareOf, Placement.NO_SHARE);
+    Arrays.fill(merges.shardOf, Placement.NO_SHARD);
     return merges;
   }
 
@@ -49,12 +49,12 @@ final class StorageMerges {
   StorageLayout freeze() {
     var roots = new int[parent.length];
     Arrays.setAll(roots, this::root);
-    return new StorageLayout(roots, shift.clone(), symmetric.clone(), shareOf.clone());
+    return new StorageLayout(roots, shift.clone(), symmetric.clone(), shardOf.clone());
   }
 
   StorageMerges copy() {
     return new StorageMerges(
-        parent.clone(), shift.clone(), symmetric.clone(), joined.clone(), shareOf.clone());
+        parent.clone(), shift.clone(), symmetric.clone(), joined.clone(), shardOf.clone());
   }
 
   /** Puts one storage into the place of another, some bytes behind its beginning. */
@@ -77,10 +77,10 @@ final class StorageMerges {
     symmetric[to] |= symmetric[from];
   }
 
-  /** Puts a rank's share of a collective's whole where the whole has it. */
-  void joinShare(int share, int whole, int collective) {
+  /** Puts a rank's shard of a collective's whole where the whole has it. */
+  void joinShard(int share, int whole, int collective) {
     join(share, whole, 0);
-    shareOf[share] = collective;
+    shardOf[share] = collective;
   }
 
   /** {@return whether a storage has the place of another one, or another one has its place} */
@@ -88,9 +88,9 @@ final class StorageMerges {
     return joined[storage];
   }
 
-  /** {@return whether a storage is a rank's share of what a collective gathers or scatters} */
-  boolean isShare(int storage) {
-    return shareOf[storage] != Placement.NO_SHARE;
+  /** {@return whether a storage is a rank's shard of what a collective gathers or scatters} */
+  boolean isShard(int storage) {
+    return shardOf[storage] != Placement.NO_SHARD;
   }
 
   /** {@return where a storage begins in the place of its {@link #root}, in bytes} */

@@ -26,7 +26,7 @@ import java.util.Objects;
  */
 public record Workspaces(ImmutableIntArray ofCollective, ImmutableLongArray bytes) {
 
-  /** Who meets there: what each rank's graph calls the group, and the stream that it is in. */
+  /** The users of a workspace: the group's name in each rank's graph, and the stream. */
   private record Owner(ImmutableList<String> groups, ImmutableList<StreamKind> streams) {}
 
   static Workspaces of(List<Realized> graphs, List<Schedule> schedules, PassContext context) {
@@ -67,7 +67,7 @@ public record Workspaces(ImmutableIntArray ofCollective, ImmutableLongArray byte
     return bytes.length();
   }
 
-  /** {@return what the buffer of a workspace is called} */
+  /** {@return the name of a workspace's buffer} */
   public static String name(int workspace) {
     return "workspace " + workspace;
   }

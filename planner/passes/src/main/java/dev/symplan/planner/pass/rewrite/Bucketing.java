@@ -169,8 +169,8 @@ final class Bucketing {
             refusal.after()));
   }
 
-  private Rewrite.Part part(int k) {
-    return new Rewrite.Part(collective(k).name(), collective(k).op().span().toString(), bytes(k));
+  private Rewrite.Member part(int k) {
+    return new Rewrite.Member(collective(k).name(), collective(k).op().span().toString(), bytes(k));
   }
 
   private Collective collective(int k) {

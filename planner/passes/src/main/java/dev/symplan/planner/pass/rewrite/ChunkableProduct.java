@@ -63,7 +63,7 @@ record ChunkableProduct(int index, Op op, Value left, ImmutableList<Integer> vie
     return new Op(op.def(), args, ImmutableList.of(result), op.span(), op.notes());
   }
 
-  /** {@return what the factor is called whose rows are the result's; empty for other ops} */
+  /** {@return the parameter of the factor that has the rows of the result; empty for other ops} */
   public static String leftParam(Op op) {
     return switch (op.def().name().toString()) {
       case "aten::mm" -> "self";

@@ -37,7 +37,7 @@ final class Chunking {
   /**
    * A collective that is split.
    *
-   * @param products for each graph, what it is split with
+   * @param products for each graph, the product that is split with it
    */
   record Chunk(int collective, int pieces, ImmutableList<ChunkableProduct> products) {}
 
@@ -163,7 +163,8 @@ final class Chunking {
       int k, Action action, int pieces, Reason reason, String detail, double before, double after) {
     var collective = graphs.getFirst().collectives().get(k);
     var part =
-        new Rewrite.Part(collective.name(), collective.op().span().toString(), collective.bytes());
+        new Rewrite.Member(
+            collective.name(), collective.op().span().toString(), collective.bytes());
     rewrites.add(
         new Rewrite(action, ImmutableList.of(part), pieces, reason, detail, before, after));
   }

@@ -171,7 +171,7 @@ public final class Normalize {
                         "%s has no functional form %s".formatted(op.def().name(), name))));
   }
 
-  /** The arguments that the functional form takes, by name; what it does not take is left out. */
+  /** The arguments of the functional form, by name; the others are left out. */
   private ImmutableList<Arg> matchArgs(Op op, OpSchema functional) {
     var args = ImmutableList.<Arg>builder();
     for (var param : functional.params()) {

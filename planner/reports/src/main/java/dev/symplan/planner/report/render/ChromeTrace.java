@@ -30,7 +30,7 @@ public final class ChromeTrace {
   private final List<Event> events = new ArrayList<>();
 
   /**
-   * @param about what the trace is of, for people who look at its file
+   * @param about the subject of the trace, for people who look at its file
    */
   public ChromeTrace(Map<String, Fact> about) {
     this.about = ImmutableMap.copyOf(about);

@@ -15,7 +15,7 @@ import java.util.List;
  * A map of an arena for terminals: steps from left to right, offsets from the bottom up, a letter
  * for each of the largest buffers, and which these are below.
  *
- * <p>Colours are of Okabe and Ito's palette, which all people can tell apart, in the nearest of
+ * <p>Colours are of Okabe and Ito's palette, which all people can distinguish, in the nearest of
  * 256; what they say is also written.
  */
 final class MemoryMap {

@@ -30,7 +30,7 @@ enum CudaLibrary {
     return soname;
   }
 
-  /** {@return what it is for, for people} */
+  /** {@return its purpose, for people} */
   String use() {
     return use;
   }

@@ -14,7 +14,7 @@ import java.util.stream.IntStream;
 
 /**
  * Asks driver and libraries what this machine has, without a context on any GPU and without the
- * bindings, so that it tells the same of machines that lack something.
+ * bindings, so that it also works on machines that lack something.
  */
 public final class CudaProbe implements MachineProbe {
   @Override

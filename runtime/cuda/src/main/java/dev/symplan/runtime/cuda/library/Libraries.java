@@ -232,7 +232,7 @@ public final class Libraries {
 
   private static Optional<String> bind() {
     SETTINGS.forEach(Libraries::setIfAbsent);
-    // Device memory is counted as the process's own, which is no reason to refuse a few bytes.
+    // Device memory is counted as the process's own, but is not a reason to refuse a few bytes.
     for (var limit : List.of("maxBytes", "maxPhysicalBytes")) {
       var property = "org.bytedeco.javacpp." + limit;
       if (System.getProperty(property) == null) {

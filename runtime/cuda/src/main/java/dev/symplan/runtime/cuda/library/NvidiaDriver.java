@@ -9,8 +9,8 @@ import java.util.Locale;
 import java.util.OptionalInt;
 
 /**
- * The driver's own interface, as far as it tells about GPUs: without a context, and without CUDA's
- * libraries. The numbers are those of {@code cuda.h}, where they never change.
+ * The part of the driver's own interface that reports facts about GPUs, without a context and
+ * without CUDA's libraries. The numbers are those of {@code cuda.h}, where they never change.
  */
 final class NvidiaDriver {
   private static final int MULTIPROCESSOR_COUNT = 16;

@@ -11,8 +11,9 @@ import java.util.Optional;
 import java.util.OptionalDouble;
 
 /**
- * NVIDIA's management library, which alone tells of NVLinks. It comes with the driver, but not into
- * every container; what it does not tell is empty. The numbers are those of {@code nvml.h}.
+ * NVIDIA's management library, the only source of facts about NVLinks. It comes with the driver,
+ * but not into every container; facts that it does not report are empty. The numbers are those of
+ * {@code nvml.h}.
  */
 final class Nvml implements AutoCloseable {
   static final String SONAME = "libnvidia-ml.so.1";

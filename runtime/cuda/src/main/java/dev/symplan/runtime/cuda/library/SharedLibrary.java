@@ -14,7 +14,7 @@ import java.util.stream.Stream;
 
 /**
  * A library that stays loaded for as long as the process runs, by the loader of C: that of Java
- * does not tell why it refuses one, nor which file it took. Linux only.
+ * reports neither why it refuses one nor which file it took. Linux only.
  */
 public final class SharedLibrary {
 

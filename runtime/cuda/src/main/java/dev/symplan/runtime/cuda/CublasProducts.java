@@ -30,7 +30,7 @@ import org.bytedeco.javacpp.PointerPointer;
  * alignment of offsets, so that ranks whose GPUs are alike take the same one. All products of a GPU
  * are in one stream and share one workspace.
  */
-final class Products {
+final class CublasProducts {
 
   /** What NVIDIA advises for Hopper: no algorithm is chosen that needs more. */
   private static final long MAX_WORKSPACE = 32L << 20;
@@ -46,7 +46,7 @@ final class Products {
   private long workspaceBytes;
   private Pointer workspace = new BytePointer();
 
-  Products(Gpu gpu, ToLongFunction<Address> addresses) {
+  CublasProducts(Gpu gpu, ToLongFunction<Address> addresses) {
     this.gpu = gpu;
     this.check = gpu.check();
     this.addresses = addresses;

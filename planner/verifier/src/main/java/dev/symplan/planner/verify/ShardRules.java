@@ -8,29 +8,29 @@ import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.verify.Violation.Rule;
 
 /**
- * {@link Rule#OVERWRITTEN} where a rank's share lies in the whole: what it brings to an all_gather
+ * {@link Rule#OVERWRITTEN} where a rank's shard lies in the whole: what it brings to an all_gather
  * in its part of the result, what it gets from a reduce_scatter in its part of the operand. Nobody
  * else may touch that part, which depends on the variant, nor may another tensor of the collective
  * lie in that whole, and it must be just that part on every rank.
  */
-final class ShareRules {
+final class ShardRules {
   private final Plan plan;
   private final AliasModel facts;
   private final Findings findings;
 
-  private ShareRules(Plan plan, AliasModel facts, Findings findings) {
+  private ShardRules(Plan plan, AliasModel facts, Findings findings) {
     this.plan = plan;
     this.facts = facts;
     this.findings = findings;
   }
 
   static void check(Plan plan, AliasModel facts, Findings findings) {
-    var rules = new ShareRules(plan, facts, findings);
+    var rules = new ShardRules(plan, facts, findings);
     for (int storage = 0; storage < facts.storageCount(); storage++) {
       var value = facts.storage(storage);
       var placement = facts.plan.placements().get(value.id());
-      if (placement.exists() && placement.isShare()) {
-        rules.check(value, facts.plan.collectives().get(placement.shareOf()));
+      if (placement.exists() && placement.isShard()) {
+        rules.check(value, facts.plan.collectives().get(placement.shardOf()));
       }
     }
   }

@@ -18,7 +18,7 @@ import org.jspecify.annotations.Nullable;
  * Where the threads of a session wait for each other: barriers of groups, events between streams,
  * the end of a run. The first failure wakes everybody, and nobody waits for ever.
  */
-final class Rendezvous {
+final class HostSync {
 
   /** Another thread failed: this one stops without a report of its own. */
   static final class Aborted extends RuntimeException {
@@ -64,9 +64,9 @@ final class Rendezvous {
   /**
    * @param eventsOfRank the number of events of each rank
    * @param timeout how long a thread waits, and how long a run goes on without progress
-   * @param activity what a rank is doing, for messages
+   * @param activity a rank's activity, for messages
    */
-  Rendezvous(int[] eventsOfRank, Duration timeout, IntFunction<String> activity) {
+  HostSync(int[] eventsOfRank, Duration timeout, IntFunction<String> activity) {
     this.timeout = timeout;
     this.activity = activity;
     this.events = Arrays.stream(eventsOfRank).mapToObj(long[]::new).toArray(long[][]::new);

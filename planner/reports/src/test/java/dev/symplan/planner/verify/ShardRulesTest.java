@@ -21,7 +21,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Shares in the whole: where they may be, and where they are on each rank. */
-class ShareRulesTest {
+class ShardRulesTest {
   /** Two groups of two, so that a rank and its position in the group differ. */
   private static final String GATHER =
       """
@@ -92,7 +92,7 @@ class ShareRulesTest {
   @Test
   void whatPeersReadLiesAtTheSameOffsetEverywhere() {
     var plan = gather(Variant.ONE_SHOT);
-    assertThat(place(plan, "y").isShare()).isFalse();
+    assertThat(place(plan, "y").isShard()).isFalse();
     assertThat(plan.total().bytes()).isEqualTo(3 * SHARE);
   }
 

@@ -8,12 +8,12 @@ package dev.symplan.planner.pack;
  * @param size bytes, at least 1; it occupies this much rounded up to its alignment
  * @param alignment what its offset must be a multiple of: a power of two
  */
-public record Buffer(int start, int end, long size, long alignment) {
+public record Item(int start, int end, long size, long alignment) {
 
   /** So that sums of sizes and rounding stay far from the end of a long. */
   static final long MAX_SIZE = 1L << 56;
 
-  public Buffer {
+  public Item {
     if (end <= start) {
       throw new IllegalArgumentException("a buffer lives in [" + start + ", " + end + ")");
     }
@@ -30,7 +30,7 @@ public record Buffer(int start, int end, long size, long alignment) {
     return alignUp(size, alignment);
   }
 
-  boolean overlaps(Buffer other) {
+  boolean overlaps(Item other) {
     return start < other.end && other.start < end;
   }
 

@@ -1,0 +1,79 @@
+package dev.symplan.ir.json;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.Span;
+
+/** The errors of one kind of JSON file. Here they point at the value; subclasses may name it. */
+public class JsonErrors {
+  private final DiagnosticCode code;
+
+  /** What a value can be asked to be. */
+  public enum Expected {
+    OBJECT("an object", "not an object", "write { … }"),
+    LIST("a list", "not a list", "write [ … ]"),
+    STRING("a string", "not a string", "write \"…\""),
+    BOOL("true or false", "neither true nor false", ""),
+    NUMBER("a number", "not a number", ""),
+    INTEGER("an integer", "not a 64-bit integer", ""),
+    INT("an integer of 32 bits", "not a 32-bit integer", "");
+
+    private final String text;
+    private final String negation;
+    private final String hint;
+
+    Expected(String text, String negation, String hint) {
+      this.text = text;
+      this.negation = negation;
+      this.hint = hint;
+    }
+
+    /** {@return for example {@code a list}} */
+    public String text() {
+      return text;
+    }
+
+    /** {@return for example {@code not a list}} */
+    public String negation() {
+      return negation;
+    }
+  }
+
+  /**
+   * The errors of a kind of file.
+   *
+   * @param code of each of them
+   */
+  public JsonErrors(DiagnosticCode code) {
+    this.code = code;
+  }
+
+  /** {@return the error of a text that is not JSON} */
+  protected CompileException notJson(Span at, JsonProcessingException cause) {
+    var message = cause.getOriginalMessage();
+    // Jackson's messages go on with a place in a form of its own.
+    int marker = message.indexOf(" (start marker at");
+    return error(
+        at, "this is not JSON: " + (marker < 0 ? message : message.substring(0, marker)), "");
+  }
+
+  /** {@return an error about a value} */
+  protected CompileException wrong(Json value, String message, String hint) {
+    return error(value.span(), message, hint);
+  }
+
+  protected CompileException expected(Json value, Expected what) {
+    return wrong(value, "this is " + what.negation, what.hint);
+  }
+
+  /** {@return the error of an object that lacks a field} */
+  protected CompileException missing(Json object, String field) {
+    return wrong(object, "there is no '%s'".formatted(field), "add it");
+  }
+
+  protected CompileException error(Span at, String message, String hint) {
+    return new CompileException(Diagnostic.error(code, at, message, hint));
+  }
+}
