@@ -109,6 +109,13 @@ record CudaExpr(String type, Function<String, String> params) {
         var x = within(apply, 0, 7);
         yield new Text(x + " != " + x, Primitive.NE.precedence());
       }
+      case TARGET_CLASS -> {
+        var x = within(apply, 0, CAST);
+        yield new Text(
+            "%1$s >= 0 && %1$s < %2$s ? %1$s : (__trap(), %1$s)"
+                .formatted(x, within(apply, 1, CAST)),
+            TERNARY);
+      }
       case SINGLE -> text(apply.args().getFirst());
       case NDTRI -> function("normcdfinv", apply);
       case FMOD -> isInteger() ? none(primitive) : function("fmod", apply);

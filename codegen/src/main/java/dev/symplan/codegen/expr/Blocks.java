@@ -58,6 +58,7 @@ public final class Blocks {
    *
    * @param type what is computed in, where that makes a difference
    * @throws IllegalArgumentException when it is not of floats, or not of single elements
+   * @throws IndexOutOfBoundsException when a target is no class
    */
   public static void doubles(
       Primitive primitive, DType type, double[] a, double[] b, double[] c, double[] out, int n) {
@@ -207,6 +208,7 @@ public final class Blocks {
           map((x, y) -> Double.isNaN(x) ? y : Double.isNaN(y) ? x : Math.min(x, y), a, b, out, n);
       case FMAX ->
           map((x, y) -> Double.isNaN(x) ? y : Double.isNaN(y) ? x : Math.max(x, y), a, b, out, n);
+      case TARGET_CLASS -> map((x, y) -> targetClass((long) x, (long) y), a, b, out, n);
       default ->
           throw new IllegalArgumentException(primitive.symbol() + " is not of single floats");
     }
@@ -400,6 +402,7 @@ public final class Blocks {
    * As {@link #doubles}, of integers.
    *
    * @throws ArithmeticException when one is divided by 0
+   * @throws IndexOutOfBoundsException when a target is no class
    * @throws IllegalArgumentException when it is not of integers, or not of single elements
    */
   public static void longs(Primitive primitive, long[] a, long[] b, long[] c, long[] out, int n) {
@@ -453,6 +456,14 @@ public final class Blocks {
       default ->
           throw new IllegalArgumentException(primitive.symbol() + " is not of single integers");
     }
+  }
+
+  private static long targetClass(long target, long classes) {
+    if (target < 0 || target >= classes) {
+      throw new IndexOutOfBoundsException(
+          "target %d is out of range for %d classes".formatted(target, classes));
+    }
+    return target;
   }
 
   private static long divisor(long dividend, long divisor) {

@@ -98,6 +98,8 @@ public enum Primitive {
   FLOOR_MOD(2),
   GCD(2),
   LCM(2),
+  /** A target, which must be one of so many classes; for others, the run fails. */
+  TARGET_CLASS(2),
 
   /** The sum over a row. */
   SUM(1),

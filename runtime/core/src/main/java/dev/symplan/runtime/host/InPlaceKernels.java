@@ -5,7 +5,6 @@ import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.aten.BuiltinOps;
-import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpName;
 import dev.symplan.runtime.host.HostCall.Value;
@@ -55,7 +54,7 @@ final class InPlaceKernels {
               ? call.value(param.name())
               : new Value.Constant(param.defaultValue().orElse(Arg.None.NONE));
       args.add(value);
-      types.add(arg(value));
+      types.add(HostCallTypes.arg(value));
     }
     var type = (TensorType) form.infer(types.build()).orElseThrow().getFirst().type();
     var result = HostTensor.allocate(type);
@@ -69,17 +68,5 @@ final class InPlaceKernels {
                 ImmutableList.of(Optional.of(result)),
                 Optional.empty()));
     call.tensor("self").copyFrom(result);
-  }
-
-  /** {@return the argument as rules know it} */
-  private static Arg arg(Value value) {
-    return switch (value) {
-      case Value.Tensor(HostTensor tensor) ->
-          new Arg.Ref(new dev.symplan.ir.Value(0, "", tensor.type(), Span.NONE, false));
-      case Value.Many(ImmutableList<Value> items) ->
-          new Arg.Seq(
-              items.stream().map(InPlaceKernels::arg).collect(ImmutableList.toImmutableList()));
-      case Value.Constant(Arg arg) -> arg;
-    };
   }
 }

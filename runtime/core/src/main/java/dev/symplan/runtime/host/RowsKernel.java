@@ -3,6 +3,7 @@ package dev.symplan.runtime.host;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.primitives.Ints;
+import dev.symplan.codegen.composite.Step;
 import dev.symplan.codegen.expr.Binding;
 import dev.symplan.codegen.expr.Call;
 import dev.symplan.codegen.expr.Expr;
@@ -20,7 +21,6 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.function.Function;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
@@ -69,28 +69,10 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
       boolean[] gone,
       HostTensor... results) {
     var main = operands.values().iterator().next().type();
-    compute(_ -> Optional.empty(), exprs, operands, main, gone, results);
-  }
-
-  /**
-   * Computes expressions of tensors in f64.
-   *
-   * @param constants what other names in the expressions stand for
-   * @param main the type of operands that have all elements
-   * @param gone which of its dimensions are within a row
-   */
-  static void compute(
-      Function<String, Optional<Arg>> constants,
-      String exprs,
-      Map<String, HostTensor> operands,
-      TensorType main,
-      boolean[] gone,
-      HostTensor... results) {
     var dims = IntStream.range(0, main.rank()).filter(dim -> gone[dim]).boxed().toList();
     long elements = dims.stream().mapToLong(main::size).reduce(1, (a, b) -> a * b);
     var program =
-        new BlockProgram(
-            Binding.of(Expressions.parse(exprs), new Wide(constants, operands, elements)));
+        new BlockProgram(Binding.of(Expressions.parse(exprs), new Wide(operands, elements)));
     new Run(
             program,
             main,
@@ -100,13 +82,11 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
         .run();
   }
 
-  /** Tensors whose values are computed with in f64, and numbers. */
-  private record Wide(
-      Function<String, Optional<Arg>> constants, Map<String, HostTensor> operands, long rowElements)
-      implements Call {
+  /** Tensors whose values are computed with in f64. */
+  private record Wide(ImmutableMap<String, HostTensor> operands, long rowElements) implements Call {
     @Override
     public boolean hasParam(String param) {
-      return operands.containsKey(param) || constants.apply(param).isPresent();
+      return operands.containsKey(param);
     }
 
     @Override
@@ -116,7 +96,7 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
 
     @Override
     public Arg constant(String param) {
-      return constants.apply(param).orElseThrow();
+      throw new IllegalArgumentException("no " + param);
     }
 
     @Override
@@ -128,6 +108,30 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
     public DType result() {
       return DType.F64;
     }
+  }
+
+  /**
+   * Computes a step in f64.
+   *
+   * @param operands the tensors as they are seen
+   * @param results as many as the step's
+   */
+  static void run(Step step, Map<String, HostTensor> operands, List<HostTensor> results) {
+    var binding = step.bind(DType.F64);
+    var all = IntStream.range(0, step.sizes().length()).boxed().toList();
+    // Elements that are by themselves are one row, too.
+    var dims =
+        step.row().isEmpty() && binding.results().stream().noneMatch(Binding::isByRow)
+            ? all
+            : step.row().asList();
+    var program = new BlockProgram(binding);
+    new Run(
+            program,
+            TensorType.contiguous(DType.F64, step.sizes()),
+            dims,
+            program.params().stream().map(operands::get).toList(),
+            results.stream().map(Optional::of).toList())
+        .run();
   }
 
   /** One run, over all rows. */
