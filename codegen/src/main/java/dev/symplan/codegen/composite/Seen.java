@@ -34,7 +34,7 @@ public record Seen(Source source, TensorType type, boolean copied) {
   }
 
   /** {@return how far apart neighbours along a dimension are; 0 where it is broadcast} */
-  long stride(int dim) {
+  public long stride(int dim) {
     return type.size(dim) == 1 ? 0 : type.stride(dim);
   }
 }

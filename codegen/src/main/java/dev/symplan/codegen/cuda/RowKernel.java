@@ -102,6 +102,15 @@ final class RowKernel {
     return loads.computeIfAbsent(place, p -> add(new Loaded(p, full)));
   }
 
+  /**
+   * {@return the index along a dimension}
+   *
+   * @param inner whether it is one of those within a row, rather than one of those that count rows
+   */
+  int index(int dim, boolean inner) {
+    return add(new RowNode.Index(dim, inner));
+  }
+
   /** {@return what an expression of the inputs' names gives} */
   int compute(String type, String text, List<Integer> inputs) {
     return add(new Computed(type, text, ImmutableList.copyOf(inputs), isAnyFull(inputs)));

@@ -31,6 +31,23 @@ sealed interface RowNode {
     }
   }
 
+  /**
+   * The index along a dimension.
+   *
+   * @param dim among those within a row where {@code full}, else among those that count rows
+   */
+  record Index(int dim, boolean full) implements RowNode {
+    @Override
+    public ImmutableList<Integer> inputs() {
+      return ImmutableList.of();
+    }
+
+    @Override
+    public String type() {
+      return CTypes.computed(DType.I64);
+    }
+  }
+
   /** What an expression of the inputs' names gives. */
   record Computed(String type, String text, ImmutableList<Integer> inputs, boolean full)
       implements RowNode {}

@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.cuda.RowNode.Computed;
 import dev.symplan.codegen.cuda.RowNode.Fold;
 import dev.symplan.codegen.cuda.RowNode.Folded;
+import dev.symplan.codegen.cuda.RowNode.Index;
 import dev.symplan.codegen.cuda.RowNode.Loaded;
 import dev.symplan.codegen.cuda.RowNode.Place;
 import dev.symplan.codegen.cuda.RowNode.Scanned;
@@ -124,7 +125,7 @@ final class RowWriter {
   /** A value that is one for the whole row. */
   private void single(int n) {
     switch (nodes.get(n)) {
-      case Loaded _, Computed _ -> line(2, declaration(n));
+      case Loaded _, Index _, Computed _ -> line(2, declaration(n));
       case Folded(var fold, var terms, var _, boolean overRow) -> {
         if (!overRow) {
           start(n, fold);
@@ -143,6 +144,8 @@ final class RowWriter {
     var value =
         switch (node) {
           case Loaded(var place, var _) -> read(place);
+          case Index(int dim, boolean inner) ->
+              inner ? (kernel.innerSizes().length() > 1 ? "j" + dim : "c") : "r" + dim;
           case Computed(var _, var text, var _, var _) -> text;
           case Folded _, Scanned _ -> throw new IllegalStateException("is not one expression");
         };
@@ -263,6 +266,10 @@ final class RowWriter {
       switch (node) {
         case Loaded(var place, var _) -> {
           byIndices |= !places.isFlat(place);
+          lines.add(declaration(n));
+        }
+        case Index _ -> {
+          byIndices = true;
           lines.add(declaration(n));
         }
         case Computed _ -> lines.add(declaration(n));

@@ -27,9 +27,7 @@ final class CompositeKernels {
 
   private static void run(HostCall call) {
     var args =
-        call.schema().params().stream()
-            .map(param -> HostCallTypes.arg(call.value(param.name())))
-            .collect(ImmutableList.toImmutableList());
+        call.args().stream().map(HostCallTypes::arg).collect(ImmutableList.toImmutableList());
     var results =
         IntStream.range(0, call.resultCount())
             .mapToObj(
