@@ -10,6 +10,7 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.op.OpCall;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -102,7 +103,13 @@ record Expansion(OpCall call, ImmutableList<Optional<TensorType>> results) {
             ImmutableMap.copyOf(operands),
             ImmutableMap.copyOf(constants),
             ImmutableList.copyOf(results));
-    var used = step.bind(DType.F64).params();
+    var used = new HashSet<String>(step.bind(DType.F64).params());
+    operands.forEach(
+        (name, seen) -> {
+          if (used.contains(name) && seen.source() instanceof Source.Picked picked) {
+            used.add(picked.target());
+          }
+        });
     return new Step(
             step.exprs(),
             sizes,

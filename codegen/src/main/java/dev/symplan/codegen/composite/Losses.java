@@ -99,7 +99,6 @@ final class Losses {
       for (var param : call.call().schema().params()) {
         var name = param.name();
         if (call.isTensor(name)) {
-          long own = call.call().tensor(name).numel();
           var shape =
               switch (name) {
                 case "self" -> sizes;
@@ -111,7 +110,28 @@ final class Losses {
           operands.put(name, call.argument(name, shape));
         }
       }
+      if (!isOfProbabilities()) {
+        operands.put("picked", picked("self", dim));
+        if (call.isTensor("weight")) {
+          operands.put("picked_weight", picked("weight", 0));
+        }
+      }
       return operands;
+    }
+
+    /** {@return an argument's elements for the targets, by rows} */
+    private Seen picked(String param, int along) {
+      var type = call.call().tensor(param);
+      var strides = param.equals("self") ? type.strides().toArray() : new long[sizes.length()];
+      strides[dim] = 0;
+      var source =
+          new Source.Picked(
+              new Source.Argument(param, 0),
+              "target",
+              type.stride(along),
+              type.size(along),
+              call.call().integer("ignore_index"));
+      return new Seen(source, type, false).as(rows(), ImmutableLongArray.copyOf(strides));
     }
 
     private boolean isOfProbabilities() {
@@ -127,11 +147,11 @@ final class Losses {
       return constants;
     }
 
-    /** {@return a step that computes one of the values} */
-    Step step(int value, Set<Integer> row, Seen... results) {
+    /** {@return a step that computes some of the values, from one on} */
+    Step step(int value, ImmutableLongArray of, Set<Integer> row, Seen... results) {
       return Expansion.step(
           IntStream.range(value, value + results.length).mapToObj(call::value).toList(),
-          sizes,
+          of,
           row,
           operands(),
           constants(),
@@ -141,20 +161,20 @@ final class Losses {
 
   private static ImmutableList<Step> likelihood(Expansion call) {
     var rows = Classes.of(call);
-    var all = all(rows.sizes());
+    var of = rows.rows();
     if (isReduced(call) && call.needs(0) && call.needs(1)) {
       return ImmutableList.of(
-          rows.step(0, all, call.result(0, rows.ones()), call.result(1, rows.ones())));
+          rows.step(0, of, all(of), call.result(0, rows.ones()), call.result(1, rows.ones())));
     }
     var steps = ImmutableList.<Step>builder();
     if (call.needs(0)) {
       steps.add(
           isReduced(call)
-              ? rows.step(0, all, call.result(0, rows.ones()))
-              : rows.step(0, rows.row(), call.result(0, rows.rows())));
+              ? rows.step(0, of, all(of), call.result(0, rows.ones()))
+              : rows.step(0, of, ImmutableSet.of(), call.result(0, of)));
     }
     if (call.needs(1)) {
-      steps.add(rows.step(1, all, call.result(1, rows.ones())));
+      steps.add(rows.step(1, of, all(of), call.result(1, rows.ones())));
     }
     return steps.build();
   }
@@ -162,7 +182,8 @@ final class Losses {
   private static ImmutableList<Step> likelihoodBackward(Expansion call) {
     var rows = Classes.of(call);
     return call.needs(0)
-        ? ImmutableList.of(rows.step(0, ImmutableSet.of(), call.result(0, rows.sizes())))
+        ? ImmutableList.of(
+            rows.step(0, rows.sizes(), ImmutableSet.of(), call.result(0, rows.sizes())))
         : ImmutableList.of();
   }
 
@@ -171,12 +192,12 @@ final class Losses {
     if (!call.needs(0)) {
       return ImmutableList.of();
     } else if (!isReduced(call)) {
-      return ImmutableList.of(rows.step(0, rows.row(), call.result(0, rows.rows())));
+      return ImmutableList.of(rows.step(0, rows.sizes(), rows.row(), call.result(0, rows.rows())));
     }
     var losses = Expansion.temporary(0, rows.rows());
     var divisors = Expansion.temporary(1, rows.rows());
     return ImmutableList.of(
-        rows.step(0, rows.row(), losses, divisors),
+        rows.step(0, rows.sizes(), rows.row(), losses, divisors),
         Expansion.step(
             ImmutableList.of(call.value(2)),
             rows.rows(),

@@ -16,6 +16,7 @@ import dev.symplan.ir.DType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.OpCall;
+import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
 
@@ -133,9 +134,27 @@ final class CompositeLowering {
 
   private int load(Seen seen) {
     boolean full = IntStream.of(elements).anyMatch(dim -> seen.type().size(dim) != 1);
-    if (!(seen.source() instanceof Source.Index)) {
-      return kernel.load(place(seen), full);
-    }
+    return switch (seen.source()) {
+      case Source.Argument _, Source.Result _, Source.Temporary _ -> kernel.load(place(seen), full);
+      case Source.Picked picked -> pick(seen, picked);
+      case Source.Index _ -> index(seen, full);
+    };
+  }
+
+  /** The target is an integer still, and so is what it is compared with. */
+  private int pick(Seen seen, Source.Picked picked) {
+    int target = load(step.operands().get(picked.target()));
+    int index =
+        kernel.compute(
+            "long long",
+            "%1$s == %2$s ? 0 : %1$s >= 0 && %1$s < %3$d ? %1$s : (__trap(), 0)"
+                .formatted(
+                    RowKernel.name(target), Literals.integer(picked.ignored()), picked.classes()),
+            List.of(target));
+    return kernel.pick(place(seen), new RowNode.Offset(index, picked.stride()));
+  }
+
+  private int index(Seen seen, boolean full) {
     var dims = full ? elements : rows;
     return IntStream.range(0, dims.length)
         .filter(i -> seen.type().size(dims[i]) != 1)
@@ -159,6 +178,7 @@ final class CompositeLowering {
               ? arguments.tensors(param).get(item).orElseThrow()
               : arguments.tensor(param);
       case Source.Result(int index) -> arguments.result(index).orElseThrow();
+      case Source.Picked(var of, var _, var _, var _, var _) -> memory(of);
       case Source.Index _, Source.Temporary _ -> throw new IllegalStateException("not in memory");
     };
   }

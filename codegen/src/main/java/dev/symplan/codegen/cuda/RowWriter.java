@@ -6,6 +6,7 @@ import dev.symplan.codegen.cuda.RowNode.Fold;
 import dev.symplan.codegen.cuda.RowNode.Folded;
 import dev.symplan.codegen.cuda.RowNode.Index;
 import dev.symplan.codegen.cuda.RowNode.Loaded;
+import dev.symplan.codegen.cuda.RowNode.Offset;
 import dev.symplan.codegen.cuda.RowNode.Place;
 import dev.symplan.codegen.cuda.RowNode.Scanned;
 import dev.symplan.codegen.cuda.RowNode.Store;
@@ -13,6 +14,7 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Optional;
 import java.util.Set;
 
 /** Writes a {@link RowKernel}'s text, once all its values are known. */
@@ -143,7 +145,7 @@ final class RowWriter {
     var node = nodes.get(n);
     var value =
         switch (node) {
-          case Loaded(var place, var _) -> read(place);
+          case Loaded(var place, var _, var offset) -> read(place, offset);
           case Index(int dim, boolean inner) ->
               inner ? (kernel.innerSizes().length() > 1 ? "j" + dim : "c") : "r" + dim;
           case Computed(var _, var text, var _, var _) -> text;
@@ -264,7 +266,7 @@ final class RowWriter {
       }
       node.inputs().forEach(this::declare);
       switch (node) {
-        case Loaded(var place, var _) -> {
+        case Loaded(var place, var _, var _) -> {
           byIndices |= !places.isFlat(place);
           lines.add(declaration(n));
         }
@@ -337,11 +339,15 @@ final class RowWriter {
     return "%s%s = %s;"
         .formatted(
             kernel.rows() % threads.together() == 0 ? "" : "if (live) ",
-            places.element(store.place()),
+            places.element(store.place(), ""),
             CTypes.narrow(dtype, RowKernel.name(store.node())));
   }
 
-  private String read(Place place) {
-    return CTypes.widen(place.dtype(), places.element(place));
+  private String read(Place place, Optional<Offset> offset) {
+    var picked =
+        offset
+            .map(by -> " + %s * %d".formatted(RowKernel.name(by.index()), by.stride()))
+            .orElse("");
+    return CTypes.widen(place.dtype(), places.element(place, picked));
   }
 }

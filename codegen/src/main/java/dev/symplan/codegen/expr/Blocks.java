@@ -458,7 +458,12 @@ public final class Blocks {
     }
   }
 
-  private static long targetClass(long target, long classes) {
+  /**
+   * {@return a target, which must be a class}
+   *
+   * @throws IndexOutOfBoundsException when it is not
+   */
+  public static long targetClass(long target, long classes) {
     if (target < 0 || target >= classes) {
       throw new IndexOutOfBoundsException(
           "target %d is out of range for %d classes".formatted(target, classes));

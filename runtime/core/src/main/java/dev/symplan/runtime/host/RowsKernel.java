@@ -111,12 +111,12 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
   }
 
   /**
-   * Computes a step in f64.
+   * {@return what computes a step in f64}
    *
    * @param operands the tensors as they are seen
    * @param results as many as the step's
    */
-  static void run(Step step, Map<String, HostTensor> operands, List<HostTensor> results) {
+  static Runnable prepare(Step step, Map<String, HostTensor> operands, List<HostTensor> results) {
     var binding = step.bind(DType.F64);
     var all = IntStream.range(0, step.sizes().length()).boxed().toList();
     // Elements that are by themselves are one row, too.
@@ -125,13 +125,10 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
             ? all
             : step.row().asList();
     var program = new BlockProgram(binding);
-    new Run(
-            program,
-            TensorType.contiguous(DType.F64, step.sizes()),
-            dims,
-            program.params().stream().map(operands::get).toList(),
-            results.stream().map(Optional::of).toList())
-        .run();
+    var tensors = program.params().stream().map(operands::get).toList();
+    var present = results.stream().map(Optional::of).toList();
+    var main = TensorType.contiguous(DType.F64, step.sizes());
+    return () -> new Run(program, main, dims, tensors, present).run();
   }
 
   /** One run, over all rows. */
