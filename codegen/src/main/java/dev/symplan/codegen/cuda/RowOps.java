@@ -185,9 +185,7 @@ final class RowOps {
   }
 
   private static boolean isTruth(Expr expr) {
-    return expr instanceof Expr.Apply(var primitive, var _)
-        && (primitive.precedence() == Primitive.EQ.precedence()
-            || primitive.precedence() == Primitive.LT.precedence());
+    return expr instanceof Expr.Apply(var primitive, var _) && primitive.compares();
   }
 
   private int fold(Primitive primitive, Expr arg) {
