@@ -1,8 +1,10 @@
 package dev.symplan.codegen.cuda;
 
+import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSet;
 import com.google.common.collect.Sets;
 import dev.symplan.codegen.expr.Expr;
+import dev.symplan.codegen.expr.Expressions;
 import dev.symplan.codegen.expr.Primitive;
 import java.util.function.Function;
 
@@ -19,10 +21,12 @@ record CudaExpr(String type, Function<String, String> params) {
           Primitive.DIGAMMA,
           Primitive.BESSEL_I0,
           Primitive.NEXTAFTER,
-          Primitive.FLOOR_DIV,
           Primitive.FLOOR_MOD,
           Primitive.GCD,
           Primitive.LCM);
+
+  /** The quotient of floats, rounded down, of {@code a} and {@code b}. */
+  private static final Expr FLOOR_QUOTIENT = Expressions.parse("floor_quotient(a, b)").getFirst();
 
   private static final int ATOM = 13;
   private static final int CAST = 12;
@@ -109,8 +113,21 @@ record CudaExpr(String type, Function<String, String> params) {
         var x = within(apply, 0, 7);
         yield new Text(x + " != " + x, Primitive.NE.precedence());
       }
+      case TARGET_CLASS -> {
+        var x = within(apply, 0, CAST);
+        yield new Text(
+            "%1$s >= 0 && %1$s < %2$s ? %1$s : (__trap(), %1$s)"
+                .formatted(x, within(apply, 1, CAST)),
+            TERNARY);
+      }
       case SINGLE -> text(apply.args().getFirst());
       case NDTRI -> function("normcdfinv", apply);
+      case FLOOR_DIV ->
+          isInteger()
+              ? none(primitive)
+              : text(
+                  FLOOR_QUOTIENT.with(
+                      ImmutableMap.of("a", apply.args().getFirst(), "b", apply.args().getLast())));
       case FMOD -> isInteger() ? none(primitive) : function("fmod", apply);
       case FLOOR, CEIL, TRUNC, RINT, ISINF, ISFINITE, SIGNBIT, POW ->
           isInteger() ? none(primitive) : function(primitive.symbol(), apply);
@@ -142,7 +159,7 @@ record CudaExpr(String type, Function<String, String> params) {
       // What a division by 0 gives is not defined there.
       return none(primitive);
     }
-    boolean compares = own == Primitive.EQ.precedence() || own == Primitive.LT.precedence();
+    boolean compares = primitive.compares();
     int least = compares ? Primitive.SHIFT_LEFT.precedence() : own;
     return new Text(
         "%s %s %s"

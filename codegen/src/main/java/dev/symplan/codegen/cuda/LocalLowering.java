@@ -6,10 +6,11 @@ import dev.symplan.codegen.Instruction.LocalOp;
 import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
+import dev.symplan.codegen.composite.Composites;
 import dev.symplan.ir.Arg;
-import dev.symplan.ir.aten.BuiltinOps;
+import dev.symplan.ir.aten.ForeachOps;
+import dev.symplan.ir.aten.Form;
 import dev.symplan.ir.op.OpDef;
-import dev.symplan.ir.op.OpName;
 import java.util.Optional;
 
 /** Local ops as launches, copies and products. */
@@ -22,7 +23,9 @@ final class LocalLowering {
     ATTENTION("attention"),
     ROWS("by rows"),
     SORT("by rows"),
-    ELEMENTS("by elements");
+    ELEMENTS("by elements"),
+    COMPOSITE("in steps"),
+    LIST("in steps");
 
     private final String text;
 
@@ -44,8 +47,12 @@ final class LocalLowering {
         return Optional.of(ROWS);
       } else if (SharedMemoryKernel.sorts(name)) {
         return Optional.of(SORT);
-      } else if (Pointwise.supports(functional(def).orElse(def))) {
+      } else if (Pointwise.supports(Form.functional(def).map(Form::def).orElse(def))) {
         return Optional.of(ELEMENTS);
+      } else if (Composites.names().contains(name)) {
+        return Optional.of(COMPOSITE);
+      } else if (ForeachOps.element(def).flatMap(form -> of(form.def())).isPresent()) {
+        return Optional.of(LIST);
       }
       return Optional.empty();
     }
@@ -89,6 +96,8 @@ final class LocalLowering {
       case ATTENTION -> steps.addAll(AttentionLowering.lower(rank, arguments));
       case ROWS -> byRows();
       case SORT -> sorted();
+      case COMPOSITE -> steps.addAll(CompositeLowering.lower(rank, op));
+      case LIST -> items(ForeachOps.element(op.def()).orElseThrow(arguments::unsupported));
       case ELEMENTS -> {
         if (op.def().schema().mutates()) {
           inPlace();
@@ -147,34 +156,38 @@ final class LocalLowering {
     }
   }
 
-  /** The form that makes a new result, of an op that writes it over {@code self}. */
-  private static Optional<OpDef> functional(OpDef def) {
-    var name = def.name();
-    return def.schema().mutates() && name.name().endsWith("_") && def.schema().hasParam("self")
-        ? BuiltinOps.registry()
-            .find(
-                new OpName(
-                    name.namespace(),
-                    name.name().substring(0, name.name().length() - 1),
-                    name.overload()))
-        : Optional.empty();
+  private void inPlace() {
+    var form = Form.functional(op.def()).orElseThrow(arguments::unsupported);
+    elementwise(form.def(), form.args(op.args(), Operand.Constant::new), arguments.tensor("self"));
   }
 
-  private void inPlace() {
-    var form = functional(op.def());
-    if (form.isEmpty()) {
-      throw arguments.unsupported();
+  /** One op for each item of the lists. */
+  private void items(Form element) {
+    for (int i = 0; i < op.results().size(); i++) {
+      int index = i;
+      var given = ForeachOps.item(op.def().schema(), op.args(), list -> item(list, index));
+      if (op.results().get(i).isPresent()) {
+        steps.addAll(
+            lower(
+                rank,
+                new LocalOp(
+                    op.stream(),
+                    element.def(),
+                    element.args(given, Operand.Constant::new),
+                    ImmutableList.of(op.results().get(i)),
+                    Optional.empty(),
+                    op.name(),
+                    op.span())));
+      }
     }
-    var given = arguments.byName();
-    var args =
-        form.get().schema().params().stream()
-            .map(
-                param ->
-                    given.getOrDefault(
-                        param.name(),
-                        new Operand.Constant(param.defaultValue().orElse(Arg.None.NONE))))
-            .collect(ImmutableList.toImmutableList());
-    elementwise(form.get(), args, arguments.tensor("self"));
+  }
+
+  private static Operand item(Operand list, int index) {
+    return switch (list) {
+      case Operand.Many(var items) -> items.get(index);
+      case Operand.Constant(Arg.Seq(var items)) -> new Operand.Constant(items.get(index));
+      case Operand.Constant _, Operand.Tensor _, Operand.Passed _ -> list;
+    };
   }
 
   private void copy(TensorRef from, TensorRef to) {

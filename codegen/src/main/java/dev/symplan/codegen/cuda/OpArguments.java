@@ -1,7 +1,6 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
-import com.google.common.collect.ImmutableMap;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.Instruction.LocalOp;
 import dev.symplan.codegen.Operand;
@@ -134,14 +133,5 @@ record OpArguments(LocalOp op) {
 
   Optional<TensorRef> result(int index) {
     return index < op.results().size() ? op.results().get(index) : Optional.empty();
-  }
-
-  /** {@return all arguments by name} */
-  ImmutableMap<String, Operand> byName() {
-    var all = ImmutableMap.<String, Operand>builder();
-    for (var param : op.def().schema().params()) {
-      all.put(param.name(), operand(param.name()));
-    }
-    return all.buildOrThrow();
   }
 }

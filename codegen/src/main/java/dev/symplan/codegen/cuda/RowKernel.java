@@ -14,6 +14,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 
 /**
  * Builds a kernel that takes rows, one after the other, through values: of each element of a row,
@@ -99,7 +100,25 @@ final class RowKernel {
    * @param full whether it has one for each element of a row, be it the same
    */
   int load(Place place, boolean full) {
-    return loads.computeIfAbsent(place, p -> add(new Loaded(p, full)));
+    return loads.computeIfAbsent(place, p -> add(new Loaded(p, full, Optional.empty())));
+  }
+
+  /**
+   * {@return the elements of a tensor that an index picks}
+   *
+   * @param place where they are where the index is 0
+   */
+  int pick(Place place, RowNode.Offset offset) {
+    return add(new Loaded(place, isFull(offset.index()), Optional.of(offset)));
+  }
+
+  /**
+   * {@return the index along a dimension}
+   *
+   * @param inner whether it is one of those within a row, rather than one of those that count rows
+   */
+  int index(int dim, boolean inner) {
+    return add(new RowNode.Index(dim, inner));
   }
 
   /** {@return what an expression of the inputs' names gives} */

@@ -18,8 +18,36 @@ sealed interface RowNode {
   /** What it is in C++. */
   String type();
 
-  /** An element of a tensor, as it is computed with. */
-  record Loaded(Place place, boolean full) implements RowNode {
+  /**
+   * An element of a tensor, as it is computed with.
+   *
+   * @param place where it is; the rest is added to that
+   */
+  record Loaded(Place place, boolean full, Optional<Offset> offset) implements RowNode {
+    @Override
+    public ImmutableList<Integer> inputs() {
+      return offset.map(by -> ImmutableList.of(by.index())).orElse(ImmutableList.of());
+    }
+
+    @Override
+    public String type() {
+      return CTypes.computed(place.dtype());
+    }
+  }
+
+  /**
+   * A value times a distance in elements.
+   *
+   * @param index the number of the value, an integer
+   */
+  record Offset(int index, long stride) {}
+
+  /**
+   * The index along a dimension.
+   *
+   * @param dim among those within a row where {@code full}, else among those that count rows
+   */
+  record Index(int dim, boolean full) implements RowNode {
     @Override
     public ImmutableList<Integer> inputs() {
       return ImmutableList.of();
@@ -27,7 +55,7 @@ sealed interface RowNode {
 
     @Override
     public String type() {
-      return CTypes.computed(place.dtype());
+      return CTypes.computed(DType.I64);
     }
   }
 

@@ -10,6 +10,7 @@ import dev.symplan.codegen.expr.Expr;
 import dev.symplan.codegen.expr.Expressions;
 import dev.symplan.codegen.expr.Primitive;
 import dev.symplan.codegen.expr.Steps;
+import dev.symplan.ir.DType;
 import dev.symplan.ir.op.OpDef;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -17,6 +18,7 @@ import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.function.ToIntFunction;
 
@@ -28,21 +30,15 @@ final class RowOps {
   private static final String LONG = "long long";
 
   private final RowKernel kernel;
-  private final Part part;
-  private final ToIntFunction<Operand> operands;
+  private final ToIntFunction<String> operands;
   private final boolean overRow;
   private final String type;
   private final Set<Expr> shared = new HashSet<>();
   private final Map<Expr, Integer> made = new HashMap<>();
 
   private RowOps(
-      RowKernel kernel,
-      Part part,
-      ToIntFunction<Operand> operands,
-      boolean overRow,
-      Binding binding) {
+      RowKernel kernel, ToIntFunction<String> operands, boolean overRow, Binding binding) {
     this.kernel = kernel;
-    this.part = part;
     this.operands = operands;
     this.overRow = overRow;
     this.type = CTypes.computed(binding.computedIn());
@@ -83,22 +79,48 @@ final class RowOps {
     var call = new PartTypes(part, overRow ? kernel.elements() : 1);
     call.dtypes().forEach(dtype -> Parts.checkComputes(part, dtype));
     var binding = Parts.bind(part, Expressions.get(part.def().name().toString()), call);
-    var op = new RowOps(kernel, part, operands, overRow, binding);
-    var results = ImmutableList.<Integer>builder();
     try {
-      for (int i = 0; i < part.results().size(); i++) {
-        var result = part.results().get(i);
-        int node = op.node(binding.results().get(i));
-        results.add(Parts.isTensor(result) ? op.rounded(node, result) : node);
-      }
+      return apply(
+          kernel,
+          binding,
+          param -> operands.applyAsInt(Parts.argument(part, param).orElseThrow()),
+          overRow,
+          part.results().stream()
+              .map(
+                  result ->
+                      Parts.isTensor(result)
+                          ? Optional.of(Parts.typeOf(result).dtype())
+                          : Optional.<DType>empty())
+              .toList());
     } catch (NoCudaForm e) {
       throw Parts.unsupported(part);
     }
-    return results.build();
   }
 
-  private int rounded(int node, Operand result) {
-    var dtype = Parts.typeOf(result).dtype();
+  /**
+   * {@return a value for each of the results}
+   *
+   * @param operands the value of an operand
+   * @param overRow whether folds are over all elements of a row, rather than over one
+   * @param results the element types of the results; empty for those that do not exist
+   * @throws NoCudaForm when an expression has none
+   */
+  static ImmutableList<Integer> apply(
+      RowKernel kernel,
+      Binding binding,
+      ToIntFunction<String> operands,
+      boolean overRow,
+      List<Optional<DType>> results) {
+    var op = new RowOps(kernel, operands, overRow, binding);
+    var nodes = ImmutableList.<Integer>builder();
+    for (int i = 0; i < results.size(); i++) {
+      int node = op.node(binding.results().get(i));
+      nodes.add(results.get(i).map(dtype -> op.rounded(node, dtype)).orElse(node));
+    }
+    return nodes.build();
+  }
+
+  private int rounded(int node, DType dtype) {
     var value = RowKernel.name(node);
     return kernel.compute(
         CTypes.computed(dtype), Pointwise.rounded(dtype, value, type), List.of(node));
@@ -125,7 +147,7 @@ final class RowOps {
 
   /** A tensor, in the type that is computed in. */
   private int tensor(String param) {
-    int node = operands.applyAsInt(Parts.argument(part, param).orElseThrow());
+    int node = operands.applyAsInt(param);
     return kernel.compute(type, "(%s)%s".formatted(type, RowKernel.name(node)), List.of(node));
   }
 
@@ -163,9 +185,7 @@ final class RowOps {
   }
 
   private static boolean isTruth(Expr expr) {
-    return expr instanceof Expr.Apply(var primitive, var _)
-        && (primitive.precedence() == Primitive.EQ.precedence()
-            || primitive.precedence() == Primitive.LT.precedence());
+    return expr instanceof Expr.Apply(var primitive, var _) && primitive.compares();
   }
 
   private int fold(Primitive primitive, Expr arg) {

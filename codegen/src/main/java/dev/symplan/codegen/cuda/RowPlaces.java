@@ -26,11 +26,15 @@ final class RowPlaces {
     this.innerSizes = innerSizes;
   }
 
-  /** {@return an element as a place in memory} */
-  String element(Place place) {
+  /**
+   * {@return an element as a place in memory}
+   *
+   * @param more what is added to its distance from where the row begins
+   */
+  String element(Place place, String more) {
     var base = new Base(place.memory(), place.shared(), CTypes.stored(place.dtype()), place.rows());
     int pointer = bases.computeIfAbsent(base, _ -> bases.size());
-    return "p%d[%s]".formatted(pointer, offset(place));
+    return "p%d[%s%s]".formatted(pointer, offset(place), more);
   }
 
   /** {@return whether a row's elements are side by side, in their order} */

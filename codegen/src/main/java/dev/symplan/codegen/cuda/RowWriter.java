@@ -4,7 +4,9 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.cuda.RowNode.Computed;
 import dev.symplan.codegen.cuda.RowNode.Fold;
 import dev.symplan.codegen.cuda.RowNode.Folded;
+import dev.symplan.codegen.cuda.RowNode.Index;
 import dev.symplan.codegen.cuda.RowNode.Loaded;
+import dev.symplan.codegen.cuda.RowNode.Offset;
 import dev.symplan.codegen.cuda.RowNode.Place;
 import dev.symplan.codegen.cuda.RowNode.Scanned;
 import dev.symplan.codegen.cuda.RowNode.Store;
@@ -12,6 +14,7 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Optional;
 import java.util.Set;
 
 /** Writes a {@link RowKernel}'s text, once all its values are known. */
@@ -124,7 +127,7 @@ final class RowWriter {
   /** A value that is one for the whole row. */
   private void single(int n) {
     switch (nodes.get(n)) {
-      case Loaded _, Computed _ -> line(2, declaration(n));
+      case Loaded _, Index _, Computed _ -> line(2, declaration(n));
       case Folded(var fold, var terms, var _, boolean overRow) -> {
         if (!overRow) {
           start(n, fold);
@@ -142,7 +145,9 @@ final class RowWriter {
     var node = nodes.get(n);
     var value =
         switch (node) {
-          case Loaded(var place, var _) -> read(place);
+          case Loaded(var place, var _, var offset) -> read(place, offset);
+          case Index(int dim, boolean inner) ->
+              inner ? (kernel.innerSizes().length() > 1 ? "j" + dim : "c") : "r" + dim;
           case Computed(var _, var text, var _, var _) -> text;
           case Folded _, Scanned _ -> throw new IllegalStateException("is not one expression");
         };
@@ -261,8 +266,12 @@ final class RowWriter {
       }
       node.inputs().forEach(this::declare);
       switch (node) {
-        case Loaded(var place, var _) -> {
+        case Loaded(var place, var _, var _) -> {
           byIndices |= !places.isFlat(place);
+          lines.add(declaration(n));
+        }
+        case Index _ -> {
+          byIndices = true;
           lines.add(declaration(n));
         }
         case Computed _ -> lines.add(declaration(n));
@@ -330,11 +339,15 @@ final class RowWriter {
     return "%s%s = %s;"
         .formatted(
             kernel.rows() % threads.together() == 0 ? "" : "if (live) ",
-            places.element(store.place()),
+            places.element(store.place(), ""),
             CTypes.narrow(dtype, RowKernel.name(store.node())));
   }
 
-  private String read(Place place) {
-    return CTypes.widen(place.dtype(), places.element(place));
+  private String read(Place place, Optional<Offset> offset) {
+    var picked =
+        offset
+            .map(by -> " + %s * %d".formatted(RowKernel.name(by.index()), by.stride()))
+            .orElse("");
+    return CTypes.widen(place.dtype(), places.element(place, picked));
   }
 }

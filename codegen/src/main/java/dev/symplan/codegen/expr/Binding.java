@@ -38,6 +38,16 @@ public record Binding(ImmutableList<Expr> results, DType computedIn) {
         : bind(exprs, call, DType.F32);
   }
 
+  /**
+   * {@return expressions for a call, with constants in f64 until the values are computed}
+   *
+   * @param computedIn a float type
+   * @throws IllegalArgumentException when an argument is not one that the op can be computed with
+   */
+  public static Binding exact(ImmutableList<Expr> exprs, Call call, DType computedIn) {
+    return new Binding(bind(exprs, call, DType.F64).results, computedIn);
+  }
+
   private static Binding bind(ImmutableList<Expr> exprs, Call call, DType computedIn) {
     var binder = new Binder(call, computedIn);
     return new Binding(

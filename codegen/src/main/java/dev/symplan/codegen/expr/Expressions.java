@@ -21,8 +21,12 @@ public final class Expressions {
   private static final Splitter WORDS = Splitter.on(' ').omitEmptyStrings();
   private static final Splitter COLUMNS = Splitter.on(" = ").limit(2);
   private static final String MACRO = "let ";
+  private static final String COMPOSITE = "composite ";
 
-  /** The texts of ops by full name, and of macros by {@code let} and their name. */
+  /**
+   * The texts of ops by full name, of composites by {@code composite} and that, and of macros by
+   * {@code let} and their name.
+   */
   private static final ImmutableMap<String, String> TEXTS = read();
 
   private static final Map<String, ImmutableList<Expr>> PARSED = new ConcurrentHashMap<>();
@@ -33,7 +37,7 @@ public final class Expressions {
   /** {@return the full names of the ops that are defined so} */
   public static ImmutableSet<String> names() {
     return TEXTS.keySet().stream()
-        .filter(name -> !name.startsWith(MACRO))
+        .filter(name -> !name.startsWith(MACRO) && !name.startsWith(COMPOSITE))
         .collect(ImmutableSet.toImmutableSet());
   }
 
@@ -51,6 +55,23 @@ public final class Expressions {
    */
   public static ImmutableList<Expr> get(String op) {
     return find(op).orElseThrow();
+  }
+
+  /**
+   * {@return the values that the steps of a composite op compute}
+   *
+   * @throws java.util.NoSuchElementException when it is not defined so
+   */
+  public static ImmutableList<Expr> ofComposite(String op) {
+    return get(COMPOSITE + op);
+  }
+
+  /** {@return the full names of the ops with values that {@link #ofComposite} gives} */
+  public static ImmutableSet<String> composites() {
+    return TEXTS.keySet().stream()
+        .filter(name -> name.startsWith(COMPOSITE))
+        .map(name -> name.substring(COMPOSITE.length()))
+        .collect(ImmutableSet.toImmutableSet());
   }
 
   /** {@return whether an op that is defined so is of rows, rather than of elements} */
@@ -110,9 +131,11 @@ public final class Expressions {
                 texts.put(line.substring(0, open), line.substring(open));
                 return;
               }
-              var columns = COLUMNS.splitToList(line);
+              var kind = line.startsWith(COMPOSITE) ? COMPOSITE : "";
+              var columns = COLUMNS.splitToList(line.substring(kind.length()));
               for (var name : WORDS.split(columns.getFirst())) {
-                texts.put(name.contains("::") ? name : "aten::" + name, columns.getLast());
+                var full = name.contains("::") ? name : "aten::" + name;
+                texts.put(kind + full, columns.getLast());
               }
             });
     return texts.buildOrThrow();

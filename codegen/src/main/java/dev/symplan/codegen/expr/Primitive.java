@@ -92,30 +92,32 @@ public enum Primitive {
   FMAX(2),
   MINIMUM(2),
   MAXIMUM(2),
-  /** Of integers: the quotient, rounded down. */
+  /** The quotient, rounded down. */
   FLOOR_DIV(2),
-  /** Of integers: the rest of {@link #FLOOR_DIV}. */
+  /** Of integers: the rest of the division that rounds down. */
   FLOOR_MOD(2),
   GCD(2),
   LCM(2),
+  /** A target, which must be one of so many classes; for others, the run fails. */
+  TARGET_CLASS(2),
 
   /** The sum over a row. */
-  SUM(1),
-  PROD(1),
+  SUM(Kind.FOLD, 0),
+  PROD(Kind.FOLD, 1),
   /** The largest of a row; a NaN is larger than all. */
-  AMAX(1),
+  AMAX(Kind.FOLD, Double.NEGATIVE_INFINITY),
   /** The smallest of a row; a NaN is smaller than all. */
-  AMIN(1),
-  ANY(1),
-  ALL(1),
+  AMIN(Kind.FOLD, Double.POSITIVE_INFINITY),
+  ANY(Kind.FOLD, 0),
+  ALL(Kind.FOLD, 1),
   /** The first of the largest elements, and with {@link #ARGMAX} where it is. */
-  FIRST_MAX(1),
-  ARGMAX(1),
-  FIRST_MIN(1),
-  ARGMIN(1),
+  FIRST_MAX(Kind.FOLD, 0),
+  ARGMAX(Kind.FOLD, -1),
+  FIRST_MIN(Kind.FOLD, 0),
+  ARGMIN(Kind.FOLD, -1),
   /** For each element of a row, the sum of those up to it. */
-  CUMSUM(1),
-  CUMPROD(1),
+  CUMSUM(Kind.SCAN, 0),
+  CUMPROD(Kind.SCAN, 1),
 
   /** The same; an expression with it is of floats, whatever its operands are. */
   FLOAT(1),
@@ -150,20 +152,41 @@ public enum Primitive {
           Sets.union(
               EnumSet.range(SQRT, NDTRI), EnumSet.of(FLOAT, ATAN2, HYPOT, COPYSIGN, NEXTAFTER)));
 
+  /** What values a primitive is of. */
+  private enum Kind {
+    ELEMENT,
+    FOLD,
+    SCAN
+  }
+
   private final String symbol;
   private final int arity;
   private final int precedence;
+  private final Kind kind;
+  private final double start;
 
   Primitive(int arity) {
     this.symbol = Ascii.toLowerCase(name());
     this.arity = arity;
     this.precedence = 0;
+    this.kind = Kind.ELEMENT;
+    this.start = 0;
+  }
+
+  Primitive(Kind kind, double start) {
+    this.symbol = Ascii.toLowerCase(name());
+    this.arity = 1;
+    this.precedence = 0;
+    this.kind = kind;
+    this.start = start;
   }
 
   Primitive(String symbol, int precedence) {
     this.symbol = symbol;
     this.arity = 2;
     this.precedence = precedence;
+    this.kind = Kind.ELEMENT;
+    this.start = 0;
   }
 
   /** {@return the function's name or the operator, as in C} */
@@ -187,15 +210,22 @@ public enum Primitive {
 
   /** {@return whether it makes one value of the values of a row} */
   public boolean folds() {
-    return switch (this) {
-      case SUM, PROD, AMAX, AMIN, ANY, ALL, FIRST_MAX, ARGMAX, FIRST_MIN, ARGMIN -> true;
-      default -> false;
-    };
+    return kind == Kind.FOLD;
   }
 
   /** {@return whether it makes one value for each element of a row of those up to it} */
   public boolean scans() {
-    return this == CUMSUM || this == CUMPROD;
+    return kind == Kind.SCAN;
+  }
+
+  /** {@return what a fold or scan of no elements gives} */
+  double start() {
+    return start;
+  }
+
+  /** {@return whether it is an operator that compares} */
+  public boolean compares() {
+    return precedence == EQ.precedence || precedence == LT.precedence;
   }
 
   static Optional<Primitive> function(String name) {

@@ -154,4 +154,17 @@ public final class SpecialFunctions {
   static long lcm(long a, long b) {
     return a == 0 || b == 0 ? 0 : Math.abs(a / gcd(a, b) * b);
   }
+
+  /** {@return the quotient, rounded down as Python and PyTorch do} */
+  static double floorDiv(double a, double b) {
+    if (b == 0) {
+      return a / b;
+    }
+    double rest = a % b;
+    double quotient = (a - rest) / b;
+    if (rest != 0 && (b < 0) != (rest < 0)) {
+      quotient -= 1;
+    }
+    return quotient == 0 ? Math.copySign(0, a / b) : Math.rint(quotient);
+  }
 }

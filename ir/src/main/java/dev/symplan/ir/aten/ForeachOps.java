@@ -2,17 +2,17 @@ package dev.symplan.ir.aten;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
-import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpResult;
+import dev.symplan.ir.op.OpSchema;
 import dev.symplan.ir.op.OpSpec;
 import dev.symplan.ir.op.OpTypeException;
 import dev.symplan.ir.op.SchemaType;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -37,14 +37,6 @@ public final class ForeachOps {
   private static final ImmutableMap<String, String> ELEMENT_OPS = elementOps();
 
   private ForeachOps() {}
-
-  /**
-   * What is done to one item.
-   *
-   * @param from for each parameter of {@code def}, which argument of the list op it is given; -1
-   *     where it keeps its default
-   */
-  public record Element(OpDef def, ImmutableIntArray from) {}
 
   private static ImmutableMap<String, String> elementOps() {
     var ops = ImmutableMap.<String, String>builder();
@@ -99,25 +91,28 @@ public final class ForeachOps {
         .flatMap(schema -> Table.ops(PREFIX + schema, ForeachOps::infer));
   }
 
-  /** {@return the computation of each item, if the op is one of these} */
-  public static Optional<Element> element(OpDef def) {
+  /** {@return what an op does to each item, if it is one of these} */
+  public static Optional<Form> element(OpDef def) {
     var schema = def.schema().toString();
     @Nullable String name =
         schema.startsWith(PREFIX) ? ELEMENT_OPS.get(schema.substring(PREFIX.length())) : null;
     return name == null
         ? Optional.empty()
-        : Optional.of(element(def, BuiltinOps.registry().get("aten::" + name)));
+        : Optional.of(Form.byName(def, BuiltinOps.registry().get("aten::" + name), true));
   }
 
-  /** Parameters go by name, else by place. */
-  private static Element element(OpDef list, OpDef item) {
-    var from = new int[item.schema().params().size()];
-    Arrays.fill(from, -1);
-    for (int i = 0; i < list.schema().params().size(); i++) {
-      var name = list.schema().params().get(i).name();
-      from[item.schema().hasParam(name) ? item.schema().indexOf(name) : i] = i;
+  /**
+   * {@return the arguments for one item of an op's lists}
+   *
+   * @param args those of the op
+   * @param pick takes an item out of an argument that is a list
+   */
+  public static <T> ImmutableList<T> item(OpSchema schema, List<T> args, UnaryOperator<T> pick) {
+    var items = ImmutableList.<T>builder();
+    for (int i = 0; i < args.size(); i++) {
+      items.add(isList(schema, i) ? pick.apply(args.get(i)) : args.get(i));
     }
-    return new Element(item, ImmutableIntArray.copyOf(from));
+    return items.build();
   }
 
   private static List<OpResult> infer(OpCall call) {
@@ -134,32 +129,23 @@ public final class ForeachOps {
     return results.build();
   }
 
-  private static ImmutableList<OpResult> inferItem(OpCall call, Element element, int index) {
-    var args = ImmutableList.<Arg>builder();
-    for (int i = 0; i < element.from().length(); i++) {
-      int from = element.from().get(i);
-      args.add(
-          from < 0
-              ? element.def().schema().params().get(i).defaultValue().orElse(Arg.None.NONE)
-              : isList(call, from)
-                  ? ((Arg.Seq) call.args().get(from)).items().get(index)
-                  : call.args().get(from));
-    }
+  private static ImmutableList<OpResult> inferItem(OpCall call, Form element, int index) {
+    var given = item(call.schema(), call.args(), list -> ((Arg.Seq) list).items().get(index));
     try {
-      return element.def().infer(args.build()).orElseThrow();
+      return element.def().infer(element.args(given, arg -> arg)).orElseThrow();
     } catch (OpTypeException e) {
       throw new OpTypeException("item %d: %s".formatted(index, e.getMessage()), e.hint());
     }
   }
 
-  private static boolean isList(OpCall call, int param) {
-    return call.schema().params().get(param).type() instanceof SchemaType.ListOf;
+  private static boolean isList(OpSchema schema, int param) {
+    return schema.params().get(param).type() instanceof SchemaType.ListOf;
   }
 
   private static int count(OpCall call) {
     int count = -1;
     for (int i = 0; i < call.args().size(); i++) {
-      if (isList(call, i)) {
+      if (isList(call.schema(), i)) {
         int own = ((Arg.Seq) call.args().get(i)).items().size();
         if (count >= 0 && own != count) {
           throw new OpTypeException(

@@ -11,7 +11,7 @@ import java.util.Optional;
 import java.util.stream.IntStream;
 
 /** Where PyTorch puts the elements of results. */
-final class Layouts {
+public final class Layouts {
   private Layouts() {}
 
   /**
@@ -183,7 +183,8 @@ final class Layouts {
    * <p>PyTorch's {@code computeStride} (aten/src/ATen/TensorUtils.cpp): runs of dimensions that lie
    * without gaps may be cut and joined freely.
    */
-  static Optional<ImmutableLongArray> viewStrides(TensorType from, ImmutableLongArray sizes) {
+  public static Optional<ImmutableLongArray> viewStrides(
+      TensorType from, ImmutableLongArray sizes) {
     if (from.numel() == 0 || from.rank() == 0) {
       return Optional.of(
           from.sizes().equals(sizes) ? from.strides() : TensorType.contiguousStrides(sizes));

@@ -7,7 +7,7 @@ import dev.symplan.ir.op.OpTypeException;
 import java.util.List;
 
 /** Arithmetic of shapes. */
-final class Shapes {
+public final class Shapes {
   private Shapes() {}
 
   static String text(ImmutableLongArray sizes) {
@@ -109,7 +109,7 @@ final class Shapes {
     return distance > sizes.length() ? 1 : sizes.get(sizes.length() - distance);
   }
 
-  static ImmutableLongArray broadcast(List<TensorType> tensors) {
+  public static ImmutableLongArray broadcast(List<TensorType> tensors) {
     var sizes = ImmutableLongArray.of();
     for (var tensor : tensors) {
       sizes = broadcast(sizes, tensor.sizes());

@@ -2,7 +2,6 @@ package dev.symplan.runtime.host;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.expr.Binding;
-import dev.symplan.codegen.expr.Blocks;
 import dev.symplan.codegen.expr.Expr;
 import dev.symplan.codegen.expr.Primitive;
 import dev.symplan.codegen.expr.Steps;
@@ -18,8 +17,8 @@ import java.util.stream.Stream;
  * for all elements.
  *
  * <p>Rows are gone through once for each fold that needs the one before, and written only the last
- * time, so that results may lie where operands do. A row that is one block keeps its values from
- * one time to the next.
+ * time, so that results may lie where operands do. Short rows go together; a row that is no longer
+ * than a block keeps its values from one time to the next.
  */
 final class BlockProgram {
 
@@ -43,11 +42,7 @@ final class BlockProgram {
       boolean full,
       int pass) {
 
-    boolean scans() {
-      return primitive.scans();
-    }
-
-    void run(BlockValues values, int n) {
+    void run(BlockValues<?> values, int n) {
       if (compare.isPresent()) {
         values.select(compare.get(), a, b, c, d, to, n);
       } else {
@@ -57,16 +52,21 @@ final class BlockProgram {
   }
 
   /**
-   * What is done while a row is gone through, and then once.
+   * What is one for a row, for each of its elements.
    *
-   * @param starts the folds and scans
+   * @param from where it is one for each row
+   * @param to where there is one for each element
+   */
+  record Spread(int from, int to) {}
+
+  /**
+   * What is done while rows are gone through, and then once.
+   *
    * @param loads which operands are read
    * @param once what is made of folds, and one for the row
-   * @param spread what is one for the row and used with each element
    */
-  @SuppressWarnings("ArrayRecordComponent") // Each is gone through for each row.
-  record Pass(
-      Step[] starts, int[] loads, Step[] elements, Step[] folds, Step[] once, int[] spread) {}
+  @SuppressWarnings("ArrayRecordComponent") // Each is gone through for each block.
+  record Pass(int[] loads, Step[] elements, Step[] folds, Step[] once, Spread[] spread) {}
 
   private final Binding binding;
   private final Steps steps;
@@ -75,6 +75,11 @@ final class BlockProgram {
   private final boolean[] full;
   private final int[] pass;
 
+  /** Where what is one for a row is for each element; 0 where that is not used. */
+  private final int[] spread;
+
+  private int values;
+
   BlockProgram(Binding binding) {
     this.binding = binding;
     this.steps = Steps.of(binding.results());
@@ -82,6 +87,8 @@ final class BlockProgram {
     int count = steps.nodes().size();
     this.full = new boolean[count];
     this.pass = new int[count];
+    this.spread = new int[count];
+    this.values = count;
     var used = new int[count];
     steps.args().forEach(args -> args.forEach(arg -> used[arg]++));
     steps.results().forEach(result -> used[result]++);
@@ -106,7 +113,7 @@ final class BlockProgram {
   }
 
   private boolean compares(int node) {
-    return steps.nodes().get(node) instanceof Expr.Apply(var own, var _) && Blocks.compares(own);
+    return steps.nodes().get(node) instanceof Expr.Apply(var own, var _) && own.compares();
   }
 
   private int first(int node) {
@@ -133,16 +140,18 @@ final class BlockProgram {
 
   private Step step(int node, Set<Integer> conditions) {
     var primitive = ((Expr.Apply) steps.nodes().get(node)).primitive();
+    boolean elements = full[node] || primitive.folds();
     var args = steps.args().get(node);
     int first = args.getFirst();
     if (primitive == Primitive.SELECT && conditions.contains(first)) {
+      var compared = steps.args().get(first);
       return new Step(
           primitive,
           Optional.of(((Expr.Apply) steps.nodes().get(first)).primitive()),
-          steps.args().get(first).getFirst(),
-          steps.args().get(first).getLast(),
-          args.get(1),
-          args.getLast(),
+          value(compared.getFirst(), elements),
+          value(compared.getLast(), elements),
+          value(args.get(1), elements),
+          value(args.getLast(), elements),
           node,
           full[node],
           pass[node]);
@@ -150,13 +159,28 @@ final class BlockProgram {
     return new Step(
         primitive,
         Optional.empty(),
-        first,
-        args.get(args.size() > 1 ? 1 : 0),
-        args.getLast(),
-        first,
+        value(first, elements),
+        value(args.get(args.size() > 1 ? 1 : 0), elements),
+        value(args.getLast(), elements),
+        value(first, elements),
         node,
         full[node],
         pass[node]);
+  }
+
+  /**
+   * {@return where a node's value is}
+   *
+   * @param elements whether one for each element is wanted
+   */
+  private int value(int node, boolean elements) {
+    if (!elements || full[node] || !(steps.nodes().get(node) instanceof Expr.Apply)) {
+      return node;
+    }
+    if (spread[node] == 0) {
+      spread[node] = values++;
+    }
+    return spread[node];
   }
 
   /** {@return the operands, in the order in which they are given} */
@@ -207,7 +231,7 @@ final class BlockProgram {
         if (step.pass() == number + 1 && !step.full()) {
           if (step.primitive().folds()) {
             folds.add(step);
-            need(step.a(), needed);
+            need(steps.args().get(step.to()).getFirst(), needed);
           } else {
             once.add(step);
           }
@@ -220,8 +244,6 @@ final class BlockProgram {
       var elements = all.stream().filter(step -> isNew(step.to(), needed, before)).toList();
       passes.add(
           new Pass(
-              Stream.concat(elements.stream().filter(Step::scans), folds.stream())
-                  .toArray(Step[]::new),
               IntStream.range(0, loads.size())
                   .filter(i -> isNew(loads.get(i), needed, before))
                   .toArray(),
@@ -229,9 +251,9 @@ final class BlockProgram {
               folds.toArray(Step[]::new),
               once.toArray(Step[]::new),
               Stream.concat(folds.stream(), once.stream())
-                  .mapToInt(Step::to)
-                  .filter(this::isSpread)
-                  .toArray()));
+                  .filter(step -> spread[step.to()] != 0)
+                  .map(step -> new Spread(step.to(), spread[step.to()]))
+                  .toArray(Spread[]::new)));
     }
     return passes.build();
   }
@@ -240,32 +262,26 @@ final class BlockProgram {
     return needed.contains(node) && !before.contains(node);
   }
 
-  private boolean isSpread(int node) {
-    return all.stream()
-        .anyMatch(
-            step ->
-                step.full()
-                    && (step.a() == node
-                        || step.b() == node
-                        || step.c() == node
-                        || step.d() == node));
-  }
-
   private void need(int node, Set<Integer> needed) {
     if (full[node] && needed.add(node)) {
       steps.args().get(node).forEach(arg -> need(arg, needed));
     }
   }
 
-  /** {@return memory for blocks, with all numbers in it; for one thread} */
-  BlockValues memory(int size) {
-    var values = BlockValues.of(binding.computedIn(), steps.nodes().size(), size);
+  /**
+   * {@return memory for blocks, with all numbers in it; for one thread}
+   *
+   * @param rows the most rows of a block
+   * @param size the most elements of a block
+   */
+  BlockValues<?> memory(int rows, int size) {
+    var memory = BlockValues.of(binding.computedIn(), values, rows, size);
     for (int i = 0; i < steps.nodes().size(); i++) {
       switch (steps.nodes().get(i)) {
-        case Expr.Int _, Expr.Float _ -> values.fill(i, steps.nodes().get(i));
+        case Expr.Int _, Expr.Float _ -> memory.fill(i, steps.nodes().get(i));
         case Expr.Param _, Expr.Text _, Expr.Apply _ -> {}
       }
     }
-    return values;
+    return memory;
   }
 }

@@ -7,72 +7,131 @@ import dev.symplan.codegen.expr.Rounding;
 import dev.symplan.ir.DType;
 import dev.symplan.runtime.tensor.Elements;
 import dev.symplan.runtime.tensor.HostTensor;
-import java.util.Arrays;
+import java.util.List;
+import java.util.stream.Stream;
 
-/** The values of an expression's steps for a block of elements, in f64 or in 64-bit integers. */
-sealed interface BlockValues {
+/**
+ * The values of an expression's steps for a block of elements, some rows behind each other, and
+ * those that there is one of for each row.
+ *
+ * @param <A> what keeps them: f64 or 64-bit integers
+ */
+abstract sealed class BlockValues<A> {
+  private final Blocks<A> blocks;
+  private final List<A> values;
+  private final int rows;
 
-  /**
-   * {@return memory for the values of steps}
-   *
-   * @param type what is computed in
-   * @param size the most elements of a block
-   */
-  static BlockValues of(DType type, int steps, int size) {
-    return type.isFloat()
-        ? new Doubles(type, new double[steps][], size)
-        : new Longs(new long[steps][], size);
+  /** Where scans keep what the elements before gave. */
+  private final int last;
+
+  private BlockValues(Blocks<A> blocks, int count, int rows, int size) {
+    this.blocks = blocks;
+    this.rows = rows;
+    // Folds may keep two numbers for each row.
+    this.last = Math.max(2 * rows, size);
+    this.values = Stream.generate(() -> blocks.allocate(last + 1)).limit(count).toList();
   }
 
-  /** Makes all values of a step a number. */
-  void fill(int step, Expr number);
+  /**
+   * {@return memory for values}
+   *
+   * @param type what is computed in
+   * @param count how many values there are
+   * @param rows the most rows of a block
+   * @param size the most elements of a block
+   */
+  static BlockValues<?> of(DType type, int count, int rows, int size) {
+    return type.isFloat()
+        ? new Doubles(type, count, rows, size)
+        : new Longs(type, count, rows, size);
+  }
 
-  /** Reads operands; wider types are rounded to what is computed in where {@code rounds}. */
-  void load(int step, HostTensor tensor, long offset, long stride, int n, boolean rounds);
+  final A at(int value) {
+    return values.get(value);
+  }
 
-  void store(int step, HostTensor tensor, long offset, long stride, int n);
-
-  /** Computes a primitive of single elements. */
-  void apply(Primitive primitive, int a, int b, int c, int to, int n);
-
-  /** Chooses {@code x} where {@code a} compares so with {@code b}, else {@code y}. */
-  void select(Primitive compare, int a, int b, int x, int y, int to, int n);
-
-  /** Has a fold or scan begin with no elements. */
-  void start(Primitive primitive, int to);
+  /** Makes all elements of a value a number. */
+  void fill(int value, Expr number) {
+    blocks.fill(at(value), number);
+  }
 
   /**
-   * Takes elements into a fold, whose only value is its first, or has a scan go on with them.
+   * Reads operands; wider types are rounded to what is computed in where {@code rounds}.
    *
-   * @param first the position of the first one in the row
+   * @param first the first element that is read into
    */
-  void take(Primitive primitive, int from, int to, int n, long first);
+  abstract void load(
+      int value, int first, HostTensor tensor, long offset, long stride, int n, boolean rounds);
 
-  /** Makes the first value of a step that of all elements. */
-  void spread(int step, int n);
+  /**
+   * Writes a value.
+   *
+   * @param first the first element that is written
+   */
+  abstract void store(int value, int first, HostTensor tensor, long offset, long stride, int n);
 
-  /** In f64. */
-  record Doubles(DType type, double[][] values, int size) implements BlockValues {
+  /** Computes a primitive of single elements. */
+  void apply(Primitive primitive, int a, int b, int c, int to, int n) {
+    blocks.apply(primitive, at(a), at(b), at(c), at(to), n);
+  }
 
-    private double[] at(int step) {
-      if (values[step] == null) {
-        // Folds keep a second number, and scans one behind the elements.
-        values[step] = new double[Math.max(2, size + 1)];
+  /** Chooses {@code x} where {@code a} compares so with {@code b}, else {@code y}. */
+  void select(Primitive compare, int a, int b, int x, int y, int to, int n) {
+    blocks.select(compare, at(a), at(b), at(x), at(y), at(to), n);
+  }
+
+  /** Has the folds of some rows begin with no elements. */
+  void start(Primitive primitive, int to, int count) {
+    for (int row = 0; row < count; row++) {
+      blocks.start(primitive, at(to), row);
+    }
+  }
+
+  /**
+   * Takes elements of rows into folds.
+   *
+   * @param n elements of each row
+   * @param position of the first one in its row
+   */
+  void fold(Primitive primitive, int from, int to, int count, int n, long position) {
+    for (int row = 0; row < count; row++) {
+      blocks.fold(primitive, at(from), row * n, n, at(to), row, rows + row, position);
+    }
+  }
+
+  /** Has scans begin, or go on where a row is more than a block. */
+  void scan(Primitive primitive, int from, int to, int count, int n, long position) {
+    for (int row = 0; row < count; row++) {
+      if (position == 0) {
+        blocks.start(primitive, at(to), last);
       }
-      return values[step];
+      blocks.scan(primitive, at(from), row * n, n, at(to), last);
+    }
+  }
+
+  /** Makes what is one for a row that of each of its elements. */
+  void spread(int from, int to, int count, int n) {
+    for (int row = 0; row < count; row++) {
+      blocks.spread(at(from), row, at(to), row * n, n);
+    }
+  }
+
+  private static final class Doubles extends BlockValues<double[]> {
+    private final DType type;
+
+    @SuppressWarnings("unchecked") // Floats are computed with in f64.
+    Doubles(DType type, int count, int rows, int size) {
+      super((Blocks<double[]>) Blocks.of(type), count, rows, size);
+      this.type = type;
     }
 
     @Override
-    public void fill(int step, Expr number) {
-      Arrays.fill(at(step), Blocks.number(number));
-    }
-
-    @Override
-    public void load(int step, HostTensor tensor, long offset, long stride, int n, boolean rounds) {
+    void load(
+        int value, int first, HostTensor tensor, long offset, long stride, int n, boolean rounds) {
       var from = tensor.dtype();
-      var into = at(step);
+      var into = at(value);
       if (!rounds || from == type || type == DType.F64 || from.bytes() < type.bytes()) {
-        Elements.load(tensor.memory(), offset, stride, from, into, n);
+        Elements.load(tensor.memory(), offset, stride, from, into, first, n);
         return;
       }
       Elements.loadAsFloats(tensor.memory(), offset, stride, from, into, n);
@@ -82,106 +141,27 @@ sealed interface BlockValues {
     }
 
     @Override
-    public void store(int step, HostTensor tensor, long offset, long stride, int n) {
-      Elements.store(at(step), n, tensor.memory(), offset, stride, tensor.dtype());
-    }
-
-    @Override
-    public void apply(Primitive primitive, int a, int b, int c, int to, int n) {
-      Blocks.doubles(primitive, type, at(a), at(b), at(c), at(to), n);
-    }
-
-    @Override
-    public void select(Primitive compare, int a, int b, int x, int y, int to, int n) {
-      Blocks.select(compare, at(a), at(b), at(x), at(y), at(to), n);
-    }
-
-    @Override
-    public void start(Primitive primitive, int to) {
-      at(to)[primitive.scans() ? size : 0] =
-          switch (primitive) {
-            case PROD, ALL, CUMPROD -> 1;
-            case AMAX -> Double.NEGATIVE_INFINITY;
-            case AMIN -> Double.POSITIVE_INFINITY;
-            case ARGMAX, ARGMIN -> -1;
-            default -> 0;
-          };
-    }
-
-    @Override
-    public void take(Primitive primitive, int from, int to, int n, long first) {
-      if (primitive.scans()) {
-        at(to)[size] = Blocks.scan(primitive, at(to)[size], at(from), at(to), n);
-      } else {
-        Blocks.fold(primitive, at(from), at(to), n, first);
-      }
-    }
-
-    @Override
-    public void spread(int step, int n) {
-      Arrays.fill(at(step), 0, n, at(step)[0]);
+    void store(int value, int first, HostTensor tensor, long offset, long stride, int n) {
+      Elements.store(at(value), first, n, tensor.memory(), offset, stride, tensor.dtype());
     }
   }
 
-  /** In 64-bit integers. */
-  record Longs(long[][] values, int size) implements BlockValues {
+  private static final class Longs extends BlockValues<long[]> {
 
-    private long[] at(int step) {
-      if (values[step] == null) {
-        values[step] = new long[Math.max(2, size + 1)];
-      }
-      return values[step];
+    @SuppressWarnings("unchecked") // Integers are computed with in 64 bits.
+    Longs(DType type, int count, int rows, int size) {
+      super((Blocks<long[]>) Blocks.of(type), count, rows, size);
     }
 
     @Override
-    public void fill(int step, Expr number) {
-      Arrays.fill(at(step), Blocks.whole(number));
+    void load(
+        int value, int first, HostTensor tensor, long offset, long stride, int n, boolean rounds) {
+      Elements.load(tensor.memory(), offset, stride, tensor.dtype(), at(value), first, n);
     }
 
     @Override
-    public void load(int step, HostTensor tensor, long offset, long stride, int n, boolean rounds) {
-      Elements.load(tensor.memory(), offset, stride, tensor.dtype(), at(step), n);
-    }
-
-    @Override
-    public void store(int step, HostTensor tensor, long offset, long stride, int n) {
-      Elements.store(at(step), n, tensor.memory(), offset, stride, tensor.dtype());
-    }
-
-    @Override
-    public void apply(Primitive primitive, int a, int b, int c, int to, int n) {
-      Blocks.longs(primitive, at(a), at(b), at(c), at(to), n);
-    }
-
-    @Override
-    public void select(Primitive compare, int a, int b, int x, int y, int to, int n) {
-      Blocks.select(compare, at(a), at(b), at(x), at(y), at(to), n);
-    }
-
-    @Override
-    public void start(Primitive primitive, int to) {
-      at(to)[primitive.scans() ? size : 0] =
-          switch (primitive) {
-            case PROD, ALL, CUMPROD -> 1;
-            case AMAX -> Long.MIN_VALUE;
-            case AMIN -> Long.MAX_VALUE;
-            case ARGMAX, ARGMIN -> -1;
-            default -> 0;
-          };
-    }
-
-    @Override
-    public void take(Primitive primitive, int from, int to, int n, long first) {
-      if (primitive.scans()) {
-        at(to)[size] = Blocks.scan(primitive, at(to)[size], at(from), at(to), n);
-      } else {
-        Blocks.fold(primitive, at(from), at(to), n, first);
-      }
-    }
-
-    @Override
-    public void spread(int step, int n) {
-      Arrays.fill(at(step), 0, n, at(step)[0]);
+    void store(int value, int first, HostTensor tensor, long offset, long stride, int n) {
+      Elements.store(at(value), first, n, tensor.memory(), offset, stride, tensor.dtype());
     }
   }
 }

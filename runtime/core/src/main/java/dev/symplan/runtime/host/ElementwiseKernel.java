@@ -44,7 +44,7 @@ record ElementwiseKernel(Expr expr) implements HostKernel {
   }
 
   private static void run(BlockProgram program, List<HostTensor> tensors, HostTensor result) {
-    var values = program.memory((int) Math.min(Loops.CHUNK, result.type().numel()));
+    var values = program.memory(1, (int) Math.min(Loops.CHUNK, result.type().numel()));
     var loads = program.loads();
     var steps = program.steps();
     int count = tensors.size();
@@ -53,12 +53,12 @@ record ElementwiseKernel(Expr expr) implements HostKernel {
         result,
         (offsets, strides, n) -> {
           for (int i = 0; i < count; i++) {
-            values.load(loads.get(i), tensors.get(i), offsets[i], strides[i], n, true);
+            values.load(loads.get(i), 0, tensors.get(i), offsets[i], strides[i], n, true);
           }
           for (int i = 0; i < steps.size(); i++) {
             steps.get(i).run(values, n);
           }
-          values.store(program.results().getFirst(), result, offsets[count], strides[count], n);
+          values.store(program.results().getFirst(), 0, result, offsets[count], strides[count], n);
         });
   }
 }

@@ -5,7 +5,7 @@ import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.aten.ForeachOps;
-import dev.symplan.ir.op.SchemaType;
+import dev.symplan.ir.aten.Form;
 import dev.symplan.runtime.host.HostCall.Value;
 import java.util.Optional;
 
@@ -24,35 +24,21 @@ final class ForeachKernels {
     return table.buildOrThrow();
   }
 
-  private static void run(HostCall call, ForeachOps.Element element) {
+  private static void run(HostCall call, Form element) {
     var kernel = HostKernels.find(element.def().name()).orElseThrow();
     for (int i = 0; i < call.resultCount(); i++) {
       if (call.hasResult(i)) {
+        int index = i;
+        var given = ForeachOps.item(call.schema(), call.args(), list -> item(list, index));
         kernel.run(
             new HostCall(
                 element.def().schema(),
                 call.name(),
-                args(call, element, i),
+                element.args(given, Value.Constant::new),
                 ImmutableList.of(Optional.of(call.result(i))),
                 Optional.empty()));
       }
     }
-  }
-
-  private static ImmutableList<Value> args(HostCall call, ForeachOps.Element element, int index) {
-    var args = ImmutableList.<Value>builder();
-    for (int i = 0; i < element.from().length(); i++) {
-      int from = element.from().get(i);
-      if (from < 0) {
-        var param = element.def().schema().params().get(i);
-        args.add(new Value.Constant(param.defaultValue().orElse(Arg.None.NONE)));
-      } else {
-        var param = call.schema().params().get(from);
-        var value = call.value(param.name());
-        args.add(param.type() instanceof SchemaType.ListOf ? item(value, index) : value);
-      }
-    }
-    return args.build();
   }
 
   private static Value item(Value list, int index) {

@@ -104,6 +104,11 @@ public final class HostCall {
         () -> new IllegalStateException(schema.name() + " does not communicate"));
   }
 
+  /** {@return the arguments, one for each parameter of the schema} */
+  ImmutableList<Value> args() {
+    return args;
+  }
+
   Value value(String param) {
     return args.get(schema.indexOf(param));
   }

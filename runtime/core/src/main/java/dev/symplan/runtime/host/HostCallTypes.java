@@ -1,9 +1,11 @@
 package dev.symplan.runtime.host;
 
+import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.expr.Call;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
+import dev.symplan.ir.diag.Span;
 import dev.symplan.runtime.host.HostCall.Value;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.ArrayList;
@@ -51,5 +53,17 @@ record HostCallTypes(HostCall call, long rowElements) implements Call {
       first++;
     }
     return call.result(first).dtype();
+  }
+
+  /** {@return the argument as rules know it} */
+  static Arg arg(Value value) {
+    return switch (value) {
+      case Value.Tensor(HostTensor tensor) ->
+          new Arg.Ref(new dev.symplan.ir.Value(0, "", tensor.type(), Span.NONE, false));
+      case Value.Many(ImmutableList<Value> items) ->
+          new Arg.Seq(
+              items.stream().map(HostCallTypes::arg).collect(ImmutableList.toImmutableList()));
+      case Value.Constant(Arg arg) -> arg;
+    };
   }
 }

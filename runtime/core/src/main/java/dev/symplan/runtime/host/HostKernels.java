@@ -28,18 +28,16 @@ public final class HostKernels {
               IndexKernels::table,
               ScatterKernels::table,
               MaskKernels::table,
-              NormKernels::table,
+              CompositeKernels::table,
               AttentionKernels::table,
               ConvolutionKernels::table,
               PoolKernels::table,
               UpsampleKernels::table,
               ScanKernels::table,
               OrderKernels::table,
-              LossKernels::table,
               RandomKernels::table,
               ForeachKernels::table,
               InPlaceKernels::table,
-              OptimizerKernels::table,
               GuardKernels::table)
           .<Supplier<ImmutableMap<String, HostKernel>>>map(family -> Suppliers.memoize(family::get))
           .collect(ImmutableList.toImmutableList());

@@ -2,12 +2,9 @@ package dev.symplan.runtime.host;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
-import dev.symplan.ir.Arg;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.aten.BuiltinOps;
-import dev.symplan.ir.diag.Span;
-import dev.symplan.ir.op.OpDef;
-import dev.symplan.ir.op.OpName;
+import dev.symplan.ir.aten.Form;
 import dev.symplan.runtime.host.HostCall.Value;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.Optional;
@@ -17,8 +14,6 @@ import java.util.Optional;
  * that it has elsewhere, and copied.
  */
 final class InPlaceKernels {
-  private static final String SUFFIX = "_";
-
   private InPlaceKernels() {}
 
   static ImmutableMap<String, HostKernel> table() {
@@ -27,59 +22,28 @@ final class InPlaceKernels {
     for (var name : registry.names()) {
       var def = registry.get(name.toString());
       // The others have implementations of their own.
-      if (name.name().endsWith(SUFFIX)
-          && def.collective().isEmpty()
-          && def.schema().mutates()
-          && !name.name().equals("copy_")
-          && !name.name().equals("index_put_")) {
-        registry
-            .find(functional(name))
-            .ifPresent(form -> table.put(name.toString(), call -> run(call, form)));
+      if (!name.name().equals("copy_") && !name.name().equals("index_put_")) {
+        Form.functional(def).ifPresent(form -> table.put(name.toString(), call -> run(call, form)));
       }
     }
     table.put("aten::zero_", call -> CreationKernels.fill(call.tensor("self"), 0));
     return table.buildOrThrow();
   }
 
-  private static OpName functional(OpName name) {
-    var base = name.name().substring(0, name.name().length() - SUFFIX.length());
-    return new OpName(name.namespace(), base, name.overload());
-  }
-
-  private static void run(HostCall call, OpDef form) {
-    var args = ImmutableList.<Value>builder();
-    var types = ImmutableList.<Arg>builder();
-    for (var param : form.schema().params()) {
-      var value =
-          call.hasParam(param.name())
-              ? call.value(param.name())
-              : new Value.Constant(param.defaultValue().orElse(Arg.None.NONE));
-      args.add(value);
-      types.add(arg(value));
-    }
-    var type = (TensorType) form.infer(types.build()).orElseThrow().getFirst().type();
+  private static void run(HostCall call, Form form) {
+    var args = form.args(call.args(), Value.Constant::new);
+    var types = args.stream().map(HostCallTypes::arg).collect(ImmutableList.toImmutableList());
+    var type = (TensorType) form.def().infer(types).orElseThrow().getFirst().type();
     var result = HostTensor.allocate(type);
-    HostKernels.find(form.name())
+    HostKernels.find(form.def().name())
         .orElseThrow()
         .run(
             new HostCall(
-                form.schema(),
+                form.def().schema(),
                 call.name(),
-                args.build(),
+                args,
                 ImmutableList.of(Optional.of(result)),
                 Optional.empty()));
     call.tensor("self").copyFrom(result);
-  }
-
-  /** {@return the argument as rules know it} */
-  private static Arg arg(Value value) {
-    return switch (value) {
-      case Value.Tensor(HostTensor tensor) ->
-          new Arg.Ref(new dev.symplan.ir.Value(0, "", tensor.type(), Span.NONE, false));
-      case Value.Many(ImmutableList<Value> items) ->
-          new Arg.Seq(
-              items.stream().map(InPlaceKernels::arg).collect(ImmutableList.toImmutableList()));
-      case Value.Constant(Arg arg) -> arg;
-    };
   }
 }

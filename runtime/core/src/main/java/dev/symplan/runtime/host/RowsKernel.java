@@ -3,6 +3,7 @@ package dev.symplan.runtime.host;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.primitives.Ints;
+import dev.symplan.codegen.composite.Step;
 import dev.symplan.codegen.expr.Binding;
 import dev.symplan.codegen.expr.Call;
 import dev.symplan.codegen.expr.Expr;
@@ -20,7 +21,6 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.function.Function;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
@@ -69,28 +69,10 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
       boolean[] gone,
       HostTensor... results) {
     var main = operands.values().iterator().next().type();
-    compute(_ -> Optional.empty(), exprs, operands, main, gone, results);
-  }
-
-  /**
-   * Computes expressions of tensors in f64.
-   *
-   * @param constants what other names in the expressions stand for
-   * @param main the type of operands that have all elements
-   * @param gone which of its dimensions are within a row
-   */
-  static void compute(
-      Function<String, Optional<Arg>> constants,
-      String exprs,
-      Map<String, HostTensor> operands,
-      TensorType main,
-      boolean[] gone,
-      HostTensor... results) {
     var dims = IntStream.range(0, main.rank()).filter(dim -> gone[dim]).boxed().toList();
     long elements = dims.stream().mapToLong(main::size).reduce(1, (a, b) -> a * b);
     var program =
-        new BlockProgram(
-            Binding.of(Expressions.parse(exprs), new Wide(constants, operands, elements)));
+        new BlockProgram(Binding.of(Expressions.parse(exprs), new Wide(operands, elements)));
     new Run(
             program,
             main,
@@ -100,13 +82,11 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
         .run();
   }
 
-  /** Tensors whose values are computed with in f64, and numbers. */
-  private record Wide(
-      Function<String, Optional<Arg>> constants, Map<String, HostTensor> operands, long rowElements)
-      implements Call {
+  /** Tensors whose values are computed with in f64. */
+  private record Wide(ImmutableMap<String, HostTensor> operands, long rowElements) implements Call {
     @Override
     public boolean hasParam(String param) {
-      return operands.containsKey(param) || constants.apply(param).isPresent();
+      return operands.containsKey(param);
     }
 
     @Override
@@ -116,7 +96,7 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
 
     @Override
     public Arg constant(String param) {
-      return constants.apply(param).orElseThrow();
+      throw new IllegalArgumentException("no " + param);
     }
 
     @Override
@@ -130,8 +110,32 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
     }
   }
 
+  /**
+   * {@return what computes a step in f64}
+   *
+   * @param operands the tensors as they are seen
+   * @param results as many as the step's
+   */
+  static Runnable prepare(Step step, Map<String, HostTensor> operands, List<HostTensor> results) {
+    var binding = step.bind(DType.F64);
+    var all = IntStream.range(0, step.sizes().length()).boxed().toList();
+    // Elements that are by themselves are one row, too.
+    var dims =
+        step.row().isEmpty() && binding.results().stream().noneMatch(Binding::isByRow)
+            ? all
+            : step.row().asList();
+    var program = new BlockProgram(binding);
+    var tensors = program.params().stream().map(operands::get).toList();
+    var present = results.stream().map(Optional::of).toList();
+    var main = TensorType.contiguous(DType.F64, step.sizes());
+    return () -> new Run(program, main, dims, tensors, present).run();
+  }
+
   /** One run, over all rows. */
   private static final class Run {
+    /** Rows that are taken at once at the most. */
+    private static final int MOST = Loops.CHUNK / 2;
+
     private final BlockProgram program;
     private final int[] loads;
     private final List<HostTensor> tensors = new ArrayList<>();
@@ -147,8 +151,11 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
     private final long[] rowSizes;
     private final long[] elementSizes;
     private final Pass[] passes;
-    private final BlockValues values;
+    private final BlockValues<?> values;
     private final boolean oneBlock;
+
+    /** Rows that are taken at once. */
+    private final int together;
 
     /** Where a row is one block, the bytes from one element to the next. */
     private final long[] strides;
@@ -195,7 +202,14 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
               && elements <= Loops.CHUNK;
       this.strides = Arrays.stream(steps).mapToLong(of -> of[0]).toArray();
       this.passes = program.passes(oneBlock).toArray(Pass[]::new);
-      this.values = program.memory((int) Math.min(Loops.CHUNK, Math.max(1, elements)));
+      this.together =
+          oneBlock
+              ? (int)
+                  Math.clamp(
+                      Math.min(product(rowSizes), Loops.CHUNK / Math.max(1, elements)), 1, MOST)
+              : 1;
+      this.values =
+          program.memory(together, (int) Math.min(Loops.CHUNK, together * Math.max(1, elements)));
     }
 
     private void add(HostTensor tensor, TensorType main, int[] kept, int[] gone) {
@@ -219,34 +233,40 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
           rowSizes,
           rowStrides,
           (offsets, steps, count) -> {
-            for (int row = 0; row < count; row++) {
+            for (int row = 0; row < count; row += together) {
               for (int t = 0; t < start.length; t++) {
                 start[t] = offsets[t] + row * steps[t];
               }
-              row(start);
+              rows(start, steps, Math.min(together, count - row));
             }
           });
     }
 
-    private void row(long[] start) {
+    /**
+     * Computes rows.
+     *
+     * @param start where the first one begins in each tensor, in bytes
+     * @param next from one row to the next
+     */
+    private void rows(long[] start, long[] next, int count) {
       for (int number = 0; number < passes.length; number++) {
-        pass(passes[number], number == passes.length - 1, start);
+        pass(passes[number], number == passes.length - 1, start, next, count);
       }
       for (int i = 0; i < stored.length; i++) {
         if (!program.isFull(stored[i])) {
           int t = loads.length + i;
-          values.store(stored[i], tensors.get(t), start[t], 0, 1);
+          values.store(stored[i], 0, tensors.get(t), start[t], next[t], count);
         }
       }
     }
 
-    private void pass(Pass pass, boolean last, long[] start) {
-      for (var step : pass.starts()) {
-        values.start(step.primitive(), step.to());
+    private void pass(Pass pass, boolean last, long[] start, long[] next, int count) {
+      for (var fold : pass.folds()) {
+        values.start(fold.primitive(), fold.to(), count);
       }
       if (oneBlock) {
         if (elements > 0) {
-          block(pass, last, start, strides, (int) elements, 0);
+          block(pass, last, start, next, count, strides, (int) elements, 0);
         }
       } else {
         var first = new long[1];
@@ -258,40 +278,72 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
               for (int t = 0; t < at.length; t++) {
                 at[t] = start[t] + offsets[t];
               }
-              block(pass, last, at, steps, n, first[0]);
+              block(pass, last, at, next, 1, steps, n, first[0]);
               first[0] += n;
             });
       }
       for (var step : pass.once()) {
-        step.run(values, 1);
+        step.run(values, count);
       }
       int width = (int) Math.min(Loops.CHUNK, elements);
-      for (int spread : pass.spread()) {
-        values.spread(spread, width);
+      for (var spread : pass.spread()) {
+        values.spread(spread.from(), spread.to(), count, width);
       }
     }
 
     /**
-     * @param first the position of the first element in the row
+     * Goes through some elements of rows.
+     *
+     * @param next from one row to the next, in bytes
+     * @param steps from one element to the next
+     * @param n elements of each row
+     * @param first the position of the first element in its row
      */
-    private void block(Pass pass, boolean last, long[] at, long[] steps, int n, long first) {
+    private void block(
+        Pass pass,
+        boolean last,
+        long[] at,
+        long[] next,
+        int count,
+        long[] steps,
+        int n,
+        long first) {
       for (int t : pass.loads()) {
-        values.load(loads[t], tensors.get(t), at[t], steps[t], n, false);
+        boolean dense = count == 1 || next[t] == n * steps[t];
+        for (int row = 0; row < (dense ? 1 : count); row++) {
+          values.load(
+              loads[t],
+              row * n,
+              tensors.get(t),
+              at[t] + row * next[t],
+              steps[t],
+              dense ? count * n : n,
+              false);
+        }
       }
       for (var step : pass.elements()) {
-        if (step.scans()) {
-          values.take(step.primitive(), step.a(), step.to(), n, first);
+        if (step.primitive().scans()) {
+          values.scan(step.primitive(), step.a(), step.to(), count, n, first);
         } else {
-          step.run(values, n);
+          step.run(values, count * n);
         }
       }
       for (var fold : pass.folds()) {
-        values.take(fold.primitive(), fold.a(), fold.to(), n, first);
+        values.fold(fold.primitive(), fold.a(), fold.to(), count, n, first);
       }
       for (int i = 0; last && i < stored.length; i++) {
         if (program.isFull(stored[i])) {
           int t = loads.length + i;
-          values.store(stored[i], tensors.get(t), at[t], steps[t], n);
+          boolean dense = count == 1 || next[t] == n * steps[t];
+          for (int row = 0; row < (dense ? 1 : count); row++) {
+            values.store(
+                stored[i],
+                row * n,
+                tensors.get(t),
+                at[t] + row * next[t],
+                steps[t],
+                dense ? count * n : n);
+          }
         }
       }
     }

@@ -161,32 +161,68 @@ public final class Elements {
 
   public static void load(
       MemorySegment memory, long offset, long step, DType dtype, long[] into, int count) {
+    load(memory, offset, step, dtype, into, 0, count);
+  }
+
+  /** Loads elements at equal distances into {@code into[start]} and behind. */
+  public static void load(
+      MemorySegment memory,
+      long offset,
+      long step,
+      DType dtype,
+      long[] into,
+      int start,
+      int count) {
     for (int i = 0; i < count; i++) {
-      into[i] = getLong(memory, offset + i * step, dtype);
+      into[start + i] = getLong(memory, offset + i * step, dtype);
     }
   }
 
   public static void store(
       double[] from, int count, MemorySegment memory, long offset, long step, DType dtype) {
+    store(from, 0, count, memory, offset, step, dtype);
+  }
+
+  /** Stores {@code from[start]} and what is behind it at equal distances. */
+  public static void store(
+      double[] from,
+      int start,
+      int count,
+      MemorySegment memory,
+      long offset,
+      long step,
+      DType dtype) {
     if (dtype == DType.F32) {
       for (int i = 0; i < count; i++) {
-        memory.set(FLOAT, offset + i * step, (float) from[i]);
+        memory.set(FLOAT, offset + i * step, (float) from[start + i]);
       }
     } else if (dtype == DType.BF16) {
       for (int i = 0; i < count; i++) {
-        memory.set(SHORT, offset + i * step, Rounding.toBFloat16((float) from[i]));
+        memory.set(SHORT, offset + i * step, Rounding.toBFloat16((float) from[start + i]));
       }
     } else {
       for (int i = 0; i < count; i++) {
-        setDouble(memory, offset + i * step, dtype, from[i]);
+        setDouble(memory, offset + i * step, dtype, from[start + i]);
       }
     }
   }
 
   public static void store(
       long[] from, int count, MemorySegment memory, long offset, long step, DType dtype) {
+    store(from, 0, count, memory, offset, step, dtype);
+  }
+
+  /** Stores {@code from[start]} and what is behind it at equal distances. */
+  public static void store(
+      long[] from,
+      int start,
+      int count,
+      MemorySegment memory,
+      long offset,
+      long step,
+      DType dtype) {
     for (int i = 0; i < count; i++) {
-      setLong(memory, offset + i * step, dtype, from[i]);
+      setLong(memory, offset + i * step, dtype, from[start + i]);
     }
   }
 

@@ -97,4 +97,9 @@ class EmulatedProgramsTest {
   void attention() {
     check(LocalPrograms.attention());
   }
+
+  @Test
+  void composites() {
+    check(LocalPrograms.composites());
+  }
 }

@@ -136,7 +136,7 @@ final class EmulatedSession extends ExecutableSession {
         .collect(ImmutableList.toImmutableList());
   }
 
-  private static ImmutableList<ImmutableList<DeviceStep>> lower(RankProgram program) {
+  static ImmutableList<ImmutableList<DeviceStep>> lower(RankProgram program) {
     return program.instructions().stream()
         .map(instruction -> DeviceLowering.local(program.rank(), instruction))
         .collect(ImmutableList.toImmutableList());

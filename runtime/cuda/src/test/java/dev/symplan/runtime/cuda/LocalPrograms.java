@@ -477,4 +477,141 @@ final class LocalPrograms {
                 + " o2, l2, s2, t2, 0.0, [True, True, True, False], True)"));
     return texts;
   }
+
+  /** Norms and their gradients, losses, optimizers, and ops on lists. */
+  static List<String> composites() {
+    return List.of(
+        program(
+            "x: f32[4, 6, 5, 7], g: f32[4, 6, 5, 7], w: f32[6], b: f32[6], u: f32[6], v: f32[6]",
+            "p = aten::exp(v)",
+            "y, m, r = aten::native_group_norm(x, w, b, 4, 6, 35, 3, 1e-05)",
+            "a = aten::group_norm(x, 2, None, b)",
+            "dx, dw, db = aten::native_group_norm_backward(g, x, m, r, w, 4, 6, 35, 3,"
+                + " [True, True, True])",
+            "c, d, e, f, h = aten::_native_batch_norm_legit_functional(x, w, b, u, p, True, 0.1,"
+                + " 1e-05)",
+            "i, j, k, l, n = aten::_native_batch_norm_legit_functional(x, w, b, u, p, False, 0.1,"
+                + " 1e-05)",
+            "o, q, s = aten::_native_batch_norm_legit_no_training(x, None, b, u, p, 0.1, 1e-05)",
+            "t, ta, tb = aten::_native_batch_norm_legit.no_stats(x, w, None, True, 0.1, 1e-05)",
+            "ex, ew, eb = aten::native_batch_norm_backward(g, x, w, None, None, d, e, True, 1e-05,"
+                + " [True, True, True])",
+            "fx, fw, fb = aten::native_batch_norm_backward(g, x, w, u, p, None, None, False,"
+                + " 1e-05, [True, True, True])"),
+        program(
+            "x: bf16[33, 9, 64], g: bf16[33, 9, 64], w: bf16[64], b: bf16[64], z: f32[300, 41],"
+                + " h: f32[300, 41]",
+            "y, m, r = aten::native_layer_norm(x, [64], w, b, 1e-05)",
+            "dx, dw, db = aten::native_layer_norm_backward(g, x, [64], m, r, w, b,"
+                + " [True, True, True])",
+            "n, q = aten::_fused_rms_norm(x, [64], w, 1e-06)",
+            "ex, ew = aten::_fused_rms_norm_backward(g, x, [64], q, w, [True, True])",
+            "c, d, e = aten::native_layer_norm(z, [41], None, None, 1e-05)",
+            "fx, fw, fb = aten::native_layer_norm_backward(h, z, [41], d, e, None, None,"
+                + " [True, True, True])"),
+        // Tensors whose channels are neighbours in memory, and a part of one.
+        program(
+            "x: f32[4, 5, 7, 6], g: f32[4, 5, 7, 6], w: f32[6], k: f32[12, 40]",
+            "c = aten::permute(x, [0, 3, 1, 2])",
+            "d = aten::permute(g, [0, 3, 1, 2])",
+            "y, m, r = aten::_native_batch_norm_legit.no_stats(c, w, None, True, 0.1, 1e-05)",
+            "ex, ew, eb = aten::native_batch_norm_backward(d, c, w, None, None, m, r, True, 1e-05,"
+                + " [True, True, True])",
+            "a, n, s = aten::native_group_norm(c, w, None, 4, 6, 35, 3, 1e-05)",
+            "fx, fw, fb = aten::native_group_norm_backward(d, c, n, s, w, 4, 6, 35, 3,"
+                + " [True, True, True])",
+            "e = aten::slice.Tensor(k, 1, 3, 36)",
+            "l = aten::mse_loss(e, e, 0)"),
+        losses("f32", "f32"),
+        losses("bf16", "f32"),
+        losses("f64", "f64"),
+        optimizers("f32"),
+        optimizers("bf16"),
+        """
+        graph version 1
+        graph t(x: f32[40, 3], y: bf16[70], a: f32[40, 3], b: bf16[70], s: f32[]) {
+          c, d = aten::_foreach_add.List([x, y], [a, b], alpha=2)
+          e, f = aten::_foreach_mul.Scalar([c, d], 0.5)
+          g, h = aten::_foreach_mul.Tensor([x, y], s)
+          i, j = aten::_foreach_addcdiv.ScalarList([x, y], [a, b], [e, f], [1.5, -2.0])
+          k, l = aten::_foreach_norm.Scalar([x, y], 2)
+          m, n = aten::_foreach_max([x, y])
+          o, p = aten::_foreach_clamp_min.Scalar([x, y], -0.25)
+          q, r = aten::_foreach_copy([x, y], [a, b])
+          t, u = aten::_foreach_lerp.Scalar([x, y], [a, b], 0.3)
+          return e, f, g, h, i, j, k, l, m, n, o, p, q, r, t, u
+        }
+        """);
+  }
+
+  /** Classes that there are, of 8; 3 is ignored in some of the calls. */
+  private static String losses(String dtype, String weights) {
+    return program(
+            "x: %1$s[70, 9], y: %1$s[70, 9], w: %2$s[9], t: i64[70], g: %1$s[70], q: %1$s[5, 9, 6]"
+                    .formatted(dtype, weights)
+                + ", c: i64[5, 6], k: %s[]".formatted(dtype),
+            "a = aten::mse_loss(x, y, 0)",
+            "b = aten::mse_loss(x, y)",
+            "d = aten::mse_loss(x, y, 2)",
+            "l, m = aten::nll_loss_forward(x, t, w, 1, -100)",
+            "n, o = aten::nll_loss_forward(x, t, None, 2, 3)",
+            "r, s = aten::nll_loss_forward(x, t, w, 0, 3)",
+            "e = aten::nll_loss_backward(k, x, t, w, 1, 3, p)",
+            "f = aten::nll_loss_backward(g, x, t, None, 0, 3, p)",
+            "h = aten::cross_entropy_loss(x, t, w, 0, 3, 0.1)",
+            "i = aten::cross_entropy_loss(q, c, None, 0)",
+            "j = aten::cross_entropy_loss(x, z, w, 0, -100, 0.2)")
+        .replace(
+            ") {\n",
+            """
+            ) {
+              p = aten::full([], 7.5, dtype=torch.%s)
+              z = aten::_softmax(y, 1, False)
+            """
+                .formatted(name(dtype)));
+  }
+
+  private static String name(String dtype) {
+    return switch (dtype) {
+      case "f32" -> "float32";
+      case "f64" -> "float64";
+      default -> "bfloat16";
+    };
+  }
+
+  private static String optimizers(String dtype) {
+    var lists = "[x, y], [g, h], [a, b], [s, t]";
+    return program(
+            "x: %1$s[40, 70], y: %1$s[9], g: %1$s[40, 70], h: %1$s[9], a: %1$s[40, 70], b: %1$s[9]"
+                .formatted(dtype),
+            "a0, a1, a2, a3, a4, a5, a6, a7 = aten::_fused_adam("
+                + lists
+                + ", [], [n, n], lr=0.01, beta1=0.9, beta2=0.999, weight_decay=0.1, eps=1e-08,"
+                + " amsgrad=False, maximize=False)",
+            "b0, b1, b2, b3, b4, b5, b6, b7, b8, b9 = aten::_fused_adamw.tensor_lr("
+                + lists
+                + ", [s, t], [n, n], lr=l, beta1=0.9, beta2=0.999, weight_decay=0.1, eps=1e-08,"
+                + " amsgrad=True, maximize=True, grad_scale=c, found_inf=z)",
+            "c0, c1, c2, c3, c4, c5, c6, c7 = aten::_fused_adamw("
+                + lists
+                + ", [], [n, n], lr=0.01, beta1=0.9, beta2=0.999, weight_decay=0.1, eps=1e-08,"
+                + " amsgrad=False, maximize=False, grad_scale=c, found_inf=c)",
+            "d0, d1, d2, d3, d4, d5 = aten::_fused_sgd([x, y], [g, h], [a, b], weight_decay=0.1,"
+                + " momentum=0.9, lr=0.01, dampening=0.0, nesterov=True, maximize=False,"
+                + " is_first_step=False)",
+            "e0, e1, e2, e3 = aten::_fused_sgd.tensor_lr([x, y], [g, h], [], weight_decay=0.0,"
+                + " momentum=0.0, lr=l, dampening=0.0, nesterov=False, maximize=False,"
+                + " is_first_step=False)")
+        .replace(
+            ") {\n",
+            """
+            ) {
+              s = aten::exp(a)
+              t = aten::exp(b)
+              n = aten::full([], 3.0)
+              l = aten::full([], 0.02)
+              c = aten::full([], 4.0)
+              z = aten::full([], 0.0)
+            """);
+  }
 }

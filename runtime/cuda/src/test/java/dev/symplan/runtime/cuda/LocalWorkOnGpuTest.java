@@ -58,6 +58,7 @@ class LocalWorkOnGpuTest {
         Arguments.of("edges", LocalPrograms.edges()),
         Arguments.of("products", LocalPrograms.products()),
         Arguments.of("attention", LocalPrograms.attention()),
+        Arguments.of("composites", LocalPrograms.composites()),
         Arguments.of("made-up rows", LocalPrograms.madeUpRows(SEED, PROGRAMS)));
   }
 

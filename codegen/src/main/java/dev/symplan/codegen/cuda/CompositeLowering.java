@@ -1,0 +1,185 @@
+package dev.symplan.codegen.cuda;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.codegen.Instruction.LocalOp;
+import dev.symplan.codegen.Operand;
+import dev.symplan.codegen.TensorRef;
+import dev.symplan.codegen.composite.Composites;
+import dev.symplan.codegen.composite.Seen;
+import dev.symplan.codegen.composite.Source;
+import dev.symplan.codegen.composite.Step;
+import dev.symplan.codegen.cuda.CudaExpr.NoCudaForm;
+import dev.symplan.codegen.cuda.RowNode.Place;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.op.OpCall;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.IntStream;
+
+/** Ops that {@link Composites} makes of steps: a launch for each step. */
+final class CompositeLowering {
+  /** Indices up to here have a value of their own in f32. */
+  private static final long EXACT = 1 << 24;
+
+  private final int rank;
+  private final LocalOp op;
+  private final OpArguments arguments;
+  private final Step step;
+  private final int[] rows;
+  private final int[] elements;
+  private final RowKernel kernel;
+
+  private CompositeLowering(int rank, LocalOp op, Step step) {
+    this.rank = rank;
+    this.op = op;
+    this.arguments = new OpArguments(op);
+    this.step = step;
+    var dims = IntStream.range(0, step.sizes().length()).boxed().toList();
+    this.rows = dims.stream().filter(dim -> !step.row().contains(dim)).mapToInt(i -> i).toArray();
+    this.elements = dims.stream().filter(step.row()::contains).mapToInt(i -> i).toArray();
+    this.kernel = new RowKernel(sizes(rows), sizes(elements));
+  }
+
+  private ImmutableLongArray sizes(int[] dims) {
+    return ImmutableLongArray.copyOf(IntStream.of(dims).mapToLong(step.sizes()::get));
+  }
+
+  /**
+   * {@return what a rank does for an op}
+   *
+   * @throws UnsupportedOnGpu when there is no CUDA implementation of the call
+   */
+  static ImmutableList<DeviceStep> lower(int rank, LocalOp op) {
+    var call =
+        new OpCall(
+            op.def(),
+            op.args().stream()
+                .map(CompositeLowering::arg)
+                .collect(ImmutableList.toImmutableList()));
+    var results =
+        op.results().stream()
+            .map(result -> result.map(TensorRef::type))
+            .collect(ImmutableList.toImmutableList());
+    return Composites.expand(call, results).stream()
+        .map(step -> new CompositeLowering(rank, op, step).lower())
+        .collect(ImmutableList.toImmutableList());
+  }
+
+  /** {@return the argument as rules know it} */
+  private static Arg arg(Operand operand) {
+    return switch (operand) {
+      case Operand.Tensor(var ref) -> new Arg.Ref(new Value(0, "", ref.type(), Span.NONE, false));
+      case Operand.Passed(var _, var type) -> new Arg.Ref(new Value(0, "", type, Span.NONE, false));
+      case Operand.Many(var items) ->
+          new Arg.Seq(
+              items.stream().map(CompositeLowering::arg).collect(ImmutableList.toImmutableList()));
+      case Operand.Constant(var value) -> value;
+    };
+  }
+
+  private DeviceStep lower() {
+    step.tensors().forEach(this::check);
+    boolean wide = step.tensors().anyMatch(seen -> seen.type().dtype() == DType.F64);
+    boolean overRow = elements.length > 0;
+    if (isAcross()) {
+      kernel.goAcross();
+    }
+    try {
+      var nodes =
+          RowOps.apply(
+              kernel,
+              step.bind(wide ? DType.F64 : DType.F32),
+              param -> load(step.operands().get(param)),
+              overRow,
+              step.results().stream().map(seen -> Optional.of(seen.type().dtype())).toList());
+      for (int i = 0; i < nodes.size(); i++) {
+        kernel.store(nodes.get(i), place(step.results().get(i)));
+      }
+    } catch (NoCudaForm e) {
+      throw arguments.unsupported();
+    }
+    return kernel.build(op.stream(), op.name());
+  }
+
+  private void check(Seen seen) {
+    var type = seen.type();
+    if (seen.source() instanceof Source.Temporary) {
+      throw arguments.unsupported(arguments.name() + " with memory for values in between");
+    } else if (seen.copied()) {
+      throw arguments.unsupported(arguments.name() + " of elements that must be copied first");
+    } else if (!CTypes.computes(type.dtype())) {
+      throw arguments.unsupported("%s of %s".formatted(arguments.name(), type.dtype().shortName()));
+    } else if (seen.source() instanceof Source.Index && type.numel() > EXACT) {
+      throw arguments.unsupported("%s of %d classes".formatted(arguments.name(), type.numel()));
+    }
+  }
+
+  /** Whether rows are neighbours in memory, and a row's elements are not. */
+  private boolean isAcross() {
+    return rows.length > 0
+        && elements.length > 0
+        && step.tensors()
+            .filter(seen -> seen.type().sizes().equals(step.sizes()))
+            .findFirst()
+            .map(
+                seen ->
+                    seen.stride(rows[rows.length - 1]) == 1
+                        && IntStream.of(elements).allMatch(dim -> seen.stride(dim) > 1))
+            .orElse(false);
+  }
+
+  private int load(Seen seen) {
+    boolean full = IntStream.of(elements).anyMatch(dim -> seen.type().size(dim) != 1);
+    return switch (seen.source()) {
+      case Source.Argument _, Source.Result _, Source.Temporary _ -> kernel.load(place(seen), full);
+      case Source.Picked picked -> pick(seen, picked);
+      case Source.Index _ -> index(seen, full);
+    };
+  }
+
+  /** The target is an integer still, and so is what it is compared with. */
+  private int pick(Seen seen, Source.Picked picked) {
+    int target = load(step.operands().get(picked.target()));
+    int index =
+        kernel.compute(
+            "long long",
+            "%1$s == %2$s ? 0 : %1$s >= 0 && %1$s < %3$d ? %1$s : (__trap(), 0)"
+                .formatted(
+                    RowKernel.name(target), Literals.integer(picked.ignored()), picked.classes()),
+            List.of(target));
+    return kernel.pick(place(seen), new RowNode.Offset(index, picked.stride()));
+  }
+
+  private int index(Seen seen, boolean full) {
+    var dims = full ? elements : rows;
+    return IntStream.range(0, dims.length)
+        .filter(i -> seen.type().size(dims[i]) != 1)
+        .mapToObj(i -> kernel.index(i, full))
+        .findFirst()
+        .orElseGet(() -> kernel.compute("long long", "0", ImmutableList.of()));
+  }
+
+  private Place place(Seen seen) {
+    return Place.of(rank, memory(seen.source()), strides(seen, rows), strides(seen, elements));
+  }
+
+  private static ImmutableLongArray strides(Seen seen, int[] dims) {
+    return ImmutableLongArray.copyOf(IntStream.of(dims).mapToLong(seen::stride));
+  }
+
+  private TensorRef memory(Source source) {
+    return switch (source) {
+      case Source.Argument(var param, int item) ->
+          arguments.operand(param) instanceof Operand.Many
+              ? arguments.tensors(param).get(item).orElseThrow()
+              : arguments.tensor(param);
+      case Source.Result(int index) -> arguments.result(index).orElseThrow();
+      case Source.Picked(var of, var _, var _, var _, var _) -> memory(of);
+      case Source.Index _, Source.Temporary _ -> throw new IllegalStateException("not in memory");
+    };
+  }
+}

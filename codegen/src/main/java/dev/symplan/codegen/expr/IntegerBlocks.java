@@ -1,0 +1,157 @@
+package dev.symplan.codegen.expr;
+
+import java.util.Arrays;
+import java.util.function.LongBinaryOperator;
+
+/** Primitives of integers, in 64 bits. */
+record IntegerBlocks() implements Blocks<long[]> {
+
+  @Override
+  public long[] allocate(int size) {
+    return new long[size];
+  }
+
+  @Override
+  public void fill(long[] values, Expr number) {
+    Arrays.fill(values, whole(number));
+  }
+
+  private static long whole(Expr expr) {
+    return switch (expr) {
+      case Expr.Int(long value) -> value;
+      case Expr.Float(double value) -> (long) value;
+      case Expr.Param _, Expr.Text _, Expr.Apply _ ->
+          throw new IllegalArgumentException(expr + " is not a number");
+    };
+  }
+
+  @Override
+  public void spread(long[] from, int at, long[] to, int first, int n) {
+    Arrays.fill(to, first, first + n, from[at]);
+  }
+
+  @Override
+  public void apply(Primitive primitive, long[] a, long[] b, long[] c, long[] out, int n) {
+    switch (primitive) {
+      case SELECT -> {
+        for (int i = 0; i < n; i++) {
+          out[i] = a[i] != 0 ? b[i] : c[i];
+        }
+      }
+      case ADD -> {
+        for (int i = 0; i < n; i++) {
+          out[i] = a[i] + b[i];
+        }
+      }
+      case SUB -> {
+        for (int i = 0; i < n; i++) {
+          out[i] = a[i] - b[i];
+        }
+      }
+      case MUL -> {
+        for (int i = 0; i < n; i++) {
+          out[i] = a[i] * b[i];
+        }
+      }
+      case OR -> map((x, y) -> x != 0 || y != 0 ? 1 : 0, a, b, out, n);
+      case AND -> map((x, y) -> x != 0 && y != 0 ? 1 : 0, a, b, out, n);
+      case BIT_OR -> map((x, y) -> x | y, a, b, out, n);
+      case BIT_XOR -> map((x, y) -> x ^ y, a, b, out, n);
+      case BIT_AND -> map((x, y) -> x & y, a, b, out, n);
+      case EQ -> map((x, y) -> x == y ? 1 : 0, a, b, out, n);
+      case NE -> map((x, y) -> x != y ? 1 : 0, a, b, out, n);
+      case LT -> map((x, y) -> x < y ? 1 : 0, a, b, out, n);
+      case LE -> map((x, y) -> x <= y ? 1 : 0, a, b, out, n);
+      case GT -> map((x, y) -> x > y ? 1 : 0, a, b, out, n);
+      case GE -> map((x, y) -> x >= y ? 1 : 0, a, b, out, n);
+      case SHIFT_LEFT -> map((x, y) -> x << y, a, b, out, n);
+      case SHIFT_RIGHT -> map((x, y) -> x >> y, a, b, out, n);
+      case DIV -> map((x, y) -> x / divisor(x, y), a, b, out, n);
+      case FMOD -> map((x, y) -> x % divisor(x, y), a, b, out, n);
+      case FLOOR_DIV -> map((x, y) -> Math.floorDiv(x, divisor(x, y)), a, b, out, n);
+      case FLOOR_MOD -> map((x, y) -> Math.floorMod(x, divisor(x, y)), a, b, out, n);
+      case NEG -> map((x, _) -> -x, a, a, out, n);
+      case NOT -> map((x, _) -> x == 0 ? 1 : 0, a, a, out, n);
+      case BIT_NOT -> map((x, _) -> ~x, a, a, out, n);
+      case ABS -> map((x, _) -> Math.abs(x), a, a, out, n);
+      case POW -> map(SpecialFunctions::pow, a, b, out, n);
+      case FMIN, MINIMUM -> map(Math::min, a, b, out, n);
+      case FMAX, MAXIMUM -> map(Math::max, a, b, out, n);
+      case GCD -> map(SpecialFunctions::gcd, a, b, out, n);
+      case LCM -> map(SpecialFunctions::lcm, a, b, out, n);
+      default ->
+          throw new IllegalArgumentException(primitive.symbol() + " is not of single integers");
+    }
+  }
+
+  private static long divisor(long dividend, long divisor) {
+    if (divisor == 0) {
+      throw new ArithmeticException("integer division of " + dividend + " by zero");
+    }
+    return divisor;
+  }
+
+  private static void map(LongBinaryOperator f, long[] a, long[] b, long[] out, int n) {
+    for (int i = 0; i < n; i++) {
+      out[i] = f.applyAsLong(a[i], b[i]);
+    }
+  }
+
+  @Override
+  public void select(Primitive compare, long[] a, long[] b, long[] x, long[] y, long[] out, int n) {
+    // The results lie apart from all operands.
+    apply(compare, a, b, b, out, n);
+    apply(Primitive.SELECT, out, x, y, out, n);
+  }
+
+  @Override
+  public void start(Primitive primitive, long[] kept, int at) {
+    // Infinities become the largest and the smallest integer.
+    kept[at] = (long) primitive.start();
+  }
+
+  @Override
+  public void fold(
+      Primitive primitive,
+      long[] in,
+      int from,
+      int n,
+      long[] kept,
+      int at,
+      int other,
+      long position) {
+    long value = kept[at];
+    for (int i = from; i < from + n; i++) {
+      long x = in[i];
+      switch (primitive) {
+        case SUM -> value += x;
+        case PROD -> value *= x;
+        case AMAX -> value = Math.max(value, x);
+        case AMIN -> value = Math.min(value, x);
+        case ANY -> value = value != 0 || x != 0 ? 1 : 0;
+        case ALL -> value = value != 0 && x != 0 ? 1 : 0;
+        case FIRST_MAX -> value = position + i - from == 0 ? x : Math.max(value, x);
+        case FIRST_MIN -> value = position + i - from == 0 ? x : Math.min(value, x);
+        case ARGMAX, ARGMIN -> {
+          if (value < 0 || (primitive == Primitive.ARGMAX ? x > kept[other] : x < kept[other])) {
+            value = position + i - from;
+            kept[other] = x;
+          }
+        }
+        default -> throw new IllegalArgumentException(primitive.symbol() + " is not a fold");
+      }
+    }
+    kept[at] = value;
+  }
+
+  @Override
+  public void scan(Primitive primitive, long[] in, int from, int n, long[] out, int at) {
+    long value = out[at];
+    boolean adds = primitive == Primitive.CUMSUM;
+    for (int i = from; i < from + n; i++) {
+      value = adds ? value + in[i] : value * in[i];
+      out[i] = value;
+    }
+    out[at] = value;
+  }
+}
