@@ -20,6 +20,7 @@ import dev.symplan.planner.plan.ArgDecision.Reason;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Plan;
 import java.nio.file.Path;
+import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 
 class CompilerTest {
@@ -221,6 +222,32 @@ class CompilerTest {
     }
     assertThatThrownBy(() -> PlanFile.read(new SourceFile("plan.json", json.substring(0, 500))))
         .hasMessageContaining("this is not JSON");
+  }
+
+  @Test
+  void namesTheFieldOfAPlanThatIsWrong() {
+    var json = PlanFile.toJson(compile(TP, forced("all_reduce", Variant.TWO_SHOT)));
+    for (var change :
+        new String[][] {
+          {"\"version\" : 1", "\"version\" : \"1\"", "version: must be an integer"},
+          {"\"digest\" : ", "\"x\" : ", "digest: is missing"},
+          {"\"op 0\"", "\"op\"", "rank_plans[0].steps[0]: a step is"},
+          {"\"op 0\"", "7", "rank_plans[0].steps[0]: must be a string"},
+          {
+            "\"in_place\" : true",
+            "\"in_place\" : 1",
+            "rank_plans[0].collectives[0].in_place: must be true or false"
+          },
+          {
+            "\"variant\" : \"two_shot\"",
+            "\"variant\" : \"none\"",
+            "rank_plans[0].collectives[0].variant: there is no 'none'"
+          },
+        }) {
+      var changed = json.replaceFirst(Pattern.quote(change[0]), change[1]);
+      assertThatThrownBy(() -> PlanFile.read(new SourceFile("plan.json", changed)))
+          .hasMessageStartingWith("plan.json: error[bad-plan]: " + change[2]);
+    }
   }
 
   @Test
