@@ -23,6 +23,7 @@ public final class BuiltinOps {
             CollectiveOps.all(),
             GuardOps.all(),
             RandomOps.all(),
+            SymmMemOps.all(),
             SymplanOps.all())
         .flatMap(specs -> specs);
   }

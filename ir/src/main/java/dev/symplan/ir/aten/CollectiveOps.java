@@ -23,7 +23,8 @@ import java.util.stream.Stream;
  * collectives are: by which parameters they send, reduce and name the group.
  *
  * <p>PyTorch's schemas say {@code Any group_name}; here it is the name. The trailing {@code
- * config}, which newer versions have, changes nothing that a type shows.
+ * config}, which newer versions have, changes nothing that a type shows; a string names the
+ * algorithm.
  */
 final class CollectiveOps {
   private CollectiveOps() {}
@@ -148,7 +149,7 @@ final class CollectiveOps {
             });
   }
 
-  private static OpResult written(Value target, TensorType result) {
+  static OpResult written(Value target, TensorType result) {
     if (target.tensor().dtype() != result.dtype()
         || !target.tensor().sizes().equals(result.sizes())) {
       throw new OpTypeException(
@@ -161,12 +162,12 @@ final class CollectiveOps {
     return input.isDense() ? Layouts.preserved(input) : Layouts.fresh(input);
   }
 
-  private static TensorType reduced(CollectiveCall call, TensorType input) {
+  static TensorType reduced(CollectiveCall call, TensorType input) {
     checkReduction(call, input.dtype());
     return likeInput(input);
   }
 
-  private static void checkReduction(CollectiveCall call, DType dtype) {
+  static void checkReduction(CollectiveCall call, DType dtype) {
     var op = call.reduceOp().orElseThrow();
     if (op.isDefinedOn(dtype)) {
       return;

@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.op.CollectiveSpec.Foreign;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.CollectiveSpec.Role;
 import java.util.Optional;
@@ -27,11 +28,42 @@ public record CollectiveCall(CollectiveSpec spec, OpCall call) {
     return call.arg(spec.operand()).operands();
   }
 
+  /** {@return the argument that the result is written into; empty where it is a new tensor} */
+  public Optional<Value> target() {
+    var schema = call.schema();
+    Optional<Param> param =
+        schema.results().isEmpty()
+            ? schema.params().stream().filter(own -> own.alias().write()).findFirst()
+            : schema.params().stream()
+                .filter(own -> own.alias().write())
+                .filter(
+                    own ->
+                        own.alias().before().equals(schema.results().getFirst().alias().before()))
+                .findFirst();
+    return param.map(own -> call.value(own.name()));
+  }
+
+  /**
+   * {@return the dimension along which the ranks' parts lie}
+   *
+   * @param rank the number of dimensions
+   */
+  public int dim(int rank) {
+    var param = spec.foreign().flatMap(Foreign::dim);
+    if (param.isEmpty()) {
+      return 0;
+    }
+    return call.arg(param.get()) instanceof Arg.Bool(boolean last)
+        ? (last ? Math.max(0, rank - 1) : 0)
+        : call.dim(param.get(), rank);
+  }
+
   /** {@return the reduction; empty where nothing is reduced} */
   public Optional<ReduceOp> reduceOp() {
-    return spec.has(Role.REDUCE_OP)
-        ? Optional.of(ReduceOp.ofText(call.string(spec.param(Role.REDUCE_OP))))
-        : Optional.empty();
+    if (spec.has(Role.REDUCE_OP)) {
+      return Optional.of(ReduceOp.ofText(call.string(spec.param(Role.REDUCE_OP))));
+    }
+    return kind().reduces() ? Optional.of(ReduceOp.SUM) : Optional.empty();
   }
 
   /** {@return the group rank that a broadcast comes from} */
@@ -53,6 +85,15 @@ public record CollectiveCall(CollectiveSpec spec, OpCall call) {
             && call.arg(spec.param(Role.GROUP_SIZE)) instanceof Arg.Int(long size)
         ? OptionalLong.of(size)
         : OptionalLong.empty();
+  }
+
+  /** {@return the algorithm that the caller names, for example {@code two_shot}} */
+  public Optional<String> algorithm() {
+    if (spec.has(Role.ALGORITHM)
+        && call.arg(spec.param(Role.ALGORITHM)) instanceof Arg.Str(String name)) {
+      return Optional.of(name);
+    }
+    return spec.foreign().flatMap(Foreign::algorithm);
   }
 
   /** {@return the rows of the operand for each rank; empty for equal parts} */

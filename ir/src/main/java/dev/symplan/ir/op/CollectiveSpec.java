@@ -10,8 +10,20 @@ import java.util.Optional;
  * What a collective does and which parameters it uses, so that no code needs a list of op names.
  *
  * @param params the parameter for each role
+ * @param foreign empty for functional collectives, and those of a library of one's own
  */
-public record CollectiveSpec(Kind kind, ImmutableMap<Role, String> params) {
+public record CollectiveSpec(
+    Kind kind, ImmutableMap<Role, String> params, Optional<Foreign> foreign) {
+
+  /**
+   * What a collective of another library has that PyTorch's functional ones have not. The planner
+   * makes a functional one of it.
+   *
+   * @param algorithm the one that the op's name stands for, as an {@link Role#ALGORITHM}
+   * @param dim the parameter that says along which dimension the ranks' parts lie: its number, or
+   *     whether it is the last one; they lie along the first where there is no such parameter
+   */
+  public record Foreign(Optional<String> algorithm, Optional<String> dim) {}
 
   /** What moves where. */
   public enum Kind {
@@ -54,7 +66,9 @@ public record CollectiveSpec(Kind kind, ImmutableMap<Role, String> params) {
     /** The rows of the operand for each rank of the group; an empty list means equal parts. */
     INPUT_SPLIT_SIZES("input_split_sizes"),
     /** The rows of the result from each rank of the group; an empty list means equal parts. */
-    OUTPUT_SPLIT_SIZES("output_split_sizes");
+    OUTPUT_SPLIT_SIZES("output_split_sizes"),
+    /** The name of the algorithm that the caller wants; anything else leaves it open. */
+    ALGORITHM("config");
 
     private final ImmutableList<String> torchNames;
 
@@ -67,7 +81,7 @@ public record CollectiveSpec(Kind kind, ImmutableMap<Role, String> params) {
         case OPERAND, GROUP -> true;
         case REDUCE_OP -> kind.reduces();
         case ROOT -> kind == Kind.BROADCAST;
-        case GROUP_SIZE, INPUT_SPLIT_SIZES, OUTPUT_SPLIT_SIZES -> false;
+        case GROUP_SIZE, INPUT_SPLIT_SIZES, OUTPUT_SPLIT_SIZES, ALGORITHM -> false;
       };
     }
 
@@ -78,7 +92,7 @@ public record CollectiveSpec(Kind kind, ImmutableMap<Role, String> params) {
 
   /** A collective whose parameters have PyTorch's names. */
   public static CollectiveSpec of(Kind kind) {
-    return new CollectiveSpec(kind, ImmutableMap.of());
+    return new CollectiveSpec(kind, ImmutableMap.of(), Optional.empty());
   }
 
   /** A collective that only a library implements. */
@@ -90,7 +104,13 @@ public record CollectiveSpec(Kind kind, ImmutableMap<Role, String> params) {
   public CollectiveSpec with(Role role, String param) {
     return new CollectiveSpec(
         kind,
-        ImmutableMap.<Role, String>builder().putAll(params).put(role, param).buildKeepingLast());
+        ImmutableMap.<Role, String>builder().putAll(params).put(role, param).buildKeepingLast(),
+        foreign);
+  }
+
+  /** The same as another library has it. */
+  public CollectiveSpec with(Foreign form) {
+    return new CollectiveSpec(kind, params, Optional.of(form));
   }
 
   /**
@@ -109,14 +129,14 @@ public record CollectiveSpec(Kind kind, ImmutableMap<Role, String> params) {
           .ifPresentOrElse(
               param -> all.put(role, param),
               () -> {
-                if (role.isNeededBy(kind)) {
+                if (role.isNeededBy(kind) && !(role == Role.REDUCE_OP && foreign.isPresent())) {
                   throw new IllegalArgumentException(
                       "%s: no parameter is the %s of the %s"
                           .formatted(schema.name(), Ascii.toLowerCase(role.name()), kind.text()));
                 }
               });
     }
-    return new CollectiveSpec(kind, all.buildOrThrow());
+    return new CollectiveSpec(kind, all.buildOrThrow(), foreign);
   }
 
   public boolean has(Role role) {
@@ -131,6 +151,19 @@ public record CollectiveSpec(Kind kind, ImmutableMap<Role, String> params) {
   public String param(Role role) {
     return Optional.ofNullable(params.get(role))
         .orElseThrow(() -> new IllegalArgumentException(kind.text() + " has no " + role));
+  }
+
+  /**
+   * {@return the role of a parameter}
+   *
+   * @throws IllegalArgumentException when it has none
+   */
+  public Role role(String param) {
+    return params.entrySet().stream()
+        .filter(entry -> entry.getValue().equals(param))
+        .findFirst()
+        .orElseThrow(() -> new IllegalArgumentException(param + " has no role"))
+        .getKey();
   }
 
   /** {@return the parameter of the tensors that each rank sends} */

@@ -54,8 +54,17 @@ class BuiltinOpsTest {
   @ParameterizedTest
   @MethodSource("specs")
   void everyOpHasARule(OpSpec spec) {
+    if (needsAnnotation(spec)) {
+      assertThat(spec.rule()).isEmpty();
+      return;
+    }
     assertThat(spec.rule()).isPresent();
     assertThat(spec.resolve().has(OpTrait.OPAQUE)).isFalse();
+  }
+
+  /** The size of the group, which no argument gives, decides the shape of their results. */
+  static boolean needsAnnotation(OpSpec spec) {
+    return spec.name().name().startsWith("_low_contention_");
   }
 
   /** What writes into an argument may not be dropped or run twice. */

@@ -118,7 +118,7 @@ final class RunReport {
       return "no other variant can run here";
     }
     if (chosen.reason() == Verdict.Reason.FORCED) {
-      return "the options force " + chosen.variant().text();
+      return "the options or the graph name " + chosen.variant().text();
     }
     var next = Collections.min(others, Comparator.comparingDouble(Verdict::totalMicros));
     return chosen.variant().text()

@@ -22,6 +22,7 @@ import java.util.function.Consumer;
  * @param outputs the same for outputs; {@code ANY} plans them
  * @param spaces for single inputs and outputs, by value name
  * @param variants forced variants, by the collective's value name or kind ({@code all_reduce})
+ * @param freeVariants whether algorithms that the graph names may be replaced by others
  * @param overlap whether collectives may run beside compute
  * @param fusion whether ops that go by elements or rows may run as one kernel
  * @param reorderBudget by which part of its predicted time a run may get longer for an order of the
@@ -40,6 +41,7 @@ public record CompileOptions(
     MemorySpace outputs,
     ImmutableMap<String, MemorySpace> spaces,
     ImmutableMap<String, Variant> variants,
+    boolean freeVariants,
     boolean overlap,
     boolean fusion,
     OptionalDouble reorderBudget,
@@ -58,6 +60,7 @@ public record CompileOptions(
           MemorySpace.ANY,
           ImmutableMap.of(),
           ImmutableMap.of(),
+          false,
           true,
           true,
           OptionalDouble.of(0.01),
@@ -101,6 +104,10 @@ public record CompileOptions(
 
   public CompileOptions withVariants(ImmutableMap<String, Variant> value) {
     return with(draft -> draft.variants = value);
+  }
+
+  public CompileOptions withFreeVariants(boolean value) {
+    return with(draft -> draft.freeVariants = value);
   }
 
   public CompileOptions withOverlap(boolean value) {
@@ -154,6 +161,7 @@ public record CompileOptions(
     private MemorySpace outputs;
     private ImmutableMap<String, MemorySpace> spaces;
     private ImmutableMap<String, Variant> variants;
+    private boolean freeVariants;
     private boolean overlap;
     private boolean fusion;
     private OptionalDouble reorderBudget;
@@ -171,6 +179,7 @@ public record CompileOptions(
       this.outputs = from.outputs;
       this.spaces = from.spaces;
       this.variants = from.variants;
+      this.freeVariants = from.freeVariants;
       this.overlap = from.overlap;
       this.fusion = from.fusion;
       this.reorderBudget = from.reorderBudget;
@@ -190,6 +199,7 @@ public record CompileOptions(
           outputs,
           spaces,
           variants,
+          freeVariants,
           overlap,
           fusion,
           reorderBudget,

@@ -10,6 +10,7 @@ import dev.symplan.ir.graph.Program;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.pass.analysis.Collective;
 import java.util.List;
 import java.util.Objects;
 
@@ -51,6 +52,12 @@ public record PassContext(
   /** {@return a declared group} */
   public ProcessGroup group(String name) {
     return Objects.requireNonNull(groups.get(name));
+  }
+
+  /** {@return whether a collective's variant is named, by the options or by the graph} */
+  public boolean forcesVariant(Collective collective) {
+    return options.variants().containsKey(collective.name())
+        || (!options.freeVariants() && collective.algorithm().isPresent());
   }
 
   /** {@return the number of ranks in each part of a declared group} */

@@ -4,6 +4,8 @@ import com.google.common.base.Joiner;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.aten.BuiltinOps;
+import dev.symplan.ir.op.CollectiveSpec;
+import dev.symplan.ir.op.CollectiveSpec.Foreign;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpTrait;
@@ -11,6 +13,8 @@ import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.VariantSpec;
 import java.util.Collection;
 import java.util.List;
+import java.util.Optional;
+import java.util.function.Predicate;
 import java.util.stream.Collectors;
 
 /**
@@ -47,10 +51,14 @@ public final class CollectivesTable {
         """
         # Collectives and their variants
 
-        The variants that each of PyTorch's functional collectives can run as, and their requirements. This page is
+        The ops that are collectives, the variants that they can run as, and the requirements of these. This page is
         generated from the op registry and the planner's rules; `symplan ops --collectives` prints the same. If several
         variants are possible, predicted time decides ([targets.md](targets.md)). `symplan dump --view collectives`
         shows why the others were not chosen, by [code](reasons.md).
+
+        Ops of `symm_mem` and of serving engines become functional collectives. If an op's name stands for an algorithm,
+        the collective runs as this variant, or compiling fails with the reason. A functional collective can name one, too:
+        `config="two_shot"`.
 
         - **symmetric**: the tensors that must be in symmetric memory, at the same offset on every rank.
         - **in place**: whether the result may reuse the operand's memory.
@@ -63,9 +71,8 @@ public final class CollectivesTable {
           kind == Kind.CUSTOM
               ? "Ops that a library or a graph declares with `symm_mem` or `group` clauses"
                   + " ([language.md](language.md)).\n\n"
-              : ops(kind).stream()
-                  .map(op -> "`" + op.name() + "`")
-                  .collect(Collectors.joining(", ", "", "\n\n")));
+              : names(kind, op -> algorithm(op).isEmpty()) + ". NCCL: " + ncclCall(kind) + ".\n\n");
+      foreign(kind, out);
       line(out, COLUMNS);
       line(out, COLUMNS.stream().map(column -> "---").toList());
       rows(kind).forEach(row -> line(out, row));
@@ -76,6 +83,40 @@ public final class CollectivesTable {
       out.append('\n');
     }
     return out.toString();
+  }
+
+  /** The ops of other libraries by the variant that they stand for. */
+  private static void foreign(Kind kind, StringBuilder out) {
+    var algorithms = ops(kind).stream().flatMap(op -> algorithm(op).stream()).distinct().toList();
+    for (var algorithm : algorithms) {
+      out.append("As ")
+          .append(algorithm)
+          .append(", unless `--free-variants` is given: ")
+          .append(names(kind, op -> algorithm(op).equals(Optional.of(algorithm))))
+          .append(".\n\n");
+    }
+  }
+
+  private static Optional<String> algorithm(OpDef op) {
+    return op.collective().flatMap(CollectiveSpec::foreign).flatMap(Foreign::algorithm);
+  }
+
+  private static String names(Kind kind, Predicate<OpDef> which) {
+    return ops(kind).stream()
+        .filter(which)
+        .map(op -> "`" + op.name() + "`")
+        .collect(Collectors.joining(", "));
+  }
+
+  private static String ncclCall(Kind kind) {
+    return switch (kind) {
+      case ALL_REDUCE -> "`ncclAllReduce`";
+      case ALL_GATHER -> "`ncclAllGather`";
+      case REDUCE_SCATTER -> "`ncclReduceScatter`";
+      case ALL_TO_ALL -> "`ncclAlltoAll`, or `ncclSend` and `ncclRecv`";
+      case BROADCAST -> "`ncclBroadcast`";
+      case CUSTOM -> "none";
+    };
   }
 
   private static void line(StringBuilder out, List<String> cells) {

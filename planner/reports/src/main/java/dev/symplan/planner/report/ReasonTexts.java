@@ -102,9 +102,9 @@ final class ReasonTexts {
               "-");
       case FORCED ->
           words(
-              "`--variant` names this variant.",
+              "`--variant`, or the collective's op, names this variant.",
               "The collective runs as this variant, even if another is faster.",
-              "Remove `--variant`.");
+              "Remove `--variant`, or give `--free-variants`.");
       case SLOWER ->
           words(
               "Another variant is predicted to be faster, including copies and overlap.",
@@ -112,7 +112,10 @@ final class ReasonTexts {
               "If the prediction is wrong, run `symplan calibrate` with measured times; to try the"
                   + " variant, use `--variant`.");
       case NOT_FORCED ->
-          words("`--variant` names another variant.", "It is not used.", "Remove `--variant`.");
+          words(
+              "`--variant`, or the collective's op, names another variant.",
+              "It is not used.",
+              "Remove `--variant`, or give `--free-variants`.");
       case GROUP_SIZE ->
           words(
               "The group has one rank, or the variant is for groups of one.",
@@ -221,7 +224,7 @@ final class ReasonTexts {
               "-");
       case FORCED_VARIANT ->
           words(
-              "`--variant` names one of them.",
+              "`--variant`, or an op, names the variant of one of them.",
               "It stays, so that it can run as that variant.",
               "Force the variant by its kind rather than by its name.");
       case PLAN ->

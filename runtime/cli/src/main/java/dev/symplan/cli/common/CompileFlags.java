@@ -56,6 +56,13 @@ public final class CompileFlags {
   private Map<String, String> variants = new LinkedHashMap<>();
 
   @Option(
+      names = "--free-variants",
+      description =
+          "Choose the fastest variant also for collectives whose op names an algorithm, such as"
+              + " symm_mem::two_shot_all_reduce_.")
+  private boolean freeVariants;
+
+  @Option(
       names = "--multicast",
       paramLabel = "on|off",
       description = {
@@ -217,6 +224,7 @@ public final class CompileFlags {
         .options(spec)
         .withGraph(graph)
         .withVariants(forced.buildOrThrow())
+        .withFreeVariants(freeVariants)
         .withBackend(backend)
         .withMulticast(isOn("--multicast", multicast))
         .withInputs(space("--inputs", inputs))

@@ -83,6 +83,11 @@ public record Collective(
     return op.label();
   }
 
+  /** {@return the algorithm that the op names} */
+  public Optional<String> algorithm() {
+    return op.collective().flatMap(CollectiveCall::algorithm);
+  }
+
   /** {@return the bytes of all operands of one rank} */
   public long bytes() {
     return request().bytes();

@@ -107,7 +107,7 @@ final class Bucketing {
         refuse(
             bucket.members.getLast(),
             k,
-            new Refusal(Reason.FORCED_VARIANT, "its variant is forced by its name"));
+            new Refusal(Reason.FORCED_VARIANT, "its variant is forced"));
         continue;
       }
       var own = start(k);
@@ -206,8 +206,7 @@ final class Bucketing {
   }
 
   private boolean isForced(int k) {
-    return graphs.stream()
-        .anyMatch(g -> options.variants().containsKey(g.collectives().get(k).name()));
+    return graphs.stream().anyMatch(g -> context.forcesVariant(g.collectives().get(k)));
   }
 
   private BucketKey bucketKey(int k) {

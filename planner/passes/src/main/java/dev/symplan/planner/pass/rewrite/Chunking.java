@@ -99,9 +99,8 @@ final class Chunking {
       found.add(product.get());
     }
     var all = found.build();
-    if (graphs.stream()
-        .anyMatch(g -> options.variants().containsKey(g.collectives().get(k).name()))) {
-      note(k, Action.WHOLE, 1, Reason.FORCED_VARIANT, "its variant is forced by its name", 0, 0);
+    if (graphs.stream().anyMatch(g -> context.forcesVariant(g.collectives().get(k)))) {
+      note(k, Action.WHOLE, 1, Reason.FORCED_VARIANT, "its variant is forced", 0, 0);
       return;
     }
     var price = CollectiveCost.of(state, k, collective.bytes(), context);

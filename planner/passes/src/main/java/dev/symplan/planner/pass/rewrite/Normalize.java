@@ -4,14 +4,17 @@ import com.google.common.base.Suppliers;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableListMultimap;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.op.CollectiveSpec;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpName;
@@ -22,6 +25,7 @@ import dev.symplan.planner.pass.analysis.Collective;
 import dev.symplan.planner.pass.analysis.GraphCopier;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.function.Supplier;
 
 /**
@@ -85,7 +89,9 @@ public final class Normalize {
     for (int i = 0; i < graph.ops().size(); i++) {
       var op = graph.ops().get(i);
       var collective = Collective.of(op, i);
-      if (collective.isPresent()
+      if (op.def().collective().flatMap(CollectiveSpec::foreign).isPresent()) {
+        makeFunctional(op, i);
+      } else if (collective.isPresent()
           && op.def().schema().mutates()
           && collective.get().kind() != Kind.CUSTOM) {
         makeFunctional(collective.get());
@@ -100,6 +106,52 @@ public final class Normalize {
     return copier.finish(copier.now(graph.outputs()));
   }
 
+  /** A collective of another library, which gives a tensor or writes one. */
+  private void makeFunctional(Op op, int at) {
+    var call = op.collective().orElseThrow();
+    var target = call.target();
+    var made =
+        new ForeignCollective(copier, op)
+            .emit(target.orElseGet(op::result).tensor().withSpace(MemorySpace.ANY));
+    checkScratch(op, at, target);
+    if (target.isPresent()
+        && (seenByOthers(target.get(), firstFrom(at), at)
+            || !made.tensor().strides().equals(target.get().tensor().strides()))) {
+      var back = copyBack(made, target.get(), op.span());
+      op.results().forEach(result -> copier.replace(result, back));
+    } else {
+      target.ifPresent(written -> copier.replace(written, made));
+    }
+  }
+
+  /** What an op overwrites with parts of its result is of no use to others. */
+  private void checkScratch(Op op, int at, Optional<Value> target) {
+    for (var scratch : op.written()) {
+      if (!scratch.equals(target.orElse(scratch))
+          && (isReadLater(scratch, firstFrom(at), at)
+              || lastUse.get()[scratch.id()] > at
+              || !aliases.families().isAlone(aliases.id(scratch)))) {
+        throw new CompileException(
+            Diagnostic.error(
+                DiagnosticCode.UNSUPPORTED,
+                op.span(),
+                "%s leaves parts of the result in '%s', which is read later"
+                    .formatted(op.def().name(), scratch.name()),
+                "give it a copy: aten::clone"));
+      }
+    }
+  }
+
+  /** {@return the first id of what is defined from an op on} */
+  private int firstFrom(int at) {
+    return graph.ops().stream()
+        .skip(at)
+        .flatMap(op -> op.results().stream())
+        .mapToInt(Value::id)
+        .findFirst()
+        .orElse(graph.valueCount());
+  }
+
   private void makeFunctional(Collective collective) {
     var op = collective.op();
     var name = op.def().name();
@@ -112,21 +164,26 @@ public final class Normalize {
     for (int i = 0; i < written.size(); i++) {
       var target = written.get(i);
       var result = made.results().get(i);
-      if (seenByOthers(target, op.results().get(i), collective.index())
+      if (seenByOthers(target, op.results().get(i).id(), collective.index())
           || !types.get(i).strides().equals(target.tensor().strides())) {
-        var waited = call(WAIT, result, result.name() + "_done");
-        var back = copier.now(target);
-        copier.insert(
-            COPY,
-            ImmutableList.of(new Arg.Ref(back), new Arg.Ref(waited), new Arg.Bool(false)),
-            result.name() + "_back",
-            back.type(),
-            op.span());
-        copier.replace(op.results().get(i), back);
+        copier.replace(op.results().get(i), copyBack(result, target, op.span()));
       } else {
         copier.replace(target, result);
       }
     }
+  }
+
+  /** {@return the target with a collective's result in it} */
+  private Value copyBack(Value result, Value target, Span span) {
+    var waited = call(WAIT, result, result.name() + "_done");
+    var back = copier.now(target);
+    copier.insert(
+        COPY,
+        ImmutableList.of(new Arg.Ref(back), new Arg.Ref(waited), new Arg.Bool(false)),
+        result.name() + "_back",
+        back.type(),
+        span);
+    return back;
   }
 
   /**
@@ -190,21 +247,25 @@ public final class Normalize {
     return values;
   }
 
-  /** Whether somebody reads the memory of {@code target} other than as {@code target} itself. */
-  private boolean seenByOthers(Value target, Value result, int at) {
+  /**
+   * Whether somebody reads the memory of {@code target} other than as {@code target} itself.
+   *
+   * @param first the first id of what is defined from here on: that reads the target or the result,
+   *     and so the new value
+   */
+  private boolean seenByOthers(Value target, int first, int at) {
     int storage = aliases.id(target);
-    if (aliases.storage(storage).isInput() || !aliases.families().isAlone(storage)) {
-      return true;
-    }
-    for (var value : valuesOf.get().get(storage)) {
-      if (value.id() != target.id()
-          // What is defined from here on reads the target or the result, and so the new value.
-          && value.id() < result.id()
-          && lastUse.get()[value.id()] > at) {
-        return true;
-      }
-    }
-    return !aliases.isWhole(target);
+    return aliases.storage(storage).isInput()
+        || !aliases.families().isAlone(storage)
+        || isReadLater(target, first, at)
+        || !aliases.isWhole(target);
+  }
+
+  private boolean isReadLater(Value target, int first, int at) {
+    return valuesOf.get().get(aliases.id(target)).stream()
+        .anyMatch(
+            value ->
+                value.id() != target.id() && value.id() < first && lastUse.get()[value.id()] > at);
   }
 
   private static Graph removeDeadCode(Graph graph) {

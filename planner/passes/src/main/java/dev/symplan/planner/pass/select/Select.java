@@ -225,7 +225,29 @@ public final class Select {
         return find(collective, candidates, wanted, selector);
       }
     }
-    return Optional.empty();
+    return options.freeVariants()
+        ? Optional.empty()
+        : collective.algorithm().flatMap(name -> named(collective, candidates, name));
+  }
+
+  /** The variant that the graph names; a group of one rank has no choice. */
+  private static Optional<Verdict> named(
+      Collective collective, List<Verdict> candidates, String name) {
+    var found = candidates.stream().filter(v -> v.variant().text().equals(name)).findFirst();
+    if (found.isPresent()
+        && (found.get().reason().eligible() || found.get().reason() == Reason.GROUP_SIZE)) {
+      return found.filter(verdict -> verdict.reason().eligible());
+    }
+    throw badOption(
+        collective.op().span(),
+        "the graph names %s for '%s', but %s"
+            .formatted(
+                name,
+                collective.name(),
+                found
+                    .map(verdict -> "it cannot run so: " + verdict.detail())
+                    .orElse("%s has no such variant".formatted(collective.kind().text()))),
+        "--free-variants lets the planner choose; eligible: " + eligibleNames(candidates));
   }
 
   private static Optional<Verdict> find(

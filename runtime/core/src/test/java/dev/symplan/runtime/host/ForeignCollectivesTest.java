@@ -1,0 +1,286 @@
+package dev.symplan.runtime.host;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.text.GraphParser;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.plan.Plan;
+import dev.symplan.runtime.Session;
+import dev.symplan.runtime.tensor.HostTensor;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/**
+ * The collectives of {@code symm_mem} and of serving engines give what PyTorch documents, computed
+ * here from the inputs of all ranks, as the algorithm that they name.
+ */
+class ForeignCollectivesTest {
+  private static final int RANKS = 2;
+  private static final CompileOptions OPTIONS = CompileOptions.DEFAULT.withRanks(RANKS);
+
+  /** A graph of two ranks; its input is f32[4, 8]. */
+  private static Plan plan(String body, CompileOptions options) {
+    return compile(
+        """
+        group tp = [0, 1]
+        graph g(input: f32[4, 8]) {
+          x = aten::mul.Scalar(input, 2.0)
+        %s
+        }
+        """
+            .formatted(body.strip().indent(2)),
+        options);
+  }
+
+  private static Plan compile(String text, CompileOptions options) {
+    return Compiler.forTarget(Target.H200_X8)
+        .with(options)
+        .compile(GraphParser.parse(new SourceFile("test.graph", "graph version 1\n" + text)));
+  }
+
+  private static float element(int rank, long row, long column) {
+    return rank * 100 + row * 8 + column;
+  }
+
+  private static List<HostTensor> run(Plan plan) {
+    try (var session = Session.open(plan, new HostBackend())) {
+      for (int rank = 0; rank < RANKS; rank++) {
+        var input = session.input(rank, 0).orElseThrow();
+        for (long i = 0; i < 4; i++) {
+          for (long j = 0; j < 8; j++) {
+            input.set(element(rank, i, j), i, j);
+          }
+        }
+      }
+      session.run();
+      var outputs = new ArrayList<HostTensor>();
+      for (int rank = 0; rank < RANKS; rank++) {
+        outputs.add(Programs.copy(session.output(rank, 0).orElseThrow()));
+      }
+      return outputs;
+    }
+  }
+
+  /** What x is. */
+  private static float x(int rank, long row, long column) {
+    return 2 * element(rank, row, column);
+  }
+
+  private static float sum(long row, long column) {
+    return x(0, row, column) + x(1, row, column);
+  }
+
+  private static Variant variant(Plan plan) {
+    return plan.forRank(0).collectives().getFirst().variant();
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "y = symm_mem::one_shot_all_reduce(x, 'sum', 'tp')|ONE_SHOT",
+        "o = aten::empty_like(x); y = symm_mem::one_shot_all_reduce_out(x, 'sum', 'tp',"
+            + " o)|ONE_SHOT",
+        "s = aten::empty_like(x); y = symm_mem::one_shot_all_reduce_copy(s, x, 'sum', 'tp')"
+            + "|ONE_SHOT",
+        "s = aten::empty_like(x); o = aten::empty_like(x); y ="
+            + " symm_mem::one_shot_all_reduce_copy_out(s, x, 'sum', 'tp', o)|ONE_SHOT",
+        "y = symm_mem::two_shot_all_reduce_(x, 'sum', 'tp')|TWO_SHOT",
+        "w = symm_mem::two_shot_all_reduce_(x, 'sum', 'tp'); y = aten::clone(x)|TWO_SHOT",
+        "o = aten::empty_like(x); y = symm_mem::two_shot_all_reduce_out(x, 'sum', 'tp',"
+            + " o)|TWO_SHOT",
+        "o = aten::empty_like(x); w = symm_mem::two_shot_all_reduce_out(x, 'sum', 'tp', o); y ="
+            + " aten::clone(o)|TWO_SHOT",
+        "y = symm_mem::multimem_all_reduce_(x, 'sum', 'tp')|MULTIMEM",
+        "y = symm_mem::multimem_one_shot_all_reduce(x, 'sum', 'tp')|MULTIMEM",
+        "o = aten::empty_like(x); y = symm_mem::multimem_one_shot_all_reduce_out(x, 'sum', 'tp',"
+            + " o)|MULTIMEM",
+        "y = vllm::all_reduce(x, 'tp')|",
+        "y = sglang::outplace_all_reduce(x, 'tp', 'ca')|",
+        "sglang::inplace_all_reduce(x, 'tp'); y = aten::clone(x)|",
+        "y = _c10d_functional::all_reduce(x, 'sum', 'tp', config='nccl')|NCCL",
+      })
+  void addsUp(String ops, Variant named) {
+    var plan = plan(body(ops), withMulticast());
+
+    if (named != null) {
+      assertThat(variant(plan)).isEqualTo(named);
+    }
+    for (var output : run(plan)) {
+      check(output, 4, 8, (i, j) -> sum(i, j));
+    }
+  }
+
+  private static CompileOptions withMulticast() {
+    return OPTIONS.withMulticast(true);
+  }
+
+  private static String body(String ops) {
+    return ops.replace("; ", "\n").replace('\'', '"') + "\nreturn y";
+  }
+
+  private interface Expected {
+    float at(long row, long column);
+  }
+
+  private static void check(HostTensor tensor, long rows, long columns, Expected expected) {
+    assertThat(tensor.type().sizes().asList()).containsExactly(rows, columns);
+    for (long i = 0; i < rows; i++) {
+      for (long j = 0; j < columns; j++) {
+        assertThat(tensor.get(i, j)).as("[%d, %d]", i, j).isEqualTo(expected.at(i, j));
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "y: f32[8, 8] = symm_mem::_low_contention_all_gather(x, 'tp')|0|COPY_ENGINE",
+        "o = aten::new_empty(x, [8, 8]); y = symm_mem::multimem_all_gather_out(x, 'tp', o)"
+            + "|0|MULTIMEM",
+        "y = vllm::all_gather(x, 0, 2, 'tp')|0|",
+        "y = vllm::all_gather(x, 1, 2, 'tp')|1|",
+        "y = vllm::all_gather(x, -1, 2, 'tp')|1|",
+        "o = aten::new_empty(x, [8, 8]); sglang::reg_all_gather_into_tensor(o, x, 'tp'); y ="
+            + " aten::clone(o)|0|",
+      })
+  void gathers(String ops, int dim, Variant named) {
+    var plan = plan(body(ops), withMulticast());
+
+    if (named != null) {
+      assertThat(variant(plan)).isEqualTo(named);
+    }
+    for (var output : run(plan)) {
+      if (dim == 0) {
+        check(output, 8, 8, (i, j) -> x((int) (i / 4), i % 4, j));
+      } else {
+        check(output, 4, 16, (i, j) -> x((int) (j / 8), i, j % 8));
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "y: f32[2, 8] = symm_mem::_low_contention_reduce_scatter(x, 'sum', 'tp')|0|",
+        "o = aten::new_empty(x, [2, 8]); y = symm_mem::reduce_scatter_out(x, 'tp', False, o)"
+            + "|0|ONE_SHOT",
+        "o = aten::new_empty(x, [4, 4]); y = symm_mem::reduce_scatter_out(x, 'tp', True, o)"
+            + "|1|ONE_SHOT",
+        "y = vllm::reduce_scatter(x, 0, 2, 'tp')|0|",
+        "y = vllm::reduce_scatter(x, 1, 2, 'tp')|1|",
+        "o = aten::new_empty(x, [2, 8]); sglang::reg_reduce_scatter_tensor(o, x, 'tp'); y ="
+            + " aten::clone(o)|0|",
+      })
+  void scatters(String ops, int dim, Variant named) {
+    var plan = plan(body(ops), withMulticast());
+
+    if (named != null) {
+      assertThat(variant(plan)).isEqualTo(named);
+    }
+    var outputs = run(plan);
+    for (int rank = 0; rank < RANKS; rank++) {
+      int self = rank;
+      if (dim == 0) {
+        check(outputs.get(rank), 2, 8, (i, j) -> sum(2 * self + i, j));
+      } else {
+        check(outputs.get(rank), 4, 4, (i, j) -> sum(i, 4 * self + j));
+      }
+    }
+  }
+
+  @Test
+  void averages() {
+    var plan =
+        plan(
+            body("y: f32[2, 8] = symm_mem::_low_contention_reduce_scatter(x, 'avg', 'tp')"),
+            OPTIONS);
+
+    var outputs = run(plan);
+
+    check(outputs.get(1), 2, 8, (i, j) -> sum(2 + i, j) / 2);
+  }
+
+  /** An input is the caller's memory, so the result must be copied into it. */
+  @Test
+  void writesInputs() {
+    var plan =
+        Programs.plan(
+            """
+                group tp = [0, 1]
+            graph g(input: f32[4, 8]) {
+              y = symm_mem::two_shot_all_reduce_(input, "sum", "tp")
+              z = aten::neg(input)
+              return z
+            }
+            """,
+            OPTIONS);
+
+    for (var output : run(plan)) {
+      check(output, 4, 8, (i, j) -> -(element(0, i, j) + element(1, i, j)));
+    }
+  }
+
+  @Test
+  void choosesFreelyIfAsked() {
+    var ops = body("y = symm_mem::multimem_one_shot_all_reduce(x, 'sum', 'tp')");
+
+    var plan = plan(ops, OPTIONS.withFreeVariants(true));
+
+    assertThat(variant(plan)).isNotEqualTo(Variant.MULTIMEM);
+  }
+
+  @Test
+  void optionsAreStrongerThanTheGraph() {
+    var plan =
+        Programs.plan(
+            """
+                group tp = [0, 1]
+            graph g(x: f32[4, 8]) {
+              y = symm_mem::one_shot_all_reduce(x, "sum", "tp")
+              return y
+            }
+            """,
+            OPTIONS.withVariants(ImmutableMap.of("y", Variant.NCCL)));
+
+    assertThat(variant(plan)).isEqualTo(Variant.NCCL);
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "y = symm_mem::multimem_all_reduce_(x, 'sum', 'tp')|the graph names multimem for 'y', but"
+            + " it cannot run so",
+        "y = _c10d_functional::all_reduce(x, 'sum', 'tp', config='bogus')|the graph names bogus for"
+            + " 'y', but all_reduce has no such variant",
+        "y = symm_mem::one_shot_all_reduce(x, 'max', 'tp')|adds up only, and cannot reduce with"
+            + " max",
+        "o = aten::empty_like(x); w = symm_mem::two_shot_all_reduce_out(x, 'sum', 'tp', o); y ="
+            + " aten::add.Tensor(w, x)|leaves parts of the result in 'x', which is read later",
+        "y = vllm::all_gather(x, 0, 3, 'tp')|is for a group of 3",
+        "y = vllm::reduce_scatter(x, 0, 3, 'tp')|has no dimension 0 that world_size 3 fits",
+        "y: f32[7, 8] = symm_mem::_low_contention_all_gather(x, 'tp')|cannot give f32[7, 8]",
+        "o = aten::new_empty(x, [8, 9]); y = symm_mem::multimem_all_gather_out(x, 'tp', o)|does not"
+            + " fit f32[8, 9]",
+        "s = aten::new_empty(x, [4]); y = symm_mem::one_shot_all_reduce_copy(s, x, 'sum', 'tp')|has"
+            + " no room for local_input",
+      })
+  void refuses(String ops, String message) {
+    assertThatThrownBy(() -> plan(body(ops), OPTIONS))
+        .isInstanceOf(CompileException.class)
+        .hasMessageContaining(message);
+  }
+}
