@@ -59,6 +59,15 @@ public record Step(
     return Binding.exact(exprs, new StepCall(this), computedIn);
   }
 
+  /**
+   * {@return an operand}
+   *
+   * @throws java.util.NoSuchElementException when there is none of this name
+   */
+  public Seen operand(String name) {
+    return Optional.ofNullable(operands.get(name)).orElseThrow();
+  }
+
   /** {@return all tensors} */
   public Stream<Seen> tensors() {
     return Streams.concat(operands.values().stream(), results.stream());

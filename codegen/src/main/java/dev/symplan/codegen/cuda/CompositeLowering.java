@@ -93,7 +93,7 @@ final class CompositeLowering {
           RowOps.apply(
               kernel,
               step.bind(wide ? DType.F64 : DType.F32),
-              param -> load(step.operands().get(param)),
+              param -> load(step.operand(param)),
               overRow,
               step.results().stream().map(seen -> Optional.of(seen.type().dtype())).toList());
       for (int i = 0; i < nodes.size(); i++) {
@@ -143,7 +143,7 @@ final class CompositeLowering {
 
   /** The target is an integer still, and so is what it is compared with. */
   private int pick(Seen seen, Source.Picked picked) {
-    int target = load(step.operands().get(picked.target()));
+    int target = load(step.operand(picked.target()));
     int index =
         kernel.compute(
             "long long",

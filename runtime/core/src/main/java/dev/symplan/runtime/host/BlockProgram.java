@@ -1,6 +1,7 @@
 package dev.symplan.runtime.host;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSet;
 import dev.symplan.codegen.expr.Binding;
 import dev.symplan.codegen.expr.Expr;
 import dev.symplan.codegen.expr.Primitive;
@@ -69,6 +70,7 @@ final class BlockProgram {
   record Pass(int[] loads, Step[] elements, Step[] folds, Step[] once, Spread[] spread) {}
 
   private final Binding binding;
+  private final ImmutableSet<String> singles;
   private final Steps steps;
   private final ImmutableList<String> params;
   private final ImmutableList<Step> all;
@@ -81,7 +83,15 @@ final class BlockProgram {
   private int values;
 
   BlockProgram(Binding binding) {
+    this(binding, Set.of());
+  }
+
+  /**
+   * @param singles the operands that have one element for a row
+   */
+  BlockProgram(Binding binding, Set<String> singles) {
     this.binding = binding;
+    this.singles = ImmutableSet.copyOf(singles);
     this.steps = Steps.of(binding.results());
     this.params = ImmutableList.copyOf(binding.params());
     int count = steps.nodes().size();
@@ -127,7 +137,7 @@ final class BlockProgram {
       pass[node] = Math.max(pass[node], pass[arg]);
     }
     switch (steps.nodes().get(node)) {
-      case Expr.Param _ -> full[node] = true;
+      case Expr.Param(var name) -> full[node] = !singles.contains(name);
       case Expr.Apply(var primitive, var _) -> {
         if (primitive.folds()) {
           full[node] = false;
@@ -174,7 +184,8 @@ final class BlockProgram {
    * @param elements whether one for each element is wanted
    */
   private int value(int node, boolean elements) {
-    if (!elements || full[node] || !(steps.nodes().get(node) instanceof Expr.Apply)) {
+    var expr = steps.nodes().get(node);
+    if (!elements || full[node] || !(expr instanceof Expr.Apply || expr instanceof Expr.Param)) {
       return node;
     }
     if (spread[node] == 0) {
@@ -208,6 +219,28 @@ final class BlockProgram {
   /** {@return whether each element of a row has a result of its own} */
   boolean isFull(int step) {
     return full[step];
+  }
+
+  /** {@return what is done once before: the operands that it reads have one element for a row} */
+  Pass before() {
+    var loads = loads();
+    var once = all.stream().filter(step -> !step.full() && step.pass() == 0).toList();
+    var read = IntStream.range(0, loads.size()).filter(i -> !full[loads.get(i)]).toArray();
+    return new Pass(
+        read,
+        new Step[0],
+        new Step[0],
+        once.toArray(Step[]::new),
+        spreads(
+            IntStream.concat(
+                IntStream.of(read).map(loads::get), once.stream().mapToInt(Step::to))));
+  }
+
+  private Spread[] spreads(IntStream nodes) {
+    return nodes
+        .filter(node -> spread[node] != 0)
+        .mapToObj(node -> new Spread(node, spread[node]))
+        .toArray(Spread[]::new);
   }
 
   /**
@@ -250,10 +283,7 @@ final class BlockProgram {
               elements.toArray(Step[]::new),
               folds.toArray(Step[]::new),
               once.toArray(Step[]::new),
-              Stream.concat(folds.stream(), once.stream())
-                  .filter(step -> spread[step.to()] != 0)
-                  .map(step -> new Spread(step.to(), spread[step.to()]))
-                  .toArray(Spread[]::new)));
+              spreads(Stream.concat(folds.stream(), once.stream()).mapToInt(Step::to))));
     }
     return passes.build();
   }

@@ -93,7 +93,7 @@ final class CompositeKernels implements HostKernel {
     private HostTensor operand(Step step, Seen seen) {
       var memory = memory(seen.source(), seen.type());
       if (seen.source() instanceof Source.Picked picked) {
-        var target = operand(step, step.operands().get(picked.target()));
+        var target = operand(step, step.operand(picked.target()));
         var result =
             HostTensor.allocate(TensorType.contiguous(Source.Temporary.DTYPE, seen.type().sizes()));
         before.add(() -> pick(picked, memory, seen.type(), target, result));

@@ -2,6 +2,7 @@ package dev.symplan.runtime.host;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
+import com.google.common.collect.Maps;
 import com.google.common.primitives.Ints;
 import dev.symplan.codegen.composite.Step;
 import dev.symplan.codegen.expr.Binding;
@@ -21,6 +22,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
@@ -124,11 +126,28 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
         step.row().isEmpty() && binding.results().stream().noneMatch(Binding::isByRow)
             ? all
             : step.row().asList();
-    var program = new BlockProgram(binding);
+    var main = TensorType.contiguous(DType.F64, step.sizes());
+    var program =
+        new BlockProgram(
+            binding, singles(main, dims, Maps.transformValues(operands, HostTensor::type)));
     var tensors = program.params().stream().map(operands::get).toList();
     var present = results.stream().map(Optional::of).toList();
-    var main = TensorType.contiguous(DType.F64, step.sizes());
     return () -> new Run(program, main, dims, tensors, present).run();
+  }
+
+  /** {@return the operands that have one element for each row, where rows have more} */
+  private static Set<String> singles(
+      TensorType main, List<Integer> dims, Map<String, TensorType> operands) {
+    var longer = dims.stream().filter(dim -> main.size(dim) != 1).toList();
+    return longer.isEmpty()
+        ? Set.of()
+        : Maps.filterValues(
+                operands,
+                type ->
+                    longer.stream()
+                        .map(dim -> dim - main.rank() + type.rank())
+                        .allMatch(dim -> dim < 0 || type.size(dim) == 1))
+            .keySet();
   }
 
   /** One run, over all rows. */
@@ -150,6 +169,7 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
 
     private final long[] rowSizes;
     private final long[] elementSizes;
+    private final Pass before;
     private final Pass[] passes;
     private final BlockValues<?> values;
     private final boolean oneBlock;
@@ -201,6 +221,7 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
           Loops.collapse(elementSizes, elementStrides, joined, steps) == 1
               && elements <= Loops.CHUNK;
       this.strides = Arrays.stream(steps).mapToLong(of -> of[0]).toArray();
+      this.before = program.before();
       this.passes = program.passes(oneBlock).toArray(Pass[]::new);
       this.together =
           oneBlock
@@ -249,6 +270,10 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
      * @param next from one row to the next
      */
     private void rows(long[] start, long[] next, int count) {
+      for (int t : before.loads()) {
+        values.load(loads[t], 0, tensors.get(t), start[t], next[t], count, false);
+      }
+      once(before, count);
       for (int number = 0; number < passes.length; number++) {
         pass(passes[number], number == passes.length - 1, start, next, count);
       }
@@ -282,6 +307,10 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
               first[0] += n;
             });
       }
+      once(pass, count);
+    }
+
+    private void once(Pass pass, int count) {
       for (var step : pass.once()) {
         step.run(values, count);
       }
