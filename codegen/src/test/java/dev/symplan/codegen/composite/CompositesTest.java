@@ -46,7 +46,7 @@ class CompositesTest {
                         ? Optional.of(type)
                         : Optional.<TensorType>empty())
             .collect(ImmutableList.toImmutableList());
-    return Composites.expand(new OpCall(def.schema(), given), results);
+    return Composites.expand(new OpCall(def, given), results);
   }
 
   @Test
