@@ -3,7 +3,10 @@ package dev.symplan.codegen.composite;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSet;
+import com.google.common.collect.Maps;
 import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.codegen.expr.Binding;
+import dev.symplan.codegen.expr.Call;
 import dev.symplan.codegen.expr.Expr;
 import dev.symplan.codegen.expr.Expressions;
 import dev.symplan.ir.Arg;
@@ -15,6 +18,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.stream.Stream;
 
 /**
  * A call that is being expanded.
@@ -87,6 +91,7 @@ record Expansion(OpCall call, ImmutableList<Optional<TensorType>> results) {
    * {@return a step}
    *
    * @param operands more than it reads may be given
+   * @param constants what other names in the expressions stand for
    */
   static Step step(
       List<Expr> exprs,
@@ -95,15 +100,10 @@ record Expansion(OpCall call, ImmutableList<Optional<TensorType>> results) {
       Map<String, Seen> operands,
       Map<String, Arg> constants,
       List<Seen> results) {
-    var step =
-        new Step(
-            ImmutableList.copyOf(exprs),
-            sizes,
-            ImmutableSet.copyOf(row),
-            ImmutableMap.copyOf(operands),
-            ImmutableMap.copyOf(constants),
-            ImmutableList.copyOf(results));
-    var used = new HashSet<String>(step.bind(DType.F64).params());
+    long rowElements = row.stream().mapToLong(sizes::get).reduce(1, (a, b) -> a * b);
+    var values = new Values(operands, constants, results, rowElements);
+    var bound = Binding.exact(ImmutableList.copyOf(exprs), values, DType.F64);
+    var used = new HashSet<String>(bound.params());
     operands.forEach(
         (name, seen) -> {
           if (used.contains(name) && seen.source() instanceof Source.Picked picked) {
@@ -111,15 +111,45 @@ record Expansion(OpCall call, ImmutableList<Optional<TensorType>> results) {
           }
         });
     return new Step(
-            step.exprs(),
+            bound.results(),
             sizes,
-            step.row(),
-            step.operands().entrySet().stream()
-                .filter(operand -> used.contains(operand.getKey()))
-                .collect(ImmutableMap.toImmutableMap(Map.Entry::getKey, Map.Entry::getValue)),
-            step.constants(),
-            step.results())
+            ImmutableSet.copyOf(row),
+            ImmutableMap.copyOf(Maps.filterKeys(operands, used::contains)),
+            ImmutableList.copyOf(results))
         .joined();
+  }
+
+  /** What expressions of a step are bound to. */
+  private record Values(
+      Map<String, Seen> operands, Map<String, Arg> constants, List<Seen> results, long rowElements)
+      implements Call {
+    @Override
+    public boolean hasParam(String param) {
+      return operands.containsKey(param) || constants.containsKey(param);
+    }
+
+    @Override
+    public Optional<TensorType> tensor(String param) {
+      return Optional.ofNullable(operands.get(param)).map(Seen::type);
+    }
+
+    @Override
+    public Arg constant(String param) {
+      return Optional.ofNullable(constants.get(param))
+          .orElseThrow(() -> new IllegalArgumentException("no " + param));
+    }
+
+    @Override
+    public List<DType> dtypes() {
+      return Stream.concat(operands.values().stream(), results.stream())
+          .map(seen -> seen.type().dtype())
+          .toList();
+    }
+
+    @Override
+    public DType result() {
+      return results.getFirst().type().dtype();
+    }
   }
 
   /** {@return sizes with 1 in the place of some dimensions} */

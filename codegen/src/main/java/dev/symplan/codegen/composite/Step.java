@@ -6,11 +6,8 @@ import com.google.common.collect.ImmutableSet;
 import com.google.common.collect.Streams;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.expr.Binding;
-import dev.symplan.codegen.expr.Call;
 import dev.symplan.codegen.expr.Expr;
-import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
-import dev.symplan.ir.TensorType;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -21,11 +18,10 @@ import java.util.stream.Stream;
 /**
  * Expressions of tensors that are computed in one go.
  *
- * @param exprs one for each result
+ * @param exprs one for each result, of the operands alone
  * @param sizes of what all tensors are broadcast to
  * @param row the dimensions within a row; the others count rows
  * @param operands the tensors, by their names in the expressions
- * @param constants what other names in the expressions stand for
  * @param results what the values are written into
  */
 public record Step(
@@ -33,7 +29,6 @@ public record Step(
     ImmutableLongArray sizes,
     ImmutableSet<Integer> row,
     ImmutableMap<String, Seen> operands,
-    ImmutableMap<String, Arg> constants,
     ImmutableList<Seen> results) {
 
   public Step {
@@ -50,13 +45,9 @@ public record Step(
     }
   }
 
-  /**
-   * {@return the expressions with all constants in them}
-   *
-   * @param computedIn what values are computed in; constants are not rounded to it
-   */
+  /** {@return the expressions, to be computed in a float type} */
   public Binding bind(DType computedIn) {
-    return Binding.exact(exprs, new StepCall(this), computedIn);
+    return new Binding(exprs, computedIn);
   }
 
   /**
@@ -71,39 +62,6 @@ public record Step(
   /** {@return all tensors} */
   public Stream<Seen> tensors() {
     return Streams.concat(operands.values().stream(), results.stream());
-  }
-
-  private record StepCall(Step step) implements Call {
-    @Override
-    public boolean hasParam(String param) {
-      return step.operands.containsKey(param) || step.constants.containsKey(param);
-    }
-
-    @Override
-    public Optional<TensorType> tensor(String param) {
-      return Optional.ofNullable(step.operands.get(param)).map(Seen::type);
-    }
-
-    @Override
-    public Arg constant(String param) {
-      return Optional.ofNullable(step.constants.get(param))
-          .orElseThrow(() -> new IllegalArgumentException("no " + param));
-    }
-
-    @Override
-    public List<DType> dtypes() {
-      return step.tensors().map(seen -> seen.type().dtype()).toList();
-    }
-
-    @Override
-    public DType result() {
-      return step.results.getFirst().type().dtype();
-    }
-
-    @Override
-    public long rowElements() {
-      return step.row.stream().mapToLong(step.sizes::get).reduce(1, (a, b) -> a * b);
-    }
   }
 
   /** {@return the same with as few dimensions as possible} */
@@ -128,7 +86,6 @@ public record Step(
         operands.entrySet().stream()
             .collect(
                 ImmutableMap.toImmutableMap(Map.Entry::getKey, e -> joined(e.getValue(), groups))),
-        constants,
         results.stream()
             .map(seen -> joined(seen, groups))
             .collect(ImmutableList.toImmutableList()));
