@@ -236,7 +236,8 @@ final class ReductionOps {
         throw new OpTypeException(
             "dtype is bool, which adds up nothing", "use aten::any or aten::all");
       }
-      dtype.apply(given.get());
+      // What the op takes as an element type is what it may be asked for.
+      var _ = dtype.apply(given.get());
       return given.get();
     }
     return dtype.apply(call.tensor("self").dtype());
