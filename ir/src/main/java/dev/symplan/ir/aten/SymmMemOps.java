@@ -28,7 +28,7 @@ final class SymmMemOps {
   private SymmMemOps() {}
 
   static Stream<OpSpec> all() {
-    return Stream.of(symmMem(), engines()).flatMap(specs -> specs);
+    return Stream.of(symmMem(), engines(), fused()).flatMap(specs -> specs);
   }
 
   private static Stream<OpSpec> symmMem() {
@@ -82,6 +82,18 @@ final class SymmMemOps {
                 symm_mem::_low_contention_reduce_scatter(Tensor tensor, str reduce_op, str group_name) -> Tensor
                 """))
         .flatMap(specs -> specs);
+  }
+
+  /** The planner takes these apart. */
+  private static Stream<OpSpec> fused() {
+    return Stream.of(
+            OpSpec.of(
+                "symm_mem::fused_all_gather_matmul(Tensor A, Tensor[] Bs, int gather_dim, str"
+                    + " group_name, *, bool return_A=True) -> (Tensor?, Tensor[])"),
+            OpSpec.of(
+                "symm_mem::fused_matmul_reduce_scatter(Tensor A, Tensor B, str reduce_op, int"
+                    + " scatter_dim, str group_name) -> Tensor"))
+        .map(spec -> spec.collective(CollectiveSpec.custom("A", "group_name")));
   }
 
   private static Stream<OpSpec> engines() {

@@ -201,6 +201,64 @@ class ForeignCollectivesTest {
     }
   }
 
+  @ParameterizedTest
+  @CsvSource({"0", "1"})
+  void takesGathersAndProductsApart(int dim) {
+    var ops =
+        dim == 0
+            ? "v = aten::slice.Tensor(x, 1, 0, 4); w = aten::cat([v, v]); a: f32[8, 8], y: f32[8,"
+                  + " 4] = symm_mem::fused_all_gather_matmul(x, [w], 0, 'tp')"
+            : "w = aten::cat([x, x, x, x]); a: f32[4, 16], y: f32[4, 8] ="
+                + " symm_mem::fused_all_gather_matmul(x, [w], 1, 'tp')";
+
+    var outputs = run(plan(body(ops), OPTIONS));
+
+    for (int rank = 0; rank < RANKS; rank++) {
+      int self = rank;
+      check(
+          outputs.get(rank),
+          dim == 0 ? 8 : 4,
+          dim == 0 ? 4 : 8,
+          (i, j) -> {
+            float sum = 0;
+            for (int k = 0; k < (dim == 0 ? 8 : 16); k++) {
+              float left = dim == 0 ? x((int) (i / 4), i % 4, k) : x(k / 8, i, k % 8);
+              sum += left * x(self, k % 4, j);
+            }
+            return sum;
+          });
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"0", "1"})
+  void takesProductsAndScattersApart(int dim) {
+    var ops =
+        "w = aten::cat([x, x]); y: f32[%d, %d] = symm_mem::fused_matmul_reduce_scatter(x, w, 'sum',"
+                .formatted(dim == 0 ? 2 : 4, dim == 0 ? 8 : 4)
+            + " %d, 'tp')".formatted(dim);
+
+    var outputs = run(plan(body(ops), OPTIONS));
+
+    for (int rank = 0; rank < RANKS; rank++) {
+      int row = dim == 0 ? 2 * rank : 0;
+      int column = dim == 0 ? 0 : 4 * rank;
+      check(
+          outputs.get(rank),
+          dim == 0 ? 2 : 4,
+          dim == 0 ? 8 : 4,
+          (i, j) -> {
+            float sum = 0;
+            for (int source = 0; source < RANKS; source++) {
+              for (int k = 0; k < 8; k++) {
+                sum += x(source, row + i, k) * x(source, k % 4, column + j);
+              }
+            }
+            return sum;
+          });
+    }
+  }
+
   @Test
   void averages() {
     var plan =

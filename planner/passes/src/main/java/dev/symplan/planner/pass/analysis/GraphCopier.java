@@ -129,7 +129,8 @@ public final class GraphCopier {
     return emit(op.results(), def, newArgs, op, types);
   }
 
-  private Op emit(
+  /** As {@link #emit}, for any results. */
+  public Op emit(
       List<Value> old, OpDef def, ImmutableList<Arg> args, Op at, List<? extends Type> types) {
     var results = ImmutableList.<Value>builderWithExpectedSize(old.size());
     boolean same = def == at.def() && args == at.args() && old == at.results();

@@ -89,7 +89,9 @@ public final class Normalize {
     for (int i = 0; i < graph.ops().size(); i++) {
       var op = graph.ops().get(i);
       var collective = Collective.of(op, i);
-      if (op.def().collective().flatMap(CollectiveSpec::foreign).isPresent()) {
+      if (FusedCollective.is(op)) {
+        FusedCollective.emit(copier, op);
+      } else if (op.def().collective().flatMap(CollectiveSpec::foreign).isPresent()) {
         makeFunctional(op, i);
       } else if (collective.isPresent()
           && op.def().schema().mutates()
@@ -111,8 +113,8 @@ public final class Normalize {
     var call = op.collective().orElseThrow();
     var target = call.target();
     var made =
-        new ForeignCollective(copier, op)
-            .emit(target.orElseGet(op::result).tensor().withSpace(MemorySpace.ANY));
+        ForeignCollective.emit(
+            copier, op, target.orElseGet(op::result).tensor().withSpace(MemorySpace.ANY));
     checkScratch(op, at, target);
     if (target.isPresent()
         && (seenByOthers(target.get(), firstFrom(at), at)

@@ -1,0 +1,142 @@
+package dev.symplan.planner.pass.rewrite;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.Type;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.aten.BuiltinOps;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.op.OpDef;
+import dev.symplan.ir.op.OpTypeException;
+import dev.symplan.planner.pass.analysis.GraphCopier;
+import java.util.List;
+import java.util.Optional;
+
+/**
+ * Writes built-in ops in the place of another op.
+ *
+ * @param at where people find them, and what errors are about
+ */
+record OpEmitter(GraphCopier copier, Op at) {
+  private static final String FUNCTIONAL = "_c10d_functional::";
+
+  /**
+   * What an op gives.
+   *
+   * @param old the value that it stands for from here on; empty for a new one
+   * @param name of a new one
+   */
+  record Target(Optional<Value> old, String name) {
+    static Target of(Value old) {
+      return new Target(Optional.of(old), old.name());
+    }
+
+    static Target of(String name) {
+      return new Target(Optional.empty(), name);
+    }
+
+    private Target before(String suffix) {
+      return of(name + suffix);
+    }
+  }
+
+  /** Emits an op with one result; arguments that are left out have their defaults. */
+  Value emit(Target target, String op, Arg... args) {
+    var def = BuiltinOps.registry().get(op);
+    var bound = bound(def, args);
+    var type = type(def, bound);
+    return target
+        .old()
+        .map(old -> copier.emit(List.of(old), def, bound, at, List.of(type)).result())
+        .orElseGet(() -> copier.insert(def, bound, target.name(), type, at.span()));
+  }
+
+  private static ImmutableList<Arg> bound(OpDef def, Arg... args) {
+    var all = ImmutableList.<Arg>builder().add(args);
+    def.schema().params().stream()
+        .skip(args.length)
+        .forEach(param -> all.add(param.defaultValue().orElseThrow()));
+    return all.build();
+  }
+
+  private Type type(OpDef def, ImmutableList<Arg> args) {
+    try {
+      return def.infer(args).orElseThrow().getFirst().type();
+    } catch (OpTypeException e) {
+      throw error(e.getMessage());
+    }
+  }
+
+  Value allReduce(Target target, Value operand, String reduceOp, String group, Arg algorithm) {
+    return emit(
+        target,
+        FUNCTIONAL + "all_reduce",
+        new Arg.Ref(operand),
+        new Arg.Str(reduceOp),
+        new Arg.Str(group),
+        algorithm);
+  }
+
+  /** The functional collective gathers along the first dimension. */
+  Value allGather(Target target, Value operand, int dim, long ranks, String group, Arg algorithm) {
+    var rows =
+        emit(
+            dim == 0 ? target : target.before("_rows"),
+            FUNCTIONAL + "all_gather_into_tensor",
+            new Arg.Ref(operand),
+            new Arg.Int(ranks),
+            new Arg.Str(group),
+            algorithm);
+    return dim == 0 ? rows : emit(target, "aten::cat", slices(rows, 0, ranks), new Arg.Int(dim));
+  }
+
+  /** The functional collective scatters along the first dimension. */
+  Value reduceScatter(
+      Target target,
+      Value operand,
+      int dim,
+      long ranks,
+      String reduceOp,
+      String group,
+      Arg algorithm) {
+    var rows =
+        dim == 0
+            ? operand
+            : emit(
+                target.before("_rows"), "aten::cat", slices(operand, dim, ranks), new Arg.Int(0));
+    return emit(
+        target,
+        FUNCTIONAL + "reduce_scatter_tensor",
+        new Arg.Ref(rows),
+        new Arg.Str(reduceOp),
+        new Arg.Int(ranks),
+        new Arg.Str(group),
+        algorithm);
+  }
+
+  private Arg slices(Value value, int dim, long ranks) {
+    long size = value.tensor().size(dim) / ranks;
+    var slices = ImmutableList.<Arg>builder();
+    for (long i = 0; i < ranks; i++) {
+      slices.add(
+          new Arg.Ref(
+              emit(
+                  Target.of(value.name() + "_part"),
+                  "aten::slice.Tensor",
+                  new Arg.Ref(value),
+                  new Arg.Int(dim),
+                  new Arg.Int(i * size),
+                  new Arg.Int((i + 1) * size))));
+    }
+    return new Arg.Seq(slices.build());
+  }
+
+  CompileException error(String message) {
+    return new CompileException(
+        Diagnostic.error(
+            DiagnosticCode.TYPE_MISMATCH, at.span(), at.def().name() + ": " + message));
+  }
+}
