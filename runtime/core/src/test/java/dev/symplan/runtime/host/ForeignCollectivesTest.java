@@ -207,7 +207,7 @@ class ForeignCollectivesTest {
     var ops =
         dim == 0
             ? "v = aten::slice.Tensor(x, 1, 0, 4); w = aten::cat([v, v]); a: f32[8, 8], y: f32[8,"
-                  + " 4] = symm_mem::fused_all_gather_matmul(x, [w], 0, 'tp')"
+                + " 4] = symm_mem::fused_all_gather_matmul(x, [w], 0, 'tp')"
             : "w = aten::cat([x, x, x, x]); a: f32[4, 16], y: f32[4, 8] ="
                 + " symm_mem::fused_all_gather_matmul(x, [w], 1, 'tp')";
 
