@@ -1116,6 +1116,19 @@ def overloads():
         write("aten::_scaled_mm", (x, y, rows, columns), {"out_dtype": kind}, [(exact * rows.double() * columns.double()).to(kind)])
 
 
+def reductions_of_other_types():
+    x = tensor([1.5, 2.7, -0.5, 2.9])
+    for to in (torch.int64, torch.int32):
+        for name in ("aten::sum", "aten::prod"):
+            call(name, x, dtype=to)
+        call("aten::sum.dim_IntList", x.reshape(2, 2), [0], dtype=to)
+        call("aten::prod.dim_int", x.reshape(2, 2), 1, dtype=to)
+        call("aten::nansum", x, dtype=to)
+        for name in ("aten::cumsum", "aten::cumprod"):
+            call(name, x, 0, dtype=to)
+
+
+
 unary()
 binary()
 choices()
@@ -1140,6 +1153,7 @@ batch_norms()
 upsamples()
 in_place()
 overloads()
+reductions_of_other_types()
 text = "\n".join([json.dumps({"pytorch": torch.__version__}), *lines, ""])
 with open("ops.jsonl.gz", "wb") as target:
     target.write(gzip.compress(text.encode(), 9, mtime=0))

@@ -97,7 +97,15 @@ public record Binding(ImmutableList<Expr> results, DType computedIn) {
     return computedIn.isFloat();
   }
 
+  /** An argument {@code dtype} says what operands are converted to before anything else. */
   private static DType rowType(Call call) {
+    if (call.hasParam("dtype")
+        && call.tensor("dtype").isEmpty()
+        && call.constant("dtype") instanceof Arg.Dtype(DType wanted)
+        && !wanted.isFloat()
+        && wanted.kind() != DType.Kind.COMPLEX) {
+      return DType.I64;
+    }
     var dtypes = call.dtypes();
     return dtypes.contains(DType.F64)
         ? DType.F64

@@ -14,13 +14,11 @@ import java.util.stream.LongStream;
  * and products, which the planner overlaps itself.
  */
 final class FusedCollective {
-  private final GraphCopier copier;
   private final Op op;
   private final OpCall call;
   private final OpEmitter emitter;
 
   private FusedCollective(GraphCopier copier, Op op) {
-    this.copier = copier;
     this.op = op;
     this.call = new OpCall(op.def(), copier.now(op.args()));
     this.emitter = new OpEmitter(copier, op);

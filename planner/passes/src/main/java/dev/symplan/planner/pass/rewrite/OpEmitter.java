@@ -66,7 +66,7 @@ record OpEmitter(GraphCopier copier, Op at) {
     try {
       return def.infer(args).orElseThrow().getFirst().type();
     } catch (OpTypeException e) {
-      throw error(e.getMessage());
+      throw error(String.valueOf(e.getMessage()));
     }
   }
 
