@@ -21,8 +21,8 @@ import java.util.stream.Stream;
  * The collectives of PyTorch's {@code symm_mem} library and of serving engines. Most name their
  * algorithm, in the words of the planner's variants.
  *
- * <p>Schemas are those of PyTorch 2.11 to 2.13, vLLM 0.11 and SGLang 0.5. What the size of the
- * group decides, and no argument says, must be annotated.
+ * <p>The schemas are those of PyTorch 2.11, vLLM and SGLang. A result whose shape depends on the
+ * size of the group, which no argument gives, must be annotated.
  */
 final class SymmMemOps {
   private SymmMemOps() {}

@@ -7,6 +7,8 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.PythonLiterals;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Units;
+import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.op.CollectiveCall;
 import dev.symplan.planner.machine.Verdict;
 import dev.symplan.planner.plan.ArgDecision;
 import dev.symplan.planner.plan.ArgDecision.Realization;
@@ -93,7 +95,7 @@ final class RunReport {
                     DecisionText.of(rankPlan.graph(), arg),
                     Units.bytes(arg.bytes())));
       }
-      line("      " + way(collective) + ": " + reason(collective) + ".");
+      line("      " + way(collective) + ": " + reason(op, collective) + ".");
     }
   }
 
@@ -110,7 +112,7 @@ final class RunReport {
         : "The tensors stay where they are";
   }
 
-  private static String reason(CollectivePlan collective) {
+  private static String reason(Op op, CollectivePlan collective) {
     var chosen = collective.verdict();
     var others =
         collective.verdicts().stream().filter(v -> v.reason().eligible() && !v.chosen()).toList();
@@ -118,7 +120,10 @@ final class RunReport {
       return "no other variant can run here";
     }
     if (chosen.reason() == Verdict.Reason.FORCED) {
-      return "the options or the graph name " + chosen.variant().text();
+      var variant = chosen.variant().text();
+      var named = op.collective().flatMap(CollectiveCall::algorithm);
+      return (named.equals(Optional.of(variant)) ? "the graph names " : "the options force ")
+          + variant;
     }
     var next = Collections.min(others, Comparator.comparingDouble(Verdict::totalMicros));
     return chosen.variant().text()

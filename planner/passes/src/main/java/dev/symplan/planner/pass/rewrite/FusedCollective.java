@@ -25,10 +25,10 @@ final class FusedCollective {
   }
 
   static boolean is(Op op) {
-    return switch (op.def().name().toString()) {
-      case "symm_mem::fused_all_gather_matmul", "symm_mem::fused_matmul_reduce_scatter" -> true;
-      default -> false;
-    };
+    var name = op.def().name();
+    return name.namespace().equals("symm_mem")
+        && (name.name().equals("fused_all_gather_matmul")
+            || name.name().equals("fused_matmul_reduce_scatter"));
   }
 
   /** Emits what the op does. */
