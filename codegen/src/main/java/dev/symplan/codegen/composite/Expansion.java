@@ -44,15 +44,7 @@ record Expansion(OpCall call, ImmutableList<Optional<TensorType>> results) {
     for (var param : call.schema().params()) {
       switch (call.arg(param.name())) {
         case Arg.Ref _, Arg.Seq _ -> {}
-        case Arg.Int _,
-            Arg.Float _,
-            Arg.Bool _,
-            Arg.Str _,
-            Arg.None _,
-            Arg.Dtype _,
-            Arg.Symbol _,
-            Arg.Device _ ->
-            constants.put(param.name(), call.arg(param.name()));
+        case Arg.Literal constant -> constants.put(param.name(), constant);
       }
     }
     return constants.buildOrThrow();

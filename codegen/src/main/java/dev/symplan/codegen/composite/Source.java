@@ -33,7 +33,7 @@ public sealed interface Source {
     /**
      * {@return the index of a target}
      *
-     * @throws IndexOutOfBoundsException when it is no class
+     * @throws dev.symplan.codegen.expr.NoSuchClassException when it is not one of the classes
      */
     public long index(long value) {
       return value == ignored ? 0 : Blocks.targetClass(value, classes);

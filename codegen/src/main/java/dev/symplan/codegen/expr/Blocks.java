@@ -30,7 +30,7 @@ public sealed interface Blocks<A> permits FloatBlocks, IntegerBlocks {
    *
    * @throws ArithmeticException when an integer is divided by 0
    * @throws IllegalArgumentException when it is not of such elements
-   * @throws IndexOutOfBoundsException when a target is no class
+   * @throws NoSuchClassException when a target is not one of the classes
    */
   void apply(Primitive primitive, A a, A b, A c, A out, int n);
 
@@ -87,12 +87,11 @@ public sealed interface Blocks<A> permits FloatBlocks, IntegerBlocks {
   /**
    * {@return a target, which must be a class}
    *
-   * @throws IndexOutOfBoundsException when it is not
+   * @throws NoSuchClassException when it is not
    */
   static long targetClass(long target, long classes) {
     if (target < 0 || target >= classes) {
-      throw new IndexOutOfBoundsException(
-          "target %d is out of range for %d classes".formatted(target, classes));
+      throw new NoSuchClassException(target, classes);
     }
     return target;
   }

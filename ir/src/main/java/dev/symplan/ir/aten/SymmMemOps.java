@@ -139,7 +139,10 @@ final class SymmMemOps {
         CollectiveSpec.of(kind)
             .with(Role.OPERAND, operand)
             .with(
-                new Foreign(algorithm.isEmpty() ? Optional.empty() : Optional.of(algorithm), dim));
+                new Foreign(
+                    Optional.of(algorithm).filter(name -> !name.isEmpty()),
+                    Optional.of("symm_buffer").filter(schema::contains),
+                    dim));
     if (schema.contains("int world_size")) {
       collective = collective.with(Role.GROUP_SIZE, "world_size");
     }

@@ -105,7 +105,7 @@ public final class Json {
     return name.isEmpty() ? path + "[" + index + "]" : path.isEmpty() ? name : path + "." + name;
   }
 
-  /** {@return the place of the value; the text is read once more for it} */
+  /** {@return the location of the value; the text is read once more for it} */
   public Span span() {
     return span(false);
   }

@@ -43,6 +43,17 @@ public record CollectiveCall(CollectiveSpec spec, OpCall call) {
     return param.map(own -> call.value(own.name()));
   }
 
+  /** {@return the arguments whose memory the op overwrites, but not with its result} */
+  public ImmutableList<Value> scratch() {
+    var named = spec.foreign().flatMap(Foreign::scratch);
+    var target = target();
+    return call.schema().params().stream()
+        .filter(param -> param.alias().write() || named.equals(Optional.of(param.name())))
+        .map(param -> call.value(param.name()))
+        .filter(value -> !target.equals(Optional.of(value)))
+        .collect(ImmutableList.toImmutableList());
+  }
+
   /**
    * {@return the dimension along which the ranks' parts lie}
    *

@@ -20,10 +20,13 @@ public record CollectiveSpec(
    * makes a functional one of it.
    *
    * @param algorithm the one that the op's name stands for, as an {@link Role#ALGORITHM}
+   * @param scratch the parameter of a tensor that the op overwrites, though its schema does not say
+   *     so
    * @param dim the parameter that says along which dimension the ranks' parts lie: its number, or
    *     whether it is the last one; they lie along the first where there is no such parameter
    */
-  public record Foreign(Optional<String> algorithm, Optional<String> dim) {}
+  public record Foreign(
+      Optional<String> algorithm, Optional<String> scratch, Optional<String> dim) {}
 
   /** What moves where. */
   public enum Kind {

@@ -538,6 +538,31 @@ class PlanVerifierTest {
   }
 
   @Test
+  void groupOfAnotherSizeThanTheOps() {
+    var text =
+        """
+        graph g(x: f32[64, 64]) {
+          y = _c10d_functional::all_gather_into_tensor(x, 4, "tp")
+          return y
+        }
+        """;
+    var plan =
+        PlanEdits.of(compile(text))
+            .op(0, op -> withArg(op, 2, new Arg.Str("pairs")))
+            .collective(0, c -> PlanEdits.group(c, "pairs"))
+            .plan();
+    assertThat(PlanVerifier.verify(plan))
+        .anyMatch(
+            v -> v.message().endsWith("has number of ranks 2 in the plan, but 4 in the graph"));
+  }
+
+  private static Op withArg(Op op, int position, Arg arg) {
+    var args = new ArrayList<>(op.args());
+    args.set(position, arg);
+    return new Op(op.def(), ImmutableList.copyOf(args), op.results(), op.span(), op.notes());
+  }
+
+  @Test
   void inPlaceFlagThatThePlacesBelie() {
     var plan =
         PlanEdits.of(compile(CHAIN))

@@ -115,6 +115,8 @@ final class CollectiveRules {
     var call = op.collective().orElseThrow();
     same(k, "kind", collective.kind(), call.kind());
     same(k, "group", collective.group(), call.group());
+    long stated = call.groupSize().orElse(groupSize(collective));
+    same(k, "number of ranks", (long) groupSize(collective), stated);
     same(k, "reduction", ReduceOp.text(collective.reduceOp()), ReduceOp.text(call.reduceOp()));
     int root = call.root().orElse(-1);
     same(k, "root", collective.root(), root);

@@ -6,6 +6,7 @@ import dev.symplan.codegen.composite.Composites;
 import dev.symplan.codegen.composite.Seen;
 import dev.symplan.codegen.composite.Source;
 import dev.symplan.codegen.composite.Step;
+import dev.symplan.codegen.expr.NoSuchClassException;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.op.OpCall;
@@ -58,7 +59,7 @@ final class CompositeKernels implements HostKernel {
     return () -> {
       try {
         steps.forEach(Prepared::run);
-      } catch (IndexOutOfBoundsException e) {
+      } catch (NoSuchClassException e) {
         throw new HostKernelException(String.valueOf(e.getMessage()));
       }
     };

@@ -327,10 +327,30 @@ class ForeignCollectivesTest {
         "y = symm_mem::one_shot_all_reduce(x, 'max', 'tp')|adds up only, and cannot reduce with"
             + " max",
         "o = aten::empty_like(x); w = symm_mem::two_shot_all_reduce_out(x, 'sum', 'tp', o); y ="
-            + " aten::add.Tensor(w, x)|leaves parts of the result in 'x', which is read later",
+            + " aten::add.Tensor(w, x)|overwrites 'x', which is read later",
         "y = vllm::all_gather(x, 0, 3, 'tp')|is for a group of 3",
         "y = vllm::reduce_scatter(x, 0, 3, 'tp')|has no dimension 0 that world_size 3 fits",
-        "y: f32[7, 8] = symm_mem::_low_contention_all_gather(x, 'tp')|cannot give f32[7, 8]",
+        "s = aten::empty_like(x); w = symm_mem::one_shot_all_reduce_copy(s, x, 'sum', 'tp'); y ="
+            + " aten::add.Tensor(w, s)|overwrites 's', which is read later",
+        "y: f32[12, 8] = symm_mem::_low_contention_all_gather(x, 'tp')|gives f32[8, 8], not f32[12,"
+            + " 8]",
+        "y: f32[8, 7] = symm_mem::_low_contention_all_gather(x, 'tp')|gives f32[8, 8], not f32[8,"
+            + " 7]",
+        "y: f32[1, 8] = symm_mem::_low_contention_reduce_scatter(x, 'sum', 'tp')|gives f32[2, 8],"
+            + " not f32[1, 8]",
+        "v = aten::slice.Tensor(x, 0, 0, 3); y: f32[1, 8] ="
+            + " symm_mem::_low_contention_reduce_scatter(v, 'sum', 'tp')|cannot be divided evenly"
+            + " among 2 ranks along dimension 0",
+        "o = aten::new_empty(x, [12, 8]); y = symm_mem::multimem_all_gather_out(x, 'tp', o)|gives"
+            + " f32[8, 8], not f32[12, 8]",
+        "o = aten::new_empty(x, [1, 8]); y = symm_mem::reduce_scatter_out(x, 'tp', False, o)|gives"
+            + " f32[2, 8], not f32[1, 8]",
+        "w = aten::cat([x, x]); a: f32[12, 8], y: f32[12, 8] ="
+            + " symm_mem::fused_all_gather_matmul(x, [w], 0, 'tp')|gives f32[8, 8], not f32[12, 8]",
+        "w = aten::cat([x, x]); a: f32[8, 8], y: f32[8, 4] ="
+            + " symm_mem::fused_all_gather_matmul(x, [w], 0, 'tp')|gives f32[8, 8], not f32[8, 4]",
+        "w = aten::cat([x, x]); y: f32[1, 8] = symm_mem::fused_matmul_reduce_scatter(x, w, 'sum',"
+            + " 0, 'tp')|gives f32[2, 8], not f32[1, 8]",
         "o = aten::new_empty(x, [8, 9]); y = symm_mem::multimem_all_gather_out(x, 'tp', o)|does not"
             + " fit f32[8, 9]",
         "s = aten::new_empty(x, [4]); y = symm_mem::one_shot_all_reduce_copy(s, x, 'sum', 'tp')|has"

@@ -3,9 +3,9 @@ package dev.symplan.planner.pass.rewrite;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpCall;
-import dev.symplan.planner.pass.analysis.GraphCopier;
 import dev.symplan.planner.pass.rewrite.OpEmitter.Target;
 import java.util.stream.LongStream;
 
@@ -18,10 +18,10 @@ final class FusedCollective {
   private final OpCall call;
   private final OpEmitter emitter;
 
-  private FusedCollective(GraphCopier copier, Op op) {
-    this.op = op;
-    this.call = new OpCall(op.def(), copier.now(op.args()));
-    this.emitter = new OpEmitter(copier, op);
+  private FusedCollective(OpEmitter emitter) {
+    this.op = emitter.at();
+    this.call = new OpCall(op.def(), emitter.copier().now(op.args()));
+    this.emitter = emitter;
   }
 
   static boolean is(Op op) {
@@ -31,10 +31,14 @@ final class FusedCollective {
             || name.name().equals("fused_matmul_reduce_scatter"));
   }
 
-  /** Emits what the op does. */
-  static void emit(GraphCopier copier, Op op) {
-    var fused = new FusedCollective(copier, op);
-    if (op.def().schema().hasParam("gather_dim")) {
+  /**
+   * Emits what the op does.
+   *
+   * @throws CompileException when a result is not of its annotated type
+   */
+  static void emit(OpEmitter emitter) {
+    var fused = new FusedCollective(emitter);
+    if (emitter.at().def().schema().hasParam("gather_dim")) {
       fused.gatherAndMultiply();
     } else {
       fused.multiplyAndScatter();
@@ -45,34 +49,21 @@ final class FusedCollective {
   private void gatherAndMultiply() {
     var a = call.value("A");
     int dim = call.dim("gather_dim", a.tensor().rank());
-    boolean contracts = dim == a.tensor().rank() - 1;
     var bs = call.values("Bs");
     var given = op.results().getFirst();
     var products = op.results().subList(1, op.results().size());
-    if (bs.isEmpty() || products.size() > bs.size()) {
+    if (products.size() > bs.size()) {
       throw emitter.error("gives a product for each of Bs");
     }
-    long whole =
-        contracts
-            ? bs.getFirst().tensor().size(0)
-            : products.stream()
-                .filter(Value::isTensor)
-                .findFirst()
-                .orElseThrow(() -> emitter.error("the type of a product must be annotated"))
-                .tensor()
-                .size(dim);
     var target = given.isTensor() ? Target.of(given) : Target.of(a.name() + "_gathered");
-    var gathered =
-        emitter.allGather(
-            target,
-            a,
-            dim,
-            ranks(whole, a.tensor().size(dim)),
-            call.string("group_name"),
-            Arg.None.NONE);
+    var gathered = emitter.allGather(target, a, dim, call.string("group_name"), Arg.None.NONE);
+    if (given.isTensor()) {
+      emitter.checkType(gathered, given.tensor(), true);
+    }
     for (int i = 0; i < products.size(); i++) {
       if (products.get(i).isTensor()) {
-        multiply(Target.of(products.get(i)), gathered, bs.get(i));
+        var product = multiply(Target.of(products.get(i)), gathered, bs.get(i));
+        emitter.checkType(product, products.get(i).tensor(), true);
       }
     }
   }
@@ -81,21 +72,15 @@ final class FusedCollective {
     var result = op.result();
     int dim = call.dim("scatter_dim", result.tensor().rank());
     var product = multiply(Target.of(result.name() + "_product"), call.value("A"), call.value("B"));
-    emitter.reduceScatter(
-        Target.of(result),
-        product,
-        dim,
-        ranks(product.tensor().size(dim), result.tensor().size(dim)),
-        call.string("reduce_op"),
-        call.string("group_name"),
-        Arg.None.NONE);
-  }
-
-  private long ranks(long whole, long part) {
-    if (part == 0 || whole % part != 0) {
-      throw emitter.error("%d is not a multiple of %d".formatted(whole, part));
-    }
-    return whole / part;
+    var made =
+        emitter.reduceScatter(
+            Target.of(result),
+            product,
+            dim,
+            call.string("reduce_op"),
+            call.string("group_name"),
+            Arg.None.NONE);
+    emitter.checkType(made, result.tensor(), true);
   }
 
   /** The product of the last dimension of one with the first of the other. */

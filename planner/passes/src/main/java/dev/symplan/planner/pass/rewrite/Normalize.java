@@ -4,7 +4,6 @@ import com.google.common.base.Suppliers;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableListMultimap;
 import dev.symplan.ir.Arg;
-import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.aten.BuiltinOps;
@@ -25,8 +24,8 @@ import dev.symplan.planner.pass.analysis.Collective;
 import dev.symplan.planner.pass.analysis.GraphCopier;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Optional;
 import java.util.function.Supplier;
+import java.util.function.ToIntFunction;
 
 /**
  * Takes importer quirks away: in-place, {@code _out} and {@code _autograd} collectives become the
@@ -42,6 +41,7 @@ public final class Normalize {
 
   private final Graph graph;
   private final Aliases aliases;
+  private final ToIntFunction<String> groupSize;
   private final GraphCopier copier;
 
   /** By value, the last op that reads it; beyond all for an output. */
@@ -50,17 +50,22 @@ public final class Normalize {
   /** The results in each storage. */
   private final Supplier<ImmutableListMultimap<Integer, Value>> valuesOf;
 
-  private Normalize(Graph graph, Aliases aliases) {
+  private Normalize(Graph graph, Aliases aliases, ToIntFunction<String> groupSize) {
     this.graph = graph;
     this.aliases = aliases;
+    this.groupSize = groupSize;
     this.copier = new GraphCopier(graph);
     this.lastUse = Suppliers.memoize(() -> lastUses(graph));
     this.valuesOf = Suppliers.memoize(this::valuesByStorage);
   }
 
-  /** {@return a functional graph without dead code} The same graph if it is one already. */
-  public static Graph run(Graph graph, Aliases aliases) {
-    return removeDeadCode(new Normalize(graph, aliases).functionalize());
+  /**
+   * {@return a functional graph without dead code} The same graph if it is one already.
+   *
+   * @param groupSize the number of ranks in each part of a group
+   */
+  public static Graph run(Graph graph, Aliases aliases, ToIntFunction<String> groupSize) {
+    return removeDeadCode(new Normalize(graph, aliases, groupSize).functionalize());
   }
 
   private static OpDef builtin(String name) {
@@ -90,7 +95,7 @@ public final class Normalize {
       var op = graph.ops().get(i);
       var collective = Collective.of(op, i);
       if (FusedCollective.is(op)) {
-        FusedCollective.emit(copier, op);
+        FusedCollective.emit(new OpEmitter(copier, op, groupSize));
       } else if (op.def().collective().flatMap(CollectiveSpec::foreign).isPresent()) {
         makeFunctional(op, i);
       } else if (collective.isPresent()
@@ -112,10 +117,8 @@ public final class Normalize {
   private void makeFunctional(Op op, int at) {
     var call = op.collective().orElseThrow();
     var target = call.target();
-    var made =
-        ForeignCollective.emit(
-            copier, op, target.orElseGet(op::result).tensor().withSpace(MemorySpace.ANY));
-    checkScratch(op, at, target);
+    var made = ForeignCollective.emit(new OpEmitter(copier, op, groupSize));
+    call.scratch().forEach(scratch -> checkScratch(op, at, scratch));
     if (target.isPresent()
         && (seenByOthers(target.get(), firstFrom(at), at)
             || !made.tensor().strides().equals(target.get().tensor().strides()))) {
@@ -126,21 +129,17 @@ public final class Normalize {
     }
   }
 
-  /** What an op overwrites with parts of its result is of no use to others. */
-  private void checkScratch(Op op, int at, Optional<Value> target) {
-    for (var scratch : op.written()) {
-      if (!scratch.equals(target.orElse(scratch))
-          && (isReadLater(scratch, firstFrom(at), at)
-              || lastUse.get()[scratch.id()] > at
-              || !aliases.families().isAlone(aliases.id(scratch)))) {
-        throw new CompileException(
-            Diagnostic.error(
-                DiagnosticCode.UNSUPPORTED,
-                op.span(),
-                "%s leaves parts of the result in '%s', which is read later"
-                    .formatted(op.def().name(), scratch.name()),
-                "give it a copy: aten::clone"));
-      }
+  /** What an op leaves in memory that it takes for its work is not modelled. */
+  private void checkScratch(Op op, int at, Value scratch) {
+    if (isReadLater(scratch, firstFrom(at), at)
+        || lastUse.get()[scratch.id()] > at
+        || !aliases.families().isAlone(aliases.id(scratch))) {
+      throw new CompileException(
+          Diagnostic.error(
+              DiagnosticCode.UNSUPPORTED,
+              op.span(),
+              "%s overwrites '%s', which is read later".formatted(op.def().name(), scratch.name()),
+              "give it a copy: aten::clone"));
     }
   }
 

@@ -16,7 +16,7 @@ public final class NormalizeGraphs extends GraphPass {
   public GraphState run(GraphState state, PassContext context) {
     return state.withGraphs(
         state.analyses().stream()
-            .map(own -> Normalize.run(own.graph(), own.aliases()))
+            .map(own -> Normalize.run(own.graph(), own.aliases(), context::groupSize))
             .collect(toImmutableList()));
   }
 }

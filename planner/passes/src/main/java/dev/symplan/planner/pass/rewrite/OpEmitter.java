@@ -2,6 +2,8 @@ package dev.symplan.planner.pass.rewrite;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Type;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.aten.BuiltinOps;
@@ -14,13 +16,15 @@ import dev.symplan.ir.op.OpTypeException;
 import dev.symplan.planner.pass.analysis.GraphCopier;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.ToIntFunction;
 
 /**
  * Writes built-in ops in the place of another op.
  *
  * @param at where people find them, and what errors are about
+ * @param groupSize the number of ranks in each part of a group
  */
-record OpEmitter(GraphCopier copier, Op at) {
+record OpEmitter(GraphCopier copier, Op at, ToIntFunction<String> groupSize) {
   private static final String FUNCTIONAL = "_c10d_functional::";
 
   /**
@@ -81,7 +85,8 @@ record OpEmitter(GraphCopier copier, Op at) {
   }
 
   /** The functional collective gathers along the first dimension. */
-  Value allGather(Target target, Value operand, int dim, long ranks, String group, Arg algorithm) {
+  Value allGather(Target target, Value operand, int dim, String group, Arg algorithm) {
+    int ranks = groupSize.applyAsInt(group);
     var rows =
         emit(
             dim == 0 ? target : target.before("_rows"),
@@ -95,13 +100,14 @@ record OpEmitter(GraphCopier copier, Op at) {
 
   /** The functional collective scatters along the first dimension. */
   Value reduceScatter(
-      Target target,
-      Value operand,
-      int dim,
-      long ranks,
-      String reduceOp,
-      String group,
-      Arg algorithm) {
+      Target target, Value operand, int dim, String reduceOp, String group, Arg algorithm) {
+    int ranks = groupSize.applyAsInt(group);
+    var sizes = operand.tensor().sizes();
+    if (dim >= sizes.length() || sizes.get(dim) % ranks != 0) {
+      throw error(
+          "%s cannot be divided evenly among %d ranks along dimension %d"
+              .formatted(operand.type(), ranks, dim));
+    }
     var rows =
         dim == 0
             ? operand
@@ -132,6 +138,22 @@ record OpEmitter(GraphCopier copier, Op at) {
                   new Arg.Int((i + 1) * size))));
     }
     return new Arg.Seq(slices.build());
+  }
+
+  /**
+   * Goes on with a value that later ops read as the op's result.
+   *
+   * @throws CompileException when it is not what they were written for
+   */
+  void checkType(Value made, TensorType wanted, boolean strides) {
+    var type = made.tensor();
+    if (type.dtype() != wanted.dtype()
+        || !type.sizes().equals(wanted.sizes())
+        || (strides && !type.strides().equals(wanted.strides()))) {
+      throw error(
+          "gives %s, not %s"
+              .formatted(type.withSpace(MemorySpace.ANY), wanted.withSpace(MemorySpace.ANY)));
+    }
   }
 
   CompileException error(String message) {
