@@ -15,7 +15,6 @@ import dev.symplan.ir.op.OpSpec;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.OpTypeException;
 import dev.symplan.ir.op.ReduceOp;
-import java.util.List;
 import java.util.stream.Stream;
 
 /**
@@ -130,8 +129,6 @@ final class CollectiveOps {
     boolean writes = schema.contains("(a!)");
     return OpSpec.of(schema)
         .collective(CollectiveSpec.of(kind))
-        .symmMemArgs(List.of(coalesced ? "inputs" : "input"))
-        .symmMemResults(List.of("0"))
         .rule(
             call -> {
               var collective = call.collective().orElseThrow();

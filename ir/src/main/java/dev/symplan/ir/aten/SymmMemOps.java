@@ -93,7 +93,7 @@ final class SymmMemOps {
             OpSpec.of(
                 "symm_mem::fused_matmul_reduce_scatter(Tensor A, Tensor B, str reduce_op, int"
                     + " scatter_dim, str group_name) -> Tensor"))
-        .map(spec -> spec.collective(CollectiveSpec.custom("A", "group_name")));
+        .map(spec -> spec.collective(CollectiveSpec.of(Kind.CUSTOM)));
   }
 
   private static Stream<OpSpec> engines() {
@@ -133,20 +133,11 @@ final class SymmMemOps {
             .filter(name -> schema.contains(" " + name + ","))
             .findFirst()
             .orElseThrow();
-    var dim =
-        Stream.of("split_last_dim", "dim").filter(name -> schema.contains(" " + name)).findFirst();
     var collective =
         CollectiveSpec.of(kind)
             .with(Role.OPERAND, operand)
-            .with(
-                new Foreign(
-                    Optional.of(algorithm).filter(name -> !name.isEmpty()),
-                    Optional.of("symm_buffer").filter(schema::contains),
-                    dim));
-    if (schema.contains("int world_size")) {
-      collective = collective.with(Role.GROUP_SIZE, "world_size");
-    }
-    var spec = OpSpec.of(schema).collective(collective).symmMemArgs(List.of(operand));
+            .with(new Foreign(Optional.of(algorithm).filter(name -> !name.isEmpty())));
+    var spec = OpSpec.of(schema).collective(collective);
     return schema.contains("_low_contention_") ? spec : spec.rule(call -> infer(call));
   }
 

@@ -20,7 +20,9 @@ public record CollectiveCall(CollectiveSpec spec, OpCall call) {
 
   /** {@return the name of the process group; empty where the argument is not a name} */
   public String group() {
-    return call.arg(spec.group()) instanceof Arg.Str(String name) ? name : "";
+    return spec.group()
+        .map(param -> call.arg(param) instanceof Arg.Str(String name) ? name : "")
+        .orElse(CollectiveSpec.WORLD);
   }
 
   /** {@return the values that each rank sends: one, or several when coalesced} */
@@ -45,10 +47,10 @@ public record CollectiveCall(CollectiveSpec spec, OpCall call) {
 
   /** {@return the arguments whose memory the op overwrites, but not with its result} */
   public ImmutableList<Value> scratch() {
-    var named = spec.foreign().flatMap(Foreign::scratch);
     var target = target();
     return call.schema().params().stream()
-        .filter(param -> param.alias().write() || named.equals(Optional.of(param.name())))
+        .filter(
+            param -> param.alias().write() || param.name().equals(spec.params().get(Role.SCRATCH)))
         .map(param -> call.value(param.name()))
         .filter(value -> !target.equals(Optional.of(value)))
         .collect(ImmutableList.toImmutableList());
@@ -60,13 +62,12 @@ public record CollectiveCall(CollectiveSpec spec, OpCall call) {
    * @param rank the number of dimensions
    */
   public int dim(int rank) {
-    var param = spec.foreign().flatMap(Foreign::dim);
-    if (param.isEmpty()) {
+    if (!spec.has(Role.DIM)) {
       return 0;
     }
-    return call.arg(param.get()) instanceof Arg.Bool(boolean last)
+    return call.arg(spec.param(Role.DIM)) instanceof Arg.Bool(boolean last)
         ? (last ? Math.max(0, rank - 1) : 0)
-        : call.dim(param.get(), rank);
+        : call.dim(spec.param(Role.DIM), rank);
   }
 
   /** {@return the reduction; empty where nothing is reduced} */

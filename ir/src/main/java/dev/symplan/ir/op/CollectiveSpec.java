@@ -4,6 +4,7 @@ import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.Optional;
 
 /**
@@ -15,18 +16,15 @@ import java.util.Optional;
 public record CollectiveSpec(
     Kind kind, ImmutableMap<Role, String> params, Optional<Foreign> foreign) {
 
+  /** The group of all ranks, which is that of an op without a parameter for the group. */
+  public static final String WORLD = "world";
+
   /**
-   * What a collective of another library has that PyTorch's functional ones have not. The planner
-   * makes a functional one of it.
+   * Marks a collective of another library. The planner makes a functional one of it.
    *
    * @param algorithm the one that the op's name stands for, as an {@link Role#ALGORITHM}
-   * @param scratch the parameter of a tensor that the op overwrites, though its schema does not say
-   *     so
-   * @param dim the parameter that says along which dimension the ranks' parts lie: its number, or
-   *     whether it is the last one; they lie along the first where there is no such parameter
    */
-  public record Foreign(
-      Optional<String> algorithm, Optional<String> scratch, Optional<String> dim) {}
+  public record Foreign(Optional<String> algorithm) {}
 
   /** What moves where. */
   public enum Kind {
@@ -54,7 +52,7 @@ public record CollectiveSpec(
     }
   }
 
-  /** What a parameter is for, with the names it has in PyTorch's functional collectives. */
+  /** What a parameter is for, with the names it has in PyTorch and vLLM. */
   public enum Role {
     /** The tensor or tensors that each rank sends. */
     OPERAND("input", "inputs"),
@@ -65,13 +63,20 @@ public record CollectiveSpec(
     /** The rank, counted within the group, that a broadcast comes from. */
     ROOT("src"),
     /** The number of ranks in the group. */
-    GROUP_SIZE("group_size"),
+    GROUP_SIZE("group_size", "world_size"),
     /** The rows of the operand for each rank of the group; an empty list means equal parts. */
     INPUT_SPLIT_SIZES("input_split_sizes"),
     /** The rows of the result from each rank of the group; an empty list means equal parts. */
     OUTPUT_SPLIT_SIZES("output_split_sizes"),
     /** The name of the algorithm that the caller wants; anything else leaves it open. */
-    ALGORITHM("config");
+    ALGORITHM("config"),
+    /**
+     * The dimension along which the ranks' parts lie: its number, or whether it is the last one.
+     * Without such a parameter, it is the first.
+     */
+    DIM("dim", "gather_dim", "scatter_dim", "split_last_dim"),
+    /** A tensor that the op overwrites, though its schema may not say so. */
+    SCRATCH("symm_buffer");
 
     private final ImmutableList<String> torchNames;
 
@@ -81,10 +86,11 @@ public record CollectiveSpec(
 
     private boolean isNeededBy(Kind kind) {
       return switch (this) {
-        case OPERAND, GROUP -> true;
+        case OPERAND -> true;
         case REDUCE_OP -> kind.reduces();
         case ROOT -> kind == Kind.BROADCAST;
-        case GROUP_SIZE, INPUT_SPLIT_SIZES, OUTPUT_SPLIT_SIZES, ALGORITHM -> false;
+        case GROUP, GROUP_SIZE, INPUT_SPLIT_SIZES, OUTPUT_SPLIT_SIZES, ALGORITHM, DIM, SCRATCH ->
+            false;
       };
     }
 
@@ -96,11 +102,6 @@ public record CollectiveSpec(
   /** A collective whose parameters have PyTorch's names. */
   public static CollectiveSpec of(Kind kind) {
     return new CollectiveSpec(kind, ImmutableMap.of(), Optional.empty());
-  }
-
-  /** A collective that only a library implements. */
-  public static CollectiveSpec custom(String operand, String group) {
-    return of(Kind.CUSTOM).with(Role.OPERAND, operand).with(Role.GROUP, group);
   }
 
   /** The same with a parameter of another name. */
@@ -117,9 +118,12 @@ public record CollectiveSpec(
   }
 
   /**
-   * {@return the same with the roles of the schema's parameters that have PyTorch's names}
+   * {@return the same with the roles of the schema's parameters} Their names say them; else, the
+   * operand is the first tensor that is not written, and the group is named by the only {@code str}
+   * without another role.
    *
-   * @throws IllegalArgumentException when the schema lacks a parameter that the collective needs
+   * @throws IllegalArgumentException when the schema lacks a parameter that the collective needs,
+   *     or has several that could name the group
    */
   CollectiveSpec in(OpSchema schema) {
     var all = ImmutableMap.<Role, String>builder();
@@ -128,6 +132,7 @@ public record CollectiveSpec(
       named.ifPresent(schema::indexOf);
       named
           .or(() -> role.torchNames.stream().filter(schema::hasParam).findFirst())
+          .or(() -> role == Role.OPERAND ? firstTensor(schema) : Optional.empty())
           .filter(_ -> role.mayBeIn(kind))
           .ifPresentOrElse(
               param -> all.put(role, param),
@@ -139,7 +144,45 @@ public record CollectiveSpec(
                 }
               });
     }
-    return new CollectiveSpec(kind, all.buildOrThrow(), foreign);
+    var found = new CollectiveSpec(kind, all.buildOrThrow(), foreign);
+    return found.has(Role.GROUP)
+        ? found
+        : found.groupParam(schema).map(param -> found.with(Role.GROUP, param)).orElse(found);
+  }
+
+  private static Optional<String> firstTensor(OpSchema schema) {
+    return schema.params().stream()
+        .filter(param -> param.type().holdsTensors())
+        .min(Comparator.comparing(param -> param.alias().write()))
+        .map(Param::name);
+  }
+
+  /** {@return the parameter that names the group} An op without one is for all ranks. */
+  private Optional<String> groupParam(OpSchema schema) {
+    var free =
+        schema.params().stream().filter(param -> !params.containsValue(param.name())).toList();
+    var strings = free.stream().filter(param -> param.type() == SchemaType.Base.STRING).toList();
+    if (strings.size() > 1) {
+      throw new IllegalArgumentException(
+          "%s has %d parameters of type str, and one names its group"
+              .formatted(schema.name(), strings.size()));
+    }
+    var other = free.stream().filter(param -> mayHoldGroup(param.type())).findFirst();
+    if (strings.isEmpty() && other.isPresent()) {
+      throw new IllegalArgumentException(
+          "%s: '%s' is of type %s; a group is named by a str"
+              .formatted(schema.name(), other.get().name(), other.get().type()));
+    }
+    return strings.stream().map(Param::name).findFirst();
+  }
+
+  private static boolean mayHoldGroup(SchemaType type) {
+    return switch (type) {
+      case SchemaType.Base base -> base == SchemaType.Base.STRING || base == SchemaType.Base.ANY;
+      case SchemaType.OptionalOf(var element) -> mayHoldGroup(element);
+      case SchemaType.Named _ -> true;
+      case SchemaType.ListOf _, SchemaType.TupleOf _, SchemaType.GenericOf _ -> false;
+    };
   }
 
   public boolean has(Role role) {
@@ -174,8 +217,8 @@ public record CollectiveSpec(
     return param(Role.OPERAND);
   }
 
-  /** {@return the parameter that names the process group} */
-  public String group() {
-    return param(Role.GROUP);
+  /** {@return the parameter that names the process group; empty for the group of all ranks} */
+  public Optional<String> group() {
+    return Optional.ofNullable(params.get(Role.GROUP));
   }
 }

@@ -1,5 +1,7 @@
 package dev.symplan.ir.op;
 
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.CollectiveSpec.Role;
 import dev.symplan.ir.op.OpRegistry.Registration;
 import java.util.List;
 
@@ -8,7 +10,7 @@ import java.util.List;
  *
  * <pre>{@code
  * Library lib = Library.in(BuiltinOps.registry(), "my_lib");
- * lib.def("exchange(Tensor input, str group) -> Tensor");
+ * lib.def("exchange(Tensor input) -> Tensor");
  * lib.registerSymmMemArgs("exchange", List.of("input"));
  * }</pre>
  */
@@ -43,7 +45,10 @@ public final class Library {
 
   /**
    * Registers the tensor arguments of an op that must be in symmetric memory. The op's only
-   * parameter of type {@code str} names the group, unless {@link #registerGroup} names another one.
+   * parameter of type {@code str} names the group, unless {@link #registerGroup} names another one;
+   * an op without one is for all ranks.
+   *
+   * <p>A functional collective then runs only as variants that read its operand from there.
    *
    * @param op the name, with its overload, with or without the namespace
    * @throws IllegalArgumentException when the op or a parameter does not exist, a parameter holds
@@ -66,7 +71,8 @@ public final class Library {
   }
 
   /**
-   * Registers an op as a collective. Parameters with PyTorch's names need not be listed.
+   * Registers an op as a collective. Parameters with PyTorch's names need not be listed. A {@link
+   * CollectiveSpec.Foreign} becomes the functional collective of its kind.
    *
    * @throws IllegalArgumentException when the op or a parameter does not exist
    */
@@ -80,7 +86,8 @@ public final class Library {
    * @param operand the tensor parameter that the ranks exchange
    */
   public Registration registerGroup(String op, String operand, String group) {
-    return registerCollective(op, CollectiveSpec.custom(operand, group));
+    return registerCollective(
+        op, CollectiveSpec.of(Kind.CUSTOM).with(Role.OPERAND, operand).with(Role.GROUP, group));
   }
 
   private static void requireNames(String op, List<String> names) {

@@ -44,6 +44,26 @@ public record OpDef(
     return schema.name();
   }
 
+  /**
+   * {@return this functional collective, with its operand and result in symmetric memory where
+   * another form of it is registered to have them there}
+   */
+  public OpDef demandingAs(OpDef form) {
+    boolean operand = form.symmMemArgs.contains(form.collective.orElseThrow().operand());
+    boolean result = !form.symmMemResults.isEmpty() || form.symmMemArgs.size() > (operand ? 1 : 0);
+    if (!operand && !result) {
+      return this;
+    }
+    return new OpDef(
+        schema,
+        operand ? ImmutableSet.of(collective.orElseThrow().operand()) : ImmutableSet.of(),
+        result ? ImmutableSet.of("0") : ImmutableSet.of(),
+        collective,
+        rule,
+        flops,
+        traits);
+  }
+
   public boolean has(OpTrait trait) {
     return traits.contains(trait);
   }

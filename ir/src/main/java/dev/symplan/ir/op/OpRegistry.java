@@ -37,11 +37,12 @@ public final class OpRegistry {
   }
 
   public Optional<OpDef> find(OpName name) {
-    @Nullable Entry entry = entries.get(name);
-    if (entry != null) {
-      return Optional.of(entry.def());
-    }
-    return parent == null ? Optional.empty() : parent.find(name);
+    return Optional.ofNullable(entry(name)).map(Entry::def);
+  }
+
+  private @Nullable Entry entry(OpName name) {
+    @Nullable Entry own = entries.get(name);
+    return own == null && parent != null ? parent.entry(name) : own;
   }
 
   /**
@@ -86,21 +87,33 @@ public final class OpRegistry {
   }
 
   /**
-   * Replaces the definition of an op of this registry; {@link Registration#close} restores it.
+   * Replaces the definition of an op for this registry, not for its parent; {@link
+   * Registration#close} restores it.
    *
-   * @throws IllegalArgumentException when the new spec is wrong or there is no such op here
+   * @throws IllegalArgumentException when the new spec is wrong or the op does not exist
    */
   Registration replace(OpName name, UnaryOperator<OpSpec> change) {
-    @Nullable Entry old = entries.get(name);
+    @Nullable Entry own = entries.get(name);
+    @Nullable Entry old = entry(name);
     if (old == null) {
       throw new IllegalArgumentException("no op " + name + " to register for");
     }
     var changed = new Entry(change.apply(old.spec));
     changed.def();
-    if (!entries.replace(name, old, changed)) {
+    boolean done =
+        own == null
+            ? entries.putIfAbsent(name, changed) == null
+            : entries.replace(name, own, changed);
+    if (!done) {
       throw new IllegalArgumentException(name + " was changed by another thread");
     }
-    return () -> entries.replace(name, changed, old);
+    return () -> {
+      if (own == null) {
+        entries.remove(name, changed);
+      } else {
+        entries.replace(name, changed, own);
+      }
+    };
   }
 
   /** A spec, and its definition once it was first requested. */

@@ -98,7 +98,7 @@ public record OpSpec(
     for (var result : symmMemResults) {
       checkTensorResult(schema, result);
     }
-    var spec = collective.or(() -> customCollective(schema)).map(given -> given.in(schema));
+    var spec = collective.or(this::customCollective).map(given -> given.in(schema));
     spec.ifPresent(known -> checkTensorParam(schema, known.operand()));
     var opTraits =
         rule.isPresent()
@@ -136,25 +136,12 @@ public record OpSpec(
             .formatted(schema.name(), result, results.size()));
   }
 
-  /** An op with symmetric arguments communicates; its group is its only string parameter. */
-  private Optional<CollectiveSpec> customCollective(OpSchema schema) {
-    if (symmMemArgs.isEmpty() && symmMemResults.isEmpty()) {
-      return Optional.empty();
+  /** An op with symmetric arguments communicates. */
+  private Optional<CollectiveSpec> customCollective() {
+    var custom = CollectiveSpec.of(CollectiveSpec.Kind.CUSTOM);
+    if (!symmMemArgs.isEmpty()) {
+      return Optional.of(custom.with(CollectiveSpec.Role.OPERAND, symmMemArgs.getFirst()));
     }
-    var strings = schema.params().stream().filter(p -> p.type() == SchemaType.Base.STRING).toList();
-    if (strings.size() != 1) {
-      throw new IllegalArgumentException(
-          "%s has %d parameters of type str, so state which one names the group"
-              .formatted(schema.name(), strings.size()));
-    }
-    var operand =
-        symmMemArgs.isEmpty()
-            ? schema.params().stream()
-                .filter(p -> p.type().holdsTensors())
-                .map(Param::name)
-                .findFirst()
-                .orElse("")
-            : symmMemArgs.getFirst();
-    return Optional.of(CollectiveSpec.custom(operand, strings.getFirst().name()));
+    return symmMemResults.isEmpty() ? Optional.empty() : Optional.of(custom);
   }
 }

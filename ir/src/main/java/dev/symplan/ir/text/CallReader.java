@@ -11,6 +11,7 @@ import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.graph.GraphBuilder.ResultSpec;
 import dev.symplan.ir.op.ArgBinder;
+import dev.symplan.ir.op.CollectiveSpec;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpName;
 import dev.symplan.ir.op.OpRegistry;
@@ -215,10 +216,11 @@ final class CallReader {
 
   private boolean checkGroup(
       OpDef def, ImmutableList<Arg> bound, GraphTextParser.CallContext call) {
-    if (def.collective().isEmpty()) {
+    var named = def.collective().flatMap(CollectiveSpec::group);
+    if (named.isEmpty()) {
       return true;
     }
-    var param = def.collective().get().group();
+    var param = named.get();
     if (!(bound.get(def.schema().indexOf(param)) instanceof Arg.Str(String group))
         || groups.containsKey(group)) {
       return true;

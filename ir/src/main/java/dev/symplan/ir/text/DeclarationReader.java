@@ -1,10 +1,19 @@
 package dev.symplan.ir.text;
 
+import static com.google.common.collect.ImmutableList.toImmutableList;
+
 import com.google.common.base.Strings;
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
+import com.google.common.collect.ImmutableSet;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.op.CollectiveSpec;
+import dev.symplan.ir.op.CollectiveSpec.Foreign;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.CollectiveSpec.Role;
+import dev.symplan.ir.op.Library;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpName;
 import dev.symplan.ir.op.OpRegistry;
@@ -15,7 +24,9 @@ import dev.symplan.ir.op.SchemaParser;
 import dev.symplan.ir.op.SchemaResult;
 import dev.symplan.ir.op.SchemaSyntaxException;
 import dev.symplan.ir.op.SchemaType;
+import java.util.Arrays;
 import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
@@ -24,14 +35,27 @@ import org.antlr.v4.runtime.Token;
 import org.antlr.v4.runtime.TokenStream;
 
 /**
- * Reads {@code op <schema> symm_mem(…) symm_mem_results(…) group(…)}; the word op may be left out.
+ * Reads {@code op <schema> symm_mem(…) symm_mem_results(…) collective(…) algorithm(…) group(…)};
+ * the word op may be left out.
  */
 final class DeclarationReader {
   static final String SYMM_MEM = "symm_mem";
   static final String SYMM_MEM_RESULTS = "symm_mem_results";
+  static final String COLLECTIVE = "collective";
+  static final String ALGORITHM = "algorithm";
   static final String GROUP = "group";
 
-  private static final List<String> CLAUSES = List.of(SYMM_MEM, SYMM_MEM_RESULTS, GROUP);
+  private static final ImmutableList<String> CLAUSES =
+      ImmutableList.of(SYMM_MEM, SYMM_MEM_RESULTS, COLLECTIVE, ALGORITHM, GROUP);
+
+  /** What must be in symmetric memory. */
+  private static final ImmutableSet<String> DEMANDS = ImmutableSet.of(SYMM_MEM, SYMM_MEM_RESULTS);
+
+  private static final ImmutableList<String> KINDS =
+      Arrays.stream(Kind.values())
+          .filter(kind -> kind != Kind.CUSTOM)
+          .map(Kind::text)
+          .collect(toImmutableList());
 
   private final StatementReader statements;
   private final StatementParser<GraphTextParser> parser;
@@ -53,41 +77,39 @@ final class DeclarationReader {
   /** {@return the op, which the registry knows from now on; empty where it is wrong} */
   Optional<OpDef> read() {
     var tokens = statements.tokens();
-    int clauses = clausesStart(tokens);
+    int clausesAt = clausesStart(tokens);
     int first = tokens.get(0).getType() == GraphTextLexer.OP_NAME ? 0 : 1;
-    if (clauses <= first) {
+    if (clausesAt <= first) {
       var end = tokens.get(first);
       report(
           DiagnosticCode.SYNTAX, end, "expected a schema", "op ns::name(Tensor input) -> Tensor");
       return Optional.empty();
     }
     int start = tokens.get(first).getStartIndex();
-    int end = tokens.get(clauses - 1).getStopIndex() + 1;
+    int end = tokens.get(clausesAt - 1).getStopIndex() + 1;
     var text = statements.file().text().substring(start, end);
     var schema = schema(text, start);
-    tokens.seek(clauses);
+    tokens.seek(clausesAt);
     var parsed = parser.parse(GraphTextParser::clauses);
     if (schema.isEmpty() || parsed.isEmpty()) {
       return Optional.empty();
     }
-    var spec = spec(schema.get(), parsed.get().list);
     var name = schema.get().name();
-    if (spec.isEmpty()) {
+    var clauses = clauses(schema.get(), parsed.get().list);
+    if (clauses.isEmpty()) {
       return Optional.empty();
     }
+    var at = tokens.get(first);
     if (!declared.add(name)) {
-      reportKnown(name, tokens.get(first), "declared already in this file");
+      reportKnown(name, at, "declared already in this file");
       return Optional.empty();
     }
     var known = registry.find(name);
     if (known.isEmpty()) {
-      return define(spec.get(), tokens.get(first));
+      var list = parsed.get().list;
+      return define(schema.get(), clauses.get(), list.isEmpty() ? at : list.getFirst().word);
     }
-    if (!isSame(known.get(), spec.get().resolve())) {
-      reportKnown(name, tokens.get(first), "already defined, as another op");
-      return Optional.empty();
-    }
-    return known;
+    return reuse(known.get(), schema.get(), clauses.get(), at);
   }
 
   private void reportKnown(OpName name, Token at, String how) {
@@ -98,18 +120,82 @@ final class DeclarationReader {
         registry.find(name).map(def -> "it is op " + GraphPrinter.declaration(def)).orElse(""));
   }
 
-  private static boolean isSame(OpDef known, OpDef declared) {
-    return GraphPrinter.declaration(known).equals(GraphPrinter.declaration(declared));
-  }
-
-  private Optional<OpDef> define(OpSpec spec, Token at) {
-    try {
-      registry.define(spec);
-      return registry.find(spec.name());
-    } catch (IllegalArgumentException e) {
-      report(DiagnosticCode.BAD_REGISTRATION, at, Strings.nullToEmpty(e.getMessage()), "");
+  /** An op that is known stays as it is, but a functional collective takes on demands. */
+  private Optional<OpDef> reuse(OpDef known, OpSchema schema, Clauses clauses, Token at) {
+    boolean functional =
+        known
+            .collective()
+            .filter(spec -> spec.kind() != Kind.CUSTOM && spec.foreign().isEmpty())
+            .isPresent();
+    var clausesOfKnown = GraphPrinter.clauses(known);
+    boolean same =
+        (known.schema().equals(schema) || (functional && isExtended(schema, known.schema())))
+            && clauses.names.keySet().stream()
+                .filter(word -> !(functional && DEMANDS.contains(word)))
+                .allMatch(word -> clauses.names(word).equals(clausesOfKnown.get(word)));
+    if (!same) {
+      reportKnown(known.name(), at, "already defined, as another op");
       return Optional.empty();
     }
+    if (functional) {
+      var library = Library.in(registry, known.name().namespace());
+      var op = known.name().toString();
+      if (clauses.has(SYMM_MEM)) {
+        var _ = library.registerSymmMemArgs(op, clauses.names(SYMM_MEM));
+      }
+      if (clauses.has(SYMM_MEM_RESULTS)) {
+        var _ = library.registerSymmMemResults(op, clauses.names(SYMM_MEM_RESULTS));
+      }
+    }
+    return registry.find(known.name());
+  }
+
+  /** Built-in collectives take more arguments than PyTorch's. */
+  private static boolean isExtended(OpSchema schema, OpSchema known) {
+    int count = schema.params().size();
+    return known.params().size() > count
+        && known.params().subList(0, count).equals(schema.params())
+        && known.params().stream().skip(count).allMatch(p -> p.defaultValue().isPresent())
+        && known.results().equals(schema.results());
+  }
+
+  private Optional<OpDef> define(OpSchema schema, Clauses clauses, Token at) {
+    try {
+      registry.define(spec(schema, clauses));
+      return registry.find(schema.name());
+    } catch (IllegalArgumentException e) {
+      var hint = clauses.has(GROUP) ? "" : groupHint(schema);
+      report(DiagnosticCode.BAD_REGISTRATION, at, Strings.nullToEmpty(e.getMessage()), hint);
+      return Optional.empty();
+    }
+  }
+
+  private static String groupHint(OpSchema schema) {
+    return schema.params().stream()
+        .filter(param -> param.type() == SchemaType.Base.STRING)
+        .reduce((_, last) -> last)
+        .map(param -> "say which: group(%s)".formatted(param.name()))
+        .orElse("");
+  }
+
+  private static OpSpec spec(OpSchema schema, Clauses clauses) {
+    var spec =
+        OpSpec.of(schema.toString())
+            .symmMemArgs(clauses.names(SYMM_MEM))
+            .symmMemResults(clauses.names(SYMM_MEM_RESULTS));
+    if (clauses.names.isEmpty()) {
+      return spec;
+    }
+    var kind = clauses.first(COLLECTIVE).flatMap(Kind::ofText);
+    var collective = CollectiveSpec.of(kind.orElse(Kind.CUSTOM));
+    if (kind.isPresent()) {
+      collective = collective.with(new Foreign(clauses.first(ALGORITHM)));
+    } else if (clauses.has(SYMM_MEM)) {
+      collective = collective.with(Role.OPERAND, clauses.names(SYMM_MEM).getFirst());
+    }
+    var group = clauses.first(GROUP);
+    return spec.collective(
+        group.isPresent() ? collective.with(Role.GROUP, group.get()) : collective);
   }
 
   /** {@return the index of the first clause: behind the arrow, a word and a bracket} */
@@ -152,10 +238,23 @@ final class DeclarationReader {
     }
   }
 
-  private Optional<OpSpec> spec(OpSchema schema, List<GraphTextParser.ClauseContext> clauses) {
-    var spec = OpSpec.of(schema.toString());
-    var group = Optional.<Token>empty();
-    var seen = new HashSet<String>();
+  /** The names in each clause. */
+  private record Clauses(ImmutableMap<String, ImmutableList<String>> names) {
+    boolean has(String word) {
+      return names.containsKey(word);
+    }
+
+    ImmutableList<String> names(String word) {
+      return names.getOrDefault(word, ImmutableList.of());
+    }
+
+    Optional<String> first(String word) {
+      return names(word).stream().findFirst();
+    }
+  }
+
+  private Optional<Clauses> clauses(OpSchema schema, List<GraphTextParser.ClauseContext> clauses) {
+    var names = new LinkedHashMap<String, ImmutableList<String>>();
     boolean valid = true;
     for (var clause : clauses) {
       var word = clause.word.getText();
@@ -163,28 +262,26 @@ final class DeclarationReader {
         report(
             DiagnosticCode.SYNTAX,
             clause.word,
-            "expected symm_mem, symm_mem_results or group, not '%s'".formatted(word),
+            "expected one of %s, not '%s'".formatted(String.join(", ", CLAUSES), word),
             Suggestions.hint(word, CLAUSES));
         return Optional.empty();
       }
-      if (!seen.add(word)) {
+      var list = clause.names.stream().map(Token::getText).collect(toImmutableList());
+      if (names.put(word, list) != null) {
         report(DiagnosticCode.BAD_REGISTRATION, clause.word, "a second %s".formatted(word), "");
         return Optional.empty();
       }
       valid &= checkNames(schema, word, clause.names);
-      var names = clause.names.stream().map(Token::getText).toList();
-      switch (word) {
-        case SYMM_MEM -> spec = spec.symmMemArgs(names);
-        case SYMM_MEM_RESULTS -> spec = spec.symmMemResults(names);
-        default -> group = Optional.of(clause.names.getFirst());
-      }
     }
-    if (!valid) {
-      return Optional.empty();
+    if (names.containsKey(ALGORITHM) && !names.containsKey(COLLECTIVE)) {
+      report(
+          DiagnosticCode.BAD_REGISTRATION,
+          clauses.getFirst().word,
+          "an algorithm is one of a collective",
+          "add collective(%s)".formatted(KINDS.getFirst()));
+      valid = false;
     }
-    return group.isPresent()
-        ? withGroup(schema, spec, group.get())
-        : withOnlyGroup(schema, spec, clauses);
+    return valid ? Optional.of(new Clauses(ImmutableMap.copyOf(names))) : Optional.empty();
   }
 
   private boolean checkNames(OpSchema schema, String clause, List<Token> names) {
@@ -197,16 +294,32 @@ final class DeclarationReader {
         valid = false;
       } else {
         valid &=
-            clause.equals(SYMM_MEM_RESULTS)
-                ? checkResult(schema, name)
-                : checkParam(schema, clause, name);
+            switch (clause) {
+              case SYMM_MEM_RESULTS -> checkResult(schema, name);
+              case COLLECTIVE -> checkKind(name);
+              case ALGORITHM -> true;
+              default -> checkParam(schema, clause, name);
+            };
       }
     }
-    if (clause.equals(GROUP) && names.size() > 1) {
-      report(DiagnosticCode.BAD_REGISTRATION, names.get(1), "an op has one group", "");
+    if (!DEMANDS.contains(clause) && names.size() > 1) {
+      report(DiagnosticCode.BAD_REGISTRATION, names.get(1), "an op has one " + clause, "");
       return false;
     }
     return valid;
+  }
+
+  private boolean checkKind(Token name) {
+    boolean known = KINDS.contains(name.getText());
+    if (!known) {
+      var meant = Suggestions.hint(name.getText(), KINDS);
+      report(
+          DiagnosticCode.BAD_REGISTRATION,
+          name,
+          "'%s' is not a kind of collective".formatted(name.getText()),
+          meant.isEmpty() ? "kinds: " + String.join(", ", KINDS) : meant);
+    }
+    return known;
   }
 
   private boolean checkParam(OpSchema schema, String clause, Token name) {
@@ -263,54 +376,6 @@ final class DeclarationReader {
           "");
     }
     return type.holdsTensors();
-  }
-
-  private Optional<OpSpec> withGroup(OpSchema schema, OpSpec spec, Token group) {
-    var operand =
-        spec.symmMemArgs().stream()
-            .findFirst()
-            .or(
-                () ->
-                    schema.params().stream()
-                        .filter(param -> param.type().holdsTensors())
-                        .map(Param::name)
-                        .findFirst());
-    if (operand.isEmpty()) {
-      report(
-          DiagnosticCode.BAD_REGISTRATION,
-          group,
-          "%s takes no tensor that its group could exchange".formatted(schema.name()),
-          "");
-      return Optional.empty();
-    }
-    return Optional.of(spec.collective(CollectiveSpec.custom(operand.get(), group.getText())));
-  }
-
-  /** Without a group clause, the only parameter of type str names the group. */
-  private Optional<OpSpec> withOnlyGroup(
-      OpSchema schema, OpSpec spec, List<GraphTextParser.ClauseContext> clauses) {
-    if (clauses.isEmpty()) {
-      return Optional.of(spec);
-    }
-    var strings =
-        schema.params().stream()
-            .filter(param -> param.type() == SchemaType.Base.STRING)
-            .map(Param::name)
-            .toList();
-    if (strings.size() == 1) {
-      return Optional.of(spec);
-    }
-    report(
-        DiagnosticCode.BAD_REGISTRATION,
-        clauses.getFirst().word,
-        strings.isEmpty()
-            ? "%s has no parameter of type str that names its group".formatted(schema.name())
-            : "%s has %d parameters of type str, and one names its group"
-                .formatted(schema.name(), strings.size()),
-        strings.isEmpty()
-            ? "add one: str group_name"
-            : "say which: group(%s)".formatted(strings.getLast()));
-    return Optional.empty();
   }
 
   private void report(DiagnosticCode code, Token at, String message, String hint) {

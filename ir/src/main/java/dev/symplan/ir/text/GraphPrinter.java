@@ -1,7 +1,11 @@
 package dev.symplan.ir.text;
 
+import static com.google.common.collect.ImmutableList.toImmutableList;
+
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.Iterables;
+import com.google.common.collect.Maps;
 import com.google.common.primitives.ImmutableIntArray;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
@@ -18,14 +22,15 @@ import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.op.CollectiveSpec;
+import dev.symplan.ir.op.CollectiveSpec.Foreign;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpTypeException;
 import java.util.Iterator;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.Collectors;
-import java.util.stream.Stream;
 
 /**
  * Writes programs as {@code .graph} text that {@link GraphParser} reads back. Each program has one
@@ -131,19 +136,28 @@ public final class GraphPrinter {
 
   static String declaration(OpDef def) {
     var clauses =
-        Stream.of(
-                clause(DeclarationReader.SYMM_MEM, def.symmMemArgs().stream()),
-                clause(DeclarationReader.SYMM_MEM_RESULTS, def.symmMemResults().stream()),
-                clause(
-                    DeclarationReader.GROUP, def.collective().map(CollectiveSpec::group).stream()))
-            .filter(clause -> !clause.isEmpty())
+        clauses(def).entrySet().stream()
+            .map(clause -> clause.getKey() + "(" + String.join(", ", clause.getValue()) + ")")
             .collect(Collectors.joining(" "));
     return def.schema() + (clauses.isEmpty() ? "" : INDENT + clauses);
   }
 
-  private static String clause(String word, Stream<String> names) {
-    var list = names.collect(Collectors.joining(", "));
-    return list.isEmpty() ? "" : word + "(" + list + ")";
+  /** {@return the names in each clause of an op's declaration} */
+  static ImmutableMap<String, ImmutableList<String>> clauses(OpDef def) {
+    var foreign = def.collective().filter(spec -> spec.foreign().isPresent());
+    var clauses = new LinkedHashMap<String, ImmutableList<String>>();
+    clauses.put(DeclarationReader.SYMM_MEM, def.symmMemArgs().asList());
+    clauses.put(DeclarationReader.SYMM_MEM_RESULTS, def.symmMemResults().asList());
+    clauses.put(DeclarationReader.COLLECTIVE, list(foreign.map(spec -> spec.kind().text())));
+    clauses.put(
+        DeclarationReader.ALGORITHM,
+        list(foreign.flatMap(CollectiveSpec::foreign).flatMap(Foreign::algorithm)));
+    clauses.put(DeclarationReader.GROUP, list(def.collective().flatMap(CollectiveSpec::group)));
+    return ImmutableMap.copyOf(Maps.filterValues(clauses, names -> !names.isEmpty()));
+  }
+
+  private static ImmutableList<String> list(Optional<String> name) {
+    return name.stream().collect(toImmutableList());
   }
 
   private void graph(Graph graph, boolean gap) {

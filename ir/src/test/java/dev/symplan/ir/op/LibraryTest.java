@@ -27,17 +27,42 @@ class LibraryTest {
   void findsTheGroupByItsRoleNotItsName() {
     lib.def("one(Tensor input, str pg) -> Tensor");
     lib.registerSymmMemArgs("one", List.of("input"));
-    assertThat(registry.get("my_lib::one").collective()).map(CollectiveSpec::group).contains("pg");
+    assertThat(registry.get("my_lib::one").collective())
+        .flatMap(CollectiveSpec::group)
+        .contains("pg");
 
     lib.def("two(Tensor x, str mode, str where) -> Tensor");
     assertThatThrownBy(() -> lib.registerSymmMemArgs("two", List.of("x")))
         .hasMessageContaining("2 parameters of type str")
-        .hasMessageContaining("which one names the group");
+        .hasMessageContaining("one names its group");
     lib.registerGroup("two", "x", "where");
     lib.registerSymmMemArgs("two", List.of("x"));
     assertThat(registry.get("my_lib::two").collective())
-        .map(CollectiveSpec::group)
+        .flatMap(CollectiveSpec::group)
         .contains("where");
+  }
+
+  @Test
+  void anOpWithoutAParameterForItsGroupIsForAllRanks() {
+    lib.def("all(Tensor input, float x) -> Tensor");
+    lib.registerSymmMemArgs("all", List.of("input"));
+    assertThat(registry.get("my_lib::all").collective())
+        .hasValueSatisfying(spec -> assertThat(spec.group()).isEmpty());
+
+    lib.def("some(Tensor input, __torch__.torch.classes.c10d.ProcessGroup pg) -> Tensor");
+    assertThatThrownBy(() -> lib.registerSymmMemArgs("some", List.of("input")))
+        .hasMessageContaining("'pg' is of type")
+        .hasMessageContaining("a group is named by a str");
+  }
+
+  @Test
+  void registersSymmetricArgumentsOfAFunctionalCollective() {
+    var functional = Library.in(registry, "_c10d_functional");
+    var handle = functional.registerSymmMemArgs("all_reduce", List.of("input"));
+    assertThat(registry.get("_c10d_functional::all_reduce").symmMemArgs()).containsExactly("input");
+    assertThat(BuiltinOps.registry().get("_c10d_functional::all_reduce").symmMemArgs()).isEmpty();
+    handle.close();
+    assertThat(registry.get("_c10d_functional::all_reduce").symmMemArgs()).isEmpty();
   }
 
   @Test
@@ -79,11 +104,10 @@ class LibraryTest {
   @Test
   void registersTheBuiltInCollectivesAsAnyLibraryWould() {
     var def = BuiltinOps.registry().get("_c10d_functional::all_reduce");
-    assertThat(def.symmMemArgs()).containsExactly("input");
     assertThat(def.collective())
         .hasValueSatisfying(
             spec -> {
-              assertThat(spec.group()).isEqualTo("group_name");
+              assertThat(spec.group()).contains("group_name");
               assertThat(spec.param(Role.REDUCE_OP)).isEqualTo("reduce_op");
             });
   }

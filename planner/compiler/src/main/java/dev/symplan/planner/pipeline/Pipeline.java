@@ -23,6 +23,7 @@ import dev.symplan.planner.pass.place.MeasureDraft;
 import dev.symplan.planner.pass.place.MergeStorages;
 import dev.symplan.planner.pass.place.ReserveWorkspaces;
 import dev.symplan.planner.pass.place.ScheduleSteps;
+import dev.symplan.planner.pass.rewrite.Groups;
 import dev.symplan.planner.pass.rewrite.NormalizeGraphs;
 import dev.symplan.planner.pass.select.RealizeOperands;
 import dev.symplan.planner.pass.select.SelectVariants;
@@ -89,7 +90,8 @@ public final class Pipeline {
       PassObserver observer) {
     var graphOfRank = GraphChoice.of(program, options);
     var machine = target.orElseGet(() -> Target.defaultFor(graphOfRank.size()));
-    var context = new PassContext(program, graphOfRank, machine, options, warnings, observer);
+    var grouped = Groups.withWorld(program, graphOfRank);
+    var context = new PassContext(grouped, graphOfRank, machine, options, warnings, observer);
     var state = new PlanState(ImmutableList.of(), Facts.NONE);
     for (var pass : PASSES) {
       state = run(pass, state, context);

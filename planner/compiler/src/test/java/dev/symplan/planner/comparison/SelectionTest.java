@@ -9,7 +9,9 @@ import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.Verdict;
 import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.plan.ArgDecision.Realization;
 import java.util.Arrays;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -266,6 +268,31 @@ class SelectionTest {
         .hasMessageContaining("custom: ranks 0 and 4 are on different hosts");
     Planned.of(Target.H200_X8, registered, CompileOptions.DEFAULT);
     Planned.of(Target.H200_X4, text.formatted(""), CompileOptions.DEFAULT);
+  }
+
+  @Test
+  void functionalCollectiveThatIsRegisteredRunsFromSymmetricMemory() {
+    var op =
+        "op _c10d_functional::all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor"
+            + "  %s\n\ngraph g";
+    var text = ALL_REDUCE.formatted("bf16[33554432]", "sum");
+    var free = Planned.of(text, forced("all_reduce", Variant.NCCL));
+    assertThat(free.collective(0).args().getFirst().realization())
+        .isEqualTo(Realization.NOT_NEEDED);
+
+    for (var clause : List.of("symm_mem(input)", "symm_mem_results(0)")) {
+      var registered = text.replace("graph g", op.formatted(clause));
+      boolean result = clause.contains("results");
+      var planned = Planned.of(registered, CompileOptions.DEFAULT);
+      assertThat(planned.collective(0).args())
+          .filteredOn(arg -> arg.result() == result)
+          .noneMatch(arg -> arg.realization() == Realization.NOT_NEEDED);
+      assertThat(planned.verdict(0, Variant.NCCL).reason()).isEqualTo(Verdict.Reason.NOT_SYMMETRIC);
+      assertThatThrownBy(() -> Planned.of(registered, forced("all_reduce", Variant.NCCL)))
+          .isInstanceOf(CompileException.class)
+          .hasMessageContaining(
+              "'r' cannot run as nccl: _c10d_functional::all_reduce is registered");
+    }
   }
 
   @Test

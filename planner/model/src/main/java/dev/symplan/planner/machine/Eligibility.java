@@ -136,7 +136,24 @@ public final class Eligibility {
     return spec.requirements().stream()
         .flatMap(requirement -> unmet(requirement, spec, collective, ranks).stream())
         .findFirst()
+        .or(() -> ignoresDemand(collective, spec))
         .or(() -> backend.lack(spec).map(detail -> new Rejection(Reason.NOT_IN_BACKEND, detail)));
+  }
+
+  /** A group of one has no peers that could access anything. */
+  private static Optional<Rejection> ignoresDemand(Request collective, VariantSpec spec) {
+    var def = collective.op().def();
+    if (collective.kind() == Kind.CUSTOM || spec.variant() == Variant.LOCAL) {
+      return Optional.empty();
+    }
+    boolean operand = !def.symmMemArgs().isEmpty() && !spec.needsSymmetricOperand();
+    boolean result = !def.symmMemResults().isEmpty() && !spec.needsSymmetricResult();
+    return unless(
+        !operand && !result,
+        Reason.NOT_SYMMETRIC,
+        () ->
+            "%s is registered to have its %s in symmetric memory"
+                .formatted(def.name(), operand ? "operand" : "result"));
   }
 
   private Optional<Rejection> unmet(

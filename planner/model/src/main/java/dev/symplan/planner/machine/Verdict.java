@@ -32,6 +32,8 @@ public record Verdict(
     NOT_IN_BACKEND(false),
     /** Ranks of the group are on different hosts, which do not address each other's memory. */
     NO_PEER_ACCESS(false),
+    /** The op is registered for symmetric memory, which the variant does not use. */
+    NOT_SYMMETRIC(false),
     /** The variant does not know this reduction. */
     REDUCTION(false),
     /** The variant does not know this element type. */

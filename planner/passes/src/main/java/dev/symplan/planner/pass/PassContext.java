@@ -7,6 +7,7 @@ import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Program;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
@@ -54,9 +55,12 @@ public record PassContext(
     return Objects.requireNonNull(groups.get(name));
   }
 
-  /** {@return whether a collective's variant is named, by the options or by the graph} */
+  /** {@return whether the options or the graph decide how a collective must run} */
   public boolean forcesVariant(Collective collective) {
-    return options.variants().containsKey(collective.name())
+    var def = collective.op().def();
+    return (collective.kind() != Kind.CUSTOM
+            && !(def.symmMemArgs().isEmpty() && def.symmMemResults().isEmpty()))
+        || options.variants().containsKey(collective.name())
         || (!options.freeVariants() && collective.algorithm().isPresent());
   }
 

@@ -148,6 +148,12 @@ final class ReasonTexts {
               "The collective runs on plain NCCL. A custom op that requires symmetric memory is"
                   + " refused.",
               "Groups within one host; a target of more GPUs.");
+      case NOT_SYMMETRIC ->
+          words(
+              "The op is registered (`symm_mem`) to have its operand or result in symmetric memory,"
+                  + " and the variant takes it from anywhere.",
+              "It is ruled out.",
+              "Remove the registration.");
       case REDUCTION ->
           words(
               "The variant's kernel does not support the reduction.",

@@ -182,6 +182,13 @@ class ReasonsTest {
   }
 
   private static void variants() {
+    plan(
+        USUAL,
+        """
+        op _c10d_functional::all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor \
+        symm_mem(input)
+        """
+            + reduced("f32", "sum"));
     plan(USUAL, reduced("f32", "sum"));
     plan(USUAL, reduced("f64", "max"));
     plan(target("\"nccl\": \"2.20.3\""), USUAL, reduced("f32", "sum"));

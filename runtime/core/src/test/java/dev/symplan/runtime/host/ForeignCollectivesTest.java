@@ -52,7 +52,12 @@ class ForeignCollectivesTest {
     return rank * 100 + row * 8 + column;
   }
 
+  /** {@return each rank's first output} */
   private static List<HostTensor> run(Plan plan) {
+    return run(plan, 1).stream().map(List::getFirst).toList();
+  }
+
+  private static List<List<HostTensor>> run(Plan plan, int count) {
     try (var session = Session.open(plan, new HostBackend())) {
       for (int rank = 0; rank < RANKS; rank++) {
         var input = session.input(rank, 0).orElseThrow();
@@ -63,9 +68,13 @@ class ForeignCollectivesTest {
         }
       }
       session.run();
-      var outputs = new ArrayList<HostTensor>();
+      var outputs = new ArrayList<List<HostTensor>>();
       for (int rank = 0; rank < RANKS; rank++) {
-        outputs.add(Programs.copy(session.output(rank, 0).orElseThrow()));
+        var own = new ArrayList<HostTensor>();
+        for (int i = 0; i < count; i++) {
+          own.add(Programs.copy(session.output(rank, i).orElseThrow()));
+        }
+        outputs.add(own);
       }
       return outputs;
     }
@@ -288,6 +297,44 @@ class ForeignCollectivesTest {
 
     for (var output : run(plan)) {
       check(output, 4, 8, (i, j) -> -(element(0, i, j) + element(1, i, j)));
+    }
+  }
+
+  /** One line declares a collective; without a parameter for it, its group has all ranks. */
+  @Test
+  void runsDeclaredCollectives() {
+    var plan =
+        compile(
+            """
+            op my::sum_(Tensor(a!) t) -> ()  collective(all_reduce) algorithm(two_shot)
+            op my::gather(Tensor t, int dim, str group) -> Tensor  collective(all_gather)
+            op my::scatter(Tensor t, str op, str group) -> Tensor  collective(reduce_scatter) group(group)
+            op my::swap(Tensor t, str group) -> Tensor  collective(all_to_all)
+            op my::send(Tensor t, int src, str group) -> Tensor  collective(broadcast)
+            group tp = [0, 1]
+            graph g(input: f32[4, 8]) {
+              x = aten::mul.Scalar(input, 2.0)
+              a: f32[4, 16] = my::gather(x, 1, "tp")
+              s: f32[2, 8] = my::scatter(x, "sum", "tp")
+              w: f32[4, 8] = my::swap(x, "tp")
+              b: f32[4, 8] = my::send(x, 1, "tp")
+              my::sum_(x)
+              return x, a, s, w, b
+            }
+            """,
+            OPTIONS);
+
+    assertThat(plan.forRank(0).collectives())
+        .anyMatch(collective -> collective.variant() == Variant.TWO_SHOT);
+    var outputs = run(plan, 5);
+    for (int rank = 0; rank < RANKS; rank++) {
+      int self = rank;
+      var own = outputs.get(rank);
+      check(own.get(0), 4, 8, (i, j) -> sum(i, j));
+      check(own.get(1), 4, 16, (i, j) -> x((int) (j / 8), i, j % 8));
+      check(own.get(2), 2, 8, (i, j) -> sum(2 * self + i, j));
+      check(own.get(3), 4, 8, (i, j) -> x((int) (i / 2), 2 * self + i % 2, j));
+      check(own.get(4), 4, 8, (i, j) -> x(1, i, j));
     }
   }
 

@@ -192,4 +192,33 @@ class HostSessionTest {
       }
     }
   }
+
+  /** As in PyTorch's own example: no parameter names a group, so all ranks are it. */
+  @Test
+  void customOpsWithoutAGroupReachAllRanks() {
+    var text =
+        """
+        op test_session::rotate(Tensor input) -> Tensor  symm_mem(input)
+        graph rotate(x: f32[4]) ranks [0, 1, 2] {
+          h = aten::relu(x)
+          e: f32[4] = test_session::rotate(h)
+          return e
+        }
+        """;
+    HostKernel rotate =
+        call -> {
+          var group = call.group();
+          call.result().copyFrom(group.peers("input").get((group.self() + 1) % group.size()));
+        };
+    try (var _ = HostKernels.register("test_session::rotate", rotate);
+        var session = Session.open(Programs.plan(text), new HostBackend())) {
+      for (int rank = 0; rank < 3; rank++) {
+        session.input(rank, "x").set(rank, 3);
+      }
+      session.run();
+      for (int rank = 0; rank < 3; rank++) {
+        assertThat(session.output(rank, 0).orElseThrow().get(3)).isEqualTo((rank + 1) % 3);
+      }
+    }
+  }
 }

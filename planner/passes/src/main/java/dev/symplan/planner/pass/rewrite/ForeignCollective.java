@@ -1,5 +1,8 @@
 package dev.symplan.planner.pass.rewrite;
 
+import static com.google.common.collect.ImmutableList.toImmutableList;
+
+import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.CompileException;
@@ -45,10 +48,23 @@ final class ForeignCollective {
                   call.reduceOp().orElseThrow().text(),
                   call.group(),
                   algorithm);
-          case ALL_TO_ALL, BROADCAST, CUSTOM ->
+          case ALL_TO_ALL ->
+              emitter.allToAll(
+                  target,
+                  operand,
+                  rows(call.outputSplits()),
+                  rows(call.inputSplits()),
+                  call.group());
+          case BROADCAST ->
+              emitter.broadcast(target, operand, call.root().orElseThrow(), call.group());
+          case CUSTOM ->
               throw new IllegalStateException(op.def().name() + " has no functional form");
         };
     emitter.checkType(made, written.orElseGet(op::result).tensor(), written.isEmpty());
     return made;
+  }
+
+  private static Arg rows(ImmutableLongArray splits) {
+    return new Arg.Seq(splits.stream().mapToObj(Arg.Int::new).collect(toImmutableList()));
   }
 }

@@ -10,6 +10,8 @@ import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Program;
+import dev.symplan.ir.op.CollectiveSpec;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.pass.analysis.Collective;
 import dev.symplan.planner.pass.analysis.GraphChoice;
@@ -32,6 +34,26 @@ public final class Groups {
   private Groups(ImmutableList<ProcessGroup> groups, DiagnosticSink sink) {
     this.byName = Maps.uniqueIndex(groups, ProcessGroup::name);
     this.sink = sink;
+  }
+
+  /** {@return the program, with the group of all ranks where a collective states no other} */
+  public static Program withWorld(Program program, List<Graph> graphOfRank) {
+    boolean declared =
+        program.groups().stream().anyMatch(group -> group.name().equals(CollectiveSpec.WORLD));
+    boolean used =
+        GraphChoice.distinct(graphOfRank).stream()
+            .flatMap(graph -> graph.ops().stream())
+            .flatMap(op -> op.def().collective().stream())
+            .anyMatch(spec -> spec.group().isEmpty());
+    if (declared || !used) {
+      return program;
+    }
+    var groups =
+        ImmutableList.<ProcessGroup>builder()
+            .addAll(program.groups())
+            .add(ProcessGroup.world(CollectiveSpec.WORLD, graphOfRank.size()))
+            .build();
+    return new Program(groups, program.declarations(), program.graphs(), program.endNotes());
   }
 
   /** Reports what does not fit. */

@@ -220,6 +220,7 @@ public final class Normalize {
   private static OpDef functionalOf(Op op, OpName name) {
     return BuiltinOps.registry()
         .find(name)
+        .map(def -> op.def().collective().isPresent() ? def.demandingAs(op.def()) : def)
         .orElseThrow(
             () ->
                 new CompileException(

@@ -49,7 +49,10 @@ record OpEmitter(GraphCopier copier, Op at, ToIntFunction<String> groupSize) {
 
   /** Emits an op with one result; arguments that are left out have their defaults. */
   Value emit(Target target, String op, Arg... args) {
-    var def = BuiltinOps.registry().get(op);
+    return emit(target, BuiltinOps.registry().get(op), args);
+  }
+
+  private Value emit(Target target, OpDef def, Arg... args) {
     var bound = bound(def, args);
     var type = type(def, bound);
     return target
@@ -74,10 +77,15 @@ record OpEmitter(GraphCopier copier, Op at, ToIntFunction<String> groupSize) {
     }
   }
 
+  /** The collective, which demands what the op at its place does. */
+  private OpDef functional(String name) {
+    return BuiltinOps.registry().get(FUNCTIONAL + name).demandingAs(at.def());
+  }
+
   Value allReduce(Target target, Value operand, String reduceOp, String group, Arg algorithm) {
     return emit(
         target,
-        FUNCTIONAL + "all_reduce",
+        functional("all_reduce"),
         new Arg.Ref(operand),
         new Arg.Str(reduceOp),
         new Arg.Str(group),
@@ -90,7 +98,7 @@ record OpEmitter(GraphCopier copier, Op at, ToIntFunction<String> groupSize) {
     var rows =
         emit(
             dim == 0 ? target : target.before("_rows"),
-            FUNCTIONAL + "all_gather_into_tensor",
+            functional("all_gather_into_tensor"),
             new Arg.Ref(operand),
             new Arg.Int(ranks),
             new Arg.Str(group),
@@ -115,12 +123,31 @@ record OpEmitter(GraphCopier copier, Op at, ToIntFunction<String> groupSize) {
                 target.before("_rows"), "aten::cat", slices(operand, dim, ranks), new Arg.Int(0));
     return emit(
         target,
-        FUNCTIONAL + "reduce_scatter_tensor",
+        functional("reduce_scatter_tensor"),
         new Arg.Ref(rows),
         new Arg.Str(reduceOp),
         new Arg.Int(ranks),
         new Arg.Str(group),
         algorithm);
+  }
+
+  Value allToAll(Target target, Value operand, Arg resultRows, Arg operandRows, String group) {
+    return emit(
+        target,
+        functional("all_to_all_single"),
+        new Arg.Ref(operand),
+        resultRows,
+        operandRows,
+        new Arg.Str(group));
+  }
+
+  Value broadcast(Target target, Value operand, int root, String group) {
+    return emit(
+        target,
+        functional("broadcast"),
+        new Arg.Ref(operand),
+        new Arg.Int(root),
+        new Arg.Str(group));
   }
 
   private Arg slices(Value value, int dim, long ranks) {
