@@ -56,6 +56,7 @@ final class SymmMemOps {
                 symm_mem::multimem_all_reduce_(Tensor(a!) input, str reduce_op, str group_name) -> Tensor(a!)
                 symm_mem::multimem_one_shot_all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor
                 symm_mem::multimem_one_shot_all_reduce_out(Tensor input, str reduce_op, str group_name, Tensor(a!) out) -> Tensor(a!)
+                symm_mem::multimem_one_shot_reduce_out(Tensor input, str reduce_op, int root, str group_name, Tensor(a!) out) -> Tensor(a!)
                 """),
             table(
                 Kind.ALL_GATHER,
@@ -91,9 +92,20 @@ final class SymmMemOps {
                 "symm_mem::fused_all_gather_matmul(Tensor A, Tensor[] Bs, int gather_dim, str"
                     + " group_name, *, bool return_A=True) -> (Tensor?, Tensor[])"),
             OpSpec.of(
+                "symm_mem::fused_all_gather_scaled_matmul(Tensor A, Tensor[] Bs, Tensor A_scale,"
+                    + " Tensor[] B_scales, int gather_dim, str group_name, Tensor?[] biases,"
+                    + " Tensor?[] result_scales, ScalarType?[] out_dtypes, bool[] use_fast_accum)"
+                    + " -> (Tensor, Tensor[])"),
+            OpSpec.of(
                 "symm_mem::fused_matmul_reduce_scatter(Tensor A, Tensor B, str reduce_op, int"
-                    + " scatter_dim, str group_name) -> Tensor"))
-        .map(spec -> spec.collective(CollectiveSpec.of(Kind.CUSTOM)));
+                    + " scatter_dim, str group_name) -> Tensor"),
+            OpSpec.of(
+                "symm_mem::fused_scaled_matmul_reduce_scatter(Tensor A, Tensor B, Tensor A_scale,"
+                    + " Tensor B_scale, str reduce_op, int orig_scatter_dim, int"
+                    + " scatter_dim_after_maybe_reshape, str group_name, SymInt[]? output_shape,"
+                    + " Tensor? bias=None, Tensor? result_scale=None, ScalarType? out_dtype=None,"
+                    + " bool use_fast_accum=False) -> Tensor"))
+        .map(spec -> spec.collective(CollectiveSpec.of(Kind.CUSTOM).with(Role.GROUP, "group_name")));
   }
 
   private static Stream<OpSpec> engines() {

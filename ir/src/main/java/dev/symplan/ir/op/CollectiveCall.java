@@ -78,7 +78,7 @@ public record CollectiveCall(CollectiveSpec spec, OpCall call) {
     return kind().reduces() ? Optional.of(ReduceOp.SUM) : Optional.empty();
   }
 
-  /** {@return the group rank that a broadcast comes from} */
+  /** {@return the group rank that a broadcast comes from, or that alone gets a sum} */
   public OptionalInt root() {
     if (!spec.has(Role.ROOT)) {
       return OptionalInt.empty();

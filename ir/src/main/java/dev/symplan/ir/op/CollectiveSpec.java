@@ -60,8 +60,11 @@ public record CollectiveSpec(
     GROUP("group_name"),
     /** The {@link ReduceOp}, by its text. */
     REDUCE_OP("reduce_op"),
-    /** The rank, counted within the group, that a broadcast comes from. */
-    ROOT("src"),
+    /**
+     * The rank, counted within the group, that a broadcast comes from, or the only one that a
+     * reduction gives its result to.
+     */
+    ROOT("src", "root"),
     /** The number of ranks in the group. */
     GROUP_SIZE("group_size", "world_size"),
     /** The rows of the operand for each rank of the group; an empty list means equal parts. */
@@ -95,7 +98,8 @@ public record CollectiveSpec(
     }
 
     private boolean mayBeIn(Kind kind) {
-      return isNeededBy(kind) || (this != REDUCE_OP && this != ROOT);
+      return isNeededBy(kind)
+          || (this != REDUCE_OP && (this != ROOT || kind == Kind.ALL_REDUCE));
     }
   }
 

@@ -300,6 +300,125 @@ class ForeignCollectivesTest {
     }
   }
 
+  private static final String QUANTIZED =
+      """
+      group tp = [0, 1]
+      graph g(input: f32[4, 8]) {
+        m = aten::remainder.Scalar(input, 3.0)
+        q = aten::_to_copy(m, dtype=torch.float8_e4m3fn)
+        w = aten::t(q)
+        first = aten::slice.Tensor(input, 1, 0, 1)
+        rows = aten::add.Scalar(first, 1.0)
+        all = _c10d_functional::all_gather_into_tensor(rows, 2, "tp")
+        half = aten::full([], 0.5)
+      %s
+      }
+      """;
+
+  /** An element of q, of which all values have an exact form in 8 bits. */
+  private static float q(int rank, long row, long column) {
+    return element(rank, row, column) % 3;
+  }
+
+  /** An element of the product of one rank's q with another's w, both scaled. */
+  private static float scaled(int left, long row, int right, long column, float scale) {
+    float sum = 0;
+    for (int k = 0; k < 8; k++) {
+      sum += q(left, row, k) * q(right, column, k);
+    }
+    return sum * scale * 0.5f;
+  }
+
+  private static float rowScale(int rank, long row) {
+    return 1 + element(rank, row, 0);
+  }
+
+  /** The scale is of the whole tensor, of the shard's rows, or of all rows. */
+  @ParameterizedTest
+  @CsvSource({"half", "rows", "all"})
+  void takesScaledGathersApart(String scale) {
+    var ops =
+        "a: f8e4m3fn[8, 8], y: f32[8, 4] = symm_mem::fused_all_gather_scaled_matmul(q, [w], %s,"
+                .formatted(scale)
+            + " [half], 0, 'tp', [None], [None], [torch.float32], [False])";
+
+    var outputs = run(compile(QUANTIZED.formatted(body(ops)), OPTIONS));
+
+    for (int rank = 0; rank < RANKS; rank++) {
+      int self = rank;
+      check(
+          outputs.get(rank),
+          8,
+          4,
+          (i, j) -> {
+            int from = (int) (i / 4);
+            return scaled(
+                from, i % 4, self, j, scale.equals("half") ? 0.5f : rowScale(from, i % 4));
+          });
+    }
+  }
+
+  @Test
+  void takesScaledGathersOfMoreDimensionsApart() {
+    var ops =
+        "b = aten::view(q, [2, 2, 8]); s = aten::view(rows, [2, 2, 1]); a: f8e4m3fn[2, 4, 8], p:"
+            + " f32[2, 4, 4] = symm_mem::fused_all_gather_scaled_matmul(b, [w], s, [half], 1,"
+            + " 'tp', [None], [None], [torch.float32], [False]); y = aten::view(p, [8, 4])";
+
+    var outputs = run(compile(QUANTIZED.formatted(body(ops)), OPTIONS));
+
+    check(
+        outputs.get(1),
+        8,
+        4,
+        (i, j) -> {
+          int from = (int) (i % 4 / 2);
+          long row = i / 4 * 2 + i % 2;
+          return scaled(from, row, 1, j, rowScale(from, row));
+        });
+  }
+
+  @ParameterizedTest
+  @CsvSource({"half, None", "rows, '[4, 4]'"})
+  void takesScaledProductsAndScattersApart(String scale, String shape) {
+    var ops =
+        "y: f32[2, 4] = symm_mem::fused_scaled_matmul_reduce_scatter(q, w, %s, half, 'sum', 0, 0,"
+                .formatted(scale)
+            + " 'tp', %s, None, None, torch.float32)".formatted(shape);
+
+    var outputs = run(compile(QUANTIZED.formatted(body(ops)), OPTIONS));
+
+    for (int rank = 0; rank < RANKS; rank++) {
+      int self = rank;
+      check(
+          outputs.get(rank),
+          2,
+          4,
+          (i, j) -> {
+            float sum = 0;
+            for (int from = 0; from < RANKS; from++) {
+              long row = 2 * self + i;
+              sum +=
+                  scaled(from, row, from, j, scale.equals("half") ? 0.5f : rowScale(from, row));
+            }
+            return sum;
+          });
+    }
+  }
+
+  /** What other ranks get is unspecified. */
+  @Test
+  void reducesToTheRoot() {
+    var plan =
+        plan(
+            body(
+                "o = aten::empty_like(x); y = symm_mem::multimem_one_shot_reduce_out(x, 'sum', 1,"
+                    + " 'tp', o)"),
+            withMulticast());
+
+    check(run(plan).get(1), 4, 8, (i, j) -> sum(i, j));
+  }
+
   /** One line declares a collective; without a parameter for it, its group has all ranks. */
   @Test
   void runsDeclaredCollectives() {
@@ -375,6 +494,15 @@ class ForeignCollectivesTest {
             + " max",
         "o = aten::empty_like(x); w = symm_mem::two_shot_all_reduce_out(x, 'sum', 'tp', o); y ="
             + " aten::add.Tensor(w, x)|overwrites 'x', which is read later",
+        "o = aten::clone(x); y = symm_mem::multimem_one_shot_reduce_out(x, 'sum', 0, 'tp', o)|'o'"
+            + " keeps its elements on all ranks but the root, which is not supported",
+        "o = aten::empty_like(x); y = symm_mem::multimem_one_shot_reduce_out(x, 'sum', 2, 'tp',"
+            + " o)|the root of 'y' is group rank 2, but group 'tp' has 2 ranks",
+        "q = aten::_to_copy(x, dtype=torch.float8_e4m3fn); w = aten::t(q); s = aten::full([3, 1],"
+            + " 1.0); a: f8e4m3fn[8, 8], y: f32[8, 4] ="
+            + " symm_mem::fused_all_gather_scaled_matmul(q, [w], s, [s], 0, 'tp', [None], [None],"
+            + " [torch.float32], [False])|'s' is f32[3, 1]; a scale has one element, or one for"
+            + " each row of the operand",
         "y = vllm::all_gather(x, 0, 3, 'tp')|is for a group of 3",
         "y = vllm::reduce_scatter(x, 0, 3, 'tp')|has no dimension 0 that world_size 3 fits",
         "s = aten::empty_like(x); w = symm_mem::one_shot_all_reduce_copy(s, x, 'sum', 'tp'); y ="

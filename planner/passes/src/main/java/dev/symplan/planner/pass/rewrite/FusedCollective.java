@@ -1,19 +1,32 @@
 package dev.symplan.planner.pass.rewrite;
 
+import static com.google.common.collect.ImmutableList.toImmutableList;
+
 import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.planner.pass.rewrite.OpEmitter.Target;
+import java.util.Optional;
+import java.util.Set;
 import java.util.stream.LongStream;
+import java.util.stream.Stream;
 
 /**
- * {@code symm_mem::fused_all_gather_matmul} and {@code fused_matmul_reduce_scatter} as a collective
- * and products, which the planner overlaps itself.
+ * Takes the fused ops of PyTorch's {@code symm_mem} library apart: a gather before products, or a
+ * product before a reduce_scatter. The planner overlaps the parts as it does all others.
  */
 final class FusedCollective {
+  private static final Set<String> NAMES =
+      Set.of(
+          "fused_all_gather_matmul",
+          "fused_all_gather_scaled_matmul",
+          "fused_matmul_reduce_scatter",
+          "fused_scaled_matmul_reduce_scatter");
+
   private final Op op;
   private final OpCall call;
   private final OpEmitter emitter;
@@ -26,9 +39,7 @@ final class FusedCollective {
 
   static boolean is(Op op) {
     var name = op.def().name();
-    return name.namespace().equals("symm_mem")
-        && (name.name().equals("fused_all_gather_matmul")
-            || name.name().equals("fused_matmul_reduce_scatter"));
+    return name.namespace().equals("symm_mem") && NAMES.contains(name.name());
   }
 
   /**
@@ -47,64 +58,163 @@ final class FusedCollective {
 
   /** The first result is the gathered operand, if it is wanted; products follow. */
   private void gatherAndMultiply() {
-    var a = call.value("A");
-    int dim = call.dim("gather_dim", a.tensor().rank());
+    var shard = call.value("A");
+    int dim = call.dim("gather_dim", shard.tensor().rank());
     var bs = call.values("Bs");
     var given = op.results().getFirst();
     var products = op.results().subList(1, op.results().size());
     if (products.size() > bs.size()) {
       throw emitter.error("gives a product for each of Bs");
     }
-    var target = given.isTensor() ? Target.of(given) : Target.of(a.name() + "_gathered");
-    var gathered = emitter.allGather(target, a, dim, call.string("group_name"), Arg.None.NONE);
+    var target = given.isTensor() ? Target.of(given) : Target.of(shard.name() + "_gathered");
+    var gathered = gather(target, shard, dim);
     if (given.isTensor()) {
       emitter.checkType(gathered, given.tensor(), true);
     }
+    var scale =
+        isScaled()
+            ? Optional.of(gatheredScale(shard, gathered, dim))
+            : Optional.<Value>empty();
     for (int i = 0; i < products.size(); i++) {
-      if (products.get(i).isTensor()) {
-        var product = multiply(Target.of(products.get(i)), gathered, bs.get(i));
-        emitter.checkType(product, products.get(i).tensor(), true);
+      var product = products.get(i);
+      if (product.isTensor()) {
+        int index = i;
+        var scales = scale.map(own -> scales(own, index)).orElse(ImmutableList.of());
+        var made =
+            multiply(Target.of(product), gathered, bs.get(i), leading(gathered), scales);
+        emitter.checkType(made, product.tensor(), true);
       }
     }
   }
 
+  /** The arguments of {@code aten::_scaled_mm} behind the factors, for one of several products. */
+  private ImmutableList<Arg> scales(Value scale, int index) {
+    return Stream.concat(
+            Stream.of(new Arg.Ref(scale)),
+            Stream.of("B_scales", "biases", "result_scales", "out_dtypes", "use_fast_accum")
+                .map(param -> item(param, index)))
+        .collect(toImmutableList());
+  }
+
   private void multiplyAndScatter() {
     var result = op.result();
-    int dim = call.dim("scatter_dim", result.tensor().rank());
-    var product = multiply(Target.of(result.name() + "_product"), call.value("A"), call.value("B"));
+    var a = call.value("A");
+    var scales =
+        isScaled()
+            ? Stream.concat(
+                    Stream.of(new Arg.Ref(flatScale(call.value("A_scale"), leading(a)))),
+                    Stream.of("B_scale", "bias", "result_scale", "out_dtype", "use_fast_accum")
+                        .map(call::arg))
+                .collect(toImmutableList())
+            : ImmutableList.<Arg>of();
+    var rows =
+        isScaled() && call.has("output_shape")
+            ? allButLast(call.integers("output_shape"))
+            : leading(a);
+    var product =
+        multiply(Target.of(result.name() + "_product"), a, call.value("B"), rows, scales);
     var made =
         emitter.reduceScatter(
             Target.of(result),
             product,
-            dim,
+            call.dim(isScaled() ? "orig_scatter_dim" : "scatter_dim", product.tensor().rank()),
             call.string("reduce_op"),
             call.string("group_name"),
             Arg.None.NONE);
     emitter.checkType(made, result.tensor(), true);
   }
 
-  /** The product of the last dimension of one with the first of the other. */
-  private Value multiply(Target target, Value a, Value b) {
-    var sizes = a.tensor().sizes();
-    if (sizes.length() == 2) {
-      return emitter.emit(target, "aten::mm", new Arg.Ref(a), new Arg.Ref(b));
-    }
-    var flat =
-        emitter.emit(
-            Target.of(a.name() + "_flat"),
-            "aten::reshape",
-            new Arg.Ref(a),
-            sizes(-1, sizes.get(sizes.length() - 1)));
-    var product =
-        emitter.emit(
-            Target.of(target.name() + "_flat"), "aten::mm", new Arg.Ref(flat), new Arg.Ref(b));
-    var shape = sizes.toArray();
-    shape[shape.length - 1] = b.tensor().size(1);
-    return emitter.emit(target, "aten::view", new Arg.Ref(product), sizes(shape));
+  private boolean isScaled() {
+    return call.schema().hasParam("A_scale");
   }
 
-  private static Arg sizes(long... sizes) {
-    return new Arg.Seq(
-        LongStream.of(sizes).<Arg>mapToObj(Arg.Int::new).collect(ImmutableList.toImmutableList()));
+  private Arg item(String param, int index) {
+    if (call.arg(param) instanceof Arg.Seq(var items) && index < items.size()) {
+      return items.get(index);
+    }
+    throw emitter.error("%s has no item for product %d".formatted(param, index));
+  }
+
+  private Value gather(Target target, Value shard, int dim) {
+    return emitter.allGather(target, shard, dim, call.string("group_name"), Arg.None.NONE);
+  }
+
+  /** The scale of the whole operand: of one element, or one for each row, of all ranks or this. */
+  private Value gatheredScale(Value shard, Value gathered, int dim) {
+    var scale = call.value("A_scale");
+    if (dim == shard.tensor().rank() - 1) {
+      throw emitter.error("cannot gather along the last dimension, along which rows are scaled");
+    }
+    boolean sharded =
+        scale.tensor().numel() > 1
+            && leading(scale).equals(leading(shard))
+            && !leading(shard).equals(leading(gathered));
+    return flatScale(
+        sharded ? gather(Target.of(scale.name() + "_gathered"), scale, dim) : scale,
+        leading(gathered));
+  }
+
+  private Value flatScale(Value scale, ImmutableLongArray rows) {
+    var type = scale.tensor();
+    if (type.numel() == 1) {
+      return scale;
+    }
+    if (type.rank() != rows.length() + 1
+        || !leading(scale).equals(rows)
+        || type.size(type.rank() - 1) != 1) {
+      throw emitter.error(
+          "'%s' is %s; a scale has one element, or one for each row of the operand"
+              .formatted(scale.name(), type));
+    }
+    return flat(scale);
+  }
+
+  private static ImmutableLongArray leading(Value value) {
+    return allButLast(value.tensor().sizes());
+  }
+
+  private static ImmutableLongArray allButLast(ImmutableLongArray sizes) {
+    return sizes.subArray(0, Math.max(0, sizes.length() - 1));
+  }
+
+  /**
+   * The product of the last dimension of one with the first of the other.
+   *
+   * @param rows the sizes of the product but for the last
+   * @param scales the other arguments of {@code aten::_scaled_mm}; empty for {@code aten::mm}
+   */
+  private Value multiply(
+      Target target, Value a, Value b, ImmutableLongArray rows, ImmutableList<Arg> scales) {
+    var args =
+        Stream.concat(Stream.of(new Arg.Ref(flat(a)), new Arg.Ref(b)), scales.stream())
+            .toArray(Arg[]::new);
+    var multiply = scales.isEmpty() ? "aten::mm" : "aten::_scaled_mm";
+    if (rows.length() == 1) {
+      return emitter.emit(target, multiply, args);
+    }
+    var product = emitter.emit(Target.of(target.name() + "_flat"), multiply, args);
+    return emitter.emit(
+        target,
+        "aten::view",
+        new Arg.Ref(product),
+        sizes(
+            LongStream.concat(
+                rows.stream(), LongStream.of(b.tensor().size(b.tensor().rank() - 1)))));
+  }
+
+  /** The same as rows of the last dimension. */
+  private Value flat(Value value) {
+    var sizes = value.tensor().sizes();
+    return sizes.length() == 2
+        ? value
+        : emitter.emit(
+            Target.of(value.name() + "_flat"),
+            "aten::reshape",
+            new Arg.Ref(value),
+            sizes(LongStream.of(-1, sizes.length() == 0 ? 1 : sizes.get(sizes.length() - 1))));
+  }
+
+  private static Arg sizes(LongStream sizes) {
+    return new Arg.Seq(sizes.<Arg>mapToObj(Arg.Int::new).collect(toImmutableList()));
   }
 }

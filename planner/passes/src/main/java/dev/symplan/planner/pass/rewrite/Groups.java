@@ -138,11 +138,11 @@ public final class Groups {
       }
     }
     checkSize(collective, group);
-    if (collective.kind() == Kind.BROADCAST
-        && (collective.root() < 0 || collective.root() >= group.size())) {
+    if ((collective.kind() == Kind.BROADCAST && collective.root() < 0)
+        || collective.root() >= group.size()) {
       report(
           collective,
-          "'%s' broadcasts from group rank %d, but group '%s' has %d ranks"
+          "the root of '%s' is group rank %d, but group '%s' has %d ranks"
               .formatted(collective.name(), collective.root(), group.name(), group.size()),
           "");
     }

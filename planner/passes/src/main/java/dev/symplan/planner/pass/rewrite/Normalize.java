@@ -119,6 +119,9 @@ public final class Normalize {
     var target = call.target();
     var made = ForeignCollective.emit(new OpEmitter(copier, op, groupSize));
     call.scratch().forEach(scratch -> checkScratch(op, at, scratch));
+    if (call.kind() == Kind.ALL_REDUCE && call.root().isPresent()) {
+      target.ifPresent(written -> checkUnwritten(op, at, written));
+    }
     if (target.isPresent()
         && (seenByOthers(target.get(), firstFrom(at), at)
             || !made.tensor().strides().equals(target.get().tensor().strides()))) {
@@ -141,6 +144,45 @@ public final class Normalize {
               "%s overwrites '%s', which is read later".formatted(op.def().name(), scratch.name()),
               "give it a copy: aten::clone"));
     }
+  }
+
+  /**
+   * Only the root gets the sum, so that on other ranks the target keeps what it had. Where that is
+   * unspecified, it may as well be the sum.
+   */
+  private void checkUnwritten(Op op, int at, Value target) {
+    int storage = aliases.id(target);
+    var before = graph.ops().subList(0, at);
+    boolean unwritten =
+        aliases.families().isAlone(storage)
+            && !aliases.storage(storage).isInput()
+            && before.stream()
+                .flatMap(other -> other.operands().stream())
+                .noneMatch(value -> isIn(value, storage))
+            && before.stream().allMatch(other -> leavesUnspecified(other, storage));
+    if (!unwritten) {
+      throw new CompileException(
+          Diagnostic.error(
+              DiagnosticCode.UNSUPPORTED,
+              op.span(),
+              "'%s' keeps its elements on all ranks but the root, which is not supported"
+                  .formatted(target.name()),
+              "give the op a new tensor: aten::empty_like"));
+    }
+  }
+
+  private boolean leavesUnspecified(Op op, int storage) {
+    for (int i = 0; i < op.results().size(); i++) {
+      if (isIn(op.results().get(i), storage)
+          && (op.def().rule().isEmpty() || !op.infer().get(i).unspecified())) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  private boolean isIn(Value value, int storage) {
+    return value.isTensor() && aliases.id(value) == storage;
   }
 
   /** {@return the first id of what is defined from an op on} */
