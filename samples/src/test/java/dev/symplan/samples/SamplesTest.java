@@ -85,7 +85,7 @@ class SamplesTest {
 
   @Test
   void customOpAddsTheNextRanksProduct() {
-    var output = CustomOp.run(SAMPLES.resolve("custom_op.graph"));
+    var output = CustomOp.run(SAMPLES.resolve("custom_op.graph"), new HostBackend());
     double expected = product(0) + product(1);
     assertThat(output.get(3, 5)).isCloseTo(expected, offset(1e-5));
   }

@@ -3,6 +3,7 @@ package dev.symplan.codegen.cuda;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Address;
 import dev.symplan.codegen.Instruction.Collective;
+import dev.symplan.codegen.Instruction.GroupUse;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.Transfer;
 import dev.symplan.codegen.Transfer.Endpoint;
@@ -169,15 +170,18 @@ final class CollectiveAddresses {
 
   /** {@return what {@link BarrierCode#args} begins with} */
   ImmutableList.Builder<KernelArgument> meeting() {
+    return meeting(pad, collective.group());
+  }
+
+  /** {@return the same for the ranks of any group} */
+  static ImmutableList.Builder<KernelArgument> meeting(int pad, GroupUse group) {
     var words = ImmutableList.<KernelArgument>builder();
-    for (int peer = 0; peer < size; peer++) {
-      words.add(new KernelArgument.Flags(pad, rankOf(peer)));
-    }
+    group.members().forEach(member -> words.add(new KernelArgument.Flags(pad, member)));
     return words.add(
         new KernelArgument.Meetings(pad),
         KernelArgument.Failure.FAILURE,
         KernelArgument.Timeout.TIMEOUT,
-        new KernelArgument.Number(self));
+        new KernelArgument.Number(group.self()));
   }
 
   void launch(Kernel kernel, int blocks, int threads, ImmutableList<KernelArgument> words) {

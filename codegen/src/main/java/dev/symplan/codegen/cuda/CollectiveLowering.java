@@ -3,6 +3,7 @@ package dev.symplan.codegen.cuda;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.Instruction.Collective;
+import dev.symplan.codegen.Instruction.LocalOp;
 import dev.symplan.codegen.Transfers;
 
 /**
@@ -21,6 +22,11 @@ final class CollectiveLowering {
   /** {@return the number of signal pads} */
   int pads() {
     return pads.count();
+  }
+
+  /** {@return the number of the pad where the ranks of an op that communicates meet} */
+  int pad(LocalOp op) {
+    return pads.of(op);
   }
 
   /**

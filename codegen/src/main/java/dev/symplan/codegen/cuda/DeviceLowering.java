@@ -31,7 +31,9 @@ public final class DeviceLowering {
     int rank = program.rank();
     for (var instruction : program.instructions()) {
       switch (instruction) {
-        case LocalOp op -> steps.addAll(LocalLowering.lower(rank, op));
+        case LocalOp op ->
+            RegisteredLowering.lower(rank, op, () -> collectives.pad(op))
+                .ifPresentOrElse(steps::add, () -> steps.addAll(LocalLowering.lower(rank, op)));
         case Fused fused -> steps.addAll(FusedLowering.lower(rank, fused));
         case Collective collective -> steps.addAll(collectives.lower(rank, collective));
         case RecordEvent(var stream, int event) -> steps.add(new DeviceStep.Mark(stream, event));

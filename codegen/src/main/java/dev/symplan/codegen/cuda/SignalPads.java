@@ -4,8 +4,10 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.Instruction.Collective;
+import dev.symplan.codegen.Instruction.LocalOp;
 import dev.symplan.codegen.Transfers;
 import dev.symplan.planner.plan.StreamKind;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Objects;
@@ -32,7 +34,19 @@ final class SignalPads {
       transfers
           .ofRank(program.rank())
           .forEach(collective -> pads.putIfAbsent(pad(collective), pads.size()));
+      for (var instruction : program.instructions()) {
+        if (instruction instanceof LocalOp op && op.group().isPresent()) {
+          pads.putIfAbsent(pad(op), pads.size());
+        }
+      }
     }
+  }
+
+  /** All ranks run a custom op in the stream of their other work. */
+  private static Pad pad(LocalOp op) {
+    var members = op.group().orElseThrow().members();
+    return new Pad(
+        members, ImmutableList.copyOf(Collections.nCopies(members.length(), op.stream())));
   }
 
   private Pad pad(Collective collective) {
@@ -46,6 +60,11 @@ final class SignalPads {
 
   int count() {
     return pads.size();
+  }
+
+  /** {@return the number of the pad where the ranks of an op that communicates meet} */
+  int of(LocalOp op) {
+    return Objects.requireNonNull(pads.get(pad(op)));
   }
 
   /** {@return the number of the pad where a collective's ranks meet} */

@@ -105,7 +105,8 @@ final class SymmMemOps {
                     + " scatter_dim_after_maybe_reshape, str group_name, SymInt[]? output_shape,"
                     + " Tensor? bias=None, Tensor? result_scale=None, ScalarType? out_dtype=None,"
                     + " bool use_fast_accum=False) -> Tensor"))
-        .map(spec -> spec.collective(CollectiveSpec.of(Kind.CUSTOM).with(Role.GROUP, "group_name")));
+        .map(
+            spec -> spec.collective(CollectiveSpec.of(Kind.CUSTOM).with(Role.GROUP, "group_name")));
   }
 
   private static Stream<OpSpec> engines() {

@@ -98,8 +98,7 @@ public record CollectiveSpec(
     }
 
     private boolean mayBeIn(Kind kind) {
-      return isNeededBy(kind)
-          || (this != REDUCE_OP && (this != ROOT || kind == Kind.ALL_REDUCE));
+      return isNeededBy(kind) || (this != REDUCE_OP && (this != ROOT || kind == Kind.ALL_REDUCE));
     }
   }
 

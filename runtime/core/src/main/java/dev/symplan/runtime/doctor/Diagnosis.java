@@ -238,7 +238,7 @@ public record Diagnosis(
       Finding windows,
       Finding multicast) {
     var gpus = machine.gpus();
-    if (variant != Variant.CUSTOM && machine.problem().isPresent()) {
+    if (machine.problem().isPresent()) {
       return Optional.of(new Lack(Optional.empty(), "backend cuda cannot be used"));
     }
     if (variant != Variant.CUSTOM && variant != Variant.LOCAL && gpus.size() < 2) {

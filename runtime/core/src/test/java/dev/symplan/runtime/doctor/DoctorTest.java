@@ -171,8 +171,7 @@ class DoctorTest {
     return Diagnosis.of(
         machine,
         BackendVariants.all("cuda")
-            .without(Variant.MULTIMEM, "does not create NVLink multicast objects yet")
-            .without(Variant.CUSTOM, "does not implement custom ops"));
+            .without(Variant.MULTIMEM, "does not create NVLink multicast objects yet"));
   }
 
   private static Support support(Machine machine, Variant variant) {

@@ -398,8 +398,7 @@ class ForeignCollectivesTest {
             float sum = 0;
             for (int from = 0; from < RANKS; from++) {
               long row = 2 * self + i;
-              sum +=
-                  scaled(from, row, from, j, scale.equals("half") ? 0.5f : rowScale(from, row));
+              sum += scaled(from, row, from, j, scale.equals("half") ? 0.5f : rowScale(from, row));
             }
             return sum;
           });

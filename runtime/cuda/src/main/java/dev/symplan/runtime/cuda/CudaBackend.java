@@ -29,8 +29,7 @@ public final class CudaBackend implements Backend {
 
   private static final BackendVariants VARIANTS =
       BackendVariants.all(NAME)
-          .without(Variant.MULTIMEM, "does not create NVLink multicast objects yet")
-          .without(Variant.CUSTOM, "does not implement custom ops");
+          .without(Variant.MULTIMEM, "does not create NVLink multicast objects yet");
 
   @Override
   public String name() {

@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.codegen.Lowering;
+import dev.symplan.codegen.cuda.CudaKernels;
+import dev.symplan.codegen.cuda.CudaKernels.LaunchShape;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.Compiler;
@@ -96,6 +98,23 @@ class CollectivesOnGpuTest {
         compare(
             plan, 3, byNccl && kind.name().contains("REDUCE"), "%s of %d".formatted(dtype, bytes));
       }
+    }
+  }
+
+  @Test
+  void registeredOpsAgreeWithTheHost() {
+    try (var _ = RegisteredKernels.register()) {
+      compare(RegisteredKernels.plan(Gpus.ranks()), 200, false, "registered ops");
+    }
+  }
+
+  @Test
+  void errorsInRegisteredSourcesSayWhere() {
+    var plan = RegisteredKernels.plan(1);
+    try (var _ = CudaKernels.register("reg::rotate", "\nvoid run(", _ -> new LaunchShape(1, 32))) {
+      assertThatThrownBy(() -> CudaSession.open(Lowering.lower(plan), Duration.ofSeconds(10)))
+          .isInstanceOf(RunException.class)
+          .hasMessageContaining("reg::rotate(2): error");
     }
   }
 

@@ -19,6 +19,7 @@ import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * The kernels that reach peers, all ranks' threads at once in an order that is drawn, against the
@@ -98,6 +99,31 @@ class EmulatedCollectivesTest {
     var plan = GroupProgram.largeTwoShot(2, DType.BF16, 1, true);
     assertThat(plan.forRank(0).collectives()).allMatch(CollectivePlan::inPlace);
     check(plan);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3})
+  void registeredOps(int ranks) {
+    try (var _ = RegisteredKernels.register()) {
+      check(RegisteredKernels.plan(ranks));
+    }
+  }
+
+  @Test
+  void registeredOpsNeedTheirBarriers() {
+    try (var _ = RegisteredKernels.register()) {
+      var plan = RegisteredKernels.plan(3);
+      for (var barrier : List.of("  group.barrier();\n  registered", "  group.barrier();\n  for")) {
+        assertThatThrownBy(
+                () ->
+                    check(
+                        plan,
+                        text -> text.replace(barrier, barrier.replace("group.barrier();", "")),
+                        50 * MAX_TURNS))
+            .isInstanceOf(AssertionError.class)
+            .hasMessageContaining("seed");
+      }
+    }
   }
 
   /** What the tests above are for. */

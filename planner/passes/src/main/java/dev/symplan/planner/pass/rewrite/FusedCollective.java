@@ -72,16 +72,13 @@ final class FusedCollective {
       emitter.checkType(gathered, given.tensor(), true);
     }
     var scale =
-        isScaled()
-            ? Optional.of(gatheredScale(shard, gathered, dim))
-            : Optional.<Value>empty();
+        isScaled() ? Optional.of(gatheredScale(shard, gathered, dim)) : Optional.<Value>empty();
     for (int i = 0; i < products.size(); i++) {
       var product = products.get(i);
       if (product.isTensor()) {
         int index = i;
         var scales = scale.map(own -> scales(own, index)).orElse(ImmutableList.of());
-        var made =
-            multiply(Target.of(product), gathered, bs.get(i), leading(gathered), scales);
+        var made = multiply(Target.of(product), gathered, bs.get(i), leading(gathered), scales);
         emitter.checkType(made, product.tensor(), true);
       }
     }
@@ -111,8 +108,7 @@ final class FusedCollective {
         isScaled() && call.has("output_shape")
             ? allButLast(call.integers("output_shape"))
             : leading(a);
-    var product =
-        multiply(Target.of(result.name() + "_product"), a, call.value("B"), rows, scales);
+    var product = multiply(Target.of(result.name() + "_product"), a, call.value("B"), rows, scales);
     var made =
         emitter.reduceScatter(
             Target.of(result),
