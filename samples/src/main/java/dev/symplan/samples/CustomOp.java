@@ -46,7 +46,7 @@ public final class CustomOp {
             CudaKernels.register(
                 "my_lib::exchange",
                 EXCHANGE,
-                types -> LaunchShape.covering(types.get("result").numel()));
+                tensors -> LaunchShape.covering(tensors.get("result").numel()));
         Session session = Session.open(plan, backend)) {
       for (int rank = 0; rank < session.ranks(); rank++) {
         for (int i = 0; i < session.inputNames().size(); i++) {

@@ -44,14 +44,33 @@ public final class CudaKernels {
   }
 
   /**
+   * The tensors of a call, without those in lists.
+   *
+   * @param types by the names that the tensors have in {@code Op}
+   */
+  public record Tensors(ImmutableMap<String, TensorType> types) {
+    /**
+     * {@return the type of one}
+     *
+     * @throws IllegalArgumentException when the call has no such tensor
+     */
+    public TensorType get(String name) {
+      return Optional.ofNullable(types.get(name))
+          .orElseThrow(
+              () ->
+                  new IllegalArgumentException(
+                      "no tensor '%s'; there are %s".formatted(name, types.keySet())));
+    }
+  }
+
+  /**
    * An implementation.
    *
    * @param source defines {@code run}
-   * @param shape of the types of the op's tensors, by the names that they have in {@code Op}; the
-   *     same on all ranks of a group, of at most {@link DeviceProgram#MAX_BLOCKS} blocks there
+   * @param shape the same on all ranks of a group, of at most {@link DeviceProgram#MAX_BLOCKS}
+   *     blocks there
    */
-  record Implementation(
-      String source, Function<ImmutableMap<String, TensorType>, LaunchShape> shape) {}
+  record Implementation(String source, Function<Tensors, LaunchShape> shape) {}
 
   private static final ConcurrentMap<OpName, Implementation> REGISTERED = new ConcurrentHashMap<>();
 
@@ -68,7 +87,7 @@ public final class CudaKernels {
    * @throws IllegalArgumentException when the op has an implementation
    */
   public static Registration register(
-      String op, String source, Function<ImmutableMap<String, TensorType>, LaunchShape> shape) {
+      String op, String source, Function<Tensors, LaunchShape> shape) {
     var name = OpName.parse(op);
     var implementation = new Implementation(source, shape);
     if (REGISTERED.putIfAbsent(name, implementation) != null) {

@@ -9,6 +9,7 @@ import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.BarrierCode.Edges;
 import dev.symplan.codegen.cuda.CudaKernels.Implementation;
 import dev.symplan.codegen.cuda.CudaKernels.LaunchShape;
+import dev.symplan.codegen.cuda.CudaKernels.Tensors;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.op.SchemaType;
@@ -80,7 +81,7 @@ final class RegisteredLowering {
       }
     }
     results();
-    var shape = implementation.shape().apply(types.buildOrThrow());
+    var shape = implementation.shape().apply(new Tensors(types.buildOrThrow()));
     var text = CTypes.PRELUDE + "\nstruct Op {\n" + members + "};\n";
     var kernel = op.group().isPresent() ? meeting(text, shape) : alone(text, shape);
     var all = ImmutableList.<KernelArgument>builder();

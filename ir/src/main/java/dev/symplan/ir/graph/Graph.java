@@ -71,13 +71,18 @@ public record Graph(
    * runs may differ in them; absent for other outputs}
    */
   public Optional<Op> unspecifiedBy(int output) {
-    if (!(outputs.get(output) instanceof Arg.Ref(Value value))) {
+    if (!(outputs.get(output) instanceof Arg.Ref(Value value))
+        || ops.stream().anyMatch(op -> isCopiedInto(op, value))) {
       return Optional.empty();
     }
     return ops.stream()
         .filter(op -> op.results().contains(value))
         .filter(op -> op.infer().get(op.results().indexOf(value)).unspecified())
         .findFirst();
+  }
+
+  private static boolean isCopiedInto(Op op, Value value) {
+    return op.def().name().toString().equals("aten::copy_") && op.written().contains(value);
   }
 
   public boolean runsOn(int rank) {

@@ -93,7 +93,9 @@ final class RegisteredKernels {
             HostKernels.register("reg::collect", RegisteredKernels::collect),
             HostKernels.register("reg::scale", RegisteredKernels::scale),
             CudaKernels.register(
-                "reg::rotate", ROTATE, types -> LaunchShape.covering(types.get("result").numel())),
+                "reg::rotate",
+                ROTATE,
+                tensors -> LaunchShape.covering(tensors.get("result").numel())),
             CudaKernels.register("reg::collect", COLLECT, _ -> new LaunchShape(2, 64)),
             CudaKernels.register("reg::scale", SCALE, _ -> new LaunchShape(1, 64)));
     return () -> all.forEach(Registration::close);

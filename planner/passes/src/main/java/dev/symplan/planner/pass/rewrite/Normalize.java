@@ -96,6 +96,8 @@ public final class Normalize {
       var collective = Collective.of(op, i);
       if (FusedCollective.is(op)) {
         FusedCollective.emit(new OpEmitter(copier, op, groupSize));
+      } else if (FsdpOp.is(op)) {
+        FsdpOp.emit(new OpEmitter(copier, op, groupSize));
       } else if (op.def().collective().flatMap(CollectiveSpec::foreign).isPresent()) {
         makeFunctional(op, i);
       } else if (collective.isPresent()

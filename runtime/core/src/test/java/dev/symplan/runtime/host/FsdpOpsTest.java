@@ -1,0 +1,159 @@
+package dev.symplan.runtime.host;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.plan.Plan;
+import dev.symplan.runtime.Session;
+import dev.symplan.runtime.tensor.HostTensor;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** The copies of FSDP2, with the schemas of PyTorch 2.5 to 2.8, give what PyTorch documents. */
+class FsdpOpsTest {
+  private static final CompileOptions OPTIONS = CompileOptions.DEFAULT.withRanks(2);
+
+  private static final String OPS =
+      """
+      op fsdp::split_with_sizes_copy(Tensor all_gather_output, SymInt[] all_gather_input_split_sizes, \
+      int dim=0, *, Tensor(a!)[] out) -> ()
+      op fsdp::chunk_cat(Tensor[] tensors, int dim, int num_chunks, *, Tensor(a!) out) -> ()
+      op fsdp::copy_(Tensor(a!) tensor, Tensor data) -> ()
+      """;
+
+  private static final String COPY_IN =
+      """
+      op fsdp::all_gather_copy_in(Tensor[] all_gather_inputs, SymInt[] inp_split_sizes, SymInt \
+      all_gather_input_numel, SymInt world_size, SymInt rank, ScalarType dtype, Device device) -> \
+      (Tensor(a), Tensor(a))
+      """;
+
+  private static final String NEW_COPY_IN =
+      """
+      op fsdp::all_gather_copy_in(Tensor[] all_gather_inputs, Tensor(a!) all_gather_output, \
+      SymInt[] inp_split_sizes, SymInt all_gather_input_numel, SymInt rank) -> (Tensor(a), Tensor(a))
+      """;
+
+  private static final String GATHER =
+      """
+      group g = [0, 1]
+      graph f(x: f32[3, 2], y: f32[5]) {
+      %s
+        w = _c10d_functional::all_gather_into_tensor_out(i, 2, "g", out=o)
+        v = _c10d_functional::wait_tensor(w)
+        m = aten::view(v, [2, 11])
+        a = aten::empty.memory_format([2, 6])
+        b = aten::empty.memory_format([2, 5])
+        fsdp::split_with_sizes_copy(m, [6, 5], 1, out=[a, b])
+        return a, b
+      }
+      """;
+
+  private static final String CALL =
+      "  i: bf16[11], o: bf16[22] = fsdp::all_gather_copy_in([x, y], [6, 5], 11, 2, %d,"
+          + " torch.bfloat16, device(\"cuda:0\"))";
+
+  private static final String NEW_CALL =
+      "  e = aten::empty.memory_format([22], dtype=torch.bfloat16)\n"
+          + "  i: bf16[11], o: bf16[22] = fsdp::all_gather_copy_in([x, y], e, [6, 5], 11, %d)";
+
+  private static float x(int rank, long index) {
+    return 100 * rank + index;
+  }
+
+  private static List<HostTensor> run(Plan plan, int outputs) {
+    try (var session = Session.open(plan, new HostBackend())) {
+      for (int rank = 0; rank < 2; rank++) {
+        for (int input = 0; input < session.inputNames().size(); input++) {
+          var tensor = session.input(rank, input).orElseThrow();
+          var flat = tensor.contiguous().type().numel();
+          for (long i = 0; i < flat; i++) {
+            long columns = tensor.type().rank() == 2 ? tensor.type().size(1) : 1;
+            if (tensor.type().rank() == 2) {
+              tensor.set(x(rank, i), i / columns, i % columns);
+            } else {
+              tensor.set(x(rank, i), i);
+            }
+          }
+        }
+      }
+      session.run();
+      var all = new ArrayList<HostTensor>();
+      for (int i = 0; i < outputs; i++) {
+        all.add(Programs.copy(session.output(1, i).orElseThrow()));
+      }
+      return all;
+    }
+  }
+
+  /** Which rank the text was captured on changes nothing in the result of a gather. */
+  @ParameterizedTest
+  @CsvSource({"false, 0", "false, 1", "true, 0", "true, 1"})
+  void gathers(boolean recent, int rank) {
+    var call = (recent ? NEW_CALL : CALL).formatted(rank);
+    var plan =
+        Programs.plan(OPS + (recent ? NEW_COPY_IN : COPY_IN) + GATHER.formatted(call), OPTIONS);
+
+    var outputs = run(plan, 2);
+
+    for (int from = 0; from < 2; from++) {
+      for (int i = 0; i < 6; i++) {
+        assertThat(outputs.get(0).get(from, i)).isEqualTo(x(from, i));
+      }
+      for (int i = 0; i < 5; i++) {
+        assertThat(outputs.get(1).get(from, i)).isEqualTo(x(from, i));
+      }
+    }
+  }
+
+  @Test
+  void concatenatesPaddedChunks() {
+    var plan =
+        Programs.plan(
+            OPS
+                + """
+                group g = [0, 1]
+                graph f(x: f32[3, 2], y: f32[5]) {
+                  c = aten::empty.memory_format([2, 7], dtype=torch.bfloat16)
+                  fsdp::chunk_cat([x, y], 0, 2, out=c)
+                  d = aten::empty.memory_format([3])
+                  s = aten::slice.Tensor(y, 0, 1, 4)
+                  fsdp::copy_(d, s)
+                  return c, d
+                }
+                """,
+            OPTIONS);
+
+    var outputs = run(plan, 2);
+
+    var first = new float[] {x(1, 0), x(1, 1), x(1, 2), x(1, 3), x(1, 0), x(1, 1), x(1, 2)};
+    var second = new float[] {x(1, 4), x(1, 5), 0, 0, x(1, 3), x(1, 4), 0};
+    for (int i = 0; i < 7; i++) {
+      assertThat(outputs.get(0).get(0, i)).isEqualTo(first[i]);
+      assertThat(outputs.get(0).get(1, i)).isEqualTo(second[i]);
+    }
+    assertThat(outputs.get(1).get(2)).isEqualTo(x(1, 3));
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "[6, 5], 11, 2, 0, torch.bfloat16|[6, 4], 11, 2, 0, torch.bfloat16|cannot be divided into"
+            + " parts of [6, 4] for 2 tensors",
+        "11, 2, 0, torch.bfloat16|11, 2, 2, torch.bfloat16|not bf16[11]",
+        "11, 2, 0, torch.bfloat16|11, 2, 0, torch.float16|not bf16[11]",
+      })
+  void refusesWhatDoesNotFit(String right, String wrong, String message) {
+    var text = OPS + COPY_IN + GATHER.formatted(CALL.formatted(0)).replace(right, wrong);
+
+    assertThatThrownBy(() -> Programs.plan(text, OPTIONS))
+        .isInstanceOf(CompileException.class)
+        .hasMessageContaining(message);
+  }
+}
