@@ -64,7 +64,8 @@ final class RunCommand extends ConsoleCommand {
       names = "--backend",
       paramLabel = "NAME",
       description =
-          "The backend: host, on the CPU, or cuda, on the GPUs of this host (default: host).",
+          "The backend: host, on the CPU, or cuda, on the GPUs of this host, for which it then"
+              + " plans unless --target is given (default: host).",
       defaultValue = "host")
   private String backend;
 
@@ -212,7 +213,7 @@ final class RunCommand extends ConsoleCommand {
 
     int call() {
       var data = caseFolder.or(() -> Case.isCase(input) ? Optional.of(input) : Optional.empty());
-      var plan = Inputs.plan(input, flags.forBackend(device), console);
+      var plan = Inputs.plan(input, planFor(device), console);
       var weightsFrom = weightsFile.or(() -> Weights.archiveOf(input));
       var weights = weightsFrom.map(file -> Weights.read(file, plan.name())).orElse(Weights.NONE);
       weights.check(plan);
@@ -230,6 +231,14 @@ final class RunCommand extends ConsoleCommand {
         }
         return code;
       }
+    }
+
+    /** Processes of one launch may see different GPUs, but must have the same plan. */
+    private CompileFlags planFor(Backend device) {
+      var forBackend = flags.forBackend(device);
+      return world.isEmpty()
+          ? Backends.machine(device).map(forBackend::forMachine).orElse(forBackend)
+          : forBackend;
     }
 
     private void print(Plan plan, Profile measured, String file) {

@@ -1,9 +1,12 @@
 package dev.symplan.cli.common;
 
 import dev.symplan.runtime.Backend;
+import dev.symplan.runtime.doctor.Diagnosis;
+import dev.symplan.runtime.doctor.MachineProbe;
 import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.Launch;
 import java.util.Map;
+import java.util.Optional;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.ParameterException;
 
@@ -24,6 +27,13 @@ public final class Backends {
                     spec.commandLine(),
                     "--backend: there is no backend '%s'; there are %s"
                         .formatted(name, Backend.all().map(Backend::name).toList())));
+  }
+
+  /** {@return what a backend finds on this machine; empty if it needs no GPUs} */
+  public static Optional<Diagnosis> machine(Backend backend) {
+    return backend.name().equals("host")
+        ? Optional.empty()
+        : Optional.of(Diagnosis.of(MachineProbe.ofThisMachine(), backend.variants()));
   }
 
   /** {@return whether it can be used on this machine; if not, the console shows the reason} */

@@ -9,6 +9,7 @@ import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.RewriteOptions;
 import dev.symplan.runtime.Backend;
+import dev.symplan.runtime.doctor.Diagnosis;
 import java.lang.reflect.Field;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -151,6 +152,7 @@ public final class CompileFlags {
   @Mixin private ProgramFlags program;
 
   private BackendVariants backend = BackendVariants.ANY;
+  private Optional<Target> here = Optional.empty();
 
   /**
    * Refuses options for a plan, which is compiled already.
@@ -179,10 +181,23 @@ public final class CompileFlags {
     return this;
   }
 
+  /**
+   * {@return these options, for plans that this machine's GPUs carry out} They are planned for the
+   * machine, unless another target is given.
+   */
+  public CompileFlags forMachine(Diagnosis machine) {
+    int gpus = machine.machine().gpus().size();
+    backend = machine.usable(backend, program.ranks().orElse(gpus));
+    here = machine.target();
+    return this;
+  }
+
   /** {@return a compiler as the options say} */
   public Compiler compiler() {
     return target
-        .map(name -> Compiler.forTarget(target(name, "--target", spec)))
+        .map(name -> target(name, "--target", spec))
+        .or(() -> here)
+        .map(Compiler::forTarget)
         .orElseGet(Compiler::forDefaultTarget)
         .with(options());
   }

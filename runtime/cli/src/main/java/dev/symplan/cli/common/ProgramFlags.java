@@ -42,6 +42,11 @@ public final class ProgramFlags {
               + " repeated.")
   private List<Path> declarations = new ArrayList<>();
 
+  /** {@return the number of ranks that was given} */
+  Optional<Integer> ranks() {
+    return ranks;
+  }
+
   /**
    * {@return options that are otherwise the default}
    *

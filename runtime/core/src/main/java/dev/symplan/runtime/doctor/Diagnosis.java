@@ -116,6 +116,36 @@ public record Diagnosis(
     return machine.problem().isEmpty();
   }
 
+  /** {@return the target that describes this machine, with the version of NCCL that is here} */
+  public Optional<Target> target() {
+    return fit.map(Fit::target)
+        .map(
+            known ->
+                machine.nccl().isPresent()
+                    ? known.withNccl(known.name(), machine.nccl().getAsInt())
+                    : known);
+  }
+
+  /**
+   * {@return a backend's variants without those that this machine's GPUs cannot run, for plans that
+   * one process carries out}
+   *
+   * @param ranks of the plan; more than there are GPUs count as that many
+   */
+  public BackendVariants usable(BackendVariants backend, int ranks) {
+    int needed = Math.min(ranks, machine.gpus().size());
+    var here = backend;
+    for (var support : variants) {
+      int usable = Math.min(support.ranks(), support.variant() == Variant.LOCAL ? needed : peers);
+      var lack =
+          support.lack().filter(own -> !own.reason().equals(Optional.of(Reason.NOT_IN_BACKEND)));
+      if (lack.isPresent() && usable < needed) {
+        here = here.without(support.variant(), "cannot use it here: " + lack.get().detail());
+      }
+    }
+    return here;
+  }
+
   private static Finding windows(Machine machine) {
     if (machine.gpus().isEmpty()) {
       return new Finding(false, "there is no GPU");

@@ -5,9 +5,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.testkit.Golden;
 import dev.symplan.planner.machine.BackendVariants;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.machine.Verdict.Reason;
 import dev.symplan.runtime.doctor.Diagnosis.Support;
 import dev.symplan.runtime.doctor.Machine.Attempt;
@@ -21,6 +23,7 @@ import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.function.BiPredicate;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -241,6 +244,59 @@ class DoctorTest {
     var machine = h200(1, SETTINGS);
     assertThat(support(machine, Variant.LOCAL).ranks()).isEqualTo(1);
     assertThat(reason(machine, Variant.NCCL)).contains(Reason.GROUP_SIZE);
+  }
+
+  /** Plans for all ranks of a machine have only variants that it can run. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "1|2.28.9|true|local custom",
+        "2|2.28.9|true|local one_shot one_shot_push two_shot two_shot_push push copy_engine"
+            + " nccl_symm nccl_ce nccl custom",
+        "4|2.28.9|true|local one_shot one_shot_push two_shot two_shot_push push copy_engine"
+            + " nccl_symm nccl_ce nccl custom",
+        "8|2.28.9|true|local one_shot one_shot_push two_shot two_shot_push push copy_engine"
+            + " nccl_symm nccl_ce nccl custom",
+        "8|2.28.9|false|local",
+      })
+  void plansWithWhatTheMachineHas(int gpus, String nccl, boolean access, String usable) {
+    var machine =
+        machine(gpus, "NVIDIA H200", (_, _) -> access, libraries(nccl), SETTINGS, Optional.empty());
+    var backend =
+        diagnosis(machine)
+            .usable(BackendVariants.all("cuda").without(Variant.MULTIMEM, "lacks it"), gpus);
+
+    assertThat(
+            Stream.of(Variant.values())
+                .filter(
+                    variant ->
+                        VariantSpec.ofVariant(variant).stream()
+                            .anyMatch(spec -> backend.lack(spec).isEmpty()))
+                .map(Variant::text))
+        .containsExactlyInAnyOrder(usable.split(" "));
+    assertThat(diagnosis(machine).target().orElseThrow().gpus()).isEqualTo(gpus > 4 ? 8 : 4);
+  }
+
+  /** Two ranks need no more than the pair. */
+  @Test
+  void usesWhatFewerRanksReach() {
+    var pairs =
+        machine(
+            4,
+            "NVIDIA H200",
+            (from, to) -> from / 2 == to / 2,
+            libraries("2.28.3"),
+            SETTINGS,
+            Optional.empty());
+    var all = BackendVariants.all("cuda");
+    var oneShot = VariantSpec.of(Kind.ALL_REDUCE, Variant.ONE_SHOT);
+
+    assertThat(diagnosis(pairs).usable(all, 2).lack(oneShot)).isEmpty();
+    assertThat(diagnosis(pairs).usable(all, 4).lack(oneShot))
+        .contains(
+            "backend cuda cannot use it here: GPU 0 and GPU 2 cannot access each other's memory");
+    assertThat(diagnosis(pairs).target().orElseThrow().ncclVersion()).isEqualTo("2.28.3");
   }
 
   @ParameterizedTest
