@@ -181,7 +181,7 @@ class CompilerTest {
     assertThatThrownBy(() -> compile(TP, forced("nothing", Variant.NCCL)))
         .hasMessageContaining("no collective has the name or kind 'nothing'");
     assertThatThrownBy(() -> compile(TP, CompileOptions.DEFAULT.withRanks(2)))
-        .hasMessageContaining("names rank 3, but there are 2 ranks");
+        .hasMessageContaining("names rank 3, but the number of ranks is 2");
     assertThatThrownBy(() -> compile(TP, CompileOptions.DEFAULT.withRanks(5)))
         .hasMessageContaining("rank 4 runs 'r' but is not in group 'tp'");
     assertThatThrownBy(

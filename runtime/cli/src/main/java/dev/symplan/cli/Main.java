@@ -108,7 +108,7 @@ public final class Main {
         .setErr(new PrintWriter(err, true, StandardCharsets.UTF_8))
         .setCaseInsensitiveEnumValuesAllowed(true)
         .setUsageHelpWidth(100)
-        .setExecutionExceptionHandler((e, command, parsed) -> failed(e, err));
+        .setExecutionExceptionHandler((e, command, parsed) -> failed(e, console));
     if (args.length == 0) {
       line.usage(err);
       return ExitCode.USAGE;
@@ -117,29 +117,29 @@ public final class Main {
       return line.execute(args);
     } catch (Error e) {
       // Of which picocli catches none.
-      return failed(e, err);
+      return failed(e, console);
     }
   }
 
-  static int failed(Throwable e, PrintStream err) {
+  static int failed(Throwable e, Console console) {
     return switch (e) {
       case CompileException wrong -> {
-        wrong.diagnostics().forEach(diagnostic -> err.println(diagnostic.render()));
+        console.warnings(wrong.diagnostics());
         yield ExitCode.FAILED;
       }
       case RunException failed -> {
-        err.println("error: " + failed.getMessage());
+        console.progress("error: " + failed.getMessage());
         yield ExitCode.RUNTIME;
       }
       case OutOfMemoryError _ -> {
-        err.println(
+        console.progress(
             "symplan: out of memory (%s); set a larger heap with SYMPLAN_JAVA_OPTS=-Xmx<size>"
                 .formatted(e.getMessage()));
         yield ExitCode.BUG;
       }
       default -> {
-        err.println("symplan: internal error; please report it with the input: " + e);
-        e.printStackTrace(err);
+        console.progress("symplan: internal error; please report it with the input: " + e);
+        e.printStackTrace(console.err());
         yield ExitCode.BUG;
       }
     };

@@ -95,6 +95,12 @@ final class RunCommand extends ConsoleCommand {
   private boolean check;
 
   @Option(
+      names = "--no-compare",
+      description =
+          "Do not evaluate the graph without a plan, and compare nothing. Large graphs run faster.")
+  private boolean noCompare;
+
+  @Option(
       names = "--outputs",
       paramLabel = "DIR",
       description = "Write every rank's outputs to DIR/rankN.outputs.safetensors.")
@@ -112,7 +118,8 @@ final class RunCommand extends ConsoleCommand {
       paramLabel = "SECONDS",
       description =
           "The time limit in seconds for ranks that wait for each other, and for a run on GPUs"
-              + " (default: 60 on the host, 30 on GPUs).")
+              + " (default: 60 on the host, 30 on GPUs), and for the evaluation without a plan"
+              + " (default: none).")
   private Optional<Double> timeout = Optional.empty();
 
   @Option(
@@ -160,6 +167,9 @@ final class RunCommand extends ConsoleCommand {
       throw usage(
           "--timeout: %s is out of range; it must be above 0 and below 1000000 seconds"
               .formatted(timeout.get()));
+    }
+    if (check && noCompare) {
+      throw usage("--check and --no-compare exclude each other");
     }
     if (!Backends.isUsable(device, console)) {
       return ExitCode.NO_DEVICE;
@@ -260,12 +270,12 @@ final class RunCommand extends ConsoleCommand {
             "there are no expected outputs to check against",
             "--check needs a case with rankN.outputs.safetensors");
       }
-      boolean compare = check || data.isEmpty();
+      boolean compare = check || (data.isEmpty() && !noCompare);
       var expected =
           check
               ? fromCase(plan, session, data.orElseThrow())
               : compare && Reference.canEvaluate(plan)
-                  ? Reference.evaluate(plan, inputs)
+                  ? Reference.evaluate(plan, inputs, new Evaluation(plan, options, console))
                   : List.<List<Optional<HostTensor>>>of();
       session.run();
       var report = new RunReport(plan, console);
@@ -273,7 +283,9 @@ final class RunCommand extends ConsoleCommand {
       outputs.ifPresent(folder -> write(session, folder));
       if (expected.isEmpty()) {
         report.uncompared(
-            compare ? "custom ops have no reference implementation" : "not requested (--check)");
+            compare
+                ? "custom ops have no reference implementation"
+                : noCompare ? "not requested (--no-compare)" : "not requested (--check)");
         return ExitCode.OK;
       }
       var all = ofAllProcesses(report.compare(session, expected));

@@ -66,6 +66,42 @@ class MainTest {
     assertThat(result.err()).isEmpty();
   }
 
+  /** A terminal would obey them. */
+  @Test
+  void controlCharactersOfNamesAreEscaped() throws IOException {
+    var graph =
+        file(
+            "esc.graph",
+            """
+            graph version 1
+            group "a\\x1b[31m\\u202e" = [0, 1]
+            graph g(x: f32[8]) {
+              y = _c10d_functional::all_reduce(x, "sum", "a\\x1b[31m\\u202e")
+              return y
+            }
+            """);
+
+    var wrong = run("compile", graph, "--ranks", 1);
+    var dumped = run("dump", graph);
+
+    assertThat(wrong.err()).contains("group 'a\\u001b[31m\\u202e'");
+    assertThat(wrong.err() + dumped.out()).doesNotContain("\u001b").doesNotContain("\u202e");
+  }
+
+  @Test
+  void theEvaluationWithoutAPlanIsBoundedAndCanBeLeftOut() {
+    var graph = sample("tp_mlp.graph");
+
+    var late = run("run", graph, "--timeout", "0.000001");
+    assertThat(late.code()).isEqualTo(ExitCode.RUNTIME);
+    assertThat(late.err()).contains("takes longer than").contains("--no-compare");
+
+    var alone = run("run", graph, "--no-compare");
+    assertThat(alone.code()).isZero();
+    assertThat(alone.out()).contains("not requested (--no-compare)");
+    assertThat(run("run", graph, "--check", "--no-compare").code()).isEqualTo(ExitCode.USAGE);
+  }
+
   @Test
   void theMainJobTellsItsStory() {
     var result = run("run", sample("tp_mlp.graph"), "--ranks", 4);
@@ -398,7 +434,7 @@ class MainTest {
           1 | explain GRAPH zz                                   | tp_mlp.graph: error[unknown-value]: the plan has
           1 | run GRAPH --weights FOLDER                         | this is a directory
           2 | run GRAPH --timeout 1e9                            | it must be above 0 and below 1000000 seconds
-          1 | compile GRAPH --ranks 2                            | names rank 3, but there are 2 ranks
+          1 | compile GRAPH --ranks 2                            | names rank 3, but the number of ranks is 2
           1 | compile GRAPH --graph other                        | no graph has the name 'other'
           1 | compile GRAPH --place q=local                      | neither an input nor an output
           1 | compile GRAPH -o NOWHERE/deeper/plan.json          | cannot be written here
@@ -524,14 +560,13 @@ class MainTest {
 
   @Test
   void saysThatMemoryRanOut() {
-    var result =
-        Ran.on(console -> Main.failed(new OutOfMemoryError("Java heap space"), console.err()));
+    var result = Ran.on(console -> Main.failed(new OutOfMemoryError("Java heap space"), console));
     assertThat(result.code()).isEqualTo(ExitCode.BUG);
     assertThat(result.err())
         .isEqualTo(
             "symplan: out of memory (Java heap space); set a larger heap with"
                 + " SYMPLAN_JAVA_OPTS=-Xmx<size>\n");
-    assertThat(Ran.on(console -> Main.failed(new StackOverflowError(), console.err())).code())
+    assertThat(Ran.on(console -> Main.failed(new StackOverflowError(), console)).code())
         .isEqualTo(ExitCode.BUG);
   }
 

@@ -8,6 +8,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
+import java.util.regex.Pattern;
 
 /**
  * Where a command writes.
@@ -16,6 +17,11 @@ import java.util.Optional;
  * @param err diagnostics and progress
  */
 public record Console(PrintStream out, PrintStream err) {
+  /** Control characters but tabs and line ends, and those that change the direction of text. */
+  private static final Pattern UNPRINTABLE =
+      Pattern.compile(
+          "[\\p{Cntrl}\\x{80}-\\x{9f}\\x{200e}\\x{200f}\\x{202a}-\\x{202e}\\x{2066}-\\x{2069}&&[^\\n"
+              + "\\t]]");
 
   /** Writes nothing. */
   public static Console silent() {
@@ -24,7 +30,17 @@ public record Console(PrintStream out, PrintStream err) {
   }
 
   public void print(String text) {
-    out.print(text);
+    out.print(printable(text));
+  }
+
+  /**
+   * {@return a text without characters that a terminal would obey} Names come from files of
+   * strangers.
+   */
+  static String printable(String text) {
+    return UNPRINTABLE
+        .matcher(text)
+        .replaceAll(match -> "\\\\u%04x".formatted((int) match.group().charAt(0)));
   }
 
   /**
@@ -43,11 +59,12 @@ public record Console(PrintStream out, PrintStream err) {
 
   /** Says something at once, as what follows may take long. */
   public void progress(String line) {
-    err.println(line);
+    err.println(printable(line));
     err.flush();
   }
 
+  /** Shows warnings, or errors. */
   public void warnings(List<Diagnostic> diagnostics) {
-    diagnostics.forEach(diagnostic -> err.println(diagnostic.render()));
+    diagnostics.forEach(diagnostic -> err.println(printable(diagnostic.render())));
   }
 }

@@ -31,14 +31,25 @@ import org.jspecify.annotations.Nullable;
 public final class Reference {
   private final List<Graph> graphs;
   private final List<ProcessGroup> groups;
+  private final Observer observer;
   private final List<@Nullable HostTensor[]> values = new ArrayList<>();
 
   /** For each rank and view, by their ids, the value that its memory was made for. */
   private final List<Map<Integer, Integer>> storages = new ArrayList<>();
 
-  private Reference(List<Graph> graphs, List<ProcessGroup> groups) {
+  private Reference(List<Graph> graphs, List<ProcessGroup> groups, Observer observer) {
     this.graphs = graphs;
     this.groups = groups;
+    this.observer = observer;
+  }
+
+  /** Hears of an evaluation's progress; what it throws ends the evaluation. */
+  @FunctionalInterface
+  public interface Observer {
+    Observer NONE = (_, _) -> {};
+
+    /** Called before an op; before a collective, for the first of its ranks. */
+    void before(int rank, Op op);
   }
 
   /** Where the inputs of an evaluation are. */
@@ -63,7 +74,7 @@ public final class Reference {
    * @throws RunException when an op has no host implementation or fails
    */
   public static List<List<Optional<HostTensor>>> evaluate(Plan plan, Session inputs) {
-    return evaluate(plan, inputs::input);
+    return evaluate(plan, inputs::input, Observer.NONE);
   }
 
   /**
@@ -72,10 +83,11 @@ public final class Reference {
    * @param inputs are copied, not written
    * @throws RunException when an op has no host implementation or fails
    */
-  public static List<List<Optional<HostTensor>>> evaluate(Plan plan, Inputs inputs) {
+  public static List<List<Optional<HostTensor>>> evaluate(
+      Plan plan, Inputs inputs, Observer observer) {
     var graphs =
         IntStream.range(0, plan.worldSize()).mapToObj(rank -> plan.forRank(rank).graph()).toList();
-    return evaluate(graphs, plan.groups(), inputs).outputs();
+    return new Reference(graphs, plan.groups(), observer).run(inputs).outputs();
   }
 
   /**
@@ -86,7 +98,7 @@ public final class Reference {
    * @throws RunException when an op has no host implementation or fails
    */
   public static Result evaluate(List<Graph> graphs, List<ProcessGroup> groups, Inputs inputs) {
-    return new Reference(graphs, groups).run(inputs);
+    return new Reference(graphs, groups, Observer.NONE).run(inputs);
   }
 
   /** {@return whether every collective has a definition: custom ops have none but their code} */
@@ -160,6 +172,7 @@ public final class Reference {
   }
 
   private void local(int rank, Op op) {
+    observer.before(rank, op);
     var inferred = op.infer();
     var fresh = new ArrayList<Optional<HostTensor>>();
     boolean computes = op.def().schema().mutates();
@@ -211,6 +224,7 @@ public final class Reference {
     for (int rank = 0; rank < next.length; rank++) {
       if (!done[rank]) {
         var op = graphs.get(rank).ops().get(next[rank]);
+        observer.before(rank, op);
         var spec = op.def().collective().orElseThrow();
         if (spec.kind() == Kind.CUSTOM) {
           throw new RunException(

@@ -1,18 +1,19 @@
 package dev.symplan.runtime.host;
 
 import dev.symplan.ir.DType;
-import dev.symplan.ir.TensorType;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveCall;
 import dev.symplan.ir.op.CollectiveSpec;
 import dev.symplan.ir.op.ReduceOp;
+import dev.symplan.runtime.tensor.Elements;
 import dev.symplan.runtime.tensor.HostTensor;
-import java.lang.foreign.ValueLayout;
+import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 
 /** Collectives by definition, element by element: what the variants are tested against. */
 public final class NaiveCollectives {
+  private static final int BLOCK = 4096;
 
   /** One rank's part. */
   public record Call(Op op, List<HostTensor> operands, List<HostTensor> results) {}
@@ -65,28 +66,51 @@ public final class NaiveCollectives {
     return call.op().collective().orElseThrow();
   }
 
-  private static HostTensor flat(HostTensor tensor) {
-    return tensor.as(TensorType.contiguous(tensor.dtype(), tensor.type().numel()));
-  }
-
   private static void reduce(ReduceOp op, List<HostTensor> given, HostTensor result, long from) {
-    var operands = given.stream().map(NaiveCollectives::flat).toList();
-    var out = flat(result);
-    for (long i = 0; i < out.type().numel(); i++) {
+    long count = result.type().numel();
+    for (long start = 0; start < count; start += BLOCK) {
+      int block = (int) Math.min(BLOCK, count - start);
       if (result.dtype().isFloat()) {
-        double value = operands.getFirst().get(from + i);
-        for (var operand : operands.subList(1, operands.size())) {
-          value = rounded(result.dtype(), combine(op, value, operand.get(from + i)));
-        }
-        out.set(op == ReduceOp.AVG ? rounded(result.dtype(), value / operands.size()) : value, i);
+        floats(op, given, from + start, result, start, block);
       } else {
-        long value = operands.getFirst().getLong(from + i);
-        for (var operand : operands.subList(1, operands.size())) {
-          value = combine(op, value, operand.getLong(from + i));
-        }
-        out.setLong(value, i);
+        integers(op, given, from + start, result, start, block);
       }
     }
+  }
+
+  private static void floats(
+      ReduceOp op, List<HostTensor> given, long from, HostTensor result, long at, int count) {
+    var dtype = result.dtype();
+    int width = dtype.bytes();
+    var sums = new double[count];
+    var next = new double[count];
+    Elements.load(given.getFirst().memory(), from * width, width, dtype, sums, count);
+    for (var operand : given.subList(1, given.size())) {
+      Elements.load(operand.memory(), from * width, width, dtype, next, count);
+      for (int i = 0; i < count; i++) {
+        sums[i] = rounded(dtype, combine(op, sums[i], next[i]));
+      }
+    }
+    for (int i = 0; i < count && op == ReduceOp.AVG; i++) {
+      sums[i] = rounded(dtype, sums[i] / given.size());
+    }
+    Elements.store(sums, count, result.memory(), at * width, width, dtype);
+  }
+
+  private static void integers(
+      ReduceOp op, List<HostTensor> given, long from, HostTensor result, long at, int count) {
+    var dtype = result.dtype();
+    int width = dtype.bytes();
+    var sums = new long[count];
+    var next = new long[count];
+    Elements.load(given.getFirst().memory(), from * width, width, dtype, sums, count);
+    for (var operand : given.subList(1, given.size())) {
+      Elements.load(operand.memory(), from * width, width, dtype, next, count);
+      for (int i = 0; i < count; i++) {
+        sums[i] = combine(op, sums[i], next[i]);
+      }
+    }
+    Elements.store(sums, count, result.memory(), at * width, width, dtype);
   }
 
   private static double rounded(DType dtype, double value) {
@@ -118,13 +142,7 @@ public final class NaiveCollectives {
 
   private static void move(HostTensor from, long start, HostTensor to, long at, long count) {
     long width = from.dtype().bytes();
-    for (long i = 0; i < count * width; i++) {
-      to.memory()
-          .set(
-              ValueLayout.JAVA_BYTE,
-              at * width + i,
-              from.memory().get(ValueLayout.JAVA_BYTE, start * width + i));
-    }
+    MemorySegment.copy(from.memory(), start * width, to.memory(), at * width, count * width);
   }
 
   private static void gather(List<HostTensor> operands, HostTensor result) {

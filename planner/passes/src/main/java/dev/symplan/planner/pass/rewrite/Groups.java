@@ -64,7 +64,7 @@ public final class Groups {
       if (group.maxRank() >= graphOfRank.size()) {
         checker.report(
             Span.ofFile(graphOfRank.getFirst().span().file()),
-            "group '%s' names rank %d, but there are %d ranks"
+            "group '%s' names rank %d, but the number of ranks is %d"
                 .formatted(group.name(), group.maxRank(), graphOfRank.size()),
             "give --ranks %d, or name only ranks 0 to %d in group %s"
                 .formatted(group.maxRank() + 1, graphOfRank.size() - 1, group.name()));
