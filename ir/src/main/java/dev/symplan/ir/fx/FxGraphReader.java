@@ -32,7 +32,6 @@ final class FxGraphReader {
       "print it with gm.print_readable(include_stride=True, include_device=True)";
 
   private static final String OPS = "torch.ops.";
-  private static final String HIGHER_ORDER = "torch.ops.higher_order.";
   private static final String ASSERT = "torch.ops.aten._assert_scalar";
 
   private final FxFunction function;
@@ -203,15 +202,6 @@ final class FxGraphReader {
     switch (statement.value()) {
       case FxExpr.Call call -> call(statement, call);
       case FxExpr.Index _ when getitems.path(statement.name()).isPresent() -> getitem(statement);
-      case FxExpr.Name(String text) when text.startsWith("self.") -> {
-        error(
-            DiagnosticCode.UNSUPPORTED,
-            statement.span(),
-            "'%s' is a constant or a subgraph of the module, which the text does not hold"
-                .formatted(text),
-            "make it an input of the graph, or compile without the higher-order op that calls it");
-        scope.defineBroken(statement.name());
-      }
       default -> {
         @Nullable Arg value = scope.constant(statement.value());
         if (value != null) {
@@ -271,17 +261,6 @@ final class FxGraphReader {
     var name = statement.name();
     if (!call.target().startsWith(OPS)) {
       notAten(name, call.span(), "'%s' is not an operator".formatted(call.target()));
-      return;
-    }
-    if (call.target().startsWith(HIGHER_ORDER)) {
-      error(
-          DiagnosticCode.UNSUPPORTED,
-          call.span(),
-          "%s calls other graphs or kernels, which the text does not hold"
-              .formatted(call.target().substring(OPS.length())),
-          "compile without its cause: control flow, flex attention, user-defined Triton kernels,"
-              + " activation checkpointing, regional compilation");
-      scope.defineBroken(name);
       return;
     }
     if (call.target().startsWith(ASSERT) && isKnown(call)) {

@@ -188,7 +188,9 @@ public final class FxImporter {
 
   private Graph graph(FxFunction function, String name, ImmutableIntArray ranks) {
     var symbols = new Symbols(options.dims(), options.dimMax());
-    var graph = new FxGraphReader(function, name, targets, symbols, sink).read(ranks);
+    var plain = HigherOrder.takeApart(function, targets, sink);
+    sink.throwIfErrors();
+    var graph = new FxGraphReader(plain, name, targets, symbols, sink).read(ranks);
     sizes.putAll(symbols.used());
     symbols.used().keySet().stream().filter(symbols::isBound).forEach(bounds::add);
     return graph;

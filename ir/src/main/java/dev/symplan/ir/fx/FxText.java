@@ -62,7 +62,7 @@ final class FxText {
       "print it with gm.print_readable(include_stride=True, include_device=True), or run with"
           + " TORCH_LOGS=post_grad_graphs";
 
-  private static final String POST_GRAD_HINT =
+  static final String POST_GRAD_HINT =
       "print the graphs that run: TORCH_LOGS=post_grad_graphs python PROGRAM 2> log.txt, and then:"
           + " symplan compile log.txt";
 
@@ -382,7 +382,7 @@ final class FxText {
   private enum Kind {
     GRAPH(""),
     JOINT("the joint graph of forward and backward, which PyTorch splits before it runs anything"),
-    PYTHON("Dynamo's graph or the source of a module, which call Python functions, not operators"),
+    PYTHON("Dynamo's graph, or the source of a module: it calls Python functions, not operators"),
     UNTYPED("printed without types");
 
     private final String meaning;

@@ -291,12 +291,10 @@ class FxFormsTest {
       textBlock =
           """
           sub = self.subgraph_0                                     | unsupported   | 'self.subgraph_0' is a constant or a subgraph
-          a = torch.ops.higher_order.invoke_subgraph(x, 'a')        | unsupported   | higher_order.invoke_subgraph calls other graphs
-          a = torch.ops.higher_order.triton_kernel_wrapper_functional(kwargs = {'in_ptr0': x}, e = {}) | unsupported | calls other graphs or kernels
-          a = torch.nn.functional.relu(x)                           | unsupported   | which call Python functions, not operators
+          a = torch.ops.higher_order.triton_kernel_wrapper_functional(kernel_idx = 0, kwargs = x) | unsupported | triton_kernel_wrapper_functional calls another graph
+          a = torch.nn.functional.relu(x)                           | unsupported   | it calls Python functions, not operators
           a = x + 1                                                 | unsupported   | this is not a call of an operator
-          l_x_ = x                                                  | unsupported   | this is not a call of an operator
-          a = x.sum()                                               | unsupported   | which call Python functions
+          a = x.sum()                                               | unsupported   | it calls Python functions
           a: "f32[]" = x[0]                                         | unknown-value | 'x' has no result [0]
           a: "f32[]" = q[0]                                         | unknown-value | 'q' is not defined above
           a = torch.ops.aten.split.Tensor(x, 4); b: "f32[4, 4][4, 1]" = a[2] | unknown-value | 'a' has no result [2]
