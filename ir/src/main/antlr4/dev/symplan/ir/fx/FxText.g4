@@ -38,7 +38,7 @@ expr : operands += unary (operators += (PLUS | MINUS | TIMES | DIVIDE | FLOOR_DI
 unary : minus = '-'? operand = primary ;
 
 primary
-    : (call | name = (NAME | PATH) | token = (INT | FLOAT | STRING | 'True' | 'False' | 'None')
+    : (call attribute = ATTRIBUTE? | name = (NAME | PATH) | token = (INT | FLOAT | STRING | 'True' | 'False' | 'None')
         | open = '[' (items += expr (',' items += expr)* ','?)? ']'
         | paren = '(' (items += expr (commas += ',' items += expr)* commas += ','?)? ')' | dict)
       indices += index*
@@ -89,6 +89,7 @@ STRING : '\'' (~['\\\r\n] | '\\' ~[\r\n])* '\'' | '"' (~["\\\r\n] | '\\' ~[\r\n]
 UNCLOSED_STRING : '\'' (~['\\\r\n] | '\\' ~[\r\n])* | '"' (~["\\\r\n] | '\\' ~[\r\n])* ;
 NAME : WORD ;
 PATH : WORD ('.' WORD)+ ;
+ATTRIBUTE : ('.' WORD)+ ;
 
 COMMENT : '#' ~[\r\n]* ;
 NEWLINE : '\r'? '\n' ;

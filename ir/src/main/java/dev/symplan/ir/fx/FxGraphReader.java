@@ -161,8 +161,11 @@ final class FxGraphReader {
         "the size %s has no value%s"
             .formatted(
                 symbol, bringer(symbol).map(name -> "; input '" + name + "' brings it").orElse("")),
-        "give it: --dim %s=128, or a bound to plan with: --dim-max %s=4096"
-            .formatted(symbol, symbol));
+        symbol.matches("u[0-9]+")
+            ? "it is known only when the program runs; give a bound to plan with: --dim-max"
+                + " %s=4096 (splits of a collective must add up to its rows)".formatted(symbol)
+            : "give it: --dim %s=128, or a bound to plan with: --dim-max %s=4096"
+                .formatted(symbol, symbol));
   }
 
   /** {@return the input that is the size, or else the first that has it in its type} */

@@ -406,7 +406,7 @@ final class FxReader {
   private FxExpr primary(FxTextParser.PrimaryContext context) {
     FxExpr value;
     if (context.call() != null) {
-      value = call(context.call());
+      value = attribute(call(context.call()), context.attribute);
     } else if (context.name != null) {
       value = name(context.name.getText());
     } else if (context.token != null) {
@@ -422,6 +422,24 @@ final class FxReader {
       value = new FxExpr.Index(value, expr(index.value));
     }
     return value;
+  }
+
+  /** {@code getattr(self, "0").weight}: an attribute whose path is no Python name. */
+  private static FxExpr attribute(FxExpr.Call call, @Nullable Token attribute) {
+    if (attribute == null) {
+      return call;
+    }
+    return call.target().equals("getattr")
+            && call.args().size() == 2
+            && call.args().getLast() instanceof FxExpr.Str(String name)
+        ? new FxExpr.Call(
+            call.target(),
+            ImmutableList.of(
+                call.args().getFirst(), new FxExpr.Str(name + attribute.getText())),
+            call.keywords(),
+            call.span())
+        : new FxExpr.Call(
+            call.target() + "(…)" + attribute.getText(), call.args(), call.keywords(), call.span());
   }
 
   private static FxExpr name(String text) {
@@ -466,7 +484,7 @@ final class FxReader {
     sink.report(Diagnostic.error(DiagnosticCode.SYNTAX, statements.span(token), message));
   }
 
-  private FxExpr call(FxTextParser.CallContext context) {
+  private FxExpr.Call call(FxTextParser.CallContext context) {
     var args = ImmutableList.<FxExpr>builderWithExpectedSize(context.args.size());
     var keywords = ImmutableMap.<String, FxExpr>builder();
     for (var arg : context.args) {

@@ -52,6 +52,22 @@ final class FxText {
           "aot_joint_graph", "aot_joint_graph",
           "dynamo_output_graph", "graph_code");
 
+  private static final char ESCAPE = '\u001B';
+  private static final Pattern COLOUR = Pattern.compile(ESCAPE + "\\[[0-9;]*m");
+
+  /** Other texts of compilers, by words in them. */
+  private static final ImmutableMap<String, String> OTHERS =
+      ImmutableMap.<String, String>builder()
+          .put("call_function[target=", "this is str(graph), which leaves out shapes and the quotes of strings")
+          .put("Node[rank=", "this is a list of torch.fx nodes, not the graph's Python")
+          .put("Node(op=", "this is a list of torch.fx nodes, not the graph's Python")
+          .put("opcode  ", "this is the table of graph.print_tabular(), which leaves out types")
+          .put("AsyncCompile()", "this is Inductor's output code, in which kernels have replaced operators")
+          .put("HloModule ", "this is a module of XLA, not an FX graph")
+          .put("func.func ", "this is a module of MLIR, not an FX graph")
+          .put("<!DOCTYPE html", "this is a page of tlparse; the graphs are in the .txt files beside it")
+          .buildOrThrow();
+
   private static final Pattern FIRST_KEY = Pattern.compile("\\{\"(\\w+)\"");
   private static final Pattern ARTIFACT_NAME = Pattern.compile("\"name\": \"(\\w+)\"");
   private static final Pattern RECORD_RANK = Pattern.compile("\"rank\": ([0-9]{1,6})\\b");
@@ -91,9 +107,16 @@ final class FxText {
    * @throws CompileException when there is none
    */
   static ImmutableList<Listing> listings(SourceFile file, DiagnosticSink sink) {
-    var reader = new FxText(file);
+    var reader = new FxText(withoutColours(file));
     reader.split();
     return reader.chosen(sink);
+  }
+
+  /** PyTorch colours the graphs in logs, also in those that no terminal shows. */
+  private static SourceFile withoutColours(SourceFile file) {
+    return file.text().indexOf(ESCAPE) < 0
+        ? file
+        : new SourceFile(file.name(), COLOUR.matcher(file.text()).replaceAll(""));
   }
 
   private void split() {
@@ -289,19 +312,11 @@ final class FxText {
         }
       }
     }
-    if (text.contains("Node[rank=") || text.contains("Node(op=")) {
-      return Diagnostic.error(
-          DiagnosticCode.UNSUPPORTED,
-          lineWith(text.contains("Node[rank=") ? "Node[rank=" : "Node(op="),
-          "this is a list of torch.fx nodes, not the graph's Python",
-          PRINT_HINT);
-    }
-    if (text.contains("call_function[target=")) {
-      return Diagnostic.error(
-          DiagnosticCode.UNSUPPORTED,
-          lineWith("call_function[target="),
-          "this is str(graph), which leaves out shapes and the quotes of strings",
-          PRINT_HINT);
+    for (var other : OTHERS.entrySet()) {
+      if (text.contains(other.getKey())) {
+        return Diagnostic.error(
+            DiagnosticCode.UNSUPPORTED, lineWith(other.getKey()), other.getValue(), PRINT_HINT);
+      }
     }
     if (text.contains(" = torch.ops.")) {
       return Diagnostic.error(

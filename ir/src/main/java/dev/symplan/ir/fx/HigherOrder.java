@@ -39,6 +39,7 @@ final class HigherOrder {
   private static final ImmutableMap<String, Integer> CALLS =
       ImmutableMap.of(
           "invoke_subgraph", 0,
+          "invoke_quant", 0,
           "control_deps", 1,
           "wrap", 0,
           "tag_activation_checkpoint", 0,
@@ -161,8 +162,10 @@ final class HigherOrder {
       case FxExpr.Call(String target, var args, _, _)
           when target.equals("getattr")
               && args.size() == 2
+              && args.getFirst() instanceof FxExpr.Name(String of)
+              && (of + ".").startsWith(SELF)
               && args.getLast() instanceof FxExpr.Str(String attribute) ->
-          attribute(statement, attribute);
+          attribute(statement, (of + ".").substring(SELF.length()) + attribute);
       case FxExpr.Call(String target, _, _, _)
           when target.equals("torch.ops.prims._make_token.default") ->
           rewriting.emit(

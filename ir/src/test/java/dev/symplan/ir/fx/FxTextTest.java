@@ -166,6 +166,33 @@ class FxTextTest {
   }
 
   @Test
+  void leavesColoursOut() {
+    var coloured =
+        LISTING
+            .replace("x:", "\u001B[34mx\u001B[0m:")
+            .replace("[4]", "\u001B[2m[4]\u001B[0m\u001B[1;31m")
+            .replace("return", "\u001B[mreturn");
+    assertThat(coloured).contains("\u001B");
+    assertThat(only(coloured)).isEqualTo(only(LISTING));
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "HloModule jit_f | a module of XLA",
+        "  func.func public @main( | a module of MLIR",
+        "async_compile = AsyncCompile() | Inductor's output code",
+        "opcode         name  target | print_tabular()",
+      })
+  void namesOtherTextsOfCompilers(String textAndName) {
+    int bar = textAndName.indexOf(" | ");
+    assertThatThrownBy(() -> listings("\n" + textAndName.substring(0, bar) + "\n"))
+        .hasMessageContaining("log.txt:2:")
+        .hasMessageContaining(textAndName.substring(bar + 3))
+        .hasMessageContaining("print_readable(include_stride=True");
+  }
+
+  @Test
   void readsTheRecordsOfTorchTrace() {
     var trace = new StringBuilder();
     for (int rank = 0; rank < 2; rank++) {

@@ -376,7 +376,7 @@ class HigherOrderTest {
                 """
                 _tensor_constant0 = self._tensor_constant0
                 c: F4 = torch.ops.aten.lift_fresh_copy.default(_tensor_constant0);  _tensor_constant0 = None
-                weight: F4 = getattr(self, "0_weight")
+                weight: F4 = getattr(self.layers, "0").weight
                 _tensor_constant0_1 = self._tensor_constant0
                 a: F4 = torch.ops.aten.add.Tensor(c, weight)
                 b: F4 = torch.ops.aten.add.Tensor(a, _tensor_constant0_1)
