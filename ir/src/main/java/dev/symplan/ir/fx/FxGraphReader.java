@@ -64,7 +64,9 @@ final class FxGraphReader {
           DiagnosticCode.MISSING_ANNOTATION,
           function.span(),
           "the graph is printed without types",
-          PRINT_HINT);
+          PRINT_HINT
+              + "; folders of TORCH_COMPILE_DEBUG=1 have such texts: fx_graph_readable.py and"
+              + " fx_graph_transformed.py");
       return builder.build();
     }
     function.params().forEach(this::input);

@@ -77,6 +77,11 @@ final class HigherOrder {
   /** The inputs of constants, by the attributes that hold them. */
   private final Map<String, String> inputs = new HashMap<>();
 
+  /** Attributes that the text says nothing of, by the values that they are assigned to. */
+  private final Map<String, Statement> missing = new LinkedHashMap<>();
+
+  private boolean refused;
+
   /** The warnings that were given already. */
   private final Set<String> warned = new HashSet<>();
 
@@ -98,6 +103,10 @@ final class HigherOrder {
   private FxFunction rewritten() {
     var params = params();
     function.statements().forEach(this::statement);
+    // What calls them is refused already, whatever they are.
+    if (!refused) {
+      reportMissing();
+    }
     return function.with(
         ImmutableList.<Param>builder().addAll(params).addAll(constants).build(),
         rewriting.statements(),
@@ -219,14 +228,7 @@ final class HigherOrder {
     }
     var type = statement.type().or(() -> typeOfUse(statement.name()));
     if (type.isEmpty()) {
-      error(
-          DiagnosticCode.UNSUPPORTED,
-          statement.span(),
-          "'self.%s' is a constant or a subgraph of the module, which the text does not hold"
-              .formatted(attribute),
-          "with its type, a constant can be an input, and with its class below, a subgraph can be"
-              + " planned: "
-              + FxGraphReader.PRINT_HINT);
+      missing.put(statement.name(), statement);
       return;
     }
     inputs.put(attribute, statement.name());
@@ -238,6 +240,20 @@ final class HigherOrder {
             "the text does not hold the constant 'self.%s'; it becomes the input '%s'"
                 .formatted(attribute, statement.name()),
             "to run the graph with its value: --weights FILE, a safetensors file with this name"));
+  }
+
+  private void reportMissing() {
+    missing
+        .values()
+        .forEach(
+            statement ->
+                error(
+                    DiagnosticCode.UNSUPPORTED,
+                    statement.span(),
+                    "this is a constant or a subgraph of the module, which the text does not hold",
+                    "with its type, a constant can be an input, and with its class below, a"
+                        + " subgraph can be planned: "
+                        + FxGraphReader.PRINT_HINT));
   }
 
   private Optional<FxType> typeOfUse(String name) {
@@ -272,16 +288,17 @@ final class HigherOrder {
         var subgraph = at == null ? Optional.<FxFunction>empty() : subgraph(call, at);
         if (at != null && subgraph.isPresent()) {
           inline(statement, call, op, subgraph.get(), at + 1);
-        } else if (WHOLE.contains(op) || !callsSubgraph(call)) {
-          whole(statement, call);
-        } else {
+        } else if (CONTROL_FLOW.contains(op) || (at == null && !isWhole(call, op))) {
           refuse(call, op);
+        } else {
+          whole(statement, call);
         }
       }
     }
   }
 
   private void refuse(FxExpr.Call call, String op) {
+    refused = true;
     boolean controlFlow = CONTROL_FLOW.contains(op);
     error(
         DiagnosticCode.UNSUPPORTED,
@@ -303,10 +320,11 @@ final class HigherOrder {
         : Optional.empty();
   }
 
-  private boolean callsSubgraph(FxExpr.Call call) {
-    return Iterables.any(
-        Iterables.concat(call.args(), call.keywords().values()),
-        arg -> arg instanceof FxExpr.Name(String name) && subgraphs.containsKey(name));
+  private boolean isWhole(FxExpr.Call call, String op) {
+    return WHOLE.contains(op)
+        || Iterables.all(
+            Iterables.concat(call.args(), call.keywords().values()),
+            arg -> !(arg instanceof FxExpr.Name(String name) && subgraphs.containsKey(name)));
   }
 
   /** Keeps an op, with strings for the subgraphs and operators among its arguments. */

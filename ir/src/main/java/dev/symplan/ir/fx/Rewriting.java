@@ -5,7 +5,6 @@ import static com.google.common.collect.ImmutableList.toImmutableList;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.Notes;
-import dev.symplan.ir.fx.FxFunction.Param;
 import dev.symplan.ir.fx.FxFunction.Statement;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -24,6 +23,7 @@ final class Rewriting {
   private final List<Statement> out = new ArrayList<>();
   private final Set<String> names = new HashSet<>();
   private final Set<String> inputs = new HashSet<>();
+  private final Map<String, FxType> types = new HashMap<>();
   private final Map<String, List<Statement>> items = new HashMap<>();
   private final Map<String, Integer> uses = new HashMap<>();
 
@@ -35,10 +35,14 @@ final class Rewriting {
 
   Rewriting(FxFunction function, OpTargets targets) {
     this.targets = targets;
-    function.params().stream().map(Param::name).forEach(inputs::add);
+    for (var param : function.params()) {
+      inputs.add(param.name());
+      param.type().ifPresent(type -> types.put(param.name(), type));
+    }
     names.addAll(inputs);
     for (var statement : function.statements()) {
       names.add(statement.name());
+      statement.type().ifPresent(type -> types.put(statement.name(), type));
       count(statement.value());
       if (statement.value() instanceof FxExpr.Index(FxExpr.Name(String root), _)) {
         items.computeIfAbsent(root, r -> new ArrayList<>()).add(statement);
@@ -160,7 +164,16 @@ final class Rewriting {
       return value;
     }
     var copy = item.map(Statement::name).orElseGet(() -> unique(op.name() + "_" + param));
-    emit(op, copy, item.flatMap(Statement::type), CLONE, value);
+    // A copy lies as the original does, also where that has gaps.
+    var type =
+        item.flatMap(Statement::type)
+            .or(
+                () ->
+                    value instanceof FxExpr.Name(String of)
+                        ? Optional.ofNullable(types.get(of))
+                        : Optional.empty());
+    emit(op, copy, type, CLONE, value);
+    type.ifPresent(known -> types.put(copy, known));
     fresh.add(copy);
     return new FxExpr.Name(copy);
   }

@@ -290,7 +290,7 @@ class FxFormsTest {
       delimiter = '|',
       textBlock =
           """
-          sub = self.subgraph_0                                     | unsupported   | 'self.subgraph_0' is a constant or a subgraph
+          sub = self.subgraph_0                                     | unsupported   | this is a constant or a subgraph of the module
           a = torch.ops.higher_order.triton_kernel_wrapper_functional(kernel_idx = 0, kwargs = x) | unsupported | triton_kernel_wrapper_functional calls another graph
           a = torch.nn.functional.relu(x)                           | unsupported   | it calls Python functions, not operators
           a = x + 1                                                 | unsupported   | this is not a call of an operator

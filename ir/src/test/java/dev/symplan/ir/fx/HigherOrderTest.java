@@ -107,8 +107,8 @@ class HigherOrderTest {
                 """))
         .contains(
             """
-              h_xs = aten::clone(x)
-              h_xs_1 = aten::clone(y)
+              h_xs: f32[4] = aten::clone(x)
+              h_xs_1: f32[4] = aten::clone(y)
               _, a: f32[4] = my::both([h_xs, h_xs_1], 2)
               return a, h_xs_1
             """);
@@ -135,6 +135,25 @@ class HigherOrderTest {
               my::swap(h_x, h_y, 0.5)
               return x, new
             }
+            """);
+  }
+
+  @Test
+  void copiesHaveTheGapsOfTheirOriginals() {
+    assertThat(
+            graph(
+                "x: \"f32[2, 3][8, 1]cuda:0\"",
+                """
+                h = torch.ops.higher_order.auto_functionalized_v2(torch.ops.my.swap.default, by = 0.5, \
+                _x_base_index = 0, _x_size = (3,), _x_stride = (1,), _x_storage_offset = 8, _y_base_index = None, _all_bases = [x])
+                r: "f32[3][1]cuda:0" = h[0];  h = None
+                return (r,)
+                """))
+        .contains(
+            """
+              h_base_0: f32[2, 3][8, 1] = aten::clone(x)
+              h_x = aten::as_strided(h_base_0, [3], [1], 8)
+              r: f32[3] = my::swap(h_x, None, 0.5)
             """);
   }
 
@@ -410,8 +429,9 @@ class HigherOrderTest {
       textBlock =
           """
           sub = self.sub; a = torch.ops.higher_order.cond(x, sub, sub, (x,)) | cond decides while it runs which ops run
+          sub = self.gone; a = torch.ops.higher_order.while_loop(sub, sub, (x,)) | while_loop decides while it runs
           sub = self.sub; a = torch.ops.higher_order.mystery(sub, x)          | mystery calls another graph
-          sub = self.gone; a = torch.ops.higher_order.invoke_subgraph(sub, 'a', x) | 'self.gone' is a constant or a subgraph
+          sub = self.gone; a = torch.ops.higher_order.invoke_subgraph(sub, 'a', x) | this is a constant or a subgraph of the module
           sub = self.sub; a = torch.ops.higher_order.invoke_subgraph(sub, 'a', x, x) | the subgraph takes 1 arguments, not 2
           a = torch.ops.higher_order.with_effects(x, self.f, x)               | with_effects calls another graph
           """)
