@@ -125,7 +125,8 @@ class PublishedTextsTest {
         """
         def forward(self, values: "f32[7][1]cpu", x: "f32[5, 4][4, 1]cpu", mask: "b8[5, 4][4, 1]cpu", at: "i64[9][1]cpu", table: "f32[2, 3][3, 1]cpu"):
             index_put: "f32[5, 4][4, 1]cpu" = torch.ops.aten.index_put.default(x, [mask], values)
-            rows: "f32[9, 3][3, 1]cpu" = torch.ops.aten.embedding.default(table, at)
+            pick: "i64[9][1]cpu" = torch.ops.aten.clone.default(at)
+            rows: "f32[9, 3][3, 1]cpu" = torch.ops.aten.embedding.default(table, pick)
             return (index_put, rows)
         """);
     var ran = Ran.run("run", text, "--ranks", "2");

@@ -1,36 +1,53 @@
 package dev.symplan.runtime.tensor;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSet;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.runtime.tensor.SeededInputs.Need;
+import java.util.HashSet;
 import java.util.OptionalLong;
+import java.util.Set;
 import java.util.stream.LongStream;
 
 /** What the ops that index with an input need of its elements, so that a run can be made up. */
 public final class InputNeeds {
+  private static final ImmutableSet<String> COPIES = ImmutableSet.of("clone", "lift_fresh_copy");
+
   private InputNeeds() {}
 
-  /** {@return what the ops of a graph need that read one of its inputs themselves} */
+  /** {@return what the ops of a graph need that read one of its inputs, or copies or views of it} */
   public static Need of(Graph graph, Value input) {
-    if (!input.isTensor()) {
+    if (!input.isTensor() || input.tensor().dtype().kind() == DType.Kind.FLOAT) {
       return Need.NOTHING;
     }
     long below = Long.MAX_VALUE;
     var trues = OptionalLong.empty();
+    Set<Value> same = new HashSet<>();
+    same.add(input);
     for (var op : graph.ops()) {
-      if (op.operands().contains(input)) {
-        if (input.tensor().dtype() == DType.BOOL) {
-          trues = trues.isPresent() ? trues : trues(op, input);
-        } else {
-          below = LongStream.concat(LongStream.of(below), indexed(op, input)).min().orElse(below);
+      for (var value : Set.copyOf(op.operands())) {
+        if (same.contains(value)) {
+          below = LongStream.concat(LongStream.of(below), indexed(op, value)).min().orElse(below);
+          trues = trues.isPresent() ? trues : trues(op, value);
         }
       }
+      if (passesOn(op) && op.operands().stream().anyMatch(same::contains)) {
+        same.addAll(op.results());
+      }
     }
-    return new Need(below, trues);
+    return new Need(below, input.tensor().dtype() == DType.BOOL ? trues : OptionalLong.empty());
+  }
+
+  /** Whether an op's only result has elements of its only operand, of the same type. */
+  private static boolean passesOn(Op op) {
+    return op.results().size() == 1
+        && op.operands().size() == 1
+        && op.result().isTensor()
+        && (op.infer().getFirst().view().isPresent() || COPIES.contains(op.def().name().name()));
   }
 
   private static Arg arg(Op op, String param) {
@@ -69,6 +86,8 @@ public final class InputNeeds {
     var indices = indices(op);
     if (indices.size() != 1
         || !is(indices.getFirst(), mask)
+        || !mask.isTensor()
+        || mask.tensor().dtype() != DType.BOOL
         || !(arg(op, "self") instanceof Arg.Ref(Value self))) {
       return OptionalLong.empty();
     }
