@@ -111,8 +111,7 @@ final class Functionalized {
   }
 
   private static boolean names(Optional<FxExpr> only, FxExpr one) {
-    return !(only.orElse(FxExpr.None.NONE) instanceof FxExpr.Seq(var items))
-        || items.contains(one);
+    return !(only.orElse(FxExpr.None.NONE) instanceof FxExpr.Seq(var items)) || items.contains(one);
   }
 
   private void second(String op) throws Unknown {

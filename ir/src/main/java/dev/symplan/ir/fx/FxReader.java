@@ -434,8 +434,7 @@ final class FxReader {
             && call.args().getLast() instanceof FxExpr.Str(String name)
         ? new FxExpr.Call(
             call.target(),
-            ImmutableList.of(
-                call.args().getFirst(), new FxExpr.Str(name + attribute.getText())),
+            ImmutableList.of(call.args().getFirst(), new FxExpr.Str(name + attribute.getText())),
             call.keywords(),
             call.span())
         : new FxExpr.Call(

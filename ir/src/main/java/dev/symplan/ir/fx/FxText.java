@@ -58,14 +58,20 @@ final class FxText {
   /** Other texts of compilers, by words in them. */
   private static final ImmutableMap<String, String> OTHERS =
       ImmutableMap.<String, String>builder()
-          .put("call_function[target=", "this is str(graph), which leaves out shapes and the quotes of strings")
+          .put(
+              "call_function[target=",
+              "this is str(graph), which leaves out shapes and the quotes of strings")
           .put("Node[rank=", "this is a list of torch.fx nodes, not the graph's Python")
           .put("Node(op=", "this is a list of torch.fx nodes, not the graph's Python")
           .put("opcode  ", "this is the table of graph.print_tabular(), which leaves out types")
-          .put("AsyncCompile()", "this is Inductor's output code, in which kernels have replaced operators")
+          .put(
+              "AsyncCompile()",
+              "this is Inductor's output code, in which kernels have replaced operators")
           .put("HloModule ", "this is a module of XLA, not an FX graph")
           .put("func.func ", "this is a module of MLIR, not an FX graph")
-          .put("<!DOCTYPE html", "this is a page of tlparse; the graphs are in the .txt files beside it")
+          .put(
+              "<!DOCTYPE html",
+              "this is a page of tlparse; the graphs are in the .txt files beside it")
           .buildOrThrow();
 
   private static final Pattern FIRST_KEY = Pattern.compile("\\{\"(\\w+)\"");

@@ -132,7 +132,8 @@ final class HigherOrder {
                     hook.span(),
                     "the graph of compiled autograd calls hooks, which are Python functions of the"
                         + " program",
-                    "Dynamo traces through them and compiles the result: " + FxText.POST_GRAD_HINT));
+                    "Dynamo traces through them and compiles the result: "
+                        + FxText.POST_GRAD_HINT));
     var params = ImmutableList.<Param>builder();
     for (var list : List.of("inputs", "sizes")) {
       var values = ImmutableMap.<FxExpr, FxExpr>builder();
@@ -141,7 +142,8 @@ final class HigherOrder {
         var item = rewriting.item(list, index);
         if (item.isEmpty()) {
           // A hole: nothing reads the argument at this place.
-          params.add(new Param(rewriting.unique(list + "_" + i), Optional.empty(), function.span()));
+          params.add(
+              new Param(rewriting.unique(list + "_" + i), Optional.empty(), function.span()));
         } else {
           params.add(new Param(item.get().name(), item.get().type(), item.get().span()));
           values.put(index, new FxExpr.Name(item.get().name()));
@@ -549,8 +551,7 @@ final class HigherOrder {
       }
       if (names.resolved(new FxExpr.Name(one.name())) instanceof FxExpr.Name(String name)) {
         rewriting.emitInner(
-            new Statement(
-                name, one.type(), names.resolved(one.value()), one.span(), one.notes()));
+            new Statement(name, one.type(), names.resolved(one.value()), one.span(), one.notes()));
       }
     }
     var results = ImmutableMap.<FxExpr, FxExpr>builder();

@@ -102,8 +102,7 @@ final class Rewriting {
   /** {@return the first statement that takes this result out of a value} */
   Optional<Statement> item(String name, FxExpr index) {
     return items.getOrDefault(name, List.of()).stream()
-        .filter(
-            item -> item.value() instanceof FxExpr.Index(_, FxExpr of) && of.equals(index))
+        .filter(item -> item.value() instanceof FxExpr.Index(_, FxExpr of) && of.equals(index))
         .findFirst();
   }
 
@@ -127,8 +126,7 @@ final class Rewriting {
     out.add(statement);
   }
 
-  void emit(
-      Statement source, String name, Optional<FxType> type, String target, FxExpr... args) {
+  void emit(Statement source, String name, Optional<FxType> type, String target, FxExpr... args) {
     emit(
         source,
         name,

@@ -15,9 +15,9 @@ import java.util.stream.Stream;
  * and alias.
  *
  * <p>PyTorch's own schemas are in {@code native-schemas.txt}. Those that say less than their ops do
- * are replaced by {@code understated-schemas.txt}. {@code other-schemas.txt} has those of ops
- * that vLLM registers. An op with a composite kernel may return an
- * argument, or a view of one, where its schema has a fresh result.
+ * are replaced by {@code understated-schemas.txt}. {@code other-schemas.txt} has those of ops that
+ * vLLM registers. An op with a composite kernel may return an argument, or a view of one, where its
+ * schema has a fresh result.
  */
 public final class NativeSchemas {
   private static final String COMPOSITE = "composite";
@@ -62,7 +62,9 @@ public final class NativeSchemas {
         .filter(lines -> !lines.isEmpty())
         .findFirst()
         .orElse(ImmutableList.of())
-        .stream().map(NativeSchemas::schema).collect(ImmutableList.toImmutableList());
+        .stream()
+        .map(NativeSchemas::schema)
+        .collect(ImmutableList.toImmutableList());
   }
 
   /** {@return whose schema {@link #of} gives, for people} */

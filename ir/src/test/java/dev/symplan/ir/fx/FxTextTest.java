@@ -199,7 +199,8 @@ class FxTextTest {
       var op = rank == 0 ? "neg" : "abs";
       trace
           .append(record(rank, "\"dynamo_output_graph\": {}", LISTING.replace("neg", "sin")))
-          .append(record(rank, "\"artifact\": {\"name\": \"other\"}", LISTING.replace("neg", "cos")))
+          .append(
+              record(rank, "\"artifact\": {\"name\": \"other\"}", LISTING.replace("neg", "cos")))
           .append(record(rank, "\"inductor_post_grad_graph\": {}", LISTING.replace("neg", op)))
           .append(record(rank, "\"chromium_event\": {}", "{\n\"a\": 1\n}\n"));
     }
@@ -213,7 +214,8 @@ class FxTextTest {
 
   private static String record(int rank, String head, String payload) {
     return "V1206 15:18:21.230000 1500233 torch/_inductor/compile_fx.py:898] {%s, \"rank\": %d}\n%s"
-        .formatted(head, rank, payload.lines().map(line -> "\t" + line + "\n").reduce("", String::concat));
+        .formatted(
+            head, rank, payload.lines().map(line -> "\t" + line + "\n").reduce("", String::concat));
   }
 
   @Test

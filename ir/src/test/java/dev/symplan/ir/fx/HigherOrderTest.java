@@ -3,14 +3,14 @@ package dev.symplan.ir.fx;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.symplan.ir.diag.Diagnostic;
-import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.aten.BuiltinOps;
-import dev.symplan.ir.diag.DiagnosticCode;
-import dev.symplan.ir.text.Declarations;
-import dev.symplan.ir.text.GraphPrinter;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.aten.BuiltinOps;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.text.Declarations;
+import dev.symplan.ir.text.GraphPrinter;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -35,12 +35,13 @@ class HigherOrderTest {
 
   /** {@return the statements of the graph in the graph language, with its head} */
   private String imported(String text) {
-    var registry =
-        Declarations.read(new SourceFile("ops.txt", SCHEMAS), BuiltinOps.registry());
+    var registry = Declarations.read(new SourceFile("ops.txt", SCHEMAS), BuiltinOps.registry());
     var options =
-        new ImportOptions("g", ImmutableList.of(), 1, ImmutableMap.of(), ImmutableMap.of(), registry);
+        new ImportOptions(
+            "g", ImmutableList.of(), 1, ImmutableMap.of(), ImmutableMap.of(), registry);
     var printed =
-        GraphPrinter.print(FxImporter.read(new SourceFile("g.fx.txt", text), options, warnings::add));
+        GraphPrinter.print(
+            FxImporter.read(new SourceFile("g.fx.txt", text), options, warnings::add));
     return printed.substring(printed.indexOf("graph g("));
   }
 
@@ -81,7 +82,8 @@ class HigherOrderTest {
         .contains("  my::fill(e, x)\n  return e\n")
         .doesNotContain("clone");
     assertThat(graph(X, text + "old: F4 = torch.ops.aten.neg.default(e)\nreturn (new, old)"))
-        .contains("  new: f32[4] = aten::clone(e)\n  my::fill(new, x)\n  old: f32[4] = aten::neg(e)\n");
+        .contains(
+            "  new: f32[4] = aten::clone(e)\n  my::fill(new, x)\n  old: f32[4] = aten::neg(e)\n");
     assertThat(graph(X, text.replace("x = x", "x = e") + "return (new,)"))
         .contains("  new: f32[4] = aten::clone(e)\n  my::fill(new, e)\n");
     // A view keeps the old value alive.
@@ -169,7 +171,8 @@ class HigherOrderTest {
             new: F4 = h[1];  h = None
             return (new,)
             """);
-    assertThat(graph).contains("higher_order::auto_functionalized_v2(\"torch.ops.my.fill.default\"");
+    assertThat(graph)
+        .contains("higher_order::auto_functionalized_v2(\"torch.ops.my.fill.default\"");
   }
 
   @Test
@@ -229,7 +232,11 @@ class HigherOrderTest {
               _C::fused_add_rms_norm(input_1, residual, x, 1e-06)
               return input_1, residual
             """);
-    assertThat(warnings).singleElement().extracting(Diagnostic::message).asString().contains("vLLM's");
+    assertThat(warnings)
+        .singleElement()
+        .extracting(Diagnostic::message)
+        .asString()
+        .contains("vLLM's");
   }
 
   @Test
@@ -272,7 +279,11 @@ class HigherOrderTest {
                 """))
         .contains("r: f32[4] = aten::rand_like(x, pin_memory=False)")
         .contains("getitem: f32[4], _ = aten::native_dropout(x, 0.5, True)");
-    assertThat(warnings).hasSize(2).first().extracting(Diagnostic::message).asString()
+    assertThat(warnings)
+        .hasSize(2)
+        .first()
+        .extracting(Diagnostic::message)
+        .asString()
         .contains("without the random state");
   }
 
@@ -313,7 +324,9 @@ class HigherOrderTest {
                     split = torch.ops.aten.split.Tensor(arg_0, 2)
                     return split
         """
-            .replace("split = torch.ops.higher", "self_split = self.subgraph_split\n        split = torch.ops.higher")
+            .replace(
+                "split = torch.ops.higher",
+                "self_split = self.subgraph_split\n        split = torch.ops.higher")
             .replace("F4", F4);
     assertThat(imported(text))
         .isEqualTo(
@@ -384,7 +397,9 @@ class HigherOrderTest {
         """
             .replace("F4", F4);
     assertThat(imported(text))
-        .contains("out: f32[4] = higher_order::flex_attention(q, q, q, \"score\", [4, mask, 128, \"score\"], 0.125");
+        .contains(
+            "out: f32[4] = higher_order::flex_attention(q, q, q, \"score\", [4, mask, 128,"
+                + " \"score\"], 0.125");
   }
 
   @Test
@@ -403,8 +418,12 @@ class HigherOrderTest {
                 """))
         .startsWith("graph g(x: f32[4], _tensor_constant0: f32[4], weight: f32[4]) {")
         .contains("b: f32[4] = aten::add.Tensor(a, _tensor_constant0)");
-    assertThat(warnings).extracting(Diagnostic::message).hasSize(2)
-        .first().asString().contains("it becomes the input '_tensor_constant0'");
+    assertThat(warnings)
+        .extracting(Diagnostic::message)
+        .hasSize(2)
+        .first()
+        .asString()
+        .contains("it becomes the input '_tensor_constant0'");
   }
 
   @Test

@@ -64,7 +64,8 @@ class PublishedTextsTest {
     tensors("rank0.inputs", ImmutableMap.of("in0", floats(1, 2, 3), "in1", floats(-5, 6)));
     tensors(
         "rank0.outputs",
-        ImmutableMap.of("out0", floats(1, 2, 3), "out1", floats(1, -5, 6), "out2", floats(-35, 42)));
+        ImmutableMap.of(
+            "out0", floats(1, 2, 3), "out1", floats(1, -5, 6), "out2", floats(-35, 42)));
     agrees();
   }
 
@@ -91,8 +92,7 @@ class PublishedTextsTest {
     tensors("rank0.inputs", ImmutableMap.of("in0", integers(2, 0), "in1", floats(2, 3)));
     tensors(
         "rank0.outputs",
-        ImmutableMap.of(
-            "out0", floats(0.5, 0.5, -1, -1, 0.5, 0.5), "out1", floats(16, 81)));
+        ImmutableMap.of("out0", floats(0.5, 0.5, -1, -1, 0.5, 0.5), "out1", floats(16, 81)));
     agrees();
   }
 

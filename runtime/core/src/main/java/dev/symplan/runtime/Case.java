@@ -19,8 +19,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * A directory with a graph's inputs and expected outputs: {@code rankN.inputs.safetensors} and
  * {@code rankN.outputs.safetensors}, whose {@code inI} and {@code outI} are the I-th argument and
- * result of the graph. {@code constants.safetensors} holds inputs that are the same on all ranks, by
- * their names, such as the constants of a module.
+ * result of the graph. {@code constants.safetensors} holds inputs that are the same on all ranks,
+ * by their names, such as the constants of a module.
  */
 public final class Case {
   private static final String CONSTANTS = "constants.safetensors";

@@ -19,7 +19,9 @@ public final class InputNeeds {
 
   private InputNeeds() {}
 
-  /** {@return what the ops of a graph need that read one of its inputs, or copies or views of it} */
+  /**
+   * {@return what the ops of a graph need that read one of its inputs, or copies or views of it}
+   */
   public static Need of(Graph graph, Value input) {
     if (!input.isTensor() || input.tensor().dtype().kind() == DType.Kind.FLOAT) {
       return Need.NOTHING;

@@ -64,7 +64,9 @@ public final class SeededInputs {
             Elements.setLong(made.memory(), i * width, type.dtype(), random.nextInt(below));
         case BOOL -> {
           boolean on =
-              need.trues().isPresent() ? random.nextLong(count - i) < trues : random.nextInt(2) == 1;
+              need.trues().isPresent()
+                  ? random.nextLong(count - i) < trues
+                  : random.nextInt(2) == 1;
           trues -= on ? 1 : 0;
           Elements.setLong(made.memory(), i * width, type.dtype(), on ? 1 : 0);
         }
