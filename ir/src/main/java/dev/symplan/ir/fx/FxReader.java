@@ -218,8 +218,8 @@ final class FxReader {
         Diagnostic.error(
             DiagnosticCode.SYNTAX,
             span,
-            "the function has no return statement",
-            "is the text complete?"));
+            "this function ends without a return statement",
+            "the text seems to be cut: copy the whole graph, to its return"));
   }
 
   private Optional<FxFunction.Statement> statement(boolean first) {

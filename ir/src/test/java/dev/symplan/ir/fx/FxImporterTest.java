@@ -253,7 +253,7 @@ class FxImporterTest {
             () -> read("%x : [num_users=1] = call_function[target=torch.ops.aten.mm](args = ())\n"))
         .hasMessageContaining("this is str(graph)");
     assertThatThrownBy(() -> read("")).hasMessageContaining("there is no graph in the text");
-    assertThatThrownBy(() -> read(HEAD)).hasMessageContaining("no return statement");
+    assertThatThrownBy(() -> read(HEAD)).hasMessageContaining("without a return statement");
   }
 
   @Test
