@@ -5,11 +5,27 @@
  */
 grammar FxText;
 
-forward : 'def' NAME '(' (params += param (',' params += param)* ','?)? ')' (ARROW annotation = expr)? ':' EOF ;
+forward : 'def' NAME '(' (params += param (',' params += param)* ','?)? ')' (ARROW result = expr)? ':' EOF ;
 
-param : name = NAME (':' annotation = STRING)? ('=' expr)? ;
+// Of a subgraph: others do not matter.
+subgraph : 'class' name = NAME '(' (NAME | PATH) ')' ':' EOF ;
 
-assignment : name = NAME (':' annotation = STRING)? '=' value = expr deletes* EOF ;
+param : name = NAME (':' annotation)? ('=' expr)? ;
+
+// PyTorch 2.0 writes types without quotes.
+annotation : quoted = STRING | NAME shape* | NAME '(' expr (',' expr)* ')' ;
+
+shape : '[' (expr (',' expr)*)? ']' ;
+
+assignment : name = NAME (':' annotation)? '=' value = expr deletes* EOF ;
+
+// x: "f32[4]"; y: "f32[4]";
+declarations : declared += declaration (';' declared += declaration)* ';'? EOF ;
+
+declaration : name = NAME ':' annotation ;
+
+// x, y, = fx_pytree.tree_flatten_spec(([x, y], {}), self._in_spec)
+flattening : names += NAME (',' names += NAME)* ','? '=' target = PATH '(' expr (',' expr)* ')' deletes* EOF ;
 
 // What is no longer used, as torch.fx marks it: x = y = None.
 deletes : ';' NAME '=' (NAME '=')* 'None' ;
@@ -22,14 +38,13 @@ expr : operands += unary (operators += (PLUS | MINUS | TIMES | DIVIDE | FLOOR_DI
 unary : minus = '-'? operand = primary ;
 
 primary
-    : (call | name = (NAME | PATH) | token = (INT | FLOAT | STRING | 'True' | 'False' | 'None')
+    : (call attribute = ATTRIBUTE? | name = (NAME | PATH) | token = (INT | FLOAT | STRING | 'True' | 'False' | 'None')
         | open = '[' (items += expr (',' items += expr)* ','?)? ']'
         | paren = '(' (items += expr (commas += ',' items += expr)* commas += ','?)? ')' | dict)
       indices += index*
     ;
 
-// Higher-order ops take dicts, and are refused; all that matters is where a dict ends.
-dict : '{' (expr ':' expr (',' expr ':' expr)* ','?)? '}' ;
+dict : '{' (keys += expr ':' values += expr (',' keys += expr ':' values += expr)* ','?)? '}' ;
 
 index : '[' value = expr ']' ;
 
@@ -37,6 +52,7 @@ call : target = (NAME | PATH) '(' (args += arg (',' args += arg)* ','?)? ')' ;
 
 arg : (keyword = NAME '=')? value = expr ;
 
+CLASS : 'class' ;
 DEF : 'def' ;
 RETURN : 'return' ;
 TRUE : 'True' ;
@@ -73,6 +89,7 @@ STRING : '\'' (~['\\\r\n] | '\\' ~[\r\n])* '\'' | '"' (~["\\\r\n] | '\\' ~[\r\n]
 UNCLOSED_STRING : '\'' (~['\\\r\n] | '\\' ~[\r\n])* | '"' (~["\\\r\n] | '\\' ~[\r\n])* ;
 NAME : WORD ;
 PATH : WORD ('.' WORD)+ ;
+ATTRIBUTE : ('.' WORD)+ ;
 
 COMMENT : '#' ~[\r\n]* ;
 NEWLINE : '\r'? '\n' ;

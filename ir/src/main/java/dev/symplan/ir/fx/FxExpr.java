@@ -32,10 +32,8 @@ public sealed interface FxExpr {
       String target, ImmutableList<FxExpr> args, ImmutableMap<String, FxExpr> keywords, Span span)
       implements FxExpr {}
 
-  /** A dict, of which nothing is kept: no op that can be imported takes one. */
-  enum Dict implements FxExpr {
-    DICT
-  }
+  /** A dict, whose keys are strings and numbers. */
+  record Dict(ImmutableList<FxExpr> keys, ImmutableList<FxExpr> values) implements FxExpr {}
 
   /** {@code None} */
   enum None implements FxExpr {

@@ -1,6 +1,7 @@
 package dev.symplan.ir.fx;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.Notes;
 import dev.symplan.ir.diag.Span;
 import java.util.Optional;
@@ -11,6 +12,7 @@ import java.util.Optional;
  * @param results what it returns
  * @param notes comments at its head
  * @param endNotes comments above its return
+ * @param subgraphs the graphs that it calls, by the names of its attributes
  */
 public record FxFunction(
     ImmutableList<Param> params,
@@ -19,7 +21,33 @@ public record FxFunction(
     Span span,
     Span returnSpan,
     Notes notes,
-    Notes endNotes) {
+    Notes endNotes,
+    ImmutableMap<String, FxFunction> subgraphs) {
+
+  /** {@return a graph that calls no other} */
+  public static FxFunction of(
+      ImmutableList<Param> params,
+      ImmutableList<Statement> statements,
+      ImmutableList<FxExpr> results,
+      Span span,
+      Span returnSpan,
+      Notes notes,
+      Notes endNotes) {
+    return new FxFunction(
+        params, statements, results, span, returnSpan, notes, endNotes, ImmutableMap.of());
+  }
+
+  FxFunction withSubgraphs(ImmutableMap<String, FxFunction> newSubgraphs) {
+    return new FxFunction(
+        params, statements, results, span, returnSpan, notes, endNotes, newSubgraphs);
+  }
+
+  FxFunction with(
+      ImmutableList<Param> newParams,
+      ImmutableList<Statement> newStatements,
+      ImmutableList<FxExpr> newResults) {
+    return of(newParams, newStatements, newResults, span, returnSpan, notes, endNotes);
+  }
 
   /**
    * An argument of the graph.

@@ -32,7 +32,6 @@ final class FxGraphReader {
       "print it with gm.print_readable(include_stride=True, include_device=True)";
 
   private static final String OPS = "torch.ops.";
-  private static final String HIGHER_ORDER = "torch.ops.higher_order.";
   private static final String ASSERT = "torch.ops.aten._assert_scalar";
 
   private final FxFunction function;
@@ -65,7 +64,9 @@ final class FxGraphReader {
           DiagnosticCode.MISSING_ANNOTATION,
           function.span(),
           "the graph is printed without types",
-          PRINT_HINT);
+          PRINT_HINT
+              + "; folders of TORCH_COMPILE_DEBUG=1 have such texts: fx_graph_readable.py and"
+              + " fx_graph_transformed.py");
       return builder.build();
     }
     function.params().forEach(this::input);
@@ -162,8 +163,11 @@ final class FxGraphReader {
         "the size %s has no value%s"
             .formatted(
                 symbol, bringer(symbol).map(name -> "; input '" + name + "' brings it").orElse("")),
-        "give it: --dim %s=128, or a bound to plan with: --dim-max %s=4096"
-            .formatted(symbol, symbol));
+        symbol.matches("u[0-9]+")
+            ? "it is known only when the program runs; give a bound to plan with: --dim-max"
+                + " %s=4096 (splits of a collective must add up to its rows)".formatted(symbol)
+            : "give it: --dim %s=128, or a bound to plan with: --dim-max %s=4096"
+                .formatted(symbol, symbol));
   }
 
   /** {@return the input that is the size, or else the first that has it in its type} */
@@ -203,15 +207,6 @@ final class FxGraphReader {
     switch (statement.value()) {
       case FxExpr.Call call -> call(statement, call);
       case FxExpr.Index _ when getitems.path(statement.name()).isPresent() -> getitem(statement);
-      case FxExpr.Name(String text) when text.startsWith("self.") -> {
-        error(
-            DiagnosticCode.UNSUPPORTED,
-            statement.span(),
-            "'%s' is a constant or a subgraph of the module, which the text does not hold"
-                .formatted(text),
-            "make it an input of the graph, or compile without the higher-order op that calls it");
-        scope.defineBroken(statement.name());
-      }
       default -> {
         @Nullable Arg value = scope.constant(statement.value());
         if (value != null) {
@@ -271,17 +266,6 @@ final class FxGraphReader {
     var name = statement.name();
     if (!call.target().startsWith(OPS)) {
       notAten(name, call.span(), "'%s' is not an operator".formatted(call.target()));
-      return;
-    }
-    if (call.target().startsWith(HIGHER_ORDER)) {
-      error(
-          DiagnosticCode.UNSUPPORTED,
-          call.span(),
-          "%s calls other graphs or kernels, which the text does not hold"
-              .formatted(call.target().substring(OPS.length())),
-          "compile without its cause: control flow, flex attention, user-defined Triton kernels,"
-              + " activation checkpointing, regional compilation");
-      scope.defineBroken(name);
       return;
     }
     if (call.target().startsWith(ASSERT) && isKnown(call)) {

@@ -58,7 +58,7 @@ public final class FxImporter {
   public static Program read(
       SourceFile file, ImportOptions options, Consumer<? super Diagnostic> warnings) {
     var importer = new FxImporter(options);
-    var listings = FxText.listings(file);
+    var listings = FxText.listings(file, importer.sink);
     if (listings.size() == 1) {
       return importer.programOf(
           List.of(new OneText(listings.getFirst().file(), ImmutableIntArray.of())), warnings);
@@ -92,7 +92,7 @@ public final class FxImporter {
     for (int rank = 0; rank < ranks; rank++) {
       int own = rank;
       var file = ownTexts.getOrDefault(rank, common);
-      var found = listings.computeIfAbsent(file, FxText::listings);
+      var found = listings.computeIfAbsent(file, f -> FxText.listings(f, importer.sink));
       texts.put(
           rank,
           found.stream()
@@ -188,7 +188,9 @@ public final class FxImporter {
 
   private Graph graph(FxFunction function, String name, ImmutableIntArray ranks) {
     var symbols = new Symbols(options.dims(), options.dimMax());
-    var graph = new FxGraphReader(function, name, targets, symbols, sink).read(ranks);
+    var plain = HigherOrder.takeApart(function, targets, sink);
+    sink.throwIfErrors();
+    var graph = new FxGraphReader(plain, name, targets, symbols, sink).read(ranks);
     sizes.putAll(symbols.used());
     symbols.used().keySet().stream().filter(symbols::isBound).forEach(bounds::add);
     return graph;

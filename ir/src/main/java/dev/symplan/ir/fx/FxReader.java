@@ -16,6 +16,7 @@ import dev.symplan.ir.text.TokenPhrases;
 import dev.symplan.ir.text.TokenRoles;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -51,9 +52,13 @@ final class FxReader {
               FxTextParser.RULE_primary, "a value"),
           ImmutableMap.of(FxTextParser.RULE_call, "an argument"));
 
+  /** Gives the caller the results in its own nested form. */
+  private static final String UNFLATTEN = "pytree.tree_unflatten";
+
   /** Of the only integer that fits 64 bits with a minus sign but not without. */
   private static final String SMALLEST_DIGITS = Long.toString(Long.MIN_VALUE).substring(1);
 
+  private final String text;
   private final DiagnosticSink sink;
   private final StatementReader statements;
   private final StatementParser<FxTextParser> parser;
@@ -61,6 +66,7 @@ final class FxReader {
   private final Map<String, FxType> types = new HashMap<>();
 
   private FxReader(SourceFile file, DiagnosticSink sink) {
+    this.text = file.text();
     this.sink = sink;
     this.statements =
         new StatementReader(file, new FxTextLexer(CharStreams.fromString("")), ROLES, sink);
@@ -73,51 +79,138 @@ final class FxReader {
     return new FxReader(file, sink).functions();
   }
 
+  /**
+   * One function of the text.
+   *
+   * @param name the attribute that holds it, where it is a subgraph; empty for others
+   * @param column where it starts: what it calls starts further to the right
+   */
+  private record Draft(FxFunction function, String name, int column) {}
+
+  /** What is known of a function before its return. */
+  private final class Open {
+    private final FxTextParser.ForwardContext head;
+    private final Span span;
+    private final ImmutableList.Builder<FxFunction.Statement> body = ImmutableList.builder();
+    private final Map<String, FxFunction.Param> declared = new LinkedHashMap<>();
+    private ImmutableList<FxFunction.Param> flattened = ImmutableList.of();
+    private boolean first = true;
+
+    Open(FxTextParser.ForwardContext head) {
+      this.head = head;
+      this.span = statements.span();
+    }
+
+    void statement() {
+      if (isDropList()) {
+        return;
+      }
+      var tokens = statements.tokens();
+      int second = tokens.size() > 2 ? tokens.get(1).getType() : Token.EOF;
+      if (second == FxTextLexer.COLON && !isAssignment()) {
+        parser.parse(FxTextParser::declarations).ifPresent(this::declare);
+      } else if (second == FxTextLexer.COMMA) {
+        parser.parse(FxTextParser::flattening).ifPresent(this::flatten);
+      } else {
+        FxReader.this.statement(first).ifPresent(body::add);
+        first = false;
+      }
+    }
+
+    private void declare(FxTextParser.DeclarationsContext context) {
+      for (var one : context.declared) {
+        declared.put(
+            one.name.getText(),
+            new FxFunction.Param(
+                one.name.getText(), type(one.annotation()), statements.span(one.name)));
+      }
+    }
+
+    /** The values that the nested arguments of the caller hold: those are the real ones. */
+    private void flatten(FxTextParser.FlatteningContext context) {
+      var params = ImmutableList.<FxFunction.Param>builder();
+      for (var name : context.names) {
+        params.add(
+            declared.getOrDefault(
+                name.getText(),
+                new FxFunction.Param(name.getText(), Optional.empty(), statements.span(name))));
+      }
+      flattened = params.build();
+    }
+
+    FxFunction function(FxTextParser.ReturnedContext returned) {
+      return FxFunction.of(
+          flattened.isEmpty() ? params(head) : flattened,
+          body.build(),
+          results(returned),
+          span,
+          statements.span(),
+          Notes.NONE,
+          Notes.NONE);
+    }
+  }
+
   private List<FxFunction> functions() {
-    var functions = new ArrayList<FxFunction>();
-    FxTextParser.@Nullable ForwardContext head = null;
-    var span = Span.NONE;
-    var body = ImmutableList.<FxFunction.Statement>builder();
-    boolean first = true;
+    var drafts = new ArrayList<Draft>();
+    @Nullable Open open = null;
+    var name = "";
     while (statements.next()) {
       switch (statements.tokens().get(0).getType()) {
+        case FxTextLexer.CLASS ->
+            name =
+                parser
+                    .parse(FxTextParser::subgraph)
+                    .map(context -> context.name.getText())
+                    .orElse("");
         case FxTextLexer.DEF -> {
-          if (head != null) {
-            noReturn(span);
+          if (open != null) {
+            noReturn(open.span);
           }
-          span = statements.span();
-          body = ImmutableList.builder();
-          first = true;
-          head = parser.parse(FxTextParser::forward).orElse(null);
+          open = parser.parse(FxTextParser::forward).map(Open::new).orElse(null);
         }
         case FxTextLexer.RETURN -> {
           var returned = parser.parse(FxTextParser::returned);
-          if (head != null && returned.isPresent()) {
-            functions.add(
-                new FxFunction(
-                    params(head),
-                    body.build(),
-                    results(returned.get()),
-                    span,
-                    statements.span(),
-                    Notes.NONE,
-                    Notes.NONE));
+          if (open != null && returned.isPresent()) {
+            drafts.add(new Draft(open.function(returned.get()), name, open.span.column()));
           }
-          head = null;
+          open = null;
+          name = "";
         }
         default -> {
           // Nothing after a wrong head can be understood; the head is reported already.
-          if (head != null) {
-            statement(first).ifPresent(body::add);
-            first = false;
+          if (open != null) {
+            open.statement();
           }
         }
       }
     }
-    if (head != null) {
-      noReturn(span);
+    if (open != null) {
+      noReturn(open.span);
+    }
+    var functions = new ArrayList<FxFunction>();
+    for (int i = 0; i < drafts.size(); i = endOf(drafts, i)) {
+      functions.add(nested(drafts, i));
     }
     return functions;
+  }
+
+  /** {@return where the subgraphs of a function end} */
+  private static int endOf(List<Draft> drafts, int at) {
+    int end = at + 1;
+    while (end < drafts.size()
+        && !drafts.get(end).name().isEmpty()
+        && drafts.get(end).column() > drafts.get(at).column()) {
+      end++;
+    }
+    return end;
+  }
+
+  private static FxFunction nested(List<Draft> drafts, int at) {
+    var subgraphs = ImmutableMap.<String, FxFunction>builder();
+    for (int i = at + 1; i < endOf(drafts, at); i = endOf(drafts, i)) {
+      subgraphs.put(drafts.get(i).name(), nested(drafts, i));
+    }
+    return drafts.get(at).function().withSubgraphs(subgraphs.buildKeepingLast());
   }
 
   private void noReturn(Span span) {
@@ -125,21 +218,18 @@ final class FxReader {
         Diagnostic.error(
             DiagnosticCode.SYNTAX,
             span,
-            "the function has no return statement",
-            "is the text complete?"));
+            "this function ends without a return statement",
+            "the text seems to be cut: copy the whole graph, to its return"));
   }
 
   private Optional<FxFunction.Statement> statement(boolean first) {
-    if (isDropList()) {
-      return Optional.empty();
-    }
     return parser
         .parse(FxTextParser::assignment)
         .map(
             context ->
                 new FxFunction.Statement(
                     context.name.getText(),
-                    type(context.annotation),
+                    type(context.annotation()),
                     expr(context.value),
                     statements.span(context.start, context.value.stop),
                     notes(first)));
@@ -160,6 +250,28 @@ final class FxReader {
       }
     }
     return any || !given.after().isEmpty() ? new Notes(before.build(), given.after()) : Notes.NONE;
+  }
+
+  /** {@return whether an equals sign stands outside brackets before any semicolon} */
+  private boolean isAssignment() {
+    var tokens = statements.tokens();
+    int depth = 0;
+    for (int i = 0; i < tokens.size(); i++) {
+      switch (tokens.get(i).getType()) {
+        case FxTextLexer.LPAREN, FxTextLexer.LBRACKET -> depth++;
+        case FxTextLexer.RPAREN, FxTextLexer.RBRACKET -> depth--;
+        case FxTextLexer.EQUALS -> {
+          if (depth == 0) {
+            return true;
+          }
+        }
+        case FxTextLexer.SEMICOLON -> {
+          return false;
+        }
+        default -> {}
+      }
+    }
+    return false;
   }
 
   /** {@code a = b = None}: names that are not used any more. */
@@ -183,7 +295,7 @@ final class FxReader {
       if (!param.name.getText().equals("self")) {
         params.add(
             new FxFunction.Param(
-                param.name.getText(), type(param.annotation), statements.span(param.name)));
+                param.name.getText(), type(param.annotation()), statements.span(param.name)));
       }
     }
     return params.build();
@@ -192,20 +304,30 @@ final class FxReader {
   /** {@code return (a, b)} and {@code return a, b} are the same; {@code return [a]} is too. */
   private ImmutableList<FxExpr> results(FxTextParser.ReturnedContext returned) {
     var values = exprs(returned.values);
-    return values.size() == 1
-            && returned.comma == null
-            && values.getFirst() instanceof FxExpr.Seq(var items)
-        ? items
-        : values;
+    if (values.size() != 1 || returned.comma != null) {
+      return values;
+    }
+    var value =
+        values.getFirst() instanceof FxExpr.Call call
+                && call.target().equals(UNFLATTEN)
+                && !call.args().isEmpty()
+            ? call.args().getFirst()
+            : values.getFirst();
+    return value instanceof FxExpr.Seq(var items) ? items : ImmutableList.of(value);
   }
 
-  private Optional<FxType> type(@Nullable Token quoted) {
-    if (quoted == null || quoted.getText().length() == 2) {
+  private Optional<FxType> type(FxTextParser.@Nullable AnnotationContext annotation) {
+    if (annotation == null) {
       return Optional.empty();
     }
-    var text = quoted.getText();
-    return Optional.of(
-        types.computeIfAbsent(text.substring(1, text.length() - 1), TypeReader::type));
+    @Nullable Token quoted = annotation.quoted;
+    var written =
+        quoted == null
+            ? text.substring(annotation.start.getStartIndex(), annotation.stop.getStopIndex() + 1)
+            : quoted.getText().substring(1, quoted.getText().length() - 1);
+    return written.isEmpty()
+        ? Optional.empty()
+        : Optional.of(types.computeIfAbsent(written, TypeReader::type));
   }
 
   private ImmutableList<FxExpr> exprs(List<FxTextParser.ExprContext> contexts) {
@@ -284,13 +406,13 @@ final class FxReader {
   private FxExpr primary(FxTextParser.PrimaryContext context) {
     FxExpr value;
     if (context.call() != null) {
-      value = call(context.call());
+      value = attribute(call(context.call()), context.attribute);
     } else if (context.name != null) {
       value = name(context.name.getText());
     } else if (context.token != null) {
       value = literal(context.token);
     } else if (context.dict() != null) {
-      value = FxExpr.Dict.DICT;
+      value = new FxExpr.Dict(exprs(context.dict().keys), exprs(context.dict().values));
     } else if (context.paren != null && context.items.size() == 1 && context.commas.isEmpty()) {
       value = expr(context.items.getFirst());
     } else {
@@ -300,6 +422,23 @@ final class FxReader {
       value = new FxExpr.Index(value, expr(index.value));
     }
     return value;
+  }
+
+  /** {@code getattr(self, "0").weight}: an attribute whose path is no Python name. */
+  private static FxExpr attribute(FxExpr.Call call, @Nullable Token attribute) {
+    if (attribute == null) {
+      return call;
+    }
+    return call.target().equals("getattr")
+            && call.args().size() == 2
+            && call.args().getLast() instanceof FxExpr.Str(String name)
+        ? new FxExpr.Call(
+            call.target(),
+            ImmutableList.of(call.args().getFirst(), new FxExpr.Str(name + attribute.getText())),
+            call.keywords(),
+            call.span())
+        : new FxExpr.Call(
+            call.target() + "(…)" + attribute.getText(), call.args(), call.keywords(), call.span());
   }
 
   private static FxExpr name(String text) {
@@ -344,7 +483,7 @@ final class FxReader {
     sink.report(Diagnostic.error(DiagnosticCode.SYNTAX, statements.span(token), message));
   }
 
-  private FxExpr call(FxTextParser.CallContext context) {
+  private FxExpr.Call call(FxTextParser.CallContext context) {
     var args = ImmutableList.<FxExpr>builderWithExpectedSize(context.args.size());
     var keywords = ImmutableMap.<String, FxExpr>builder();
     for (var arg : context.args) {

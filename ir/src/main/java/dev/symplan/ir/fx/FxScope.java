@@ -160,7 +160,14 @@ final class FxScope {
           binary(operator, integer(left), integer(right));
       case FxExpr.Negative(FxExpr.Float(double value)) -> new Arg.Float(-value);
       case FxExpr.Negative(FxExpr operand) -> binary(Operator.SUBTRACT, 0, integer(operand));
-      case FxExpr.Call _, FxExpr.Dict _ ->
+      case FxExpr.Dict(var keys, var values) -> {
+        var pairs = ImmutableList.<Arg>builderWithExpectedSize(keys.size());
+        for (int i = 0; i < keys.size(); i++) {
+          pairs.add(new Arg.Seq(ImmutableList.of(convert(keys.get(i)), convert(values.get(i)))));
+        }
+        yield new Arg.Seq(pairs.build());
+      }
+      case FxExpr.Call _ ->
           throw new NoArgument(
               DiagnosticCode.UNSUPPORTED,
               "an argument is neither a value nor a constant",

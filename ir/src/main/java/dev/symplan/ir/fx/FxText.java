@@ -1,17 +1,21 @@
 package dev.symplan.ir.fx;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.Iterables;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.diag.Span;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalInt;
 import java.util.TreeMap;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -38,11 +42,51 @@ final class FxText {
   private static final ImmutableList<String> PHASES =
       ImmutableList.of("post_grad_graphs", NO_PHASE, "aot_graphs");
 
+  /** The records of {@code TORCH_TRACE} that hold graphs, with the names of the phases. */
+  private static final ImmutableMap<String, String> RECORDS =
+      ImmutableMap.of(
+          "inductor_post_grad_graph", "post_grad_graphs",
+          "aot_forward_graph", "aot_graphs",
+          "aot_backward_graph", "aot_graphs",
+          "aot_inference_graph", "aot_graphs",
+          "aot_joint_graph", "aot_joint_graph",
+          "dynamo_output_graph", "graph_code");
+
+  private static final char ESCAPE = '\u001B';
+  private static final Pattern COLOUR = Pattern.compile(ESCAPE + "\\[[0-9;]*m");
+
+  /** Other texts of compilers, by words in them. */
+  private static final ImmutableMap<String, String> OTHERS =
+      ImmutableMap.<String, String>builder()
+          .put(
+              "call_function[target=",
+              "this is str(graph), which leaves out shapes and the quotes of strings")
+          .put("Node[rank=", "this is a list of torch.fx nodes, not the graph's Python")
+          .put("Node(op=", "this is a list of torch.fx nodes, not the graph's Python")
+          .put("opcode  ", "this is the table of graph.print_tabular(), which leaves out types")
+          .put(
+              "AsyncCompile()",
+              "this is Inductor's output code, in which kernels have replaced operators")
+          .put("HloModule ", "this is a module of XLA, not an FX graph")
+          .put("func.func ", "this is a module of MLIR, not an FX graph")
+          .put(
+              "<!DOCTYPE html",
+              "this is a page of tlparse; the graphs are in the .txt files beside it")
+          .buildOrThrow();
+
+  private static final Pattern FIRST_KEY = Pattern.compile("\\{\"(\\w+)\"");
+  private static final Pattern ARTIFACT_NAME = Pattern.compile("\"name\": \"(\\w+)\"");
+  private static final Pattern RECORD_RANK = Pattern.compile("\"rank\": ([0-9]{1,6})\\b");
+
   private static final int NO_RANK = -1;
   private static final String HEAD = "def forward(";
   private static final String PRINT_HINT =
       "print it with gm.print_readable(include_stride=True, include_device=True), or run with"
           + " TORCH_LOGS=post_grad_graphs";
+
+  static final String POST_GRAD_HINT =
+      "print the graphs that run: TORCH_LOGS=post_grad_graphs python PROGRAM 2> log.txt, and then:"
+          + " symplan compile log.txt";
 
   private final SourceFile file;
   private final String text;
@@ -53,6 +97,10 @@ final class FxText {
   private int rank = NO_RANK;
   private boolean message;
 
+  // Of the record of TORCH_TRACE that the line may belong to; empty for none.
+  private String record = "";
+  private int recordRank = NO_RANK;
+
   private FxText(SourceFile file) {
     this.file = file;
     this.text = file.text();
@@ -61,12 +109,20 @@ final class FxText {
   /**
    * {@return the listings in a text, at least one; of several, each has a rank, in order}
    *
+   * @param sink gets warnings of functions that are left out
    * @throws CompileException when there is none
    */
-  static ImmutableList<Listing> listings(SourceFile file) {
-    var reader = new FxText(file);
+  static ImmutableList<Listing> listings(SourceFile file, DiagnosticSink sink) {
+    var reader = new FxText(withoutColours(file));
     reader.split();
-    return reader.chosen();
+    return reader.chosen(sink);
+  }
+
+  /** PyTorch colours the graphs in logs, also in those that no terminal shows. */
+  private static SourceFile withoutColours(SourceFile file) {
+    return file.text().indexOf(ESCAPE) < 0
+        ? file
+        : new SourceFile(file.name(), COLOUR.matcher(file.text()).replaceAll(""));
   }
 
   private void split() {
@@ -75,15 +131,49 @@ final class FxText {
     for (int start = 0; start < text.length(); start = next) {
       int end = text.indexOf('\n', start);
       next = end < 0 ? text.length() : end + 1;
-      int from = prefixEnd(start, next);
+      int from = payloadStart(start, next);
+      if (from < 0) {
+        from = prefixEnd(start, next);
+      }
       if (!message) {
         phases
             .computeIfAbsent(phase, s -> new TreeMap<>())
-            .computeIfAbsent(rank, r -> new Cutter(text))
+            .computeIfAbsent(rank, r -> new Cutter(file))
             .line(line, start, from, next);
       }
       line++;
     }
+  }
+
+  /**
+   * {@return the offset behind the tab of a line that belongs to the record above it, as {@code
+   * TORCH_TRACE} writes graphs; -1 for other lines}
+   */
+  private int payloadStart(int start, int end) {
+    if (record.isEmpty() || start == end || text.charAt(start) != '\t') {
+      return -1;
+    }
+    phase = record;
+    rank = recordRank;
+    message = false;
+    return start + 1;
+  }
+
+  /** {@code {"inductor_post_grad_graph": {}, …, "rank": 1, …}}: what the lines below are. */
+  private void readRecord(int from, int end) {
+    var json = text.substring(from, end);
+    var key = FIRST_KEY.matcher(json);
+    if (!key.lookingAt()) {
+      return;
+    }
+    var name = key.group(1);
+    if (name.equals("artifact")) {
+      var artifact = ARTIFACT_NAME.matcher(json);
+      name = artifact.find() ? artifact.group(1) : name;
+    }
+    record = RECORDS.getOrDefault(name, name);
+    var of = RECORD_RANK.matcher(json);
+    recordRank = of.find() ? Integer.parseInt(of.group(1)) : NO_RANK;
   }
 
   /**
@@ -104,10 +194,15 @@ final class FxText {
       at = label;
     }
     if (isLogHeader(at, end)) {
-      int mark = text.indexOf("] [__", at);
-      int close = mark < 0 || mark >= end ? -1 : text.indexOf(']', mark + 1);
-      if (close < 0 || close >= end) {
+      int mark = text.indexOf("] [__", at, end);
+      int close = mark < 0 ? -1 : text.indexOf(']', mark + 1, end);
+      if (close < 0) {
         message = true;
+        record = "";
+        int json = text.indexOf("] {", at, end);
+        if (json >= 0) {
+          readRecord(json + "] ".length(), end);
+        }
         return at;
       }
       phase = text.substring(mark + "] [__".length(), close);
@@ -159,35 +254,75 @@ final class FxText {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
   }
 
-  private ImmutableList<Listing> chosen() {
-    for (var name : Iterables.concat(PHASES, List.copyOf(phases.keySet()))) {
-      @Nullable TreeMap<Integer, Cutter> ranks = phases.get(name);
-      if (ranks != null && ranks.values().stream().anyMatch(Cutter::hasGraph)) {
-        ranks.values().removeIf(cutter -> !cutter.hasGraph());
-        // Where some lines have a label, those without one do not make a rank.
-        if (ranks.size() > 1) {
-          ranks.remove(NO_RANK);
-        }
-        var listings = ImmutableList.<Listing>builder();
-        ranks.forEach(
-            (number, cutter) ->
+  private ImmutableList<Listing> chosen(DiagnosticSink sink) {
+    for (var kind : List.of(Kind.GRAPH, Kind.UNTYPED)) {
+      for (var name : Iterables.concat(PHASES, List.copyOf(phases.keySet()))) {
+        @Nullable TreeMap<Integer, Cutter> ranks = phases.get(name);
+        if (ranks != null && ranks.values().stream().anyMatch(cutter -> cutter.has(kind))) {
+          ranks.values().removeIf(cutter -> !cutter.has(kind));
+          // Where some lines have a label, those without one do not make a rank.
+          if (ranks.size() > 1) {
+            ranks.remove(NO_RANK);
+          }
+          var listings = ImmutableList.<Listing>builder();
+          ranks.forEach(
+              (number, cutter) -> {
+                warnOfSkipped(cutter, kind, sink);
                 listings.add(
                     new Listing(
                         number == NO_RANK ? OptionalInt.empty() : OptionalInt.of(number),
-                        new SourceFile(file.name(), cutter.python()))));
-        return listings.build();
+                        new SourceFile(file.name(), cutter.python(kind))));
+              });
+          return listings.build();
+        }
       }
     }
     throw new CompileException(noGraph());
   }
 
+  private void warnOfSkipped(Cutter cutter, Kind taken, DiagnosticSink sink) {
+    for (var kind : Kind.values()) {
+      var skipped = kind == taken ? List.<Function>of() : cutter.outermost(kind);
+      if (!skipped.isEmpty()) {
+        sink.report(
+            Diagnostic.warning(
+                DiagnosticCode.UNSUPPORTED,
+                span(skipped.getFirst().head),
+                skipped.size() == 1
+                    ? "this function is skipped: it is " + kind.meaning
+                    : "%d functions from here on are skipped: each is %s"
+                        .formatted(skipped.size(), kind.meaning),
+                ""));
+      }
+    }
+  }
+
+  private Span span(Line line) {
+    int at = text.indexOf(HEAD, line.from);
+    return new Span(file, line.number + 1, at - line.start + 1, HEAD.length() - 1);
+  }
+
   private Diagnostic noGraph() {
-    if (text.contains("call_function[target=")) {
-      return Diagnostic.error(
-          DiagnosticCode.UNSUPPORTED,
-          lineWith("call_function[target="),
-          "this is str(graph), which leaves out shapes and the quotes of strings",
-          PRINT_HINT);
+    for (var kind : List.of(Kind.JOINT, Kind.PYTHON)) {
+      for (var ranks : phases.values()) {
+        for (var cutter : ranks.values()) {
+          var found = cutter.outermost(kind);
+          if (!found.isEmpty()) {
+            var function = found.getFirst();
+            return Diagnostic.error(
+                DiagnosticCode.UNSUPPORTED,
+                kind == Kind.PYTHON ? function.python : span(function.head),
+                "this is " + kind.meaning,
+                POST_GRAD_HINT);
+          }
+        }
+      }
+    }
+    for (var other : OTHERS.entrySet()) {
+      if (text.contains(other.getKey())) {
+        return Diagnostic.error(
+            DiagnosticCode.UNSUPPORTED, lineWith(other.getKey()), other.getValue(), PRINT_HINT);
+      }
     }
     if (text.contains(" = torch.ops.")) {
       return Diagnostic.error(
@@ -264,24 +399,105 @@ final class FxText {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
   }
 
-  /** Takes the lines of one rank and keeps those of its graphs, at their place. */
+  /** What a function of a text is. */
+  private enum Kind {
+    GRAPH(""),
+    JOINT("the joint graph of forward and backward, which PyTorch splits before it runs anything"),
+    PYTHON("Dynamo's graph, or the source of a module: it calls Python functions, not operators"),
+    UNTYPED("printed without types");
+
+    private final String meaning;
+
+    Kind(String meaning) {
+      this.meaning = meaning;
+    }
+  }
+
+  /** A line of the text: from its start, of which the prefix is blanked, to its end. */
+  private record Line(int number, int start, int from, int end) {}
+
+  /** One function, with the line of its class where it is a subgraph. */
+  private static final class Function {
+    private final List<Line> lines = new ArrayList<>();
+    private final boolean nested;
+    private final int column;
+    private Line head = new Line(0, 0, 0, 0);
+    private Span python = Span.NONE;
+    private boolean typed;
+    private boolean params;
+    private boolean joint;
+    private boolean dynamo;
+    private boolean compiledAutograd;
+    private int ops;
+    private int others;
+
+    Function(boolean nested, int column) {
+      this.nested = nested;
+      this.column = column;
+    }
+
+    Kind kind() {
+      if (joint) {
+        return Kind.JOINT;
+      }
+      if (others > 0 && (ops == 0 || dynamo)) {
+        return Kind.PYTHON;
+      }
+      return params && !typed && !compiledAutograd ? Kind.UNTYPED : Kind.GRAPH;
+    }
+  }
+
+  /** Takes the lines of one rank apart into functions. */
   private static final class Cutter {
+    private static final Pattern CLASS = Pattern.compile("class [A-Za-z_][A-Za-z_0-9]*\\(");
+    private static final Pattern JOINT_PARAMS = Pattern.compile("\\bprimals\\b.*\\btangents\\b");
+    private static final Pattern AUTOGRAD_PARAMS = Pattern.compile("\\binputs, *sizes\\b");
+    private static final Pattern DYNAMO_PARAM = Pattern.compile("\\bL_\\w+ *:");
+    private static final Pattern TYPED = Pattern.compile("\\w+ *: *[\"A-Za-z].*");
+
+    private final SourceFile file;
     private final String text;
-    private final StringBuilder out = new StringBuilder();
-    private int lines;
-    private boolean inside;
+    private final List<Function> functions = new ArrayList<>();
+    private final StringBuilder head = new StringBuilder();
+    private @Nullable Function open;
+    private @Nullable Line subgraph;
+    private boolean inHead;
     private int brackets;
-    private boolean found;
 
-    Cutter(String text) {
-      this.text = text;
+    Cutter(SourceFile file) {
+      this.file = file;
+      this.text = file.text();
     }
 
-    boolean hasGraph() {
-      return found;
+    boolean has(Kind kind) {
+      return !outermost(kind).isEmpty();
     }
 
-    String python() {
+    /** {@return the functions of a kind, but for subgraphs} */
+    List<Function> outermost(Kind kind) {
+      return functions.stream()
+          .filter(function -> !function.nested && function.kind() == kind)
+          .toList();
+    }
+
+    /** {@return the functions of a kind with their subgraphs, each line at its place} */
+    String python(Kind kind) {
+      var out = new StringBuilder();
+      int lines = 0;
+      boolean taken = false;
+      for (var function : functions) {
+        if (!function.nested) {
+          taken = function.kind() == kind;
+        }
+        if (taken) {
+          for (var line : function.lines) {
+            out.repeat('\n', line.number - lines)
+                .repeat(' ', line.from - line.start)
+                .append(text, line.from, line.end);
+            lines = line.number + (text.charAt(line.end - 1) == '\n' ? 1 : 0);
+          }
+        }
+      }
       return out.toString();
     }
 
@@ -290,23 +506,96 @@ final class FxText {
       while (first < end && (text.charAt(first) == ' ' || text.charAt(first) == '\t')) {
         first++;
       }
+      var line = new Line(number, start, from, end);
       if (text.startsWith(HEAD, first)) {
-        found = true;
-        inside = true;
-        brackets = 0;
+        begin(line, first - start);
       } else if (brackets == 0 && text.startsWith("class ", first)) {
-        inside = false;
+        open = null;
+        subgraph =
+            isNested(first - start) && CLASS.matcher(text).region(first, end).lookingAt()
+                ? line
+                : null;
       }
-      if (!inside) {
+      @Nullable Function function = open;
+      if (function == null) {
         return;
       }
-      out.repeat('\n', number - lines).repeat(' ', from - start).append(text, from, end);
-      lines = number + (end > from && text.charAt(end - 1) == '\n' ? 1 : 0);
-      // What follows a graph's return is not part of it.
-      if (brackets > 0 || text.startsWith("return", first)) {
-        brackets = Math.max(0, brackets + opened(first, end));
-        inside = brackets > 0;
+      if (from < end) {
+        function.lines.add(line);
       }
+      if (inHead) {
+        head.append(text, first, end);
+        brackets += opened(first, end);
+        if (brackets <= 0) {
+          brackets = 0;
+          inHead = false;
+          readHead(function);
+        }
+      } else if (brackets > 0 || text.startsWith("return", first)) {
+        // What follows a graph's return is not part of it.
+        brackets = Math.max(0, brackets + opened(first, end));
+        open = brackets > 0 ? function : null;
+      } else {
+        readStatement(function, line, first);
+      }
+    }
+
+    private void begin(Line line, int column) {
+      @Nullable Line ofClass = subgraph;
+      var function = new Function(ofClass != null, column);
+      if (ofClass != null) {
+        function.lines.add(ofClass);
+      }
+      function.head = line;
+      functions.add(function);
+      open = function;
+      subgraph = null;
+      inHead = true;
+      brackets = 0;
+      head.setLength(0);
+    }
+
+    /** A subgraph's class stands below the function that calls it, no further to the left. */
+    private boolean isNested(int column) {
+      for (int i = functions.size() - 1; i >= 0; i--) {
+        if (!functions.get(i).nested) {
+          return functions.get(i).column > 0 && column >= functions.get(i).column;
+        }
+      }
+      return false;
+    }
+
+    private void readHead(Function function) {
+      var params = head.substring(HEAD.length()).replace('\n', ' ');
+      function.params = params.indexOf(',') >= 0;
+      function.typed = params.indexOf(':') < params.lastIndexOf(':');
+      function.joint = JOINT_PARAMS.matcher(params).find();
+      function.dynamo = DYNAMO_PARAM.matcher(params).find();
+      function.compiledAutograd = AUTOGRAD_PARAMS.matcher(params).find();
+    }
+
+    private void readStatement(Function function, Line line, int first) {
+      var statement = text.substring(first, line.end).stripTrailing();
+      function.typed |= TYPED.matcher(statement).lookingAt();
+      int equals = statement.indexOf(" = ");
+      if (equals < 0 || statement.startsWith("#")) {
+        return;
+      }
+      if (statement.indexOf("torch.ops.", equals) >= 0) {
+        function.ops++;
+      } else if (statement.indexOf('(', equals) >= 0 && !isPlain(statement)) {
+        if (function.others++ == 0) {
+          function.python =
+              new Span(file, line.number + 1, first - line.start + 1, statement.length());
+        }
+      }
+    }
+
+    /** What AOT graphs hold besides operators. */
+    private static boolean isPlain(String statement) {
+      return statement.contains(" = getattr(self")
+          || statement.contains("fx_pytree.")
+          || statement.contains("torch__inductor_");
     }
 
     /** Opened less closed brackets on a line. */

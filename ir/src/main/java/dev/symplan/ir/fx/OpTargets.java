@@ -14,6 +14,7 @@ import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpName;
 import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpSchema;
+import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.OpTypeException;
 import dev.symplan.ir.op.Param;
 import dev.symplan.ir.op.SchemaResult;
@@ -25,6 +26,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;
+import java.util.Set;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -34,6 +37,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class OpTargets {
   private static final String PREFIX = "torch.ops.";
+  private static final String HIGHER_ORDER = "higher_order.";
 
   private static final ImmutableSet<SchemaType> NUMBERS =
       ImmutableSet.of(SchemaType.Base.INT, SchemaType.Base.FLOAT, SchemaType.Base.BOOL);
@@ -75,6 +79,35 @@ final class OpTargets {
       return new OpName("", path, "");
     }
     return OpName.parse(path.substring(0, first) + "::" + path.substring(first + 1));
+  }
+
+  /**
+   * {@return the schema of an op, from the registry or PyTorch's, that has these parameters}
+   *
+   * @param given parameters that the op is called with
+   */
+  Optional<OpSchema> schema(String target, Set<String> given) {
+    return Stream.concat(
+            find(target).map(OpDef::schema).stream(),
+            schemas.computeIfAbsent(target, t -> NativeSchemas.of(name(t))).stream())
+        .filter(schema -> given.stream().allMatch(schema::hasParam))
+        .findFirst();
+  }
+
+  /** {@return whether an op's only result is certain to be a tensor in storage of its own} */
+  boolean givesFreshTensor(String target) {
+    return target.startsWith(PREFIX)
+        && find(target)
+            .filter(
+                def ->
+                    def.flops().isPresent()
+                        || def.has(OpTrait.ELEMENTWISE)
+                        || def.has(OpTrait.CREATION)
+                        || def.name().name().startsWith("empty")
+                        || def.name().name().equals("clone"))
+            .filter(def -> def.collective().isEmpty() && def.schema().results().size() == 1)
+            .filter(def -> !def.schema().results().getFirst().alias().isPresent())
+            .isPresent();
   }
 
   /** {@return an op without a rule: with PyTorch's schema if that is known, or with one made up} */
@@ -167,8 +200,8 @@ final class OpTargets {
                   ? Diagnostic.warning(
                       DiagnosticCode.OPAQUE_OP,
                       use.first,
-                      "%s has no implementation here; its schema is PyTorch's (%s)"
-                          .formatted(op, uses),
+                      "%s has no implementation here; its schema is %s (%s)"
+                          .formatted(op, NativeSchemas.origin(name(target)), uses),
                       "the graph can be planned, but not run")
                   : Diagnostic.warning(
                       DiagnosticCode.OPAQUE_OP,
@@ -176,8 +209,10 @@ final class OpTargets {
                       "%s is not known: it may write its tensors, make them views of each other,"
                               .formatted(op)
                           + " and communicate (%s)".formatted(uses),
-                      "the graph can be planned, but not run; for a better plan, put the op's"
-                          + " schema into a file and give --declare FILE"));
+                      op.startsWith(HIGHER_ORDER)
+                          ? "the graph can be planned, but not run"
+                          : "the graph can be planned, but not run; for a better plan, put the"
+                              + " op's schema into a file and give --declare FILE"));
         });
   }
 }

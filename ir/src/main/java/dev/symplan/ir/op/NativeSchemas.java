@@ -8,14 +8,16 @@ import com.google.common.io.Resources;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
+import java.util.stream.Stream;
 
 /**
  * What is known of PyTorch's ops that have no rule here: their schemas, with all that the ops write
  * and alias.
  *
  * <p>PyTorch's own schemas are in {@code native-schemas.txt}. Those that say less than their ops do
- * are replaced by {@code understated-schemas.txt}. An op with a composite kernel may return an
- * argument, or a view of one, where its schema has a fresh result.
+ * are replaced by {@code understated-schemas.txt}. {@code other-schemas.txt} has those of ops that
+ * vLLM registers. An op with a composite kernel may return an argument, or a view of one, where its
+ * schema has a fresh result.
  */
 public final class NativeSchemas {
   private static final String COMPOSITE = "composite";
@@ -31,6 +33,7 @@ public final class NativeSchemas {
     static final ImmutableListMultimap<String, String> UNDERSTATED =
         lines("understated-schemas.txt");
     static final ImmutableListMultimap<String, String> NATIVE = lines("native-schemas.txt");
+    static final ImmutableListMultimap<String, String> OTHER = lines("other-schemas.txt");
   }
 
   private NativeSchemas() {}
@@ -54,9 +57,19 @@ public final class NativeSchemas {
   /** {@return the schemas that an op has in some version of PyTorch; none where it is not known} */
   public static ImmutableList<OpSchema> of(OpName name) {
     var text = name.toString();
-    var own = Lines.UNDERSTATED.get(text);
-    return (own.isEmpty() ? Lines.NATIVE.get(text) : own)
-        .stream().map(NativeSchemas::schema).collect(ImmutableList.toImmutableList());
+    return Stream.of(Lines.UNDERSTATED, Lines.NATIVE, Lines.OTHER)
+        .map(lines -> lines.get(text))
+        .filter(lines -> !lines.isEmpty())
+        .findFirst()
+        .orElse(ImmutableList.of())
+        .stream()
+        .map(NativeSchemas::schema)
+        .collect(ImmutableList.toImmutableList());
+  }
+
+  /** {@return whose schema {@link #of} gives, for people} */
+  public static String origin(OpName name) {
+    return Lines.OTHER.containsKey(name.toString()) ? "vLLM's" : "PyTorch's";
   }
 
   private static OpSchema schema(String line) {
@@ -99,6 +112,7 @@ public final class NativeSchemas {
     return ImmutableSet.<String>builder()
         .addAll(Lines.UNDERSTATED.keySet())
         .addAll(Lines.NATIVE.keySet())
+        .addAll(Lines.OTHER.keySet())
         .build();
   }
 }

@@ -74,7 +74,7 @@ final class Listing {
               : draft.value;
       statements.add(new Statement(draft.name, draft.type, value, span, draft.notes));
     }
-    return new FxFunction(
+    return FxFunction.of(
         placed.build(),
         statements.build(),
         results,

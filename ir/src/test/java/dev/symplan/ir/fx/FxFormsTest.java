@@ -105,6 +105,42 @@ class FxFormsTest {
   }
 
   @Test
+  void readsSignaturesThatDeclareTheirParametersBelow() {
+    var graph =
+        FxTexts.graph(
+            """
+            class GraphModule(torch.nn.Module):
+                def forward(self, args_0):
+                    y: "f32[3][1]cpu"; x: "f32[4][1]cpu"  # the first
+
+                    x, y, = fx_pytree.tree_flatten_spec(([args_0], {}), self._in_spec)
+                    a: "f32[4][1]cpu" = torch.ops.aten.neg.default(x);  x = None
+                    return pytree.tree_unflatten((a, y), self._out_spec)
+            """);
+    assertThat(graph.inputs())
+        .extracting(v -> v.name() + ": " + v.type())
+        .containsExactly("x: f32[4]", "y: f32[3]");
+    assertThat(graph.outputs())
+        .containsExactly(
+            new Arg.Ref(graph.ops().getFirst().result()), new Arg.Ref(graph.inputs().getLast()));
+  }
+
+  @Test
+  void readsTypesWithoutQuotes() {
+    var graph =
+        FxTexts.graph(
+            """
+            def forward(self, s: Sym(s0), x: f32[s0, 4][4, 1], y: f32[]):
+                a: f32[s0, 4][4, 1] = torch.ops.aten.mul.Tensor(x, y);  x = y = None
+                return (a,)
+            """,
+            ImmutableMap.of("s0", 3L));
+    assertThat(graph.inputs())
+        .extracting(v -> v.type().toString())
+        .containsExactly("int", "f32[3, 4]", "f32[]");
+  }
+
+  @Test
   void aListOfResultsCanBeUsedWhole() {
     var graph =
         FxTexts.graph(
@@ -254,18 +290,16 @@ class FxFormsTest {
       delimiter = '|',
       textBlock =
           """
-          sub = self.subgraph_0                                     | unsupported   | 'self.subgraph_0' is a constant or a subgraph
-          a = torch.ops.higher_order.invoke_subgraph(x, 'a')        | unsupported   | higher_order.invoke_subgraph calls other graphs
-          a = torch.ops.higher_order.triton_kernel_wrapper_functional(kwargs = {'in_ptr0': x}, e = {}) | unsupported | calls other graphs or kernels
-          a = torch.nn.functional.relu(x)                           | unsupported   | 'torch.nn.functional.relu' is not an operator
+          sub = self.subgraph_0                                     | unsupported   | this is a constant or a subgraph of the module
+          a = torch.ops.higher_order.triton_kernel_wrapper_functional(kernel_idx = 0, kwargs = x) | unsupported | triton_kernel_wrapper_functional calls another graph
+          a = torch.nn.functional.relu(x)                           | unsupported   | it calls Python functions, not operators
           a = x + 1                                                 | unsupported   | this is not a call of an operator
-          l_x_ = x                                                  | unsupported   | this is not a call of an operator
-          a = x.sum()                                               | unsupported   | 'x.sum' is not an operator
+          a = x.sum()                                               | unsupported   | it calls Python functions
           a: "f32[]" = x[0]                                         | unknown-value | 'x' has no result [0]
           a: "f32[]" = q[0]                                         | unknown-value | 'q' is not defined above
           a = torch.ops.aten.split.Tensor(x, 4); b: "f32[4, 4][4, 1]" = a[2] | unknown-value | 'a' has no result [2]
           a = torch.ops.my.op.default(x); b: "f32[4]" = a[60000]    | bad-argument  | result 60000 is read
-          a = torch.ops.aten.neg.default({1: 2})                    | unsupported   | neither a value nor a constant
+          a = torch.ops.aten.neg.default({1: 2})                    | bad-argument  | 'self' of aten::neg takes Tensor
           a = torch.ops.aten.neg.default(self.c)                    | unsupported   | 'self.c' is a constant of the module
           a: "f4e2m1fnx2[4][1]" = torch.ops.my.op.default(x)        | syntax        | 'f4e2m1fnx2' is not an element type
           a: "f32[-4][1]" = torch.ops.my.op.default(x)              | syntax        | negative

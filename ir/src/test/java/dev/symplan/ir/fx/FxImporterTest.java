@@ -232,7 +232,7 @@ class FxImporterTest {
           z: "g32[8]" = torch.ops.aten.neg.default(x)                  | syntax            | is not a type
           z = torch.ops.aten.neg.default(x                             | syntax            | '(' is not closed
           z = self.subgraph_0                                          | unsupported       | constant or a subgraph
-          z = some.function(x)                                         | unsupported       | is not an operator
+          z = some.function(x)                                         | unsupported       | it calls Python functions
           z: "f32[8, 4][4, 1]cuda:0" = = torch.ops.aten.neg.default(x) | syntax            | expected a value
           """)
   void saysWhatIsWrong(String statement, String code, String message) {
@@ -253,7 +253,7 @@ class FxImporterTest {
             () -> read("%x : [num_users=1] = call_function[target=torch.ops.aten.mm](args = ())\n"))
         .hasMessageContaining("this is str(graph)");
     assertThatThrownBy(() -> read("")).hasMessageContaining("there is no graph in the text");
-    assertThatThrownBy(() -> read(HEAD)).hasMessageContaining("no return statement");
+    assertThatThrownBy(() -> read(HEAD)).hasMessageContaining("without a return statement");
   }
 
   @Test

@@ -3,6 +3,8 @@ package dev.symplan.ir.fx;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.SourceFile;
 import java.util.List;
 import java.util.OptionalInt;
@@ -15,7 +17,7 @@ class FxTextTest {
       FxTexts.listing("x: \"f32[4][1]cuda:0\"", "a = torch.ops.aten.neg.default(x)\nreturn (a,)");
 
   private static List<FxText.Listing> listings(String text) {
-    return FxText.listings(new SourceFile("log.txt", text));
+    return FxText.listings(new SourceFile("log.txt", text), new DiagnosticSink());
   }
 
   private static String only(String text) {
@@ -120,6 +122,103 @@ class FxTextTest {
   }
 
   @Test
+  void skipsJointAndDynamoGraphsAmongOthers() {
+    var sink = new DiagnosticSink();
+    var joint =
+        """
+        class inner_f(torch.nn.Module):
+            def forward(
+                self,
+                primals,
+                tangents,
+            ):
+                primals_1: "f32[4]"; tangents_1: "f32[4]";
+                primals_1, tangents_1, = fx_pytree.tree_flatten_spec([primals, tangents], self._in_spec)
+                a: "f32[4]" = torch.ops.aten.abs.default(primals_1)
+                return pytree.tree_unflatten([
+                    a,
+                ], self._out_spec)
+        """;
+    var dynamo =
+        """
+        class GraphModule(torch.nn.Module):
+            def forward(self, L_x_: "f32[4]"):
+                y = torch.abs(L_x_)
+                return (y,)
+            class inner(torch.nn.Module):
+                def forward(self, x: "f32[4]"):
+                    a = torch.ops.aten.abs.default(x)
+                    return (a,)
+        """;
+    var found =
+        FxText.listings(new SourceFile("log.txt", joint + dynamo + LISTING), sink).getFirst();
+    assertThat(found.file().text()).contains("aten.neg").doesNotContain("abs");
+    assertThat(sink.diagnostics())
+        .extracting(Diagnostic::message)
+        .satisfiesExactly(
+            one -> assertThat(one).contains("this function is skipped: it is the joint graph"),
+            two -> assertThat(two).contains("this function is skipped: it is Dynamo's graph"));
+    assertThatThrownBy(() -> listings(joint))
+        .hasMessageContaining("log.txt:2:5: error[unsupported]: this is the joint graph")
+        .hasMessageContaining("TORCH_LOGS=post_grad_graphs");
+    assertThatThrownBy(() -> listings(dynamo))
+        .hasMessageContaining("log.txt:3:9: error[unsupported]: this is Dynamo's graph");
+  }
+
+  @Test
+  void leavesColoursOut() {
+    var coloured =
+        LISTING
+            .replace("x:", "\u001B[34mx\u001B[0m:")
+            .replace("[4]", "\u001B[2m[4]\u001B[0m\u001B[1;31m")
+            .replace("return", "\u001B[mreturn");
+    assertThat(coloured).contains("\u001B");
+    assertThat(only(coloured)).isEqualTo(only(LISTING));
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "HloModule jit_f | a module of XLA",
+        "  func.func public @main( | a module of MLIR",
+        "async_compile = AsyncCompile() | Inductor's output code",
+        "opcode         name  target | print_tabular()",
+      })
+  void namesOtherTextsOfCompilers(String textAndName) {
+    int bar = textAndName.indexOf(" | ");
+    assertThatThrownBy(() -> listings("\n" + textAndName.substring(0, bar) + "\n"))
+        .hasMessageContaining("log.txt:2:")
+        .hasMessageContaining(textAndName.substring(bar + 3))
+        .hasMessageContaining("print_readable(include_stride=True");
+  }
+
+  @Test
+  void readsTheRecordsOfTorchTrace() {
+    var trace = new StringBuilder();
+    for (int rank = 0; rank < 2; rank++) {
+      var op = rank == 0 ? "neg" : "abs";
+      trace
+          .append(record(rank, "\"dynamo_output_graph\": {}", LISTING.replace("neg", "sin")))
+          .append(
+              record(rank, "\"artifact\": {\"name\": \"other\"}", LISTING.replace("neg", "cos")))
+          .append(record(rank, "\"inductor_post_grad_graph\": {}", LISTING.replace("neg", op)))
+          .append(record(rank, "\"chromium_event\": {}", "{\n\"a\": 1\n}\n"));
+    }
+    var found = listings(trace.toString());
+    assertThat(found)
+        .extracting(FxText.Listing::rank)
+        .containsExactly(OptionalInt.of(0), OptionalInt.of(1));
+    assertThat(found.getFirst().file().text()).contains("aten.neg").doesNotContain("sin", "cos");
+    assertThat(found.getLast().file().text()).contains("aten.abs").doesNotContain("sin", "cos");
+  }
+
+  private static String record(int rank, String head, String payload) {
+    return "V1206 15:18:21.230000 1500233 torch/_inductor/compile_fx.py:898] {%s, \"rank\": %d}\n%s"
+        .formatted(
+            head, rank, payload.lines().map(line -> "\t" + line + "\n").reduce("", String::concat));
+  }
+
+  @Test
   void saysWhyThereIsNoGraph() {
     assertThatThrownBy(() -> listings("graph():\n  %a = call_function[target=torch.x](args)\n"))
         .hasMessageContaining("log.txt:2:8: error[unsupported]: this is str(graph)")
@@ -128,6 +227,8 @@ class FxTextTest {
         .hasMessageContaining("log.txt:2:4: error[syntax]: there is no def forward");
     assertThatThrownBy(() -> listings("hello\n"))
         .hasMessageContaining("log.txt: error[syntax]: there is no graph");
+    assertThatThrownBy(() -> listings("x\n  Node[rank=0](op=placeholder, name=x)\n"))
+        .hasMessageContaining("log.txt:2:3: error[unsupported]: this is a list of torch.fx nodes");
     assertThat(only(LISTING + "# call_function[target=\n")).contains("return (a,)");
   }
 }

@@ -6,6 +6,7 @@ import dev.symplan.runtime.Session;
 import dev.symplan.runtime.Weights;
 import dev.symplan.runtime.check.Reference;
 import dev.symplan.runtime.tensor.HostTensor;
+import dev.symplan.runtime.tensor.InputNeeds;
 import dev.symplan.runtime.tensor.SeededInputs;
 import java.util.Optional;
 
@@ -42,7 +43,13 @@ record RunInputs(Plan plan, Session session, Optional<Case> data, Weights weight
   }
 
   private void makeUp(HostTensor tensor, int rank, int index) {
-    SeededInputs.fill(tensor, seed, rank, session.inputNames().get(index));
+    var graph = plan.forRank(rank).graph();
+    SeededInputs.fill(
+        tensor,
+        seed,
+        rank,
+        session.inputNames().get(index),
+        InputNeeds.of(graph, graph.inputs().get(index)));
   }
 
   /**

@@ -19,9 +19,12 @@ import org.jspecify.annotations.Nullable;
 /**
  * A directory with a graph's inputs and expected outputs: {@code rankN.inputs.safetensors} and
  * {@code rankN.outputs.safetensors}, whose {@code inI} and {@code outI} are the I-th argument and
- * result of the graph.
+ * result of the graph. {@code constants.safetensors} holds inputs that are the same on all ranks,
+ * by their names, such as the constants of a module.
  */
 public final class Case {
+  private static final String CONSTANTS = "constants.safetensors";
+
   private final Path folder;
 
   public Case(Path folder) {
@@ -35,17 +38,19 @@ public final class Case {
 
   /**
    * Fills the inputs of every rank of this process: with the case's own tensors, or else with
-   * {@code weights}.
+   * {@code weights}, or else with the case's constants.
    *
    * @throws CompileException when a file or tensor is missing or of another type
    */
   public void fillInputs(Session session, Plan plan, Weights weights) {
+    var constants = constants(plan);
     for (int rank : session.localRanks()) {
       var file = folder.resolve("rank" + rank + ".inputs.safetensors");
       var tensors = Safetensors.read(file);
       for (int i = 0; i < session.inputNames().size(); i++) {
         var name = "in" + i;
-        if (!tensors.containsKey(name) && weights.fill(session, plan, rank, i)) {
+        if (!tensors.containsKey(name)
+            && (weights.fill(session, plan, rank, i) || constants.fill(session, plan, rank, i))) {
           continue;
         }
         var input = session.input(rank, i);
@@ -55,6 +60,16 @@ public final class Case {
         }
       }
     }
+  }
+
+  private Weights constants(Plan plan) {
+    var file = folder.resolve(CONSTANTS);
+    if (!Files.exists(file)) {
+      return Weights.NONE;
+    }
+    var constants = Weights.read(file, plan.name());
+    constants.check(plan);
+    return constants;
   }
 
   /** {@return whether there are outputs to compare with} */

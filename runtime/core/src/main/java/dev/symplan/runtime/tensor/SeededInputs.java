@@ -4,6 +4,7 @@ import com.google.common.hash.Hashing;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import java.nio.charset.StandardCharsets;
+import java.util.OptionalLong;
 import java.util.SplittableRandom;
 
 /**
@@ -11,14 +12,30 @@ import java.util.SplittableRandom;
  *
  * <p>Floats are normal; matrices are scaled like freshly initialised weights, so that products of
  * many of them stay in range. Integers are small and not negative, so that they can be indices.
+ * What ops need besides, {@link Need} says.
  */
 public final class SeededInputs {
   private static final int MAX_INTEGER = 8;
 
   private SeededInputs() {}
 
-  /** Fills a tensor. */
+  /**
+   * What the ops that read an input need of its elements.
+   *
+   * @param below integers are below this, and below the small number that they otherwise are below
+   * @param trues how many elements of a mask are true, in any order; where absent, each may be
+   */
+  public record Need(long below, OptionalLong trues) {
+    public static final Need NOTHING = new Need(Long.MAX_VALUE, OptionalLong.empty());
+  }
+
+  /** Fills a tensor that may have any elements. */
   public static void fill(HostTensor tensor, long seed, int rank, String name) {
+    fill(tensor, seed, rank, name, Need.NOTHING);
+  }
+
+  /** Fills a tensor. */
+  public static void fill(HostTensor tensor, long seed, int rank, String name, Need need) {
     if (tensor.dtype().kind() == DType.Kind.COMPLEX) {
       fill(tensor.as(tensor.type().parts()), seed, rank, name);
       return;
@@ -36,14 +53,23 @@ public final class SeededInputs {
     double scale = scale(type);
     long count = type.numel();
     long width = type.dtype().bytes();
+    int below = (int) Math.max(1, Math.min(MAX_INTEGER, need.below()));
+    long trues = need.trues().orElse(0);
     for (long i = 0; i < count; i++) {
       switch (type.dtype().kind()) {
         case FLOAT ->
             Elements.setDouble(
                 made.memory(), i * width, type.dtype(), random.nextGaussian() * scale);
         case INTEGER ->
-            Elements.setLong(made.memory(), i * width, type.dtype(), random.nextInt(MAX_INTEGER));
-        case BOOL -> Elements.setLong(made.memory(), i * width, type.dtype(), random.nextInt(2));
+            Elements.setLong(made.memory(), i * width, type.dtype(), random.nextInt(below));
+        case BOOL -> {
+          boolean on =
+              need.trues().isPresent()
+                  ? random.nextLong(count - i) < trues
+                  : random.nextInt(2) == 1;
+          trues -= on ? 1 : 0;
+          Elements.setLong(made.memory(), i * width, type.dtype(), on ? 1 : 0);
+        }
         case COMPLEX -> throw new AssertionError("complex numbers are filled by their parts");
       }
     }
