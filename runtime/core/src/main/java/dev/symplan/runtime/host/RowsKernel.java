@@ -9,6 +9,7 @@ import dev.symplan.codegen.expr.Binding;
 import dev.symplan.codegen.expr.Call;
 import dev.symplan.codegen.expr.Expr;
 import dev.symplan.codegen.expr.Expressions;
+import dev.symplan.codegen.expr.Primitive;
 import dev.symplan.codegen.expr.RowDims;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
@@ -287,7 +288,7 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
 
     private void pass(Pass pass, boolean last, long[] start, long[] next, int count) {
       for (var fold : pass.folds()) {
-        values.start(fold.primitive(), fold.to(), count);
+        values.start(fold.fold(), fold.to(), count);
       }
       if (oneBlock) {
         if (elements > 0) {
@@ -351,14 +352,14 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
         }
       }
       for (var step : pass.elements()) {
-        if (step.primitive().scans()) {
-          values.scan(step.primitive(), step.a(), step.to(), count, n, first);
+        if (step.primitive() instanceof Primitive.Scan scan) {
+          values.scan(scan, step.a(), step.to(), count, n, first);
         } else {
           step.run(values, count * n);
         }
       }
       for (var fold : pass.folds()) {
-        values.fold(fold.primitive(), fold.a(), fold.to(), count, n, first);
+        values.fold(fold.fold(), fold.from(), fold.to(), count, n, first);
       }
       for (int i = 0; last && i < stored.length; i++) {
         if (program.isFull(stored[i])) {
