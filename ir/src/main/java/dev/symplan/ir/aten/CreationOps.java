@@ -211,8 +211,17 @@ final class CreationOps {
     boolean floats = Stream.of(start, end, step).anyMatch(arg -> Promotion.ofNumber(arg).isFloat());
     var dtype = call.dtype("dtype").orElse(floats ? DType.F32 : DType.I64);
     return Promotion.isIntegral(dtype)
-        ? vector(dtype, integerSteps(integer(start), integer(end), integer(step)))
-        : vector(dtype, floatSteps(number(start), number(end), number(step)));
+        // Towards zero, as PyTorch converts numbers before it counts.
+        ? vector(
+            dtype,
+            integerSteps(
+                number(start).longValue(), number(end).longValue(), number(step).longValue()))
+        : vector(
+            dtype,
+            floatSteps(
+                number(start).doubleValue(),
+                number(end).doubleValue(),
+                number(step).doubleValue()));
   }
 
   private static long integerSteps(long start, long end, long step) {
@@ -246,18 +255,9 @@ final class CreationOps {
     }
   }
 
-  private static double number(Arg arg) {
-    return switch (arg) {
-      case Arg.Int(long value) -> value;
-      case Arg.Float(double value) -> value;
-      case Arg.Bool(boolean value) -> value ? 1 : 0;
-      default -> throw new OpTypeException("the ends of a range must be plain numbers");
-    };
-  }
-
-  /** Towards zero, as PyTorch converts numbers before it counts. */
-  private static long integer(Arg arg) {
-    return arg instanceof Arg.Int(long value) ? value : (long) number(arg);
+  private static Number number(Arg arg) {
+    return arg.number()
+        .orElseThrow(() -> new OpTypeException("the ends of a range must be plain numbers"));
   }
 
   /** {@code torch.tril_indices}: the places on or below a diagonal, or on or above it. */
