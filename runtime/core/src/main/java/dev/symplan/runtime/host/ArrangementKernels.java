@@ -167,7 +167,7 @@ final class ArrangementKernels {
   /** {@code pad} counts from the last dimension: before, after, before, after … */
   private static void pad(HostCall call) {
     if (call.hasParam("mode") && !call.string("mode").equals("constant")) {
-      PadKernels.pad(call, "pad", PadKernels.Mode.of(call.string("mode")));
+      ResampleKernels.pad(call);
       return;
     }
     var pad = call.integers("pad");
