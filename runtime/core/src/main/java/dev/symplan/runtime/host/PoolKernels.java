@@ -5,6 +5,7 @@ import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.runtime.tensor.HostTensor;
+import java.util.List;
 
 /** Pooling over windows, and its gradients; sums are kept in f64 and rounded once. */
 final class PoolKernels {
@@ -233,15 +234,17 @@ final class PoolKernels {
   }
 
   private static void adaptive(HostCall call) {
-    int rank = call.result().type().rank();
-    var gone = new boolean[rank];
-    gone[rank - 2] = true;
-    gone[rank - 1] = true;
+    var means = zeros(call.result(), DType.F64);
+    int rank = means.type().rank();
     forEachRegion(
         call.tensor("self"),
-        call.result(),
-        (region, pooled) ->
-            RowsKernel.compute("mean(x)", ImmutableMap.of("x", region), gone, pooled));
+        means,
+        (region, mean) -> {
+          RowsKernel.sum(region, List.of(rank - 2, rank - 1), mean);
+          double count = elements(region);
+          Pointwise.apply(mean, Pointwise.unary(sum -> sum / count), mean);
+        });
+    call.result().copyFrom(means);
   }
 
   private static void adaptiveBackward(HostCall call) {
