@@ -11,7 +11,22 @@ public sealed interface Arg {
   record Ref(Value value) implements Arg {}
 
   /** An argument without values of the graph. */
-  sealed interface Literal extends Arg {}
+  sealed interface Literal extends Arg {
+
+    /** {@return the text in a graph, which is Python's} */
+    default String text() {
+      return switch (this) {
+        case Int(long value) -> Long.toString(value);
+        case Float(double value) -> PythonLiterals.repr(value);
+        case Bool(boolean value) -> value ? "True" : "False";
+        case Str(String value) -> PythonLiterals.quote(value);
+        case Dtype(DType value) -> "torch." + value.torchName();
+        case Symbol(String name) -> "torch." + name;
+        case Device(String name) -> "device(" + PythonLiterals.quote(name) + ")";
+        case None _ -> "None";
+      };
+    }
+  }
 
   record Int(long value) implements Literal {}
 

@@ -72,19 +72,17 @@ public sealed interface Primitive {
   }
 
   enum Comparison implements Infix {
-    EQ("==", 6),
-    NE("!=", 6),
-    LT("<", 7),
-    LE("<=", 7),
-    GT(">", 7),
-    GE(">=", 7);
+    EQ("=="),
+    NE("!="),
+    LT("<"),
+    LE("<="),
+    GT(">"),
+    GE(">=");
 
     private final String symbol;
-    private final int precedence;
 
-    Comparison(String symbol, int precedence) {
+    Comparison(String symbol) {
       this.symbol = symbol;
-      this.precedence = precedence;
     }
 
     @Override
@@ -94,7 +92,7 @@ public sealed interface Primitive {
 
     @Override
     public int precedence() {
-      return precedence;
+      return this == EQ || this == NE ? 6 : 7;
     }
   }
 
@@ -244,30 +242,24 @@ public sealed interface Primitive {
   /** Constants, which a {@link Binding} knows. */
   enum Known implements Primitive {
     /** Whether an optional argument is given. */
-    HAS(1),
+    HAS,
     /** Whether floats are computed with. */
-    FLOATS(0),
+    FLOATS,
     /** The bits of the result's element type. */
-    BITS(0),
+    BITS,
     /** The largest finite number of the result's element type. */
-    LARGEST(0),
+    LARGEST,
     /** The machine epsilon of the type that is computed in: f32 or f64. */
-    EPSILON(0),
+    EPSILON,
     /** The number of elements of a row. */
-    COUNT(0),
-    INF(0),
-    NAN(0),
-    PI(0);
-
-    private final int arity;
-
-    Known(int arity) {
-      this.arity = arity;
-    }
+    COUNT,
+    INF,
+    NAN,
+    PI;
 
     @Override
     public int arity() {
-      return arity;
+      return this == HAS ? 1 : 0;
     }
   }
 }
