@@ -143,7 +143,7 @@ final class AgreementRules {
           "collective %d (%s) has %s %s, but %s on rank %d"
               .formatted(
                   k,
-                  other.text(other.plan.collectives().get(k).op()),
+                  other.words.text(other.plan.collectives().get(k).op()),
                   what,
                   b,
                   a,

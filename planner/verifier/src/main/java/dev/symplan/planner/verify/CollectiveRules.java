@@ -54,7 +54,7 @@ final class CollectiveRules {
         Rule.REALIZATION,
         facts.rank(),
         "collective %d (%s) %s"
-            .formatted(k, facts.text(facts.plan.collectives().get(k).op()), message));
+            .formatted(k, facts.words.text(facts.plan.collectives().get(k).op()), message));
   }
 
   private void check() {
@@ -271,17 +271,17 @@ final class CollectiveRules {
       wrong(
           k,
           "%s %s of every rank as %s, but the buffer at %s is not symmetric"
-              .formatted(verb, value.name(), collective.variant().text(), facts.place(value.id())));
+              .formatted(verb, value.name(), collective.variant().text(), facts.words.address(value.id())));
     } else if (facts.spread(value.id()) != 0) {
       wrong(
           k,
           "%s %s of every rank as %s, but its offset differs between ranks, from %s"
-              .formatted(verb, value.name(), collective.variant().text(), facts.place(value.id())));
+              .formatted(verb, value.name(), collective.variant().text(), facts.words.address(value.id())));
     } else if (facts.begin(value.id()) % Alignment.VECTOR != 0) {
       wrong(
           k,
           "%s %s at %s, which is not a multiple of %d bytes"
-              .formatted(verb, value.name(), facts.place(value.id()), Alignment.VECTOR));
+              .formatted(verb, value.name(), facts.words.address(value.id()), Alignment.VECTOR));
     }
   }
 

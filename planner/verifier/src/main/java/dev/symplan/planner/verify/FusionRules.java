@@ -74,7 +74,7 @@ final class FusionRules {
         Rule.STRUCTURE,
         step,
         "%s cannot be fused with %s"
-            .formatted(facts.text(ops.get(index)), facts.text(ops.get(index == 0 ? 1 : 0))));
+            .formatted(facts.words.text(ops.get(index)), facts.words.text(ops.get(index == 0 ? 1 : 0))));
     return false;
   }
 
@@ -122,15 +122,15 @@ final class FusionRules {
         step,
         "%s writes %s at %s over the step's %s %s at %s"
             .formatted(
-                facts.text(writer),
+                facts.words.text(writer),
                 facts.value(result).name(),
-                facts.place(result),
+                facts.words.address(result),
                 role,
                 facts.value(other).name(),
-                facts.place(other)));
+                facts.words.address(other)));
   }
 
   private void wrong(Rule rule, int step, String message) {
-    findings.add(rule, facts.rank(), step, message, ImmutableList.of(facts.stepText(step)));
+    findings.add(rule, facts.rank(), step, message, ImmutableList.of(facts.words.stepText(step)));
   }
 }

@@ -128,7 +128,7 @@ final class InPlaceRules {
           Rule.REALIZATION,
           "the plan says that %s is %s, but %s"
               .formatted(
-                  facts.text(op),
+                  facts.words.text(op),
                   collective.inPlace() ? "in place" : "out of place",
                   all ? "each result lies where its operand does" : placesText(collective)));
     }
@@ -136,7 +136,7 @@ final class InPlaceRules {
       wrong(
           Rule.OVERWRITTEN,
           "%s is in place, which %s cannot do"
-              .formatted(facts.text(op), collective.variant().text()));
+              .formatted(facts.words.text(op), collective.variant().text()));
     }
     checkApart(op, uses);
   }
@@ -155,9 +155,9 @@ final class InPlaceRules {
         return "%s is at %s and %s at %s"
             .formatted(
                 facts.value(operand).name(),
-                facts.place(operand),
+                facts.words.address(operand),
                 facts.value(result).name(),
-                facts.place(result));
+                facts.words.address(result));
       }
     }
     return "the numbers of results and operands differ";
@@ -191,12 +191,12 @@ final class InPlaceRules {
             Rule.OVERWRITTEN,
             "%s writes %s at %s over its %s %s at %s"
                 .formatted(
-                    facts.text(op),
+                    facts.words.text(op),
                     facts.value(result.value()).name(),
-                    facts.place(result.value()),
+                    facts.words.address(result.value()),
                     other.result() ? "result" : "operand",
                     facts.value(other.value()).name(),
-                    facts.place(other.value())));
+                    facts.words.address(other.value())));
       }
       furthest = further(furthest, use);
       furthestResult = use.result() ? further(furthestResult, use) : furthestResult;

@@ -108,8 +108,8 @@ final class PlacementRules {
                   value.name(),
                   offset,
                   base.name(),
-                  facts.place(base.id()),
-                  facts.place(value.id())));
+                  facts.words.address(base.id()),
+                  facts.words.address(value.id())));
     }
   }
 
@@ -122,7 +122,7 @@ final class PlacementRules {
               .formatted(
                   value.name(),
                   bytes,
-                  facts.place(value.id()),
+                  facts.words.address(value.id()),
                   stride == 0 ? "" : ", and %d further on each rank".formatted(stride)));
     }
   }
