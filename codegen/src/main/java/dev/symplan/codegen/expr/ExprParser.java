@@ -23,7 +23,7 @@ final class ExprParser {
   /**
    * A function that is defined by an expression, and replaced by it.
    *
-   * @param params the names in {@code body} that arguments take the place of
+   * @param params the names in {@code body} that arguments replace
    */
   record Macro(ImmutableList<String> params, Expr body) {}
 

@@ -260,7 +260,7 @@ final class CreationOps {
         .orElseThrow(() -> new OpTypeException("the ends of a range must be plain numbers"));
   }
 
-  /** {@code torch.tril_indices}: the places on or below a diagonal, or on or above it. */
+  /** {@code torch.tril_indices}: the indices on or below a diagonal, or on or above it. */
   private static OpResult triangle(OpCall call) {
     long rows = call.integer("row");
     long columns = call.integer("col");
@@ -272,7 +272,7 @@ final class CreationOps {
     return OpResult.fresh(call.dtype("dtype").orElse(DType.I64), ImmutableLongArray.of(2, count));
   }
 
-  /** The number of places (i, j) with {@code j - i <= offset}. */
+  /** The number of indices (i, j) with {@code j - i <= offset}. */
   private static long belowDiagonal(long rows, long columns, long offset) {
     if (offset >= columns) {
       return Shapes.times(rows, columns);
@@ -282,7 +282,7 @@ final class CreationOps {
     }
     long first = Math.max(0, -offset);
     long full = Math.clamp(columns - offset, first, rows);
-    // Rows first .. full-1 hold offset + i + 1 places each, the rest all columns.
+    // Rows first .. full-1 hold offset + i + 1 of them each, the rest all columns.
     long partial = Shapes.times(full - first, 2 * (offset + 1) + first + full - 1) / 2;
     return partial + Shapes.times(rows - full, columns);
   }

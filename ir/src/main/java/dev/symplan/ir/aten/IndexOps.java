@@ -21,8 +21,7 @@ final class IndexOps {
   private IndexOps() {}
 
   static Stream<OpSpec> all() {
-    return Stream.of(embeddings(), lists(), alongDim())
-        .flatMap(specs -> specs);
+    return Stream.of(embeddings(), lists(), alongDim()).flatMap(specs -> specs);
   }
 
   private static Stream<OpSpec> embeddings() {
@@ -232,8 +231,8 @@ final class IndexOps {
   /**
    * {@return the shape of {@code self[indices]}}
    *
-   * <p>NumPy's advanced indexing: the shape that the indices broadcast to stands in the place of
-   * the indexed dimensions where these are neighbours, else at the front.
+   * <p>NumPy's advanced indexing: the shape that the indices broadcast to replaces the indexed
+   * dimensions where these are neighbours, and is at the front elsewhere.
    */
   static ImmutableLongArray indexedSizes(OpCall call) {
     var self = call.tensor("self");

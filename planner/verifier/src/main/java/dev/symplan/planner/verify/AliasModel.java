@@ -53,7 +53,7 @@ final class AliasModel {
   private final BitSet workspaces = new BitSet();
   private final MayAlias mayAlias = new MayAlias(this::storageOf);
 
-  /** How far apart the places of a value are on the first and the last rank of a group. */
+  /** How far apart the addresses of a value are on the first and the last rank of a group. */
   private final long[] spread;
 
   /** How findings speak of all this. */
@@ -386,7 +386,7 @@ final class AliasModel {
   }
 
   /**
-   * {@return how many more bytes a tensor may be in than it takes, as its place depends on the
+   * {@return how many more bytes a tensor may be in than it takes, as its address depends on the
    * rank}
    */
   long spread(int value) {
@@ -405,7 +405,7 @@ final class AliasModel {
     return space(a) == space(b) && Math.max(begin(a), begin(b)) < Math.min(end(a), end(b));
   }
 
-  /** {@return whether two tensors are the same elements in the same places} */
+  /** {@return whether two tensors are the same elements at the same addresses} */
   boolean sameElements(int a, int b) {
     var from = value(a).tensor();
     var to = value(b).tensor();

@@ -165,7 +165,8 @@ final class BarrierRules {
           k,
           edge,
           ", and before the barrier that should stand in for it, group %s meets in %s"
-              .formatted(collectives.get(other).group(), facts.words.text(collectives.get(other).op())),
+              .formatted(
+                  collectives.get(other).group(), facts.words.text(collectives.get(other).op())),
           List.of());
     }
   }
@@ -205,7 +206,7 @@ final class BarrierRules {
       int witness,
       int step,
       String name,
-      String place,
+      String address,
       String use,
       boolean written) {
     int rank = facts.rank();
@@ -213,11 +214,17 @@ final class BarrierRules {
     var remote =
         "rank %d, in %s, %s %s of rank %d at %s"
             .formatted(
-                peer, facts.words.event(start[k]), written ? "writes" : "reads", name, rank, place);
+                peer,
+                facts.words.event(start[k]),
+                written ? "writes" : "reads",
+                name,
+                rank,
+                address);
     var local = "rank %d, in %s, %s there".formatted(rank, facts.words.event(step), use);
     var events = new ArrayList<String>();
     if (edge == Edge.START) {
-      events.add("ranks %d and %d meet in %s".formatted(rank, peer, facts.words.event(start[witness])));
+      events.add(
+          "ranks %d and %d meet in %s".formatted(rank, peer, facts.words.event(start[witness])));
       events.add(
           "rank %d goes on to %s, which starts without waiting"
               .formatted(peer, facts.words.event(start[k])));
@@ -228,7 +235,8 @@ final class BarrierRules {
               + (written ? "too late, it destroys the peer's data" : "too late for the peer"));
     } else {
       events.add(
-          "rank %d finishes %s, which ends without waiting".formatted(rank, facts.words.event(start[k])));
+          "rank %d finishes %s, which ends without waiting"
+              .formatted(rank, facts.words.event(start[k])));
       events.add(local);
       events.add(remote + (written ? ", after that" : ", too late"));
       events.add(

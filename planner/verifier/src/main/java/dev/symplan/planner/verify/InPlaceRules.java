@@ -17,7 +17,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * {@link Rule#OVERWRITTEN} within one op: a result lies apart from the operands and the other
  * results, unless each element is read before it is written. That is so for an elementwise op whose
- * operand has the result's layout and place, and for a collective that its variant can do in place.
+ * operand has the result's layout and address, and for a collective that its variant can do in
+ * place.
  */
 final class InPlaceRules {
   private record Use(int value, boolean result) {}

@@ -256,7 +256,8 @@ final class MemoryRun {
                 found,
                 facts.words.extent(facts.storage(segment.storage()).id())),
         "%s %s %s at %s, and finds %s"
-            .formatted(facts.words.rankEvent(step), verb, wanted, facts.words.extent(value), found));
+            .formatted(
+                facts.words.rankEvent(step), verb, wanted, facts.words.extent(value), found));
   }
 
   private String definition(int storage) {
@@ -264,7 +265,9 @@ final class MemoryRun {
     int op = facts.definedBy(storage);
     return "%s writes %s at %s"
         .formatted(
-            facts.words.rankEvent(op < 0 ? -1 : stepOfOp[op]), value.name(), facts.words.extent(value.id()));
+            facts.words.rankEvent(op < 0 ? -1 : stepOfOp[op]),
+            value.name(),
+            facts.words.extent(value.id()));
   }
 
   private void write(int value, int step, int self) {
@@ -327,7 +330,8 @@ final class MemoryRun {
                 joinOf[k]),
         "%s begins: until it finishes, it %s at %s"
             .formatted(facts.words.rankEvent(start), others, facts.words.extent(value)),
-        "%s runs at the same time and %s %s there".formatted(facts.words.rankEvent(step), verb, name),
+        "%s runs at the same time and %s %s there"
+            .formatted(facts.words.rankEvent(step), verb, name),
         facts.words.rankEvent(joinOf[k]) + " is the first step that waits for it");
   }
 

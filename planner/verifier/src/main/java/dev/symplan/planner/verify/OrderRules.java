@@ -82,7 +82,9 @@ final class OrderRules {
 
   private void compute(int step, int op) {
     if (facts.collectiveOf(op) >= 0) {
-      wrong(step, "%s is a collective, but is not started as one".formatted(facts.words.stepText(step)));
+      wrong(
+          step,
+          "%s is a collective, but is not started as one".formatted(facts.words.stepText(step)));
     } else if (!facts.mayHaveStep(op)) {
       wrong(step, "%s does nothing at run time".formatted(facts.words.stepText(step)));
     }
@@ -113,7 +115,8 @@ final class OrderRules {
     if (!facts.plan.collectives().get(k).isAsync()) {
       wrong(
           step,
-          "%s joins a collective that runs on the compute stream".formatted(facts.words.stepText(step)));
+          "%s joins a collective that runs on the compute stream"
+              .formatted(facts.words.stepText(step)));
     } else if (start[k] < 0) {
       wrong(step, "%s comes before its start".formatted(facts.words.stepText(step)));
     } else if (join[k] >= 0) {
@@ -148,7 +151,8 @@ final class OrderRules {
           step,
           "%s comes after %s, but before it in the graph, and one of the two may do anything"
               .formatted(
-                  facts.words.stepText(step), facts.words.text(unbounded ? lastMeeting : lastUnbounded)));
+                  facts.words.stepText(step),
+                  facts.words.text(unbounded ? lastMeeting : lastUnbounded)));
     }
     lastMeeting = Math.max(lastMeeting, op);
     if (!unbounded) {

@@ -127,7 +127,7 @@ final class PlacementRules {
     }
   }
 
-  /** What an op writes has a place for each element: a stride passes all that lie within it. */
+  /** What an op writes has memory for each element: a stride passes all that lie within it. */
   private void checkElementsApart(Value value, Op op) {
     var type = value.tensor();
     for (int dim = 0; dim < type.rank() && type.storageBytes() > 0; dim++) {

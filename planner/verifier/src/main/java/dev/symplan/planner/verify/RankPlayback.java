@@ -128,7 +128,9 @@ final class RankPlayback {
         "the ranks wait for each other: rank %d waits in %s"
             .formatted(first.facts.rank(), first.facts.words.stepText(first.next)),
         waiting.stream()
-            .map(p -> "rank %d waits in %s".formatted(p.facts.rank(), p.facts.words.stepText(p.next)))
+            .map(
+                p ->
+                    "rank %d waits in %s".formatted(p.facts.rank(), p.facts.words.stepText(p.next)))
             .toList());
   }
 }

@@ -33,7 +33,9 @@ record Wording(AliasModel facts) {
   /** {@return an op, as {@code aten::mul → mul_3}} */
   String text(int op) {
     var name = facts.op(op).def().name().toString();
-    return facts.op(op).results().isEmpty() ? name : name + " → " + facts.op(op).results().getFirst().name();
+    return facts.op(op).results().isEmpty()
+        ? name
+        : name + " → " + facts.op(op).results().getFirst().name();
   }
 
   /** {@return a step, with its line, as {@code step 12 (aten::mul → m, a.graph:9)}} */

@@ -114,7 +114,7 @@ final class BlockProgram {
     }
     var built = ImmutableList.<Step>builder();
     for (int i = 0; i < count; i++) {
-      place(i);
+      visit(i);
       if (steps.nodes().get(i) instanceof Expr.Apply && !conditions.contains(i)) {
         built.add(step(i, conditions));
       }
@@ -139,7 +139,7 @@ final class BlockProgram {
   }
 
   /** Folds are there after one more pass than what goes into them. */
-  private void place(int node) {
+  private void visit(int node) {
     for (int arg : steps.args().get(node)) {
       full[node] |= full[arg];
       pass[node] = Math.max(pass[node], pass[arg]);

@@ -63,7 +63,7 @@ final class ConvolutionKernels {
       return windows.windows().stream().reduce(1, (a, b) -> a * b);
     }
 
-    /** {@return the weights of a group as a matrix [small channels, large channels × places]} */
+    /** {@return the weights of a group as a matrix [small channels, large channels × positions]} */
     HostTensor matrix(HostTensor weights, long group) {
       return Views.reshaped(
           Views.narrow(weights, 0, group * outer(), outer()), outer(), inner() * windows.area());

@@ -62,7 +62,7 @@ final class PoolKernels {
     CreationKernels.fill(found, -1);
     var positions = positions(self);
     windows.forEach(
-        (place, at, of) -> {
+        (position, at, of) -> {
           var value = at.apply(self);
           var old = of.apply(best);
           var index = of.apply(found);
@@ -73,7 +73,7 @@ final class PoolKernels {
               (in, out, n) -> {
                 for (int i = 0; i < n; i++) {
                   boolean better = in[3][i] < 0 || in[0][i] > in[1][i] || Double.isNaN(in[0][i]);
-                  out[i] = better ? (inWindow ? place : in[2][i]) : in[3][i];
+                  out[i] = better ? (inWindow ? position : in[2][i]) : in[3][i];
                 }
               },
               value,
@@ -84,7 +84,7 @@ final class PoolKernels {
               old,
               (in, out, n) -> {
                 for (int i = 0; i < n; i++) {
-                  boolean moved = in[3][i] == (inWindow ? place : in[2][i]);
+                  boolean moved = in[3][i] == (inWindow ? position : in[2][i]);
                   out[i] = moved ? in[0][i] : in[1][i];
                 }
               },
@@ -125,10 +125,10 @@ final class PoolKernels {
             .build();
     var found = zeros(call.result(), DType.I64);
     windows.forEach(
-        (place, at, of) ->
+        (position, at, of) ->
             Pointwise.apply(
                 of.apply(found),
-                Pointwise.ternary((old, offset, here) -> offset == place ? here : old),
+                Pointwise.ternary((old, offset, here) -> offset == position ? here : old),
                 of.apply(found),
                 of.apply(offsets),
                 at.apply(Views.expand(positions, images))));
@@ -145,7 +145,7 @@ final class PoolKernels {
     var windows = image(call.tensor("indices"));
     long perImage = windows.get(0) * windows.get(1);
     for (long i = 0; i < grad.type().numel(); i++) {
-      long at = i / perImage * area + IndexedPlaces.check(indices.getLong(i), area, rank - 1);
+      long at = i / perImage * area + IndexedElements.check(indices.getLong(i), area, rank - 1);
       flat.set(flat.get(at) + grad.get(i), at);
     }
     call.result().copyFrom(sum);
@@ -204,7 +204,7 @@ final class PoolKernels {
   private interface Region {
     /**
      * @param region of the image
-     * @param pooled its mean's place, as a region of one element
+     * @param pooled its mean's position, as a region of one element
      */
     void run(HostTensor region, HostTensor pooled);
   }

@@ -238,7 +238,7 @@ final class RandomKernels {
 
   private static void lookUp(HostCall call) {
     var seeds = call.tensor("seeds");
-    long index = IndexedPlaces.check(call.integer("index"), seeds.type().numel(), 0);
+    long index = IndexedElements.check(call.integer("index"), seeds.type().numel(), 0);
     call.result().setLong(seeds.getLong(index));
   }
 

@@ -168,7 +168,9 @@ final class ResampleKernels {
     for (int i = 0; i < pad.length() / 2; i++) {
       int dim = padded.type().rank() - 1 - i;
       padded =
-          padding.line(padded.type().size(dim), pad.get(2 * i), pad.get(2 * i + 1)).apply(padded, dim);
+          padding
+              .line(padded.type().size(dim), pad.get(2 * i), pad.get(2 * i + 1))
+              .apply(padded, dim);
     }
     call.result().copyFrom(padded);
   }
