@@ -4,7 +4,7 @@ import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.plan.ArenaKind;
 
 /**
- * A place in some rank's memory.
+ * A location in some rank's memory.
  *
  * @param index the graph input or output, for external memory; 0 for arenas
  * @param offset in bytes

@@ -13,7 +13,7 @@ import java.util.Optional;
 
 /**
  * What the ranks of a program must agree on before one touches another's memory: the arena's size,
- * and the order, algorithm, ranks and symmetric places of the collectives.
+ * and the order, algorithm, ranks and symmetric addresses of the collectives.
  *
  * <p>Where the ranks are processes of their own, each sends its terms to the others.
  */
@@ -27,14 +27,14 @@ public final class Agreement {
    * @param members the ranks that take part, which these must agree on; empty for all
    * @param sent for each member, the bytes sent to it; empty where all send equally much
    * @param received for each member, the bytes expected from it
-   * @param place its location in the program, for people
+   * @param location in the program, for people
    */
   public record Term(
       String text,
       ImmutableIntArray members,
       ImmutableLongArray sent,
       ImmutableLongArray received,
-      String place) {}
+      String location) {}
 
   /** {@return the terms of each rank of an executable} */
   public static ImmutableList<ImmutableList<Term>> of(Executable executable) {
@@ -80,11 +80,11 @@ public final class Agreement {
         text.append(c.root() < 0 ? "" : " from " + c.root());
         text.append(" of ").append(c.group().members().length()).append(" ranks,");
         for (var operand : c.operands()) {
-          text.append(' ').append(place(operand, c.spec().needsSymmetricOperand()));
+          text.append(' ').append(address(operand, c.spec().needsSymmetricOperand()));
         }
         text.append(" ->");
         for (var result : c.results()) {
-          text.append(' ').append(place(result, c.spec().needsSymmetricResult()));
+          text.append(' ').append(address(result, c.spec().needsSymmetricResult()));
         }
         text.append(c.startBarrier() ? ", start barrier" : "");
         text.append(c.endBarrier() ? ", end barrier" : "");
@@ -110,7 +110,7 @@ public final class Agreement {
     };
   }
 
-  private static String place(TensorRef ref, boolean symmetric) {
+  private static String address(TensorRef ref, boolean symmetric) {
     return symmetric && ref.arena() == ArenaKind.SYMMETRIC
         ? "symm+0x" + Long.toHexString(ref.offset())
         : symmetric ? ref.arena().text() : "any";
@@ -167,7 +167,7 @@ public final class Agreement {
   }
 
   private static String describe(Term term) {
-    return term.text() + (term.place().isEmpty() ? "" : " for " + term.place());
+    return term.text() + (term.location().isEmpty() ? "" : " for " + term.location());
   }
 
   private static Optional<String> memberDifference(
@@ -178,13 +178,13 @@ public final class Agreement {
       if (peer >= terms.size()) {
         return Optional.of(
             "rank %d, %s is with rank %d, but there are %d ranks"
-                .formatted(rank, own.place(), peer, terms.size()));
+                .formatted(rank, own.location(), peer, terms.size()));
       }
       var other = terms.get(peer).get(index);
       if (!other.members().equals(own.members())) {
         return Optional.of(
             "ranks %d and %d disagree on the participants of %s: %s and %s"
-                .formatted(rank, peer, own.place(), own.members(), other.members()));
+                .formatted(rank, peer, own.location(), own.members(), other.members()));
       }
       int self = own.members().indexOf(rank);
       if (!own.sent().isEmpty()
@@ -193,7 +193,11 @@ public final class Agreement {
         return Optional.of(
             "rank %d sends %d bytes to rank %d in %s, which expects %d: split sizes do not match"
                 .formatted(
-                    rank, own.sent().get(position), peer, own.place(), other.received().get(self)));
+                    rank,
+                    own.sent().get(position),
+                    peer,
+                    own.location(),
+                    other.received().get(self)));
       }
     }
     return Optional.empty();

@@ -155,17 +155,10 @@ final class ExecutableText {
 
   private static String constant(Arg value) {
     return switch (value) {
-      case Arg.Int(long number) -> Long.toString(number);
-      case Arg.Float(double number) -> Double.toString(number);
-      case Arg.Bool(boolean flag) -> flag ? "True" : "False";
-      case Arg.Str(String text) -> "\"" + text + "\"";
-      case Arg.Dtype(var dtype) -> "torch." + dtype.torchName();
-      case Arg.Symbol(String name) -> "torch." + name;
-      case Arg.Device(String name) -> "device(\"" + name + "\")";
+      case Arg.Literal literal -> literal.text();
       case Arg.Seq(var items) ->
           items.stream().map(ExecutableText::constant).collect(Collectors.joining(", ", "[", "]"));
       case Arg.Ref(var number) -> number.name();
-      case Arg.None _ -> "None";
     };
   }
 }

@@ -38,7 +38,7 @@ public sealed interface Instruction {
       implements Instruction {}
 
   /**
-   * Ops as one kernel: a row passes all parts, in order, before its place is used for anything
+   * Ops as one kernel: a row passes all parts, in order, before its memory is used for anything
    * else.
    *
    * @param rows the leading dimensions that make a row: all results have them, and each part goes

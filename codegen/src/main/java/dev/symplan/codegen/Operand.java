@@ -4,7 +4,7 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.TensorType;
 
-/** An argument or result of a local op, its tensors resolved to places. */
+/** An argument or result of a local op, its tensors resolved to addresses. */
 public sealed interface Operand {
 
   /** A tensor. */

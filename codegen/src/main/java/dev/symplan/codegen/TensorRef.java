@@ -4,7 +4,7 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.planner.plan.ArenaKind;
 
 /**
- * A tensor at a fixed place.
+ * A tensor at a fixed address.
  *
  * @param index the graph input or output, for external memory; 0 for arenas
  * @param offset bytes from the start of the arena, input or output
@@ -17,7 +17,7 @@ public record TensorRef(ArenaKind arena, int index, long offset, TensorType type
   }
 
   /** {@return where it is, for example {@code symm+0x400} or {@code in3}} */
-  public String place() {
+  public String address() {
     var start = Long.toHexString(offset);
     return switch (arena) {
       case SYMMETRIC -> "symm+0x" + start;
@@ -30,6 +30,6 @@ public record TensorRef(ArenaKind arena, int index, long offset, TensorType type
   /** {@return for example {@code symm+0x400:f32[8, 64]}} */
   @Override
   public String toString() {
-    return place() + ":" + type;
+    return address() + ":" + type;
   }
 }

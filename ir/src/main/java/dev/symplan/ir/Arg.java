@@ -1,6 +1,8 @@
 package dev.symplan.ir;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableLongArray;
+import java.util.Optional;
 
 /** An argument of an op, or an output of a graph. */
 public sealed interface Arg {
@@ -9,7 +11,22 @@ public sealed interface Arg {
   record Ref(Value value) implements Arg {}
 
   /** An argument without values of the graph. */
-  sealed interface Literal extends Arg {}
+  sealed interface Literal extends Arg {
+
+    /** {@return the text in a graph, which is Python's} */
+    default String text() {
+      return switch (this) {
+        case Int(long value) -> Long.toString(value);
+        case Float(double value) -> PythonLiterals.repr(value);
+        case Bool(boolean value) -> value ? "True" : "False";
+        case Str(String value) -> PythonLiterals.quote(value);
+        case Dtype(DType value) -> "torch." + value.torchName();
+        case Symbol(String name) -> "torch." + name;
+        case Device(String name) -> "device(" + PythonLiterals.quote(name) + ")";
+        case None _ -> "None";
+      };
+    }
+  }
 
   record Int(long value) implements Literal {}
 
@@ -36,6 +53,32 @@ public sealed interface Arg {
   /** {@code None}: an optional argument that is not there. */
   enum None implements Literal {
     NONE
+  }
+
+  /** {@return the number that this is, a {@code Long} or a {@code Double}; a bool is 1 or 0} */
+  default Optional<Number> number() {
+    return switch (this) {
+      case Int(long value) -> Optional.of(value);
+      case Float(double value) -> Optional.of(value);
+      case Bool(boolean value) -> Optional.of(value ? 1L : 0L);
+      case Str _, Dtype _, Symbol _, Device _, None _, Ref _, Seq _ -> Optional.empty();
+    };
+  }
+
+  /** {@return the integer that this is; a bool is 1 or 0} */
+  default Optional<Long> integer() {
+    return number().filter(Long.class::isInstance).map(Long.class::cast);
+  }
+
+  /** {@return a list of integers; one alone counts as a list} */
+  default Optional<ImmutableLongArray> integers() {
+    return switch (this) {
+      case Int(long value) -> Optional.of(ImmutableLongArray.of(value));
+      case Seq(var items) when items.stream().allMatch(Int.class::isInstance) ->
+          Optional.of(
+              ImmutableLongArray.copyOf(items.stream().mapToLong(item -> ((Int) item).value())));
+      case Seq _, Ref _, Literal _ -> Optional.empty();
+    };
   }
 
   /** {@return the values in this argument, left to right} */

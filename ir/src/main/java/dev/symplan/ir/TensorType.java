@@ -159,7 +159,7 @@ public record TensorType(
 
   /**
    * {@return whether each stride goes beyond all that smaller strides reach, so that no two
-   * elements have the same place}
+   * elements have the same offset}
    */
   public boolean liesApart() {
     if (isContiguous() || numel() < 2) {

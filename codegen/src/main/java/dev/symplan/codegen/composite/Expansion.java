@@ -144,7 +144,7 @@ record Expansion(OpCall call, ImmutableList<Optional<TensorType>> results) {
     }
   }
 
-  /** {@return sizes with 1 in the place of some dimensions} */
+  /** {@return sizes, but 1 for some dimensions} */
   static ImmutableLongArray without(ImmutableLongArray sizes, Set<Integer> dims) {
     var kept = sizes.toArray();
     dims.forEach(dim -> kept[dim] = 1);

@@ -140,7 +140,7 @@ final class AttentionLowering {
         boolean padded = i == 1 && extra.get().type().size(2) > problem.query().type().size(2);
         if (i > 1 || padded) {
           var value = i == 1 ? Double.POSITIVE_INFINITY : 0;
-          steps.addAll(PlaceOps.fill(rank, arguments, extra.get(), value));
+          steps.addAll(PositionOps.fill(rank, arguments, extra.get(), value));
         }
       }
     }

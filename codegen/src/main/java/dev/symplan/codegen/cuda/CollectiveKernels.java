@@ -69,8 +69,8 @@ final class CollectiveKernels {
       """;
 
   /**
-   * What does not fill 16 bytes, for {@code vectors} that are done: from {@code SOURCES} places to
-   * {@code TARGETS} places.
+   * What does not fill 16 bytes, for {@code vectors} that are done: from {@code SOURCES} addresses
+   * to {@code TARGETS} addresses.
    */
   static final String REST =
       """
@@ -129,7 +129,7 @@ final class CollectiveKernels {
   /** Each thread copies on what it has combined itself, so that it need not wait for others. */
   private static final String SPREAD =
       """
-        for (int p = TARGETS; p < PLACES; p++) {
+        for (int p = TARGETS; p < ADDRESSES; p++) {
           copy<Element>(args.to[0], args.to[p], args.vectors, args.elements,
                         (long long)blockIdx.x * THREADS + threadIdx.x, step);
         }
@@ -150,9 +150,9 @@ final class CollectiveKernels {
   private CollectiveKernels() {}
 
   /**
-   * Elements of {@code sources} places, combined in this order, to {@code places} places.
+   * Elements of {@code sources} addresses, combined in this order, to {@code addresses}.
    *
-   * @param targets the number of places to which the combined elements are stored at once; the
+   * @param targets the number of addresses to which the combined elements are stored at once; the
    *     others get copies from the first of them, one after the other
    * @param reduceOp empty for one source, which is copied
    */
@@ -160,7 +160,7 @@ final class CollectiveKernels {
       int ranks,
       int sources,
       int targets,
-      int places,
+      int addresses,
       int unrolled,
       DType dtype,
       Optional<ReduceOp> reduceOp,
@@ -169,7 +169,7 @@ final class CollectiveKernels {
     return new Kernel(
         BarrierCode.define("SOURCES", sources)
             + BarrierCode.define("TARGETS", targets)
-            + BarrierCode.define("PLACES", places)
+            + BarrierCode.define("ADDRESSES", addresses)
             + BarrierCode.define("UNROLLED", unrolled)
             + edges.define(direction == Direction.PUSH)
             + BarrierCode.args(
@@ -177,7 +177,7 @@ final class CollectiveKernels {
                 CollectiveAddresses.THREADS,
                 """
                   const char* from[SOURCES];
-                  char* to[PLACES];
+                  char* to[ADDRESSES];
                   long long vectors;
                   long long elements;
                 """)
@@ -185,13 +185,13 @@ final class CollectiveKernels {
                 ? Arithmetic.none(dtype.bytes())
                 : Arithmetic.of(dtype, reduceOp.orElseThrow(), sources))
             + VECTORS
-            + (places > targets
+            + (addresses > targets
                 ? COPY + BarrierCode.between(COMBINE + REST + SPREAD)
                 : BarrierCode.between(COMBINE + REST)));
   }
 
   /**
-   * Copies {@code pieces}, each from one place to another; block {@code b} does piece {@code b %
+   * Copies {@code pieces}, each from one address to another; block {@code b} does piece {@code b %
    * pieces}.
    */
   static Kernel move(int ranks, int pieces, int unitBytes, Edges edges, Direction direction) {

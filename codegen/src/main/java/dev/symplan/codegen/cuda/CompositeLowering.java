@@ -10,7 +10,7 @@ import dev.symplan.codegen.composite.Seen;
 import dev.symplan.codegen.composite.Source;
 import dev.symplan.codegen.composite.Step;
 import dev.symplan.codegen.cuda.CudaExpr.NoCudaForm;
-import dev.symplan.codegen.cuda.RowNode.Place;
+import dev.symplan.codegen.cuda.RowNode.Location;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.Value;
@@ -97,7 +97,7 @@ final class CompositeLowering {
               overRow,
               step.results().stream().map(seen -> Optional.of(seen.type().dtype())).toList());
       for (int i = 0; i < nodes.size(); i++) {
-        kernel.store(nodes.get(i), place(step.results().get(i)));
+        kernel.store(nodes.get(i), location(step.results().get(i)));
       }
     } catch (NoCudaForm e) {
       throw arguments.unsupported();
@@ -135,7 +135,8 @@ final class CompositeLowering {
   private int load(Seen seen) {
     boolean full = IntStream.of(elements).anyMatch(dim -> seen.type().size(dim) != 1);
     return switch (seen.source()) {
-      case Source.Argument _, Source.Result _, Source.Temporary _ -> kernel.load(place(seen), full);
+      case Source.Argument _, Source.Result _, Source.Temporary _ ->
+          kernel.load(location(seen), full);
       case Source.Picked picked -> pick(seen, picked);
       case Source.Index _ -> index(seen, full);
     };
@@ -151,7 +152,7 @@ final class CompositeLowering {
                 .formatted(
                     RowKernel.name(target), Literals.integer(picked.ignored()), picked.classes()),
             List.of(target));
-    return kernel.pick(place(seen), new RowNode.Offset(index, picked.stride()));
+    return kernel.pick(location(seen), new RowNode.Offset(index, picked.stride()));
   }
 
   private int index(Seen seen, boolean full) {
@@ -163,8 +164,8 @@ final class CompositeLowering {
         .orElseGet(() -> kernel.compute("long long", "0", ImmutableList.of()));
   }
 
-  private Place place(Seen seen) {
-    return Place.of(rank, memory(seen.source()), strides(seen, rows), strides(seen, elements));
+  private Location location(Seen seen) {
+    return Location.of(rank, memory(seen.source()), strides(seen, rows), strides(seen, elements));
   }
 
   private static ImmutableLongArray strides(Seen seen, int[] dims) {

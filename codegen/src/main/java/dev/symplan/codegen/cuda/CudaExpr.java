@@ -2,10 +2,16 @@ package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSet;
-import com.google.common.collect.Sets;
 import dev.symplan.codegen.expr.Expr;
 import dev.symplan.codegen.expr.Expressions;
 import dev.symplan.codegen.expr.Primitive;
+import dev.symplan.codegen.expr.Primitive.Comparison;
+import dev.symplan.codegen.expr.Primitive.FloatFunction;
+import dev.symplan.codegen.expr.Primitive.Fold;
+import dev.symplan.codegen.expr.Primitive.Infix;
+import dev.symplan.codegen.expr.Primitive.Known;
+import dev.symplan.codegen.expr.Primitive.Operator;
+import dev.symplan.codegen.expr.Primitive.Scan;
 import java.util.function.Function;
 
 /**
@@ -17,13 +23,13 @@ import java.util.function.Function;
 record CudaExpr(String type, Function<String, String> params) {
   /** What CUDA has no function for. */
   private static final ImmutableSet<Primitive> WITHOUT_FORM =
-      Sets.immutableEnumSet(
-          Primitive.DIGAMMA,
-          Primitive.BESSEL_I0,
-          Primitive.NEXTAFTER,
-          Primitive.FLOOR_MOD,
-          Primitive.GCD,
-          Primitive.LCM);
+      ImmutableSet.of(
+          FloatFunction.DIGAMMA,
+          FloatFunction.BESSEL_I0,
+          FloatFunction.NEXTAFTER,
+          Primitive.Function.FLOOR_MOD,
+          Primitive.Function.GCD,
+          Primitive.Function.LCM);
 
   /** The quotient of floats, rounded down, of {@code a} and {@code b}. */
   private static final Expr FLOOR_QUOTIENT = Expressions.parse("floor_quotient(a, b)").getFirst();
@@ -86,10 +92,18 @@ record CudaExpr(String type, Function<String, String> params) {
     var primitive = apply.primitive();
     if (WITHOUT_FORM.contains(primitive)) {
       return none(primitive);
-    } else if (primitive.precedence() > 0) {
-      return operator(apply);
     }
     return switch (primitive) {
+      case Infix infix -> infix(infix, apply);
+      case Primitive.Function function -> function(function, apply);
+      case FloatFunction function when !isInteger() ->
+          function(function == FloatFunction.NDTRI ? "normcdfinv" : function.symbol(), apply);
+      case FloatFunction _, Fold _, Scan _, Known _ -> none(primitive);
+    };
+  }
+
+  private Text function(Primitive.Function function, Expr.Apply apply) {
+    return switch (function) {
       case SELECT ->
           new Text(
               "%s ? %s : %s"
@@ -99,7 +113,7 @@ record CudaExpr(String type, Function<String, String> params) {
                       within(apply, 2, TERNARY)),
               TERNARY);
       case NEG -> prefix("-", apply);
-      case NOT -> new Text(within(apply, 0, 7) + " == 0", Primitive.EQ.precedence());
+      case NOT -> new Text(within(apply, 0, 7) + " == 0", Comparison.EQ.precedence());
       case BIT_NOT -> prefix("~", apply);
       case ABS -> {
         var x = within(apply, 0, CAST);
@@ -111,7 +125,7 @@ record CudaExpr(String type, Function<String, String> params) {
       case FMAX -> isInteger() ? extreme(apply, "", ">") : function("fmax", apply);
       case ISNAN -> {
         var x = within(apply, 0, 7);
-        yield new Text(x + " != " + x, Primitive.NE.precedence());
+        yield new Text(x + " != " + x, Comparison.NE.precedence());
       }
       case TARGET_CLASS -> {
         var x = within(apply, 0, CAST);
@@ -121,20 +135,16 @@ record CudaExpr(String type, Function<String, String> params) {
             TERNARY);
       }
       case SINGLE -> text(apply.args().getFirst());
-      case NDTRI -> function("normcdfinv", apply);
       case FLOOR_DIV ->
           isInteger()
-              ? none(primitive)
+              ? none(function)
               : text(
                   FLOOR_QUOTIENT.with(
                       ImmutableMap.of("a", apply.args().getFirst(), "b", apply.args().getLast())));
-      case FMOD -> isInteger() ? none(primitive) : function("fmod", apply);
+      case FMOD -> isInteger() ? none(function) : function("fmod", apply);
       case FLOOR, CEIL, TRUNC, RINT, ISINF, ISFINITE, SIGNBIT, POW ->
-          isInteger() ? none(primitive) : function(primitive.symbol(), apply);
-      default ->
-          primitive.isOfFloats() && !isInteger()
-              ? function(primitive.symbol(), apply)
-              : none(primitive);
+          isInteger() ? none(function) : function(function.symbol(), apply);
+      case FLOOR_MOD, GCD, LCM -> none(function);
     };
   }
 
@@ -152,20 +162,19 @@ record CudaExpr(String type, Function<String, String> params) {
   }
 
   /** Comparisons of comparisons have parentheses, as compilers want them. */
-  private Text operator(Expr.Apply apply) {
-    var primitive = apply.primitive();
-    int own = primitive.precedence();
-    if (isInteger() && primitive == Primitive.DIV) {
+  private Text infix(Infix infix, Expr.Apply apply) {
+    int own = infix.precedence();
+    if (isInteger() && infix == Operator.DIV) {
       // What a division by 0 gives is not defined there.
-      return none(primitive);
+      return none(infix);
     }
-    boolean compares = primitive.compares();
-    int least = compares ? Primitive.SHIFT_LEFT.precedence() : own;
+    boolean compares = infix instanceof Comparison;
+    int least = compares ? Operator.SHIFT_LEFT.precedence() : own;
     return new Text(
         "%s %s %s"
             .formatted(
                 within(apply, 0, least),
-                primitive.symbol(),
+                infix.symbol(),
                 within(apply, 1, compares ? least : own + 1)),
         own);
   }
@@ -206,14 +215,11 @@ record CudaExpr(String type, Function<String, String> params) {
     return switch (expr) {
       case Expr.Param _, Expr.Int _, Expr.Float _, Expr.Text _ -> true;
       case Expr.Apply(var primitive, var args) ->
-          switch (primitive) {
-            // What the condition rules out is not needed.
-            case SELECT ->
-                mayHaveForm(args.getFirst())
-                    && (mayHaveForm(args.get(1)) || mayHaveForm(args.getLast()));
-            default ->
-                !WITHOUT_FORM.contains(primitive) && args.stream().allMatch(CudaExpr::mayHaveForm);
-          };
+          // What a condition rules out is not needed.
+          primitive == Primitive.Function.SELECT
+              ? mayHaveForm(args.getFirst())
+                  && (mayHaveForm(args.get(1)) || mayHaveForm(args.getLast()))
+              : !WITHOUT_FORM.contains(primitive) && args.stream().allMatch(CudaExpr::mayHaveForm);
     };
   }
 }

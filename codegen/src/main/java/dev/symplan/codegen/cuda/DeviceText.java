@@ -61,7 +61,7 @@ public final class DeviceText {
               .formatted(copy.label(), stream, text(copy.from()), text(copy.to()), copy.bytes());
       case Product product -> text(product);
       case Nccl nccl ->
-          "%s: nccl %s ranks %s, place %d, self %d%s%s: %s"
+          "%s: nccl %s ranks %s, position %d, self %d%s%s: %s"
               .formatted(
                   nccl.label(),
                   stream,

@@ -134,8 +134,8 @@ final class ElementwiseKernel {
   }
 
   /**
-   * Threads take elements, not rows, through the parts: so all must have one shape, and a place
-   * that is used twice must be used for the same elements.
+   * Threads take elements, not rows, through the parts: so all must have one shape, and memory that
+   * is used twice must be used for the same elements.
    */
   private static Optional<Part> clash(ImmutableList<Part> parts) {
     var used = new ArrayList<TensorRef>();

@@ -12,19 +12,19 @@ import java.util.Optional;
 import java.util.stream.IntStream;
 
 /**
- * The {@link PlaceOps} whose places a tensor of indices gives: gathering and scattering. An index
- * that is out of range ends the kernel with an error.
+ * The {@link PositionOps} whose elements a tensor of indices names: gathering and scattering. An
+ * index that is out of range ends the kernel with an error.
  */
 final class IndexedOps {
   private IndexedOps() {}
 
   /** Reads the index {@code at}, and checks it. */
-  private static void read(PlaceKernel kernel, String value, long size) {
+  private static void read(PositionKernel kernel, String value, long size) {
     kernel.line("long long at = %s;".formatted(value));
     kernel.line("if (at < 0 || at >= %d) {\n  __trap();\n}".formatted(size));
   }
 
-  static void embedding(PlaceOps op) {
+  static void embedding(PositionOps op) {
     var weight = op.arguments.tensor("weight");
     var indices = op.arguments.tensor("indices");
     var kernel = op.kernel(op.arguments.result().type().sizes());
@@ -33,7 +33,7 @@ final class IndexedOps {
     op.move(kernel, weight, List.of("at", "i" + last));
   }
 
-  static void indexSelect(PlaceOps op) {
+  static void indexSelect(PositionOps op) {
     var self = op.arguments.tensor("self");
     var index = op.arguments.tensor("index");
     int dim = op.arguments.dim("dim", self.type().rank());
@@ -55,7 +55,7 @@ final class IndexedOps {
     return changed;
   }
 
-  static void gather(PlaceOps op) {
+  static void gather(PositionOps op) {
     var self = op.arguments.tensor("self");
     var index = op.arguments.tensor("index");
     int dim = op.arguments.dim("dim", self.type().rank());
@@ -68,7 +68,7 @@ final class IndexedOps {
     op.move(kernel, self, with(kernel.indices(), dim, "at"));
   }
 
-  static void oneHot(PlaceOps op) {
+  static void oneHot(PositionOps op) {
     var self = op.arguments.tensor("self");
     var result = op.arguments.result();
     int last = result.type().rank() - 1;
@@ -78,7 +78,7 @@ final class IndexedOps {
     op.launch(kernel, result.type().sizes());
   }
 
-  static void index(PlaceOps op) {
+  static void index(PositionOps op) {
     var self = op.arguments.tensor("self");
     var indexing = indexing(op, self, op.arguments.tensors("indices"));
     var kernel = op.kernel(op.arguments.result().type().sizes());
@@ -86,7 +86,8 @@ final class IndexedOps {
     op.move(kernel, self, indexing.indices(kernel.indices()));
   }
 
-  private static Indexing indexing(PlaceOps op, TensorRef self, List<Optional<TensorRef>> indices) {
+  private static Indexing indexing(
+      PositionOps op, TensorRef self, List<Optional<TensorRef>> indices) {
     for (var index : indices) {
       if (index.isPresent() && index.get().type().dtype().bytes() == 1) {
         throw op.arguments.unsupported("%s by a mask".formatted(op.arguments.name()));
@@ -96,7 +97,7 @@ final class IndexedOps {
   }
 
   /** One thread for each row along the dimension, so that the last of equal indices counts. */
-  static void scatter(PlaceOps op, String source) {
+  static void scatter(PositionOps op, String source) {
     var result = op.arguments.result();
     var index = op.arguments.tensor("index");
     op.copy(op.arguments.tensor("self"), result);
@@ -112,19 +113,19 @@ final class IndexedOps {
     var own = with(kernel.indices(), dim, "k");
     kernel.line("for (long long k = 0; k < %d; k++) {".formatted(count));
     read(kernel, kernel.value(index, own), result.type().size(dim));
-    var place = with(kernel.indices(), dim, "at");
+    var to = with(kernel.indices(), dim, "at");
     if (op.arguments.operand(source) instanceof Operand.Constant(Arg _)) {
       var dtype = result.type().dtype();
-      kernel.set(result, place, PlaceKernel.number(dtype, op.arguments.number(source)));
+      kernel.set(result, to, PositionKernel.number(dtype, op.arguments.number(source)));
     } else {
       var from = op.arguments.tensor(source);
-      kernel.move(result, place, from, from.type().rank() == 0 ? List.of() : own);
+      kernel.move(result, to, from, from.type().rank() == 0 ? List.of() : own);
     }
     kernel.line("}");
     op.launch(kernel, ImmutableLongArray.copyOf(sizes));
   }
 
-  static void indexPut(PlaceOps op) {
+  static void indexPut(PositionOps op) {
     var result = op.arguments.result();
     var self = op.arguments.tensor("self");
     var indexing = indexing(op, self, op.arguments.tensors("indices"));
@@ -140,13 +141,13 @@ final class IndexedOps {
             Optional.empty()));
   }
 
-  private static void deposit(PlaceOps op, Deposit deposit) {
+  private static void deposit(PositionOps op, Deposit deposit) {
     if (deposit.result().type().numel() > 0) {
       op.add(ScatterKernel.launch(op.rank, op.arguments, deposit));
     }
   }
 
-  static void embeddingBackward(PlaceOps op) {
+  static void embeddingBackward(PositionOps op) {
     if (op.arguments.flag("scale_grad_by_freq")) {
       throw op.arguments.unsupported("%s by frequency".formatted(op.arguments.name()));
     }

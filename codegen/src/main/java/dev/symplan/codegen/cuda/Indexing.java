@@ -11,9 +11,9 @@ import java.util.function.BiFunction;
 import java.util.stream.IntStream;
 
 /**
- * The places {@code self[indices]} of NumPy's advanced indexing: the shape that the indices
- * broadcast to stands in the place of the indexed dimensions where these are neighbours, else at
- * the front.
+ * The elements {@code self[indices]} of NumPy's advanced indexing: the shape that the indices
+ * broadcast to replaces the indexed dimensions where these are neighbours, and is at the front
+ * elsewhere.
  *
  * @param dims the indexed dimensions
  * @param indices what indexes them
@@ -67,7 +67,7 @@ record Indexing(
     }
   }
 
-  /** {@return the shape of all places} */
+  /** {@return the shape of what is indexed} */
   ImmutableLongArray sizes() {
     var sizes = new ArrayList<Long>();
     rest.forEach(dim -> sizes.add(self.size(dim)));
@@ -80,23 +80,23 @@ record Indexing(
     return result.subList(front, front + common.length());
   }
 
-  /** Declares {@code at0}, {@code at1} and so on, from the indices of a place of the result. */
-  void read(PlaceKernel kernel, List<String> result) {
+  /** Declares {@code at0}, {@code at1} and so on, from the indices of an element of the result. */
+  void read(PositionKernel kernel, List<String> result) {
     read(ofCommon(result), kernel::value).forEach(kernel::line);
   }
 
   /**
    * {@return lines that declare {@code at0}, {@code at1} and so on, for each indexed dimension}
    *
-   * @param place the indices among the indices
+   * @param common an index for each dimension of {@link #common}
    * @param value an element of a tensor
    */
-  List<String> read(List<String> place, BiFunction<TensorRef, List<String>, String> value) {
+  List<String> read(List<String> common, BiFunction<TensorRef, List<String>, String> value) {
     var lines = new ArrayList<String>();
     for (int i = 0; i < dims.size(); i++) {
       var index = indices.get(i);
       long size = self.size(dims.get(i));
-      var own = place.subList(place.size() - index.type().rank(), place.size());
+      var own = common.subList(common.size() - index.type().rank(), common.size());
       lines.add("long long at%d = %s;".formatted(i, value.apply(index, own)));
       lines.add("at%1$d += at%1$d < 0 ? %2$d : 0;".formatted(i, size));
       lines.add("if (at%1$d < 0 || at%1$d >= %2$d) {\n  __trap();\n}".formatted(i, size));

@@ -4,7 +4,9 @@ import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.TensorType;
 import java.util.List;
 
-/** Elements of tensors in C++: from their number to an index for each dimension, and to a place. */
+/**
+ * Elements of tensors in C++: from their number to an index for each dimension, and to an offset.
+ */
 final class Indices {
   private Indices() {}
 

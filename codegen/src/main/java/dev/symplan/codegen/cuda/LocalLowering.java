@@ -19,7 +19,7 @@ final class LocalLowering {
   private enum Family {
     JOIN("joined or copied"),
     PRODUCT("product"),
-    PLACES("by places"),
+    POSITIONS("by position"),
     ATTENTION("attention"),
     ROWS("by rows"),
     SORT("by rows"),
@@ -39,8 +39,8 @@ final class LocalLowering {
         return Optional.of(JOIN);
       } else if (ProductLowering.supports(name)) {
         return Optional.of(PRODUCT);
-      } else if (PlaceOps.supports(name)) {
-        return Optional.of(PLACES);
+      } else if (PositionOps.supports(name)) {
+        return Optional.of(POSITIONS);
       } else if (AttentionLowering.supports(name)) {
         return Optional.of(ATTENTION);
       } else if (RowOps.supports(def)) {
@@ -92,7 +92,7 @@ final class LocalLowering {
     switch (Family.of(op.def()).orElseThrow(arguments::unsupported)) {
       case JOIN -> joinOrCopy();
       case PRODUCT -> steps.addAll(ProductLowering.lower(rank, arguments));
-      case PLACES -> steps.addAll(PlaceOps.lower(rank, arguments));
+      case POSITIONS -> steps.addAll(PositionOps.lower(rank, arguments));
       case ATTENTION -> steps.addAll(AttentionLowering.lower(rank, arguments));
       case ROWS -> byRows();
       case SORT -> sorted();

@@ -8,12 +8,12 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** The arguments of a kernel that needs nothing but places in memory: a pointer to each. */
+/** The arguments of a kernel that needs nothing but memory: a pointer to each part. */
 final class MemoryArguments {
   private final Map<Address, Integer> numbers = new LinkedHashMap<>();
   private final List<KernelArgument.Memory> words = new ArrayList<>();
 
-  /** {@return the argument for a place, which is one from now on} */
+  /** {@return the argument for an address, which is one from now on} */
   String pointer(KernelArgument.Memory memory) {
     int number = numbers.computeIfAbsent(memory.address(), _ -> numbers.size());
     if (number == words.size()) {
@@ -24,7 +24,7 @@ final class MemoryArguments {
     return "args.memory[%d]".formatted(number);
   }
 
-  /** {@return an element of a type, by its distance from the place, in elements} */
+  /** {@return an element of a type, by its distance from the address, in elements} */
   String element(String type, KernelArgument.Memory memory, String offset) {
     return element(type, pointer(memory), offset);
   }

@@ -7,6 +7,7 @@ import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.Arg;
 import java.util.Optional;
+import java.util.function.Function;
 
 /** The arguments of a local op, by the names of its schema; others than expected are refused. */
 record OpArguments(LocalOp op) {
@@ -81,19 +82,11 @@ record OpArguments(LocalOp op) {
   }
 
   Number number(String param) {
-    return switch (operand(param)) {
-      case Operand.Constant(Arg.Int(long value)) -> value;
-      case Operand.Constant(Arg.Float(double value)) -> value;
-      case Operand.Constant(Arg.Bool(boolean value)) -> value ? 1L : 0L;
-      default -> throw unsupported(param, operand(param));
-    };
+    return constant(param, Arg::number);
   }
 
   long integer(String param) {
-    if (operand(param) instanceof Operand.Constant(Arg.Int(long value))) {
-      return value;
-    }
-    throw unsupported(param, operand(param));
+    return constant(param, Arg::integer);
   }
 
   boolean flag(String param) {
@@ -105,20 +98,14 @@ record OpArguments(LocalOp op) {
 
   /** {@return a list of numbers; one alone counts as a list} */
   ImmutableLongArray integers(String param) {
-    return switch (operand(param)) {
-      case Operand.Constant(Arg.Int(long value)) -> ImmutableLongArray.of(value);
-      case Operand.Constant(Arg.Seq(var items)) -> {
-        var numbers = ImmutableLongArray.builder();
-        for (var item : items) {
-          if (!(item instanceof Arg.Int(long value))) {
-            throw unsupported(param, operand(param));
-          }
-          numbers.add(value);
-        }
-        yield numbers.build();
-      }
-      default -> throw unsupported(param, operand(param));
-    };
+    return constant(param, Arg::integers);
+  }
+
+  private <T> T constant(String param, Function<Arg, Optional<T>> read) {
+    if (operand(param) instanceof Operand.Constant(var value)) {
+      return read.apply(value).orElseThrow(() -> unsupported(param, operand(param)));
+    }
+    throw unsupported(param, operand(param));
   }
 
   /** {@return a dimension, counted from the front} */

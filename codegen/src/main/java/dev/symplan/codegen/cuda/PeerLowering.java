@@ -24,7 +24,7 @@ import java.util.stream.IntStream;
  */
 final class PeerLowering {
 
-  /** A part of a tensor that goes from one place to another. */
+  /** A part of a tensor that goes from one address to another. */
   private record Move(Address from, Address to, long bytes) {}
 
   private final CollectiveAddresses part;

@@ -43,7 +43,7 @@ final class ProductLowering {
 
   private void product(TensorRef left, TensorRef right) {
     if (left.type().size(left.type().rank() - 1) == 0) {
-      steps.addAll(PlaceOps.fill(rank, arguments, arguments.result(), 0));
+      steps.addAll(PositionOps.fill(rank, arguments, arguments.result(), 0));
     } else {
       product(left, right, 1, 0, arguments.result(), Optional.empty());
     }
@@ -57,7 +57,7 @@ final class ProductLowering {
     var self = Moves.expand(arguments.tensor("self"), result.type().sizes());
     if (arguments.tensor(left).type().size(result.type().rank() - 1) == 0) {
       if (beta == 0) {
-        steps.addAll(PlaceOps.fill(rank, arguments, arguments.result(), 0));
+        steps.addAll(PositionOps.fill(rank, arguments, arguments.result(), 0));
       } else if (beta == 1) {
         steps.addAll(Moves.copy(rank, arguments, self, result));
       } else {
@@ -142,11 +142,11 @@ final class ProductLowering {
     arguments.checkComputes(result);
     arguments.checkComputes(left);
     arguments.checkComputes(right);
-    var kernel = new PlaceKernel(rank, result.type().sizes());
-    var places = kernel.indices();
-    var batch = places.subList(0, places.size() - 2);
-    var row = ImmutableList.<String>builder().addAll(batch).add(places.get(batch.size()), "k");
-    var column = ImmutableList.<String>builder().addAll(batch).add("k", places.getLast());
+    var kernel = new PositionKernel(rank, result.type().sizes());
+    var indices = kernel.indices();
+    var batch = indices.subList(0, indices.size() - 2);
+    var row = ImmutableList.<String>builder().addAll(batch).add(indices.get(batch.size()), "k");
+    var column = ImmutableList.<String>builder().addAll(batch).add("k", indices.getLast());
     var type = CTypes.computed(dtype);
     kernel.line("%s sum = 0;".formatted(type));
     kernel.line(
@@ -156,13 +156,13 @@ final class ProductLowering {
             .formatted(
                 type, kernel.value(left, row.build()), type, kernel.value(right, column.build())));
     kernel.line("}");
-    var value = alpha == 1 ? "sum" : "%s * sum".formatted(PlaceKernel.number(dtype, alpha));
+    var value = alpha == 1 ? "sum" : "%s * sum".formatted(PositionKernel.number(dtype, alpha));
     if (beta != 0) {
       value +=
           " + %s * (%s)%s"
-              .formatted(PlaceKernel.number(dtype, beta), type, kernel.value(addend, places));
+              .formatted(PositionKernel.number(dtype, beta), type, kernel.value(addend, indices));
     }
-    kernel.set(result, places, value);
+    kernel.set(result, indices, value);
     return kernel.build(arguments.op().stream(), arguments.op().name());
   }
 

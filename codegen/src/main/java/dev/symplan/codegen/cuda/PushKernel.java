@@ -9,7 +9,7 @@ import dev.symplan.planner.machine.Workspace;
  * any, so that none waits for a block that has not begun.
  *
  * <p>Every packet's words say by themselves that they are there, so nothing needs fences. Empty
- * places are stored by the kernel that took what was there; its end, and the next kernel's packets,
+ * slots are stored by the kernel that took what was there; its end, and the next kernel's packets,
  * come before anything that a peer may send to them.
  *
  * <p>A count in memory gives the half of the workspace: each kernel raises it by {@link #TICKS},

@@ -60,7 +60,7 @@ final class PushLowering {
 
   /** Nobody sends anything to itself. */
   private KernelArgument argument(int tensor, Slot slot) {
-    // It lies at the same place in each half.
+    // It lies at the same offset in each half.
     long apart =
         (Workspace.HALVES - 1)
             * (part.collective.workspace().orElseThrow().bytes() / Workspace.HALVES);

@@ -6,7 +6,7 @@ import dev.symplan.codegen.cuda.RowNode.Computed;
 import dev.symplan.codegen.cuda.RowNode.Fold;
 import dev.symplan.codegen.cuda.RowNode.Folded;
 import dev.symplan.codegen.cuda.RowNode.Loaded;
-import dev.symplan.codegen.cuda.RowNode.Place;
+import dev.symplan.codegen.cuda.RowNode.Location;
 import dev.symplan.codegen.cuda.RowNode.Scanned;
 import dev.symplan.codegen.cuda.RowNode.Store;
 import dev.symplan.planner.plan.StreamKind;
@@ -34,7 +34,7 @@ final class RowKernel {
   private final long rows;
   private final long elements;
   private final List<RowNode> nodes = new ArrayList<>();
-  private final Map<Place, Integer> loads = new HashMap<>();
+  private final Map<Location, Integer> loads = new HashMap<>();
   private final List<Store> stores = new ArrayList<>();
   private boolean inOrder;
   private boolean across;
@@ -99,17 +99,17 @@ final class RowKernel {
    *
    * @param full whether it has one for each element of a row, be it the same
    */
-  int load(Place place, boolean full) {
-    return loads.computeIfAbsent(place, p -> add(new Loaded(p, full, Optional.empty())));
+  int load(Location location, boolean full) {
+    return loads.computeIfAbsent(location, p -> add(new Loaded(p, full, Optional.empty())));
   }
 
   /**
    * {@return the elements of a tensor that an index picks}
    *
-   * @param place where they are where the index is 0
+   * @param location where they are where the index is 0
    */
-  int pick(Place place, RowNode.Offset offset) {
-    return add(new Loaded(place, isFull(offset.index()), Optional.of(offset)));
+  int pick(Location location, RowNode.Offset offset) {
+    return add(new Loaded(location, isFull(offset.index()), Optional.of(offset)));
   }
 
   /**
@@ -146,8 +146,8 @@ final class RowKernel {
   }
 
   /** Writes a value into a tensor. */
-  void store(int node, Place place) {
-    stores.add(new Store(node, place));
+  void store(int node, Location location) {
+    stores.add(new Store(node, location));
   }
 
   DeviceStep.Launch build(StreamKind stream, String label) {

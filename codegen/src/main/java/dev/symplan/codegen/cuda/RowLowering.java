@@ -5,7 +5,7 @@ import dev.symplan.codegen.Instruction.Fused;
 import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
-import dev.symplan.codegen.cuda.RowNode.Place;
+import dev.symplan.codegen.cuda.RowNode.Location;
 import dev.symplan.ir.TensorType;
 import dev.symplan.planner.plan.StreamKind;
 import java.util.ArrayList;
@@ -127,7 +127,7 @@ final class RowLowering {
       case Operand.Passed(int index, var _) -> passed.put(index, node);
       case Operand.Tensor(var ref) -> {
         made.put(ref, node);
-        kernel.store(node, place(ref, ref.type()));
+        kernel.store(node, location(ref, ref.type()));
       }
       case Operand.Many _, Operand.Constant _ -> throw new IllegalStateException("no tensor");
     }
@@ -175,20 +175,20 @@ final class RowLowering {
     for (int dim = Math.max(0, rows - skipped); dim < ref.type().rank(); dim++) {
       full |= ref.type().size(dim) != 1;
     }
-    return kernel.load(place(ref, as), full);
+    return kernel.load(location(ref, as), full);
   }
 
   /**
    * @param as the shape that the tensor is broadcast to: rows, then the elements of one
    */
-  private Place place(TensorRef ref, TensorType as) {
+  private Location location(TensorRef ref, TensorType as) {
     var strides = Indices.broadcast(ref.type(), as.rank());
     var own =
         IntStream.range(rows, as.rank())
             .filter(dim -> as.size(dim) != 1)
             .mapToLong(strides::get)
             .toArray();
-    return Place.of(
+    return Location.of(
         rank,
         ref,
         strides.subArray(0, rows),
@@ -219,8 +219,8 @@ final class RowLowering {
       return new View(ref.type(), Optional.of(KernelArgument.Memory.of(rank, ref)), "");
     }
 
-    Place place(ImmutableLongArray rows, ImmutableLongArray inner) {
-      return new Place(memory, shared, type.dtype(), rows, inner);
+    Location location(ImmutableLongArray rows, ImmutableLongArray inner) {
+      return new Location(memory, shared, type.dtype(), rows, inner);
     }
   }
 
@@ -245,7 +245,7 @@ final class RowLowering {
             operand -> {
               var view = views.apply(operand);
               var strides = Indices.broadcast(view.type(), main.rank());
-              return kernel.load(view.place(pick(strides, kept), pick(strides, gone)), overRow);
+              return kernel.load(view.location(pick(strides, kept), pick(strides, gone)), overRow);
             },
             overRow);
     for (int i = 0; i < nodes.size(); i++) {
@@ -265,13 +265,13 @@ final class RowLowering {
         && Arrays.stream(gone).allMatch(dim -> type.size(dim) == 1 || type.stride(dim) > 1);
   }
 
-  private static Place result(View view, int rank, int[] kept, int[] gone) {
+  private static Location result(View view, int rank, int[] kept, int[] gone) {
     var type = view.type();
     if (type.rank() == rank) {
       var strides = Indices.broadcast(type, rank);
-      return view.place(pick(strides, kept), pick(strides, gone));
+      return view.location(pick(strides, kept), pick(strides, gone));
     }
-    return view.place(type.strides(), ImmutableLongArray.copyOf(new long[gone.length]));
+    return view.location(type.strides(), ImmutableLongArray.copyOf(new long[gone.length]));
   }
 
   /** {@return a kernel for one elementwise op, whose rows are single elements} */
@@ -287,13 +287,13 @@ final class RowLowering {
             operand -> {
               var view = views.apply(operand);
               var strides = Indices.broadcast(view.type(), type.rank());
-              int node = kernel.load(view.place(strides, none), false);
+              int node = kernel.load(view.location(strides, none), false);
               inputs.add(node);
               return RowKernel.name(node);
             });
     int node = kernel.compute(CTypes.computed(type.dtype()), text, inputs);
     var view = views.apply(result);
-    kernel.store(node, view.place(Indices.broadcast(view.type(), type.rank()), none));
+    kernel.store(node, view.location(Indices.broadcast(view.type(), type.rank()), none));
     return kernel;
   }
 

@@ -21,9 +21,9 @@ sealed interface RowNode {
   /**
    * An element of a tensor, as it is computed with.
    *
-   * @param place where it is; the rest is added to that
+   * @param location where it is; the rest is added to that
    */
-  record Loaded(Place place, boolean full, Optional<Offset> offset) implements RowNode {
+  record Loaded(Location location, boolean full, Optional<Offset> offset) implements RowNode {
     @Override
     public ImmutableList<Integer> inputs() {
       return offset.map(by -> ImmutableList.of(by.index())).orElse(ImmutableList.of());
@@ -31,7 +31,7 @@ sealed interface RowNode {
 
     @Override
     public String type() {
-      return CTypes.computed(place.dtype());
+      return CTypes.computed(location.dtype());
     }
   }
 
@@ -114,19 +114,19 @@ sealed interface RowNode {
    * @param rows elements from one index to the next, for each dimension of rows
    * @param inner for each dimension within a row
    */
-  record Place(
+  record Location(
       Optional<KernelArgument.Memory> memory,
       String shared,
       DType dtype,
       ImmutableLongArray rows,
       ImmutableLongArray inner) {
 
-    static Place of(int rank, TensorRef ref, ImmutableLongArray rows, ImmutableLongArray inner) {
-      return new Place(
+    static Location of(int rank, TensorRef ref, ImmutableLongArray rows, ImmutableLongArray inner) {
+      return new Location(
           Optional.of(KernelArgument.Memory.of(rank, ref)), "", ref.type().dtype(), rows, inner);
     }
   }
 
   /** A value that is written into a tensor. */
-  record Store(int node, Place place) {}
+  record Store(int node, Location location) {}
 }

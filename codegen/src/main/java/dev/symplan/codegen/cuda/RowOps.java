@@ -136,9 +136,15 @@ final class RowOps {
         switch (expr) {
           case Expr.Param(var name) -> tensor(name);
           case Expr.Apply(var primitive, var args) ->
-              primitive.folds()
-                  ? fold(primitive, args.getFirst())
-                  : primitive.scans() ? scan(primitive, args.getFirst()) : computed(expr);
+              switch (primitive) {
+                case Primitive.Fold fold -> fold(fold, args.getFirst());
+                case Primitive.Scan scan -> scan(scan, args.getFirst());
+                case Primitive.Infix _,
+                    Primitive.Function _,
+                    Primitive.FloatFunction _,
+                    Primitive.Known _ ->
+                    computed(expr);
+              };
           case Expr.Int _, Expr.Float _, Expr.Text _ -> computed(expr);
         };
     made.put(expr, node);
@@ -170,7 +176,7 @@ final class RowOps {
     return switch (expr) {
       case Expr.Int _, Expr.Float _, Expr.Text _ -> expr;
       case Expr.Apply(var primitive, var args)
-          when !primitive.folds() && !primitive.scans() && !shared.contains(expr) ->
+          when !primitive.isByRow() && !shared.contains(expr) ->
           new Expr.Apply(
               primitive,
               args.stream()
@@ -185,32 +191,36 @@ final class RowOps {
   }
 
   private static boolean isTruth(Expr expr) {
-    return expr instanceof Expr.Apply(var primitive, var _) && primitive.compares();
+    return expr instanceof Expr.Apply(Primitive.Comparison _, var _);
   }
 
-  private int fold(Primitive primitive, Expr arg) {
+  private int fold(Primitive.Fold fold, Expr arg) {
     int node = node(arg);
-    return switch (primitive) {
-      case FIRST_MAX, FIRST_MIN -> best(primitive == Primitive.FIRST_MAX, arg, node);
+    return switch (fold) {
+      case SUM -> fold(sum(), node);
+      case PROD -> fold(product(), node);
+      case ANY -> fold(Fold.of(type, "0", "a0 = a0 != 0 || b0 != 0;"), node);
+      case ALL -> fold(Fold.of(type, "1", "a0 = a0 != 0 && b0 != 0;"), node);
+      case AMAX -> fold(extreme(">", Long.MIN_VALUE, Double.NEGATIVE_INFINITY), node);
+      case AMIN -> fold(extreme("<", Long.MAX_VALUE, Double.POSITIVE_INFINITY), node);
+      case FIRST_MAX, FIRST_MIN -> best(fold == Primitive.Fold.FIRST_MAX, arg, node);
       case ARGMAX, ARGMIN -> {
-        int best = best(primitive == Primitive.ARGMAX, arg, node);
+        int best = best(fold == Primitive.Fold.ARGMAX, arg, node);
         yield kernel.compute(LONG, RowKernel.name(best) + "_1", List.of(best));
       }
-      default ->
-          kernel.fold(fold(primitive), List.of(RowKernel.name(node)), List.of(node), overRow);
     };
   }
 
-  private Fold fold(Primitive primitive) {
-    return switch (primitive) {
-      case SUM, CUMSUM -> Fold.of(type, "0", "a0 = a0 + b0;");
-      case PROD, CUMPROD -> Fold.of(type, "1", "a0 = a0 * b0;");
-      case ANY -> Fold.of(type, "0", "a0 = a0 != 0 || b0 != 0;");
-      case ALL -> Fold.of(type, "1", "a0 = a0 != 0 && b0 != 0;");
-      case AMAX -> extreme(">", Long.MIN_VALUE, Double.NEGATIVE_INFINITY);
-      case AMIN -> extreme("<", Long.MAX_VALUE, Double.POSITIVE_INFINITY);
-      default -> throw new NoCudaForm(primitive);
-    };
+  private int fold(Fold fold, int node) {
+    return kernel.fold(fold, List.of(RowKernel.name(node)), List.of(node), overRow);
+  }
+
+  private Fold sum() {
+    return Fold.of(type, "0", "a0 = a0 + b0;");
+  }
+
+  private Fold product() {
+    return Fold.of(type, "1", "a0 = a0 * b0;");
   }
 
   /** A NaN is larger and smaller than all. */
@@ -225,7 +235,7 @@ final class RowOps {
 
   /** The first of the largest or smallest elements, and where it is. */
   private int best(boolean largest, Expr arg, int node) {
-    var first = Expr.of(largest ? Primitive.FIRST_MAX : Primitive.FIRST_MIN, arg);
+    var first = Expr.of(largest ? Primitive.Fold.FIRST_MAX : Primitive.Fold.FIRST_MIN, arg);
     var known = made.get(first);
     if (known != null) {
       return known;
@@ -245,8 +255,13 @@ final class RowOps {
     return best;
   }
 
-  private int scan(Primitive primitive, Expr arg) {
+  private int scan(Primitive.Scan scan, Expr arg) {
     int node = node(arg);
-    return kernel.scan(fold(primitive), RowKernel.name(node), List.of(node));
+    var fold =
+        switch (scan) {
+          case CUMSUM -> sum();
+          case CUMPROD -> product();
+        };
+    return kernel.scan(fold, RowKernel.name(node), List.of(node));
   }
 }

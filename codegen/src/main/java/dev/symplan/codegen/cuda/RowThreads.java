@@ -89,7 +89,7 @@ record RowThreads(int perRow, int together, boolean across) {
     lines.add("}");
     if (perRow > WARP) {
       int warps = perRow / WARP;
-      // Each row of a block has places of its own.
+      // Each row of a block has slots of its own.
       var own = together == 1 ? "" : "threadIdx.x / %d * %d + ".formatted(perRow, warps);
       share(lines, number, fold, together * warps, "threadIdx.x / 32", own + "0", own + "w", warps);
     }
@@ -99,8 +99,8 @@ record RowThreads(int perRow, int together, boolean across) {
   /**
    * Has threads leave what they kept for others, who take it in order.
    *
-   * @param places how many leave theirs
-   * @param place where a thread leaves its own
+   * @param slots how many leave theirs
+   * @param slot where a thread leaves its own
    * @param first where the first is that a thread takes
    * @param next where the others are, by {@code w}
    * @param parts how many a thread takes
@@ -109,20 +109,20 @@ record RowThreads(int perRow, int together, boolean across) {
       List<String> lines,
       int number,
       Fold fold,
-      int places,
-      String place,
+      int slots,
+      String slot,
       String first,
       String next,
       int parts) {
     int count = fold.types().size();
     for (int i = 0; i < count; i++) {
-      lines.add("__shared__ %s shared%d_%d[%d];".formatted(fold.types().get(i), number, i, places));
+      lines.add("__shared__ %s shared%d_%d[%d];".formatted(fold.types().get(i), number, i, slots));
     }
     if (!across) {
       lines.add("if (lane % 32 == 0) {");
     }
     for (int i = 0; i < count; i++) {
-      lines.add("%sshared%d_%d[%s] = a%d;".formatted(across ? "" : "  ", number, i, place, i));
+      lines.add("%sshared%d_%d[%s] = a%d;".formatted(across ? "" : "  ", number, i, slot, i));
     }
     if (!across) {
       lines.add("}");

@@ -6,8 +6,8 @@ import dev.symplan.codegen.cuda.RowNode.Fold;
 import dev.symplan.codegen.cuda.RowNode.Folded;
 import dev.symplan.codegen.cuda.RowNode.Index;
 import dev.symplan.codegen.cuda.RowNode.Loaded;
+import dev.symplan.codegen.cuda.RowNode.Location;
 import dev.symplan.codegen.cuda.RowNode.Offset;
-import dev.symplan.codegen.cuda.RowNode.Place;
 import dev.symplan.codegen.cuda.RowNode.Scanned;
 import dev.symplan.codegen.cuda.RowNode.Store;
 import java.util.ArrayList;
@@ -30,7 +30,7 @@ final class RowWriter {
   private final long perThread;
   private final boolean keeps;
   private final RowPasses passes;
-  private final RowPlaces places;
+  private final RowLocations locations;
   private final StringBuilder body = new StringBuilder();
 
   RowWriter(RowKernel kernel, List<RowNode> nodes, List<Store> stores, RowThreads threads) {
@@ -41,7 +41,7 @@ final class RowWriter {
     this.perThread = Math.ceilDiv(kernel.elements(), threads.perRow());
     this.keeps = perThread <= KEPT;
     this.passes = new RowPasses(nodes, stores, keeps);
-    this.places = new RowPlaces(kernel.innerSizes());
+    this.locations = new RowLocations(kernel.innerSizes());
   }
 
   /**
@@ -104,7 +104,7 @@ final class RowWriter {
       start.append("    %s left = row;\n".formatted(Indices.number(kernel.rows())));
     }
     start.append(Indices.of("    ", "[[maybe_unused]] const long long r", "left", sizes));
-    start.append(places.pointers(memory));
+    start.append(locations.pointers(memory));
     for (int n : passes.kept()) {
       start.append("    %s k%d[%d];\n".formatted(nodes.get(n).type(), n, Math.max(1, perThread)));
     }
@@ -145,7 +145,7 @@ final class RowWriter {
     var node = nodes.get(n);
     var value =
         switch (node) {
-          case Loaded(var place, var _, var offset) -> read(place, offset);
+          case Loaded(var location, var _, var offset) -> read(location, offset);
           case Index(int dim, boolean inner) ->
               inner ? (kernel.innerSizes().length() > 1 ? "j" + dim : "c") : "r" + dim;
           case Computed(var _, var text, var _, var _) -> text;
@@ -266,8 +266,8 @@ final class RowWriter {
       }
       node.inputs().forEach(this::declare);
       switch (node) {
-        case Loaded(var place, var _, var _) -> {
-          byIndices |= !places.isFlat(place);
+        case Loaded(var location, var _, var _) -> {
+          byIndices |= !locations.isFlat(location);
           lines.add(declaration(n));
         }
         case Index _ -> {
@@ -296,7 +296,7 @@ final class RowWriter {
       var full = stores.stream().filter(store -> nodes.get(store.node()).full()).toList();
       full.forEach(store -> declare(store.node()));
       for (var store : full) {
-        byIndices |= !places.isFlat(store.place());
+        byIndices |= !locations.isFlat(store.location());
         lines.add(written(store));
       }
     }
@@ -335,19 +335,19 @@ final class RowWriter {
   }
 
   private String written(Store store) {
-    var dtype = store.place().dtype();
+    var dtype = store.location().dtype();
     return "%s%s = %s;"
         .formatted(
             kernel.rows() % threads.together() == 0 ? "" : "if (live) ",
-            places.element(store.place(), ""),
+            locations.element(store.location(), ""),
             CTypes.narrow(dtype, RowKernel.name(store.node())));
   }
 
-  private String read(Place place, Optional<Offset> offset) {
+  private String read(Location location, Optional<Offset> offset) {
     var picked =
         offset
             .map(by -> " + %s * %d".formatted(RowKernel.name(by.index()), by.stride()))
             .orElse("");
-    return CTypes.widen(place.dtype(), places.element(place, picked));
+    return CTypes.widen(location.dtype(), locations.element(location, picked));
   }
 }

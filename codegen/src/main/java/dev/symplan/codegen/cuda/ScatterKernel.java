@@ -8,8 +8,8 @@ import java.util.Optional;
 import java.util.stream.IntStream;
 
 /**
- * Adds or puts values to the places that indices name, in the order of the indices, whichever block
- * is first.
+ * Adds or puts values to the elements that indices name, in the order of the indices, whichever
+ * block is first.
  *
  * <p>A block has one index of the indexed dimensions, and its threads the elements of the others.
  * All look through the indices together, in pieces; most have none that matches.
@@ -29,7 +29,7 @@ final class ScatterKernel {
    * What goes where.
    *
    * @param self the result before the op; absent means zero
-   * @param values of the shape of all places
+   * @param values of the shape of what is indexed
    * @param adds rather than replaces
    * @param ignored an index of the first dimension whose values are left out
    */
@@ -81,7 +81,7 @@ final class ScatterKernel {
     long count = indexing.common().stream().reduce(1, Math::multiplyExact);
     var common = names("j", indexing.common().length());
     var rest = names("c", others.length());
-    var place =
+    var own =
         IntStream.range(0, indexing.self().rank())
             .mapToObj(
                 dim ->
@@ -102,7 +102,7 @@ final class ScatterKernel {
     deposit.ignored().ifPresent(index -> condition.add("at0 != " + Literals.integer(index)));
     condition.add("true");
     var summand = "(%s)%s".formatted(type, value(deposit.values(), from));
-    var before = deposit.self().map(ref -> "(%s)%s".formatted(type, value(ref, place))).orElse("0");
+    var before = deposit.self().map(ref -> "(%s)%s".formatted(type, value(ref, own))).orElse("0");
     var text =
         """
 
@@ -158,7 +158,7 @@ final class ScatterKernel {
                 String.join(" && ", condition),
                 deposit.adds() ? "sum + " : "",
                 summand,
-                element(result, place),
+                element(result, own),
                 CTypes.narrow(dtype, "sum"));
     return memory.launch(
         arguments.op().stream(),

@@ -76,7 +76,7 @@ final class SharedMemoryKernel {
     };
   }
 
-  /** One row after the other is in the same place. */
+  /** One row after the other is in the same memory. */
   private TensorType ofBlock(TensorType type) {
     var strides = new long[type.rank()];
     long stride = 1;
@@ -137,7 +137,7 @@ final class SharedMemoryKernel {
     var target = new ArrayList<>(own);
     if (type.rank() > 0) {
       other.set(dim, "j");
-      target.set(dim, "place");
+      target.set(dim, "position");
     }
     var index = type.rank() == 0 ? "0" : "i" + dim;
     long elements = inner(type, rows);
@@ -152,11 +152,11 @@ final class SharedMemoryKernel {
     body.append(
         """
               const %1$s x = %2$s;
-              long long place = 0;
+              long long position = 0;
               for (long long j = 0; j < %3$d; j++) {
                 const %1$s y = %4$s;
                 const bool same = y == x || (y != y && x != x);
-                place += same ? j < %5$s : %6$s;
+                position += same ? j < %5$s : %6$s;
               }
         """
             .formatted(
@@ -173,7 +173,7 @@ final class SharedMemoryKernel {
         boolean indices = result == part.results().getLast();
         long taken = view.type().rank() == 0 ? 1 : view.type().size(dim);
         body.append(
-            "      if (place < %d) {\n        %s = %s;\n      }\n"
+            "      if (position < %d) {\n        %s = %s;\n      }\n"
                 .formatted(
                     taken,
                     element(view, target),

@@ -2,6 +2,12 @@ package dev.symplan.codegen.expr;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
+import dev.symplan.codegen.expr.Primitive.Comparison;
+import dev.symplan.codegen.expr.Primitive.FloatFunction;
+import dev.symplan.codegen.expr.Primitive.Fold;
+import dev.symplan.codegen.expr.Primitive.Known;
+import dev.symplan.codegen.expr.Primitive.Operator;
+import dev.symplan.codegen.expr.Primitive.Scan;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
@@ -57,7 +63,7 @@ public record Binding(ImmutableList<Expr> results, DType computedIn) {
   private static boolean isOfFloats(Expr expr) {
     return switch (expr) {
       case Expr.Apply(var primitive, var args) ->
-          primitive.isOfFloats() || args.stream().anyMatch(Binding::isOfFloats);
+          primitive instanceof FloatFunction || args.stream().anyMatch(Binding::isOfFloats);
       case Expr.Float _ -> true;
       case Expr.Param _, Expr.Int _, Expr.Text _ -> false;
     };
@@ -67,7 +73,7 @@ public record Binding(ImmutableList<Expr> results, DType computedIn) {
   public static boolean isByRow(Expr expr) {
     return switch (expr) {
       case Expr.Apply(var primitive, var args) ->
-          primitive.folds() || primitive.scans() || args.stream().anyMatch(Binding::isByRow);
+          primitive.isByRow() || args.stream().anyMatch(Binding::isByRow);
       case Expr.Param _, Expr.Int _, Expr.Float _, Expr.Text _ -> false;
     };
   }
@@ -141,32 +147,24 @@ public record Binding(ImmutableList<Expr> results, DType computedIn) {
 
     private Expr bind(Primitive primitive, ImmutableList<Expr> args) {
       return switch (primitive) {
-        case SELECT -> {
+        case Known known -> known(known, args);
+        case Operator operator when operator == Operator.AND || operator == Operator.OR ->
+            connected(operator, args);
+        case Primitive.Function function when function == Primitive.Function.SELECT -> {
           var condition = bind(args.getFirst());
           yield truth(condition)
               .map(is -> bind(args.get(is ? 1 : 2)))
               .orElseGet(
-                  () ->
-                      Expr.of(
-                          Primitive.SELECT, condition, bind(args.get(1)), bind(args.getLast())));
+                  () -> Expr.of(function, condition, bind(args.get(1)), bind(args.getLast())));
         }
-        case AND, OR -> {
-          var left = bind(args.getFirst());
-          // What the left side decides may have no right side.
-          yield truth(left)
-              .map(
-                  is ->
-                      is == (primitive == Primitive.OR)
-                          ? new Expr.Int(is ? 1 : 0)
-                          : bind(args.getLast()))
-              .orElseGet(
-                  () -> {
-                    var right = bind(args.getLast());
-                    return truth(right).isPresent()
-                        ? truth(right).get() == (primitive == Primitive.OR) ? right : left
-                        : Expr.of(primitive, left, right);
-                  });
-        }
+        case Primitive.Infix _, Primitive.Function _, FloatFunction _, Fold _, Scan _ ->
+            simplified(
+                primitive, args.stream().map(this::bind).collect(ImmutableList.toImmutableList()));
+      };
+    }
+
+    private Expr known(Known known, ImmutableList<Expr> args) {
+      return switch (known) {
         case HAS ->
             new Expr.Int(args.getFirst() instanceof Expr.Param(var name) && isGiven(name) ? 1 : 0);
         case FLOATS -> new Expr.Int(type.isFloat() ? 1 : 0);
@@ -178,10 +176,20 @@ public record Binding(ImmutableList<Expr> results, DType computedIn) {
         case INF -> new Expr.Float(Double.POSITIVE_INFINITY);
         case NAN -> new Expr.Float(Double.NaN);
         case PI -> new Expr.Float(Math.PI);
-        default ->
-            simplified(
-                primitive, args.stream().map(this::bind).collect(ImmutableList.toImmutableList()));
       };
+    }
+
+    /** What the left side decides may have no right side. */
+    private Expr connected(Operator operator, ImmutableList<Expr> args) {
+      boolean decides = operator == Operator.OR;
+      var left = bind(args.getFirst());
+      if (truth(left).isPresent()) {
+        return truth(left).get() == decides ? new Expr.Int(decides ? 1 : 0) : bind(args.getLast());
+      }
+      var right = bind(args.getLast());
+      return truth(right)
+          .map(is -> is == decides ? right : left)
+          .orElseGet(() -> Expr.of(operator, left, right));
     }
 
     private static Optional<Boolean> truth(Expr expr) {
@@ -194,28 +202,34 @@ public record Binding(ImmutableList<Expr> results, DType computedIn) {
 
     private Expr simplified(Primitive primitive, ImmutableList<Expr> args) {
       var first = args.getFirst();
-      boolean integers = !type.isFloat();
-      return switch (primitive) {
-        case EQ ->
-            first instanceof Expr.Text
-                ? new Expr.Int(first.equals(args.getLast()) ? 1 : 0)
-                : applied(primitive, args);
-        case FLOOR, CEIL, TRUNC, RINT -> integers ? first : applied(primitive, args);
-        case FLOAT -> integers ? new Expr.Apply(primitive, args) : first;
-        case SINGLE -> integers || type == DType.F64 ? first : applied(primitive, args);
-        case ISNAN, ISINF -> integers ? new Expr.Int(0) : applied(primitive, args);
-        case ISFINITE -> integers ? new Expr.Int(1) : applied(primitive, args);
-        case SIGNBIT ->
-            integers
-                ? applied(Primitive.LT, ImmutableList.of(first, new Expr.Int(0)))
-                : applied(primitive, args);
-        case BIT_NOT ->
-            applied(call.result() == DType.BOOL ? Primitive.NOT : Primitive.BIT_NOT, args);
-        case MUL ->
-            isOne(first)
-                ? args.getLast()
-                : isOne(args.getLast()) ? first : applied(primitive, args);
-        default -> applied(primitive, args);
+      if (primitive == Comparison.EQ && first instanceof Expr.Text) {
+        return new Expr.Int(first.equals(args.getLast()) ? 1 : 0);
+      } else if (primitive == Operator.MUL && isOne(first)) {
+        return args.getLast();
+      } else if (primitive == Operator.MUL && isOne(args.getLast())) {
+        return first;
+      } else if (primitive == FloatFunction.FLOAT && type.isFloat()) {
+        return first;
+      } else if (primitive == Primitive.Function.SINGLE && type == DType.F64) {
+        return first;
+      } else if (primitive == Primitive.Function.BIT_NOT && call.result() == DType.BOOL) {
+        return applied(Primitive.Function.NOT, args);
+      }
+      return primitive instanceof Primitive.Function function && !type.isFloat()
+          ? ofIntegers(function, args)
+          : applied(primitive, args);
+    }
+
+    /** What is asked of floats has one answer for integers. */
+    private Expr ofIntegers(Primitive.Function function, ImmutableList<Expr> args) {
+      return switch (function) {
+        case FLOOR, CEIL, TRUNC, RINT, SINGLE -> args.getFirst();
+        case ISNAN, ISINF -> new Expr.Int(0);
+        case ISFINITE -> new Expr.Int(1);
+        case SIGNBIT -> applied(Comparison.LT, ImmutableList.of(args.getFirst(), new Expr.Int(0)));
+        case SELECT, NEG, NOT, BIT_NOT, ABS, POW, FMOD, FMIN, FMAX, MINIMUM, MAXIMUM ->
+            applied(function, args);
+        case FLOOR_DIV, FLOOR_MOD, GCD, LCM, TARGET_CLASS -> applied(function, args);
       };
     }
 
@@ -228,10 +242,9 @@ public record Binding(ImmutableList<Expr> results, DType computedIn) {
     private Expr applied(Primitive primitive, ImmutableList<Expr> args) {
       var apply = new Expr.Apply(primitive, args);
       boolean constant =
-          !(primitive.isOfFloats() && !type.isFloat())
+          !(primitive instanceof FloatFunction && !type.isFloat())
               && args.stream().allMatch(arg -> truth(arg).isPresent())
-              && !primitive.folds()
-              && !primitive.scans();
+              && !primitive.isByRow();
       return constant ? Blocks.fold(apply, type) : apply;
     }
 

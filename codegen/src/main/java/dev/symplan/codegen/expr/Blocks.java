@@ -1,5 +1,8 @@
 package dev.symplan.codegen.expr;
 
+import dev.symplan.codegen.expr.Primitive.Comparison;
+import dev.symplan.codegen.expr.Primitive.Fold;
+import dev.symplan.codegen.expr.Primitive.Scan;
 import dev.symplan.ir.DType;
 
 /**
@@ -35,10 +38,10 @@ public sealed interface Blocks<A> permits FloatBlocks, IntegerBlocks {
   void apply(Primitive primitive, A a, A b, A c, A out, int n);
 
   /** Chooses {@code x[i]} where {@code a[i]} compares so with {@code b[i]}, else {@code y[i]}. */
-  void select(Primitive compare, A a, A b, A x, A y, A out, int n);
+  void select(Comparison compare, A a, A b, A x, A y, A out, int n);
 
-  /** Makes an element what a fold or scan of no elements gives. */
-  void start(Primitive primitive, A kept, int at);
+  /** Makes an element what a fold of no elements gives. */
+  void start(Fold fold, A kept, int at);
 
   /**
    * Takes elements into a fold.
@@ -48,7 +51,7 @@ public sealed interface Blocks<A> permits FloatBlocks, IntegerBlocks {
    * @param other where else it may keep something
    * @param position of the first element in its row
    */
-  void fold(Primitive primitive, A in, int from, int n, A kept, int at, int other, long position);
+  void fold(Fold fold, A in, int from, int n, A kept, int at, int other, long position);
 
   /**
    * Combines each element with all before it.
@@ -56,7 +59,7 @@ public sealed interface Blocks<A> permits FloatBlocks, IntegerBlocks {
    * @param from the first one
    * @param at where {@code out} has what those before it gave, and then what all gave
    */
-  void scan(Primitive primitive, A in, int from, int n, A out, int at);
+  void scan(Scan scan, A in, int from, int n, A out, int at);
 
   /** {@return the value of a primitive of numbers, as it is computed in a type} */
   static Expr fold(Expr.Apply apply, DType type) {

@@ -34,7 +34,7 @@ public sealed interface Expr {
     return new Apply(primitive, ImmutableList.copyOf(args));
   }
 
-  /** {@return this, with other expressions in the place of parameters} */
+  /** {@return this, with other expressions for parameters} */
   default Expr with(ImmutableMap<String, Expr> values) {
     return switch (this) {
       case Param(var name) -> values.getOrDefault(name, this);

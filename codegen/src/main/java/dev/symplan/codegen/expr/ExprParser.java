@@ -2,11 +2,20 @@ package dev.symplan.codegen.expr;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
+import dev.symplan.codegen.expr.Primitive.Comparison;
+import dev.symplan.codegen.expr.Primitive.FloatFunction;
+import dev.symplan.codegen.expr.Primitive.Fold;
+import dev.symplan.codegen.expr.Primitive.Infix;
+import dev.symplan.codegen.expr.Primitive.Known;
+import dev.symplan.codegen.expr.Primitive.Operator;
+import dev.symplan.codegen.expr.Primitive.Scan;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Function;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /** Reads expressions, which are written as in C. */
 final class ExprParser {
@@ -14,13 +23,31 @@ final class ExprParser {
   /**
    * A function that is defined by an expression, and replaced by it.
    *
-   * @param params the names in {@code body} that arguments take the place of
+   * @param params the names in {@code body} that arguments replace
    */
   record Macro(ImmutableList<String> params, Expr body) {}
 
   private static final Pattern TOKEN =
       Pattern.compile(
           "\\s*([0-9][0-9.]*(?:e[+-]?[0-9]+)?|[A-Za-z_]\\w*|\"\\w*\"|\\|\\||&&|<<|>>|[=!<>]=|\\S)");
+
+  private static final ImmutableMap<String, Primitive> FUNCTIONS =
+      index(
+          Primitive.Function.values(),
+          FloatFunction.values(),
+          Fold.values(),
+          Scan.values(),
+          Known.values());
+
+  private static final ImmutableMap<String, Infix> OPERATORS =
+      index(Operator.values(), Comparison.values());
+
+  @SafeVarargs
+  private static <P extends Primitive> ImmutableMap<String, P> index(P[]... kinds) {
+    return Stream.of(kinds)
+        .flatMap(Stream::of)
+        .collect(ImmutableMap.toImmutableMap(Primitive::symbol, primitive -> primitive));
+  }
 
   private final String text;
   private final Function<String, Optional<Macro>> macros;
@@ -73,29 +100,28 @@ final class ExprParser {
     }
     var then = ternary();
     expect(":");
-    return Expr.of(Primitive.SELECT, condition, then, ternary());
+    return Expr.of(Primitive.Function.SELECT, condition, then, ternary());
   }
 
   private Expr binary(int least) {
     var left = unary();
     while (true) {
-      var operator =
-          Primitive.operator(tokens.get(at)).filter(found -> found.precedence() >= least);
-      if (operator.isEmpty()) {
+      @Nullable Infix operator = OPERATORS.get(tokens.get(at));
+      if (operator == null || operator.precedence() < least) {
         return left;
       }
       at++;
-      left = Expr.of(operator.get(), left, binary(operator.get().precedence() + 1));
+      left = Expr.of(operator, left, binary(operator.precedence() + 1));
     }
   }
 
   private Expr unary() {
     if (take("-")) {
-      return Expr.of(Primitive.NEG, unary());
+      return Expr.of(Primitive.Function.NEG, unary());
     } else if (take("!")) {
-      return Expr.of(Primitive.NOT, unary());
+      return Expr.of(Primitive.Function.NOT, unary());
     } else if (take("~")) {
-      return Expr.of(Primitive.BIT_NOT, unary());
+      return Expr.of(Primitive.Function.BIT_NOT, unary());
     } else if (take("(")) {
       var inside = ternary();
       expect(")");
@@ -135,10 +161,10 @@ final class ExprParser {
       }
       return macro.get().body().with(values.buildOrThrow());
     }
-    return new Expr.Apply(
-        Primitive.function(name)
-            .orElseThrow(
-                () -> new IllegalArgumentException("no function '%s': %s".formatted(name, text))),
-        args);
+    @Nullable Primitive function = FUNCTIONS.get(name);
+    if (function == null) {
+      throw new IllegalArgumentException("no function '%s': %s".formatted(name, text));
+    }
+    return new Expr.Apply(function, args);
   }
 }

@@ -1,5 +1,11 @@
 package dev.symplan.codegen.expr;
 
+import dev.symplan.codegen.expr.Primitive.Comparison;
+import dev.symplan.codegen.expr.Primitive.FloatFunction;
+import dev.symplan.codegen.expr.Primitive.Fold;
+import dev.symplan.codegen.expr.Primitive.Known;
+import dev.symplan.codegen.expr.Primitive.Operator;
+import dev.symplan.codegen.expr.Primitive.Scan;
 import dev.symplan.ir.DType;
 import java.util.Arrays;
 import java.util.function.DoubleBinaryOperator;
@@ -43,11 +49,20 @@ record FloatBlocks(DType type) implements Blocks<double[]> {
   @Override
   public void apply(Primitive primitive, double[] a, double[] b, double[] c, double[] out, int n) {
     switch (primitive) {
-      case SELECT -> {
-        for (int i = 0; i < n; i++) {
-          out[i] = a[i] != 0 ? b[i] : c[i];
-        }
-      }
+      case Operator operator -> operate(operator, a, b, out, n);
+      case Comparison comparison -> compare(comparison, a, b, out, n);
+      case Primitive.Function function -> apply(function, a, b, c, out, n);
+      case FloatFunction function -> apply(function, a, b, out, n);
+      case Fold _, Scan _, Known _ -> throw notOfFloats(primitive);
+    }
+  }
+
+  private static IllegalArgumentException notOfFloats(Primitive primitive) {
+    return new IllegalArgumentException(primitive.symbol() + " is not of single floats");
+  }
+
+  private static void operate(Operator operator, double[] a, double[] b, double[] out, int n) {
+    switch (operator) {
       case OR -> {
         for (int i = 0; i < n; i++) {
           out[i] = a[i] != 0 || b[i] != 0 ? 1 : 0;
@@ -58,28 +73,6 @@ record FloatBlocks(DType type) implements Blocks<double[]> {
           out[i] = a[i] != 0 && b[i] != 0 ? 1 : 0;
         }
       }
-      case EQ -> {
-        for (int i = 0; i < n; i++) {
-          out[i] = a[i] == b[i] ? 1 : 0;
-        }
-      }
-      case NE -> {
-        for (int i = 0; i < n; i++) {
-          out[i] = a[i] != b[i] ? 1 : 0;
-        }
-      }
-      case LT -> {
-        for (int i = 0; i < n; i++) {
-          out[i] = a[i] < b[i] ? 1 : 0;
-        }
-      }
-      case LE -> {
-        for (int i = 0; i < n; i++) {
-          out[i] = a[i] <= b[i] ? 1 : 0;
-        }
-      }
-      case GT -> apply(Primitive.LT, b, a, c, out, n);
-      case GE -> apply(Primitive.LE, b, a, c, out, n);
       case ADD -> {
         for (int i = 0; i < n; i++) {
           out[i] = a[i] + b[i];
@@ -100,6 +93,45 @@ record FloatBlocks(DType type) implements Blocks<double[]> {
           out[i] = a[i] / b[i];
         }
       }
+      case BIT_OR, BIT_XOR, BIT_AND, SHIFT_LEFT, SHIFT_RIGHT -> throw notOfFloats(operator);
+    }
+  }
+
+  private static void compare(Comparison comparison, double[] a, double[] b, double[] out, int n) {
+    switch (comparison) {
+      case EQ -> {
+        for (int i = 0; i < n; i++) {
+          out[i] = a[i] == b[i] ? 1 : 0;
+        }
+      }
+      case NE -> {
+        for (int i = 0; i < n; i++) {
+          out[i] = a[i] != b[i] ? 1 : 0;
+        }
+      }
+      case LT -> {
+        for (int i = 0; i < n; i++) {
+          out[i] = a[i] < b[i] ? 1 : 0;
+        }
+      }
+      case LE -> {
+        for (int i = 0; i < n; i++) {
+          out[i] = a[i] <= b[i] ? 1 : 0;
+        }
+      }
+      case GT -> compare(Comparison.LT, b, a, out, n);
+      case GE -> compare(Comparison.LE, b, a, out, n);
+    }
+  }
+
+  private void apply(
+      Primitive.Function function, double[] a, double[] b, double[] c, double[] out, int n) {
+    switch (function) {
+      case SELECT -> {
+        for (int i = 0; i < n; i++) {
+          out[i] = a[i] != 0 ? b[i] : c[i];
+        }
+      }
       case NEG -> {
         for (int i = 0; i < n; i++) {
           out[i] = -a[i];
@@ -115,11 +147,25 @@ record FloatBlocks(DType type) implements Blocks<double[]> {
           out[i] = Math.abs(a[i]);
         }
       }
-      case SQRT -> {
+      case FLOOR -> map(Math::floor, a, out, n);
+      case CEIL -> map(Math::ceil, a, out, n);
+      case TRUNC -> map(x -> x < 0 ? Math.ceil(x) : Math.floor(x), a, out, n);
+      case RINT -> map(Math::rint, a, out, n);
+      case ISNAN -> {
         for (int i = 0; i < n; i++) {
-          out[i] = Math.sqrt(a[i]);
+          out[i] = Double.isNaN(a[i]) ? 1 : 0;
         }
       }
+      case ISINF -> map(x -> Double.isInfinite(x) ? 1 : 0, a, out, n);
+      case ISFINITE -> map(x -> Double.isFinite(x) ? 1 : 0, a, out, n);
+      case SIGNBIT -> map(x -> Double.doubleToRawLongBits(x) < 0 ? 1 : 0, a, out, n);
+      case SINGLE -> map(x -> type == DType.F64 ? x : (float) x, a, out, n);
+      case POW -> map(SpecialFunctions::pow, a, b, out, n);
+      case FMOD -> map((x, y) -> x % y, a, b, out, n);
+      case FMIN ->
+          map((x, y) -> Double.isNaN(x) ? y : Double.isNaN(y) ? x : Math.min(x, y), a, b, out, n);
+      case FMAX ->
+          map((x, y) -> Double.isNaN(x) ? y : Double.isNaN(y) ? x : Math.max(x, y), a, b, out, n);
       case MINIMUM -> {
         for (int i = 0; i < n; i++) {
           out[i] = Math.min(a[i], b[i]);
@@ -130,21 +176,28 @@ record FloatBlocks(DType type) implements Blocks<double[]> {
           out[i] = Math.max(a[i], b[i]);
         }
       }
+      case FLOOR_DIV -> {
+        for (int i = 0; i < n; i++) {
+          out[i] = SpecialFunctions.floorDiv(a[i], b[i]);
+        }
+      }
+      case TARGET_CLASS -> map((x, y) -> Blocks.targetClass((long) x, (long) y), a, b, out, n);
+      case BIT_NOT, FLOOR_MOD, GCD, LCM -> throw notOfFloats(function);
+    }
+  }
+
+  private void apply(FloatFunction function, double[] a, double[] b, double[] out, int n) {
+    switch (function) {
+      case SQRT -> {
+        for (int i = 0; i < n; i++) {
+          out[i] = Math.sqrt(a[i]);
+        }
+      }
       case EXP -> {
         for (int i = 0; i < n; i++) {
           out[i] = Math.exp(a[i]);
         }
       }
-      case TANH -> {
-        for (int i = 0; i < n; i++) {
-          out[i] = Math.tanh(a[i]);
-        }
-      }
-      case SINGLE -> map(x -> type == DType.F64 ? x : (float) x, a, out, n);
-      case FLOOR -> map(Math::floor, a, out, n);
-      case CEIL -> map(Math::ceil, a, out, n);
-      case TRUNC -> map(x -> x < 0 ? Math.ceil(x) : Math.floor(x), a, out, n);
-      case RINT -> map(Math::rint, a, out, n);
       case EXP2 -> map(x -> Math.pow(2, x), a, out, n);
       case EXPM1 -> map(Math::expm1, a, out, n);
       case LOG -> map(Math::log, a, out, n);
@@ -159,6 +212,11 @@ record FloatBlocks(DType type) implements Blocks<double[]> {
       case ATAN -> map(Math::atan, a, out, n);
       case SINH -> map(Math::sinh, a, out, n);
       case COSH -> map(Math::cosh, a, out, n);
+      case TANH -> {
+        for (int i = 0; i < n; i++) {
+          out[i] = Math.tanh(a[i]);
+        }
+      }
       case ASINH -> map(SpecialFunctions::asinh, a, out, n);
       case ACOSH -> map(SpecialFunctions::acosh, a, out, n);
       case ATANH -> map(SpecialFunctions::atanh, a, out, n);
@@ -170,32 +228,11 @@ record FloatBlocks(DType type) implements Blocks<double[]> {
       case DIGAMMA -> map(SpecialFunctions::digamma, a, out, n);
       case BESSEL_I0 -> map(SpecialFunctions::besselI0, a, out, n);
       case NDTRI -> map(SpecialFunctions::ndtri, a, out, n);
-      case ISNAN -> {
-        for (int i = 0; i < n; i++) {
-          out[i] = Double.isNaN(a[i]) ? 1 : 0;
-        }
-      }
-      case ISINF -> map(x -> Double.isInfinite(x) ? 1 : 0, a, out, n);
-      case ISFINITE -> map(x -> Double.isFinite(x) ? 1 : 0, a, out, n);
-      case SIGNBIT -> map(x -> Double.doubleToRawLongBits(x) < 0 ? 1 : 0, a, out, n);
-      case POW -> map(SpecialFunctions::pow, a, b, out, n);
       case ATAN2 -> map(Math::atan2, a, b, out, n);
       case HYPOT -> map(Math::hypot, a, b, out, n);
       case COPYSIGN -> map(Math::copySign, a, b, out, n);
       case NEXTAFTER -> map((x, y) -> Rounding.nextAfter(x, y, type), a, b, out, n);
-      case FMOD -> map((x, y) -> x % y, a, b, out, n);
-      case FLOOR_DIV -> {
-        for (int i = 0; i < n; i++) {
-          out[i] = SpecialFunctions.floorDiv(a[i], b[i]);
-        }
-      }
-      case FMIN ->
-          map((x, y) -> Double.isNaN(x) ? y : Double.isNaN(y) ? x : Math.min(x, y), a, b, out, n);
-      case FMAX ->
-          map((x, y) -> Double.isNaN(x) ? y : Double.isNaN(y) ? x : Math.max(x, y), a, b, out, n);
-      case TARGET_CLASS -> map((x, y) -> Blocks.targetClass((long) x, (long) y), a, b, out, n);
-      default ->
-          throw new IllegalArgumentException(primitive.symbol() + " is not of single floats");
+      case FLOAT -> System.arraycopy(a, 0, out, 0, n);
     }
   }
 
@@ -213,16 +250,16 @@ record FloatBlocks(DType type) implements Blocks<double[]> {
 
   @Override
   public void select(
-      Primitive compare, double[] a, double[] b, double[] x, double[] y, double[] out, int n) {
+      Comparison compare, double[] a, double[] b, double[] x, double[] y, double[] out, int n) {
     switch (compare) {
       case EQ -> {
         for (int i = 0; i < n; i++) {
           out[i] = a[i] == b[i] ? x[i] : y[i];
         }
       }
-      case NE -> select(Primitive.EQ, a, b, y, x, out, n);
-      case GT -> select(Primitive.LT, b, a, x, y, out, n);
-      case GE -> select(Primitive.LE, b, a, x, y, out, n);
+      case NE -> select(Comparison.EQ, a, b, y, x, out, n);
+      case GT -> select(Comparison.LT, b, a, x, y, out, n);
+      case GE -> select(Comparison.LE, b, a, x, y, out, n);
       case LT -> {
         for (int i = 0; i < n; i++) {
           out[i] = a[i] < b[i] ? x[i] : y[i];
@@ -233,27 +270,19 @@ record FloatBlocks(DType type) implements Blocks<double[]> {
           out[i] = a[i] <= b[i] ? x[i] : y[i];
         }
       }
-      default -> throw new IllegalArgumentException(compare.symbol() + " does not compare");
     }
   }
 
   @Override
-  public void start(Primitive primitive, double[] kept, int at) {
-    kept[at] = primitive.start();
+  public void start(Fold fold, double[] kept, int at) {
+    kept[at] = fold.start();
   }
 
   @Override
   public void fold(
-      Primitive primitive,
-      double[] in,
-      int from,
-      int n,
-      double[] kept,
-      int at,
-      int other,
-      long position) {
+      Fold fold, double[] in, int from, int n, double[] kept, int at, int other, long position) {
     double value = kept[at];
-    switch (primitive) {
+    switch (fold) {
       case SUM -> {
         for (int i = from; i < from + n; i++) {
           value += in[i];
@@ -295,7 +324,7 @@ record FloatBlocks(DType type) implements Blocks<double[]> {
         }
       }
       case ARGMAX, ARGMIN -> {
-        int sign = primitive == Primitive.ARGMAX ? 1 : -1;
+        int sign = fold == Fold.ARGMAX ? 1 : -1;
         double best = kept[other];
         for (int i = from; i < from + n; i++) {
           if (value < 0 || isBetter(sign * in[i], best)) {
@@ -305,7 +334,6 @@ record FloatBlocks(DType type) implements Blocks<double[]> {
         }
         kept[other] = best;
       }
-      default -> throw new IllegalArgumentException(primitive.symbol() + " is not a fold");
     }
     kept[at] = value;
   }
@@ -316,9 +344,9 @@ record FloatBlocks(DType type) implements Blocks<double[]> {
   }
 
   @Override
-  public void scan(Primitive primitive, double[] in, int from, int n, double[] out, int at) {
+  public void scan(Scan scan, double[] in, int from, int n, double[] out, int at) {
     double value = out[at];
-    boolean adds = primitive == Primitive.CUMSUM;
+    boolean adds = scan == Scan.CUMSUM;
     for (int i = from; i < from + n; i++) {
       value = adds ? value + in[i] : value * in[i];
       out[i] = value;

@@ -1,5 +1,11 @@
 package dev.symplan.codegen.expr;
 
+import dev.symplan.codegen.expr.Primitive.Comparison;
+import dev.symplan.codegen.expr.Primitive.FloatFunction;
+import dev.symplan.codegen.expr.Primitive.Fold;
+import dev.symplan.codegen.expr.Primitive.Known;
+import dev.symplan.codegen.expr.Primitive.Operator;
+import dev.symplan.codegen.expr.Primitive.Scan;
 import java.util.Arrays;
 import java.util.function.LongBinaryOperator;
 
@@ -33,11 +39,19 @@ record IntegerBlocks() implements Blocks<long[]> {
   @Override
   public void apply(Primitive primitive, long[] a, long[] b, long[] c, long[] out, int n) {
     switch (primitive) {
-      case SELECT -> {
-        for (int i = 0; i < n; i++) {
-          out[i] = a[i] != 0 ? b[i] : c[i];
-        }
-      }
+      case Operator operator -> operate(operator, a, b, out, n);
+      case Comparison comparison -> compare(comparison, a, b, out, n);
+      case Primitive.Function function -> apply(function, a, b, c, out, n);
+      case FloatFunction _, Fold _, Scan _, Known _ -> throw notOfIntegers(primitive);
+    }
+  }
+
+  private static IllegalArgumentException notOfIntegers(Primitive primitive) {
+    return new IllegalArgumentException(primitive.symbol() + " is not of single integers");
+  }
+
+  private static void operate(Operator operator, long[] a, long[] b, long[] out, int n) {
+    switch (operator) {
       case ADD -> {
         for (int i = 0; i < n; i++) {
           out[i] = a[i] + b[i];
@@ -58,29 +72,45 @@ record IntegerBlocks() implements Blocks<long[]> {
       case BIT_OR -> map((x, y) -> x | y, a, b, out, n);
       case BIT_XOR -> map((x, y) -> x ^ y, a, b, out, n);
       case BIT_AND -> map((x, y) -> x & y, a, b, out, n);
+      case SHIFT_LEFT -> map((x, y) -> x << y, a, b, out, n);
+      case SHIFT_RIGHT -> map((x, y) -> x >> y, a, b, out, n);
+      case DIV -> map((x, y) -> x / divisor(x, y), a, b, out, n);
+    }
+  }
+
+  private static void compare(Comparison comparison, long[] a, long[] b, long[] out, int n) {
+    switch (comparison) {
       case EQ -> map((x, y) -> x == y ? 1 : 0, a, b, out, n);
       case NE -> map((x, y) -> x != y ? 1 : 0, a, b, out, n);
       case LT -> map((x, y) -> x < y ? 1 : 0, a, b, out, n);
       case LE -> map((x, y) -> x <= y ? 1 : 0, a, b, out, n);
       case GT -> map((x, y) -> x > y ? 1 : 0, a, b, out, n);
       case GE -> map((x, y) -> x >= y ? 1 : 0, a, b, out, n);
-      case SHIFT_LEFT -> map((x, y) -> x << y, a, b, out, n);
-      case SHIFT_RIGHT -> map((x, y) -> x >> y, a, b, out, n);
-      case DIV -> map((x, y) -> x / divisor(x, y), a, b, out, n);
-      case FMOD -> map((x, y) -> x % divisor(x, y), a, b, out, n);
-      case FLOOR_DIV -> map((x, y) -> Math.floorDiv(x, divisor(x, y)), a, b, out, n);
-      case FLOOR_MOD -> map((x, y) -> Math.floorMod(x, divisor(x, y)), a, b, out, n);
+    }
+  }
+
+  private static void apply(
+      Primitive.Function function, long[] a, long[] b, long[] c, long[] out, int n) {
+    switch (function) {
+      case SELECT -> {
+        for (int i = 0; i < n; i++) {
+          out[i] = a[i] != 0 ? b[i] : c[i];
+        }
+      }
       case NEG -> map((x, _) -> -x, a, a, out, n);
       case NOT -> map((x, _) -> x == 0 ? 1 : 0, a, a, out, n);
       case BIT_NOT -> map((x, _) -> ~x, a, a, out, n);
       case ABS -> map((x, _) -> Math.abs(x), a, a, out, n);
       case POW -> map(SpecialFunctions::pow, a, b, out, n);
+      case FMOD -> map((x, y) -> x % divisor(x, y), a, b, out, n);
+      case FLOOR_DIV -> map((x, y) -> Math.floorDiv(x, divisor(x, y)), a, b, out, n);
+      case FLOOR_MOD -> map((x, y) -> Math.floorMod(x, divisor(x, y)), a, b, out, n);
       case FMIN, MINIMUM -> map(Math::min, a, b, out, n);
       case FMAX, MAXIMUM -> map(Math::max, a, b, out, n);
       case GCD -> map(SpecialFunctions::gcd, a, b, out, n);
       case LCM -> map(SpecialFunctions::lcm, a, b, out, n);
-      default ->
-          throw new IllegalArgumentException(primitive.symbol() + " is not of single integers");
+      case FLOOR, CEIL, TRUNC, RINT, ISNAN, ISINF, ISFINITE, SIGNBIT, SINGLE, TARGET_CLASS ->
+          throw notOfIntegers(function);
     }
   }
 
@@ -98,32 +128,26 @@ record IntegerBlocks() implements Blocks<long[]> {
   }
 
   @Override
-  public void select(Primitive compare, long[] a, long[] b, long[] x, long[] y, long[] out, int n) {
+  public void select(
+      Comparison compare, long[] a, long[] b, long[] x, long[] y, long[] out, int n) {
     // The results lie apart from all operands.
-    apply(compare, a, b, b, out, n);
-    apply(Primitive.SELECT, out, x, y, out, n);
+    compare(compare, a, b, out, n);
+    apply(Primitive.Function.SELECT, out, x, y, out, n);
   }
 
   @Override
-  public void start(Primitive primitive, long[] kept, int at) {
+  public void start(Fold fold, long[] kept, int at) {
     // Infinities become the largest and the smallest integer.
-    kept[at] = (long) primitive.start();
+    kept[at] = (long) fold.start();
   }
 
   @Override
   public void fold(
-      Primitive primitive,
-      long[] in,
-      int from,
-      int n,
-      long[] kept,
-      int at,
-      int other,
-      long position) {
+      Fold fold, long[] in, int from, int n, long[] kept, int at, int other, long position) {
     long value = kept[at];
     for (int i = from; i < from + n; i++) {
       long x = in[i];
-      switch (primitive) {
+      switch (fold) {
         case SUM -> value += x;
         case PROD -> value *= x;
         case AMAX -> value = Math.max(value, x);
@@ -133,21 +157,20 @@ record IntegerBlocks() implements Blocks<long[]> {
         case FIRST_MAX -> value = position + i - from == 0 ? x : Math.max(value, x);
         case FIRST_MIN -> value = position + i - from == 0 ? x : Math.min(value, x);
         case ARGMAX, ARGMIN -> {
-          if (value < 0 || (primitive == Primitive.ARGMAX ? x > kept[other] : x < kept[other])) {
+          if (value < 0 || (fold == Fold.ARGMAX ? x > kept[other] : x < kept[other])) {
             value = position + i - from;
             kept[other] = x;
           }
         }
-        default -> throw new IllegalArgumentException(primitive.symbol() + " is not a fold");
       }
     }
     kept[at] = value;
   }
 
   @Override
-  public void scan(Primitive primitive, long[] in, int from, int n, long[] out, int at) {
+  public void scan(Scan scan, long[] in, int from, int n, long[] out, int at) {
     long value = out[at];
-    boolean adds = primitive == Primitive.CUMSUM;
+    boolean adds = scan == Scan.CUMSUM;
     for (int i = from; i < from + n; i++) {
       value = adds ? value + in[i] : value * in[i];
       out[i] = value;

@@ -26,7 +26,7 @@ public final class RowDims {
               .toList();
       // Here, but nowhere else, an empty list of dimensions reduces none.
       case Arg.Seq _ when overload.equals("dims") -> List.of();
-      default -> IntStream.range(0, rank).boxed().toList();
+      case Arg.Seq _, Arg.Ref _, Arg.Literal _ -> IntStream.range(0, rank).boxed().toList();
     };
   }
 

@@ -112,7 +112,7 @@ class ExpressionsTest {
     assertThat(bind(text, DType.F32, DType.F32, "how", new Arg.Str("once")).results())
         .containsExactly(parse("x"));
     assertThat(bind(text, DType.F32, DType.F32, "min", new Arg.Int(3)).results())
-        .containsExactly(Expr.of(Primitive.MAXIMUM, parse("x"), new Expr.Float(3)));
+        .containsExactly(Expr.of(Primitive.Function.MAXIMUM, parse("x"), new Expr.Float(3)));
   }
 
   @Test
@@ -126,7 +126,8 @@ class ExpressionsTest {
     assertThat(bind("k", DType.BF16, DType.BF16, "k", tenth).results())
         .containsExactly(new Expr.Float(0.1f));
     assertThat(bind("x == k", DType.BF16, DType.BOOL, "k", tenth).results())
-        .containsExactly(Expr.of(Primitive.EQ, parse("x"), new Expr.Float(0.10009765625)));
+        .containsExactly(
+            Expr.of(Primitive.Comparison.EQ, parse("x"), new Expr.Float(0.10009765625)));
     assertThat(bind("k", DType.I64, DType.I64, "k", tenth).results())
         .containsExactly(new Expr.Int(0));
   }
@@ -136,7 +137,7 @@ class ExpressionsTest {
     var bound = bind("x + k", DType.I64, DType.I64, "k", new Arg.Int((1L << 53) + 1));
     assertThat(bound.isFloat()).isFalse();
     assertThat(bound.results())
-        .containsExactly(Expr.of(Primitive.ADD, parse("x"), new Expr.Int((1L << 53) + 1)));
+        .containsExactly(Expr.of(Primitive.Operator.ADD, parse("x"), new Expr.Int((1L << 53) + 1)));
     assertThat(bind("k * k", DType.I64, DType.I64, "k", new Arg.Int(3_037_000_499L)).results())
         .containsExactly(new Expr.Int(9_223_372_030_926_249_001L));
   }

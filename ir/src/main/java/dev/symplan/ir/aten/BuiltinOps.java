@@ -44,8 +44,10 @@ public final class BuiltinOps {
             NormOps.all(),
             OptimizerOps.all(),
             PadOps.all(),
+            PartOps.all(),
             PoolOps.all(),
             ReductionOps.all(),
+            SearchOps.all(),
             Slices.all(),
             UpsampleOps.all(),
             ViewOps.all())

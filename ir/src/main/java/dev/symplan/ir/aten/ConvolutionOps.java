@@ -154,8 +154,8 @@ final class ConvolutionOps {
     return convolved(new OpCall(def, args.build())).sizes();
   }
 
-  /** The number of places of a window. */
-  private static long places(OpCall call, int dim, long size) {
+  /** The number of positions of a window. */
+  private static long positions(OpCall call, int dim, long size) {
     long reach =
         Shapes.times(
             Images.entry(call, "dilation", dim, 2, 1),
@@ -182,7 +182,7 @@ final class ConvolutionOps {
     long rows = Shapes.times(self.size(channel), kernelArea(call));
     long columns =
         Shapes.times(
-            places(call, 0, self.size(channel + 1)), places(call, 1, self.size(channel + 2)));
+            positions(call, 0, self.size(channel + 1)), positions(call, 1, self.size(channel + 2)));
     var sizes = self.sizes().subArray(0, channel);
     return OpResult.fresh(self.dtype(), Shapes.join(sizes, ImmutableLongArray.of(rows, columns)));
   }
@@ -196,7 +196,7 @@ final class ConvolutionOps {
     long area = kernelArea(call);
     long height = Images.entry(call, "output_size", 0, 2, 1);
     long width = Images.entry(call, "output_size", 1, 2, 1);
-    long columns = Shapes.times(places(call, 0, height), places(call, 1, width));
+    long columns = Shapes.times(positions(call, 0, height), positions(call, 1, width));
     if (area == 0 || self.size(row) % area != 0 || self.size(row + 1) != columns) {
       throw new OpTypeException(
           "self is %s, but must have rows of %d numbers and %d columns"

@@ -211,8 +211,17 @@ final class CreationOps {
     boolean floats = Stream.of(start, end, step).anyMatch(arg -> Promotion.ofNumber(arg).isFloat());
     var dtype = call.dtype("dtype").orElse(floats ? DType.F32 : DType.I64);
     return Promotion.isIntegral(dtype)
-        ? vector(dtype, integerSteps(integer(start), integer(end), integer(step)))
-        : vector(dtype, floatSteps(number(start), number(end), number(step)));
+        // Towards zero, as PyTorch converts numbers before it counts.
+        ? vector(
+            dtype,
+            integerSteps(
+                number(start).longValue(), number(end).longValue(), number(step).longValue()))
+        : vector(
+            dtype,
+            floatSteps(
+                number(start).doubleValue(),
+                number(end).doubleValue(),
+                number(step).doubleValue()));
   }
 
   private static long integerSteps(long start, long end, long step) {
@@ -246,21 +255,12 @@ final class CreationOps {
     }
   }
 
-  private static double number(Arg arg) {
-    return switch (arg) {
-      case Arg.Int(long value) -> value;
-      case Arg.Float(double value) -> value;
-      case Arg.Bool(boolean value) -> value ? 1 : 0;
-      default -> throw new OpTypeException("the ends of a range must be plain numbers");
-    };
+  private static Number number(Arg arg) {
+    return arg.number()
+        .orElseThrow(() -> new OpTypeException("the ends of a range must be plain numbers"));
   }
 
-  /** Towards zero, as PyTorch converts numbers before it counts. */
-  private static long integer(Arg arg) {
-    return arg instanceof Arg.Int(long value) ? value : (long) number(arg);
-  }
-
-  /** {@code torch.tril_indices}: the places on or below a diagonal, or on or above it. */
+  /** {@code torch.tril_indices}: the indices on or below a diagonal, or on or above it. */
   private static OpResult triangle(OpCall call) {
     long rows = call.integer("row");
     long columns = call.integer("col");
@@ -272,7 +272,7 @@ final class CreationOps {
     return OpResult.fresh(call.dtype("dtype").orElse(DType.I64), ImmutableLongArray.of(2, count));
   }
 
-  /** The number of places (i, j) with {@code j - i <= offset}. */
+  /** The number of indices (i, j) with {@code j - i <= offset}. */
   private static long belowDiagonal(long rows, long columns, long offset) {
     if (offset >= columns) {
       return Shapes.times(rows, columns);
@@ -282,7 +282,7 @@ final class CreationOps {
     }
     long first = Math.max(0, -offset);
     long full = Math.clamp(columns - offset, first, rows);
-    // Rows first .. full-1 hold offset + i + 1 places each, the rest all columns.
+    // Rows first .. full-1 hold offset + i + 1 of them each, the rest all columns.
     long partial = Shapes.times(full - first, 2 * (offset + 1) + first + full - 1) / 2;
     return partial + Shapes.times(rows - full, columns);
   }

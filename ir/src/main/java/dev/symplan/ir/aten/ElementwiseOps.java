@@ -17,7 +17,7 @@ import java.util.function.Predicate;
 import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
 
-/** Ops whose result elements depend on the operands' elements at the same place. */
+/** Ops whose result elements depend on the operands' elements at the same index. */
 final class ElementwiseOps {
 
   /** The element type of the result, from the promoted type of the operands. */

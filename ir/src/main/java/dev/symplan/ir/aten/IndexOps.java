@@ -6,7 +6,6 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
-import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
@@ -15,16 +14,14 @@ import dev.symplan.ir.op.OpTypeException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
-import java.util.function.Function;
 import java.util.stream.Stream;
 
-/** Ops that read or write the places that index tensors name. */
+/** Ops that read or write the elements that index tensors or masks name. */
 final class IndexOps {
   private IndexOps() {}
 
   static Stream<OpSpec> all() {
-    return Stream.of(embeddings(), lists(), alongDim(), scatters(), searches())
-        .flatMap(specs -> specs);
+    return Stream.of(embeddings(), lists(), alongDim()).flatMap(specs -> specs);
   }
 
   private static Stream<OpSpec> embeddings() {
@@ -128,78 +125,7 @@ final class IndexOps {
                 aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor
                 """,
                 IndexOps::scattered,
-                OpTrait.UPDATES_SELF))
-        .flatMap(specs -> specs);
-  }
-
-  private static Stream<OpSpec> scatters() {
-    return Stream.of(
-            Table.single(
-                """
-                aten::slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor
-                """,
-                call -> {
-                  var self = call.value("self");
-                  return replaced(
-                      call,
-                      Slices.slice(
-                          self,
-                          call.dim("dim", self.tensor().rank()),
-                          optional(call, "start"),
-                          optional(call, "end"),
-                          call.integer("step")));
-                },
                 OpTrait.UPDATES_SELF),
-            Table.single(
-                """
-                aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor
-                """,
-                call -> {
-                  var self = call.value("self");
-                  return replaced(
-                      call,
-                      Slices.select(
-                          self, call.dim("dim", self.tensor().rank()), call.integer("index")));
-                },
-                OpTrait.UPDATES_SELF),
-            Table.single(
-                """
-                aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor
-                """,
-                call -> replaced(call, ViewOps.diagonal(call, call.value("self"))),
-                OpTrait.UPDATES_SELF),
-            Table.single(
-                """
-                aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor
-                """,
-                IndexOps::stridedScattered,
-                OpTrait.UPDATES_SELF),
-            Table.single(
-                """
-                aten::slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> Tensor
-                """,
-                call ->
-                    gradient(
-                        call,
-                        input ->
-                            Slices.slice(
-                                input,
-                                call.dim("dim", input.tensor().rank()),
-                                optional(call, "start"),
-                                optional(call, "end"),
-                                call.integer("step")))),
-            Table.single(
-                """
-                aten::select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor
-                """,
-                call ->
-                    gradient(
-                        call,
-                        input ->
-                            Slices.select(
-                                input,
-                                call.dim("dim", input.tensor().rank()),
-                                call.integer("index")))),
             Table.single(
                 """
                 aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor
@@ -208,38 +134,8 @@ final class IndexOps {
         .flatMap(specs -> specs);
   }
 
-  private static Stream<OpSpec> searches() {
-    return Stream.of(
-            Table.single(
-                """
-                aten::bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor
-                """,
-                IndexOps::bucketed),
-            Table.single(
-                """
-                aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor
-                """,
-                IndexOps::searched),
-            Table.single(
-                """
-                aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor
-                """,
-                call -> {
-                  long bins = call.integer("bins");
-                  if (bins <= 0) {
-                    throw new OpTypeException("bins is %d, but must be positive".formatted(bins));
-                  }
-                  return OpResult.fresh(call.tensor("self").dtype(), ImmutableLongArray.of(bins));
-                }))
-        .flatMap(specs -> specs);
-  }
-
   private static OpResult copyOf(TensorType type) {
     return OpResult.fresh(Layouts.preserved(type));
-  }
-
-  private static Optional<Long> optional(OpCall call, String param) {
-    return call.has(param) ? Optional.of(call.integer(param)) : Optional.empty();
   }
 
   /** Indices are i64 or i32; masks would make the shape depend on data. */
@@ -335,8 +231,8 @@ final class IndexOps {
   /**
    * {@return the shape of {@code self[indices]}}
    *
-   * <p>NumPy's advanced indexing: the shape that the indices broadcast to stands in the place of
-   * the indexed dimensions where these are neighbours, else at the front.
+   * <p>NumPy's advanced indexing: the shape that the indices broadcast to replaces the indexed
+   * dimensions where these are neighbours, and is at the front elsewhere.
    */
   static ImmutableLongArray indexedSizes(OpCall call) {
     var self = call.tensor("self");
@@ -443,6 +339,12 @@ final class IndexOps {
   }
 
   private static OpResult gathered(OpCall call) {
+    checkAlong(call);
+    return OpResult.fresh(call.tensor("self").dtype(), call.tensor("index").sizes());
+  }
+
+  /** Checks an index of elements along one dimension of self. */
+  private static void checkAlong(OpCall call) {
     var self = call.tensor("self");
     var index = call.tensor("index");
     int dim = call.dim("dim", self.rank());
@@ -450,7 +352,6 @@ final class IndexOps {
     if (index.numel() > 0) {
       checkWithin(index, "self", self, dim);
     }
-    return OpResult.fresh(self.dtype(), index.sizes());
   }
 
   /** Checks that the index is nowhere larger than {@code within}, but for one dimension. */
@@ -470,17 +371,12 @@ final class IndexOps {
   }
 
   private static OpResult scattered(OpCall call) {
+    checkAlong(call);
     var self = call.tensor("self");
-    var index = call.tensor("index");
-    int dim = call.dim("dim", self.rank());
-    checkIndex("index", index);
-    if (index.numel() > 0) {
-      checkWithin(index, "self", self, dim);
-      if (call.schema().hasParam("src")) {
-        checkWithin(index, "src", call.tensor("src"), -1);
-      }
-    }
     if (call.schema().hasParam("src")) {
+      if (call.tensor("index").numel() > 0) {
+        checkWithin(call.tensor("index"), "src", call.tensor("src"), -1);
+      }
       checkSameType("src", call.tensor("src"), self);
     }
     if (call.schema().hasParam("reduce")) {
@@ -501,46 +397,6 @@ final class IndexOps {
     }
   }
 
-  /** A copy of self in which {@code src} stands in the place of a part. */
-  private static OpResult replaced(OpCall call, OpResult part) {
-    var src = call.tensor("src");
-    var sizes = ((TensorType) part.type()).sizes();
-    if (!src.sizes().equals(sizes)) {
-      throw new OpTypeException(
-          "src has the shape %s, but its place has %s"
-              .formatted(Shapes.text(src.sizes()), Shapes.text(sizes)));
-    }
-    return copyOf(call.tensor("self"));
-  }
-
-  /** Zeros of the input's shape, with the gradient in the part that was taken. */
-  private static OpResult gradient(OpCall call, Function<Value, OpResult> taken) {
-    var grad = call.tensor("grad_output");
-    var type = TensorType.contiguous(grad.dtype(), Shapes.checked(call.integers("input_sizes")));
-    var part = taken.apply(new Value(0, "input", type, Span.NONE, false));
-    var sizes = ((TensorType) part.type()).sizes();
-    if (!grad.sizes().equals(sizes)) {
-      throw new OpTypeException(
-          "grad_output has the shape %s, but its place has %s"
-              .formatted(Shapes.text(grad.sizes()), Shapes.text(sizes)));
-    }
-    return OpResult.fresh(type);
-  }
-
-  private static OpResult stridedScattered(OpCall call) {
-    var part = ViewOps.strided(call, call.value("self"));
-    var result = replaced(call, part);
-    var type = (TensorType) part.type();
-    long offset = part.view().orElseThrow().offset() * type.dtype().bytes();
-    long bytes = ((TensorType) result.type()).storageBytes();
-    if (type.numel() > 0 && offset > bytes - type.storageBytes()) {
-      throw new OpTypeException(
-          "reaches outside the memory of self, which has %d bytes".formatted(bytes),
-          "takes %d bytes from byte %d on".formatted(type.storageBytes(), offset));
-    }
-    return result;
-  }
-
   private static OpResult maskScattered(OpCall call) {
     var self = call.tensor("self");
     checkSameType("source", call.tensor("source"), self);
@@ -550,48 +406,5 @@ final class IndexOps {
     }
     return OpResult.fresh(
         self.dtype(), Shapes.broadcast(call.tensor("mask").sizes(), self.sizes()));
-  }
-
-  private static OpResult bucketed(OpCall call) {
-    var boundaries = call.tensor("boundaries");
-    if (boundaries.rank() != 1) {
-      throw new OpTypeException("boundaries must have 1 dimension, but is " + boundaries);
-    }
-    return positions(call);
-  }
-
-  private static OpResult searched(OpCall call) {
-    var sorted = call.tensor("sorted_sequence");
-    var leading = sorted.sizes().subArray(0, Math.max(0, sorted.rank() - 1));
-    if (sorted.rank() != 1 && !isForRowsOfSelf(call, leading)) {
-      throw new OpTypeException(
-          "sorted_sequence must have 1 dimension, or all dimensions of self but the last, not %s"
-              .formatted(sorted));
-    }
-    if (call.has("sorter")
-        && !(call.tensor("sorter").sizes().equals(sorted.sizes())
-            && call.tensor("sorter").dtype() == DType.I64)) {
-      throw new OpTypeException(
-          "sorter must be i64%s, like sorted_sequence, not %s"
-              .formatted(Shapes.text(sorted.sizes()), call.tensor("sorter")));
-    }
-    if (call.has("side")) {
-      var side = call.string("side");
-      if (!side.equals("right") && (!side.equals("left") || call.bool("right"))) {
-        throw new OpTypeException("side is '%s', which does not go with right".formatted(side));
-      }
-    }
-    return positions(call);
-  }
-
-  private static boolean isForRowsOfSelf(OpCall call, ImmutableLongArray leading) {
-    var self = call.tensor("self");
-    return self.rank() == leading.length() + 1
-        && self.sizes().subArray(0, leading.length()).equals(leading);
-  }
-
-  private static OpResult positions(OpCall call) {
-    return OpResult.fresh(
-        call.bool("out_int32") ? DType.I32 : DType.I64, call.tensor("self").sizes());
   }
 }

@@ -138,7 +138,8 @@ public final class Layouts {
                     "torch.preserve_format, torch.contiguous_format, torch.channels_last,"
                         + " torch.channels_last_3d");
           };
-      default -> throw new OpTypeException("a memory format is needed");
+      case Arg.Ref _, Arg.Seq _, Arg.Literal _ ->
+          throw new OpTypeException("a memory format is needed");
     };
   }
 

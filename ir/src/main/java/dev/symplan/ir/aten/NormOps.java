@@ -258,7 +258,7 @@ final class NormOps {
     return input;
   }
 
-  /** The shape of the statistics: 1 in the place of each normalized dimension. */
+  /** The shape of the statistics: 1 for each normalized dimension. */
   private static ImmutableLongArray leading(OpCall call) {
     var sizes = call.tensor("input").sizes();
     var result = sizes.toArray();

@@ -176,7 +176,7 @@ final class PoolOps {
     }
   }
 
-  /** The place in a window is kept in 8 bits. */
+  /** The position in a window is kept in 8 bits. */
   private static void checkArea(OpCall call) {
     long area =
         Shapes.times(
@@ -184,7 +184,7 @@ final class PoolOps {
             Images.entry(call, "kernel_size", 1, DIMS, 1));
     if (area > Byte.MAX_VALUE) {
       throw new OpTypeException(
-          "a window has %d places, but at most 127 are supported".formatted(area));
+          "a window has %d elements, but at most 127 are supported".formatted(area));
     }
   }
 

@@ -49,8 +49,8 @@ public record Diagnostic(
   }
 
   /**
-   * {@return the message as people read it: place, code and message; the source line with a caret
-   * below the offending text; notes; the hint. Several lines, no line end after the last}
+   * {@return the message as people read it: location, code and message; the source line with a
+   * caret below the offending text; notes; the hint. Several lines, no line end after the last}
    */
   public String render() {
     var out = new StringBuilder();

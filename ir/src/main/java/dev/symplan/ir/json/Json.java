@@ -228,6 +228,10 @@ public final class Json {
     return node.booleanValue();
   }
 
+  public boolean isList() {
+    return node.isArray();
+  }
+
   public boolean isNumber() {
     return node.isNumber();
   }

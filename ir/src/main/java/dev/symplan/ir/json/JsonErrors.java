@@ -53,7 +53,7 @@ public class JsonErrors {
   /** {@return the error of a text that is not JSON} */
   protected CompileException notJson(Span at, JsonProcessingException cause) {
     var message = cause.getOriginalMessage();
-    // Jackson's messages go on with a place in a form of its own.
+    // Jackson's messages go on with a location in a form of its own.
     int marker = message.indexOf(" (start marker at");
     return error(
         at, "this is not JSON: " + (marker < 0 ? message : message.substring(0, marker)), "");

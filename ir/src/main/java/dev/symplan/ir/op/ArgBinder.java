@@ -3,7 +3,6 @@ package dev.symplan.ir.op;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.NoneType;
-import dev.symplan.ir.PythonLiterals;
 import dev.symplan.ir.ScalarType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
@@ -176,17 +175,10 @@ public final class ArgBinder {
           value.type() == NoneType.NONE
               ? "'%s', which has no value".formatted(value.name())
               : "'%s' (%s)".formatted(value.name(), value.type());
-      case Arg.Int(long value) -> Long.toString(value);
-      case Arg.Float(double value) -> PythonLiterals.repr(value);
-      case Arg.Bool(boolean value) -> value ? "True" : "False";
-      case Arg.Str(String value) -> PythonLiterals.quote(value);
-      case Arg.Dtype(var value) -> "torch." + value.torchName();
-      case Arg.Symbol(String name) -> "torch." + name;
-      case Arg.Device(String name) -> "device " + name;
+      case Arg.Literal literal -> literal.text();
       case Arg.Seq(ImmutableList<Arg> items) when items.size() <= MAX_SHOWN ->
           items.stream().map(ArgBinder::describe).collect(Collectors.joining(", ", "[", "]"));
       case Arg.Seq(ImmutableList<Arg> items) -> "a list of %d".formatted(items.size());
-      case Arg.None _ -> "None";
     };
   }
 }

@@ -60,29 +60,16 @@ public record OpCall(OpDef def, ImmutableList<Arg> args) {
   }
 
   public long integer(String param) {
-    return switch (arg(param)) {
-      case Arg.Int(long value) -> value;
-      case Arg.Bool(boolean value) -> value ? 1 : 0;
-      default -> throw wrong(param, "an integer");
-    };
+    return arg(param).integer().orElseThrow(() -> wrong(param, "an integer"));
   }
 
   public boolean bool(String param) {
-    return switch (arg(param)) {
-      case Arg.Bool(boolean value) -> value;
-      case Arg.Int(long value) -> value != 0;
-      default -> throw wrong(param, "True or False");
-    };
+    return arg(param).integer().orElseThrow(() -> wrong(param, "True or False")) != 0;
   }
 
   /** {@return a {@code Scalar} or {@code float} argument as a double} */
   public double number(String param) {
-    return switch (arg(param)) {
-      case Arg.Float(double value) -> value;
-      case Arg.Int(long value) -> value;
-      case Arg.Bool(boolean value) -> value ? 1 : 0;
-      default -> throw wrong(param, "a number");
-    };
+    return arg(param).number().orElseThrow(() -> wrong(param, "a number")).doubleValue();
   }
 
   public String string(String param) {
@@ -93,29 +80,18 @@ public record OpCall(OpDef def, ImmutableList<Arg> args) {
   }
 
   public Optional<DType> dtype(String param) {
-    return switch (arg(param)) {
-      case Arg.Dtype(DType value) -> Optional.of(value);
-      case Arg.None _ -> Optional.empty();
-      default -> throw wrong(param, "an element type such as torch.float32");
-    };
+    var arg = arg(param);
+    if (arg instanceof Arg.Dtype(DType value)) {
+      return Optional.of(value);
+    } else if (arg instanceof Arg.None) {
+      return Optional.empty();
+    }
+    throw wrong(param, "an element type such as torch.float32");
   }
 
   /** {@return an {@code int[]} argument; a single integer counts as a list of one} */
   public ImmutableLongArray integers(String param) {
-    return switch (arg(param)) {
-      case Arg.Seq(ImmutableList<Arg> items) -> {
-        var list = ImmutableLongArray.builder(items.size());
-        for (Arg item : items) {
-          if (!(item instanceof Arg.Int(long value))) {
-            throw wrong(param, "a list of integers");
-          }
-          list.add(value);
-        }
-        yield list.build();
-      }
-      case Arg.Int(long value) -> ImmutableLongArray.of(value);
-      default -> throw wrong(param, "a list of integers");
-    };
+    return arg(param).integers().orElseThrow(() -> wrong(param, "a list of integers"));
   }
 
   /**

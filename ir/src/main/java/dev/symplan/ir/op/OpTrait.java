@@ -2,7 +2,7 @@ package dev.symplan.ir.op;
 
 /** What is known about an op beyond its types. */
 public enum OpTrait {
-  /** Each output element depends on the input elements at the same place only. */
+  /** Each output element depends on the input elements at the same index only. */
   ELEMENTWISE,
   /**
    * The only result is {@code self} with some elements overwritten; the op reads {@code self} only

@@ -5,7 +5,7 @@ import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.diag.Span;
 
-/** A schema text that is malformed; the message shows the place. */
+/** A schema text that is malformed; the message shows where. */
 public final class SchemaSyntaxException extends IllegalArgumentException {
   private static final long serialVersionUID = 1L;
 
@@ -32,7 +32,7 @@ public final class SchemaSyntaxException extends IllegalArgumentException {
     return Diagnostic.error(DiagnosticCode.BAD_SCHEMA, span, problem, hint).render();
   }
 
-  /** {@return what is wrong, without the place} */
+  /** {@return what is wrong, without the location} */
   public String problem() {
     return problem;
   }

@@ -7,11 +7,11 @@ import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.json.Json;
-import dev.symplan.ir.json.JsonErrors;
+import dev.symplan.ir.json.PathErrors;
 import dev.symplan.ir.text.SourceReader;
 
 /** The errors of an entry's JSON: they name the archive, the entry and the way to the value. */
-final class EntryErrors extends JsonErrors {
+final class EntryErrors extends PathErrors {
 
   /** The most values, brackets and names of an entry, so that its tree fits any heap. */
   private static final StreamReadConstraints LIMITS =
@@ -47,12 +47,6 @@ final class EntryErrors extends JsonErrors {
   @Override
   protected CompileException error(Span at, String message, String hint) {
     return archive.wrong("entry '%s': %s".formatted(entry, message), hint);
-  }
-
-  @Override
-  protected CompileException wrong(Json value, String message, String hint) {
-    var path = value.path();
-    return error(value.file(), path.isEmpty() ? message : path + ": " + message, hint);
   }
 
   @Override

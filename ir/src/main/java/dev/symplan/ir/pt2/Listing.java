@@ -28,7 +28,7 @@ final class Listing {
   private final List<Param> params = new ArrayList<>();
   private final List<Draft> drafts = new ArrayList<>();
 
-  /** A statement without its place; one that takes a result out has that of the op above it. */
+  /** A statement without its location; one that takes a result out has that of the op above it. */
   private record Draft(String name, Optional<FxType> type, FxExpr value, Notes notes) {
     boolean hasLine() {
       return !(value instanceof FxExpr.Index);

@@ -239,11 +239,11 @@ final class ModelReader {
     }
   }
 
-  private void item(Json tensor, FxExpr place) {
+  private void item(Json tensor, FxExpr location) {
     var name = tensor.get("name").text();
     // Results that nothing reads may have no type.
     if (tensors.containsKey(name)) {
-      listing.statement(names.of(name), tensorType(name, tensor), place, Notes.NONE);
+      listing.statement(names.of(name), tensorType(name, tensor), location, Notes.NONE);
     }
   }
 
@@ -271,8 +271,8 @@ final class ModelReader {
     if (!frame.matches()) {
       return "";
     }
-    var place = "# File: %s:%s in %s".formatted(frame.group(1), frame.group(2), frame.group(3));
-    return lines.size() < 2 ? place : place + ", code: " + lines.get(1);
+    var location = "# File: %s:%s in %s".formatted(frame.group(1), frame.group(2), frame.group(3));
+    return lines.size() < 2 ? location : location + ", code: " + lines.get(1);
   }
 
   private void output(

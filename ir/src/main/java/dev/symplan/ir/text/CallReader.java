@@ -197,7 +197,7 @@ final class CallReader {
       sink.report(
           Diagnostic.error(
               DiagnosticCode.BAD_ARGUMENT,
-              place(def, e.param(), call),
+              argument(def, e.param(), call),
               Strings.nullToEmpty(e.getMessage()),
               hint(def, e)));
       return Optional.empty();
@@ -229,7 +229,7 @@ final class CallReader {
     sink.report(
         Diagnostic.error(
             DiagnosticCode.UNKNOWN_GROUP,
-            place(def, param, call),
+            argument(def, param, call),
             "no group '%s' is declared".formatted(group),
             meant.isEmpty()
                 ? "declare it above the graph: group %s = [0, 1]"
@@ -239,7 +239,7 @@ final class CallReader {
   }
 
   /** {@return where the argument of a parameter stands, or the op's name where it is left out} */
-  private Span place(OpDef def, String param, GraphTextParser.CallContext call) {
+  private Span argument(OpDef def, String param, GraphTextParser.CallContext call) {
     int position = def.schema().hasParam(param) ? def.schema().indexOf(param) : -1;
     for (int i = 0; i < call.args.size(); i++) {
       var arg = call.args.get(i);

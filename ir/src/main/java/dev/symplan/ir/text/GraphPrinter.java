@@ -13,7 +13,6 @@ import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.NoneType;
 import dev.symplan.ir.Notes;
 import dev.symplan.ir.ProcessGroup;
-import dev.symplan.ir.PythonLiterals;
 import dev.symplan.ir.ScalarType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Type;
@@ -281,15 +280,7 @@ public final class GraphPrinter {
   private static void append(StringBuilder text, Arg arg, ValueNames names) {
     switch (arg) {
       case Arg.Ref(Value value) -> text.append(names.of(value));
-      case Arg.Int(long value) -> text.append(value);
-      case Arg.Float(double value) -> text.append(PythonLiterals.repr(value));
-      case Arg.Bool(boolean value) -> text.append(value ? "True" : "False");
-      case Arg.Str(String value) -> text.append(PythonLiterals.quote(value));
-      case Arg.Dtype(var value) -> text.append("torch.").append(value.torchName());
-      case Arg.Symbol(String name) -> text.append("torch.").append(name);
-      case Arg.Device(String name) ->
-          text.append("device(").append(PythonLiterals.quote(name)).append(')');
-      case Arg.None _ -> text.append("None");
+      case Arg.Literal literal -> text.append(literal.text());
       case Arg.Seq(ImmutableList<Arg> items) -> {
         text.append('[');
         for (int i = 0; i < items.size(); i++) {

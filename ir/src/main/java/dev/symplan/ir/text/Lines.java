@@ -52,7 +52,7 @@ final class Lines {
   }
 
   /**
-   * {@return the place of a stretch of the text}
+   * {@return the location of a stretch of the text}
    *
    * @param lineStart the offset of a line at or above it
    * @param line that line's number

@@ -170,7 +170,7 @@ public final class StatementReader {
         Math.max(1, end - first.getStartIndex()));
   }
 
-  /** {@return the place of a stretch of the current statement, by its offset in the text} */
+  /** {@return the location of a stretch of the current statement, by its offset in the text} */
   Span span(int offset, int length) {
     var first = tokens.get(0);
     int lineStart = first.getStartIndex() - first.getCharPositionInLine();
@@ -268,7 +268,7 @@ public final class StatementReader {
                 DiagnosticCode.SYNTAX,
                 token,
                 "'%s' does not close the '%s' at %s"
-                    .formatted(token.getText(), opening.getText(), place(opening)),
+                    .formatted(token.getText(), opening.getText(), location(opening)),
                 "");
           }
           if (!add(token)) {
@@ -323,7 +323,7 @@ public final class StatementReader {
         DiagnosticCode.TOO_LARGE,
         first,
         "a statement of more than %d tokens".formatted(MAX_TOKENS),
-        open.isEmpty() ? "" : "is the bracket at %s closed?".formatted(place(open.peekLast())));
+        open.isEmpty() ? "" : "is the bracket at %s closed?".formatted(location(open.peekLast())));
     recover(open.isEmpty() ? first : open.peekLast());
     return false;
   }
@@ -458,7 +458,7 @@ public final class StatementReader {
     sink.report(Diagnostic.error(code, span(at), message, hint));
   }
 
-  private static String place(Token token) {
+  private static String location(Token token) {
     return token.getLine() + ":" + (token.getCharPositionInLine() + 1);
   }
 

@@ -11,10 +11,9 @@ import org.antlr.v4.runtime.TokenStream;
 import org.antlr.v4.runtime.misc.Interval;
 
 /** The tokens of one statement and an EOF, filled anew for each. */
-final class StatementTokens implements TokenStream {
+final class StatementTokens extends MemoryStream implements TokenStream {
   private final TokenSource source;
   private final List<Token> tokens = new ArrayList<>();
-  private int position;
 
   StatementTokens(TokenSource source) {
     this.source = source;
@@ -37,8 +36,7 @@ final class StatementTokens implements TokenStream {
 
   @Override
   public Token LT(int offset) {
-    int at = offset > 0 ? position + offset - 1 : position + offset;
-    return tokens.get(Math.min(Math.max(at, 0), tokens.size() - 1));
+    return tokens.get(Math.clamp(at(offset), 0, end()));
   }
 
   @Override
@@ -52,29 +50,8 @@ final class StatementTokens implements TokenStream {
   }
 
   @Override
-  public void consume() {
-    if (position == tokens.size() - 1) {
-      throw new IllegalStateException("cannot consume EOF");
-    }
-    position++;
-  }
-
-  @Override
-  public int mark() {
-    return -1;
-  }
-
-  @Override
-  public void release(int marker) {}
-
-  @Override
-  public int index() {
-    return position;
-  }
-
-  @Override
-  public void seek(int index) {
-    position = Math.min(index, tokens.size() - 1);
+  int end() {
+    return tokens.size() - 1;
   }
 
   @Override

@@ -11,13 +11,12 @@ import org.antlr.v4.runtime.misc.Interval;
  * characters. The grammars here treat all of those alike, so the lexer sees {@link #OTHER} for each
  * of them. The text of a token is the real one.
  */
-final class TextStream implements CharStream {
+final class TextStream extends MemoryStream implements CharStream {
   /** DEL: outside strings and comments no grammar allows it. */
   static final char OTHER = '\u007F';
 
   private final String name;
   private final String text;
-  private int position;
 
   TextStream(String name, String text) {
     this.name = name;
@@ -25,16 +24,8 @@ final class TextStream implements CharStream {
   }
 
   @Override
-  public void consume() {
-    if (position == text.length()) {
-      throw new IllegalStateException("cannot consume EOF");
-    }
-    position++;
-  }
-
-  @Override
   public int LA(int offset) {
-    int at = offset > 0 ? position + offset - 1 : position + offset;
+    int at = at(offset);
     if (offset == 0 || at < 0 || at >= text.length()) {
       return IntStream.EOF;
     }
@@ -43,21 +34,8 @@ final class TextStream implements CharStream {
   }
 
   @Override
-  public int mark() {
-    return -1;
-  }
-
-  @Override
-  public void release(int marker) {}
-
-  @Override
-  public int index() {
-    return position;
-  }
-
-  @Override
-  public void seek(int index) {
-    position = Math.min(index, text.length());
+  int end() {
+    return text.length();
   }
 
   @Override

@@ -32,10 +32,10 @@ class RuleErrorsTest {
             + " input has 4 rows",
         "aten::repeat_interleave.self_Tensor(x, i, 0, output_size=8) | but there are 4 elements to"
             + " repeat",
-        "aten::select_backward(v, [4, 5], 0, 1) | grad_output has the shape [6], but its place has"
+        "aten::select_backward(v, [4, 5], 0, 1) | grad_output has the shape [6], but the part has"
             + " [5]",
-        "aten::slice_backward(x, [4, 6], 0, 0, 3, 1) | grad_output has the shape [4, 6], but its"
-            + " place has [3, 6]",
+        "aten::slice_backward(x, [4, 6], 0, 0, 3, 1) | grad_output has the shape [4, 6], but the"
+            + " part has [3, 6]",
         "aten::as_strided_scatter(x, v, [6], [4], 5) | reaches outside the memory of self, which"
             + " has 96 bytes",
         "aten::bitwise_and.Tensor(x, x)        | works on integers and bool, not on f32",

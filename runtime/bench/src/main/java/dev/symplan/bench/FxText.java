@@ -98,16 +98,10 @@ final class FxText {
   private static String text(Arg arg) {
     return switch (arg) {
       case Arg.Ref(Value value) -> value.name();
-      case Arg.Int(long value) -> Long.toString(value);
-      case Arg.Float(double value) -> PythonLiterals.repr(value);
-      case Arg.Bool(boolean value) -> value ? "True" : "False";
-      case Arg.Str(String value) -> PythonLiterals.quote(value);
-      case Arg.Dtype(var value) -> "torch." + value.torchName();
-      case Arg.Symbol(String name) -> "torch." + name;
       case Arg.Device(String name) -> "device(type=" + PythonLiterals.quote(name) + ")";
       case Arg.Seq(var items) ->
           items.stream().map(FxText::text).collect(Collectors.joining(", ", "[", "]"));
-      case Arg.None _ -> "None";
+      case Arg.Literal literal -> literal.text();
     };
   }
 }

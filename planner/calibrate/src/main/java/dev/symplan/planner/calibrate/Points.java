@@ -155,16 +155,16 @@ public record Points(String name, ImmutableList<Point> list, ImmutableList<Strin
         var name = fields.get(i).strip();
         if (!COLUMNS.contains(name)) {
           error(
-              place(i),
+              location(i),
               "there is no column '%s'".formatted(name),
               "known: " + String.join(", ", COLUMNS));
         } else if (columns.putIfAbsent(name, i) != null) {
-          error(place(i), "a second column '%s'".formatted(name), "leave one of them out");
+          error(location(i), "a second column '%s'".formatted(name), "leave one of them out");
         }
       }
       for (var name : REQUIRED) {
         if (!columns.containsKey(name)) {
-          error(place(0), "there is no column '%s'".formatted(name), "expected " + header());
+          error(location(0), "there is no column '%s'".formatted(name), "expected " + header());
         }
       }
     }
@@ -209,7 +209,7 @@ public record Points(String name, ImmutableList<Point> list, ImmutableList<Strin
       var kind = Kind.ofText(word);
       if (kind.isEmpty()) {
         error(
-            place("kind"),
+            location("kind"),
             "there is no kind '%s'".formatted(word),
             "known: "
                 + Arrays.stream(Kind.values()).map(Kind::text).collect(Collectors.joining(", "))
@@ -224,7 +224,7 @@ public record Points(String name, ImmutableList<Point> list, ImmutableList<Strin
       var variant = Variant.ofText(text("variant")).filter(variants::contains);
       if (variant.isEmpty()) {
         error(
-            place("variant"),
+            location("variant"),
             "there is no variant '%s' of %s".formatted(text("variant"), word),
             "known: " + variants.stream().map(Variant::text).collect(Collectors.joining(", ")));
         return Optional.empty();
@@ -239,7 +239,7 @@ public record Points(String name, ImmutableList<Point> list, ImmutableList<Strin
     private int ranks() {
       long ranks = count("ranks", MAX_RANKS);
       if (ranks == 1 && !wrong) {
-        error(place("ranks"), "one rank has no peer to communicate with", "expected at least 2");
+        error(location("ranks"), "one rank has no peer to communicate with", "expected at least 2");
       }
       return (int) ranks;
     }
@@ -249,7 +249,7 @@ public record Points(String name, ImmutableList<Point> list, ImmutableList<Strin
         return false;
       }
       error(
-          place("kind"),
+          location("kind"),
           "there is no column '%s', which %s requires".formatted(column, text("kind")),
           "add it to the header");
       return true;
@@ -269,7 +269,7 @@ public record Points(String name, ImmutableList<Point> list, ImmutableList<Strin
               .filter(number -> number >= 1 && number <= max);
       if (value.isEmpty()) {
         error(
-            place(column),
+            location(column),
             "'%s' is not a valid number of %s".formatted(text(column), column),
             "expected a whole number from 1");
         return 1;
@@ -286,7 +286,7 @@ public record Points(String name, ImmutableList<Point> list, ImmutableList<Strin
               .filter(number -> number > 0 && number < Double.POSITIVE_INFINITY);
       if (value.isEmpty()) {
         error(
-            place(column),
+            location(column),
             "'%s' is not a valid %s".formatted(text(column), column),
             "expected a number above 0");
         return 1;
@@ -294,11 +294,11 @@ public record Points(String name, ImmutableList<Point> list, ImmutableList<Strin
       return value.get();
     }
 
-    private Span place(String column) {
-      return place(columns.getOrDefault(column, 0));
+    private Span location(String column) {
+      return location(columns.getOrDefault(column, 0));
     }
 
-    private Span place(int index) {
+    private Span location(int index) {
       int at = 1;
       for (int i = 0; i < index; i++) {
         at += fields.get(i).length() + 1;

@@ -1,21 +1,20 @@
 package dev.symplan.planner.io;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.MultimapBuilder;
+import com.google.common.collect.Multimaps;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.json.Json;
+import dev.symplan.ir.json.JsonErrors;
+import dev.symplan.ir.text.SourceReader;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
-import java.util.LinkedHashMap;
-import java.util.LinkedHashSet;
 import java.util.List;
-import java.util.Map;
-import java.util.Set;
 import java.util.regex.Pattern;
 
 /**
@@ -34,31 +33,28 @@ final class GroupFiles {
    * @throws CompileException when a file is malformed, or two of them do not fit together
    */
   static ImmutableList<ProcessGroup> read(Path folder) {
-    Map<String, Set<ImmutableIntArray>> parts = new LinkedHashMap<>();
-    Map<String, Path> files = new LinkedHashMap<>();
+    var named = MultimapBuilder.linkedHashKeys().arrayListValues().<String, Json>build();
     for (var file : files(folder)) {
-      for (var entry :
-          CaseJson.object(file, "{\"NAME\": [0, 1]}, with the ranks of each group").properties()) {
-        parts
-            .computeIfAbsent(entry.getKey(), _ -> new LinkedHashSet<>())
-            .addAll(rankLists(file, entry.getKey(), entry.getValue()));
-        files.put(entry.getKey(), file);
-      }
+      Json.parse(SourceReader.read(file), new JsonErrors(DiagnosticCode.BAD_GROUP))
+          .fields()
+          .forEach(named::put);
     }
-    var groups = ImmutableList.<ProcessGroup>builder();
-    parts.forEach(
-        (name, lists) -> {
-          try {
-            groups.add(new ProcessGroup(name, ImmutableList.copyOf(lists)));
-          } catch (IllegalArgumentException e) {
-            throw CaseJson.wrong(
-                files.getOrDefault(name, folder),
-                DiagnosticCode.BAD_GROUP,
-                String.valueOf(e.getMessage()),
-                "");
-          }
-        });
-    return groups.build();
+    return Multimaps.asMap(named).entrySet().stream()
+        .map(entry -> group(entry.getKey(), entry.getValue()))
+        .collect(ImmutableList.toImmutableList());
+  }
+
+  private static ProcessGroup group(String name, List<Json> values) {
+    var parts =
+        values.stream()
+            .flatMap(value -> rankLists(value).stream())
+            .distinct()
+            .collect(ImmutableList.toImmutableList());
+    try {
+      return new ProcessGroup(name, parts);
+    } catch (IllegalArgumentException e) {
+      throw values.getLast().wrong(String.valueOf(e.getMessage()));
+    }
   }
 
   private static List<Path> files(Path folder) {
@@ -72,30 +68,10 @@ final class GroupFiles {
     }
   }
 
-  private static List<ImmutableIntArray> rankLists(Path file, String name, JsonNode value) {
-    var lists = new ArrayList<ImmutableIntArray>();
-    boolean nested = value.isArray() && !value.isEmpty() && value.get(0).isArray();
-    for (var list : nested ? value : List.of(value)) {
-      var ranks = ImmutableIntArray.builder();
-      for (var rank : list) {
-        if (!rank.isIntegralNumber() || !rank.canConvertToInt()) {
-          throw noRanks(file, name);
-        }
-        ranks.add(rank.intValue());
-      }
-      if (!list.isArray()) {
-        throw noRanks(file, name);
-      }
-      lists.add(ranks.build());
-    }
-    return lists;
-  }
-
-  private static CompileException noRanks(Path file, String name) {
-    return CaseJson.wrong(
-        file,
-        DiagnosticCode.BAD_GROUP,
-        "group '%s' is not a list of ranks".formatted(name),
-        "write {\"%s\": [0, 1]}".formatted(name));
+  private static List<ImmutableIntArray> rankLists(Json value) {
+    var items = value.items();
+    boolean nested = !items.isEmpty() && items.getFirst().isList();
+    return (nested ? items : List.of(value))
+        .stream().map(list -> ImmutableIntArray.copyOf(list.list(Json::intValue))).toList();
   }
 }

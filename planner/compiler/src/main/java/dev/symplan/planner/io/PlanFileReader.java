@@ -14,7 +14,7 @@ import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.json.Json;
-import dev.symplan.ir.json.JsonErrors;
+import dev.symplan.ir.json.PathErrors;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.ir.text.GraphParser;
@@ -56,15 +56,9 @@ final class PlanFileReader {
   private final SourceFile file;
   private final Map<String, SourceFile> sources = new HashMap<>();
 
-  private static final class Errors extends JsonErrors {
+  private static final class Errors extends PathErrors {
     private Errors() {
       super(DiagnosticCode.BAD_PLAN);
-    }
-
-    @Override
-    protected CompileException wrong(Json value, String message, String hint) {
-      var path = value.path();
-      return error(value.file(), path.isEmpty() ? message : path + ": " + message, hint);
     }
 
     @Override
@@ -238,7 +232,7 @@ final class PlanFileReader {
     return from < to && to - from <= MAX_DIGITS && DIGITS.matchesAllOf(text.substring(from, to));
   }
 
-  /** What a plan says of an op names the place in the file that it came from. */
+  /** What a plan says of an op names the location in the file that it came from. */
   private static Graph withSources(Graph graph, ImmutableList<Span> sources) {
     var ops = ImmutableList.<Op>builderWithExpectedSize(sources.size());
     for (int i = 0; i < sources.size(); i++) {

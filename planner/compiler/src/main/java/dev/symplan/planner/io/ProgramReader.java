@@ -15,6 +15,8 @@ import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.fx.FxImporter;
 import dev.symplan.ir.fx.ImportOptions;
 import dev.symplan.ir.graph.Program;
+import dev.symplan.ir.json.Json;
+import dev.symplan.ir.json.JsonErrors;
 import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.pt2.ExportArchive;
 import dev.symplan.ir.text.Declarations;
@@ -199,9 +201,9 @@ public final class ProgramReader {
     }
     int world = ranks > 0 ? ranks : found;
     if (world > ProcessGroup.MAX_RANKS) {
-      throw CaseJson.wrong(
-          folder,
+      throw CompileException.ofFile(
           DiagnosticCode.BAD_GROUP,
+          folder,
           "a file is named for rank %d".formatted(world - 1),
           "ranks are 0 to " + (ProcessGroup.MAX_RANKS - 1));
     }
@@ -211,9 +213,9 @@ public final class ProgramReader {
     }
     var ownTexts = own.buildOrThrow();
     if (!Files.exists(common) && ownTexts.isEmpty()) {
-      throw CaseJson.wrong(
-          folder,
+      throw CompileException.ofFile(
           DiagnosticCode.UNREADABLE_FILE,
+          folder,
           "the directory is not a case: it contains none of graph.fx.txt, graph.graph and"
               + " graph.pt2",
           "a case has graph.fx.txt, groups.json if groups are smaller than the world, and"
@@ -234,16 +236,9 @@ public final class ProgramReader {
     var file = folder.resolve("dims.json");
     var dims = new LinkedHashMap<String, Long>();
     if (Files.exists(file)) {
-      for (var entry : CaseJson.object(file, "{\"s77\": 128}").properties()) {
-        if (!entry.getValue().isIntegralNumber() || !entry.getValue().canConvertToLong()) {
-          throw CaseJson.wrong(
-              file,
-              DiagnosticCode.DYNAMIC_SIZE,
-              "the size '%s' is not an integer".formatted(entry.getKey()),
-              "write {\"%s\": 128}".formatted(entry.getKey()));
-        }
-        dims.put(entry.getKey(), entry.getValue().longValue());
-      }
+      Json.parse(SourceReader.read(file), new JsonErrors(DiagnosticCode.DYNAMIC_SIZE))
+          .fields()
+          .forEach((size, value) -> dims.put(size, value.integer()));
     }
     options.dimMax().keySet().forEach(dims::remove);
     dims.putAll(options.dims());

@@ -140,7 +140,7 @@ class ProgramReaderTest {
     write("dims.json", "{\"s77\": \"three\"}");
     assertThatThrownBy(this::read)
         .isInstanceOf(CompileException.class)
-        .hasMessageContaining("dims.json")
-        .hasMessageContaining("the size 's77' is not an integer");
+        .hasMessageContaining("dims.json:1:9")
+        .hasMessageContaining("this is not a 64-bit integer");
   }
 }

@@ -68,7 +68,7 @@ public final class TargetFile {
   /**
    * {@return the target in a file}
    *
-   * @throws CompileException at the first place that is wrong
+   * @throws CompileException at the first value that is wrong
    */
   public static Target read(SourceFile file) {
     return new TargetFileReader(Json.parse(file, new JsonErrors(DiagnosticCode.BAD_TARGET)))

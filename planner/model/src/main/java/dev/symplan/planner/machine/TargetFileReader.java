@@ -21,7 +21,7 @@ import java.util.Optional;
 import java.util.function.Function;
 import java.util.stream.Collectors;
 
-/** Reads a target file; whatever is wrong is reported at its place. */
+/** Reads a target file; whatever is wrong is reported where it is. */
 final class TargetFileReader {
   private static final int MAX_RANKS = 1 << 20;
   private static final double MAX_BYTES = 1L << 40;

@@ -10,7 +10,7 @@ import java.util.Optional;
  *
  * <p>Whoever sends stores packets into a slot of its own in each receiver's workspace. Nobody says
  * when they are there: a slot is empty as long as all its bits are set, so that the receiver sees
- * each packet come, takes it, and empties its place. Collectives alternate between two halves. A
+ * each packet come, takes it, and empties its slot. Collectives alternate between two halves. A
  * rank that is at one collective has all that its peers sent in the one before, which they sent
  * behind the one before that: the half is empty everywhere, and no barrier is needed to say so.
  * (TensorRT-LLM's and SGLang's push kernels do it this way; the packets with flags are those of

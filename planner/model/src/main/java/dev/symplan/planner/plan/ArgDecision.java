@@ -42,7 +42,7 @@ public record ArgDecision(
     COLLECTIVE_RESULT,
     /** The collective itself writes its result there. */
     RESULT_WRITES,
-    /** The result takes the operand's place. */
+    /** The result takes the operand's memory. */
     IN_PLACE,
     /** A graph input in memory of the caller's must be copied in. */
     EXTERNAL_INPUT,

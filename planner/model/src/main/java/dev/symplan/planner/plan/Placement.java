@@ -4,7 +4,7 @@ package dev.symplan.planner.plan;
  * Where a value's first element is.
  *
  * <p>What a rank brings to an all_gather can lie in the result where that has it, and what it gets
- * from a reduce_scatter can stay in the operand. Then the place depends on the rank: it is {@code
+ * from a reduce_scatter can stay in the operand. Then the offset depends on the rank: it is {@code
  * stride} bytes behind that of the rank before it in the group.
  *
  * @param buffer an index into {@link RankPlan#buffers}; -1 for what has no memory: numbers, None,
@@ -31,7 +31,7 @@ public record Placement(int buffer, long offset, int shardOf, long stride) {
     }
   }
 
-  /** The same place on every rank. */
+  /** The same offset on every rank. */
   public Placement(int buffer, long offset) {
     this(buffer, offset, NO_SHARD, 0);
   }
@@ -41,7 +41,7 @@ public record Placement(int buffer, long offset, int shardOf, long stride) {
     return buffer >= 0;
   }
 
-  /** {@return whether the place depends on the rank} */
+  /** {@return whether the offset depends on the rank} */
   public boolean isShard() {
     return shardOf != NO_SHARD;
   }

@@ -1,8 +1,10 @@
 package dev.symplan.planner.plan;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.Longs;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Graph;
+import java.util.Arrays;
 
 /**
  * The plan of the ranks that run one graph.
@@ -39,13 +41,8 @@ public record RankPlan(
         change[buffer.last() + 2] -= buffer.alignedBytes();
       }
     }
-    long live = 0;
-    long most = 0;
-    for (long delta : change) {
-      live += delta;
-      most = Math.max(most, live);
-    }
-    return most;
+    Arrays.parallelPrefix(change, Long::sum);
+    return Longs.max(change);
   }
 
   /** {@return where a value is; {@link Placement#NONE} if it has no memory} */

@@ -4,7 +4,7 @@ import java.util.Arrays;
 
 /**
  * Puts items between obstacles that lie at fixed offsets of an arena, as {@link Skyline} does:
- * always into the lowest place that is left. An obstacle becomes part of the skyline when the
+ * always to the lowest offset that is left. An obstacle becomes part of the skyline when the
  * skyline has risen to its lower edge; until then it is a ceiling. The arena's end is one for all.
  */
 final class HoleFiller {
@@ -46,8 +46,8 @@ final class HoleFiller {
    * Fills the holes.
    *
    * @param order the items, those first that are preferred where several could be placed
-   * @param offsets receives an offset for each item, {@link #OUTSIDE} where it found no place
-   * @return whether all items found a place
+   * @param offsets receives an offset for each item, {@link #OUTSIDE} where it found none
+   * @return whether all items found an offset
    */
   boolean fill(int[] order, long[] offsets) {
     for (int r = 0; r < order.length; r++) {

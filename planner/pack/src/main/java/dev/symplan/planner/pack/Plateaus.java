@@ -15,7 +15,7 @@ final class Plateaus {
   /** A binary heap of plateaus, lowest first, leftmost among equals. */
   private final int[] heap;
 
-  private final int[] place;
+  private final int[] index;
   private int heaped;
 
   Plateaus(int sections) {
@@ -24,12 +24,12 @@ final class Plateaus {
     previous = new int[sections];
     height = new long[sections];
     heap = new int[sections];
-    place = new int[sections];
+    index = new int[sections];
   }
 
   /** Makes it one plateau of height 0. */
   void reset() {
-    Arrays.fill(place, -1);
+    Arrays.fill(index, -1);
     heaped = 0;
     add(0, sections, -1, 0);
   }
@@ -68,7 +68,7 @@ final class Plateaus {
     } else {
       end[plateau] = to;
       height[plateau] = top;
-      siftDown(place[plateau]);
+      siftDown(index[plateau]);
     }
     int next = to;
     if (next < sections && height[next] == top) {
@@ -93,19 +93,19 @@ final class Plateaus {
     previous[plateau] = before;
     height[plateau] = top;
     heap[heaped] = plateau;
-    place[plateau] = heaped;
+    index[plateau] = heaped;
     siftUp(heaped++);
   }
 
   private void drop(int plateau) {
-    int at = place[plateau];
-    place[plateau] = -1;
+    int at = index[plateau];
+    index[plateau] = -1;
     int moved = heap[--heaped];
     if (moved != plateau) {
       heap[at] = moved;
-      place[moved] = at;
+      index[moved] = at;
       siftUp(at);
-      siftDown(place[moved]);
+      siftDown(index[moved]);
     }
   }
 
@@ -122,11 +122,11 @@ final class Plateaus {
         break;
       }
       heap[at] = heap[parent];
-      place[heap[at]] = at;
+      index[heap[at]] = at;
       at = parent;
     }
     heap[at] = plateau;
-    place[plateau] = at;
+    index[plateau] = at;
   }
 
   private void siftDown(int from) {
@@ -141,10 +141,10 @@ final class Plateaus {
         break;
       }
       heap[at] = heap[child];
-      place[heap[at]] = at;
+      index[heap[at]] = at;
       at = child;
     }
     heap[at] = plateau;
-    place[plateau] = at;
+    index[plateau] = at;
   }
 }

@@ -1,5 +1,6 @@
 package dev.symplan.planner.pack;
 
+import com.google.common.math.LongMath;
 import java.util.List;
 import java.util.stream.IntStream;
 
@@ -55,8 +56,8 @@ final class SearchPortfolio {
     stepsLeft = steps;
     long divisor = gap.end();
     for (int i = 0; i < items.count; i++) {
-      divisor = gcd(divisor, gcd(items.size[i], items.alignment[i]));
-      divisor = pins[i] == Search.FREE ? divisor : gcd(divisor, pins[i]);
+      divisor = LongMath.gcd(divisor, LongMath.gcd(items.size[i], items.alignment[i]));
+      divisor = pins[i] == Search.FREE ? divisor : LongMath.gcd(divisor, pins[i]);
     }
     unit = divisor;
   }
@@ -76,17 +77,6 @@ final class SearchPortfolio {
       members += items.end[i] - items.first[i];
     }
     return members;
-  }
-
-  private static long gcd(long a, long b) {
-    long x = a;
-    long y = b;
-    while (y != 0) {
-      long rest = x % y;
-      x = y;
-      y = rest;
-    }
-    return x;
   }
 
   /** Looks for a packing within the target; where that is not asked for alone, for a lower one. */

@@ -25,7 +25,7 @@ final class SearchState {
   final int[][] members;
 
   /** By item and section, from the item's first, where the item is in the section's members. */
-  private final int[][] places;
+  private final int[][] positions;
 
   /** The items that overlap each item in time. */
   private final int[][] overlaps;
@@ -62,7 +62,7 @@ final class SearchState {
     this.capacity = capacity;
     members = membersOf(items);
     overlaps = overlapsOf(items, members);
-    places = placesOf(items, members);
+    positions = positionsOf(items, members);
     least = new long[items.count];
     support = new long[items.count];
     offsets = new long[items.count];
@@ -94,18 +94,18 @@ final class SearchState {
     return members;
   }
 
-  private static int[][] placesOf(Items items, int[][] members) {
-    var places = new int[items.count][];
+  private static int[][] positionsOf(Items items, int[][] members) {
+    var positions = new int[items.count][];
     for (int i = 0; i < items.count; i++) {
-      places[i] = new int[items.end[i] - items.first[i]];
+      positions[i] = new int[items.end[i] - items.first[i]];
     }
     for (int s = 0; s < items.sections; s++) {
       for (int k = 0; k < members[s].length; k++) {
         int i = members[s][k];
-        places[i][s - items.first[i]] = k;
+        positions[i][s - items.first[i]] = k;
       }
     }
-    return places;
+    return positions;
   }
 
   private static int[][] overlapsOf(Items items, int[][] members) {
@@ -298,13 +298,13 @@ final class SearchState {
     int from = items.first[item];
     for (int s = from; s < items.end[item]; s++) {
       var here = members[s];
-      int place = places[item][s - from];
+      int position = positions[item][s - from];
       int last = openCount[s];
       int other = here[last];
-      here[place] = other;
+      here[position] = other;
       here[last] = item;
-      places[other][s - items.first[other]] = place;
-      places[item][s - from] = last;
+      positions[other][s - items.first[other]] = position;
+      positions[item][s - from] = last;
     }
   }
 

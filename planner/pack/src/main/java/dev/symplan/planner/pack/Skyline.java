@@ -1,7 +1,7 @@
 package dev.symplan.planner.pack;
 
 /**
- * Packs from the bottom up: always into the lowest place that a buffer can still have, there the
+ * Packs from the bottom up: always to the lowest offset that a buffer can still have, there the
  * buffer of least rank. Space below the skyline is not looked at again.
  *
  * <p>A buffer can have the lowest plateau's height when it lives inside the plateau's sections;

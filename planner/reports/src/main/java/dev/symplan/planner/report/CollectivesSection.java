@@ -68,8 +68,8 @@ final class CollectivesSection {
     return Row.titled(index.name(collective) + " " + kind)
         .details(
             collective.variant().text() + (collective.isAsync() ? " ∥" : ""),
-            places(collective.operands(), collective.inPlace()),
-            places(collective.results(), false),
+            addresses(collective.operands(), collective.inPlace()),
+            addresses(collective.results(), false),
             Units.micros(verdict.totalMicros()),
             Units.bytes(bytes),
             Units.bytes(Math.round(link)),
@@ -185,7 +185,7 @@ final class CollectivesSection {
         .build();
   }
 
-  private String places(List<Integer> ids, boolean inPlace) {
+  private String addresses(List<Integer> ids, boolean inPlace) {
     if (ids.isEmpty()) {
       return "-";
     }

@@ -24,7 +24,7 @@ public final class DecisionText {
   static String of(ArgDecision decision, Optional<Op> producer) {
     var what =
         switch (decision.reason()) {
-          case PRODUCER_WRITES -> decision.cause() + " writes it there" + place(producer);
+          case PRODUCER_WRITES -> decision.cause() + " writes it there" + location(producer);
           case PLANNED_INPUT -> "the caller fills " + decision.cause() + " in the arena";
           case COLLECTIVE_RESULT -> decision.cause() + " leaves it there";
           case RESULT_WRITES -> "the collective writes it there";
@@ -40,7 +40,7 @@ public final class DecisionText {
     return decision.realization().text() + ": " + what;
   }
 
-  private static String place(Optional<Op> producer) {
+  private static String location(Optional<Op> producer) {
     return producer
         .filter(op -> op.span().line() > 0)
         .map(op -> " (" + op.span().shortForm() + ")")

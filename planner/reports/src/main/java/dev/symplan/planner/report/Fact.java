@@ -9,7 +9,7 @@ import com.google.common.primitives.ImmutableIntArray;
  */
 public sealed interface Fact {
 
-  /** Words: a name, a code, a place in the source. */
+  /** Words: a name, a code, a location in the source. */
   record Text(String value) implements Fact {}
 
   /** A count, an index or a number of bytes. */

@@ -239,13 +239,13 @@ public final class PlanDiff {
     for (var value : to.values()) {
       var was = old.get(value.name());
       if (was != null && value.isTensor() && was.isTensor()) {
-        change(rows, value.name(), place(from, was), place(to, value));
+        change(rows, value.name(), address(from, was), address(to, value));
       }
     }
     return rows.build();
   }
 
-  private static String place(RankIndex index, Value value) {
+  private static String address(RankIndex index, Value value) {
     var placement = index.plan().placement(value);
     if (!placement.exists()) {
       return "no memory";

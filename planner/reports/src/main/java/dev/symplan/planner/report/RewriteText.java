@@ -19,7 +19,7 @@ final class RewriteText {
             var first = rewrite.members().getFirst();
             var last = rewrite.members().getLast();
             yield "not merged with %s: %s: %s"
-                .formatted(place(first), place(last), rewrite.detail());
+                .formatted(location(first), location(last), rewrite.detail());
           }
           case CHUNKED ->
               "split %s in %s, by rows: %s"
@@ -40,13 +40,13 @@ final class RewriteText {
     var named =
         rewrite.members().stream()
             .limit(NAMED)
-            .map(RewriteText::place)
+            .map(RewriteText::location)
             .collect(Collectors.joining(", "));
     int more = rewrite.members().size() - NAMED;
     return more > 0 ? "%s and %s more".formatted(named, more) : named;
   }
 
-  private static String place(Rewrite.Member part) {
+  private static String location(Rewrite.Member part) {
     var source = part.source().replace('\\', '/');
     return "%s (%s, %s)"
         .formatted(

@@ -11,7 +11,7 @@ import dev.symplan.planner.plan.Buffer;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Each buffer with its place, its life and its reasons. */
+/** Each buffer with its offset, its life and its reasons. */
 final class ValuesSection {
   private final RankIndex index;
 

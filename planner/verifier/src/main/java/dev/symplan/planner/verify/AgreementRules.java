@@ -143,7 +143,7 @@ final class AgreementRules {
           "collective %d (%s) has %s %s, but %s on rank %d"
               .formatted(
                   k,
-                  other.text(other.plan.collectives().get(k).op()),
+                  other.words.text(other.plan.collectives().get(k).op()),
                   what,
                   b,
                   a,
@@ -183,7 +183,7 @@ final class AgreementRules {
     }
   }
 
-  /** All that a rank meets in a collective mean to meet it there, in the same places. */
+  /** All that a rank meets in a collective mean to meet it there, at the same offsets. */
   private void checkPeers() {
     var checked = new HashSet<List<String>>();
     for (int k = 0; k < ranks.getFirst().plan.collectives().size(); k++) {

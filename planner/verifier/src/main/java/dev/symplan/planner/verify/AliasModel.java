@@ -10,7 +10,6 @@ import dev.symplan.ir.op.AliasInfo;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.OpTypeException;
-import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.RankPlan;
@@ -54,8 +53,11 @@ final class AliasModel {
   private final BitSet workspaces = new BitSet();
   private final MayAlias mayAlias = new MayAlias(this::storageOf);
 
-  /** How far apart the places of a value are on the first and the last rank of a group. */
+  /** How far apart the addresses of a value are on the first and the last rank of a group. */
   private final long[] spread;
+
+  /** How findings speak of all this. */
+  final Wording words = new Wording(this);
 
   private int stamp;
 
@@ -384,7 +386,7 @@ final class AliasModel {
   }
 
   /**
-   * {@return how many more bytes a tensor may be in than it takes, as its place depends on the
+   * {@return how many more bytes a tensor may be in than it takes, as its address depends on the
    * rank}
    */
   long spread(int value) {
@@ -403,7 +405,7 @@ final class AliasModel {
     return space(a) == space(b) && Math.max(begin(a), begin(b)) < Math.min(end(a), end(b));
   }
 
-  /** {@return whether two tensors are the same elements in the same places} */
+  /** {@return whether two tensors are the same elements at the same addresses} */
   boolean sameElements(int a, int b) {
     var from = value(a).tensor();
     var to = value(b).tensor();
@@ -414,84 +416,5 @@ final class AliasModel {
         && from.strides().equals(to.strides())
         && from.dtype().bytes() == to.dtype().bytes()
         && from.isDense();
-  }
-
-  /** {@return a place for people, as {@code symm+0x400}} */
-  String place(int space, long begin) {
-    var hex = "+0x" + Long.toHexString(begin);
-    return switch (space) {
-      case SYMMETRIC_SPACE -> "symm" + hex;
-      case LOCAL_SPACE -> "local" + hex;
-      default -> {
-        var buffer = plan.buffers().get(space - 2);
-        yield (buffer.arena() == ArenaKind.EXTERNAL_INPUT ? "input " : "output ")
-            + buffer.name()
-            + hex;
-      }
-    };
-  }
-
-  String place(int value) {
-    return place(space(value), begin(value));
-  }
-
-  /** {@return a value's bytes for people, as {@code symm+0x400 (128 bytes)}} */
-  String extent(int value) {
-    return "%s (%d bytes)".formatted(place(value), end(value) - begin(value));
-  }
-
-  /** {@return an op for people, as {@code aten::mul → mul_3}} */
-  String text(int op) {
-    var name = op(op).def().name().toString();
-    return op(op).results().isEmpty() ? name : name + " → " + op(op).results().getFirst().name();
-  }
-
-  /** {@return a step for people, with its line, as {@code step 12 (aten::mul → m, a.graph:9)}} */
-  String event(int step) {
-    if (step < 0 || step >= plan.steps().size()) {
-      return stepText(step);
-    }
-    var text = stepText(step);
-    return "%s, %s)".formatted(text.substring(0, text.length() - 1), span(step));
-  }
-
-  /** {@return a step of this rank for a trace, as {@code rank 1, in step 12 (…, a.graph:9),}} */
-  String rankEvent(int step) {
-    return step < 0
-        ? stepText(step)
-        : step >= plan.steps().size()
-            ? "the caller of rank %d, after the last step,".formatted(rank)
-            : "rank %d, in %s,".formatted(rank, event(step));
-  }
-
-  private String span(int step) {
-    return switch (plan.steps().get(step)) {
-      case Step.Compute(int op) -> op(op).span().shortForm();
-      case Step.Fused(var ops) -> op(ops.get(0)).span().shortForm();
-      case Step.Start(int k) -> op(plan.collectives().get(k).op()).span().shortForm();
-      case Step.Join(int k) -> op(plan.collectives().get(k).op()).span().shortForm();
-    };
-  }
-
-  /** {@return a step for people, as {@code step 12 (aten::mul → mul_3)}} */
-  String stepText(int step) {
-    if (step < 0) {
-      return "the caller, before the program,";
-    }
-    if (step == plan.steps().size()) {
-      return "the end";
-    }
-    return "step %d (%s)"
-        .formatted(
-            step,
-            switch (plan.steps().get(step)) {
-              case Step.Compute(int op) -> text(op);
-              case Step.Fused(var ops) ->
-                  "%d fused ops … %s".formatted(ops.length(), text(ops.get(ops.length() - 1)));
-              case Step.Start(int k) ->
-                  (plan.collectives().get(k).isAsync() ? "start " : "")
-                      + text(plan.collectives().get(k).op());
-              case Step.Join(int k) -> "join " + text(plan.collectives().get(k).op());
-            });
   }
 }

@@ -89,7 +89,7 @@ final class BarrierRules {
     }
     var own = collectives.get(k);
     var other = collectives.get(witness);
-    var name = "the %s of %s".formatted(of.text(), facts.text(other.op()));
+    var name = "the %s of %s".formatted(of.text(), facts.words.text(other.op()));
     if (edge == Edge.START ? witness >= k : witness <= k) {
       return Optional.of(
           name + " does not come " + (edge == Edge.START ? "before it" : "after it"));
@@ -102,7 +102,7 @@ final class BarrierRules {
       return Optional.of(
           "%s is %s on the %s stream: only the plan's own barriers on the compute stream can"
                   .formatted(
-                      isPlanned(own) ? facts.text(other.op()) : "it",
+                      isPlanned(own) ? facts.words.text(other.op()) : "it",
                       (isPlanned(own) ? other : own).variant().text(),
                       (isPlanned(own) ? other : own).stream().text())
               + " stand in for each other");
@@ -165,7 +165,8 @@ final class BarrierRules {
           k,
           edge,
           ", and before the barrier that should stand in for it, group %s meets in %s"
-              .formatted(collectives.get(other).group(), facts.text(collectives.get(other).op())),
+              .formatted(
+                  collectives.get(other).group(), facts.words.text(collectives.get(other).op())),
           List.of());
     }
   }
@@ -187,15 +188,15 @@ final class BarrierRules {
         step,
         "%s %s without a barrier of its own, so peers may access %s %s %s, but %s uses its memory at"
                 .formatted(
-                    facts.text(collectives.get(k).op()),
+                    facts.words.text(collectives.get(k).op()),
                     edge == Edge.START ? "begins" : "ends",
                     name,
                     edge == Edge.START ? "from" : "until",
-                    facts.stepText(start[witness]),
-                    facts.stepText(step))
+                    facts.words.stepText(start[witness]),
+                    facts.words.stepText(step))
             + " "
-            + facts.place(touched),
-        trace(k, edge, witness, step, name, facts.extent(touched), use, written));
+            + facts.words.address(touched),
+        trace(k, edge, witness, step, name, facts.words.extent(touched), use, written));
   }
 
   /** An order of events that the barriers allow, and that goes wrong. */
@@ -205,7 +206,7 @@ final class BarrierRules {
       int witness,
       int step,
       String name,
-      String place,
+      String address,
       String use,
       boolean written) {
     int rank = facts.rank();
@@ -213,14 +214,20 @@ final class BarrierRules {
     var remote =
         "rank %d, in %s, %s %s of rank %d at %s"
             .formatted(
-                peer, facts.event(start[k]), written ? "writes" : "reads", name, rank, place);
-    var local = "rank %d, in %s, %s there".formatted(rank, facts.event(step), use);
+                peer,
+                facts.words.event(start[k]),
+                written ? "writes" : "reads",
+                name,
+                rank,
+                address);
+    var local = "rank %d, in %s, %s there".formatted(rank, facts.words.event(step), use);
     var events = new ArrayList<String>();
     if (edge == Edge.START) {
-      events.add("ranks %d and %d meet in %s".formatted(rank, peer, facts.event(start[witness])));
+      events.add(
+          "ranks %d and %d meet in %s".formatted(rank, peer, facts.words.event(start[witness])));
       events.add(
           "rank %d goes on to %s, which starts without waiting"
-              .formatted(peer, facts.event(start[k])));
+              .formatted(peer, facts.words.event(start[k])));
       events.add(remote);
       events.add(
           local
@@ -228,12 +235,13 @@ final class BarrierRules {
               + (written ? "too late, it destroys the peer's data" : "too late for the peer"));
     } else {
       events.add(
-          "rank %d finishes %s, which ends without waiting".formatted(rank, facts.event(start[k])));
+          "rank %d finishes %s, which ends without waiting"
+              .formatted(rank, facts.words.event(start[k])));
       events.add(local);
       events.add(remote + (written ? ", after that" : ", too late"));
       events.add(
           "only %s makes rank %d wait for rank %d"
-              .formatted(facts.event(start[witness]), rank, peer));
+              .formatted(facts.words.event(start[witness]), rank, peer));
     }
     return events;
   }
@@ -261,15 +269,15 @@ final class BarrierRules {
         "rank %d, in %s, %s %s of rank %d at %s"
             .formatted(
                 peer(k),
-                facts.event(start[k]),
+                facts.words.event(start[k]),
                 reads ? "reads" : "writes",
                 touched,
                 facts.rank(),
-                facts.extent(tensors.getFirst()));
+                facts.words.extent(tensors.getFirst()));
     return edge == Edge.START
         ? List.of(
             "rank %d reaches %s, which starts without waiting"
-                .formatted(peer(k), facts.event(start[k])),
+                .formatted(peer(k), facts.words.event(start[k])),
             remote,
             "rank %d gets there later, and %s"
                 .formatted(
@@ -277,7 +285,7 @@ final class BarrierRules {
                     reads ? "has not written it yet" : "may still use the old contents"))
         : List.of(
             "rank %d finishes %s, which ends without waiting"
-                .formatted(facts.rank(), facts.event(start[k])),
+                .formatted(facts.rank(), facts.words.event(start[k])),
             "rank %d goes on and reuses %s".formatted(facts.rank(), touched),
             remote + ", too late");
   }
@@ -328,7 +336,7 @@ final class BarrierRules {
         start[k],
         "%s %s without a barrier%s"
             .formatted(
-                facts.text(collectives.get(k).op()),
+                facts.words.text(collectives.get(k).op()),
                 edge == Edge.START ? "begins" : "ends",
                 why.isEmpty()
                     ? edge == Edge.START

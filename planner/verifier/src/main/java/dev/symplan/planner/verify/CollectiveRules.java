@@ -54,7 +54,7 @@ final class CollectiveRules {
         Rule.REALIZATION,
         facts.rank(),
         "collective %d (%s) %s"
-            .formatted(k, facts.text(facts.plan.collectives().get(k).op()), message));
+            .formatted(k, facts.words.text(facts.plan.collectives().get(k).op()), message));
   }
 
   private void check() {
@@ -222,7 +222,7 @@ final class CollectiveRules {
   private void checkTensors(int k, CollectivePlan collective) {
     for (int i = 0; i < collective.operands().size(); i++) {
       var operand = facts.value(collective.operands().get(i));
-      checkPlace(k, collective, operand, false);
+      checkLocation(k, collective, operand, false);
       if (collective.kind() == Kind.ALL_REDUCE || collective.kind() == Kind.BROADCAST) {
         var result = facts.value(collective.results().get(i));
         if (!movesAsOne(operand.tensor(), result.tensor())) {
@@ -233,7 +233,7 @@ final class CollectiveRules {
       }
     }
     for (int id : collective.results()) {
-      checkPlace(k, collective, facts.value(id), true);
+      checkLocation(k, collective, facts.value(id), true);
       if (collective.kind() != Kind.ALL_REDUCE && collective.kind() != Kind.BROADCAST) {
         checkContiguous(k, facts.value(id));
       }
@@ -255,7 +255,7 @@ final class CollectiveRules {
     }
   }
 
-  private void checkPlace(int k, CollectivePlan collective, Value value, boolean result) {
+  private void checkLocation(int k, CollectivePlan collective, Value value, boolean result) {
     if (!collective.spec().needsSymmetric(result)) {
       return;
     }
@@ -271,17 +271,25 @@ final class CollectiveRules {
       wrong(
           k,
           "%s %s of every rank as %s, but the buffer at %s is not symmetric"
-              .formatted(verb, value.name(), collective.variant().text(), facts.place(value.id())));
+              .formatted(
+                  verb,
+                  value.name(),
+                  collective.variant().text(),
+                  facts.words.address(value.id())));
     } else if (facts.spread(value.id()) != 0) {
       wrong(
           k,
           "%s %s of every rank as %s, but its offset differs between ranks, from %s"
-              .formatted(verb, value.name(), collective.variant().text(), facts.place(value.id())));
+              .formatted(
+                  verb,
+                  value.name(),
+                  collective.variant().text(),
+                  facts.words.address(value.id())));
     } else if (facts.begin(value.id()) % Alignment.VECTOR != 0) {
       wrong(
           k,
           "%s %s at %s, which is not a multiple of %d bytes"
-              .formatted(verb, value.name(), facts.place(value.id()), Alignment.VECTOR));
+              .formatted(verb, value.name(), facts.words.address(value.id()), Alignment.VECTOR));
     }
   }
 

@@ -30,7 +30,7 @@ final class FusionRules {
     var steps = facts.plan.steps();
     for (int s = 0; s < steps.size(); s++) {
       if (steps.get(s) instanceof Step.Fused(var ops) && rules.goByRows(s, ops)) {
-        rules.checkPlaces(s, ops);
+        rules.checkAddresses(s, ops);
       }
     }
   }
@@ -74,7 +74,8 @@ final class FusionRules {
         Rule.STRUCTURE,
         step,
         "%s cannot be fused with %s"
-            .formatted(facts.text(ops.get(index)), facts.text(ops.get(index == 0 ? 1 : 0))));
+            .formatted(
+                facts.words.text(ops.get(index)), facts.words.text(ops.get(index == 0 ? 1 : 0))));
     return false;
   }
 
@@ -90,7 +91,7 @@ final class FusionRules {
         && op.results().stream().allMatch(value -> value.isTensor() && value.tensor().numel() > 0);
   }
 
-  private void checkPlaces(int step, ImmutableIntArray ops) {
+  private void checkAddresses(int step, ImmutableIntArray ops) {
     int rows = Rows.shared(ops(ops));
     for (int writer = 0; writer < ops.length(); writer++) {
       for (int result : facts.fresh(ops.get(writer))) {
@@ -122,15 +123,15 @@ final class FusionRules {
         step,
         "%s writes %s at %s over the step's %s %s at %s"
             .formatted(
-                facts.text(writer),
+                facts.words.text(writer),
                 facts.value(result).name(),
-                facts.place(result),
+                facts.words.address(result),
                 role,
                 facts.value(other).name(),
-                facts.place(other)));
+                facts.words.address(other)));
   }
 
   private void wrong(Rule rule, int step, String message) {
-    findings.add(rule, facts.rank(), step, message, ImmutableList.of(facts.stepText(step)));
+    findings.add(rule, facts.rank(), step, message, ImmutableList.of(facts.words.stepText(step)));
   }
 }

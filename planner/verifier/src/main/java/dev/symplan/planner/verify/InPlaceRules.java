@@ -17,7 +17,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * {@link Rule#OVERWRITTEN} within one op: a result lies apart from the operands and the other
  * results, unless each element is read before it is written. That is so for an elementwise op whose
- * operand has the result's layout and place, and for a collective that its variant can do in place.
+ * operand has the result's layout and address, and for a collective that its variant can do in
+ * place.
  */
 final class InPlaceRules {
   private record Use(int value, boolean result) {}
@@ -128,7 +129,7 @@ final class InPlaceRules {
           Rule.REALIZATION,
           "the plan says that %s is %s, but %s"
               .formatted(
-                  facts.text(op),
+                  facts.words.text(op),
                   collective.inPlace() ? "in place" : "out of place",
                   all ? "each result lies where its operand does" : placesText(collective)));
     }
@@ -136,7 +137,7 @@ final class InPlaceRules {
       wrong(
           Rule.OVERWRITTEN,
           "%s is in place, which %s cannot do"
-              .formatted(facts.text(op), collective.variant().text()));
+              .formatted(facts.words.text(op), collective.variant().text()));
     }
     checkApart(op, uses);
   }
@@ -155,9 +156,9 @@ final class InPlaceRules {
         return "%s is at %s and %s at %s"
             .formatted(
                 facts.value(operand).name(),
-                facts.place(operand),
+                facts.words.address(operand),
                 facts.value(result).name(),
-                facts.place(result));
+                facts.words.address(result));
       }
     }
     return "the numbers of results and operands differ";
@@ -191,12 +192,12 @@ final class InPlaceRules {
             Rule.OVERWRITTEN,
             "%s writes %s at %s over its %s %s at %s"
                 .formatted(
-                    facts.text(op),
+                    facts.words.text(op),
                     facts.value(result.value()).name(),
-                    facts.place(result.value()),
+                    facts.words.address(result.value()),
                     other.result() ? "result" : "operand",
                     facts.value(other.value()).name(),
-                    facts.place(other.value())));
+                    facts.words.address(other.value())));
       }
       furthest = further(furthest, use);
       furthestResult = use.result() ? further(furthestResult, use) : furthestResult;

@@ -113,6 +113,6 @@ final class LifetimeRules {
     }
     return step == facts.plan.steps().size()
         ? "after the last step (%d)".formatted(step)
-        : facts.stepText(step);
+        : facts.words.stepText(step);
   }
 }

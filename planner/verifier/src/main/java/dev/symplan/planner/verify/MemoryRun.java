@@ -100,7 +100,7 @@ final class MemoryRun {
                     .formatted(
                         facts.storage(segment.storage()).name(),
                         input.name(),
-                        facts.place(input.id()))));
+                        facts.words.address(input.id()))));
     space.write(begin, end, facts.storageOf(input.id()), -1);
   }
 
@@ -227,10 +227,10 @@ final class MemoryRun {
           step,
           "%s %s %s at %s, where nothing was written"
               .formatted(
-                  facts.stepText(step),
+                  facts.words.stepText(step),
                   verb,
                   facts.value(value).name(),
-                  facts.place(facts.space(value), gap)),
+                  facts.words.address(facts.space(value), gap)),
           definition(storage));
     }
   }
@@ -243,20 +243,21 @@ final class MemoryRun {
         step,
         "%s %s %s at %s, but %s wrote %s there"
             .formatted(
-                facts.stepText(step),
+                facts.words.stepText(step),
                 verb,
                 wanted,
-                facts.place(value),
-                facts.stepText(segment.writer()),
+                facts.words.address(value),
+                facts.words.stepText(segment.writer()),
                 found),
         definition(facts.storageOf(value)),
         "%s writes %s at %s"
             .formatted(
-                facts.rankEvent(segment.writer()),
+                facts.words.rankEvent(segment.writer()),
                 found,
-                facts.extent(facts.storage(segment.storage()).id())),
+                facts.words.extent(facts.storage(segment.storage()).id())),
         "%s %s %s at %s, and finds %s"
-            .formatted(facts.rankEvent(step), verb, wanted, facts.extent(value), found));
+            .formatted(
+                facts.words.rankEvent(step), verb, wanted, facts.words.extent(value), found));
   }
 
   private String definition(int storage) {
@@ -264,7 +265,9 @@ final class MemoryRun {
     int op = facts.definedBy(storage);
     return "%s writes %s at %s"
         .formatted(
-            facts.rankEvent(op < 0 ? -1 : stepOfOp[op]), value.name(), facts.extent(value.id()));
+            facts.words.rankEvent(op < 0 ? -1 : stepOfOp[op]),
+            value.name(),
+            facts.words.extent(value.id()));
   }
 
   private void write(int value, int step, int self) {
@@ -302,11 +305,11 @@ final class MemoryRun {
         step,
         "%s writes %s at %s over %s, which %s may still use through another tensor"
             .formatted(
-                facts.stepText(step),
+                facts.words.stepText(step),
                 facts.value(value).name(),
-                facts.place(value),
+                facts.words.address(value),
                 lost,
-                facts.stepText(lastUse[storage])),
+                facts.words.stepText(lastUse[storage])),
         definition(storage));
   }
 
@@ -318,17 +321,18 @@ final class MemoryRun {
         step,
         "%s %s %s at %s, which %s still %s until step %d"
             .formatted(
-                facts.stepText(step),
+                facts.words.stepText(step),
                 verb,
                 name,
-                facts.place(value),
-                facts.stepText(start),
+                facts.words.address(value),
+                facts.words.stepText(start),
                 others,
                 joinOf[k]),
         "%s begins: until it finishes, it %s at %s"
-            .formatted(facts.rankEvent(start), others, facts.extent(value)),
-        "%s runs at the same time and %s %s there".formatted(facts.rankEvent(step), verb, name),
-        facts.rankEvent(joinOf[k]) + " is the first step that waits for it");
+            .formatted(facts.words.rankEvent(start), others, facts.words.extent(value)),
+        "%s runs at the same time and %s %s there"
+            .formatted(facts.words.rankEvent(step), verb, name),
+        facts.words.rankEvent(joinOf[k]) + " is the first step that waits for it");
   }
 
   /** The graph's order decides what a reader of memory that several ops write must find. */
@@ -348,13 +352,13 @@ final class MemoryRun {
           step,
           "%s reads %s, which %s must change %s, but changes %s"
               .formatted(
-                  facts.stepText(step),
+                  facts.words.stepText(step),
                   facts.value(value).name(),
-                  facts.text(culprit),
+                  facts.words.text(culprit),
                   applied > expected ? "later" : "before",
                   applied > expected ? "before" : "later"),
           definition(storage),
-          facts.rankEvent(step) + " reads " + facts.value(value).name());
+          facts.words.rankEvent(step) + " reads " + facts.value(value).name());
     }
   }
 

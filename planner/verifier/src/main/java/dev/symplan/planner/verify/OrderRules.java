@@ -51,7 +51,7 @@ final class OrderRules {
         facts.rank(),
         step,
         message,
-        Arrays.stream(others).mapToObj(facts::stepText).toList());
+        Arrays.stream(others).mapToObj(facts.words::stepText).toList());
   }
 
   private void check() {
@@ -69,12 +69,12 @@ final class OrderRules {
     }
     for (int op = 0; op < stepOfOp.length; op++) {
       if (facts.needsStep(op) && stepOfOp[op] < 0) {
-        wrong(-1, "no step runs %s".formatted(facts.text(op)));
+        wrong(-1, "no step runs %s".formatted(facts.words.text(op)));
       }
     }
     for (int k = 0; k < start.length; k++) {
       if (start[k] >= 0 && join[k] < 0 && facts.plan.collectives().get(k).isAsync()) {
-        wrong(start[k], "nothing joins %s".formatted(facts.stepText(start[k])), start[k]);
+        wrong(start[k], "nothing joins %s".formatted(facts.words.stepText(start[k])), start[k]);
       }
     }
     facts.plan.graph().outputValues().forEach(value -> checkReady(value.id(), steps.size()));
@@ -82,9 +82,11 @@ final class OrderRules {
 
   private void compute(int step, int op) {
     if (facts.collectiveOf(op) >= 0) {
-      wrong(step, "%s is a collective, but is not started as one".formatted(facts.stepText(step)));
+      wrong(
+          step,
+          "%s is a collective, but is not started as one".formatted(facts.words.stepText(step)));
     } else if (!facts.mayHaveStep(op)) {
-      wrong(step, "%s does nothing at run time".formatted(facts.stepText(step)));
+      wrong(step, "%s does nothing at run time".formatted(facts.words.stepText(step)));
     }
     run(step, op);
   }
@@ -92,14 +94,14 @@ final class OrderRules {
   private void start(int step, int k) {
     int op = facts.plan.collectives().get(k).op();
     if (start[k] >= 0) {
-      wrong(step, "%s is the second start".formatted(facts.stepText(step)), start[k], step);
+      wrong(step, "%s is the second start".formatted(facts.words.stepText(step)), start[k], step);
       return;
     }
     if (k != nextStart) {
       wrong(
           step,
           "%s starts collective %d, but in the order common to all ranks, collective %d comes next"
-              .formatted(facts.stepText(step), k, nextStart));
+              .formatted(facts.words.stepText(step), k, nextStart));
     }
     nextStart = k + 1;
     start[k] = step;
@@ -113,11 +115,12 @@ final class OrderRules {
     if (!facts.plan.collectives().get(k).isAsync()) {
       wrong(
           step,
-          "%s joins a collective that runs on the compute stream".formatted(facts.stepText(step)));
+          "%s joins a collective that runs on the compute stream"
+              .formatted(facts.words.stepText(step)));
     } else if (start[k] < 0) {
-      wrong(step, "%s comes before its start".formatted(facts.stepText(step)));
+      wrong(step, "%s comes before its start".formatted(facts.words.stepText(step)));
     } else if (join[k] >= 0) {
-      wrong(step, "%s is the second join".formatted(facts.stepText(step)), join[k], step);
+      wrong(step, "%s is the second join".formatted(facts.words.stepText(step)), join[k], step);
     } else {
       join[k] = step;
       unfinished.remove(k);
@@ -128,7 +131,7 @@ final class OrderRules {
     if (stepOfOp[op] >= 0) {
       wrong(
           step,
-          "%s repeats %s".formatted(facts.stepText(step), facts.stepText(stepOfOp[op])),
+          "%s repeats %s".formatted(facts.words.stepText(step), facts.words.stepText(stepOfOp[op])),
           stepOfOp[op],
           step);
       return;
@@ -148,7 +151,8 @@ final class OrderRules {
           step,
           "%s comes after %s, but before it in the graph, and one of the two may do anything"
               .formatted(
-                  facts.stepText(step), facts.text(unbounded ? lastMeeting : lastUnbounded)));
+                  facts.words.stepText(step),
+                  facts.words.text(unbounded ? lastMeeting : lastUnbounded)));
     }
     lastMeeting = Math.max(lastMeeting, op);
     if (!unbounded) {
@@ -160,7 +164,7 @@ final class OrderRules {
         wrong(
             step,
             "%s may do anything, but runs at the same time as %s"
-                .formatted(facts.stepText(step), facts.stepText(start[k])),
+                .formatted(facts.words.stepText(step), facts.words.stepText(start[k])),
             start[k],
             step);
       }
@@ -181,19 +185,19 @@ final class OrderRules {
       return;
     }
     var name = facts.value(value).name();
-    var reader = facts.stepText(step);
+    var reader = facts.words.stepText(step);
     if (!running) {
       wrong(
           Math.min(step, facts.plan.steps().size() - 1),
-          "%s reads %s before %s has run".formatted(reader, name, facts.text(op)));
+          "%s reads %s before %s has run".formatted(reader, name, facts.words.text(op)));
     } else {
       findings.add(
           Rule.ORDER,
           facts.rank(),
           Math.min(step, facts.plan.steps().size() - 1),
           "%s reads %s, but %s may not have finished: no step joins it before"
-              .formatted(reader, name, facts.stepText(start[k])),
-          List.of(facts.stepText(start[k]), reader));
+              .formatted(reader, name, facts.words.stepText(start[k])),
+          List.of(facts.words.stepText(start[k]), reader));
     }
   }
 }

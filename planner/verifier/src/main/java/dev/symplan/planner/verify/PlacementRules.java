@@ -108,8 +108,8 @@ final class PlacementRules {
                   value.name(),
                   offset,
                   base.name(),
-                  facts.place(base.id()),
-                  facts.place(value.id())));
+                  facts.words.address(base.id()),
+                  facts.words.address(value.id())));
     }
   }
 
@@ -122,12 +122,12 @@ final class PlacementRules {
               .formatted(
                   value.name(),
                   bytes,
-                  facts.place(value.id()),
+                  facts.words.address(value.id()),
                   stride == 0 ? "" : ", and %d further on each rank".formatted(stride)));
     }
   }
 
-  /** What an op writes has a place for each element: a stride passes all that lie within it. */
+  /** What an op writes has memory for each element: a stride passes all that lie within it. */
   private void checkElementsApart(Value value, Op op) {
     var type = value.tensor();
     for (int dim = 0; dim < type.rank() && type.storageBytes() > 0; dim++) {

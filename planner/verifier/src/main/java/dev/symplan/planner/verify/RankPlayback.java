@@ -126,9 +126,11 @@ final class RankPlayback {
         first.facts.rank(),
         first.next,
         "the ranks wait for each other: rank %d waits in %s"
-            .formatted(first.facts.rank(), first.facts.stepText(first.next)),
+            .formatted(first.facts.rank(), first.facts.words.stepText(first.next)),
         waiting.stream()
-            .map(p -> "rank %d waits in %s".formatted(p.facts.rank(), p.facts.stepText(p.next)))
+            .map(
+                p ->
+                    "rank %d waits in %s".formatted(p.facts.rank(), p.facts.words.stepText(p.next)))
             .toList());
   }
 }

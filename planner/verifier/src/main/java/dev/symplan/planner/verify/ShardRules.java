@@ -79,7 +79,7 @@ final class ShardRules {
           share,
           collective,
           "has its whole at %s, but the first shard at %s"
-              .formatted(facts.place(whole.id()), facts.place(share.id())));
+              .formatted(facts.words.address(whole.id()), facts.words.address(share.id())));
     }
   }
 
@@ -88,6 +88,6 @@ final class ShardRules {
         Rule.OVERWRITTEN,
         facts.rank(),
         "the plan puts %s into the whole of %s, which %s"
-            .formatted(share.name(), facts.text(collective.op()), message));
+            .formatted(share.name(), facts.words.text(collective.op()), message));
   }
 }

@@ -30,7 +30,7 @@ public record Violation(
     /** Every collective's variant is possible, and its tensors are where it needs them. */
     REALIZATION,
     /**
-     * Ranks have the same collectives in the same order, and symmetric buffers at the same place.
+     * Ranks have the same collectives in the same order, and symmetric buffers at the same offset.
      */
     AGREEMENT,
     /** The digest is that of the plan. */
@@ -44,7 +44,7 @@ public record Violation(
 
   @Override
   public String toString() {
-    var place = rank < 0 ? "" : " (rank " + rank + (step < 0 ? "" : ", step " + step) + ")";
-    return rule.text() + place + ": " + message;
+    var location = rank < 0 ? "" : " (rank " + rank + (step < 0 ? "" : ", step " + step) + ")";
+    return rule.text() + location + ": " + message;
   }
 }

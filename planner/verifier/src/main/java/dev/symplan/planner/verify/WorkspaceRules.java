@@ -54,7 +54,7 @@ final class WorkspaceRules {
   }
 
   private void check(CollectivePlan collective) {
-    var name = facts.text(collective.op());
+    var name = facts.words.text(collective.op());
     boolean has = collective.workspace() != CollectivePlan.NO_WORKSPACE;
     if (has != collective.variant().needsWorkspace()) {
       wrong(
@@ -82,7 +82,7 @@ final class WorkspaceRules {
           Rule.RACE,
           "%s of group %s on the %s stream and %s of group %s on the %s stream share %s: one may push"
                   .formatted(
-                      facts.text(owner.op()),
+                      facts.words.text(owner.op()),
                       owner.group(),
                       owner.stream().text(),
                       name,

@@ -33,7 +33,7 @@ final class ArrangementKernels {
     flip(operand, call.result(), named(call.integers("dims"), operand.type().rank()), 0);
   }
 
-  /** Each dimension of the result is a pair: the repetition, and the place in the operand. */
+  /** Each dimension of the result is a pair: the repetition, and the index in the operand. */
   private static void repeat(HostCall call) {
     var self = call.tensor("self");
     var result = call.result();
@@ -167,7 +167,7 @@ final class ArrangementKernels {
   /** {@code pad} counts from the last dimension: before, after, before, after … */
   private static void pad(HostCall call) {
     if (call.hasParam("mode") && !call.string("mode").equals("constant")) {
-      PadKernels.pad(call, "pad", PadKernels.Mode.of(call.string("mode")));
+      ResampleKernels.pad(call);
       return;
     }
     var pad = call.integers("pad");
@@ -219,7 +219,7 @@ final class ArrangementKernels {
         .copyFrom(call.tensor("self"));
   }
 
-  /** {@return the diagonal of two dimensions, as a last dimension in their place} */
+  /** {@return the diagonal of two dimensions, as a last dimension instead of them} */
   static HostTensor diagonal(HostTensor tensor, long offset, int dim1, int dim2) {
     var type = tensor.type();
     long length =

@@ -261,8 +261,7 @@ final class AttentionKernels {
         var product = problem.matrix(problem.rows, dOut.type().size(1));
         Pointwise.apply(product, Pointwise.binary((a, b) -> a * b), dOut, own);
         var delta = problem.matrix(problem.rows, 1);
-        RowsKernel.compute(
-            "sum(x)", ImmutableMap.of("x", product), new boolean[] {false, true}, delta);
+        RowsKernel.sum(product, List.of(1), delta);
         Pointwise.apply(
             dWeights, Pointwise.ternary((dp, p, d) -> p * (dp - d)), dWeights, weights, delta);
         sums.add(batch, head, weights, dWeights, dOut);

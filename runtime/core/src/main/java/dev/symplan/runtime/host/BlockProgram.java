@@ -11,7 +11,6 @@ import java.util.HashSet;
 import java.util.Optional;
 import java.util.Set;
 import java.util.stream.IntStream;
-import java.util.stream.Stream;
 
 /**
  * Expressions that are computed for a block of elements at a time: one step after the other, each
@@ -34,7 +33,7 @@ final class BlockProgram {
    */
   record Step(
       Primitive primitive,
-      Optional<Primitive> compare,
+      Optional<Primitive.Comparison> compare,
       int a,
       int b,
       int c,
@@ -52,6 +51,9 @@ final class BlockProgram {
     }
   }
 
+  /** A fold of earlier values. */
+  record Fold(Primitive.Fold fold, int from, int to) {}
+
   /**
    * What is one for a row, for each of its elements.
    *
@@ -67,7 +69,7 @@ final class BlockProgram {
    * @param once what is made of folds, and one for the row
    */
   @SuppressWarnings("ArrayRecordComponent") // Each is gone through for each block.
-  record Pass(int[] loads, Step[] elements, Step[] folds, Step[] once, Spread[] spread) {}
+  record Pass(int[] loads, Step[] elements, Fold[] folds, Step[] once, Spread[] spread) {}
 
   private final Binding binding;
   private final ImmutableSet<String> singles;
@@ -104,13 +106,15 @@ final class BlockProgram {
     steps.results().forEach(result -> used[result]++);
     var conditions = new HashSet<Integer>();
     for (int i = 0; i < count; i++) {
-      if (is(i, Primitive.SELECT) && used[first(i)] == 1 && compares(first(i))) {
+      if (primitive(i).equals(Optional.of(Primitive.Function.SELECT))
+          && used[first(i)] == 1
+          && comparison(first(i)).isPresent()) {
         conditions.add(first(i));
       }
     }
     var built = ImmutableList.<Step>builder();
     for (int i = 0; i < count; i++) {
-      place(i);
+      visit(i);
       if (steps.nodes().get(i) instanceof Expr.Apply && !conditions.contains(i)) {
         built.add(step(i, conditions));
       }
@@ -118,12 +122,16 @@ final class BlockProgram {
     this.all = built.build();
   }
 
-  private boolean is(int node, Primitive primitive) {
-    return steps.nodes().get(node) instanceof Expr.Apply(var own, var _) && own == primitive;
+  private Optional<Primitive> primitive(int node) {
+    return steps.nodes().get(node) instanceof Expr.Apply(var primitive, var _)
+        ? Optional.of(primitive)
+        : Optional.empty();
   }
 
-  private boolean compares(int node) {
-    return steps.nodes().get(node) instanceof Expr.Apply(var own, var _) && own.compares();
+  private Optional<Primitive.Comparison> comparison(int node) {
+    return primitive(node)
+        .filter(Primitive.Comparison.class::isInstance)
+        .map(Primitive.Comparison.class::cast);
   }
 
   private int first(int node) {
@@ -131,7 +139,7 @@ final class BlockProgram {
   }
 
   /** Folds are there after one more pass than what goes into them. */
-  private void place(int node) {
+  private void visit(int node) {
     for (int arg : steps.args().get(node)) {
       full[node] |= full[arg];
       pass[node] = Math.max(pass[node], pass[arg]);
@@ -139,7 +147,7 @@ final class BlockProgram {
     switch (steps.nodes().get(node)) {
       case Expr.Param(var name) -> full[node] = !singles.contains(name);
       case Expr.Apply(var primitive, var _) -> {
-        if (primitive.folds()) {
+        if (primitive instanceof Primitive.Fold) {
           full[node] = false;
           pass[node]++;
         }
@@ -150,14 +158,14 @@ final class BlockProgram {
 
   private Step step(int node, Set<Integer> conditions) {
     var primitive = ((Expr.Apply) steps.nodes().get(node)).primitive();
-    boolean elements = full[node] || primitive.folds();
+    boolean elements = full[node] || primitive instanceof Primitive.Fold;
     var args = steps.args().get(node);
     int first = args.getFirst();
-    if (primitive == Primitive.SELECT && conditions.contains(first)) {
+    if (primitive == Primitive.Function.SELECT && conditions.contains(first)) {
       var compared = steps.args().get(first);
       return new Step(
           primitive,
-          Optional.of(((Expr.Apply) steps.nodes().get(first)).primitive()),
+          comparison(first),
           value(compared.getFirst(), elements),
           value(compared.getLast(), elements),
           value(args.get(1), elements),
@@ -229,7 +237,7 @@ final class BlockProgram {
     return new Pass(
         read,
         new Step[0],
-        new Step[0],
+        new Fold[0],
         once.toArray(Step[]::new),
         spreads(
             IntStream.concat(
@@ -258,12 +266,12 @@ final class BlockProgram {
     for (int number = 0; number < count; number++) {
       var needed = keeps ? computed : new HashSet<Integer>();
       var before = Set.copyOf(needed);
-      var folds = new ArrayList<Step>();
+      var folds = new ArrayList<Fold>();
       var once = new ArrayList<Step>();
       for (var step : all) {
         if (step.pass() == number + 1 && !step.full()) {
-          if (step.primitive().folds()) {
-            folds.add(step);
+          if (step.primitive() instanceof Primitive.Fold fold) {
+            folds.add(new Fold(fold, step.a(), step.to()));
             need(steps.args().get(step.to()).getFirst(), needed);
           } else {
             once.add(step);
@@ -281,9 +289,11 @@ final class BlockProgram {
                   .filter(i -> isNew(loads.get(i), needed, before))
                   .toArray(),
               elements.toArray(Step[]::new),
-              folds.toArray(Step[]::new),
+              folds.toArray(Fold[]::new),
               once.toArray(Step[]::new),
-              spreads(Stream.concat(folds.stream(), once.stream()).mapToInt(Step::to))));
+              spreads(
+                  IntStream.concat(
+                      folds.stream().mapToInt(Fold::to), once.stream().mapToInt(Step::to)))));
     }
     return passes.build();
   }

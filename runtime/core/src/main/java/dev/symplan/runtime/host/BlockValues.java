@@ -76,14 +76,14 @@ abstract sealed class BlockValues<A> {
   }
 
   /** Chooses {@code x} where {@code a} compares so with {@code b}, else {@code y}. */
-  void select(Primitive compare, int a, int b, int x, int y, int to, int n) {
+  void select(Primitive.Comparison compare, int a, int b, int x, int y, int to, int n) {
     blocks.select(compare, at(a), at(b), at(x), at(y), at(to), n);
   }
 
   /** Has the folds of some rows begin with no elements. */
-  void start(Primitive primitive, int to, int count) {
+  void start(Primitive.Fold fold, int to, int count) {
     for (int row = 0; row < count; row++) {
-      blocks.start(primitive, at(to), row);
+      blocks.start(fold, at(to), row);
     }
   }
 
@@ -93,19 +93,19 @@ abstract sealed class BlockValues<A> {
    * @param n elements of each row
    * @param position of the first one in its row
    */
-  void fold(Primitive primitive, int from, int to, int count, int n, long position) {
+  void fold(Primitive.Fold fold, int from, int to, int count, int n, long position) {
     for (int row = 0; row < count; row++) {
-      blocks.fold(primitive, at(from), row * n, n, at(to), row, rows + row, position);
+      blocks.fold(fold, at(from), row * n, n, at(to), row, rows + row, position);
     }
   }
 
   /** Has scans begin, or go on where a row is more than a block. */
-  void scan(Primitive primitive, int from, int to, int count, int n, long position) {
+  void scan(Primitive.Scan scan, int from, int to, int count, int n, long position) {
     for (int row = 0; row < count; row++) {
       if (position == 0) {
-        blocks.start(primitive, at(to), last);
+        blocks.start(scan.fold(), at(to), last);
       }
-      blocks.scan(primitive, at(from), row * n, n, at(to), last);
+      blocks.scan(scan, at(from), row * n, n, at(to), last);
     }
   }
 

@@ -6,8 +6,8 @@ import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
+import java.util.stream.IntStream;
 
 /**
  * Convolutions as matrix products with unfolded images; a transposed one is the gradient of the
@@ -63,7 +63,7 @@ final class ConvolutionKernels {
       return windows.windows().stream().reduce(1, (a, b) -> a * b);
     }
 
-    /** {@return the weights of a group as a matrix [small channels, large channels × places]} */
+    /** {@return the weights of a group as a matrix [small channels, large channels × positions]} */
     HostTensor matrix(HostTensor weights, long group) {
       return Views.reshaped(
           Views.narrow(weights, 0, group * outer(), outer()), outer(), inner() * windows.area());
@@ -180,10 +180,8 @@ final class ConvolutionKernels {
           .copyFrom(transposed ? problem.gradient(grad, input) : problem.gradient(input, grad));
     }
     if (call.hasResult(2)) {
-      var gone = new boolean[grad.type().rank()];
-      Arrays.fill(gone, true);
-      gone[1] = false;
-      RowsKernel.compute("sum(x)", ImmutableMap.of("x", grad), gone, call.result(2));
+      var others = IntStream.range(0, grad.type().rank()).filter(dim -> dim != 1).boxed().toList();
+      RowsKernel.sum(grad, others, call.result(2));
     }
   }
 

@@ -91,7 +91,7 @@ final class CopyKernels {
   private static HostTensor selected(HostCall call) {
     int dim = dim(call);
     long size = call.result().type().size(dim);
-    return Views.select(call.result(), dim, IndexedPlaces.wrap(call.integer("index"), size, dim));
+    return Views.select(call.result(), dim, IndexedElements.wrap(call.integer("index"), size, dim));
   }
 
   private static void selectScatter(HostCall call) {

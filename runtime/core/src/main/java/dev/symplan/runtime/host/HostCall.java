@@ -182,20 +182,11 @@ public final class HostCall {
   }
 
   public double number(String param) {
-    return switch (constant(param)) {
-      case Arg.Float(double number) -> number;
-      case Arg.Int(long number) -> number;
-      case Arg.Bool(boolean flag) -> flag ? 1 : 0;
-      default -> throw wrong(param, "a number");
-    };
+    return constant(param).number().orElseThrow(() -> wrong(param, "a number")).doubleValue();
   }
 
   public long integer(String param) {
-    return switch (constant(param)) {
-      case Arg.Int(long number) -> number;
-      case Arg.Bool(boolean flag) -> flag ? 1 : 0;
-      default -> throw wrong(param, "an integer");
-    };
+    return constant(param).integer().orElseThrow(() -> wrong(param, "an integer"));
   }
 
   public boolean bool(String param) {
@@ -215,22 +206,12 @@ public final class HostCall {
         : Optional.empty();
   }
 
-  /** {@return a list of integers; a single one counts as a list of one} */
+  /** {@return a list of integers; a single one counts as a list of one, None as none} */
   public ImmutableLongArray integers(String param) {
-    return switch (constant(param)) {
-      case Arg.Int(long number) -> ImmutableLongArray.of(number);
-      case Arg.Seq(ImmutableList<Arg> items) -> {
-        var list = ImmutableLongArray.builder(items.size());
-        for (var item : items) {
-          if (item instanceof Arg.Int(long number)) {
-            list.add(number);
-          }
-        }
-        yield list.build();
-      }
-      case Arg.None _ -> ImmutableLongArray.of();
-      default -> throw wrong(param, "a list of integers");
-    };
+    var constant = constant(param);
+    return constant instanceof Arg.None
+        ? ImmutableLongArray.of()
+        : constant.integers().orElseThrow(() -> wrong(param, "a list of integers"));
   }
 
   private IllegalArgumentException wrong(String param, String expected) {

@@ -70,7 +70,7 @@ final class HostMemory {
     outputs[index] = memory;
   }
 
-  /** {@return the tensor at a place of this rank's memory} */
+  /** {@return the tensor at an address of this rank's memory} */
   HostTensor tensor(TensorRef ref) {
     long bytes = ref.type().storageBytes();
     return new HostTensor(

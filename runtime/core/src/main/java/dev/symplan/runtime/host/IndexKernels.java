@@ -10,7 +10,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Optional;
 
-/** Ops that read or write the places that index tensors name, and embeddings. */
+/** Ops that read or write the elements that index tensors name, and embeddings. */
 final class IndexKernels {
   private IndexKernels() {}
 
@@ -20,7 +20,7 @@ final class IndexKernels {
       table.put(
           name,
           call ->
-              new IndexedPlaces(call.tensor("self"), call.optionalTensors("indices"))
+              new IndexedElements(call.tensor("self"), call.optionalTensors("indices"))
                   .copyTo(call.result()));
     }
     for (var name : List.of("aten::index_put", "aten::_unsafe_index_put")) {
@@ -48,24 +48,24 @@ final class IndexKernels {
   }
 
   private static void put(HostCall call, HostTensor target) {
-    var indices = IndexedPlaces.withoutMasks(call.optionalTensors("indices"));
+    var indices = IndexedElements.withoutMasks(call.optionalTensors("indices"));
     if (call.bool("accumulate")) {
-      var sum = IndexedPlaces.sumOf(target);
-      var places = new IndexedPlaces(sum, indices);
-      places.add(values(call, places));
+      var sum = IndexedElements.sumOf(target);
+      var elements = new IndexedElements(sum, indices);
+      elements.add(values(call, elements));
       if (sum != target) {
         target.copyFrom(sum);
       }
     } else {
-      var places = new IndexedPlaces(target, indices);
-      places.copyFrom(values(call, places));
+      var elements = new IndexedElements(target, indices);
+      elements.copyFrom(values(call, elements));
     }
   }
 
-  /** How many places a mask names is known only now. */
-  private static HostTensor values(HostCall call, IndexedPlaces places) {
+  /** How many elements a mask names is known only now. */
+  private static HostTensor values(HostCall call, IndexedElements elements) {
     var values = call.tensor("values");
-    var sizes = places.sizes();
+    var sizes = elements.sizes();
     int shift = sizes.length() - values.type().rank();
     for (int i = 0; i < values.type().rank(); i++) {
       if (i + shift < 0
@@ -83,7 +83,7 @@ final class IndexKernels {
     var indices = new long[Math.toIntExact(flat.type().numel())];
     Elements.load(flat.memory(), 0, flat.dtype().bytes(), flat.dtype(), indices, indices.length);
     for (long index : indices) {
-      IndexedPlaces.check(index, size, dim);
+      IndexedElements.check(index, size, dim);
     }
     return indices;
   }
@@ -92,7 +92,7 @@ final class IndexKernels {
     var weight = call.tensor("weight");
     var index = call.tensor("indices");
     indices(index, weight.type().size(0), 0);
-    new IndexedPlaces(weight, List.of(Optional.of(index))).copyTo(call.result());
+    new IndexedElements(weight, List.of(Optional.of(index))).copyTo(call.result());
   }
 
   private static void embeddingBackward(HostCall call) {
@@ -145,7 +145,7 @@ final class IndexKernels {
 
   private static void take(HostCall call) {
     var flat = Views.flat(call.tensor("self"));
-    new IndexedPlaces(flat, List.of(Optional.of(call.tensor("index")))).copyTo(call.result());
+    new IndexedElements(flat, List.of(Optional.of(call.tensor("index")))).copyTo(call.result());
   }
 
   private interface Slice {
@@ -213,7 +213,7 @@ final class IndexKernels {
     int dim = dim(call);
     var index = Views.flat(call.tensor("index"));
     for (long i = 0; i < index.type().numel(); i++) {
-      long at = IndexedPlaces.wrap(index.getLong(i), result.type().size(dim), dim);
+      long at = IndexedElements.wrap(index.getLong(i), result.type().size(dim), dim);
       var slice = Views.select(result, dim, at);
       slice.copyFrom(Views.expand(value, slice.type().sizes()));
     }

@@ -52,7 +52,7 @@ final class MaskKernels {
   private static void maskedIndex(HostCall call) {
     var result = call.result();
     var found = HostTensor.allocate(result.type().contiguous());
-    new IndexedPlaces(call.tensor("self"), inRange(call)).copyTo(found);
+    new IndexedElements(call.tensor("self"), inRange(call)).copyTo(found);
     var fill = CreationKernels.scalar(call, "fill", result.dtype());
     result.copyFrom(found);
     replace(result, Views.expand(call.tensor("mask"), result.type().sizes()), fill);
@@ -75,13 +75,13 @@ final class MaskKernels {
   private static void maskedPut(HostCall call) {
     var result = call.result();
     result.copyFrom(call.tensor("self"));
-    var sum = IndexedPlaces.sumOf(result);
-    var places = new IndexedPlaces(sum, inRange(call));
-    var given = Views.expand(call.tensor("values"), places.sizes());
+    var sum = IndexedElements.sumOf(result);
+    var elements = new IndexedElements(sum, inRange(call));
+    var given = Views.expand(call.tensor("values"), elements.sizes());
     var values = given.copyAs(given.type().contiguous());
     var zero = HostTensor.allocate(TensorType.contiguous(values.dtype()));
-    replace(values, Views.expand(call.tensor("mask"), places.sizes()), zero);
-    places.add(values);
+    replace(values, Views.expand(call.tensor("mask"), elements.sizes()), zero);
+    elements.add(values);
     if (sum != result) {
       result.copyFrom(sum);
     }

@@ -147,7 +147,7 @@ final class OrderKernels {
             var positions = rows[3].loadLongs();
             Arrays.setAll(
                 sorted,
-                i -> unsorted[(int) IndexedPlaces.check(positions[i], unsorted.length, dim)]);
+                i -> unsorted[(int) IndexedElements.check(positions[i], unsorted.length, dim)]);
           }
           var values = rows[1].load();
           var found = new long[values.length];

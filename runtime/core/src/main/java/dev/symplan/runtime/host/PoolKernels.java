@@ -5,6 +5,7 @@ import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.runtime.tensor.HostTensor;
+import java.util.List;
 
 /** Pooling over windows, and its gradients; sums are kept in f64 and rounded once. */
 final class PoolKernels {
@@ -61,7 +62,7 @@ final class PoolKernels {
     CreationKernels.fill(found, -1);
     var positions = positions(self);
     windows.forEach(
-        (place, at, of) -> {
+        (position, at, of) -> {
           var value = at.apply(self);
           var old = of.apply(best);
           var index = of.apply(found);
@@ -72,7 +73,7 @@ final class PoolKernels {
               (in, out, n) -> {
                 for (int i = 0; i < n; i++) {
                   boolean better = in[3][i] < 0 || in[0][i] > in[1][i] || Double.isNaN(in[0][i]);
-                  out[i] = better ? (inWindow ? place : in[2][i]) : in[3][i];
+                  out[i] = better ? (inWindow ? position : in[2][i]) : in[3][i];
                 }
               },
               value,
@@ -83,7 +84,7 @@ final class PoolKernels {
               old,
               (in, out, n) -> {
                 for (int i = 0; i < n; i++) {
-                  boolean moved = in[3][i] == (inWindow ? place : in[2][i]);
+                  boolean moved = in[3][i] == (inWindow ? position : in[2][i]);
                   out[i] = moved ? in[0][i] : in[1][i];
                 }
               },
@@ -124,10 +125,10 @@ final class PoolKernels {
             .build();
     var found = zeros(call.result(), DType.I64);
     windows.forEach(
-        (place, at, of) ->
+        (position, at, of) ->
             Pointwise.apply(
                 of.apply(found),
-                Pointwise.ternary((old, offset, here) -> offset == place ? here : old),
+                Pointwise.ternary((old, offset, here) -> offset == position ? here : old),
                 of.apply(found),
                 of.apply(offsets),
                 at.apply(Views.expand(positions, images))));
@@ -144,7 +145,7 @@ final class PoolKernels {
     var windows = image(call.tensor("indices"));
     long perImage = windows.get(0) * windows.get(1);
     for (long i = 0; i < grad.type().numel(); i++) {
-      long at = i / perImage * area + IndexedPlaces.check(indices.getLong(i), area, rank - 1);
+      long at = i / perImage * area + IndexedElements.check(indices.getLong(i), area, rank - 1);
       flat.set(flat.get(at) + grad.get(i), at);
     }
     call.result().copyFrom(sum);
@@ -203,7 +204,7 @@ final class PoolKernels {
   private interface Region {
     /**
      * @param region of the image
-     * @param pooled its mean's place, as a region of one element
+     * @param pooled its mean's position, as a region of one element
      */
     void run(HostTensor region, HostTensor pooled);
   }
@@ -233,15 +234,17 @@ final class PoolKernels {
   }
 
   private static void adaptive(HostCall call) {
-    int rank = call.result().type().rank();
-    var gone = new boolean[rank];
-    gone[rank - 2] = true;
-    gone[rank - 1] = true;
+    var means = zeros(call.result(), DType.F64);
+    int rank = means.type().rank();
     forEachRegion(
         call.tensor("self"),
-        call.result(),
-        (region, pooled) ->
-            RowsKernel.compute("mean(x)", ImmutableMap.of("x", region), gone, pooled));
+        means,
+        (region, mean) -> {
+          RowsKernel.sum(region, List.of(rank - 2, rank - 1), mean);
+          double count = elements(region);
+          Pointwise.apply(mean, Pointwise.unary(sum -> sum / count), mean);
+        });
+    call.result().copyFrom(means);
   }
 
   private static void adaptiveBackward(HostCall call) {

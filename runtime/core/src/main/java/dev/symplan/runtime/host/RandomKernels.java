@@ -45,20 +45,8 @@ final class RandomKernels {
     }
     table.put("aten::bernoulli", call -> bernoulli(call, call.tensor("self")));
     table.put("aten::bernoulli.p", call -> bernoulli(call, constant(call.number("p"))));
-    table.put(
-        "aten::normal_functional",
-        call -> {
-          double mean = call.number("mean");
-          double deviation = call.number("std");
-          fill(call, (random, i) -> mean + deviation * random.normal(i));
-        });
-    table.put(
-        "aten::normal_",
-        call -> {
-          double mean = call.number("mean");
-          double deviation = call.number("std");
-          overwrite(call, (random, i) -> mean + deviation * random.normal(i));
-        });
+    table.put("aten::normal_functional", call -> fill(call, normal(call)));
+    table.put("aten::normal_", call -> overwrite(call, normal(call)));
     table.put(
         "aten::uniform_",
         call -> {
@@ -100,6 +88,12 @@ final class RandomKernels {
     var tensor = HostTensor.allocate(TensorType.contiguous(DType.F64));
     tensor.set(value);
     return tensor;
+  }
+
+  private static Draw normal(HostCall call) {
+    double mean = call.number("mean");
+    double deviation = call.number("std");
+    return (random, i) -> mean + deviation * random.normal(i);
   }
 
   private static void overwrite(HostCall call, Draw draw) {
@@ -244,7 +238,7 @@ final class RandomKernels {
 
   private static void lookUp(HostCall call) {
     var seeds = call.tensor("seeds");
-    long index = IndexedPlaces.check(call.integer("index"), seeds.type().numel(), 0);
+    long index = IndexedElements.check(call.integer("index"), seeds.type().numel(), 0);
     call.result().setLong(seeds.getLong(index));
   }
 

@@ -1,16 +1,13 @@
 package dev.symplan.runtime.host;
 
 import com.google.common.collect.ImmutableList;
-import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.Maps;
 import com.google.common.primitives.Ints;
 import dev.symplan.codegen.composite.Step;
 import dev.symplan.codegen.expr.Binding;
-import dev.symplan.codegen.expr.Call;
 import dev.symplan.codegen.expr.Expr;
-import dev.symplan.codegen.expr.Expressions;
+import dev.symplan.codegen.expr.Primitive;
 import dev.symplan.codegen.expr.RowDims;
-import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.runtime.host.BlockProgram.Pass;
@@ -24,7 +21,6 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.stream.IntStream;
-import java.util.stream.Stream;
 
 /**
  * An op that folds, scans or normalizes rows, which expressions define. Floats are accumulated in
@@ -61,55 +57,14 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
   }
 
   /**
-   * Computes expressions of tensors in f64.
+   * Adds up in f64.
    *
-   * @param gone which dimensions of the first operand are within a row
+   * @param row the dimensions that are summed over, in their order
    */
-  static void compute(
-      String exprs,
-      ImmutableMap<String, HostTensor> operands,
-      boolean[] gone,
-      HostTensor... results) {
-    var main = operands.values().iterator().next().type();
-    var dims = IntStream.range(0, main.rank()).filter(dim -> gone[dim]).boxed().toList();
-    long elements = dims.stream().mapToLong(main::size).reduce(1, (a, b) -> a * b);
-    var program =
-        new BlockProgram(Binding.of(Expressions.parse(exprs), new Wide(operands, elements)));
-    new Run(
-            program,
-            main,
-            dims,
-            program.params().stream().map(operands::get).toList(),
-            Stream.of(results).map(Optional::of).toList())
-        .run();
-  }
-
-  /** Tensors whose values are computed with in f64. */
-  private record Wide(ImmutableMap<String, HostTensor> operands, long rowElements) implements Call {
-    @Override
-    public boolean hasParam(String param) {
-      return operands.containsKey(param);
-    }
-
-    @Override
-    public Optional<TensorType> tensor(String param) {
-      return Optional.ofNullable(operands.get(param)).map(HostTensor::type);
-    }
-
-    @Override
-    public Arg constant(String param) {
-      throw new IllegalArgumentException("no " + param);
-    }
-
-    @Override
-    public List<DType> dtypes() {
-      return List.of(DType.F64);
-    }
-
-    @Override
-    public DType result() {
-      return DType.F64;
-    }
+  static void sum(HostTensor tensor, List<Integer> row, HostTensor result) {
+    var sum = Expr.of(Primitive.Fold.SUM, new Expr.Param("x"));
+    var program = new BlockProgram(new Binding(ImmutableList.of(sum), DType.F64));
+    new Run(program, tensor.type(), row, List.of(tensor), List.of(Optional.of(result))).run();
   }
 
   /**
@@ -287,7 +242,7 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
 
     private void pass(Pass pass, boolean last, long[] start, long[] next, int count) {
       for (var fold : pass.folds()) {
-        values.start(fold.primitive(), fold.to(), count);
+        values.start(fold.fold(), fold.to(), count);
       }
       if (oneBlock) {
         if (elements > 0) {
@@ -351,14 +306,14 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
         }
       }
       for (var step : pass.elements()) {
-        if (step.primitive().scans()) {
-          values.scan(step.primitive(), step.a(), step.to(), count, n, first);
+        if (step.primitive() instanceof Primitive.Scan scan) {
+          values.scan(scan, step.a(), step.to(), count, n, first);
         } else {
           step.run(values, count * n);
         }
       }
       for (var fold : pass.folds()) {
-        values.fold(fold.primitive(), fold.a(), fold.to(), count, n, first);
+        values.fold(fold.fold(), fold.from(), fold.to(), count, n, first);
       }
       for (int i = 0; last && i < stored.length; i++) {
         if (program.isFull(stored[i])) {

@@ -88,7 +88,7 @@ final class ScatterKernels {
         rows -> {
           var indices = rows[0].loadLongs();
           for (int i = 0; i < indices.length; i++) {
-            rows[2].copy(i, rows[1], IndexedPlaces.check(indices[i], rows[1].size(), dim));
+            rows[2].copy(i, rows[1], IndexedElements.check(indices[i], rows[1].size(), dim));
           }
         });
   }
@@ -129,8 +129,8 @@ final class ScatterKernels {
         List.of(index, source, target),
         rows -> {
           var indices = rows[0].loadLongs();
-          for (long place : indices) {
-            IndexedPlaces.check(place, rows[2].size(), dim);
+          for (long at : indices) {
+            IndexedElements.check(at, rows[2].size(), dim);
           }
           if (target.dtype().isFloat()) {
             var values = rows[2].load();

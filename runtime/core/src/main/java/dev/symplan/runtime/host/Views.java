@@ -51,7 +51,7 @@ final class Views {
     return slice(tensor, dim, start, size, 1);
   }
 
-  /** {@return the elements at one place of a dimension, without it} */
+  /** {@return the elements at one index of a dimension, without it} */
   static HostTensor select(HostTensor tensor, int dim, long index) {
     var sizes = sizes(tensor);
     var strides = strides(tensor);

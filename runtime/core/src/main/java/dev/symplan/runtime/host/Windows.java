@@ -8,11 +8,11 @@ import org.jspecify.annotations.Nullable;
 /**
  * The windows that slide over the last dimensions of an image.
  *
- * <p>Goes over the places of a window, and for each gives the elements of the image that stand
+ * <p>Goes over the positions of a window, and for each gives the elements of the image that stand
  * there in all windows at once, next to these windows.
  *
  * @param kernel the sizes of a window
- * @param padding what is added before the image; places there hold nothing
+ * @param padding what is added before the image; positions there hold nothing
  * @param image the sizes of the image in these dimensions
  * @param windows the number of windows along each
  */
@@ -24,16 +24,16 @@ record Windows(
     ImmutableLongArray image,
     ImmutableLongArray windows) {
 
-  /** What is done at one place of the window. */
-  interface Place {
+  /** What is done at one position of the window. */
+  interface Position {
     /**
-     * @param place counted row by row
-     * @param image takes the elements at this place out of a tensor that ends with the image's
+     * @param position counted row by row
+     * @param image takes the elements at this position out of a tensor that ends with the image's
      *     dimensions
      * @param windows takes the windows that have an element there out of a tensor that ends with
      *     the windows' dimensions
      */
-    void run(long place, UnaryOperator<HostTensor> image, UnaryOperator<HostTensor> windows);
+    void run(long position, UnaryOperator<HostTensor> image, UnaryOperator<HostTensor> windows);
   }
 
   /** {@return an entry for each of {@code dims} dimensions of a list that may have one for all} */
@@ -49,12 +49,12 @@ record Windows(
     return kernel.length();
   }
 
-  /** {@return the number of places of a window} */
+  /** {@return the number of positions of a window} */
   long area() {
     return kernel.stream().reduce(1, (a, b) -> a * b);
   }
 
-  void forEach(Place place) {
+  void forEach(Position position) {
     for (long at = 0; at < area(); at++) {
       var start = new long[dims()];
       var first = new long[dims()];
@@ -72,7 +72,7 @@ record Windows(
         any &= count[i] > 0;
       }
       if (any) {
-        place.run(
+        position.run(
             at,
             tensor -> slice(tensor, start, count, stride.toArray()),
             tensor -> slice(tensor, first, count, null));
@@ -93,24 +93,24 @@ record Windows(
   /**
    * Copies every window into a column.
    *
-   * @param columns [channels, place, windows …], zeros before
+   * @param columns [channels, position, windows …], zeros before
    */
   void unfold(HostTensor channels, HostTensor columns) {
     forEach(
-        (place, image, windows) ->
-            windows.apply(Views.select(columns, 1, place)).copyFrom(image.apply(channels)));
+        (position, image, windows) ->
+            windows.apply(Views.select(columns, 1, position)).copyFrom(image.apply(channels)));
   }
 
   /** Adds every column to the elements of its window. */
   void fold(HostTensor columns, HostTensor channels) {
     forEach(
-        (place, image, windows) -> {
+        (position, image, windows) -> {
           var target = image.apply(channels);
           Pointwise.apply(
               target,
               Pointwise.binary(Double::sum),
               target,
-              windows.apply(Views.select(columns, 1, place)));
+              windows.apply(Views.select(columns, 1, position)));
         });
   }
 }

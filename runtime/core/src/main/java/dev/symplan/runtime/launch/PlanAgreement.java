@@ -25,7 +25,7 @@ import java.util.List;
  */
 public final class PlanAgreement {
 
-  /** Of terms that are sent; a difference behind these is reported without its place. */
+  /** Of terms that are sent; a difference behind these is reported without its location. */
   private static final int MAX_BYTES = 8 << 20;
 
   private PlanAgreement() {}
@@ -97,7 +97,7 @@ public final class PlanAgreement {
         }
         numbers(out, term.sent());
         numbers(out, term.received());
-        text(out, term.place());
+        text(out, term.location());
       }
     } catch (IOException e) {
       throw new UncheckedIOException(e);

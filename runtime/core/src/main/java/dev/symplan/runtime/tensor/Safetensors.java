@@ -1,28 +1,26 @@
 package dev.symplan.runtime.tensor;
 
 import com.fasterxml.jackson.core.JsonFactory;
-import com.fasterxml.jackson.core.JsonParser;
-import com.fasterxml.jackson.core.JsonProcessingException;
-import com.fasterxml.jackson.databind.DeserializationFeature;
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.json.JsonMapper;
 import com.google.common.collect.ImmutableBiMap;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSortedMap;
-import com.google.common.primitives.ImmutableLongArray;
+import com.google.common.primitives.Longs;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.json.Json;
+import dev.symplan.ir.json.PathErrors;
+import dev.symplan.ir.text.SourceReader;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
-import java.nio.charset.CharacterCodingException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
@@ -104,82 +102,64 @@ public final class Safetensors {
     var data = all.asSlice(Long.BYTES + length);
     var tensors = ImmutableMap.<String, HostTensor>builder();
     var ranges = new ArrayList<Range>();
-    for (var entry : header.properties()) {
-      if (!entry.getKey().equals("__metadata__")) {
-        tensors.put(entry.getKey(), tensor(entry.getKey(), entry.getValue(), data, ranges));
-      }
-    }
+    header
+        .fields()
+        .forEach(
+            (name, field) -> {
+              if (!name.equals("__metadata__")) {
+                tensors.put(name, tensor(name, field, data, ranges));
+              }
+            });
     checkRanges(ranges, data.byteSize());
     return tensors.buildOrThrow();
   }
 
   private record Range(String name, long begin, long end) {}
 
-  private JsonNode header(MemorySegment bytes) {
-    String text;
-    try {
-      text = StandardCharsets.UTF_8.newDecoder().decode(bytes.asByteBuffer()).toString();
-    } catch (CharacterCodingException e) {
-      throw wrong("its header is not UTF-8");
+  private static final class HeaderErrors extends PathErrors {
+    HeaderErrors() {
+      super(DiagnosticCode.BAD_TENSORS);
     }
-    try {
-      var root =
-          JsonMapper.builder()
-              .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
-              .enable(JsonParser.Feature.STRICT_DUPLICATE_DETECTION)
-              .build()
-              .readTree(text);
-      if (root == null || !root.isObject()) {
-        throw wrong("its header is not a JSON object");
-      }
-      return root;
-    } catch (JsonProcessingException e) {
-      throw wrong("its header is not JSON: " + e.getOriginalMessage());
+
+    @Override
+    protected CompileException error(Span at, String message, String hint) {
+      return super.error(at, "its header: " + message, hint);
     }
   }
 
-  private HostTensor tensor(String name, JsonNode node, MemorySegment data, List<Range> ranges) {
-    var typeName = node.path("dtype").asText();
+  private Json header(MemorySegment bytes) {
+    var text = SourceReader.decode(file.toString(), bytes.toArray(ValueLayout.JAVA_BYTE));
+    return Json.parse(text, new HeaderErrors());
+  }
+
+  private static HostTensor tensor(
+      String name, Json field, MemorySegment data, List<Range> ranges) {
+    var typeName = field.get("dtype").text();
     @Nullable DType dtype = DTYPES.get(typeName);
     if (dtype == null) {
-      throw wrong("tensor '%s' has the unknown dtype '%s'".formatted(name, typeName));
+      throw field.get("dtype").wrong("unknown dtype '%s'".formatted(typeName));
     }
-    var sizes = longs(name, node.path("shape"), "shape");
-    var range = longs(name, node.path("data_offsets"), "data_offsets");
     TensorType type;
     try {
-      type = TensorType.contiguous(dtype, sizes);
+      type = TensorType.contiguous(dtype, Longs.toArray(field.get("shape").list(Json::integer)));
     } catch (IllegalArgumentException e) {
-      throw wrong("tensor '%s': %s".formatted(name, e.getMessage()));
+      throw field.get("shape").wrong(String.valueOf(e.getMessage()));
     }
-    if (range.length() != 2 || range.get(0) > range.get(1) || range.get(1) > data.byteSize()) {
-      throw wrong(
-          "tensor '%s' is at bytes %s of %d; is the file truncated?"
-              .formatted(name, range, data.byteSize()));
+    var range = field.get("data_offsets").list(Json::integer);
+    if (range.size() != 2
+        || range.get(0) < 0
+        || range.get(0) > range.get(1)
+        || range.get(1) > data.byteSize()) {
+      throw field.wrong(
+          "it is at bytes %s of %d; is the file truncated?".formatted(range, data.byteSize()));
     }
     long begin = range.get(0);
     long bytes = range.get(1) - begin;
     if (bytes != type.bytes()) {
-      throw wrong(
-          "tensor '%s' is %s, which takes %d bytes, but has %d"
-              .formatted(name, type, type.bytes(), bytes));
+      throw field.wrong("%s takes %d bytes, but has %d".formatted(type, type.bytes(), bytes));
     }
     ranges.add(new Range(name, begin, range.get(1)));
     return new HostTensor(data.asSlice(begin, bytes), type);
-  }
-
-  private ImmutableLongArray longs(String name, JsonNode node, String field) {
-    if (!node.isArray()) {
-      throw wrong("tensor '%s' has no %s".formatted(name, field));
-    }
-    var values = ImmutableLongArray.builder();
-    for (var item : node) {
-      if (!item.isIntegralNumber() || !item.canConvertToLong() || item.longValue() < 0) {
-        throw wrong("the %s of tensor '%s' is %s".formatted(field, name, node));
-      }
-      values.add(item.longValue());
-    }
-    return values.build();
   }
 
   private void checkRanges(List<Range> ranges, long size) {

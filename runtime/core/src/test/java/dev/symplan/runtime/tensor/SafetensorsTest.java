@@ -125,24 +125,24 @@ class SafetensorsTest {
       quoteCharacter = '`',
       textBlock =
           """
-          []                                                                    | not a JSON object
+          []                                                                    | not an object
           {"a": 1                                                               | not JSON
-          {"a": {}} {}                                                          | not JSON
+          {"a": {}} {}                                                          | expected the end
           {"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}, "a": 1} | not JSON
-          {"a": 3}                                                              | unknown dtype
+          {"a": 3}                                                              | a: this is not an object
           {"a": {"dtype": "Q4", "shape": [1], "data_offsets": [0, 4]}}          | unknown dtype 'Q4'
-          {"a": {"dtype": "F32", "data_offsets": [0, 4]}}                       | has no shape
-          {"a": {"dtype": "F32", "shape": [1]}}                                 | has no data_offsets
-          {"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}        | shape of tensor 'a' is
-          {"a": {"dtype": "F32", "shape": [1.5], "data_offsets": [0, 4]}}       | shape of tensor 'a' is
+          {"a": {"dtype": "F32", "data_offsets": [0, 4]}}                       | a: there is no 'shape'
+          {"a": {"dtype": "F32", "shape": [1]}}                                 | a: there is no 'data_offsets'
+          {"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}        | a.shape:
+          {"a": {"dtype": "F32", "shape": [1.5], "data_offsets": [0, 4]}}       | a.shape[0]: this is not a 64-bit integer
           {"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}}         | takes 8 bytes, but has 4
           {"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 8]}}         | takes 4 bytes, but has 8
           {"a": {"dtype": "F32", "shape": [1], "data_offsets": [4, 0]}}         | is at bytes
           {"a": {"dtype": "F32", "shape": [9], "data_offsets": [0, 36]}}        | is at bytes
           {"a": {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}}         | begins at byte 4
           {"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}         | its data at 8
-          {"a": {"dtype": "F32", "shape": [9223372036854775807, 9223372036854775807], "data_offsets": [0, 8]}} | tensor 'a'
-          {"a": {"dtype": "F32", "shape": [4611686018427387905], "data_offsets": [0, 4]}} | tensor 'a'
+          {"a": {"dtype": "F32", "shape": [9223372036854775807, 9223372036854775807], "data_offsets": [0, 8]}} | a.shape:
+          {"a": {"dtype": "F32", "shape": [4611686018427387905], "data_offsets": [0, 4]}} | a.shape:
           {"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}, "b": {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}} | begins at byte 4
           """)
   void headersThatLieAreErrors(String header, String message) throws IOException {

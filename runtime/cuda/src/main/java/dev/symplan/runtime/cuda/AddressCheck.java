@@ -69,11 +69,11 @@ final class AddressCheck {
         }
         own.computeIfAbsent(space, _ -> new TreeMap<>()).merge(buffer.offset(), end, Math::max);
       }
-      for (var places : own.values()) {
+      for (var ofSpace : own.values()) {
         long furthest = 0;
-        for (var place : places.entrySet()) {
-          furthest = Math.max(furthest, place.getValue());
-          place.setValue(furthest);
+        for (var buffer : ofSpace.entrySet()) {
+          furthest = Math.max(furthest, buffer.getValue());
+          buffer.setValue(furthest);
         }
       }
       ends.add(own);
@@ -159,9 +159,9 @@ final class AddressCheck {
       if (address.rank() != rank && address.arena() != ArenaKind.SYMMETRIC) {
         throw wrong(label, "%s of rank %d".formatted(space, address.rank()), "which is its own");
       }
-      var places = ends.get(address.rank()).getOrDefault(space, new TreeMap<>());
-      var place = places.floorEntry(address.offset());
-      if (bytes < 0 || place == null || place.getValue() - address.offset() < bytes) {
+      var buffers = ends.get(address.rank()).getOrDefault(space, new TreeMap<>());
+      var buffer = buffers.floorEntry(address.offset());
+      if (bytes < 0 || buffer == null || buffer.getValue() - address.offset() < bytes) {
         throw wrong(
             label,
             "%d bytes at byte %d of %s%s"
@@ -170,9 +170,9 @@ final class AddressCheck {
                     address.offset(),
                     space,
                     address.rank() == rank ? "" : " of rank " + address.rank()),
-            place == null || place.getValue() <= address.offset()
+            buffer == null || buffer.getValue() <= address.offset()
                 ? "where no buffer lies"
-                : "but the buffer there ends at byte " + place.getValue());
+                : "but the buffer there ends at byte " + buffer.getValue());
       }
     }
 

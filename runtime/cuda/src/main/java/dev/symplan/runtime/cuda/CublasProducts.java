@@ -24,7 +24,7 @@ import org.bytedeco.javacpp.Pointer;
 import org.bytedeco.javacpp.PointerPointer;
 
 /**
- * Products by cuBLASLt, straight into planned places, added up in f32 (f64 in f64) throughout.
+ * Products by cuBLASLt, straight into planned memory, added up in f32 (f64 in f64) throughout.
  *
  * <p>Which algorithm is used is asked once, and by what the plan knows alone: types, shapes and the
  * alignment of offsets, so that ranks whose GPUs are alike take the same one. All products of a GPU

@@ -41,7 +41,7 @@ public final class ExternalOutputs {
         if (external[i]
             && outputOfStorage[storage] < 0
             && !aliases.storage(storage).isInput()
-            && isPlaceKnown(aliases, value)
+            && isLocationKnown(aliases, value)
             && aliases.isWhole(value)
             && value.tensor().isDense()) {
           outputOfStorage[storage] = i;
@@ -52,8 +52,8 @@ public final class ExternalOutputs {
   }
 
   /** {@return whether an output is where the plan puts it when all ops have run} */
-  public static boolean isPlaceKnown(Aliases aliases, Value output) {
-    return aliases.families().isPlaceKnown(aliases.id(output), aliases.graph().ops().size());
+  public static boolean isLocationKnown(Aliases aliases, Value output) {
+    return aliases.families().isLocationKnown(aliases.id(output), aliases.graph().ops().size());
   }
 
   /** {@return whether the caller wants the output in memory of its own} */

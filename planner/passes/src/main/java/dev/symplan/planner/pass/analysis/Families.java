@@ -121,7 +121,7 @@ public final class Families {
   }
 
   /** {@return whether the tensors of a storage are known to be in it before an op} */
-  public boolean isPlaceKnown(int storage, int op) {
+  public boolean isLocationKnown(int storage, int op) {
     return storage >= movedAt.length || movedAt[storage] >= op;
   }
 

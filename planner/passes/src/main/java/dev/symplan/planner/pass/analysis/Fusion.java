@@ -269,11 +269,11 @@ public final class Fusion {
       int last = p;
       for (var result : op(p).results()) {
         if (!passes(result, to)) {
-          long place = bytes(aliases.id(result));
+          long own = bytes(aliases.id(result));
           boolean inPlace =
               op(p).def().has(OpTrait.ELEMENTWISE)
-                  && dying.removeIf(old -> bytes(old) == place && endsBefore(old, last + 1));
-          bytes += inPlace ? 0 : place;
+                  && dying.removeIf(old -> bytes(old) == own && endsBefore(old, last + 1));
+          bytes += inPlace ? 0 : own;
         }
       }
     }

@@ -73,7 +73,7 @@ public final class LiveProfile {
     }
   }
 
-  /** By storage, whether a result of the op that uses it last can take its place. */
+  /** By storage, whether a result of the op that uses it last can take its memory. */
   private boolean[] replaced(OverlapWindows overlap, int[] first) {
     var replaced = new boolean[aliases.count()];
     for (int p = 0; p < overlap.units().size(); p++) {

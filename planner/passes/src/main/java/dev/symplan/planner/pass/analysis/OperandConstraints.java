@@ -92,7 +92,7 @@ public final class OperandConstraints {
       return new OperandConstraint(
           value, false, true, Reason.NOT_CONTIGUOUS, value.name(), signature);
     }
-    if (!aliases.families().isPlaceKnown(storage.id(), collective.index())) {
+    if (!aliases.families().isLocationKnown(storage.id(), collective.index())) {
       return new OperandConstraint(
           value, false, false, Reason.MAY_HAVE_MOVED, storage.value().name(), signature);
     }

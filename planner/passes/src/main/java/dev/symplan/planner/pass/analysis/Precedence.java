@@ -14,7 +14,7 @@ import java.util.List;
  * <p>An op stays behind what makes its operands. What writes into old memory stays behind all that
  * used that memory before, and ahead of all that uses it later. Collectives stay in their order, on
  * which the ranks agree, and so do ops that draw random numbers or have another effect. Ops that
- * may do anything keep their places in both orders.
+ * may do anything keep their positions in both orders.
  */
 public final class Precedence {
   private static final int NONE = -1;

@@ -15,7 +15,7 @@ import java.util.List;
 /**
  * Where the caller wants inputs and outputs: by name, by annotation, by default, in this order.
  *
- * @param outputs as the source has them: normalizing may put other values in their places
+ * @param outputs as the source has them: normalizing may put other values there
  */
 public record SpaceChoice(CompileOptions options, ImmutableList<Arg> outputs) {
 

@@ -9,8 +9,8 @@ import dev.symplan.planner.pass.analysis.Precedence;
 import java.util.List;
 
 /**
- * Other orders of a graph's ops, that need less memory at the peak by prediction. Names, places in
- * the source, inputs and outputs stay, and so does the order of {@link Precedence}.
+ * Other orders of a graph's ops, that need less memory at the peak by prediction. Names, positions
+ * in the source, inputs and outputs stay, and so does the order of {@link Precedence}.
  */
 public final class CandidateOrders {
 

@@ -107,9 +107,9 @@ public final class ListOrder {
       enter(u);
     }
     var order = new int[pending.length];
-    for (int place = 0; place < order.length; place++) {
+    for (int position = 0; position < order.length; position++) {
       int unit = next();
-      order[place] = unit;
+      order[position] = unit;
       done[unit] = true;
       step.take(unit);
       for (int k = 0; k < then.size(unit); k++) {

@@ -7,10 +7,10 @@ import java.util.function.IntUnaryOperator;
  * The bytes that are live at the units of an order.
  *
  * @param peak the most that are live at one unit
- * @param at the first place in the order where that many are live
- * @param places the number of places where that many are live
+ * @param at the first position in the order where that many are live
+ * @param positions the number of positions where that many are live
  */
-public record MemoryProfile(long peak, int at, long places) {
+public record MemoryProfile(long peak, int at, long positions) {
 
   /** {@return the live bytes of units in an order} */
   public static MemoryProfile of(WorkUnits units, int[] order) {
@@ -18,8 +18,8 @@ public record MemoryProfile(long peak, int at, long places) {
     Arrays.setAll(left, s -> units.readers().size(s) + (units.escapes(s) ? 1 : 0));
     var live = new long[order.length];
     long held = 0;
-    for (int place = 0; place < order.length; place++) {
-      int unit = order[place];
+    for (int position = 0; position < order.length; position++) {
+      int unit = order[position];
       long made = 0;
       long ended = 0;
       long unread = 0;
@@ -32,12 +32,12 @@ public record MemoryProfile(long peak, int at, long places) {
         int storage = units.reads().get(unit, i);
         ended += --left[storage] == 0 ? units.bytes(storage) : 0;
       }
-      live[place] = held + made - inPlace(units, unit, storage -> left[storage]);
+      live[position] = held + made - inPlace(units, unit, storage -> left[storage]);
       held += made - unread - ended;
     }
     int at = 0;
-    for (int place = 1; place < live.length; place++) {
-      at = live[place] > live[at] ? place : at;
+    for (int position = 1; position < live.length; position++) {
+      at = live[position] > live[at] ? position : at;
     }
     long peak = live.length == 0 ? 0 : live[at];
     return new MemoryProfile(peak, at, Arrays.stream(live).filter(bytes -> bytes == peak).count());
@@ -55,14 +55,14 @@ public record MemoryProfile(long peak, int at, long places) {
     long saved = 0;
     long taken = 0;
     for (int i = 0; i < units.makes().size(unit); i++) {
-      long place = units.bytes(units.makes().get(unit, i));
+      long made = units.bytes(units.makes().get(unit, i));
       for (int k = 0; k < Math.min(Long.SIZE, units.reads().size(unit)); k++) {
         int storage = units.reads().get(unit, k);
         if (left.applyAsInt(storage) == 0
-            && units.bytes(storage) == place
+            && units.bytes(storage) == made
             && (taken & 1L << k) == 0) {
           taken |= 1L << k;
-          saved += place;
+          saved += made;
           break;
         }
       }
@@ -70,8 +70,8 @@ public record MemoryProfile(long peak, int at, long places) {
     return saved;
   }
 
-  /** {@return whether less is live at the peak, or as much at fewer places} */
+  /** {@return whether less is live at the peak, or as much at fewer positions} */
   public boolean isBelow(MemoryProfile other) {
-    return peak != other.peak ? peak < other.peak : places < other.places;
+    return peak != other.peak ? peak < other.peak : positions < other.positions;
   }
 }

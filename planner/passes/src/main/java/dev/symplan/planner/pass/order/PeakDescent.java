@@ -94,8 +94,8 @@ public final class PeakDescent {
   private void split(int[] order, int at) {
     Arrays.fill(early, false);
     Arrays.fill(earlyReaders, 0);
-    for (int place = 0; place < at; place++) {
-      flip(order[place]);
+    for (int position = 0; position < at; position++) {
+      flip(order[position]);
     }
   }
 
@@ -209,16 +209,16 @@ public final class PeakDescent {
   /** The early units, the peak, the others; each part as it was. */
   private int[] apart(int[] order, int peak) {
     var next = new int[order.length];
-    int place = 0;
+    int position = 0;
     for (int unit : order) {
       if (early[unit]) {
-        next[place++] = unit;
+        next[position++] = unit;
       }
     }
-    next[place++] = peak;
+    next[position++] = peak;
     for (int unit : order) {
       if (!early[unit] && unit != peak) {
-        next[place++] = unit;
+        next[position++] = unit;
       }
     }
     return next;

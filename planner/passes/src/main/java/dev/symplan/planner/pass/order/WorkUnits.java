@@ -12,10 +12,10 @@ import java.util.Arrays;
 
 /**
  * What moves as one when ops are reordered, and the memory that it takes and gives back: what runs
- * as one step, with the views of its results. A unit's number is its place in the given order.
+ * as one step, with the views of its results. A unit's number is its position in the given order.
  *
  * <p>Memory is predicted before anything is placed: storages are whole, those of inputs and of the
- * caller's outputs count nothing, and elementwise results take the place of operands that end.
+ * caller's outputs count nothing, and elementwise results take the memory of operands that end.
  */
 public final class WorkUnits {
   private final Graph graph;
@@ -260,7 +260,7 @@ public final class WorkUnits {
     return escapes[storage];
   }
 
-  /** {@return whether what a unit makes can take the places of what ends with it} */
+  /** {@return whether what a unit makes can take the memory of what ends with it} */
   public boolean isElementwise(int unit) {
     return elementwise[unit];
   }

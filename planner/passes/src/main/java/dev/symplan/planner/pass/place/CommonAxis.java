@@ -11,9 +11,10 @@ import java.util.List;
  * <p>The starts of the collectives are the same on all ranks and fix the axis; between two of them
  * each rank counts its own steps, and the axis is as long there as the longest rank needs.
  *
- * @param places by step + 1, so that -1, before the program, has a place; the last is behind it
+ * @param positions by step + 1, so that -1, before the program, has a position; the last is behind
+ *     it
  */
-public record CommonAxis(ImmutableIntArray places) {
+public record CommonAxis(ImmutableIntArray positions) {
 
   /** {@return each rank's axis} */
   public static ImmutableList<CommonAxis> of(List<? extends List<Step>> ranks) {
@@ -40,7 +41,7 @@ public record CommonAxis(ImmutableIntArray places) {
   }
 
   private static CommonAxis axis(List<Step> steps, int[] bases) {
-    var places = ImmutableIntArray.builder(steps.size() + 2).add(0);
+    var positions = ImmutableIntArray.builder(steps.size() + 2).add(0);
     int segment = 0;
     int inSegment = 0;
     for (var step : steps) {
@@ -48,13 +49,13 @@ public record CommonAxis(ImmutableIntArray places) {
         segment++;
         inSegment = 0;
       }
-      places.add(1 + bases[segment] + inSegment++);
+      positions.add(1 + bases[segment] + inSegment++);
     }
-    return new CommonAxis(places.add(1 + bases[bases.length - 1]).build());
+    return new CommonAxis(positions.add(1 + bases[bases.length - 1]).build());
   }
 
-  /** {@return the place of a step, -1 and the number of steps included} */
+  /** {@return the position of a step, -1 and the number of steps included} */
   public int of(int step) {
-    return places.get(step + 1);
+    return positions.get(step + 1);
   }
 }

@@ -1,5 +1,6 @@
 package dev.symplan.planner.pass.place;
 
+import com.google.common.primitives.Longs;
 import dev.symplan.ir.Value;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.pass.analysis.Aliases;
@@ -126,13 +127,8 @@ public final class Liveness {
         change[to[storage] + 2] -= bytes[storage];
       }
     }
-    long live = 0;
-    long peak = 0;
-    for (long delta : change) {
-      live += delta;
-      peak = Math.max(peak, live);
-    }
-    return peak;
+    Arrays.parallelPrefix(change, Long::sum);
+    return Longs.max(change);
   }
 
   /** {@return the first step that uses a storage; -1 where it holds data from the start} */

@@ -48,7 +48,7 @@ final class RankMerging {
     return life.peakBytes(merges.freeze());
   }
 
-  /** {@return whether the results of a collective can take the places of its operands} */
+  /** {@return whether the results of a collective can take the memory of its operands} */
   boolean canBeInPlace(int k) {
     var collective = graph.collectives().get(k);
     if (!graph.spec(k).allowsInPlace()) {
@@ -122,7 +122,7 @@ final class RankMerging {
     }
   }
 
-  /** The arguments whose places an op's result may take. */
+  /** The arguments whose memory an op's result may take. */
   private List<Arg> replaceable(Op op) {
     if (!op.def().has(OpTrait.UPDATES_SELF)) {
       return op.args();

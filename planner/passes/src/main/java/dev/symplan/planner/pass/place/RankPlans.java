@@ -78,7 +78,7 @@ final class RankPlans {
     return plans.build();
   }
 
-  /** Results that the collective writes by itself are now known to take the operands' places. */
+  /** Results that the collective writes by itself are now known to take the operands' memory. */
   private static ImmutableList<ArgDecision> resultsInPlace(
       Collective collective, ImmutableList<ArgDecision> args) {
     int operands = collective.operands().size();

@@ -12,10 +12,10 @@ import java.util.Arrays;
 final class StorageMerges {
   private final int[] parent;
 
-  /** Where a storage begins in its parent's place, in bytes. */
+  /** Where a storage begins in its parent, in bytes. */
   private final long[] shift;
 
-  /** Whether peers need a storage, or what takes its place, at the same offset; for roots. */
+  /** Whether peers need a storage, or what takes its memory, at the same offset; for roots. */
   private final boolean[] symmetric;
 
   private final boolean[] joined;
@@ -57,7 +57,7 @@ final class StorageMerges {
         parent.clone(), shift.clone(), symmetric.clone(), joined.clone(), shardOf.clone());
   }
 
-  /** Puts one storage into the place of another, some bytes behind its beginning. */
+  /** Puts one storage into the memory of another, some bytes behind its beginning. */
   void join(int part, int whole, long offset) {
     joined[part] = true;
     joined[whole] = true;
@@ -83,7 +83,7 @@ final class StorageMerges {
     shardOf[share] = collective;
   }
 
-  /** {@return whether a storage has the place of another one, or another one has its place} */
+  /** {@return whether a storage has the memory of another one, or another one has its memory} */
   boolean isJoined(int storage) {
     return joined[storage];
   }
@@ -93,17 +93,17 @@ final class StorageMerges {
     return shardOf[storage] != Placement.NO_SHARD;
   }
 
-  /** {@return where a storage begins in the place of its {@link #root}, in bytes} */
+  /** {@return where a storage begins in its {@link #root}, in bytes} */
   long offset(int storage) {
     return root(storage) == storage ? 0 : shift[storage];
   }
 
-  /** {@return whether peers need what lies in a storage's place at the same offset} */
+  /** {@return whether peers need what lies in a storage's memory at the same offset} */
   boolean isSymmetric(int storage) {
     return symmetric[root(storage)];
   }
 
-  /** {@return the storage whose place this one takes} */
+  /** {@return the storage whose memory this one takes} */
   int root(int storage) {
     int root = storage;
     long distance = 0;

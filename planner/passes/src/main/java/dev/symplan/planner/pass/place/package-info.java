@@ -1,16 +1,16 @@
 /**
  * Passes that put ops on streams and tensors into arenas.
  *
- * <h2>Live ranges and places</h2>
+ * <h2>Live ranges and memory</h2>
  *
- * <p>A result may take the place of an operand that ends, also a symmetric one. Pieces of a
+ * <p>A result may take the memory of an operand that ends, also a symmetric one. Pieces of a
  * concatenation become parts of its result, unless that takes more memory. What a rank brings to an
  * all_gather, or gets from a reduce_scatter, lies in its part of the whole where that lowers the
- * peak ({@link ShardsInPlace}); only these places depend on the rank. The symmetric arena is packed
- * for all ranks at once: the steps between two collectives are put on a common axis. Each rank's
- * local buffers then go into its holes and into the local arena. As no buffer can lie across two
- * allocations, the two arenas together may have to be larger than what is live at once. Then all
- * values go into a larger symmetric arena. That costs address space, but no memory.
+ * peak ({@link ShardsInPlace}); only these offsets depend on the rank. The symmetric arena is
+ * packed for all ranks at once: the steps between two collectives are put on a common axis. Each
+ * rank's local buffers then go into its holes and into the local arena. As no buffer can lie across
+ * two allocations, the two arenas together may have to be larger than what is live at once. Then
+ * all values go into a larger symmetric arena. That costs address space, but no memory.
  *
  * <h2>Why peers' memory is safe</h2>
  *
@@ -24,7 +24,7 @@
  * the one before, so they were done with the one before that. Operands and results lie anywhere,
  * also in place. A workspace is a buffer of the plan, one for each group and stream, as large as
  * the collective that needs most, and live all the time. The verifier checks that nothing else lies
- * there, the digest covers its place, and the target limits its size.
+ * there, the digest covers its offset, and the target limits its size.
  *
  * <h2>Barriers that are left out</h2>
  *

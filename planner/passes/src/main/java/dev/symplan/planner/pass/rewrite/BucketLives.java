@@ -6,7 +6,7 @@ import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.LiveProfile;
 import java.util.List;
 
-/** What longer lives of tensors cost where collectives change their places. */
+/** What longer lives of tensors cost where collectives move. */
 public final class BucketLives {
   /** The most bytes live at once may grow by this part of them, or by so many bytes. */
   private static final int PART = 32;
@@ -62,7 +62,7 @@ public final class BucketLives {
     var profile = profiles.get(g);
     int from = graphs.get(g).overlap().window(bucket.anchor).given();
     int to = graphs.get(g).overlap().window(own.anchor).given();
-    // Where a result takes the operand's place, the operand is gone when the collective runs.
+    // Where a result takes the operand's memory, the operand is gone when the collective runs.
     int after = bucket.inPlace ? 0 : 1;
     var moved = sinks ? bucket : own;
     int later = sinks ? sign : -sign;

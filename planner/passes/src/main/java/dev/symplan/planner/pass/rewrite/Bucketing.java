@@ -28,8 +28,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Decides which collectives become one: several of a kind, group, reduction and element type that
- * may all run at the place of one of them. One collective with several tensors meets its peers
- * once, and each tensor stays where it is, so that nothing is packed.
+ * may all run where one of them does. One collective with several tensors meets its peers once, and
+ * each tensor stays where it is, so that nothing is packed.
  *
  * <p>What is decided is decided from the graphs of all ranks, by the collectives' common indices.
  * Each collective is compared with the bucket of its like that is open before it, so the work grows
@@ -352,7 +352,7 @@ final class Bucketing {
     return graphs.get(g).overlap().window(k).given();
   }
 
-  /** Why a collective and a bucket have no place in common. */
+  /** Why a collective and a bucket have no position in common. */
   private Refusal apart(OpenBucket bucket, int k) {
     for (int g = 0; g < graphs.size(); g++) {
       var graph = graphs.get(g);

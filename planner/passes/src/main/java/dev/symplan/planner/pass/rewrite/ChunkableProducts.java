@@ -37,7 +37,7 @@ final class ChunkableProducts {
     var window = graph.overlap().window(k);
     var operand = collective.operands().getFirst();
     var result = collective.results().getFirst();
-    // Nothing but views between: then no collective changes places with another.
+    // Nothing but views between: then no collective changes its order with another.
     if (window.earliest() != window.given()
         || !operand.tensor().isContiguous()
         || !result.tensor().isContiguous()

@@ -19,7 +19,7 @@ import java.util.Optional;
 import java.util.function.ToIntFunction;
 
 /**
- * Writes built-in ops in the place of another op.
+ * Writes built-in ops instead of another op.
  *
  * @param at where people find them, and what errors are about
  * @param groupSize the number of ranks in each part of a group

@@ -8,10 +8,10 @@ import java.util.List;
 final class OpenBucket {
   final List<Integer> members = new ArrayList<>();
 
-  /** Whether the results may take the operands' places. */
+  /** Whether the results may take the operands' memory. */
   final boolean inPlace;
 
-  /** The member whose place they take. */
+  /** The member whose position they take. */
   int anchor;
 
   CollectiveCost price;
@@ -52,7 +52,7 @@ final class OpenBucket {
   /**
    * Takes in a later one of a single collective.
    *
-   * @param sinks whether its place is taken, rather than that of those before
+   * @param sinks whether its position is taken, rather than that of those before
    */
   public void take(OpenBucket own, boolean sinks, CollectiveCost newPrice, double micros) {
     members.addAll(own.members);

@@ -164,7 +164,7 @@ final class Realize {
         boolean direct =
             source.externalOutputs().isExternal(i)
                 ? source.externalOutputs().outputOf(storage) == i && !leavesOutput[storage]
-                : ExternalOutputs.isPlaceKnown(aliases, value);
+                : ExternalOutputs.isLocationKnown(aliases, value);
         if (!direct) {
           output =
               new Arg.Ref(

@@ -24,7 +24,7 @@ import java.util.stream.Collectors;
  * it makes no request.
  */
 public final class HtmlRenderer {
-  private static final Pattern PLACE = Pattern.compile("\\{\\{([a-z_0-9]+)}}");
+  private static final Pattern SLOT = Pattern.compile("\\{\\{([a-z_0-9]+)}}");
 
   private static final String STYLES = "page.css";
   private static final String LIBRARY = "d3.min.js";
@@ -67,12 +67,11 @@ public final class HtmlRenderer {
     var styles = asset(STYLES);
     var library = asset(LIBRARY);
     var scripts = SCRIPTS.stream().map(HtmlRenderer::asset).collect(Collectors.joining("\n"));
-    return PLACE
-        .matcher(asset("page.html"))
+    return SLOT.matcher(asset("page.html"))
         .replaceAll(
-            place ->
+            slot ->
                 Matcher.quoteReplacement(
-                    switch (place.group(1)) {
+                    switch (slot.group(1)) {
                       case "title" -> HtmlEscapers.htmlEscaper().escape(title);
                       case "styles" -> styles;
                       case "styles_hash" -> hash(styles);
@@ -83,7 +82,7 @@ public final class HtmlRenderer {
                       case "scripts_hash" -> hash(scripts);
                       case "first" -> first;
                       case "second" -> second;
-                      default -> throw new IllegalStateException("the page has " + place.group());
+                      default -> throw new IllegalStateException("the page has " + slot.group());
                     }));
   }
 

@@ -67,8 +67,8 @@ public final class DotRenderer {
   private static void edges(StringBuilder out, Node node) {
     for (var edge : node.edges()) {
       out.append("  ").append(edge.from().id()).append(" -> ").append(node.id());
-      var place = edge.value().text("place");
-      out.append(" [label=").append(quoted(place));
+      var address = edge.value().text("place");
+      out.append(" [label=").append(quoted(address));
       out.append(edge.value().flag("symmetric") ? ", penwidth=2.5" : "").append("];\n");
     }
   }

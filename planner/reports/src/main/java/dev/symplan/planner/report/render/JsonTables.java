@@ -73,16 +73,16 @@ public final class JsonTables {
   /** A cell for each row; where most repeat, the different ones and for each row which it is. */
   private static void column(JsonGenerator json, String name, List<Optional<Fact>> cells)
       throws IOException {
-    var places = new LinkedHashMap<Optional<Fact>, Integer>();
-    cells.forEach(cell -> places.putIfAbsent(cell, places.size()));
-    if (2 * places.size() > cells.size()) {
+    var positions = new LinkedHashMap<Optional<Fact>, Integer>();
+    cells.forEach(cell -> positions.putIfAbsent(cell, positions.size()));
+    if (2 * positions.size() > cells.size()) {
       cells(json, name, cells);
       return;
     }
     json.writeObjectFieldStart(name);
-    cells(json, "of", places.keySet());
+    cells(json, "of", positions.keySet());
     json.writeFieldName("at");
-    json.writeRawValue(numbers(cells.stream().map(places::get).toList()));
+    json.writeRawValue(numbers(cells.stream().map(positions::get).toList()));
     json.writeEndObject();
   }
 

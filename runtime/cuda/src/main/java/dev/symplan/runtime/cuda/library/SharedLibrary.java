@@ -18,7 +18,7 @@ import java.util.stream.Stream;
  */
 public final class SharedLibrary {
 
-  /** Stands for the place of a result in a call. */
+  /** Stands for the memory of a result in a call. */
   static final Object RESULT = new Object();
 
   /** The loader's own constants are the same in all C libraries of Linux. */
@@ -144,7 +144,7 @@ public final class SharedLibrary {
    * {@return the integer that a function writes; empty if there is no such function or it has an
    * error}
    *
-   * @param arguments with {@link #RESULT} where the function takes a place for it
+   * @param arguments with {@link #RESULT} where the function takes a pointer to it
    */
   OptionalInt ask(String function, Object... arguments) {
     if (!has(function)) {

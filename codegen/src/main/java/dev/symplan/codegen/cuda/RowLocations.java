@@ -1,7 +1,7 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.primitives.ImmutableLongArray;
-import dev.symplan.codegen.cuda.RowNode.Place;
+import dev.symplan.codegen.cuda.RowNode.Location;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
@@ -12,7 +12,7 @@ import java.util.stream.IntStream;
  * Where the elements of rows are, as C++: pointers {@code p0}, {@code p1} and so on to where a row
  * begins, and from there by the element's number {@code c} or its indices {@code j0}, {@code j1}.
  */
-final class RowPlaces {
+final class RowLocations {
   private record Base(
       Optional<KernelArgument.Memory> memory,
       String shared,
@@ -22,26 +22,28 @@ final class RowPlaces {
   private final ImmutableLongArray innerSizes;
   private final Map<Base, Integer> bases = new LinkedHashMap<>();
 
-  RowPlaces(ImmutableLongArray innerSizes) {
+  RowLocations(ImmutableLongArray innerSizes) {
     this.innerSizes = innerSizes;
   }
 
   /**
-   * {@return an element as a place in memory}
+   * {@return an element as a location in memory}
    *
    * @param more what is added to its distance from where the row begins
    */
-  String element(Place place, String more) {
-    var base = new Base(place.memory(), place.shared(), CTypes.stored(place.dtype()), place.rows());
+  String element(Location location, String more) {
+    var base =
+        new Base(
+            location.memory(), location.shared(), CTypes.stored(location.dtype()), location.rows());
     int pointer = bases.computeIfAbsent(base, _ -> bases.size());
-    return "p%d[%s%s]".formatted(pointer, offset(place), more);
+    return "p%d[%s%s]".formatted(pointer, offset(location), more);
   }
 
   /** {@return whether a row's elements are side by side, in their order} */
-  boolean isFlat(Place place) {
+  boolean isFlat(Location location) {
     long stride = 1;
     for (int dim = innerSizes.length() - 1; dim >= 0; dim--) {
-      if (place.inner().get(dim) != stride) {
+      if (location.inner().get(dim) != stride) {
         return false;
       }
       stride *= innerSizes.get(dim);
@@ -49,14 +51,14 @@ final class RowPlaces {
     return true;
   }
 
-  private String offset(Place place) {
-    if (place.inner().stream().allMatch(stride -> stride == 0)) {
+  private String offset(Location location) {
+    if (location.inner().stream().allMatch(stride -> stride == 0)) {
       return "0";
     }
-    if (isFlat(place)) {
+    if (isFlat(location)) {
       return "c";
     }
-    return terms(place.inner(), innerSizes.length() > 1 ? "j%d" : "c");
+    return terms(location.inner(), innerSizes.length() > 1 ? "j%d" : "c");
   }
 
   private static String terms(ImmutableLongArray strides, String index) {

@@ -13,18 +13,18 @@ import java.util.Optional;
 import java.util.stream.LongStream;
 
 /**
- * The places {@code self[indices]} of NumPy's advanced indexing, next to those of a tensor of the
- * indexed shape: the shape that the indices broadcast to stands in the place of the indexed
- * dimensions where these are neighbours, else at the front.
+ * The elements {@code self[indices]} of NumPy's advanced indexing, next to those of a tensor of the
+ * indexed shape: the shape that the indices broadcast to replaces the indexed dimensions where
+ * these are neighbours, else at the front.
  */
-final class IndexedPlaces {
+final class IndexedElements {
   private final HostTensor self;
   private final ImmutableLongArray shape;
-  private final long[] places;
+  private final long[] begins;
   private final List<Integer> rest = new ArrayList<>();
   private final int front;
 
-  IndexedPlaces(HostTensor self, List<Optional<HostTensor>> indices) {
+  IndexedElements(HostTensor self, List<Optional<HostTensor>> indices) {
     this.self = self;
     var indexed = new ArrayList<Integer>();
     var common = ImmutableLongArray.of();
@@ -40,13 +40,13 @@ final class IndexedPlaces {
     boolean adjacent =
         !indexed.isEmpty() && indexed.getLast() - indexed.getFirst() == indexed.size() - 1;
     front = adjacent ? indexed.getFirst() : 0;
-    places = new long[Math.toIntExact(shape.stream().reduce(1, (a, b) -> a * b))];
+    begins = new long[Math.toIntExact(shape.stream().reduce(1, (a, b) -> a * b))];
     for (int dim : indexed) {
-      addPlaces(dim, Views.expand(indices.get(dim).orElseThrow(), shape));
+      addOffsets(dim, Views.expand(indices.get(dim).orElseThrow(), shape));
     }
   }
 
-  private void addPlaces(int dim, HostTensor index) {
+  private void addOffsets(int dim, HostTensor index) {
     var sizes = shape.toArray();
     long size = self.type().size(dim);
     long step = self.type().stride(dim) * self.dtype().bytes();
@@ -58,7 +58,7 @@ final class IndexedPlaces {
         (offsets, steps, count) -> {
           Elements.load(index.memory(), offsets[0], steps[0], index.dtype(), chunk, count);
           for (int i = 0; i < count; i++) {
-            places[next[0]++] += wrap(chunk[i], size, dim) * step;
+            begins[next[0]++] += wrap(chunk[i], size, dim) * step;
           }
         });
   }
@@ -89,7 +89,7 @@ final class IndexedPlaces {
     var all = new ArrayList<Optional<HostTensor>>();
     for (var index : indices) {
       if (index.isPresent() && isMask(index.get().dtype())) {
-        all.addAll(placesOf(index.get()));
+        all.addAll(indicesOf(index.get()));
       } else {
         all.add(index);
       }
@@ -101,7 +101,7 @@ final class IndexedPlaces {
     return dtype == DType.BOOL || dtype == DType.U8;
   }
 
-  private static List<Optional<HostTensor>> placesOf(HostTensor mask) {
+  private static List<Optional<HostTensor>> indicesOf(HostTensor mask) {
     var flat = Views.flat(mask);
     var chosen =
         LongStream.range(0, flat.type().numel()).filter(i -> flat.getLong(i) != 0).toArray();
@@ -109,22 +109,22 @@ final class IndexedPlaces {
     long step = flat.type().numel();
     for (long size : mask.type().sizes().asList()) {
       step = size == 0 ? 0 : step / size;
-      var places = HostTensor.allocate(TensorType.contiguous(DType.I64, chosen.length));
+      var index = HostTensor.allocate(TensorType.contiguous(DType.I64, chosen.length));
       for (int i = 0; i < chosen.length; i++) {
-        places.setLong(chosen[i] / step % size, i);
+        index.setLong(chosen[i] / step % size, i);
       }
-      dims.add(Optional.of(places));
+      dims.add(Optional.of(index));
     }
     return dims;
   }
 
   /** What is done with elements at equal distances in {@code self} and in the other tensor. */
   interface Move {
-    void run(long place, long step, long other, long otherStep, int count);
+    void run(long offset, long step, long other, long otherStep, int count);
   }
 
   /**
-   * Goes over all places; where several are the same, in the order of the indices.
+   * Goes over all elements; where several are the same, in the order of the indices.
    *
    * @param other of the indexed shape
    */
@@ -136,7 +136,7 @@ final class IndexedPlaces {
     for (int i = 0; i < wide; i++) {
       strides[i] = type.stride(front + i) * bytes;
     }
-    var others = new long[places.length];
+    var others = new long[begins.length];
     var next = new int[1];
     Loops.forEach(
         shape.toArray(),
@@ -158,28 +158,28 @@ final class IndexedPlaces {
         sizes,
         List.of(own, theirs),
         (offsets, steps, count) -> {
-          for (int b = 0; b < places.length; b++) {
-            move.run(places[b] + offsets[0], steps[0], others[b] + offsets[1], steps[1], count);
+          for (int b = 0; b < begins.length; b++) {
+            move.run(begins[b] + offsets[0], steps[0], others[b] + offsets[1], steps[1], count);
           }
         });
   }
 
-  /** Copies the places to a tensor of the same element type. */
+  /** Copies the elements to a tensor of the same element type. */
   void copyTo(HostTensor other) {
     int bytes = self.dtype().bytes();
     forEach(
         other,
-        (place, step, at, otherStep, count) ->
-            copy(self.memory(), place, step, other.memory(), at, otherStep, count, bytes));
+        (offset, step, at, otherStep, count) ->
+            copy(self.memory(), offset, step, other.memory(), at, otherStep, count, bytes));
   }
 
-  /** Fills the places from a tensor of the same element type. */
+  /** Fills the elements from a tensor of the same element type. */
   void copyFrom(HostTensor other) {
     int bytes = self.dtype().bytes();
     forEach(
         other,
-        (place, step, at, otherStep, count) ->
-            copy(other.memory(), at, otherStep, self.memory(), place, step, count, bytes));
+        (offset, step, at, otherStep, count) ->
+            copy(other.memory(), at, otherStep, self.memory(), offset, step, count, bytes));
   }
 
   private static void copy(
@@ -200,33 +200,33 @@ final class IndexedPlaces {
     }
   }
 
-  /** Adds a tensor to the places. */
+  /** Adds a tensor to the elements. */
   void add(HostTensor other) {
     if (self.dtype().isFloat()) {
       var sum = new double[Loops.CHUNK];
       var summand = new double[Loops.CHUNK];
       forEach(
           other,
-          (place, step, at, otherStep, count) -> {
-            Elements.load(self.memory(), place, step, self.dtype(), sum, count);
+          (offset, step, at, otherStep, count) -> {
+            Elements.load(self.memory(), offset, step, self.dtype(), sum, count);
             Elements.load(other.memory(), at, otherStep, other.dtype(), summand, count);
             for (int i = 0; i < count; i++) {
               sum[i] += summand[i];
             }
-            Elements.store(sum, count, self.memory(), place, step, self.dtype());
+            Elements.store(sum, count, self.memory(), offset, step, self.dtype());
           });
     } else {
       var sum = new long[Loops.CHUNK];
       var summand = new long[Loops.CHUNK];
       forEach(
           other,
-          (place, step, at, otherStep, count) -> {
-            Elements.load(self.memory(), place, step, self.dtype(), sum, count);
+          (offset, step, at, otherStep, count) -> {
+            Elements.load(self.memory(), offset, step, self.dtype(), sum, count);
             Elements.load(other.memory(), at, otherStep, other.dtype(), summand, count);
             for (int i = 0; i < count; i++) {
               sum[i] += summand[i];
             }
-            Elements.store(sum, count, self.memory(), place, step, self.dtype());
+            Elements.store(sum, count, self.memory(), offset, step, self.dtype());
           });
     }
   }

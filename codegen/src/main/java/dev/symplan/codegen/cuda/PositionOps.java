@@ -13,9 +13,9 @@ import java.util.stream.IntStream;
  * Ops that make or move elements by where they are: creation, padding, indexing, gathering and
  * scattering.
  */
-final class PlaceOps {
+final class PositionOps {
   private interface Rule {
-    void lower(PlaceOps op);
+    void lower(PositionOps op);
   }
 
   private static final ImmutableMap<String, Rule> TABLE = table();
@@ -24,7 +24,7 @@ final class PlaceOps {
   final OpArguments arguments;
   private final ImmutableList.Builder<DeviceStep> steps = ImmutableList.builder();
 
-  private PlaceOps(int rank, OpArguments arguments) {
+  private PositionOps(int rank, OpArguments arguments) {
     this.rank = rank;
     this.arguments = arguments;
   }
@@ -43,7 +43,7 @@ final class PlaceOps {
     if (rule == null) {
       throw arguments.unsupported();
     }
-    var op = new PlaceOps(rank, arguments);
+    var op = new PositionOps(rank, arguments);
     rule.lower(op);
     return op.steps.build();
   }
@@ -51,7 +51,7 @@ final class PlaceOps {
   /** {@return what sets all elements of a tensor} */
   static ImmutableList<DeviceStep> fill(
       int rank, OpArguments arguments, TensorRef to, Number value) {
-    var op = new PlaceOps(rank, arguments);
+    var op = new PositionOps(rank, arguments);
     op.fill(to, value);
     return op.steps.build();
   }
@@ -87,11 +87,11 @@ final class PlaceOps {
     table.put("aten::arange", op -> op.range("", ""));
     table.put("aten::arange.start", op -> op.range("start", ""));
     table.put("aten::arange.start_step", op -> op.range("start", "step"));
-    table.put("aten::eye", PlaceOps::diagonal);
-    table.put("aten::eye.m", PlaceOps::diagonal);
+    table.put("aten::eye", PositionOps::diagonal);
+    table.put("aten::eye.m", PositionOps::diagonal);
     table.put("aten::tril", op -> op.triangle("<="));
     table.put("aten::triu", op -> op.triangle(">="));
-    table.put("aten::constant_pad_nd", PlaceOps::pad);
+    table.put("aten::constant_pad_nd", PositionOps::pad);
     table.put("aten::flip", op -> op.flip("self"));
     table.put("prims::rev", op -> op.flip("a"));
     table.put("aten::slice_scatter", op -> op.slice(true));
@@ -99,7 +99,7 @@ final class PlaceOps {
     table.put("aten::select_scatter", op -> op.select(true));
     table.put("aten::select_backward", op -> op.select(false));
     for (var overload : List.of("", ".msg")) {
-      table.put("aten::_assert_async" + overload, PlaceOps::check);
+      table.put("aten::_assert_async" + overload, PositionOps::check);
     }
     table.put("aten::embedding", IndexedOps::embedding);
     table.put("aten::index_select", IndexedOps::indexSelect);
@@ -116,11 +116,11 @@ final class PlaceOps {
     return table.buildOrThrow();
   }
 
-  PlaceKernel kernel(ImmutableLongArray sizes) {
-    return new PlaceKernel(rank, sizes);
+  PositionKernel kernel(ImmutableLongArray sizes) {
+    return new PositionKernel(rank, sizes);
   }
 
-  void launch(PlaceKernel kernel, ImmutableLongArray sizes) {
+  void launch(PositionKernel kernel, ImmutableLongArray sizes) {
     if (sizes.stream().noneMatch(size -> size == 0)) {
       steps.add(kernel.build(arguments.op().stream(), arguments.op().name()));
     }
@@ -145,7 +145,7 @@ final class PlaceOps {
   private void fill(TensorRef to, Number value) {
     arguments.checkComputes(to);
     var kernel = kernel(to.type().sizes());
-    kernel.set(to, kernel.indices(), PlaceKernel.number(to.type().dtype(), value));
+    kernel.set(to, kernel.indices(), PositionKernel.number(to.type().dtype(), value));
     launch(kernel, to.type().sizes());
   }
 
@@ -191,9 +191,9 @@ final class PlaceOps {
         0);
   }
 
-  /** Moves an element of self to each place where a condition holds, and sets the others. */
+  /** Moves an element of self to each position where a condition holds, and sets the others. */
   private void moveOrSet(
-      PlaceKernel kernel, String condition, TensorRef from, List<String> indices, Number value) {
+      PositionKernel kernel, String condition, TensorRef from, List<String> indices, Number value) {
     var result = arguments.result();
     var dtype = result.type().dtype();
     arguments.checkComputes(result);
@@ -204,8 +204,8 @@ final class PlaceOps {
     kernel.line(
         "  %s = %s;"
             .formatted(
-                kernel.place(result, kernel.indices()),
-                CTypes.narrow(dtype, PlaceKernel.number(dtype, value))));
+                kernel.stored(result, kernel.indices()),
+                CTypes.narrow(dtype, PositionKernel.number(dtype, value))));
     kernel.line("}");
     launch(kernel, result.type().sizes());
   }
@@ -257,7 +257,7 @@ final class PlaceOps {
     move(kernel, self, indices);
   }
 
-  void move(PlaceKernel kernel, TensorRef from, List<String> indices) {
+  void move(PositionKernel kernel, TensorRef from, List<String> indices) {
     var result = arguments.result();
     kernel.move(result, kernel.indices(), from, indices);
     launch(kernel, result.type().sizes());

@@ -8,13 +8,13 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /**
- * Builds a kernel that does something for each place of a shape: a thread takes one place after the
+ * Builds a kernel that does something for each element of a shape: a thread takes one after the
  * other, whose indices are {@code i0}, {@code i1} and so on.
  */
-final class PlaceKernel {
+final class PositionKernel {
   private static final int THREADS = 256;
 
-  /** Beyond this, threads take several places each. */
+  /** Beyond this, threads take several elements each. */
   private static final int MAX_BLOCKS = 4096;
 
   private final int rank;
@@ -22,7 +22,7 @@ final class PlaceKernel {
   private final MemoryArguments memory = new MemoryArguments();
   private final StringBuilder body = new StringBuilder();
 
-  PlaceKernel(int rank, ImmutableLongArray sizes) {
+  PositionKernel(int rank, ImmutableLongArray sizes) {
     this.rank = rank;
     this.sizes = sizes;
   }
@@ -39,7 +39,7 @@ final class PlaceKernel {
   }
 
   /** {@return an element of a tensor that {@link CTypes#narrow} may be assigned to} */
-  String place(TensorRef ref, List<String> indices) {
+  String stored(TensorRef ref, List<String> indices) {
     return element(ref, CTypes.stored(ref.type().dtype()), indices);
   }
 
@@ -59,7 +59,7 @@ final class PlaceKernel {
     return indices(sizes.length());
   }
 
-  /** Adds lines to what is done for each place. */
+  /** Adds lines to what is done for each element. */
   void line(String text) {
     text.lines().forEach(line -> body.append("    ").append(line).append('\n'));
   }
@@ -72,7 +72,7 @@ final class PlaceKernel {
   /** Sets an element of a type to what was computed. */
   void set(TensorRef to, List<String> indices, String computed) {
     var dtype = to.type().dtype();
-    line("%s = %s;".formatted(place(to, indices), CTypes.narrow(dtype, computed)));
+    line("%s = %s;".formatted(stored(to, indices), CTypes.narrow(dtype, computed)));
   }
 
   /** {@return a number as elements of a type are computed with} */
