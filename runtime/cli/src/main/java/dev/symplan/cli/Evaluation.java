@@ -35,7 +35,7 @@ final class Evaluation implements Reference.Observer {
     if (limit.isPresent() && nanos > limit.get().toNanos()) {
       throw new RunException(
           ("the evaluation without a plan takes longer than %s s: it has come to %s of rank %d"
-               + " (%s); give a longer --timeout, or --no-compare")
+                  + " (%s); give a longer --timeout, or --no-compare")
               .formatted(
                   limit.get().toMillis() / 1e3, op.def().name(), rank, op.span().shortForm()));
     }

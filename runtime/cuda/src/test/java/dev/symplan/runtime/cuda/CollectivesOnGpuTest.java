@@ -8,7 +8,9 @@ import dev.symplan.codegen.Lowering;
 import dev.symplan.codegen.cuda.CudaKernels;
 import dev.symplan.codegen.cuda.CudaKernels.LaunchShape;
 import dev.symplan.ir.DType;
+import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.calibrate.BenchPrograms;
 import dev.symplan.planner.machine.Target;
@@ -110,7 +112,20 @@ class CollectivesOnGpuTest {
 
   @Test
   void errorsInRegisteredSourcesSayWhere() {
-    var plan = RegisteredKernels.plan(1);
+    var plan =
+        Compiler.forTarget(Target.H200_X4)
+            .compile(
+                GraphParser.parse(
+                    new SourceFile(
+                        "rotate.graph",
+                        """
+                        graph version 1
+                        op reg::rotate(Tensor input) -> Tensor  symm_mem(input)
+                        graph t(x: f32[4]) {
+                          r: f32[4] = reg::rotate(x)
+                          return r
+                        }
+                        """)));
     try (var _ = CudaKernels.register("reg::rotate", "\nvoid run(", _ -> new LaunchShape(1, 32))) {
       assertThatThrownBy(() -> CudaSession.open(Lowering.lower(plan), Duration.ofSeconds(10)))
           .isInstanceOf(RunException.class)
