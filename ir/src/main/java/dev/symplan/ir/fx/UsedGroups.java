@@ -64,9 +64,16 @@ final class UsedGroups {
 
   private void collect(Graph graph) {
     for (var op : graph.ops()) {
-      var name = op.collective().map(CollectiveCall::group).orElse("");
-      if (!name.isEmpty() && !groups.containsKey(name)) {
-        var use = uses.computeIfAbsent(name, n -> new Use(op));
+      var name = op.collective().flatMap(CollectiveCall::groupName);
+      if (name.filter(String::isEmpty).isPresent()) {
+        sink.report(
+            Diagnostic.error(
+                DiagnosticCode.BAD_GROUP,
+                op.span(),
+                "the name of the group is empty",
+                "write another name in the text"));
+      } else if (name.isPresent() && !groups.containsKey(name.get())) {
+        var use = uses.computeIfAbsent(name.get(), n -> new Use(op));
         graph.ranks().forEach(use.ranks::add);
         use.allRanks |= graph.ranks().isEmpty();
         var size = sizeIn(op.collective().get());

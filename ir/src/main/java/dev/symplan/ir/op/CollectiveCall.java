@@ -18,11 +18,19 @@ public record CollectiveCall(CollectiveSpec spec, OpCall call) {
     return spec.kind();
   }
 
-  /** {@return the name of the process group; empty where the argument is not a name} */
+  /** {@return the name of the process group, if the argument is a name} */
+  public Optional<String> groupName() {
+    if (spec.group().isEmpty()) {
+      return Optional.of(CollectiveSpec.WORLD);
+    }
+    return call.arg(spec.group().get()) instanceof Arg.Str(String name)
+        ? Optional.of(name)
+        : Optional.empty();
+  }
+
+  /** {@return the name of the process group; {@code ""} where the argument is not a name} */
   public String group() {
-    return spec.group()
-        .map(param -> call.arg(param) instanceof Arg.Str(String name) ? name : "")
-        .orElse(CollectiveSpec.WORLD);
+    return groupName().orElse("");
   }
 
   /** {@return the values that each rank sends: one, or several when coalesced} */

@@ -71,7 +71,11 @@ final class CompileCommand extends ConsoleCommand {
   @Override
   public Integer call() {
     backend.ifPresent(name -> flags.forBackend(Backends.named(name, spec)));
-    output.ifPresent(file -> Outputs.requireNotRead(file, List.of(input)));
+    output.ifPresent(
+        file -> {
+          Outputs.requireNotRead(file, List.of(input));
+          Outputs.requireNotRead(file, flags.read());
+        });
     var plan = dumpDir.map(this::observed).orElseGet(() -> flags.compiler().compile(input));
     console.warnings(plan.warnings());
     output.ifPresent(file -> PlanFile.write(plan, file));

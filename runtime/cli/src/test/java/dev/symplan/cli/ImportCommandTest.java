@@ -49,6 +49,26 @@ class ImportCommandTest {
     }
   }
 
+  /** What import writes, compile must be able to read. */
+  @Test
+  void groupsWithoutANameAreRefused() throws IOException {
+    var text =
+        Files.writeString(
+            folder.resolve("empty.fx.txt"),
+            """
+            def forward(self, x: "f32[4][1]cpu"):
+                y: "f32[4][1]cpu" = torch.ops._c10d_functional.all_reduce.default(x, 'sum', '')
+                return (y,)
+            """);
+
+    var imported = run("import", text, "--ranks", 2);
+
+    assertThat(imported.code()).isEqualTo(ExitCode.FAILED);
+    assertThat(imported.err())
+        .contains("empty.fx.txt:2:")
+        .contains("the name of the group is empty");
+  }
+
   @Test
   void anArchiveAloneRunsWithItsWeightsAndMadeUpInputs() {
     var result = run("run", archive("tp_mlp"), "--ranks", 3);

@@ -66,6 +66,29 @@ class MainTest {
     assertThat(result.err()).isEmpty();
   }
 
+  @Test
+  void filesThatAreReadAreNotOverwritten() throws IOException {
+    var target =
+        file(
+            "t.json",
+            """
+            {"format": "symplan-target", "version": 1, "name": "t", "base": "h200x4"}
+            """);
+    var before = Files.readString(target);
+    var points =
+        file(
+            "points.csv",
+            "kind,variant,dtype,bytes,ranks,micros\nall_reduce,nccl,bf16,32768,4,0.5\n");
+
+    var compiled = run("compile", sample("tp_mlp.graph"), "--target", target, "-o", target);
+    var calibrated = run("calibrate", points, "--base", target, "-o", target);
+
+    assertThat(compiled.code()).isEqualTo(ExitCode.FAILED);
+    assertThat(calibrated.code()).isEqualTo(ExitCode.FAILED);
+    assertThat(Files.readString(target)).isEqualTo(before);
+    assertThat(run("calibrate", points, "-o", folder.resolve("new.json")).code()).isZero();
+  }
+
   /** A terminal would obey them. */
   @Test
   void controlCharactersOfNamesAreEscaped() throws IOException {

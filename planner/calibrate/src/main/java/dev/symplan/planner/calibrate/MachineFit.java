@@ -120,7 +120,7 @@ final class MachineFit {
       var key = entry.getKey();
       double both = 2 * costs.barrierMicros(key.variant(), key.ranks());
       double fastest = entry.getValue().values().stream().mapToDouble(v -> v).min().orElse(0);
-      if (both > fastest - launch) {
+      if (both > 0 && both > fastest - launch) {
         most = Math.min(most, Math.max(0, fastest - launch) / both / 2);
       }
     }

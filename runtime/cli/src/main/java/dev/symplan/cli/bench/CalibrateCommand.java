@@ -4,10 +4,13 @@ import dev.symplan.cli.common.CompileFlags;
 import dev.symplan.cli.common.Console;
 import dev.symplan.cli.common.ConsoleCommand;
 import dev.symplan.cli.common.ExitCode;
+import dev.symplan.cli.common.Outputs;
 import dev.symplan.planner.calibrate.Calibration;
 import dev.symplan.planner.calibrate.CalibrationPrinter;
+import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.TargetFile;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Optional;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -51,6 +54,9 @@ public final class CalibrateCommand extends ConsoleCommand {
       throw usage("--name must not be empty");
     }
     output.ifPresent(files::requireNotRead);
+    if (Target.ofName(base).isEmpty()) {
+      output.ifPresent(file -> Outputs.requireNotRead(file, List.of(Path.of(base))));
+    }
     var from = CompileFlags.target(base, "--base", spec);
     var calibration =
         Calibration.of(

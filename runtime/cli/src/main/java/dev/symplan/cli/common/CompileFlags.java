@@ -20,6 +20,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalDouble;
+import java.util.stream.Stream;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -190,6 +191,12 @@ public final class CompileFlags {
     backend = machine.usable(backend, program.ranks().orElse(gpus));
     here = machine.target();
     return this;
+  }
+
+  /** {@return the files that the options name} */
+  public List<Path> read() {
+    var file = target.filter(name -> Target.ofName(name).isEmpty()).map(Path::of);
+    return Stream.concat(file.stream(), program.declarations().stream()).toList();
   }
 
   /** {@return a compiler as the options say} */

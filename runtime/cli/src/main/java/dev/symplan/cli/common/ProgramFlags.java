@@ -42,6 +42,11 @@ public final class ProgramFlags {
               + " repeated.")
   private List<Path> declarations = new ArrayList<>();
 
+  /** {@return the files of declarations that were given} */
+  List<Path> declarations() {
+    return declarations;
+  }
+
   /** {@return the number of ranks that was given} */
   Optional<Integer> ranks() {
     return ranks;
