@@ -10,7 +10,6 @@ import dev.symplan.runtime.Session;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.ArrayList;
 import java.util.List;
-import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -111,22 +110,25 @@ class FsdpOpsTest {
     }
   }
 
-  @Test
-  void concatenatesPaddedChunks() {
+  @ParameterizedTest
+  @CsvSource({"'2, 7'", "14"})
+  void concatenatesPaddedChunks(String shape) {
     var plan =
         Programs.plan(
             OPS
                 + """
                 group g = [0, 1]
                 graph f(x: f32[3, 2], y: f32[5]) {
-                  c = aten::empty.memory_format([2, 7], dtype=torch.bfloat16)
-                  fsdp::chunk_cat([x, y], 0, 2, out=c)
+                  e = aten::empty.memory_format([%s], dtype=torch.bfloat16)
+                  fsdp::chunk_cat([x, y], 0, 2, out=e)
+                  c = aten::view(e, [2, 7])
                   d = aten::empty.memory_format([3])
                   s = aten::slice.Tensor(y, 0, 1, 4)
                   fsdp::copy_(d, s)
                   return c, d
                 }
-                """,
+                """
+                    .formatted(shape),
             OPTIONS);
 
     var outputs = run(plan, 2);

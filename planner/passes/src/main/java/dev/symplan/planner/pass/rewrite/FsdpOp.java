@@ -135,7 +135,19 @@ final class FsdpOp {
             "aten::cat",
             new Arg.Seq(rows.build()),
             new Arg.Int(dim + 1));
-    copy(call.value("out"), made);
+    copy(inShape(call.value("out"), made), made);
+  }
+
+  /** The op resizes {@code out}; where it has as many elements, these are written. */
+  private Value inShape(Value out, Value made) {
+    var sizes = made.tensor().sizes();
+    return out.tensor().sizes().equals(sizes)
+        ? out
+        : emitter.emit(
+            Target.of(out.name() + "_chunks"),
+            "aten::view",
+            new Arg.Ref(out),
+            sizes(sizes.stream()));
   }
 
   private static long elementsOfChunk(Value tensor, int dim, long chunks) {
