@@ -3,6 +3,7 @@ package dev.symplan.ir.fx;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.aten.FsdpOps;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
@@ -114,7 +115,9 @@ final class OpTargets {
   OpDef opaque(String target, List<Arg> args, Map<String, Arg> keywords, Span span) {
     for (var schema : schemas.computeIfAbsent(target, t -> NativeSchemas.of(name(t)))) {
       if (fits(schema, args, keywords)) {
-        unknown.computeIfAbsent(target, t -> new Unknown(span, true)).uses++;
+        if (!FsdpOps.copies(schema)) {
+          unknown.computeIfAbsent(target, t -> new Unknown(span, true)).uses++;
+        }
         return OpDef.opaque(schema);
       }
     }

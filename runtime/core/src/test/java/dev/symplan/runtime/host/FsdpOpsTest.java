@@ -10,6 +10,7 @@ import dev.symplan.runtime.Session;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.ArrayList;
 import java.util.List;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -140,6 +141,25 @@ class FsdpOpsTest {
       assertThat(outputs.get(0).get(1, i)).isEqualTo(second[i]);
     }
     assertThat(outputs.get(1).get(2)).isEqualTo(x(1, 3));
+  }
+
+  /** A declaration whose parameters have other names may be of another op. */
+  @Test
+  void otherSchemasStayUnknown() {
+    var plan =
+        Programs.plan(
+            """
+            op fsdp::copy_(Tensor(a!) to, Tensor from) -> ()
+            graph f(x: f32[4], y: f32[4]) {
+              z = aten::neg(x)
+              fsdp::copy_(z, y)
+              return z
+            }
+            """,
+            CompileOptions.DEFAULT);
+
+    assertThat(plan.forRank(0).graph().ops())
+        .anyMatch(op -> op.def().name().toString().equals("fsdp::copy_"));
   }
 
   @ParameterizedTest

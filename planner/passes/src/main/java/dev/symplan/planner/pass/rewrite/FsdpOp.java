@@ -3,10 +3,10 @@ package dev.symplan.planner.pass.rewrite;
 import static com.google.common.collect.ImmutableList.toImmutableList;
 
 import com.google.common.collect.ImmutableList;
-import com.google.common.collect.ImmutableSet;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.aten.FsdpOps;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpCall;
@@ -18,9 +18,6 @@ import java.util.stream.LongStream;
  * of tensors: what its {@code _fsdp_collectives.py} does.
  */
 final class FsdpOp {
-  private static final ImmutableSet<String> NAMES =
-      ImmutableSet.of("all_gather_copy_in", "split_with_sizes_copy", "chunk_cat", "copy_");
-
   private final Op op;
   private final OpCall call;
   private final OpEmitter emitter;
@@ -32,8 +29,7 @@ final class FsdpOp {
   }
 
   static boolean is(Op op) {
-    var name = op.def().name();
-    return name.namespace().equals("fsdp") && NAMES.contains(name.name());
+    return FsdpOps.copies(op.def().schema());
   }
 
   /**
