@@ -112,6 +112,7 @@ class CollectivesOnGpuTest {
 
   @Test
   void errorsInRegisteredSourcesSayWhere() {
+    Gpus.require(1);
     var plan =
         Compiler.forTarget(Target.H200_X4)
             .compile(
