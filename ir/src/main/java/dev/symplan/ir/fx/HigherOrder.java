@@ -248,14 +248,23 @@ final class HigherOrder {
     missing
         .values()
         .forEach(
-            statement ->
-                error(
-                    DiagnosticCode.UNSUPPORTED,
-                    statement.span(),
-                    "this is a constant or a subgraph of the module, which the text does not hold",
-                    "with its type, a constant can be an input, and with its class below, a"
-                        + " subgraph can be planned: "
-                        + FxGraphReader.PRINT_HINT));
+            statement -> {
+              // As torch.export and AOTAutograd name them.
+              boolean scriptObject = statement.name().contains("torchbind_obj");
+              error(
+                  DiagnosticCode.UNSUPPORTED,
+                  statement.span(),
+                  scriptObject
+                      ? "this is a TorchBind object, such as a handle of symmetric memory; what ops"
+                          + " do with it is not known, and plans make their own handles"
+                      : "this is a constant or a subgraph of the module, which the text does not"
+                          + " hold",
+                  scriptObject
+                      ? "write ops that take a group's name: torch.ops.symm_mem.one_shot_all_reduce"
+                      : "with its type, a constant can be an input, and with its class below, a"
+                          + " subgraph can be planned: "
+                          + FxGraphReader.PRINT_HINT);
+            });
   }
 
   private Optional<FxType> typeOfUse(String name) {
