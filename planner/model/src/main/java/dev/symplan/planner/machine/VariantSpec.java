@@ -70,12 +70,9 @@ public record VariantSpec(
     return variant.needsWindow() || protocol.readsOf().isRemote();
   }
 
-  /**
-   * {@return whether each result must be symmetric} Peers touch it, or NCCL runs its symmetric
-   * kernel only if operand and result are in windows.
-   */
+  /** {@return whether peers touch each result, so that it must be symmetric} */
   public boolean needsSymmetricResult() {
-    return variant.needsWindow() || protocol.writesOf().isRemote();
+    return protocol.writesOf().isRemote();
   }
 
   /** {@return the same of an operand or a result} */

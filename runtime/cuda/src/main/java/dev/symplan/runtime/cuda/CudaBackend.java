@@ -27,7 +27,7 @@ public final class CudaBackend implements Backend {
 
   private static final String NAME = "cuda";
 
-  static final BackendVariants VARIANTS =
+  private static final BackendVariants VARIANTS =
       BackendVariants.all(NAME)
           .without(Variant.MULTIMEM, "does not create NVLink multicast objects yet");
 
