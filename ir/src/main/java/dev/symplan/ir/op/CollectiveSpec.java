@@ -87,6 +87,17 @@ public record CollectiveSpec(
       this.torchNames = ImmutableList.copyOf(torchNames);
     }
 
+    private Optional<String> torchName(OpSchema schema) {
+      return torchNames.stream()
+          .filter(schema::hasParam)
+          .filter(name -> this != OPERAND || holdsTensors(schema, name))
+          .findFirst();
+    }
+
+    private static boolean holdsTensors(OpSchema schema, String name) {
+      return schema.params().get(schema.indexOf(name)).type().holdsTensors();
+    }
+
     private boolean isNeededBy(Kind kind) {
       return switch (this) {
         case OPERAND -> true;
@@ -134,7 +145,7 @@ public record CollectiveSpec(
       Optional<String> named = Optional.ofNullable(params.get(role));
       named.ifPresent(schema::indexOf);
       named
-          .or(() -> role.torchNames.stream().filter(schema::hasParam).findFirst())
+          .or(() -> role.torchName(schema))
           .or(() -> role == Role.OPERAND ? firstTensor(schema) : Optional.empty())
           .filter(_ -> role.mayBeIn(kind))
           .ifPresentOrElse(
@@ -142,8 +153,12 @@ public record CollectiveSpec(
               () -> {
                 if (role.isNeededBy(kind) && !(role == Role.REDUCE_OP && foreign.isPresent())) {
                   throw new IllegalArgumentException(
-                      "%s: no parameter is the %s of the %s"
-                          .formatted(schema.name(), Ascii.toLowerCase(role.name()), kind.text()));
+                      role == Role.OPERAND
+                          ? "%s takes no tensor that its ranks could exchange"
+                              .formatted(schema.name())
+                          : "%s: no parameter is the %s of the %s"
+                              .formatted(
+                                  schema.name(), Ascii.toLowerCase(role.name()), kind.text()));
                 }
               });
     }
@@ -170,7 +185,10 @@ public record CollectiveSpec(
           "%s has %d parameters of type str, and one names its group"
               .formatted(schema.name(), strings.size()));
     }
-    var other = free.stream().filter(param -> mayHoldGroup(param.type())).findFirst();
+    var other =
+        free.stream()
+            .filter(param -> mayHoldGroup(param.type()) || param.name().contains("group"))
+            .findFirst();
     if (strings.isEmpty() && other.isPresent()) {
       throw new IllegalArgumentException(
           "%s: '%s' is of type %s; a group is named by a str"

@@ -64,7 +64,7 @@ class BuiltinOpsTest {
 
   /** The size of the group, which no argument gives, decides the shape of their results. */
   static boolean needsAnnotation(OpSpec spec) {
-    return spec.name().name().matches("_low_contention_.*|fused_(all_gather|matmul)_.*");
+    return spec.name().name().matches("_low_contention_.*|fused_.*");
   }
 
   /** What writes into an argument may not be dropped or run twice. */

@@ -86,8 +86,10 @@ class DeclarationsTest {
             + " str, and one names its group",
         "mine::f(Tensor x, str? pg) -> Tensor  collective(all_reduce)|'pg' is of type str?; a group"
             + " is named by a str",
-        "mine::f(int n) -> Tensor  collective(all_reduce)|no parameter is the operand of the"
-            + " all_reduce",
+        "mine::f(int n) -> Tensor  collective(all_reduce)|takes no tensor that its ranks"
+            + " could exchange",
+        "mine::f(Tensor x, int group) -> Tensor  symm_mem(x)|'group' is of type int; a group is"
+            + " named by a str",
         "mine::f(Tensor x) -> Tensor  collective(broadcast)|no parameter is the root of the"
             + " broadcast",
         "aten::relu(Tensor self) -> Tensor  symm_mem(self)|already defined, as another op",
