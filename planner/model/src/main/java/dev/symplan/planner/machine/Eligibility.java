@@ -9,6 +9,7 @@ import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.ReduceOp;
+import dev.symplan.planner.machine.Requirement.AlignedSlices;
 import dev.symplan.planner.machine.Requirement.CopyEngines;
 import dev.symplan.planner.machine.Requirement.EqualRows;
 import dev.symplan.planner.machine.Requirement.LessThan;
@@ -216,6 +217,16 @@ public final class Eligibility {
               Reason.LIBRARY_GROUP,
               () ->
                   "%s collectives in one group; NCCL's copy engines allow one".formatted(tensors));
+      case AlignedSlices _ ->
+          unless(
+              collective.operands().stream()
+                  .allMatch(
+                      value -> value.tensor().bytes() % ((long) ranks * Alignment.VECTOR) == 0),
+              Reason.ALIGNMENT,
+              () ->
+                  "slices that are not a multiple of %d bytes; NCCL's symmetric kernel adds them up"
+                          .formatted(Alignment.VECTOR)
+                      + " wrongly");
       case EqualRows _ ->
           unless(
               collective.hasEqualRows(),

@@ -59,6 +59,9 @@ public sealed interface Requirement {
   /** Each rank sends, and gets, as many rows from all. */
   record EqualRows() implements Requirement {}
 
+  /** Each rank's slice of each operand has a multiple of {@link Alignment#VECTOR} bytes. */
+  record AlignedSlices() implements Requirement {}
+
   /** All ranks together hold less than this: what NCCL's symmetric kernels can count. */
   record LessThan(int gibibytes) implements Requirement {}
 
@@ -82,6 +85,7 @@ public sealed interface Requirement {
           "NCCL %s for several tensors in one".formatted(Target.shortNcclVersion(ordered));
       case OneTensor _ -> "one tensor";
       case EqualRows _ -> "parts of equal size";
+      case AlignedSlices _ -> "slices of a multiple of %d bytes".formatted(Alignment.VECTOR);
       case LessThan(int gibibytes) -> "less than %d GiB on all ranks together".formatted(gibibytes);
       case WorkspaceFits _ -> "a workspace of at most the target's workspace_bytes";
     };

@@ -10,6 +10,7 @@ import com.google.common.collect.ImmutableTable;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.ReduceOp;
+import dev.symplan.planner.machine.Requirement.AlignedSlices;
 import dev.symplan.planner.machine.Requirement.CopyEngines;
 import dev.symplan.planner.machine.Requirement.EqualRows;
 import dev.symplan.planner.machine.Requirement.LessThan;
@@ -83,6 +84,13 @@ final class VariantTable {
               "NCCL's symmetric kernels add floats of at most 32 bits, not %s"),
           new LessThan(64),
           new SeveralTensors(22800, 23007));
+
+  /** Seen with NCCL 2.28.9 on two H200s: other slices are added up wrongly, without an error. */
+  private static final ImmutableList<Requirement> SYMMETRIC_SCATTERS =
+      ImmutableList.<Requirement>builder()
+          .addAll(SYMMETRIC_REDUCES)
+          .add(new AlignedSlices())
+          .build();
 
   private static final ImmutableList<Requirement> NCCL_COPIES =
       ImmutableList.of(new CopyEngines(), nccl(22800, "a copy engine collective"), new OneTensor());
@@ -164,7 +172,7 @@ final class VariantTable {
               Protocol.pull(MINE, WHOLE),
               Wire.SLICES,
               APART,
-              SYMMETRIC_REDUCES,
+              SYMMETRIC_SCATTERS,
               Numerics.NCCL)
           .row(Variant.NCCL, Protocol.LOCAL, Wire.SLICES, SHARED, NCCL_REDUCES, Numerics.NCCL)
           .of(Kind.ALL_TO_ALL)

@@ -42,6 +42,8 @@ public record Verdict(
     SIZE(false),
     /** The ranks send unequal parts, which the variant does not know. */
     ROWS(false),
+    /** The ranks' slices do not begin where the variant's kernel needs them to. */
+    ALIGNMENT(false),
     /** The workspace that it would need is larger than the target allows. */
     WORKSPACE(false),
     /** The library of the target is too old to have it at all. */

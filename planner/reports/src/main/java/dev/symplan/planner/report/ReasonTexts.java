@@ -174,6 +174,11 @@ final class ReasonTexts {
               "The ranks send parts of different sizes.",
               "Variants that move equal parts are ruled out.",
               "Equal `split_sizes`.");
+      case ALIGNMENT ->
+          words(
+              "The ranks' slices are not a multiple of 16 bytes.",
+              "NCCL's symmetric reduce_scatter is ruled out: its sums could be silently wrong.",
+              "Sizes that the number of ranks divides into multiples of 16 bytes.");
       case WORKSPACE ->
           words(
               "The variant's workspace would be larger than the target allows.",

@@ -185,6 +185,15 @@ class ReasonsTest {
     plan(
         USUAL,
         """
+        graph g(x: bf16[4, 3]) {
+          y = aten::relu(x)
+          r = _c10d_functional::reduce_scatter_tensor(y, "sum", 4, "tp")
+          return r
+        }
+        """);
+    plan(
+        USUAL,
+        """
         op _c10d_functional::all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor \
         symm_mem(input)
         """
