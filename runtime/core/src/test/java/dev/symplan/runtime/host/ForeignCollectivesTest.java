@@ -19,6 +19,7 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * The collectives of {@code symm_mem} and of serving engines give what PyTorch documents, computed
@@ -479,6 +480,55 @@ class ForeignCollectivesTest {
             OPTIONS.withVariants(ImmutableMap.of("y", Variant.NCCL)));
 
     assertThat(variant(plan)).isEqualTo(Variant.NCCL);
+  }
+
+  /** Ops without a rule, so that nothing has checked their arguments before. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "a: f32[8, 8], y: f32[8, 4] = symm_mem::fused_all_gather_matmul(x, [x], 7, 'tp')"
+            + "|gather_dim is 7, but must lie in [-2, 1]",
+        "a: f32[8, 8], y: f32[8, 4] = symm_mem::fused_all_gather_matmul(x, [], 0, 'tp')"
+            + "|gives a product for each of Bs",
+        "y: f32[4, 8] = my::sum(x, 'median', 'tp')|no reduction 'median'",
+        "y: f32[4, 8] = my::all([x, x], 'tp')|only collectives of one are supported",
+        "y: f32[4, 8], z: f32[4, 8] = my::all([x, x], 'tp')|only collectives of one are supported",
+        "y: f32[4, 8] = my::maybe(None, 'tp')|",
+        "y: f32[4, 8] = my::gather(x, 5, 'tp')|dim is 5, but must lie in [-2, 1]",
+      })
+  void refusesDeclaredCalls(String ops, String message) {
+    var text =
+        """
+        op my::sum(Tensor x, str reduce_op, str group) -> Tensor  collective(all_reduce) group(group)
+        op my::all(Tensor[] xs, str group) -> Tensor[]  collective(all_reduce)
+        op my::maybe(Tensor? x, str group) -> Tensor  collective(all_reduce)
+        op my::gather(Tensor x, int dim, str group) -> Tensor  collective(all_gather)
+        group tp = [0, 1]
+        graph g(x: f32[4, 8]) {
+        %s
+        }
+        """
+            .formatted(body(ops));
+    assertThatThrownBy(() -> compile(text, OPTIONS))
+        .isInstanceOf(CompileException.class)
+        .hasMessageContaining(message == null ? "" : message);
+  }
+
+  /** Other ranks take part whether or not this one reads what it gets. */
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "_ = symm_mem::one_shot_all_reduce(x, 'sum', 'tp')",
+        "_ = vllm::all_gather(x, 1, 2, 'tp')",
+        "w = aten::cat([x, x]); _ = symm_mem::fused_all_gather_matmul(x, [w], 0, 'tp')",
+        "w = aten::cat([x, x]); _ = symm_mem::fused_matmul_reduce_scatter(x, w, 'sum', 0, 'tp')",
+      })
+  void keepsCollectivesThatNothingReads(String ops) {
+    var plan = plan(body(ops + "; y = aten::clone(x)"), OPTIONS);
+
+    assertThat(plan.forRank(0).collectives()).hasSize(1);
+    check(run(plan).get(1), 4, 8, (i, j) -> x(1, i, j));
   }
 
   @ParameterizedTest

@@ -166,6 +166,32 @@ class FsdpOpsTest {
   @CsvSource(
       delimiter = '|',
       value = {
+        "[], 0, 2|needs at least one tensor",
+        "[x], 9, 2|dim is 9, but must lie in [-2, 1]",
+        "[x], 0, 0|cannot be divided into 0 chunks",
+        "[x, y], 1, 2|cannot be divided into 2 chunks along dimension 1",
+      })
+  void refusesChunks(String args, String message) {
+    var text =
+        OPS
+            + """
+            graph f(x: f32[3, 2], y: f32[5]) {
+              c = aten::empty.memory_format([2, 7])
+              fsdp::chunk_cat(%s, out=c)
+              return c
+            }
+            """
+                .formatted(args);
+
+    assertThatThrownBy(() -> Programs.plan(text, OPTIONS))
+        .isInstanceOf(CompileException.class)
+        .hasMessageContaining(message);
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
         "[6, 5], 11, 2, 0, torch.bfloat16|[6, 4], 11, 2, 0, torch.bfloat16|cannot be divided into"
             + " parts of [6, 4] for 2 tensors",
         "11, 2, 0, torch.bfloat16|11, 2, 2, torch.bfloat16|not bf16[11]",

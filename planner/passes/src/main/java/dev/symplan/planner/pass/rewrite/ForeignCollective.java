@@ -27,10 +27,13 @@ final class ForeignCollective {
     var op = emitter.at();
     var call = op.collective().orElseThrow();
     var written = call.target();
+    if (call.operands().size() != 1 || op.results().size() > 1) {
+      throw emitter.error("is of several tensors, and only collectives of one are supported");
+    }
     var target =
         op.results().isEmpty()
             ? Target.of(written.orElseThrow().name() + "_" + call.kind().text())
-            : Target.of(op.result());
+            : Target.of(op.result(), call.kind().text());
     var operand = emitter.copier().now(call.operands().getFirst());
     var algorithm = call.algorithm().<Arg>map(Arg.Str::new).orElse(Arg.None.NONE);
     int dim = call.dim(operand.tensor().rank());
@@ -60,7 +63,7 @@ final class ForeignCollective {
           case CUSTOM ->
               throw new IllegalStateException(op.def().name() + " has no functional form");
         };
-    emitter.checkType(made, written.orElseGet(op::result).tensor(), written.isEmpty());
+    emitter.checkType(made, written.orElseGet(op::result), written.isEmpty());
     return made;
   }
 

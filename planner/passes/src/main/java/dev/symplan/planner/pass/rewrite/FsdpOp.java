@@ -56,11 +56,12 @@ final class FsdpOp {
             ? call.value("all_gather_output")
             : empty(elements * call.integer("world_size"));
     long rank = call.integer("rank");
-    var part = slice(Target.of(given.getFirst()), whole, 0, rank * elements, elements);
-    emitter.checkType(part, given.getFirst().tensor(), true);
+    var part =
+        slice(Target.of(given.getFirst(), "all_gather_input"), whole, 0, rank * elements, elements);
+    emitter.checkType(part, given.getFirst(), true);
     copyParts(part, 0, call.integers("inp_split_sizes"), call.values("all_gather_inputs"), true);
     if (given.size() > 1 && given.get(1).isTensor()) {
-      emitter.checkType(whole, given.get(1).tensor(), true);
+      emitter.checkType(whole, given.get(1), true);
       emitter.copier().replace(given.get(1), whole);
     }
   }
@@ -106,6 +107,9 @@ final class FsdpOp {
    */
   private void concatenateChunks() {
     var tensors = call.values("tensors");
+    if (tensors.isEmpty()) {
+      throw emitter.error("needs at least one tensor");
+    }
     long chunks = call.integer("num_chunks");
     int dim = call.dim("dim", tensors.getFirst().tensor().rank());
     var rows = ImmutableList.<Arg>builder();

@@ -66,11 +66,8 @@ final class FusedCollective {
     if (products.size() > bs.size()) {
       throw emitter.error("gives a product for each of Bs");
     }
-    var target = given.isTensor() ? Target.of(given) : Target.of(shard.name() + "_gathered");
-    var gathered = gather(target, shard, dim);
-    if (given.isTensor()) {
-      emitter.checkType(gathered, given.tensor(), true);
-    }
+    var gathered = gather(Target.of(given, shard.name() + "_gathered"), shard, dim);
+    emitter.checkType(gathered, given, true);
     var scale =
         isScaled() ? Optional.of(gatheredScale(shard, gathered, dim)) : Optional.<Value>empty();
     for (int i = 0; i < products.size(); i++) {
@@ -79,7 +76,7 @@ final class FusedCollective {
         int index = i;
         var scales = scale.map(own -> scales(own, index)).orElse(ImmutableList.of());
         var made = multiply(Target.of(product), gathered, bs.get(i), leading(gathered), scales);
-        emitter.checkType(made, product.tensor(), true);
+        emitter.checkType(made, product, true);
       }
     }
   }
@@ -108,16 +105,16 @@ final class FusedCollective {
         isScaled() && call.has("output_shape")
             ? allButLast(call.integers("output_shape"))
             : leading(a);
-    var product = multiply(Target.of(result.name() + "_product"), a, call.value("B"), rows, scales);
+    var product = multiply(Target.of(a.name() + "_product"), a, call.value("B"), rows, scales);
     var made =
         emitter.reduceScatter(
-            Target.of(result),
+            Target.of(result, a.name() + "_scattered"),
             product,
             call.dim(isScaled() ? "orig_scatter_dim" : "scatter_dim", product.tensor().rank()),
             call.string("reduce_op"),
             call.string("group_name"),
             Arg.None.NONE);
-    emitter.checkType(made, result.tensor(), true);
+    emitter.checkType(made, result, true);
   }
 
   private boolean isScaled() {

@@ -19,6 +19,7 @@ import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpName;
 import dev.symplan.ir.op.OpSchema;
 import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.op.OpTypeException;
 import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.Collective;
 import dev.symplan.planner.pass.analysis.GraphCopier;
@@ -94,12 +95,8 @@ public final class Normalize {
     for (int i = 0; i < graph.ops().size(); i++) {
       var op = graph.ops().get(i);
       var collective = Collective.of(op, i);
-      if (FusedCollective.is(op)) {
-        FusedCollective.emit(new OpEmitter(copier, op, groupSize));
-      } else if (FsdpOp.is(op)) {
-        FsdpOp.emit(new OpEmitter(copier, op, groupSize));
-      } else if (op.def().collective().flatMap(CollectiveSpec::foreign).isPresent()) {
-        makeFunctional(op, i);
+      if (isTakenApart(op)) {
+        takeApart(op, i);
       } else if (collective.isPresent()
           && op.def().schema().mutates()
           && collective.get().kind() != Kind.CUSTOM) {
@@ -115,11 +112,34 @@ public final class Normalize {
     return copier.finish(copier.now(graph.outputs()));
   }
 
+  private static boolean isTakenApart(Op op) {
+    return FusedCollective.is(op)
+        || FsdpOp.is(op)
+        || op.def().collective().flatMap(CollectiveSpec::foreign).isPresent();
+  }
+
+  /** These ops have no rule that checks their arguments. */
+  private void takeApart(Op op, int at) {
+    var emitter = new OpEmitter(copier, op, groupSize);
+    try {
+      if (FusedCollective.is(op)) {
+        FusedCollective.emit(emitter);
+      } else if (FsdpOp.is(op)) {
+        FsdpOp.emit(emitter);
+      } else {
+        makeFunctional(emitter, at);
+      }
+    } catch (OpTypeException e) {
+      throw emitter.error(String.valueOf(e.getMessage()));
+    }
+  }
+
   /** A collective of another library, which gives a tensor or writes one. */
-  private void makeFunctional(Op op, int at) {
+  private void makeFunctional(OpEmitter emitter, int at) {
+    var op = emitter.at();
     var call = op.collective().orElseThrow();
     var target = call.target();
-    var made = ForeignCollective.emit(new OpEmitter(copier, op, groupSize));
+    var made = ForeignCollective.emit(emitter);
     call.scratch().forEach(scratch -> checkScratch(op, at, scratch));
     if (call.kind() == Kind.ALL_REDUCE && call.root().isPresent()) {
       target.ifPresent(written -> checkUnwritten(op, at, written));

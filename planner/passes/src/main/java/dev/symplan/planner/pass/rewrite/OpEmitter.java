@@ -3,7 +3,6 @@ package dev.symplan.planner.pass.rewrite;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.MemorySpace;
-import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Type;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.aten.BuiltinOps;
@@ -36,6 +35,11 @@ record OpEmitter(GraphCopier copier, Op at, ToIntFunction<String> groupSize) {
   record Target(Optional<Value> old, String name) {
     static Target of(Value old) {
       return new Target(Optional.of(old), old.name());
+    }
+
+    /** What stands for a result of the op, or is new where nothing reads that. */
+    static Target of(Value old, String name) {
+      return old.isTensor() ? of(old) : of(name);
     }
 
     static Target of(String name) {
@@ -168,12 +172,16 @@ record OpEmitter(GraphCopier copier, Op at, ToIntFunction<String> groupSize) {
   }
 
   /**
-   * Goes on with a value that later ops read as the op's result.
+   * Goes on with a value that later ops, if there are any, read as the op's result.
    *
    * @throws CompileException when it is not what they were written for
    */
-  void checkType(Value made, TensorType wanted, boolean strides) {
+  void checkType(Value made, Value read, boolean strides) {
+    if (!read.isTensor()) {
+      return;
+    }
     var type = made.tensor();
+    var wanted = read.tensor();
     if (type.dtype() != wanted.dtype()
         || !type.sizes().equals(wanted.sizes())
         || (strides && !type.strides().equals(wanted.strides()))) {
