@@ -7,6 +7,7 @@ import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSet;
 import com.google.common.collect.Iterables;
 import com.google.common.collect.Maps;
+import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
@@ -16,6 +17,7 @@ import dev.symplan.ir.fx.FxFunction.Statement;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -68,6 +70,9 @@ final class HigherOrder {
   /** No graph takes so many. */
   private static final long MAX_ARGUMENTS = 1 << 16;
 
+  /** A few lines of subgraphs that call subgraphs can stand for any number of statements. */
+  private static final int MAX_STATEMENTS = 1 << 20;
+
   private final FxFunction function;
   private final OpTargets targets;
   private final DiagnosticSink sink;
@@ -88,7 +93,15 @@ final class HigherOrder {
   /** Subgraphs, by the values that they are assigned to. */
   private final Map<String, FxFunction> subgraphs = new HashMap<>();
 
-  private HigherOrder(FxFunction function, OpTargets targets, DiagnosticSink sink) {
+  /** The subgraphs that were taken apart: many calls may be of one. */
+  private final Map<FxFunction, FxFunction> done;
+
+  private HigherOrder(
+      FxFunction function,
+      OpTargets targets,
+      DiagnosticSink sink,
+      Map<FxFunction, FxFunction> done) {
+    this.done = done;
     this.function = function;
     this.targets = targets;
     this.sink = sink;
@@ -97,7 +110,16 @@ final class HigherOrder {
 
   /** {@return the graph without higher-order ops; those that cannot be taken apart are reported} */
   static FxFunction takeApart(FxFunction function, OpTargets targets, DiagnosticSink sink) {
-    return new HigherOrder(function, targets, sink).rewritten();
+    return new HigherOrder(function, targets, sink, new IdentityHashMap<>()).rewritten();
+  }
+
+  private FxFunction takenApart(FxFunction subgraph) {
+    @Nullable FxFunction known = done.get(subgraph);
+    if (known == null) {
+      known = new HigherOrder(subgraph, targets, sink, done).rewritten();
+      done.put(subgraph, known);
+    }
+    return known;
   }
 
   private FxFunction rewritten() {
@@ -529,7 +551,16 @@ final class HigherOrder {
           "");
       return;
     }
-    var inner = takeApart(subgraph, targets, sink);
+    var inner = takenApart(subgraph);
+    if (rewriting.size() + inner.statements().size() > MAX_STATEMENTS) {
+      throw new CompileException(
+          Diagnostic.error(
+              DiagnosticCode.UNSUPPORTED,
+              call.span(),
+              "with the statements of all subgraphs, the graph has more than %d"
+                  .formatted(MAX_STATEMENTS),
+              "plan the subgraph by itself"));
+    }
     var names = new Renaming();
     for (int i = 0; i < inner.params().size(); i++) {
       var param = inner.params().get(i);

@@ -27,6 +27,9 @@ final class Rewriting {
   private final Map<String, List<Statement>> items = new HashMap<>();
   private final Map<String, Integer> uses = new HashMap<>();
 
+  /** The last number that a wanted name got. */
+  private final Map<String, Integer> numbers = new HashMap<>();
+
   /** Tensors in storage of their own, from its start, whose uses are all counted. */
   private final Set<String> fresh = new HashSet<>();
 
@@ -81,6 +84,10 @@ final class Rewriting {
     return names.contains(name);
   }
 
+  int size() {
+    return out.size();
+  }
+
   ImmutableList<Statement> statements() {
     return ImmutableList.copyOf(out);
   }
@@ -88,8 +95,8 @@ final class Rewriting {
   /** {@return a name that nothing has yet: the wanted one, or with a number} */
   String unique(String wanted) {
     var name = wanted;
-    for (int i = 1; !names.add(name); i++) {
-      name = wanted + "_" + i;
+    while (!names.add(name)) {
+      name = wanted + "_" + numbers.merge(wanted, 1, Integer::sum);
     }
     return name;
   }

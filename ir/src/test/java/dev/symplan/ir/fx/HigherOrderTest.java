@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.aten.BuiltinOps;
+import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.SourceFile;
@@ -14,6 +15,7 @@ import dev.symplan.ir.text.GraphPrinter;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -439,6 +441,44 @@ class HigherOrderTest {
                     return [mul]
                 """))
         .startsWith("graph g(grad: f32[], inputs_1: None, y: f32[4]) {");
+  }
+
+  /** Each class calls the one in it twice. */
+  @Test
+  @Timeout(30)
+  void fewLinesThatStandForTooManyStatementsAreRefused() {
+    var text = new StringBuilder();
+    var indent = "";
+    for (int depth = 0; depth < 26; depth++) {
+      text.append(
+          """
+          class s%1$d(torch.nn.Module):
+              def forward(self, x: F4):
+                  s = self.s%2$d
+                  i = torch.ops.higher_order.invoke_subgraph(s, 'a', x)
+                  a: F4 = i[0]
+                  j = torch.ops.higher_order.invoke_subgraph(s, 'a', a)
+                  b: F4 = j[0]
+                  return (b,)
+          """
+              .formatted(depth, depth + 1)
+              .replace("F4", F4)
+              .indent(indent.length()));
+      indent += "    ";
+    }
+    text.append(
+        """
+        class s26(torch.nn.Module):
+            def forward(self, x: F4):
+                n: F4 = torch.ops.aten.neg.default(x)
+                return (n,)
+        """
+            .replace("F4", F4)
+            .indent(indent.length()));
+
+    assertThatThrownBy(() -> imported(text.toString()))
+        .isInstanceOf(CompileException.class)
+        .hasMessageContaining("the graph has more than 1048576");
   }
 
   @ParameterizedTest
