@@ -9,7 +9,8 @@ import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.diag.Span;
-import java.util.ArrayList;
+import dev.symplan.ir.fx.FunctionCutter.Function;
+import dev.symplan.ir.fx.FunctionCutter.Kind;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -79,7 +80,6 @@ final class FxText {
   private static final Pattern RECORD_RANK = Pattern.compile("\"rank\": ([0-9]{1,6})\\b");
 
   private static final int NO_RANK = -1;
-  private static final String HEAD = "def forward(";
   private static final String PRINT_HINT =
       "print it with gm.print_readable(include_stride=True, include_device=True), or run with"
           + " TORCH_LOGS=post_grad_graphs";
@@ -90,7 +90,7 @@ final class FxText {
 
   private final SourceFile file;
   private final String text;
-  private final Map<String, TreeMap<Integer, Cutter>> phases = new LinkedHashMap<>();
+  private final Map<String, TreeMap<Integer, FunctionCutter>> phases = new LinkedHashMap<>();
 
   // Of the line that is read.
   private String phase = NO_PHASE;
@@ -138,7 +138,7 @@ final class FxText {
       if (!message) {
         phases
             .computeIfAbsent(phase, s -> new TreeMap<>())
-            .computeIfAbsent(rank, r -> new Cutter(file))
+            .computeIfAbsent(rank, r -> new FunctionCutter(file))
             .line(line, start, from, next);
       }
       line++;
@@ -257,7 +257,7 @@ final class FxText {
   private ImmutableList<Listing> chosen(DiagnosticSink sink) {
     for (var kind : List.of(Kind.GRAPH, Kind.UNTYPED)) {
       for (var name : Iterables.concat(PHASES, List.copyOf(phases.keySet()))) {
-        @Nullable TreeMap<Integer, Cutter> ranks = phases.get(name);
+        @Nullable TreeMap<Integer, FunctionCutter> ranks = phases.get(name);
         if (ranks != null && ranks.values().stream().anyMatch(cutter -> cutter.has(kind))) {
           ranks.values().removeIf(cutter -> !cutter.has(kind));
           // Where some lines have a label, those without one do not make a rank.
@@ -280,26 +280,21 @@ final class FxText {
     throw new CompileException(noGraph());
   }
 
-  private void warnOfSkipped(Cutter cutter, Kind taken, DiagnosticSink sink) {
+  private void warnOfSkipped(FunctionCutter cutter, Kind taken, DiagnosticSink sink) {
     for (var kind : Kind.values()) {
       var skipped = kind == taken ? List.<Function>of() : cutter.outermost(kind);
       if (!skipped.isEmpty()) {
         sink.report(
             Diagnostic.warning(
                 DiagnosticCode.UNSUPPORTED,
-                span(skipped.getFirst().head),
+                skipped.getFirst().head(),
                 skipped.size() == 1
-                    ? "this function is skipped: it is " + kind.meaning
+                    ? "this function is skipped: it is " + kind.meaning()
                     : "%d functions from here on are skipped: each is %s"
-                        .formatted(skipped.size(), kind.meaning),
+                        .formatted(skipped.size(), kind.meaning()),
                 ""));
       }
     }
-  }
-
-  private Span span(Line line) {
-    int at = text.indexOf(HEAD, line.from);
-    return new Span(file, line.number + 1, at - line.start + 1, HEAD.length() - 1);
   }
 
   private Diagnostic noGraph() {
@@ -311,8 +306,8 @@ final class FxText {
             var function = found.getFirst();
             return Diagnostic.error(
                 DiagnosticCode.UNSUPPORTED,
-                kind == Kind.PYTHON ? function.python : span(function.head),
-                "this is " + kind.meaning,
+                kind == Kind.PYTHON ? function.python() : function.head(),
+                "this is " + kind.meaning(),
                 POST_GRAD_HINT);
           }
         }
@@ -397,215 +392,5 @@ final class FxText {
 
   private static boolean isBlank(char c) {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-  }
-
-  /** What a function of a text is. */
-  private enum Kind {
-    GRAPH(""),
-    JOINT("the joint graph of forward and backward, which PyTorch splits before it runs anything"),
-    PYTHON("Dynamo's graph, or the source of a module: it calls Python functions, not operators"),
-    UNTYPED("printed without types");
-
-    private final String meaning;
-
-    Kind(String meaning) {
-      this.meaning = meaning;
-    }
-  }
-
-  /** A line of the text: from its start, of which the prefix is blanked, to its end. */
-  private record Line(int number, int start, int from, int end) {}
-
-  /** One function, with the line of its class where it is a subgraph. */
-  private static final class Function {
-    private final List<Line> lines = new ArrayList<>();
-    private final boolean nested;
-    private final int column;
-    private Line head = new Line(0, 0, 0, 0);
-    private Span python = Span.NONE;
-    private boolean typed;
-    private boolean params;
-    private boolean joint;
-    private boolean dynamo;
-    private boolean compiledAutograd;
-    private int ops;
-    private int others;
-
-    Function(boolean nested, int column) {
-      this.nested = nested;
-      this.column = column;
-    }
-
-    Kind kind() {
-      if (joint) {
-        return Kind.JOINT;
-      }
-      if (others > 0 && (ops == 0 || dynamo)) {
-        return Kind.PYTHON;
-      }
-      return params && !typed && !compiledAutograd ? Kind.UNTYPED : Kind.GRAPH;
-    }
-  }
-
-  /** Takes the lines of one rank apart into functions. */
-  private static final class Cutter {
-    private static final Pattern CLASS = Pattern.compile("class [A-Za-z_][A-Za-z_0-9]*\\(");
-    private static final Pattern JOINT_PARAMS = Pattern.compile("\\bprimals\\b.*\\btangents\\b");
-    private static final Pattern AUTOGRAD_PARAMS = Pattern.compile("\\binputs, *sizes\\b");
-    private static final Pattern DYNAMO_PARAM = Pattern.compile("\\bL_\\w+ *:");
-    private static final Pattern TYPED = Pattern.compile("\\w+ *: *[\"A-Za-z].*");
-
-    private final SourceFile file;
-    private final String text;
-    private final List<Function> functions = new ArrayList<>();
-    private final StringBuilder head = new StringBuilder();
-    private @Nullable Function open;
-    private @Nullable Line subgraph;
-    private boolean inHead;
-    private int brackets;
-
-    Cutter(SourceFile file) {
-      this.file = file;
-      this.text = file.text();
-    }
-
-    boolean has(Kind kind) {
-      return !outermost(kind).isEmpty();
-    }
-
-    /** {@return the functions of a kind, but for subgraphs} */
-    List<Function> outermost(Kind kind) {
-      return functions.stream()
-          .filter(function -> !function.nested && function.kind() == kind)
-          .toList();
-    }
-
-    /** {@return the functions of a kind with their subgraphs, each line at its place} */
-    String python(Kind kind) {
-      var out = new StringBuilder();
-      int lines = 0;
-      boolean taken = false;
-      for (var function : functions) {
-        if (!function.nested) {
-          taken = function.kind() == kind;
-        }
-        if (taken) {
-          for (var line : function.lines) {
-            out.repeat('\n', line.number - lines)
-                .repeat(' ', line.from - line.start)
-                .append(text, line.from, line.end);
-            lines = line.number + (text.charAt(line.end - 1) == '\n' ? 1 : 0);
-          }
-        }
-      }
-      return out.toString();
-    }
-
-    void line(int number, int start, int from, int end) {
-      int first = from;
-      while (first < end && (text.charAt(first) == ' ' || text.charAt(first) == '\t')) {
-        first++;
-      }
-      var line = new Line(number, start, from, end);
-      if (text.startsWith(HEAD, first)) {
-        begin(line, first - start);
-      } else if (brackets == 0 && text.startsWith("class ", first)) {
-        open = null;
-        subgraph =
-            isNested(first - start) && CLASS.matcher(text).region(first, end).lookingAt()
-                ? line
-                : null;
-      }
-      @Nullable Function function = open;
-      if (function == null) {
-        return;
-      }
-      if (from < end) {
-        function.lines.add(line);
-      }
-      if (inHead) {
-        head.append(text, first, end);
-        brackets += opened(first, end);
-        if (brackets <= 0) {
-          brackets = 0;
-          inHead = false;
-          readHead(function);
-        }
-      } else if (brackets > 0 || text.startsWith("return", first)) {
-        // What follows a graph's return is not part of it.
-        brackets = Math.max(0, brackets + opened(first, end));
-        open = brackets > 0 ? function : null;
-      } else {
-        readStatement(function, line, first);
-      }
-    }
-
-    private void begin(Line line, int column) {
-      @Nullable Line ofClass = subgraph;
-      var function = new Function(ofClass != null, column);
-      if (ofClass != null) {
-        function.lines.add(ofClass);
-      }
-      function.head = line;
-      functions.add(function);
-      open = function;
-      subgraph = null;
-      inHead = true;
-      brackets = 0;
-      head.setLength(0);
-    }
-
-    /** A subgraph's class stands below the function that calls it, no further to the left. */
-    private boolean isNested(int column) {
-      for (int i = functions.size() - 1; i >= 0; i--) {
-        if (!functions.get(i).nested) {
-          return functions.get(i).column > 0 && column >= functions.get(i).column;
-        }
-      }
-      return false;
-    }
-
-    private void readHead(Function function) {
-      var params = head.substring(HEAD.length()).replace('\n', ' ');
-      function.params = params.indexOf(',') >= 0;
-      function.typed = params.indexOf(':') < params.lastIndexOf(':');
-      function.joint = JOINT_PARAMS.matcher(params).find();
-      function.dynamo = DYNAMO_PARAM.matcher(params).find();
-      function.compiledAutograd = AUTOGRAD_PARAMS.matcher(params).find();
-    }
-
-    private void readStatement(Function function, Line line, int first) {
-      var statement = text.substring(first, line.end).stripTrailing();
-      function.typed |= TYPED.matcher(statement).lookingAt();
-      int equals = statement.indexOf(" = ");
-      if (equals < 0 || statement.startsWith("#")) {
-        return;
-      }
-      if (statement.indexOf("torch.ops.", equals) >= 0) {
-        function.ops++;
-      } else if (statement.indexOf('(', equals) >= 0 && !isPlain(statement)) {
-        if (function.others++ == 0) {
-          function.python =
-              new Span(file, line.number + 1, first - line.start + 1, statement.length());
-        }
-      }
-    }
-
-    /** What AOT graphs hold besides operators. */
-    private static boolean isPlain(String statement) {
-      return statement.contains(" = getattr(self")
-          || statement.contains("fx_pytree.")
-          || statement.contains("torch__inductor_");
-    }
-
-    /** Opened less closed brackets on a line. */
-    private int opened(int from, int end) {
-      int open = 0;
-      for (int i = from; i < end && text.charAt(i) != '#'; i++) {
-        char c = text.charAt(i);
-        open += c == '(' || c == '[' ? 1 : c == ')' || c == ']' ? -1 : 0;
-      }
-      return open;
-    }
   }
 }
