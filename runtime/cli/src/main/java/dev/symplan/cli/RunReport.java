@@ -17,6 +17,7 @@ import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.report.DecisionText;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.check.OutputCheck;
+import dev.symplan.runtime.check.TruthCheck;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.math.BigDecimal;
 import java.math.MathContext;
@@ -160,6 +161,53 @@ final class RunReport {
       }
     }
     return all;
+  }
+
+  /** {@return the comparison, with outputs that rounding explains no longer wrong} */
+  Compared judged(Compared before, TruthCheck.Outcome outcome) {
+    return switch (outcome) {
+      case TruthCheck.Unknown(var reason) ->
+          before.plus(new Compared("  not compared with f64: %s\n".formatted(reason), 0, 0, 0));
+      case TruthCheck.Judged judged -> {
+        var rows = new StringBuilder(before.rows()).append("and against an evaluation in f64\n");
+        for (var distance : judged.outputs()) {
+          rows.append(
+              row(
+                  distance.rank(),
+                  distance.index(),
+                  "relative L2 %s, of the expected output %s  %s"
+                      .formatted(
+                          number(distance.actual()),
+                          number(distance.expected()),
+                          verdict(distance))));
+        }
+        for (var choice : judged.choices()) {
+          rows.append(
+              "  rank %d  %s differs in %d of %d elements  %s\n"
+                  .formatted(
+                      choice.rank(),
+                      choice.op(),
+                      choice.differing(),
+                      choice.elements(),
+                      choice.fault().orElse("ok: rounding explains it")));
+        }
+        long wrong = judged.outputs().stream().filter(d -> !d.agrees()).count();
+        yield new Compared(
+            rows.toString(),
+            before.outputs(),
+            judged.agrees() ? 0 : Math.max(1, Math.toIntExact(wrong)),
+            before.unspecified());
+      }
+    };
+  }
+
+  private static String verdict(TruthCheck.Distance distance) {
+    if (distance.agrees()) {
+      return "ok";
+    }
+    return distance.expectedAgrees()
+        ? "too far from f64"
+        : "the expected output does not belong to this graph";
   }
 
   /** Prints how all outputs compare. */

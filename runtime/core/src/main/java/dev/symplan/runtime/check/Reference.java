@@ -21,6 +21,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.function.Function;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
@@ -50,6 +51,9 @@ public final class Reference {
 
     /** Called before an op; before a collective, for the first of its ranks. */
     void before(int rank, Op op);
+
+    /** Called after an op of one rank; may change the elements of its results. */
+    default void after(int rank, Op op, Function<Value, HostTensor> values) {}
   }
 
   /** Where the inputs of an evaluation are. */
@@ -98,7 +102,13 @@ public final class Reference {
    * @throws RunException when an op has no host implementation or fails
    */
   public static Result evaluate(List<Graph> graphs, List<ProcessGroup> groups, Inputs inputs) {
-    return new Reference(graphs, groups, Observer.NONE).run(inputs);
+    return evaluate(graphs, groups, inputs, Observer.NONE);
+  }
+
+  /** {@return the same, heard by an observer} */
+  public static Result evaluate(
+      List<Graph> graphs, List<ProcessGroup> groups, Inputs inputs, Observer observer) {
+    return new Reference(graphs, groups, observer).run(inputs);
   }
 
   /** {@return whether every collective has a definition: custom ops have none but their code} */
@@ -190,6 +200,7 @@ public final class Reference {
     if (computes) {
       run(rank, op, () -> NaiveOps.run(op, value -> at(rank, value), fresh));
     }
+    observer.after(rank, op, value -> at(rank, value));
   }
 
   /** Whatever else fails is an error of Symplan's own. */

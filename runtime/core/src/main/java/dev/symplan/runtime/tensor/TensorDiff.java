@@ -9,9 +9,11 @@ import java.util.List;
  * @param dtype the element type of both
  * @param maxAbs the largest absolute difference; infinite where only one is NaN or infinite
  * @param relativeL2 the norm of the difference over the norm of the expected tensor
+ * @param largest the largest finite absolute value that is expected
  * @param unequal the number of elements that differ at all
  */
-public record TensorDiff(DType dtype, double maxAbs, double relativeL2, long unequal) {
+public record TensorDiff(
+    DType dtype, double maxAbs, double relativeL2, double largest, long unequal) {
 
   /** What {@link #limit} allows of f32 and f64, as relative L2 error. */
   public static final double FLOAT_LIMIT = 1e-5;
@@ -36,7 +38,7 @@ public record TensorDiff(DType dtype, double maxAbs, double relativeL2, long une
     var sizes = actual.type().sizes().toArray();
     var strides =
         List.of(Loops.byteStrides(actual.type(), sizes), Loops.byteStrides(expected.type(), sizes));
-    var sums = new double[3];
+    var sums = new double[4];
     var unequal = new long[1];
     var a = new double[Loops.CHUNK];
     var b = new double[Loops.CHUNK];
@@ -51,13 +53,16 @@ public record TensorDiff(DType dtype, double maxAbs, double relativeL2, long une
             unequal[0] += difference != 0 ? 1 : 0;
             sums[0] = Math.max(sums[0], difference);
             sums[1] += difference * difference;
-            sums[2] += Double.isFinite(b[i]) ? b[i] * b[i] : 0;
+            if (Double.isFinite(b[i])) {
+              sums[2] += b[i] * b[i];
+              sums[3] = Math.max(sums[3], Math.abs(b[i]));
+            }
           }
         });
     double norm = Math.sqrt(sums[2]);
     double error = Math.sqrt(sums[1]);
     double relative = error == 0 ? 0 : norm == 0 ? Double.POSITIVE_INFINITY : error / norm;
-    return new TensorDiff(actual.dtype(), sums[0], relative, unequal[0]);
+    return new TensorDiff(actual.dtype(), sums[0], relative, sums[3], unequal[0]);
   }
 
   private static double difference(double a, double b) {
@@ -75,6 +80,11 @@ public record TensorDiff(DType dtype, double maxAbs, double relativeL2, long une
    *     it: values that were bf16 once are not more exact in f32
    */
   public double limit(DType roundedTo) {
+    return limit(dtype, roundedTo);
+  }
+
+  /** {@return the same for any tensor of an element type} */
+  public static double limit(DType dtype, DType roundedTo) {
     double own = limitOf(dtype);
     return own == 0 ? 0 : Math.max(own, limitOf(roundedTo));
   }

@@ -59,10 +59,10 @@ class ComparableResultsTest {
     var rounding = Rounding.of(graph);
     assertThat(graph.outputs().stream().map(rounding::ofOutput))
         .containsExactly(DType.F32, DType.BF16, DType.BF16, DType.BF16, DType.F64);
-    var diff = new TensorDiff(DType.F32, 1, 1e-3, 1);
+    var diff = new TensorDiff(DType.F32, 1, 1e-3, 1, 1);
     assertThat(diff.isWithin(DType.BF16)).isTrue();
     assertThat(diff.isWithin(DType.F32)).isFalse();
-    assertThat(new TensorDiff(DType.I64, 1, 1e-9, 1).isWithin(DType.BF16)).isFalse();
+    assertThat(new TensorDiff(DType.I64, 1, 1e-9, 1, 1).isWithin(DType.BF16)).isFalse();
   }
 
   @Test
