@@ -208,11 +208,15 @@ final class Differential {
   }
 
   private static void fill(FuzzCase c, Session session) {
+    fill(session, c.fills(), c.seed());
+  }
+
+  static void fill(Session session, ImmutableMap<String, Fill> fills, long seed) {
     for (int rank = 0; rank < session.ranks(); rank++) {
       for (int i = 0; i < session.inputNames().size(); i++) {
         var name = session.inputNames().get(i);
-        var fill = c.fills().getOrDefault(name, Fill.ANY);
-        var random = new SplittableRandom(c.seed() * 31 + rank * 1000L + name.hashCode());
+        var fill = fills.getOrDefault(name, Fill.ANY);
+        var random = new SplittableRandom(seed * 31 + rank * 1000L + name.hashCode());
         random.nextLong();
         session.input(rank, i).ifPresent(tensor -> fill.write(tensor, random));
       }

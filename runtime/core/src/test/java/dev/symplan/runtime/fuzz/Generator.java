@@ -162,7 +162,7 @@ final class Generator {
     return groups;
   }
 
-  private static void local(Sketch sketch, OpDef def) {
+  static void local(Sketch sketch, OpDef def) {
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
       boolean bare = def.name().name().matches(EMPTY);
       var made = sketch.apply(def, Recipes.args(sketch, def), !bare);

@@ -279,7 +279,8 @@ final class EmulatedSession extends ExecutableSession {
       for (long column = 0; column < product.columns(); column++) {
         for (long row = 0; row < product.rows(); row++) {
           double sum = 0;
-          for (long k = 0; k < product.inner(); k++) {
+          // As BLAS does it: nothing times alpha is nothing, whatever the factors are.
+          for (long k = 0; k < product.inner() && product.alpha() != 0; k++) {
             sum +=
                 element(product.left(), dtype, batch, row, k).get()
                     * element(product.right(), dtype, batch, k, column).get();
