@@ -26,6 +26,7 @@ static To bits_as(From from) {
   return to;
 }
 static float __uint_as_float(unsigned bits) { return bits_as<float>(bits); }
+static unsigned __float_as_uint(float value) { return bits_as<unsigned>(value); }
 static float __int_as_float(int bits) { return bits_as<float>(bits); }
 static double __longlong_as_double(long long bits) { return bits_as<double>(bits); }
 

@@ -34,13 +34,65 @@ final class CTypes {
       }
       """;
 
+  /** Conversions of 8-bit floats, which round to even: see {@link #withConversions}. */
+  private static final String FLOAT8 =
+      """
+
+      __device__ __forceinline__ float from_e4m3(unsigned char bits) {
+        unsigned size = bits & 127;
+        float value = size == 127 ? __uint_as_float(0x7fc00000u)
+            : size < 8 ? size * 0x1p-9f
+            : __uint_as_float((size << 20) + (120u << 23));
+        return bits & 128 ? -value : value;
+      }
+
+      __device__ __forceinline__ unsigned char to_e4m3(float value) {
+        unsigned bits = __float_as_uint(value);
+        unsigned size = bits & 0x7fffffffu;
+        // There is no infinity: what is too large becomes the largest, 448.
+        unsigned rounded = size > 0x7f800000u ? 127
+            : size > 0x43e00000u ? 126
+            : size < 0x3c800000u ? (unsigned)rint(__uint_as_float(size) * 0x1p9f)
+            : ((size + 0x7ffffu + (size >> 20 & 1)) >> 20) - (120u << 3);
+        return rounded | (bits >> 24 & 128);
+      }
+
+      __device__ __forceinline__ float from_e5m2(unsigned char bits) {
+        unsigned size = bits & 127;
+        float value = size > 124 ? __uint_as_float(0x7fc00000u)
+            : size == 124 ? __uint_as_float(0x7f800000u)
+            : size < 4 ? size * 0x1p-16f
+            : __uint_as_float((size << 21) + (112u << 23));
+        return bits & 128 ? -value : value;
+      }
+
+      __device__ __forceinline__ unsigned char to_e5m2(float value) {
+        unsigned bits = __float_as_uint(value);
+        unsigned size = bits & 0x7fffffffu;
+        // 61440 is half of a step beyond the largest.
+        unsigned rounded = size > 0x7f800000u ? 127
+            : size >= 0x47700000u ? 124
+            : size < 0x38800000u ? (unsigned)rint(__uint_as_float(size) * 0x1p16f)
+            : ((size + 0xfffffu + (size >> 21 & 1)) >> 21) - (112u << 2);
+        return rounded | (bits >> 24 & 128);
+      }
+      """;
+
   private CTypes() {}
+
+  /** {@return a kernel's text, with those conversions that only some kernels call} */
+  static String withConversions(String text) {
+    return text.contains("_e4m3(") || text.contains("_e5m2(")
+        ? text.replace(PRELUDE, PRELUDE + FLOAT8)
+        : text;
+  }
 
   /** {@return whether generated kernels compute with such elements} */
   static boolean computes(DType dtype) {
     return switch (dtype) {
-      case F64, F32, F16, BF16, I64, I32, I16, I8, U64, U32, U16, U8, BOOL -> true;
-      case F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU, C32, C64, C128 -> false;
+      case F64, F32, F16, BF16, F8E4M3FN, F8E5M2 -> true;
+      case I64, I32, I16, I8, U64, U32, U16, U8, BOOL -> true;
+      case F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU, C32, C64, C128 -> false;
     };
   }
 
@@ -58,8 +110,8 @@ final class CTypes {
       case U64 -> "unsigned long long";
       case U32 -> "unsigned";
       case U16 -> "unsigned short";
-      case U8, BOOL -> "unsigned char";
-      case F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU, C32, C64, C128 ->
+      case U8, BOOL, F8E4M3FN, F8E5M2 -> "unsigned char";
+      case F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU, C32, C64, C128 ->
           throw new IllegalArgumentException(dtype.shortName());
     };
   }
@@ -68,7 +120,7 @@ final class CTypes {
   static String computed(DType dtype) {
     return switch (dtype) {
       case F64 -> "double";
-      case F32, F16, BF16 -> "float";
+      case F32, F16, BF16, F8E4M3FN, F8E5M2 -> "float";
       case U64 -> "unsigned long long";
       default -> "long long";
     };
@@ -79,6 +131,8 @@ final class CTypes {
     return switch (dtype) {
       case F16 -> "from_f16(" + stored + ")";
       case BF16 -> "from_bf16(" + stored + ")";
+      case F8E4M3FN -> "from_e4m3(" + stored + ")";
+      case F8E5M2 -> "from_e5m2(" + stored + ")";
       default -> "(" + computed(dtype) + ")(" + stored + ")";
     };
   }
@@ -88,6 +142,8 @@ final class CTypes {
     return switch (dtype) {
       case F16 -> "to_f16(" + computed + ")";
       case BF16 -> "to_bf16(" + computed + ")";
+      case F8E4M3FN -> "to_e4m3(" + computed + ")";
+      case F8E5M2 -> "to_e5m2(" + computed + ")";
       case BOOL -> "(unsigned char)((" + computed + ") != 0)";
       default -> "(" + stored(dtype) + ")(" + computed + ")";
     };

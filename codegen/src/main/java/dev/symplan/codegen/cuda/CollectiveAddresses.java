@@ -135,7 +135,7 @@ final class CollectiveAddresses {
   /** {@return the type of these numbers} */
   DType computedIn() {
     var type = dtype().real();
-    if (!CTypes.computes(type)) {
+    if (!CTypes.computes(type) || (type.isFloat() && type.bytes() == 1)) {
       throw unsupported(
           "a reduction %s of %s"
               .formatted(ReduceOp.text(collective.reduceOp()), dtype().shortName()));

@@ -8,6 +8,10 @@ package dev.symplan.codegen.cuda;
  */
 public record Kernel(String text) {
 
+  public Kernel {
+    text = CTypes.withConversions(text);
+  }
+
   /** The name of each text's kernel. */
   public static final String ENTRY = "symplan_kernel";
 }

@@ -79,6 +79,8 @@ final class Pointwise {
     return switch (type) {
       case F16 -> "from_f16(to_f16((float)" + value + "))";
       case BF16 -> "from_bf16(to_bf16((float)" + value + "))";
+      case F8E4M3FN -> "from_e4m3(to_e4m3((float)" + value + "))";
+      case F8E5M2 -> "from_e5m2(to_e5m2((float)" + value + "))";
       case F64, F32 -> "(" + CTypes.computed(type) + ")" + value;
       case BOOL -> "(" + value + " != 0)";
       default ->
@@ -92,6 +94,6 @@ final class Pointwise {
 
   /** Whether values of a type are computed with in a longer one. */
   private static boolean isShort(DType dtype) {
-    return dtype == DType.F16 || dtype == DType.BF16;
+    return dtype.isFloat() && dtype.bytes() < DType.F32.bytes();
   }
 }

@@ -6,7 +6,9 @@ import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.DeviceStep.Matrix;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
+import java.util.List;
 import java.util.Optional;
+import java.util.function.BiFunction;
 
 /** Products of matrices, as BLAS has them: without copies where operands have neighbours. */
 final class ProductLowering {
@@ -21,7 +23,7 @@ final class ProductLowering {
 
   static boolean supports(String op) {
     return switch (op) {
-      case "aten::mm", "aten::bmm", "aten::addmm", "aten::baddbmm" -> true;
+      case "aten::mm", "aten::bmm", "aten::addmm", "aten::baddbmm", "aten::_scaled_mm" -> true;
       default -> false;
     };
   }
@@ -36,6 +38,7 @@ final class ProductLowering {
     switch (arguments.name()) {
       case "aten::addmm" -> lowering.added("mat1", "mat2");
       case "aten::baddbmm" -> lowering.added("batch1", "batch2");
+      case "aten::_scaled_mm" -> lowering.scaled();
       default -> lowering.product(arguments.tensor("self"), arguments.tensor("mat2"));
     }
     return lowering.steps.build();
@@ -137,8 +140,79 @@ final class ProductLowering {
   /** Each element by itself, for what BLAS does not take. */
   private DeviceStep plain(
       TensorRef left, TensorRef right, double alpha, double beta, TensorRef addend) {
+    var dtype = arguments.result().type().dtype();
+    var type = CTypes.computed(dtype);
+    return plain(
+        left,
+        right,
+        type,
+        (kernel, indices) -> {
+          // As in BLAS, nothing times alpha is nothing, whatever the factors are.
+          var value =
+              alpha == 0
+                  ? "0"
+                  : alpha == 1 ? "sum" : "%s * sum".formatted(PositionKernel.number(dtype, alpha));
+          return beta == 0
+              ? value
+              : "%s + %s * (%s)%s"
+                  .formatted(
+                      value,
+                      PositionKernel.number(dtype, beta),
+                      type,
+                      kernel.value(addend, indices));
+        });
+  }
+
+  /**
+   * {@code (self · mat2) * scale_a * scale_b + bias}; scales are of tensors, or of rows and
+   * columns.
+   */
+  private void scaled() {
+    if (arguments.optionalTensor("scale_result").isPresent()) {
+      throw arguments.unsupported(arguments.name() + " with scale_result");
+    }
+    var left = arguments.tensor("self");
+    var right = arguments.tensor("mat2");
+    var bias =
+        arguments
+            .optionalTensor("bias")
+            .map(given -> Moves.expand(given, arguments.result().type().sizes()));
+    bias.ifPresent(arguments::checkComputes);
+    if (arguments.result().type().numel() == 0) {
+      return;
+    }
+    steps.add(
+        plain(
+            left,
+            right,
+            "float",
+            (kernel, indices) ->
+                "sum * %s * %s%s"
+                    .formatted(
+                        kernel.value(scale("scale_a", 0), indices),
+                        kernel.value(scale("scale_b", 1), indices),
+                        bias.map(b -> " + " + kernel.value(b, indices)).orElse(""))));
+  }
+
+  /** {@return the factor of each element of the result} */
+  private TensorRef scale(String param, int dim) {
+    var scale = arguments.tensor(param);
+    var type = scale.type();
+    var sizes = arguments.result().type().sizes();
+    if (type.numel() != 1
+        && (type.rank() != 2 || type.size(1 - dim) != 1 || type.size(dim) != sizes.get(dim))) {
+      throw arguments.unsupported("%s with a %s of %s".formatted(arguments.name(), param, type));
+    }
+    return Moves.expand(scale, sizes);
+  }
+
+  /** Each element by itself: what {@code element} makes of the {@code sum} of its products. */
+  private DeviceStep plain(
+      TensorRef left,
+      TensorRef right,
+      String type,
+      BiFunction<PositionKernel, List<String>, String> element) {
     var result = arguments.result();
-    var dtype = result.type().dtype();
     arguments.checkComputes(result);
     arguments.checkComputes(left);
     arguments.checkComputes(right);
@@ -147,7 +221,6 @@ final class ProductLowering {
     var batch = indices.subList(0, indices.size() - 2);
     var row = ImmutableList.<String>builder().addAll(batch).add(indices.get(batch.size()), "k");
     var column = ImmutableList.<String>builder().addAll(batch).add("k", indices.getLast());
-    var type = CTypes.computed(dtype);
     kernel.line("%s sum = 0;".formatted(type));
     kernel.line(
         "for (long long k = 0; k < %d; k++) {".formatted(left.type().size(batch.size() + 1)));
@@ -156,13 +229,7 @@ final class ProductLowering {
             .formatted(
                 type, kernel.value(left, row.build()), type, kernel.value(right, column.build())));
     kernel.line("}");
-    var value = alpha == 1 ? "sum" : "%s * sum".formatted(PositionKernel.number(dtype, alpha));
-    if (beta != 0) {
-      value +=
-          " + %s * (%s)%s"
-              .formatted(PositionKernel.number(dtype, beta), type, kernel.value(addend, indices));
-    }
-    kernel.set(result, indices, value);
+    kernel.set(result, indices, element.apply(kernel, indices));
     return kernel.build(arguments.op().stream(), arguments.op().name());
   }
 

@@ -84,6 +84,11 @@ class EmulatedProgramsTest {
   }
 
   @Test
+  void shortFloats() {
+    check(LocalPrograms.shortFloats());
+  }
+
+  @Test
   void edges() {
     check(LocalPrograms.edges());
   }

@@ -450,6 +450,40 @@ final class LocalPrograms {
             "o = aten::addmm(b, z, w)"));
   }
 
+  /** Every number, every number half way between two, and products. */
+  static List<String> shortFloats() {
+    var texts = new ArrayList<String>();
+    for (var type : List.of("float8_e4m3fn, 500, 0.125", "float8_e5m2, 65600, 16")) {
+      var parts = type.split(", ");
+      texts.add(
+          program(
+              "x: f32[40]",
+              "a = aten::arange.start_step(0, 256, 1, dtype=torch.uint8)",
+              "b = aten::view.dtype(a, torch.%s)".formatted(parts[0]),
+              "c = aten::_to_copy(b, dtype=torch.float32)",
+              "d = aten::arange.start_step(0, %s, %s)".formatted(parts[1], parts[2]),
+              "e = aten::_to_copy(d, dtype=torch.%s)".formatted(parts[0]),
+              "f = aten::_to_copy(e, dtype=torch.float32)",
+              "g = aten::mul.Scalar(d, -1e-05)",
+              "h = aten::_to_copy(g, dtype=torch.%s)".formatted(parts[0]),
+              "i = aten::_to_copy(h, dtype=torch.bfloat16)",
+              "j = aten::full_like(x, nan, dtype=torch.%s)".formatted(parts[0]),
+              "k = aten::_to_copy(j, dtype=torch.float32)",
+              "l = aten::full_like(x, -inf, dtype=torch.%s)".formatted(parts[0]),
+              "m = aten::_to_copy(l, dtype=torch.float32)"));
+    }
+    texts.add(
+        program(
+            "x: f32[24, 32], y: bf16[16, 32], s: f32[24, 1], t: f32[1, 16], u: f32[], c: bf16[16]",
+            "a = aten::_to_copy(x, dtype=torch.float8_e4m3fn)",
+            "b = aten::_to_copy(y, dtype=torch.float8_e5m2)",
+            "d = aten::t(b)",
+            "e = aten::_scaled_mm(a, d, u, u, None, None, torch.float32)",
+            "f = aten::_scaled_mm(a, d, s, t, c, None, torch.bfloat16)",
+            "g = aten::_scaled_mm(a, d, u, u, c, None, torch.bfloat16, True)"));
+    return texts;
+  }
+
   static List<String> attention() {
     var texts = new ArrayList<String>();
     for (var dtype : List.of("f32", "bf16", "f64")) {

@@ -56,6 +56,7 @@ class LocalWorkOnGpuTest {
         Arguments.of("places", LocalPrograms.places()),
         Arguments.of("comparisons", LocalPrograms.comparisons()),
         Arguments.of("edges", LocalPrograms.edges()),
+        Arguments.of("floats of 8 bits", LocalPrograms.shortFloats()),
         Arguments.of("products", LocalPrograms.products()),
         Arguments.of("attention", LocalPrograms.attention()),
         Arguments.of("composites", LocalPrograms.composites()),

@@ -34,7 +34,7 @@ import java.util.stream.Stream;
 final class OpByOp implements Reference.Observer {
   /** Elementwise functions of differences, near whose roots f32 has few digits. */
   private static final ImmutableSet<String> CANCELS =
-      ImmutableSet.of("gelu", "gelu_backward", "mish_backward", "sinc");
+      ImmutableSet.of("gelu", "gelu_backward", "mish_backward", "sinc", "special_log_ndtr");
 
   /** Which arguments keep f32's digits. */
   private static final ImmutableMap<String, Predicate<Op>> PARAMETERS =
@@ -118,7 +118,11 @@ final class OpByOp implements Reference.Observer {
     var name = op.def().name().name();
     boolean integer = result.tensor().dtype().kind() == DType.Kind.INTEGER;
     boolean product = name.contains("prod") && !name.contains("dot");
-    boolean finite = product || name.contains("attention") || name.startsWith("_fused_adam");
+    boolean finite =
+        product
+            || CANCELS.contains(name)
+            || name.contains("attention")
+            || name.startsWith("_fused_adam");
     double most = integer ? Byte.MAX_VALUE : product ? MAX_FACTOR : MAX;
     return PARAMETERS.getOrDefault(name, _ -> true).test(op)
         && !(integer && name.endsWith("_backward"))
