@@ -128,6 +128,9 @@ public record VariantSpec(
         .map(Requirement::words)
         .filter(words -> !words.isEmpty())
         .forEach(needs::add);
+    if (!numerics.isSameOnAllRanks()) {
+      needs.add("to be named, as ranks may get different bits");
+    }
     return needs.build();
   }
 }

@@ -116,6 +116,11 @@ final class ReasonTexts {
               "`--variant`, or the collective's op, names another variant.",
               "It is not used.",
               "Remove `--variant`, or give `--free-variants`.");
+      case NOT_NAMED ->
+          words(
+              "Ranks may get different bits with this variant, and nothing names it.",
+              "It is not used, even if it is faster: ranks that should agree could drift apart.",
+              "`--variant`, or an op that names it.");
       case GROUP_SIZE ->
           words(
               "The group has one rank, or the variant is for groups of one.",

@@ -86,7 +86,7 @@ public final class Select {
         forced.orElseGet(
             () ->
                 candidates.stream()
-                    .filter(v -> v.reason().eligible())
+                    .filter(v -> v.reason().eligible() && v.reason() != Reason.NOT_NAMED)
                     .reduce((a, b) -> b.totalMicros() < a.totalMicros() ? b : a)
                     .orElseThrow(() -> nothingEligible(collective, candidates)));
     var verdicts = ImmutableList.<Verdict>builder();
@@ -101,7 +101,7 @@ public final class Select {
   }
 
   private static Verdict other(Verdict verdict, Optional<Verdict> forced) {
-    return verdict.reason().eligible() && forced.isPresent()
+    return verdict.reason() == Reason.SLOWER && forced.isPresent()
         ? withReason(verdict, Reason.NOT_FORCED)
         : verdict;
   }
@@ -132,9 +132,10 @@ public final class Select {
     long bytes = graphs.stream().mapToLong(g -> g.collectives().get(k).bytes()).max().orElse(0);
     double transfer = costs.transferMicros(collective.kind(), variant, bytes, ranks);
     double shown = shownMicros(variant, transfer, hideableMicros(k));
+    var spec = VariantSpec.of(collective.kind(), variant);
     return new Verdict(
         variant,
-        Reason.SLOWER,
+        spec.numerics().isSameOnAllRanks() ? Reason.SLOWER : Reason.NOT_NAMED,
         eligibleDetail(shown < transfer, isMeasured(k, collective, variant, ranks)),
         shown,
         staging(k, collective, variant, differs));
