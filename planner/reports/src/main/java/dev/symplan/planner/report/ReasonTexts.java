@@ -135,7 +135,8 @@ final class ReasonTexts {
           words(
               "The target has NVLink multicast, but it is not switched on.",
               "Variants that reduce or replicate in the switch are ruled out.",
-              "`--multicast=on`, if backend and machine support it ([GPU hosts](gpu-hosts.md)).");
+              "`--multicast=on`, if the machine supports it"
+                  + " ([GPU hosts](gpu-hosts.md#nvlink-multicast)).");
       case NO_COPY_ENGINE ->
           words(
               "The target's copy engines cannot access peers.",
