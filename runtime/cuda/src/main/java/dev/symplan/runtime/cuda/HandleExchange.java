@@ -109,7 +109,22 @@ final class HandleExchange {
           var to = invitations.get(handle.to());
           parcels.add(new Parcel(to.socket(), note(to, world.rank(), handle), handle.descriptor()));
         }
-        socket.exchange(parcels, expected, received -> take(received, token, taker), timeout);
+        // Who fails to take a handle goes on, so that others do not wait for those that it sends.
+        var failures = new ArrayList<RunException>();
+        socket.exchange(
+            parcels,
+            expected,
+            received -> {
+              try {
+                take(received, token, taker);
+              } catch (RunException e) {
+                failures.add(e);
+              }
+            },
+            timeout);
+        if (!failures.isEmpty()) {
+          throw failures.getFirst();
+        }
       }
     } finally {
       sent.stream().map(Sent::descriptor).distinct().forEach(DescriptorSocket::closeDescriptor);

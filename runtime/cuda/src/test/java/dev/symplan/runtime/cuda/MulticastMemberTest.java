@@ -2,7 +2,6 @@ package dev.symplan.runtime.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
@@ -11,7 +10,6 @@ import com.google.common.collect.ImmutableSortedSet;
 import dev.symplan.codegen.Lowering;
 import dev.symplan.codegen.cuda.DeviceLowering;
 import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.testkit.ChildProcess;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
@@ -22,21 +20,12 @@ import dev.symplan.runtime.PlanAdvice;
 import dev.symplan.runtime.cuda.Peers.Region;
 import dev.symplan.runtime.cuda.RecordingDriver.Machine;
 import dev.symplan.runtime.failure.RunException;
-import dev.symplan.runtime.launch.LaunchEnvironment;
-import dev.symplan.runtime.launch.LaunchEnvironment.Launcher;
 import dev.symplan.runtime.launch.World;
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -46,8 +35,6 @@ class MulticastMemberTest {
   private static final int RANKS = 3;
   private static final long BYTES = 5000;
 
-  private static final Duration TIMEOUT = Duration.ofSeconds(20);
-
   private static final MulticastTeams TEAMS =
       new MulticastTeams(
           ImmutableSet.of(ImmutableSortedSet.of(0, 1, 2), ImmutableSortedSet.of(1, 2)));
@@ -56,13 +43,6 @@ class MulticastMemberTest {
       ImmutableMap.of("all_reduce", Variant.MULTIMEM, "all_gather", Variant.MULTIMEM);
 
   private static final ImmutableList<Integer> DEVICES = ImmutableList.of(0, 1, 2);
-
-  private final ExecutorService threads = Executors.newCachedThreadPool();
-
-  @AfterEach
-  void stop() {
-    threads.shutdownNow();
-  }
 
   /** One rank's memory and part, as sessions make and free them. */
   private static final class Rank {
@@ -117,16 +97,12 @@ class MulticastMemberTest {
     void check(int rank, int failing, List<String> usual) {
       var what = "rank %d: %s".formatted(rank, calls(rank).get(failing));
       assertThat(machine.wrong()).as(what).isEmpty();
-      if (isUndoing(calls(rank).get(failing))) {
+      if (ranks.get(rank).driver.failsToUndo()) {
         assertThat(calls(rank)).as(what).isEqualTo(usual);
       } else {
         assertThat(machine.held()).as(what).isEmpty();
       }
     }
-  }
-
-  private static boolean isUndoing(String call) {
-    return call.startsWith("un") || call.startsWith("release");
   }
 
   private static Outcome inOneProcess(int failingRank, int failing) {
@@ -212,9 +188,8 @@ class MulticastMemberTest {
   }
 
   /** {@return what became of three processes, which are threads here, with a world for each} */
-  private Outcome inProcesses(int failingRank, int failing) {
+  private static Outcome inProcesses(int failingRank, int failing) {
     var machine = new Machine();
-    int port = ChildProcess.freePort();
     var ranks =
         IntStream.range(0, RANKS)
             .mapToObj(
@@ -222,16 +197,10 @@ class MulticastMemberTest {
                     new Rank(
                         machine, rank, rank == failingRank ? failing : -1, ImmutableList.of(rank)))
             .toList();
-    var failures =
-        ranks.stream()
-            .map(rank -> CompletableFuture.supplyAsync(() -> failure(rank, port), threads))
-            .toList()
-            .stream()
-            .map(CompletableFuture::join)
-            .toList();
+    var failures = Worlds.failures(RANKS, world -> join(world, ranks.get(world.rank())));
     if (failingRank < 0) {
       assertThat(failures).containsOnly("");
-    } else if (isUndoing(ranks.get(failingRank).driver.calls().get(failing))) {
+    } else if (ranks.get(failingRank).driver.failsToUndo()) {
       assertThat(failures.get(failingRank)).contains("as told");
     } else {
       assertThat(failures).as("all hear of it").allMatch(text -> text.contains("as told"));
@@ -239,121 +208,50 @@ class MulticastMemberTest {
     return new Outcome(machine, ranks);
   }
 
-  private static String failure(Rank rank, int port) {
-    var environment =
-        new LaunchEnvironment(
-            Launcher.TORCHRUN, rank.rank, RANKS, rank.rank, "localhost", port, "job");
-    try (var world = World.join(environment, TIMEOUT)) {
-      try {
-        var opened = new MulticastMember[1];
-        AllOrNone.check(world, "arenas", () -> opened[0] = rank.open());
-        opened[0].join(world, TIMEOUT);
-        world.barrier("runs");
-      } finally {
-        rank.close();
-      }
-      return "";
-    } catch (RunException e) {
-      return e.getMessage();
+  private static void join(World world, Rank rank) {
+    try {
+      var opened = new MulticastMember[1];
+      AllOrNone.check(world, "arenas", () -> opened[0] = rank.open());
+      opened[0].join(world, Worlds.TIMEOUT);
+      world.barrier("runs");
+    } finally {
+      rank.close();
     }
   }
 
   @Test
   void callsOfProcesses() {
-    assumeTrue(Files.isDirectory(Path.of("/proc/self/fd")), "only Linux has such descriptors");
     var done = inProcesses(-1, -1);
     assertThat(done.machine().held()).isEmpty();
     assertThat(done.machine().wrong()).isEmpty();
     for (int rank = 0; rank < RANKS; rank++) {
       var calls = done.calls(rank).stream().map(call -> call.split(" ")[0]).toList();
-      assertThat(calls.subList(7, calls.size()))
-          .containsExactlyElementsOf(
+      assertThat(String.join(" ", calls.subList(7, calls.size())))
+          .isEqualTo(
               switch (rank) {
                 case 0 ->
-                    List.of(
-                        "create",
-                        "export",
-                        "add",
-                        "bind",
-                        "multicast",
-                        "reserve",
-                        "map",
-                        "allow",
-                        "unmap",
-                        "unreserve",
-                        "unbind",
-                        "release",
-                        "unmap",
-                        "unreserve",
-                        "release");
+                    "create export add bind multicast reserve map allow"
+                        + " unmap unreserve unbind release unmap unreserve release";
                 case 1 ->
-                    List.of(
-                        "create",
-                        "export",
-                        "import",
-                        "add",
-                        "add",
-                        "bind",
-                        "multicast",
-                        "reserve",
-                        "map",
-                        "allow",
-                        "bind",
-                        "multicast",
-                        "reserve",
-                        "map",
-                        "allow",
-                        "unmap",
-                        "unreserve",
-                        "unbind",
-                        "unmap",
-                        "unreserve",
-                        "unbind",
-                        "release",
-                        "release",
-                        "unmap",
-                        "unreserve",
-                        "release");
+                    "create export import add add bind multicast reserve map allow"
+                        + " bind multicast reserve map allow unmap unreserve unbind"
+                        + " unmap unreserve unbind release release unmap unreserve release";
                 default ->
-                    List.of(
-                        "import",
-                        "import",
-                        "add",
-                        "add",
-                        "bind",
-                        "multicast",
-                        "reserve",
-                        "map",
-                        "allow",
-                        "bind",
-                        "multicast",
-                        "reserve",
-                        "map",
-                        "allow",
-                        "unmap",
-                        "unreserve",
-                        "unbind",
-                        "unmap",
-                        "unreserve",
-                        "unbind",
-                        "release",
-                        "release",
-                        "unmap",
-                        "unreserve",
-                        "release");
+                    "import import add add bind multicast reserve map allow"
+                        + " bind multicast reserve map allow unmap unreserve unbind"
+                        + " unmap unreserve unbind release release unmap unreserve release";
               });
     }
   }
 
   @Test
   void failuresOfProcesses() {
-    assumeTrue(Files.isDirectory(Path.of("/proc/self/fd")), "only Linux has such descriptors");
     var usual = inProcesses(-1, -1);
     for (int rank = 0; rank < RANKS; rank++) {
       for (int failing = 0; failing < usual.calls(rank).size(); failing++) {
         var failed = inProcesses(rank, failing);
         assertThat(failed.machine().wrong()).isEmpty();
-        if (!isUndoing(failed.calls(rank).get(failing))) {
+        if (!failed.ranks().get(rank).driver.failsToUndo()) {
           assertThat(failed.machine().held()).as(failed.calls(rank).get(failing)).isEmpty();
         }
       }
@@ -402,7 +300,7 @@ class MulticastMemberTest {
   @Test
   void plansWithMulticastAreRefusedBeforeAnythingIsMade() {
     var plan = plan("[0, 1], [3, 2]");
-    assertThatThrownBy(() -> CudaSession.open(Lowering.lower(plan), TIMEOUT))
+    assertThatThrownBy(() -> CudaSession.open(Lowering.lower(plan), Worlds.TIMEOUT))
         .isInstanceOf(RunException.class)
         .hasMessage(
             "backend cuda: the plan has NVLink multicast between the ranks [0, 1], which is off;"
