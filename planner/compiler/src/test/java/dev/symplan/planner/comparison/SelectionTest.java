@@ -181,6 +181,8 @@ class SelectionTest {
     var free = Planned.of(target, text, multicast);
     var verdict = free.verdict(0, Variant.MULTIMEM_ONE_SHOT);
     assertThat(verdict.reason()).isEqualTo(Verdict.Reason.NOT_NAMED);
+    assertThat(verdict.detail())
+        .isEqualTo("estimated, only if named: ranks may get different bits");
     assertThat(verdict.totalMicros())
         .isLessThan(free.verdict(0, free.collective(0).variant()).totalMicros());
     assertThat(free.collective(0).spec().numerics().isSameOnAllRanks()).isTrue();

@@ -132,11 +132,11 @@ public final class Select {
     long bytes = graphs.stream().mapToLong(g -> g.collectives().get(k).bytes()).max().orElse(0);
     double transfer = costs.transferMicros(collective.kind(), variant, bytes, ranks);
     double shown = shownMicros(variant, transfer, hideableMicros(k));
-    var spec = VariantSpec.of(collective.kind(), variant);
+    boolean same = VariantSpec.of(collective.kind(), variant).numerics().isSameOnAllRanks();
     return new Verdict(
         variant,
-        spec.numerics().isSameOnAllRanks() ? Reason.SLOWER : Reason.NOT_NAMED,
-        eligibleDetail(shown < transfer, isMeasured(k, collective, variant, ranks)),
+        same ? Reason.SLOWER : Reason.NOT_NAMED,
+        eligibleDetail(shown < transfer, isMeasured(k, collective, variant, ranks), same),
         shown,
         staging(k, collective, variant, differs));
   }
@@ -149,13 +149,16 @@ public final class Select {
             .allMatch(group -> eligibility.isOnOneHost(context.group(group)));
   }
 
-  private static String eligibleDetail(boolean beside, boolean measured) {
+  private static String eligibleDetail(boolean beside, boolean measured, boolean same) {
     var words = ImmutableList.<String>builder();
     if (beside) {
       words.add("beside compute");
     }
     if (!measured) {
       words.add("estimated");
+    }
+    if (!same) {
+      words.add("only if named: ranks may get different bits");
     }
     return String.join(", ", words.build());
   }
