@@ -17,6 +17,13 @@ struct Step {
   const long long* words;
 };
 
+/** Addresses that stand for the memory of several ranks. */
+struct Multicast {
+  char* base;
+  long long bytes;
+  std::vector<char*> members;
+};
+
 struct Block {
   int index, size, arrived, generation, left;
 };
@@ -27,6 +34,8 @@ struct Fiber {
   int rank, thread;
   Block* block;
   Step* step;
+  /** What has gone to multicast addresses, but is not seen at the others yet. */
+  std::vector<std::pair<char*, unsigned>> hidden;
 };
 
 struct Rank {
@@ -34,6 +43,7 @@ struct Rank {
   int count, step, next, running;
 };
 
+static std::vector<Multicast> multicasts;
 static ucontext_t scheduler;
 static std::vector<Fiber*> live, spare;
 static Fiber* current;
@@ -68,8 +78,89 @@ static void store(void* to, T... in) {
   ((memcpy(at, &in, sizeof(in)), at += sizeof(in), maybe_rest()), ...);
 }
 
+template <class F>
+static void at_each(const void* to, F&& member) {
+  for (Multicast& m : multicasts) {
+    long long offset = (const char*)to - m.base;
+    if (offset >= 0 && offset < m.bytes) {
+      for (char* base : m.members) {
+        member(base + offset);
+      }
+      return;
+    }
+  }
+  abort();
+}
+
+/** Until here, what went to multicast addresses need not be where other addresses lead. */
+static void fence() {
+  auto hidden = std::move(current->hidden);
+  current->hidden.clear();
+  for (auto& word : hidden) {
+    at_each(word.first, [&](char* at) {
+      memcpy(at, &word.second, sizeof(word.second));
+      maybe_rest();
+    });
+  }
+}
+
+template <class... T>
+static void store_all(void* to, T... in) {
+  char* at = (char*)to;
+  ((current->hidden.push_back({at, bits_as<unsigned>(in)}), at += sizeof(in)), ...);
+  if (draw(2) == 0) {
+    fence();
+  }
+}
+
+struct f32 {
+  typedef float Element;
+  static float widen(float e) { return e; }
+  static float narrow(float sum) { return sum; }
+};
+struct bf16x2 {
+  typedef unsigned short Element;
+  static float widen(unsigned short e) { return __uint_as_float((unsigned)e << 16); }
+  static unsigned short narrow(float sum) { return rounded_to_bf16(sum); }
+};
+struct f16x2 {
+  typedef unsigned short Element;
+  static float widen(unsigned short e) { return widened_f16(e); }
+  static unsigned short narrow(float sum) { return rounded_to_f16(sum); }
+};
+
+template <class Type>
+static unsigned sum_of(const void* from) {
+  typename Type::Element elements[4 / sizeof(typename Type::Element)];
+  int e = 0;
+  for (auto& element : elements) {
+    float sum = 0;
+    bool first = true;
+    at_each(from, [&](char* at) {
+      typename Type::Element own;
+      memcpy(&own, at + e * sizeof(own), sizeof(own));
+      sum = first ? Type::widen(own) : sum + Type::widen(own);
+      first = false;
+    });
+    element = Type::narrow(sum);
+    e++;
+  }
+  unsigned word;
+  memcpy(&word, elements, sizeof(word));
+  return word;
+}
+
+/** In the order of the members: a switch has one of its own. */
+template <class Type, class... T>
+static void load_reduce(const void* from, T&... out) {
+  const char* at = (const char*)from;
+  rest();
+  ((out = sum_of<Type>(at), at += sizeof(out), maybe_rest()), ...);
+}
+
 static void body() {
   current->step->kernel(current->step->words);
+  fence();
   ended = true;
   swapcontext(&current->context, &scheduler);
 }
@@ -142,6 +233,10 @@ static unsigned atomicAdd(unsigned* at, unsigned value) {
   unsigned before = *at;
   *at += value;
   return before;
+}
+
+extern "C" void multicast(char* base, long long bytes, int ranks, char** members) {
+  gpus::multicasts.push_back({base, bytes, std::vector<char*>(members, members + ranks)});
 }
 
 /** Returns how often fibers took turns; -1 where it was more often than the limit. */

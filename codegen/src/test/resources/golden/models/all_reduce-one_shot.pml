@@ -1,4 +1,4 @@
-/* all_reduce one_shot
+/* all_reduce one_shot, multimem_one_shot
  * 3 ranks. x_r1[2] is slot 2 of rank 1's buffer x. */
 
 #define ROUNDS 2

@@ -41,7 +41,7 @@ final class CollectiveLowering {
       case ONE_SHOT_PUSH, TWO_SHOT_PUSH -> PushLowering.lower(part);
       case LOCAL, COPY_ENGINE -> PeerLowering.copies(part);
       case NCCL, NCCL_SYMM, NCCL_CE -> NcclLowering.lower(part);
-      case MULTIMEM -> MultimemLowering.lower(part);
+      case MULTIMEM, MULTIMEM_ONE_SHOT -> MultimemLowering.lower(part);
       case CUSTOM -> throw part.unsupported("a custom collective");
     }
     return part.steps();

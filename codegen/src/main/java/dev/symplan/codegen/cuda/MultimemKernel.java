@@ -8,6 +8,10 @@ import dev.symplan.ir.op.ReduceOp;
  * Kernels that let the switch add what all ranks have, or store to all of them, through addresses
  * that stand for the memory of all ranks at once (NVLink multicast, from sm_90 on). Sums are f32,
  * in an order of the switch's. What does not fill 16 bytes goes to the peers one by one.
+ *
+ * <p>Multicast addresses are aliases of memory that other kernels reach by its own addresses. PTX
+ * orders accesses by different addresses of one location only where an alias fence lies between
+ * them, so each thread has one before its first access through multicast and one behind its last.
  */
 final class MultimemKernel {
   private static final String MULTIMEM =
@@ -28,10 +32,15 @@ final class MultimemKernel {
                      "f"(__uint_as_float(value.z)), "f"(__uint_as_float(value.w))
                      : "memory");
       }
+
+      __device__ __forceinline__ void fence_aliases() {
+        asm volatile("fence.proxy.alias;" ::: "memory");
+      }
       """;
 
   private static final String VECTORS =
       """
+        fence_aliases();
         long long step = (long long)gridDim.x * THREADS;
         for (long long v = (long long)blockIdx.x * THREADS + threadIdx.x; v < args.vectors; v += step) {
           uint4 value = REDUCES ? load_reduce16(args.source + v * 16) : read16(args.source + v * 16);
@@ -41,6 +50,7 @@ final class MultimemKernel {
             write16(args.target + v * 16, value);
           }
         }
+        fence_aliases();
       """;
 
   private MultimemKernel() {}

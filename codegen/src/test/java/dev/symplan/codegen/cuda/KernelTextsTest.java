@@ -25,6 +25,7 @@ import java.util.List;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** What goes into the streams for each sample, with its kernels, and that these compile. */
@@ -148,9 +149,30 @@ class KernelTextsTest {
   }
 
   private static String multimem(String kind, String type, String call) {
-    return Nvcc.kernels(lower(Target.H200_X8, type, call, ImmutableMap.of(kind, Variant.MULTIMEM)))
+    return multimem(kind, type, call, Variant.MULTIMEM);
+  }
+
+  private static String multimem(String kind, String type, String call, Variant variant) {
+    return Nvcc.kernels(lower(Target.H200_X8, type, call, ImmutableMap.of(kind, variant)))
         .iterator()
         .next();
+  }
+
+  /** All kernels that use multicast, by what is added and where it goes. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "all_reduce | MULTIMEM | bf16[4099] | all_reduce(x, \"sum\", \"g\")",
+        "all_reduce | MULTIMEM_ONE_SHOT | f16[4099] | all_reduce(x, \"sum\", \"g\")",
+        "reduce_scatter | MULTIMEM | f32[64, 3] | reduce_scatter_tensor(x, \"sum\", 2, \"g\")",
+        "all_gather | MULTIMEM | u8[77] | all_gather_into_tensor(x, 2, \"g\")",
+        "broadcast | MULTIMEM | i64[9] | broadcast(x, 1, \"g\")",
+      })
+  void textsOfMultimem(String kind, Variant variant, String type, String call) {
+    Golden.check(
+        "cuda/%s-%s.txt".formatted(kind, variant.text()),
+        DeviceText.of(lower(Target.H200_X8, type, call, ImmutableMap.of(kind, variant)), 2));
   }
 
   /** Only from sm_90 on are there such instructions. */
@@ -162,7 +184,13 @@ class KernelTextsTest {
         multimem("reduce_scatter", "f32[64, 3]", "reduce_scatter_tensor(x, \"sum\", 2, \"g\")");
     var gather = multimem("all_gather", "u8[77]", "all_gather_into_tensor(x, 2, \"g\")");
     var broadcast = multimem("broadcast", "i64[9]", "broadcast(x, 1, \"g\")");
-    var ptx = Nvcc.ptx(List.of(reduce, half, scatter, gather, broadcast), Nvcc.FROM_HOPPER);
+    var single = multimem("all_reduce", "f32[4099]", "all_reduce(x, \"sum\", \"g\")");
+    var oneShot =
+        multimem(
+            "all_reduce", "bf16[4099]", "all_reduce(x, \"sum\", \"g\")", Variant.MULTIMEM_ONE_SHOT);
+    var ptx =
+        Nvcc.ptx(
+            List.of(reduce, half, scatter, gather, broadcast, single, oneShot), Nvcc.FROM_HOPPER);
     var load = "multimem.ld_reduce.relaxed.sys.global.add";
     var store = "multimem.st.relaxed.sys.global.v4.f32";
     assertThat(ptx.get(0)).contains(load + ".acc::f32.v4.bf16x2", store);
@@ -170,6 +198,14 @@ class KernelTextsTest {
     assertThat(ptx.get(2)).contains(load + ".v4.f32").doesNotContain(store);
     assertThat(ptx.get(3)).contains(store).doesNotContain(load);
     assertThat(ptx.get(4)).contains(store).doesNotContain(load);
+    assertThat(ptx.get(5)).contains(load + ".v4.f32", store);
+    assertThat(ptx.get(6)).contains(load + ".acc::f32.v4.bf16x2").doesNotContain(store);
+    for (var kernel : ptx) {
+      int begin = kernel.indexOf("fence.proxy.alias;");
+      assertThat(begin).isLessThan(kernel.indexOf("multimem."));
+      assertThat(kernel.indexOf("fence.proxy.alias;", begin + 1))
+          .isGreaterThan(kernel.lastIndexOf("multimem."));
+    }
   }
 
   @Test

@@ -54,6 +54,11 @@ final class SymmMemOps {
                 "multimem",
                 """
                 symm_mem::multimem_all_reduce_(Tensor(a!) input, str reduce_op, str group_name) -> Tensor(a!)
+                """),
+            table(
+                Kind.ALL_REDUCE,
+                "multimem_one_shot",
+                """
                 symm_mem::multimem_one_shot_all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor
                 symm_mem::multimem_one_shot_all_reduce_out(Tensor input, str reduce_op, str group_name, Tensor(a!) out) -> Tensor(a!)
                 symm_mem::multimem_one_shot_reduce_out(Tensor input, str reduce_op, int root, str group_name, Tensor(a!) out) -> Tensor(a!)

@@ -42,7 +42,7 @@ final class DoctorCommand extends ConsoleCommand {
   @Override
   public Integer call() {
     var diagnosis =
-        Diagnosis.of(MachineProbe.ofThisMachine(), Backends.named("cuda", spec).variants());
+        Diagnosis.of(MachineProbe.ofThisMachine(), Backends.named("cuda", spec).variants(false));
     console.print(
         switch (format) {
           case TEXT -> DoctorText.print(diagnosis);

@@ -182,7 +182,7 @@ final class RunCommand extends ConsoleCommand {
     trace.ifPresent(this::requireNotRead);
     trace.ifPresent(file -> AtomicFile.check(file, TRACE));
     outputs.ifPresent(folder -> requireNotRead(outputsIn(folder, 0)));
-    var options = SessionOptions.DEFAULT.withLaunch(launch);
+    var options = SessionOptions.DEFAULT.withLaunch(launch).withMulticast(flags.multicast());
     if (timeout.isPresent()) {
       options = options.withTimeout(Duration.ofNanos(Math.round(timeout.get() * 1e9)));
     }
@@ -249,9 +249,11 @@ final class RunCommand extends ConsoleCommand {
 
     /** Processes of one launch may see different GPUs, but must have the same plan. */
     private CompileFlags planFor(Backend device) {
-      var forBackend = flags.forBackend(device);
+      var forBackend = flags.toRunOn(device);
       return world.isEmpty()
-          ? Backends.machine(device).map(forBackend::forMachine).orElse(forBackend)
+          ? Backends.machine(device, flags.multicast())
+              .map(forBackend::forMachine)
+              .orElse(forBackend)
           : forBackend;
     }
 

@@ -443,6 +443,29 @@ class MainTest {
     assertThat(Files.readString(passes.resolve("timings.txt"))).contains("verify");
   }
 
+  /** A plan may come from elsewhere: who runs it says again that it may use multicast. */
+  @Test
+  void plansWithMulticastAreForTheBackendThatIsToldSo() {
+    var plan = folder.resolve("multicast.json");
+    var compiled =
+        run(
+            "compile",
+            sample("tp_mlp.graph"),
+            "--target",
+            "h200x8",
+            "--multicast=on",
+            "--backend",
+            "cuda",
+            "--variant",
+            "r=multimem",
+            "-o",
+            plan);
+    assertThat(compiled.code()).isZero();
+    assertThat(run("dump", plan, "--view", "collectives").out()).contains("multimem");
+    assertThat(run("run", plan, "--multicast=on").code()).isZero();
+    assertThat(run("run", plan).code()).isZero();
+  }
+
   @Test
   void listsOps() {
     assertThat(run("ops", "aten::mm").out()).contains("aten::mm(Tensor self, Tensor mat2)");
@@ -475,10 +498,11 @@ class MainTest {
           1 | compile NOWHERE                                    | unreadable-file
           1 | compile GRAPH --variant all_reduce=multimem        | the target has no multicast
           1 | compile GRAPH --target h200x8 --variant r=multimem | 'r' cannot run as multimem: multicast is off; add --multicast=on
-          1 | compile GRAPH --target h200x8 --multicast=on --backend cuda --variant r=multimem | multimem: backend cuda does not create
+          1 | compile GRAPH --target h200x8 --backend cuda --variant r=multimem_one_shot | multicast is off; add --multicast=on
           2 | compile GRAPH --backend tpu                        | --backend: there is no backend 'tpu'
           2 | compile GRAPH --multicast=maybe                    | --multicast: 'maybe' is neither on nor off
-          2 | run PLAN --multicast=on                            | --multicast: PLANNED is a plan; name
+          2 | run PLAN --multicast=auto                          | --multicast: 'auto' is neither on nor off
+          2 | dump PLAN --multicast=on                           | --multicast: PLANNED is a plan; name
           1 | compile GRAPH --variant all_gather=push            | no collective has the name or kind 'all_gather'
           2 | compile GRAPH --ranks 0                            | --ranks must be at least 1
           2 | compile GRAPH --ranks 65537                        | at most 65536

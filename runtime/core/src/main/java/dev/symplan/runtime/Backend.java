@@ -17,8 +17,12 @@ public interface Backend {
   /** {@return the name that {@code --backend} takes} */
   String name();
 
-  /** {@return the variants of collectives that it carries out; planners choose among these} */
-  default BackendVariants variants() {
+  /**
+   * {@return the variants of collectives that it carries out; planners choose among these}
+   *
+   * @param multicast whether it may use NVLink multicast ({@link SessionOptions#multicast})
+   */
+  default BackendVariants variants(boolean multicast) {
     return BackendVariants.all(name());
   }
 

@@ -13,7 +13,7 @@ public final class PlanAdvice {
   private PlanAdvice() {}
 
   /** {@return which collective of a plan a backend does not carry out; empty if it does all} */
-  static Optional<String> lacking(Plan plan, BackendVariants backend) {
+  public static Optional<String> lacking(Plan plan, BackendVariants backend) {
     return plan.rankPlans().stream()
         .flatMap(
             rankPlan ->

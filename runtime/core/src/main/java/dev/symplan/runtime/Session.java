@@ -37,7 +37,7 @@ public interface Session extends AutoCloseable {
   static Session open(Plan plan, Backend backend, SessionOptions options) {
     backend
         .unavailable()
-        .or(() -> PlanAdvice.lacking(plan, backend.variants()))
+        .or(() -> PlanAdvice.lacking(plan, backend.variants(options.multicast())))
         .or(() -> backend.lacks(plan, options))
         .ifPresent(
             reason -> {

@@ -12,12 +12,15 @@ import java.util.Optional;
  *     backend's own
  * @param launch whether this process has all ranks or one, where no world says so
  * @param world the processes that have one rank each, which the session does not close
+ * @param multicast whether it may make NVLink multicast objects, if the plan has such variants. A
+ *     plan may come from elsewhere, so who runs it says so again
  */
-public record SessionOptions(Optional<Duration> timeout, Launch launch, Optional<World> world) {
+public record SessionOptions(
+    Optional<Duration> timeout, Launch launch, Optional<World> world, boolean multicast) {
 
-  /** The backend's timeout, and what the environment says of processes. */
+  /** The backend's timeout, and what the environment says of processes; no multicast. */
   public static final SessionOptions DEFAULT =
-      new SessionOptions(Optional.empty(), Launch.AUTO, Optional.empty());
+      new SessionOptions(Optional.empty(), Launch.AUTO, Optional.empty(), false);
 
   public SessionOptions {
     if (timeout.isPresent() && !timeout.get().isPositive()) {
@@ -26,14 +29,18 @@ public record SessionOptions(Optional<Duration> timeout, Launch launch, Optional
   }
 
   public SessionOptions withTimeout(Duration newTimeout) {
-    return new SessionOptions(Optional.of(newTimeout), launch, world);
+    return new SessionOptions(Optional.of(newTimeout), launch, world, multicast);
   }
 
   public SessionOptions withLaunch(Launch newLaunch) {
-    return new SessionOptions(timeout, newLaunch, world);
+    return new SessionOptions(timeout, newLaunch, world, multicast);
   }
 
   public SessionOptions withWorld(World newWorld) {
-    return new SessionOptions(timeout, launch, Optional.of(newWorld));
+    return new SessionOptions(timeout, launch, Optional.of(newWorld), multicast);
+  }
+
+  public SessionOptions withMulticast(boolean value) {
+    return new SessionOptions(timeout, launch, world, value);
   }
 }

@@ -32,10 +32,10 @@ class BackendVariantsTest {
         }
 
         @Override
-        public BackendVariants variants() {
-          return BackendVariants.all(name())
-              .without(Variant.MULTIMEM, "does not create multicast objects")
-              .without(Variant.CUSTOM, "does not implement custom ops");
+        public BackendVariants variants(boolean multicast) {
+          var all =
+              BackendVariants.all(name()).without(Variant.CUSTOM, "does not implement custom ops");
+          return multicast ? all : all.withoutMulticast("does not create multicast objects");
         }
 
         @Override
@@ -89,7 +89,7 @@ class BackendVariantsTest {
   @Test
   void thePlannerChoosesAmongThoseOfTheBackend() {
     assertThat(verdict(plan(GRAPH, MULTICAST), Variant.MULTIMEM).chosen()).isTrue();
-    var plan = plan(GRAPH, MULTICAST.withBackend(FEW.variants()));
+    var plan = plan(GRAPH, MULTICAST.withBackend(FEW.variants(false)));
     var verdict = verdict(plan, Variant.MULTIMEM);
     assertThat(verdict.reason()).isEqualTo(Reason.NOT_IN_BACKEND);
     assertThat(verdict.detail()).isEqualTo("backend few does not create multicast objects");
@@ -98,7 +98,7 @@ class BackendVariantsTest {
 
   @Test
   void whatTheTargetLacksIsSaidFirst() {
-    var plan = plan(GRAPH, CompileOptions.DEFAULT.withBackend(FEW.variants()));
+    var plan = plan(GRAPH, CompileOptions.DEFAULT.withBackend(FEW.variants(false)));
     assertThat(verdict(plan, Variant.MULTIMEM).reason()).isEqualTo(Reason.MULTICAST_OFF);
   }
 
@@ -107,7 +107,7 @@ class BackendVariantsTest {
     var forced =
         MULTICAST
             .withVariants(ImmutableMap.of("all_reduce", Variant.MULTIMEM))
-            .withBackend(FEW.variants());
+            .withBackend(FEW.variants(false));
     assertThatThrownBy(() -> plan(GRAPH, forced))
         .isInstanceOf(CompileException.class)
         .hasMessageContaining("'r' cannot run as multimem: backend few does not create");
@@ -124,9 +124,20 @@ class BackendVariantsTest {
                 + " PLAN");
   }
 
+  /** The plan alone does not say that its user lets it. */
+  @Test
+  void aPlanWithMulticastRunsWhereItIsSwitchedOnAgain() {
+    var plan = plan(GRAPH, MULTICAST.withBackend(FEW.variants(true)));
+    assertThat(verdict(plan, Variant.MULTIMEM).chosen()).isTrue();
+    assertThatThrownBy(() -> Session.open(plan, FEW))
+        .hasMessageContaining("is planned as multimem, but backend few does not create");
+    assertThatThrownBy(() -> Session.open(plan, FEW, SessionOptions.DEFAULT.withMulticast(true)))
+        .hasMessage("opened");
+  }
+
   @Test
   void noOtherPlanHelpsWhereTheBackendHasNoVariantOfTheKind() {
-    assertThatThrownBy(() -> plan(CUSTOM, MULTICAST.withBackend(FEW.variants())))
+    assertThatThrownBy(() -> plan(CUSTOM, MULTICAST.withBackend(FEW.variants(false))))
         .isInstanceOf(CompileException.class)
         .hasMessageContaining("no variant can run 'r'");
     assertThatThrownBy(() -> Session.open(plan(CUSTOM, MULTICAST), FEW))

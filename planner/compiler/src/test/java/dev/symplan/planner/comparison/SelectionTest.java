@@ -4,8 +4,11 @@ import static dev.symplan.planner.comparison.Planned.forced;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.machine.TargetFile;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.Verdict;
 import dev.symplan.planner.options.CompileOptions;
@@ -159,6 +162,42 @@ class SelectionTest {
         .isEqualTo("multicast is off; add --multicast=on");
     var on = Planned.of(target, text, CompileOptions.DEFAULT.withMulticast(true));
     assertThat(on.verdict(0, Variant.MULTIMEM).reason().eligible()).isTrue();
+  }
+
+  /** Even where all others are predicted to take longer. */
+  @Test
+  void variantThatMayGiveRanksOtherBitsIsTakenOnlyWhereItIsNamed() {
+    var target =
+        TargetFile.read(
+            new SourceFile(
+                "fast.json",
+                """
+                {"format": "symplan-target", "version": 1, "name": "fast", "base": "h200x8",
+                 "curves": {"all_reduce": {"multimem_one_shot": [{"ranks": 4, "measured": false,
+                   "source": "made up", "floor_us": 0, "per_rank_us": 0, "protocols": [{"latency_us": 0.001, "gbps": 1000000}]}]}}}
+                """));
+    var multicast = CompileOptions.DEFAULT.withMulticast(true);
+    var text = ALL_REDUCE.formatted("bf16[64, 64]", "sum");
+    var free = Planned.of(target, text, multicast);
+    var verdict = free.verdict(0, Variant.MULTIMEM_ONE_SHOT);
+    assertThat(verdict.reason()).isEqualTo(Verdict.Reason.NOT_NAMED);
+    assertThat(verdict.detail())
+        .isEqualTo("estimated, only if named: ranks may get different bits");
+    assertThat(verdict.totalMicros())
+        .isLessThan(free.verdict(0, free.collective(0).variant()).totalMicros());
+    assertThat(free.collective(0).spec().numerics().isSameOnAllRanks()).isTrue();
+
+    var options = ImmutableMap.of("all_reduce", Variant.MULTIMEM_ONE_SHOT);
+    var forced = Planned.of(target, text, multicast.withVariants(options));
+    assertThat(forced.collective(0).variant()).isEqualTo(Variant.MULTIMEM_ONE_SHOT);
+    var named = text.replace("\"sum\", \"tp\"", "\"sum\", \"tp\", config=\"multimem_one_shot\"");
+    assertThat(Planned.of(target, named, multicast).collective(0).variant())
+        .isEqualTo(Variant.MULTIMEM_ONE_SHOT);
+    assertThat(
+            Planned.of(target, named, multicast.withFreeVariants(true))
+                .verdict(0, Variant.MULTIMEM_ONE_SHOT)
+                .reason())
+        .isEqualTo(Verdict.Reason.NOT_NAMED);
   }
 
   @Test

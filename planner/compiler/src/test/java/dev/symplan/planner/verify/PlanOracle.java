@@ -133,7 +133,7 @@ final class PlanOracle {
     require(
         own.variant() == Variant.CUSTOM || (size == 1) == (own.variant() == Variant.LOCAL),
         "wrong variant for the group");
-    if (own.variant() == Variant.MULTIMEM) {
+    if (own.variant() == Variant.MULTIMEM || own.variant() == Variant.MULTIMEM_ONE_SHOT) {
       require(plan.multicast() && plan.target().multicast(), "no multicast");
       require(own.reduceOp().orElse(ReduceOp.SUM) == ReduceOp.SUM, "the switch only adds");
     }

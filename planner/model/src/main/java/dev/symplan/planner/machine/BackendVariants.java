@@ -3,6 +3,7 @@ package dev.symplan.planner.machine;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import java.util.Optional;
+import java.util.stream.Stream;
 
 /**
  * Which variants a backend carries out. A plan for it has no others.
@@ -26,6 +27,13 @@ public record BackendVariants(String backend, ImmutableMap<VariantSpec, String> 
     var more = ImmutableMap.<VariantSpec, String>builder().putAll(missing);
     VariantSpec.ofVariant(variant).forEach(spec -> more.put(spec, reason));
     return new BackendVariants(backend, more.buildKeepingLast());
+  }
+
+  /** {@return the same without any row that needs NVLink multicast} */
+  public BackendVariants withoutMulticast(String reason) {
+    return Stream.of(Variant.values())
+        .filter(v -> VariantSpec.ofVariant(v).stream().anyMatch(VariantSpec::needsMulticast))
+        .reduce(this, (all, variant) -> all.without(variant, reason), (a, _) -> a);
   }
 
   /** {@return why a row is missing, for people; empty if it is not} */

@@ -9,6 +9,8 @@ public enum Numerics {
   ONE_RANK("one rank: a copy"),
   RANK_ORDER("in rank order, in %s, rounded once"),
   SWITCH_ORDER("in the switch's order, in %s"),
+  /** Each rank has a sum of its own, and nothing says that the switch always adds in one order. */
+  SWITCH_ORDER_OF_EACH("in the switch's order, in %s; ranks may get different bits"),
   NCCL("in NCCL's order and type"),
   CUSTOM("defined by its implementation");
 
@@ -16,6 +18,14 @@ public enum Numerics {
 
   Numerics(String format) {
     this.format = format;
+  }
+
+  /**
+   * {@return whether results that are one tensor to the program have the same bits on all ranks, as
+   * far as is known} Where they may not, ranks that go on with them drift apart.
+   */
+  public boolean isSameOnAllRanks() {
+    return this != SWITCH_ORDER_OF_EACH;
   }
 
   /** {@return what becomes of elements of a type, for people} */

@@ -45,6 +45,9 @@ public enum Variant {
   PUSH("each rank stores its operand into the peers' results", Barriers.PLANNED),
   /** The switch reduces on load and replicates on store, through a multicast address. */
   MULTIMEM("the switch reduces and replicates (NVLink multicast)", Barriers.PLANNED),
+  /** Every rank has the switch reduce everything for it alone. */
+  MULTIMEM_ONE_SHOT(
+      "the switch reduces all operands for each rank (NVLink multicast)", Barriers.PLANNED),
   /** As {@link #PUSH}, by the copy engines: takes no SM, starts slowly. */
   COPY_ENGINE(
       "the copy engines store each operand into the peers' results",

@@ -95,6 +95,11 @@ public record VariantSpec(
     return needsSymmetricOperand() || needsSymmetricResult() || variant.needsWorkspace();
   }
 
+  /** {@return whether the switch reduces or replicates for it} */
+  public boolean needsMulticast() {
+    return requirements.contains(new Requirement.Multicast());
+  }
+
   /** {@return the reductions that it supports; empty where nothing is reduced} */
   public ImmutableSet<ReduceOp> reductions() {
     for (var requirement : requirements) {
@@ -128,6 +133,9 @@ public record VariantSpec(
         .map(Requirement::words)
         .filter(words -> !words.isEmpty())
         .forEach(needs::add);
+    if (!numerics.isSameOnAllRanks()) {
+      needs.add("to be named, as ranks may get different bits");
+    }
     return needs.build();
   }
 }

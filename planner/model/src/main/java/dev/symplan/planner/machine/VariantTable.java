@@ -141,6 +141,13 @@ final class VariantTable {
               SWITCH_REDUCES,
               Numerics.SWITCH_ORDER)
           .row(
+              Variant.MULTIMEM_ONE_SHOT,
+              Protocol.pull(WHOLE, WHOLE),
+              Wire.SWITCH_REDUCES_FOR_EACH,
+              APART,
+              SWITCH_REDUCES,
+              Numerics.SWITCH_ORDER_OF_EACH)
+          .row(
               Variant.NCCL_SYMM,
               Protocol.SLICES,
               Wire.SLICES_TWICE,

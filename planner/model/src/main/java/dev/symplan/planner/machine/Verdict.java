@@ -20,6 +20,8 @@ public record Verdict(
     SLOWER(true),
     /** Eligible, but the caller forced another. */
     NOT_FORCED(true),
+    /** Eligible, but ranks may get different bits, so that the caller or the graph must name it. */
+    NOT_NAMED(true),
     /** The group has one rank, or this variant needs exactly one. */
     GROUP_SIZE(false),
     /** The target has no NVLink multicast. */

@@ -19,6 +19,8 @@ public enum Wire {
   FROM_ROOT((b, n) -> (n - 1.0) * b, (b, n) -> b),
   /** The switch reads all that it adds, and takes each sum once. */
   SWITCH_REDUCES((b, n) -> b + (double) b / n),
+  /** The switch reads all that it adds, once for each rank, and sends each rank its sum. */
+  SWITCH_REDUCES_FOR_EACH((b, n) -> (double) n * b, (b, n) -> b),
   /** The switch reads all that it adds, and sends each rank its slice. */
   SWITCH_SCATTERS((b, n) -> b, (b, n) -> (double) b / n),
   /** The switch takes each operand once, and sends it to all. */

@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.plan.ArgDecision;
 import dev.symplan.planner.plan.ArgDecision.Realization;
 import dev.symplan.planner.plan.CollectivePlan;
@@ -65,7 +66,11 @@ final class Improvements {
     double now = costs.transferMicros(collective.kind(), collective.variant(), bytes, ranks);
     var better = ImmutableList.<String>builder();
     for (var verdict : collective.verdicts()) {
-      if (verdict.reason().eligible() || ranks < 2 || verdict.variant() == Variant.LOCAL) {
+      var spec = VariantSpec.of(collective.kind(), verdict.variant());
+      if (verdict.reason().eligible()
+          || ranks < 2
+          || verdict.variant() == Variant.LOCAL
+          || !spec.numerics().isSameOnAllRanks()) {
         continue;
       }
       double then = costs.transferMicros(collective.kind(), verdict.variant(), bytes, ranks);

@@ -6,6 +6,7 @@ import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.Verdict.Reason;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.RewriteOptions;
 import dev.symplan.planner.options.RewriteOptions.Mode;
@@ -104,6 +105,7 @@ public final class PeakAdvice {
         var name = index.name(collective);
         collective.verdicts().stream()
             .filter(verdict -> verdict.reason().eligible() && !verdict.chosen())
+            .filter(verdict -> verdict.reason() != Reason.NOT_NAMED)
             .forEach(
                 verdict ->
                     add(

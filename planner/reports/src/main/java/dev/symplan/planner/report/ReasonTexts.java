@@ -116,6 +116,11 @@ final class ReasonTexts {
               "`--variant`, or the collective's op, names another variant.",
               "It is not used.",
               "Remove `--variant`, or give `--free-variants`.");
+      case NOT_NAMED ->
+          words(
+              "Ranks may get different bits with this variant, and nothing names it.",
+              "It is not used, even if it is faster: ranks that should agree could drift apart.",
+              "`--variant`, or an op that names it.");
       case GROUP_SIZE ->
           words(
               "The group has one rank, or the variant is for groups of one.",
@@ -130,7 +135,8 @@ final class ReasonTexts {
           words(
               "The target has NVLink multicast, but it is not switched on.",
               "Variants that reduce or replicate in the switch are ruled out.",
-              "`--multicast=on`, if backend and machine support it ([GPU hosts](gpu-hosts.md)).");
+              "`--multicast=on`, if the machine supports it"
+                  + " ([GPU hosts](gpu-hosts.md#nvlink-multicast)).");
       case NO_COPY_ENGINE ->
           words(
               "The target's copy engines cannot access peers.",

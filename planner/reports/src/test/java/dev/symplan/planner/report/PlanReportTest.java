@@ -13,6 +13,7 @@ import dev.symplan.ir.text.GraphPrinter;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.machine.TargetFile;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.CollectivePlan;
@@ -94,6 +95,29 @@ class PlanReportTest {
   static Stream<Arguments> goldens() {
     return SAMPLED.stream()
         .flatMap(sample -> Stream.of(Format.values()).map(f -> Arguments.of(sample, f)));
+  }
+
+  /** What may make ranks drift apart is no advice, however fast. */
+  @Test
+  void advisesNothingThatTheRanksBitsPayFor() {
+    var curve =
+        """
+        [{"ranks": 4, "measured": false, "source": "made up", "floor_us": 0, "per_rank_us": 0,
+          "protocols": [{"latency_us": 0.001, "gbps": 1000000}]}]
+        """;
+    var target =
+        TargetFile.read(
+            new SourceFile(
+                "fast.json",
+                """
+                {"format": "symplan-target", "version": 1, "name": "fast", "base": "h200x8",
+                 "curves": {"all_reduce": {"multimem": %1$s, "multimem_one_shot": %1$s}}}
+                """
+                    .formatted(curve)));
+    var plan = Compiler.forTarget(target).compile(SAMPLES.resolve("tp_mlp.graph"));
+    assertThat(render(Format.JSON, PlanReport.of(plan, List.of(View.COLLECTIVES))))
+        .contains("multimem alone would take")
+        .doesNotContain("multimem_one_shot alone would take");
   }
 
   @ParameterizedTest

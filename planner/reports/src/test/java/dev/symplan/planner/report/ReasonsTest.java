@@ -249,6 +249,7 @@ class ReasonsTest {
     plan(target("\"nccl\": \"2.27.7\""), USUAL, coalesced);
     plan(target("\"nccl\": \"2.28.9\""), USUAL, coalesced);
     plan(target("\"multicast\": true"), USUAL, reduced("f32", "sum"));
+    plan(target("\"multicast\": true"), USUAL.withMulticast(true), reduced("f32", "sum"));
     plan(
         USUAL.withBackend(
             BackendVariants.all("b").without(Variant.TWO_SHOT, "has no kernel for it")),

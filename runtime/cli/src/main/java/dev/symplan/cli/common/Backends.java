@@ -29,11 +29,15 @@ public final class Backends {
                         .formatted(name, Backend.all().map(Backend::name).toList())));
   }
 
-  /** {@return what a backend finds on this machine; empty if it needs no GPUs} */
-  public static Optional<Diagnosis> machine(Backend backend) {
+  /**
+   * {@return what a backend finds on this machine; empty if it needs no GPUs}
+   *
+   * @param multicast whether it may use NVLink multicast
+   */
+  public static Optional<Diagnosis> machine(Backend backend, boolean multicast) {
     return backend.name().equals("host")
         ? Optional.empty()
-        : Optional.of(Diagnosis.of(MachineProbe.ofThisMachine(), backend.variants()));
+        : Optional.of(Diagnosis.of(MachineProbe.ofThisMachine(), backend.variants(multicast)));
   }
 
   /** {@return whether it can be used on this machine; if not, the console shows the reason} */

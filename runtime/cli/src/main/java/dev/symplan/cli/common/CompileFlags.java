@@ -69,7 +69,8 @@ public final class CompileFlags {
       paramLabel = "on|off",
       description = {
         "Whether collectives may use NVLink multicast (multimem), if the target has it: off (the"
-            + " default) or on. Backend cuda does not support it yet, backend host does."
+            + " default) or on. A plan that uses it runs on backend cuda only if run is told so,"
+            + " too. It has not run on hardware yet."
       },
       defaultValue = "off")
   private String multicast;
@@ -153,6 +154,10 @@ public final class CompileFlags {
   @Mixin private ProgramFlags program;
 
   private BackendVariants backend = BackendVariants.ANY;
+
+  /** Whether the plan is run, for which some options hold as well. */
+  private boolean runs;
+
   private Optional<Target> here = Optional.empty();
 
   /**
@@ -166,7 +171,8 @@ public final class CompileFlags {
             option ->
                 option.userObject() instanceof Field field
                     && (field.getDeclaringClass() == CompileFlags.class
-                        || field.getDeclaringClass() == ProgramFlags.class))
+                        || field.getDeclaringClass() == ProgramFlags.class)
+                    && !(runs && option.longestName().equals("--multicast")))
         .findFirst()
         .ifPresent(
             option -> {
@@ -178,8 +184,19 @@ public final class CompileFlags {
 
   /** {@return these options, for plans that a backend carries out} */
   public CompileFlags forBackend(Backend device) {
-    backend = device.variants();
+    backend = device.variants(multicast());
     return this;
+  }
+
+  /** {@return these options, for a plan that a backend runs then, which may be there already} */
+  public CompileFlags toRunOn(Backend device) {
+    runs = true;
+    return forBackend(device);
+  }
+
+  /** {@return whether collectives may use NVLink multicast} */
+  public boolean multicast() {
+    return isOn("--multicast", multicast);
   }
 
   /**
@@ -248,7 +265,7 @@ public final class CompileFlags {
         .withVariants(forced.buildOrThrow())
         .withFreeVariants(freeVariants)
         .withBackend(backend)
-        .withMulticast(isOn("--multicast", multicast))
+        .withMulticast(multicast())
         .withInputs(space("--inputs", inputs))
         .withOutputs(space("--results", results))
         .withSpaces(spaces.buildKeepingLast())

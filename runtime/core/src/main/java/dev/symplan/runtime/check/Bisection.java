@@ -15,6 +15,7 @@ import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Case;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.SessionOptions;
 import dev.symplan.runtime.Weights;
 import dev.symplan.runtime.failure.RunException;
 import java.nio.file.Path;
@@ -206,7 +207,8 @@ public final class Bisection {
 
   private boolean check(Plan plan) {
     var data = new Case(input);
-    try (var session = Session.open(plan, backend)) {
+    var multicast = SessionOptions.DEFAULT.withMulticast(plan.multicast());
+    try (var session = Session.open(plan, backend, multicast)) {
       data.fillInputs(session, plan, Weights.NONE);
       session.run();
       return session.localRanks().stream()

@@ -194,7 +194,9 @@ public record Diagnosis(
         return new Finding(false, "GPU %d has no NVLink multicast".formatted(gpu.index()));
       }
     }
+    // What Symplan sets is for NCCL alone.
     return valued(machine, "NCCL_NVLS_ENABLE", "0")
+        .filter(setting -> !setting.source().equals(Setting.SYMPLAN))
         .or(() -> valued(machine, "TORCH_SYMM_MEM_DISABLE_MULTICAST", "1"))
         .or(() -> valued(machine, "NVSHMEM_DISABLE_NVLS", "1"))
         .map(
@@ -208,7 +210,7 @@ public record Diagnosis(
                             setting.source().equals(Setting.ENVIRONMENT)
                                 ? ""
                                 : ", which %s sets".formatted(setting.source()))))
-        .orElse(new Finding(true, "all GPUs have it"));
+        .orElse(new Finding(true, "all GPUs have it; used only with --multicast=on"));
   }
 
   private static Optional<Setting> valued(Machine machine, String name, String value) {
@@ -274,7 +276,7 @@ public record Diagnosis(
     if (variant != Variant.CUSTOM && variant != Variant.LOCAL && gpus.size() < 2) {
       return lack(Reason.GROUP_SIZE, "there is one GPU");
     }
-    if (needs(variant, new Requirement.Multicast())) {
+    if (specs(variant).anyMatch(VariantSpec::needsMulticast)) {
       var older = gpus.stream().filter(gpu -> gpu.capability() < MULTIMEM_CAPABILITY).findFirst();
       if (older.isPresent() || !multicast.present()) {
         return lack(
@@ -336,7 +338,7 @@ public record Diagnosis(
       return nccl;
     }
     var more = ImmutableList.<String>builder();
-    if (needs(variant, new Requirement.Multicast())) {
+    if (specs(variant).anyMatch(VariantSpec::needsMulticast)) {
       more.add("sm_90 or newer, with NVLink multicast");
     }
     if (needs(variant, new Requirement.CopyEngines())) {

@@ -19,6 +19,7 @@ import dev.symplan.runtime.doctor.Machine.Library;
 import dev.symplan.runtime.doctor.Machine.Link;
 import dev.symplan.runtime.doctor.Machine.NvLinks;
 import dev.symplan.runtime.doctor.Machine.Setting;
+import java.util.List;
 import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.function.BiPredicate;
@@ -174,7 +175,7 @@ class DoctorTest {
     return Diagnosis.of(
         machine,
         BackendVariants.all("cuda")
-            .without(Variant.MULTIMEM, "does not create NVLink multicast objects yet"));
+            .withoutMulticast("uses NVLink multicast only with --multicast=on"));
   }
 
   private static Support support(Machine machine, Variant variant) {
@@ -209,6 +210,21 @@ class DoctorTest {
     assertThat(support(machine, Variant.MULTIMEM).ranks()).isZero();
     assertThat(reason(machine, Variant.MULTIMEM).equals(Optional.of(Reason.NO_MULTICAST)))
         .isEqualTo(!present);
+  }
+
+  /** What Symplan sets for NCCL does not keep its own kernels from it. */
+  @Test
+  void multicastCanBeUsedWhereItIsSwitchedOn() {
+    var all = BackendVariants.all("cuda");
+    assertThat(Diagnosis.of(H200_X4, all).usable(all, 4)).isEqualTo(all);
+    var off = new Setting("NCCL_NVLS_ENABLE", "0", Setting.ENVIRONMENT);
+    var usable = Diagnosis.of(h200(4, ImmutableList.of(off)), all).usable(all, 4);
+    for (var variant : List.of(Variant.MULTIMEM, Variant.MULTIMEM_ONE_SHOT)) {
+      assertThat(usable.lack(VariantSpec.of(Kind.ALL_REDUCE, variant)))
+          .contains(
+              "backend cuda cannot use it here: the GPUs have it, but it is off:"
+                  + " NCCL_NVLS_ENABLE=0");
+    }
   }
 
   @Test
@@ -264,8 +280,7 @@ class DoctorTest {
     var machine =
         machine(gpus, "NVIDIA H200", (_, _) -> access, libraries(nccl), SETTINGS, Optional.empty());
     var backend =
-        diagnosis(machine)
-            .usable(BackendVariants.all("cuda").without(Variant.MULTIMEM, "lacks it"), gpus);
+        diagnosis(machine).usable(BackendVariants.all("cuda").withoutMulticast("lacks it"), gpus);
 
     assertThat(
             Stream.of(Variant.values())

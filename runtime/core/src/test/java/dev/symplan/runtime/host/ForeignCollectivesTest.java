@@ -112,9 +112,9 @@ class ForeignCollectivesTest {
         "o = aten::empty_like(x); w = symm_mem::two_shot_all_reduce_out(x, 'sum', 'tp', o); y ="
             + " aten::clone(o)|TWO_SHOT",
         "y = symm_mem::multimem_all_reduce_(x, 'sum', 'tp')|MULTIMEM",
-        "y = symm_mem::multimem_one_shot_all_reduce(x, 'sum', 'tp')|MULTIMEM",
+        "y = symm_mem::multimem_one_shot_all_reduce(x, 'sum', 'tp')|MULTIMEM_ONE_SHOT",
         "o = aten::empty_like(x); y = symm_mem::multimem_one_shot_all_reduce_out(x, 'sum', 'tp',"
-            + " o)|MULTIMEM",
+            + " o)|MULTIMEM_ONE_SHOT",
         "y = vllm::all_reduce(x, 'tp')|",
         "y = sglang::outplace_all_reduce(x, 'tp', 'ca')|",
         "sglang::inplace_all_reduce(x, 'tp'); y = aten::clone(x)|",

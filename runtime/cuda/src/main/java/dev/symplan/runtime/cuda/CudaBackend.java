@@ -2,12 +2,14 @@ package dev.symplan.runtime.cuda;
 
 import dev.symplan.codegen.Executable;
 import dev.symplan.planner.machine.BackendVariants;
-import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.SessionOptions;
 import dev.symplan.runtime.cuda.library.Libraries;
+import dev.symplan.runtime.doctor.Diagnosis;
+import dev.symplan.runtime.doctor.Diagnosis.Finding;
+import dev.symplan.runtime.doctor.MachineProbe;
 import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.World;
 import java.time.Duration;
@@ -27,9 +29,10 @@ public final class CudaBackend implements Backend {
 
   private static final String NAME = "cuda";
 
-  private static final BackendVariants VARIANTS =
-      BackendVariants.all(NAME)
-          .without(Variant.MULTIMEM, "does not create NVLink multicast objects yet");
+  private static final BackendVariants VARIANTS = BackendVariants.all(NAME);
+
+  private static final BackendVariants WITHOUT_MULTICAST =
+      VARIANTS.withoutMulticast("uses NVLink multicast only with --multicast=on");
 
   @Override
   public String name() {
@@ -37,8 +40,8 @@ public final class CudaBackend implements Backend {
   }
 
   @Override
-  public BackendVariants variants() {
-    return VARIANTS;
+  public BackendVariants variants(boolean multicast) {
+    return multicast ? VARIANTS : WITHOUT_MULTICAST;
   }
 
   @Override
@@ -52,7 +55,11 @@ public final class CudaBackend implements Backend {
         options.world().isEmpty() && options.launch().environment(System.getenv()).isEmpty();
     var version = new int[1];
     new Check(0).nccl(nccl.ncclGetVersion(version), "ncclGetVersion");
-    return new PlanNeeds(Devices.count(), version[0]).lacking(plan, alone);
+    return new PlanNeeds(Devices.count(), version[0], CudaBackend::multicast).lacking(plan, alone);
+  }
+
+  private static Finding multicast() {
+    return Diagnosis.of(MachineProbe.ofThisMachine(), VARIANTS).multicast();
   }
 
   @Override
@@ -69,15 +76,15 @@ public final class CudaBackend implements Backend {
             });
     var timeout = options.timeout().orElse(TIMEOUT);
     if (options.world().isPresent()) {
-      return CudaSession.open(executable, timeout, options.world());
+      return CudaSession.open(executable, timeout, options.world(), options.multicast());
     }
     var environment = options.launch().environment(System.getenv());
     if (environment.isEmpty()) {
-      return CudaSession.open(executable, timeout);
+      return CudaSession.open(executable, timeout, Optional.empty(), options.multicast());
     }
     var world = World.join(environment.get(), timeout);
     try {
-      var session = CudaSession.open(executable, timeout, Optional.of(world));
+      var session = CudaSession.open(executable, timeout, Optional.of(world), options.multicast());
       session.onClose(world::close);
       return session;
     } catch (RuntimeException | Error e) {

@@ -37,6 +37,7 @@ final class CudaSession extends ExecutableSession {
   private final SessionFailure ending;
 
   private final LocalRanks locals;
+  private final MulticastTeams teams;
   private final Runnable runOnce = this::runOnce;
   private Runnable onClose = () -> {};
   private boolean captured;
@@ -46,17 +47,19 @@ final class CudaSession extends ExecutableSession {
       Optional<World> world,
       SessionFailure ending,
       LocalRanks locals,
+      MulticastTeams teams,
       Duration timeout) {
     super(executable);
+    this.teams = teams;
     this.world = world;
     this.ending = ending;
     this.locals = locals;
     this.timeout = timeout;
   }
 
-  /** Opens a session that has all ranks in this process. */
+  /** Opens a session that has all ranks in this process, and uses no multicast. */
   static CudaSession open(Executable executable, Duration timeout) {
-    return open(executable, timeout, Optional.empty());
+    return open(executable, timeout, Optional.empty(), false);
   }
 
   /**
@@ -65,25 +68,33 @@ final class CudaSession extends ExecutableSession {
    * @param timeout how long a run may take
    * @param world the processes that have one rank each, which the session does not close; empty
    *     where this has all
+   * @param multicast whether multicast objects may be made
    * @throws RunException when it cannot be had; the message says why
    */
-  static CudaSession open(Executable executable, Duration timeout, Optional<World> world) {
+  static CudaSession open(
+      Executable executable, Duration timeout, Optional<World> world, boolean multicast) {
     var ending = new SessionFailure(world);
     try {
       world.ifPresentOrElse(
           others -> PlanAgreement.check(executable, others), () -> PlanAgreement.check(executable));
       var programs = lower(executable);
       AddressCheck.check(executable, programs);
+      var teams = MulticastTeams.of(programs);
+      if (!teams.isEmpty() && !multicast) {
+        throw new RunException(
+            "backend cuda: the plan has NVLink multicast between the ranks %s, which is off; add --multicast=on"
+                .formatted(teams.all().iterator().next()));
+      }
       var devices =
           world.isPresent() ? Processes.device(world.get()) : Devices.ofAllRanks(programs.size());
       var locals = new LocalRanks(devices, ending);
       try {
-        var session = new CudaSession(executable, world, ending, locals, timeout);
+        var session = new CudaSession(executable, world, ending, locals, teams, timeout);
         session.prepare(programs);
         return session;
       } catch (RunException e) {
         ending.fail(e);
-        locals.close();
+        locals.close(true);
         throw e;
       }
     } catch (RunException e) {
@@ -107,25 +118,11 @@ final class CudaSession extends ExecutableSession {
   }
 
   private void prepare(ImmutableList<DeviceProgram> programs) {
-    if (world.isPresent()) {
-      Processes.prepare(
-          locals.get(world.get().rank()), executable(), programs, world.get(), timeout);
-      return;
-    }
-    locals.forAll(
-        local ->
-            local.open(
-                program(local.rank()),
-                programs.get(local.rank()),
-                executable().symmetricBytes(),
-                Sharing.WithinProcess.WITHIN_PROCESS,
-                timeout));
-    var ids = Communicators.ids(programs);
-    locals.forAll(local -> local.gpu().prepare(this::regionOfThisProcess, ids));
-  }
-
-  private long regionOfThisProcess(int rank, Peers.Region region) {
-    return local(rank).gpu().memory().region(region).address();
+    world.ifPresentOrElse(
+        others ->
+            Processes.prepare(
+                locals.get(others.rank()), executable(), programs, teams, others, timeout),
+        () -> OneProcess.prepare(locals, executable(), programs, teams, timeout));
   }
 
   private static void on(LocalRank local, Runnable task) {
@@ -281,9 +278,28 @@ final class CudaSession extends ExecutableSession {
   @Override
   protected void release() {
     try {
-      locals.close();
+      locals.close(othersAreDone());
     } finally {
       onClose.run();
+    }
+  }
+
+  /**
+   * Kernels of other processes may use this one's memory through multicast until they end. Where a
+   * rank has failed, nobody knows when that is.
+   */
+  private boolean othersAreDone() {
+    if (world.isEmpty() || teams.isEmpty()) {
+      return true;
+    }
+    if (ending.hasBegun()) {
+      return false;
+    }
+    try {
+      world.get().barrier("runs with multicast, all ended");
+      return true;
+    } catch (RunException e) {
+      return false;
     }
   }
 }

@@ -89,12 +89,7 @@ final class Gpu {
     try {
       this.memory = new GpuMemory(rankProgram, program, symmetricBytes, sharing, check);
     } catch (RuntimeException e) {
-      try {
-        Release.all(eventsAndStreams());
-      } catch (RunException again) {
-        e.addSuppressed(again);
-      }
-      throw e;
+      throw Release.after(e, eventsAndStreams());
     }
   }
 

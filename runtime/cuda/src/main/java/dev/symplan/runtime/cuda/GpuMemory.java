@@ -7,7 +7,6 @@ import dev.symplan.codegen.cuda.DeviceStep.Launch;
 import dev.symplan.codegen.cuda.KernelArgument;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.runtime.cuda.Peers.Region;
-import dev.symplan.runtime.failure.RunException;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -71,12 +70,7 @@ final class GpuMemory {
       // The whole device need not be idle: an earlier session may have left something there.
       check.runtime(cudart.cudaStreamSynchronize(null), "cudaStreamSynchronize");
     } catch (RuntimeException e) {
-      try {
-        free();
-      } catch (RunException again) {
-        e.addSuppressed(again);
-      }
-      throw e;
+      throw Release.after(e, releases);
     }
   }
 

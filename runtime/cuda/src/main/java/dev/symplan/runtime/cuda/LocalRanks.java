@@ -136,12 +136,13 @@ final class LocalRanks {
   /**
    * Frees everything.
    *
+   * @param free false where others may still use what there is: it stays until the process ends
    * @throws RunException when something cannot be freed
    */
-  void close() {
+  void close(boolean free) {
     try {
-      if (ending.hasBegun()) {
-        release();
+      if (ending.hasBegun() || !free) {
+        release(free);
       } else {
         forAll(local -> local.gpu().close());
       }
@@ -154,13 +155,13 @@ final class LocalRanks {
    * Frees what a failed session has. Only when all GPUs of the process have stopped: until then
    * they may touch each other's memory, which else stays until the process ends.
    */
-  private void release() {
+  private void release(boolean free) {
     // A GPU that has failed does not accept commands, but does not run anything either.
     var _ = attempt(local -> local.openGpu().ifPresent(Gpu::stop), STOPPING);
-    if (attempt(LocalRanks::awaitStop, STOPPING.multipliedBy(2))) {
-      var _ = attempt(local -> local.openGpu().ifPresent(Gpu::close), FREEING);
-    } else {
+    if (!attempt(LocalRanks::awaitStop, STOPPING.multipliedBy(2))) {
       ProcessExit.skipLibraries();
+    } else if (free) {
+      var _ = attempt(local -> local.openGpu().ifPresent(Gpu::close), FREEING);
     }
   }
 

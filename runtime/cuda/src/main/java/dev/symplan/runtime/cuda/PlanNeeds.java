@@ -8,7 +8,9 @@ import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.RankPlan;
 import dev.symplan.runtime.PlanAdvice;
+import dev.symplan.runtime.doctor.Diagnosis.Finding;
 import java.util.Optional;
+import java.util.function.Supplier;
 
 /**
  * What a plan needs that this machine does not have. A plan file may come from another machine, or
@@ -16,8 +18,9 @@ import java.util.Optional;
  *
  * @param gpus how many GPUs this process sees
  * @param nccl NCCL's version as {@code major * 10000 + minor * 100 + patch}
+ * @param multicast asked only for plans that use it
  */
-record PlanNeeds(int gpus, int nccl) {
+record PlanNeeds(int gpus, int nccl, Supplier<Finding> multicast) {
 
   /**
    * {@return what is missing for a plan, with the line and the command that plans it anew; empty if
@@ -34,6 +37,10 @@ record PlanNeeds(int gpus, int nccl) {
                   gpus == 1 ? "is one GPU" : "are " + gpus + " GPUs",
                   PlanAdvice.anew(plan, gpus, "")));
     }
+    var withoutMulticast = lackingMulticast(plan);
+    if (withoutMulticast.isPresent()) {
+      return withoutMulticast;
+    }
     var machine =
         new Eligibility(plan.target().withNccl("this machine", nccl), false, BackendVariants.ANY);
     return plan.rankPlans().stream()
@@ -43,6 +50,29 @@ record PlanNeeds(int gpus, int nccl) {
                     .filter(collective -> collective.variant().isNccl())
                     .flatMap(collective -> lacking(plan, rankPlan, collective, machine).stream()))
         .findFirst();
+  }
+
+  /** What a plan's user allows, the machine may not have, or its owner may have turned off. */
+  private Optional<String> lackingMulticast(Plan plan) {
+    return plan.rankPlans().stream()
+        .flatMap(
+            rankPlan ->
+                rankPlan.collectives().stream()
+                    .filter(collective -> collective.spec().needsMulticast())
+                    .map(collective -> PlanAdvice.planned(rankPlan, collective)))
+        .findFirst()
+        .flatMap(
+            planned -> {
+              var found = multicast.get();
+              return found.present()
+                  ? Optional.empty()
+                  : Optional.of(
+                      "%s, which needs NVLink multicast: %s; %s"
+                          .formatted(
+                              planned,
+                              found.detail(),
+                              PlanAdvice.anew(plan, plan.worldSize(), " --multicast=off")));
+            });
   }
 
   private Optional<String> lacking(

@@ -16,7 +16,6 @@ import dev.symplan.ir.DType;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.runtime.cuda.Peers.Region;
-import dev.symplan.runtime.failure.RunException;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
@@ -138,11 +137,8 @@ final class Preparation {
     return switch (word) {
       case KernelArgument.Number(long value) -> value;
       case KernelArgument.Memory(var address, long _) -> at(address);
-      case KernelArgument.Multicast(var members, long _, long _) ->
-          throw new RunException(
-              ("rank %d: multimem needs one NVLink multicast object over the symmetric arenas of"
-                      + " the ranks %s, and none is made here yet; plan with --multicast=off")
-                  .formatted(check.rank(), members));
+      case KernelArgument.Multicast(var members, long offset, long _) ->
+          peers.multicast(members) + offset;
       case KernelArgument.Flags(int pad, int rank) -> peers.flags(rank, pad);
       case KernelArgument.Meetings(int pad) -> gpu.memory().meetings(pad);
       case KernelArgument.Failure _ -> gpu.memory().failures().watch(launch.label());

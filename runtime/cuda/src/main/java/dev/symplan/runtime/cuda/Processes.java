@@ -9,7 +9,6 @@ import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.World;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.util.Objects;
 import org.bytedeco.cuda.global.cudart;
 
 /** What makes a session of one rank part of one that has a process for each. */
@@ -65,12 +64,15 @@ final class Processes {
       LocalRank local,
       Executable executable,
       ImmutableList<DeviceProgram> programs,
+      MulticastTeams teams,
       World world,
       Duration timeout) {
     int rank = world.rank();
     local.start(
         () -> {
-          var own = new MappedPeers.Own(local.device());
+          int device = local.device();
+          var driver = new CudaMemoryDriver(new Check(rank));
+          var own = new MappedPeers.Own(device, ImmutableList.of(device), teams, driver);
           local.open(
               executable.ranks().get(rank),
               programs.get(rank),
@@ -78,6 +80,12 @@ final class Processes {
               own,
               timeout);
           var peers = peers(world, own, local.gpu(), timeout);
+          if (!teams.isEmpty()) {
+            var member = own.member(rank);
+            local.gpu().onClose(member::close);
+            member.join(world, timeout);
+            peers = peers.with(member);
+          }
           var made = rank == 0 ? Communicators.toBytes(Communicators.ids(programs)) : new byte[0];
           var ids = Communicators.ofBytes(programs, world.gather("NCCL ids", made).getFirst());
           local.gpu().prepare(peers, ids);
@@ -88,25 +96,14 @@ final class Processes {
 
   /** Peers' memory on all ranks, or on none: each needs to know what the others have. */
   private static Peers peers(World world, MappedPeers.Own own, Gpu gpu, Duration timeout) {
-    var peers = new MappedPeers(world.rank(), own, gpu.check());
+    var peers = new MappedPeers(world.rank(), own);
     gpu.onClose(peers::close);
-    var problem = "";
-    try {
-      peers.exchange(world, timeout);
-    } catch (RunException e) {
-      if (world.failure().isPresent()) {
-        throw e;
-      }
-      problem = Objects.requireNonNull(e.getMessage());
+    var problem = AllOrNone.problem(world, "peers' memory", () -> peers.exchange(world, timeout));
+    if (problem.isEmpty()) {
+      return peers;
     }
-    var problems = world.gather("peers' memory", problem.getBytes(StandardCharsets.UTF_8));
-    for (var bytes : problems) {
-      if (bytes.length > 0) {
-        peers.close();
-        return new OwnMemoryOnly(world.rank(), own, new String(bytes, StandardCharsets.UTF_8));
-      }
-    }
-    return peers;
+    peers.close();
+    return new OwnMemoryOnly(world.rank(), own, problem.get());
   }
 
   /** Where the memory of other processes cannot be had: NCCL has its own ways. */

@@ -1,11 +1,26 @@
 package dev.symplan.runtime.cuda;
 
 import dev.symplan.runtime.failure.RunException;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /** Freeing several things, each whether or not the others can be freed. */
 final class Release {
   private Release() {}
+
+  /**
+   * Undoes what was done before something failed, the last first.
+   *
+   * @return the failure, with the first that happened here
+   */
+  static RuntimeException after(RuntimeException failure, List<Runnable> undo) {
+    try {
+      all(undo.reversed());
+    } catch (RunException again) {
+      failure.addSuppressed(again);
+    }
+    return failure;
+  }
 
   /**
    * Does all.

@@ -3,8 +3,10 @@
  *
  * <p>A session has some of the ranks ({@link LocalRank}) and reaches the memory of all through
  * {@link Peers}: pointers of the same process, or {@link MappedPeers}, whose handles {@link
- * DescriptorSocket} passes between processes. {@link Communicators} has one communicator for each
- * place where ranks meet, and keeps NCCL's windows in communicators of their own.
+ * HandleExchange} passes between processes. {@link MulticastMember} has addresses of several ranks
+ * at once; it calls {@link MemoryDriver}, so that tests without a GPU see what is called. {@link
+ * Communicators} has one communicator for each place where ranks meet, and keeps NCCL's windows in
+ * communicators of their own.
  *
  * <p>{@link SessionFailure} is the first failure of any thread or process. Every wait of the host
  * looks at it; kernels hear of it through their flags, and NCCL by an abort. Kernels leave in
@@ -12,7 +14,7 @@
  * is freed only when all its GPUs have stopped, and {@link ProcessExit} ends a process whose GPU
  * never does.
  *
- * <p>The package has about thirty classes: each holds one resource of a session and frees it, and
+ * <p>The package has about forty classes: each holds one resource of a session and frees it, and
  * only the session sees them.
  */
 @NullMarked

@@ -270,7 +270,7 @@ class AddressCheckTest {
   @ParameterizedTest
   @EnumSource(
       value = Variant.class,
-      names = {"LOCAL", "CUSTOM", "MULTIMEM", "NCCL_SYMM"},
+      names = {"LOCAL", "CUSTOM", "MULTIMEM", "MULTIMEM_ONE_SHOT", "NCCL_SYMM"},
       mode = EnumSource.Mode.EXCLUDE)
   void variants(Variant variant) {
     var forced =
@@ -287,7 +287,7 @@ class AddressCheckTest {
 
   /** Not all collectives of the sample can have these. */
   @ParameterizedTest
-  @CsvSource({"NCCL_SYMM, Nccl", "MULTIMEM, Launch"})
+  @CsvSource({"NCCL_SYMM, Nccl", "MULTIMEM, Launch", "MULTIMEM_ONE_SHOT, Launch"})
   void sums(Variant variant, String found) {
     var text =
         """

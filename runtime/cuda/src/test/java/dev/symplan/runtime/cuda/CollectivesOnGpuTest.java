@@ -15,6 +15,7 @@ import dev.symplan.planner.Compiler;
 import dev.symplan.planner.calibrate.BenchPrograms;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.Session;
@@ -53,28 +54,32 @@ class CollectivesOnGpuTest {
             kind ->
                 Stream.of(Variant.values())
                     .filter(v -> v.implementsKind(kind))
-                    .filter(v -> v != Variant.LOCAL && v != Variant.MULTIMEM)
+                    .filter(v -> v != Variant.LOCAL)
+                    .filter(v -> !VariantSpec.of(kind, v).needsMulticast())
                     .map(v -> Arguments.of(kind, v)));
   }
 
-  /** Nothing here makes what it needs, and it says so before anything runs. */
-  @Test
-  void multimemIsRefusedBeforeItRuns() {
+  /** Tests never use multicast: nobody knows whether they may, on the host that they are on. */
+  @ParameterizedTest
+  @EnumSource(
+      value = Variant.class,
+      names = {"MULTIMEM", "MULTIMEM_ONE_SHOT"})
+  void multimemIsRefusedWithoutTheOption(Variant variant) {
     int ranks = Gpus.ranks();
     var plan =
         Compiler.forTarget(Target.H200_X8)
             .with(
                 CompileOptions.DEFAULT
                     .withMulticast(true)
-                    .withVariants(ImmutableMap.of("all_reduce", Variant.MULTIMEM)))
+                    .withVariants(ImmutableMap.of("all_reduce", variant)))
             .compile(BenchPrograms.collective(Kind.ALL_REDUCE, DType.BF16, 4096, ranks));
     assertThatThrownBy(() -> Session.open(plan, new CudaBackend()))
         .isInstanceOf(RunException.class)
-        .hasMessageContaining("is planned as multimem")
-        .hasMessageContaining("--backend cuda");
+        .hasMessageContaining("is planned as " + variant.text())
+        .hasMessageContaining("only with --multicast=on");
     assertThatThrownBy(() -> CudaSession.open(Lowering.lower(plan), Duration.ofSeconds(10)))
         .isInstanceOf(RunException.class)
-        .hasMessageContaining("multicast");
+        .hasMessageContaining("add --multicast=on");
   }
 
   @ParameterizedTest

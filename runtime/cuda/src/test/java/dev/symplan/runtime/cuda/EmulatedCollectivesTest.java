@@ -93,6 +93,38 @@ class EmulatedCollectivesTest {
     check(plan(ranks, kind, variant));
   }
 
+  /** With a rest that does not fill 16 bytes, and with slices that do not begin at 16 bytes. */
+  @ParameterizedTest
+  @CsvSource({
+    "ALL_REDUCE, MULTIMEM, 2",
+    "ALL_REDUCE, MULTIMEM, 4",
+    "ALL_REDUCE, MULTIMEM_ONE_SHOT, 2",
+    "ALL_REDUCE, MULTIMEM_ONE_SHOT, 4",
+    "REDUCE_SCATTER, MULTIMEM, 3",
+    "ALL_GATHER, MULTIMEM, 3",
+    "BROADCAST, MULTIMEM, 3"
+  })
+  void multimem(Kind kind, Variant variant, int ranks) {
+    for (var dtype : List.of(DType.F32, DType.F16, DType.BF16)) {
+      for (int rows : new int[] {1, 37, 64}) {
+        var input = program.input("%s[%d, 5]".formatted(dtype.shortName(), rows * ranks));
+        // Stored by a kernel, and read by the next one through other addresses.
+        var half = program.op("aten::mul.Scalar(%s, 0.5)".formatted(input));
+        program.output(
+            program.collective(
+                switch (kind) {
+                  case ALL_REDUCE -> "all_reduce(%s, \"sum\", \"g\")".formatted(half);
+                  case ALL_GATHER -> "all_gather_into_tensor(%s, %d, \"g\")".formatted(half, ranks);
+                  case REDUCE_SCATTER ->
+                      "reduce_scatter_tensor(%s, \"sum\", %d, \"g\")".formatted(half, ranks);
+                  case BROADCAST -> "broadcast(%s, 1, \"g\")".formatted(half);
+                  case ALL_TO_ALL, CUSTOM -> throw new IllegalArgumentException();
+                }));
+      }
+    }
+    check(plan(ranks, kind, variant));
+  }
+
   /** Slices of more vectors than there are threads: these are combined first and copied then. */
   @Test
   void twoShotOfManyVectors() {
@@ -137,6 +169,10 @@ class EmulatedCollectivesTest {
         "ONE_SHOT_PUSH | x->word[0] != EMPTY && | ",
         "ONE_SHOT | meet(args, ++meeting, false); |",
         "TWO_SHOT | meet(args, ++meeting, PUSHES); |",
+        "MULTIMEM | meet(args, ++meeting, false); |",
+        "MULTIMEM | meet(args, ++meeting, PUSHES); |",
+        "MULTIMEM | asm volatile(\"fence.proxy.alias;\" ::: \"memory\"); |",
+        "MULTIMEM_ONE_SHOT | meet(args, ++meeting, false); |",
       })
   void wrongKernelsAreFound(Variant variant, String part, @Nullable String other) {
     var value = program.input("bf16[300]");

@@ -3,6 +3,7 @@ package dev.symplan.runtime.cuda;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.Address;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.RankProgram;
@@ -23,8 +24,10 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.function.UnaryOperator;
 import java.util.regex.Pattern;
@@ -49,7 +52,20 @@ final class EmulatedGpus {
 
   private static final Pattern OPERAND =
       Pattern.compile("\"=?[a-z]\"\\(((?:[^()]|\\([^()]*\\))*)\\)");
+
+  /** What goes through multicast, its types, and what it takes. */
+  private static final Pattern MULTIMEM =
+      Pattern.compile(
+          "asm volatile\\(\"multimem\\.(ld_reduce|st)\\.[^;]*\\.v4\\.(\\w+) [^;]*;\"(.*?)"
+              + ": \"memory\"\\);",
+          Pattern.DOTALL);
+
+  private static final String FENCE = "asm volatile(\"fence.proxy.alias;\" ::: \"memory\");";
   private static final Pattern CLOCK = Pattern.compile("asm volatile\\(\"mov.u64[^)]*\\)\\);");
+
+  private static final FunctionDescriptor MULTICAST =
+      FunctionDescriptor.ofVoid(
+          ValueLayout.ADDRESS, ValueLayout.JAVA_LONG, ValueLayout.JAVA_INT, ValueLayout.ADDRESS);
 
   private static final long TIMEOUT = 1_000_000_000;
 
@@ -57,6 +73,9 @@ final class EmulatedGpus {
   private final List<DeviceProgram> programs;
   private final List<Memory> memory = new ArrayList<>();
   private final MethodHandle run;
+  private final MethodHandle multicast;
+  private final long symmetricBytes;
+  private final Map<ImmutableIntArray, Long> multicasts = new HashMap<>();
   private final List<MemorySegment> steps = new ArrayList<>();
   private final MemorySegment counts;
 
@@ -125,6 +144,9 @@ final class EmulatedGpus {
     }
     var list = List.copyOf(kernels);
     var library = Emulation.compile("/gpus.hpp", list, text -> plain(change.apply(text)));
+    this.symmetricBytes = executable.symmetricBytes();
+    this.multicast =
+        Linker.nativeLinker().downcallHandle(library.findOrThrow("multicast"), MULTICAST);
     this.run = Linker.nativeLinker().downcallHandle(library.findOrThrow("run"), RUN);
     this.counts = owner.allocate(ValueLayout.JAVA_INT, programs.size());
     for (int rank = 0; rank < programs.size(); rank++) {
@@ -160,21 +182,34 @@ final class EmulatedGpus {
 
   /** Instructions for memory that peers share become calls, at which others may go on. */
   private static String plain(String text) {
-    var clocked = CLOCK.matcher(text).replaceAll("now = 0;");
-    return ASM.matcher(clocked)
+    var clocked = CLOCK.matcher(text).replaceAll("now = 0;").replace(FENCE, "gpus::fence();");
+    var single =
+        MULTIMEM
+            .matcher(clocked)
+            .replaceAll(
+                statement -> {
+                  boolean load = statement.group(1).equals("ld_reduce");
+                  return call(
+                      load ? "load_reduce<gpus::" + statement.group(2) + ">" : "store_all",
+                      load,
+                      statement.group(3));
+                });
+    return ASM.matcher(single)
         .replaceAll(
             statement -> {
-              var operands =
-                  OPERAND.matcher(statement.group(2)).results().map(m -> m.group(1)).toList();
-              var ordered = new ArrayList<String>();
               boolean load = statement.group(1).equals("ld");
-              ordered.add(load ? operands.getLast() : operands.getFirst());
-              ordered.addAll(
-                  load
-                      ? operands.subList(0, operands.size() - 1)
-                      : operands.subList(1, operands.size()));
-              return "gpus::%s(%s);".formatted(load ? "load" : "store", String.join(", ", ordered));
+              return call(load ? "load" : "store", load, statement.group(2));
             });
+  }
+
+  /** {@return a call with the address first, which a statement that loads has behind the values} */
+  private static String call(String function, boolean load, String taken) {
+    var operands = OPERAND.matcher(taken).results().map(m -> m.group(1)).toList();
+    var ordered = new ArrayList<String>();
+    ordered.add(load ? operands.getLast() : operands.getFirst());
+    ordered.addAll(
+        load ? operands.subList(0, operands.size() - 1) : operands.subList(1, operands.size()));
+    return "gpus::%s(%s);".formatted(function, String.join(", ", ordered));
   }
 
   private long array(List<KernelArgument> words, int rank) {
@@ -200,9 +235,24 @@ final class EmulatedGpus {
           own.counts.address() + (long) pad * DeviceProgram.COUNTS * Integer.BYTES;
       case KernelArgument.Failure _ -> own.failure.address();
       case KernelArgument.Timeout _ -> TIMEOUT;
-      case KernelArgument.Multicast multicast ->
-          throw new IllegalArgumentException("not emulated: " + multicast);
+      case KernelArgument.Multicast(var members, long offset, long _) ->
+          multicasts.computeIfAbsent(members, this::multicast) + offset;
     };
+  }
+
+  /** {@return addresses that nothing lies at, but which stand for the memory of several ranks} */
+  private long multicast(ImmutableIntArray members) {
+    var none = owner.allocate(symmetricBytes, 256);
+    var all = owner.allocate(ValueLayout.ADDRESS, members.length());
+    for (int i = 0; i < members.length(); i++) {
+      all.setAtIndex(ValueLayout.ADDRESS, i, memory.get(members.get(i)).symmetric);
+    }
+    try {
+      multicast.invokeExact(none, symmetricBytes, members.length(), all);
+    } catch (Throwable e) {
+      throw SharedLibrary.failed(e);
+    }
+    return none.address();
   }
 
   private long at(Address address) {

@@ -19,14 +19,14 @@ import java.util.stream.IntStream;
 /** A program of collectives of one group, {@code g}, that has all ranks. */
 final class GroupProgram {
 
-  /** Refuses no workspace for its size. */
+  /** Refuses no workspace for its size, and no variant that goes through multicast. */
   static final Target ROOMY =
       TargetFile.read(
           new SourceFile(
               "roomy.json",
               """
               {"format": "symplan-target", "version": 1, "name": "roomy", "base": "h200x4",
-               "workspace_bytes": 1073741824}
+               "workspace_bytes": 1073741824, "multicast": true}
               """));
 
   private final List<String> inputs = new ArrayList<>();
@@ -94,7 +94,7 @@ final class GroupProgram {
                 String.join("\n  ", lines),
                 String.join(", ", outputs));
     return Compiler.forTarget(ROOMY)
-        .with(asWritten(kind, variant))
+        .with(asWritten(kind, variant).withMulticast(true))
         .compile(GraphParser.parse(new SourceFile("group.graph", text)));
   }
 

@@ -12,12 +12,13 @@ import dev.symplan.planner.machine.TargetFile;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Plan;
+import dev.symplan.runtime.doctor.Diagnosis.Finding;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
 /** What a machine of eight GPUs and NCCL 2.28.9 says of plans; none of it needs a GPU. */
 class PlanNeedsTest {
-  private static final PlanNeeds EIGHT = new PlanNeeds(8, 22809);
+  private static final PlanNeeds EIGHT = new PlanNeeds(8, 22809, PlanNeedsTest::unasked);
 
   private static final String GRAPH =
       """
@@ -39,6 +40,10 @@ class PlanNeedsTest {
     return PlanFile.read(new SourceFile("plan.json", PlanFile.toJson(plan)));
   }
 
+  private static Finding unasked() {
+    throw new AssertionError("asked");
+  }
+
   private static CompileOptions forced(Variant variant) {
     return CompileOptions.DEFAULT.withVariants(ImmutableMap.of("all_reduce", variant));
   }
@@ -46,14 +51,14 @@ class PlanNeedsTest {
   @Test
   void moreGpusThanThereAre() {
     var plan = plan(Target.H200_X8, CompileOptions.DEFAULT);
-    assertThat(new PlanNeeds(4, 22809).lacking(plan, true))
+    assertThat(new PlanNeeds(4, 22809, PlanNeedsTest::unasked).lacking(plan, true))
         .contains(
             "the plan is for 8 ranks, but there are 4 GPUs; make a new plan, with the same other"
                 + " options: symplan compile dir/mlp.graph --ranks 4 -o PLAN");
-    assertThat(new PlanNeeds(1, 22809).lacking(plan, true).orElseThrow())
+    assertThat(new PlanNeeds(1, 22809, PlanNeedsTest::unasked).lacking(plan, true).orElseThrow())
         .startsWith("the plan is for 8 ranks, but there is one GPU; ");
     // A process of its own for each rank may see its own GPU only.
-    assertThat(new PlanNeeds(1, 22809).lacking(plan, false)).isEmpty();
+    assertThat(new PlanNeeds(1, 22809, PlanNeedsTest::unasked).lacking(plan, false)).isEmpty();
   }
 
   /** NCCL would run it all the same, and the results could be wrong without an error. */
@@ -68,13 +73,27 @@ class PlanNeedsTest {
                  "nccl": "2.30.7"}
                 """));
     var plan = plan(newer, forced(Variant.NCCL_SYMM));
-    assertThat(new PlanNeeds(8, 23007).lacking(plan, true)).isEmpty();
+    assertThat(new PlanNeeds(8, 23007, PlanNeedsTest::unasked).lacking(plan, true)).isEmpty();
     assertThat(EIGHT.lacking(plan, true))
         .contains(
             "all_reduce 'r' (mlp.graph:5) is planned as nccl_symm, but 2 collectives in one"
                 + " captured group race in NCCL 2.28.9; 2.30.7 orders them; put \"nccl\":"
                 + " \"2.28.9\" in a target file, and make a new plan, with the same other options:"
                 + " symplan compile dir/mlp.graph --ranks 8 --target FILE -o PLAN");
+  }
+
+  @Test
+  void multicast() {
+    var plan = plan(Target.H200_X8, forced(Variant.MULTIMEM).withMulticast(true));
+    var off = new Finding(false, "the GPUs have it, but it is off: NCCL_NVLS_ENABLE=0");
+    assertThat(new PlanNeeds(8, 22809, () -> off).lacking(plan, false))
+        .contains(
+            "all_reduce 'r' (mlp.graph:5) is planned as multimem, which needs NVLink multicast: the"
+                + " GPUs have it, but it is off: NCCL_NVLS_ENABLE=0; make a new plan, with the same"
+                + " other options: symplan compile dir/mlp.graph --ranks 8 --multicast=off -o"
+                + " PLAN");
+    var on = new Finding(true, "all GPUs have it");
+    assertThat(new PlanNeeds(8, 22809, () -> on).lacking(plan, false)).isEmpty();
   }
 
   @Test

@@ -6,6 +6,7 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.VariantSpec;
+import dev.symplan.planner.machine.Verdict;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;
 import org.jspecify.annotations.Nullable;
@@ -26,7 +27,10 @@ public record CollectiveCost(
     @Nullable Variant wanted = context.options().variants().get(collective.kind().text());
     var copies = ImmutableMap.<Variant, Double>builder();
     for (var verdict : state.get(SelectVariants.SELECTIONS).get(k).verdicts()) {
-      boolean open = wanted == null || wanted == verdict.variant();
+      boolean open =
+          wanted == null
+              ? verdict.reason() != Verdict.Reason.NOT_NAMED
+              : wanted == verdict.variant();
       if (open && verdict.reason().eligible()) {
         copies.put(verdict.variant(), verdict.stagingMicros());
       }

@@ -86,7 +86,7 @@ public final class Select {
         forced.orElseGet(
             () ->
                 candidates.stream()
-                    .filter(v -> v.reason().eligible())
+                    .filter(v -> v.reason().eligible() && v.reason() != Reason.NOT_NAMED)
                     .reduce((a, b) -> b.totalMicros() < a.totalMicros() ? b : a)
                     .orElseThrow(() -> nothingEligible(collective, candidates)));
     var verdicts = ImmutableList.<Verdict>builder();
@@ -101,7 +101,7 @@ public final class Select {
   }
 
   private static Verdict other(Verdict verdict, Optional<Verdict> forced) {
-    return verdict.reason().eligible() && forced.isPresent()
+    return verdict.reason() == Reason.SLOWER && forced.isPresent()
         ? withReason(verdict, Reason.NOT_FORCED)
         : verdict;
   }
@@ -132,10 +132,11 @@ public final class Select {
     long bytes = graphs.stream().mapToLong(g -> g.collectives().get(k).bytes()).max().orElse(0);
     double transfer = costs.transferMicros(collective.kind(), variant, bytes, ranks);
     double shown = shownMicros(variant, transfer, hideableMicros(k));
+    boolean same = VariantSpec.of(collective.kind(), variant).numerics().isSameOnAllRanks();
     return new Verdict(
         variant,
-        Reason.SLOWER,
-        eligibleDetail(shown < transfer, isMeasured(k, collective, variant, ranks)),
+        same ? Reason.SLOWER : Reason.NOT_NAMED,
+        eligibleDetail(shown < transfer, isMeasured(k, collective, variant, ranks), same),
         shown,
         staging(k, collective, variant, differs));
   }
@@ -148,13 +149,16 @@ public final class Select {
             .allMatch(group -> eligibility.isOnOneHost(context.group(group)));
   }
 
-  private static String eligibleDetail(boolean beside, boolean measured) {
+  private static String eligibleDetail(boolean beside, boolean measured, boolean same) {
     var words = ImmutableList.<String>builder();
     if (beside) {
       words.add("beside compute");
     }
     if (!measured) {
       words.add("estimated");
+    }
+    if (!same) {
+      words.add("only if named: ranks may get different bits");
     }
     return String.join(", ", words.build());
   }

@@ -1,0 +1,50 @@
+package dev.symplan.runtime.cuda;
+
+import com.google.common.collect.ImmutableSet;
+import com.google.common.collect.ImmutableSortedSet;
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.codegen.cuda.DeviceProgram;
+import dev.symplan.codegen.cuda.DeviceStep.Launch;
+import dev.symplan.codegen.cuda.KernelArgument;
+import java.util.List;
+import java.util.stream.Stream;
+
+/**
+ * The sets of ranks whose memory one address is to stand for, in an order that all ranks agree on.
+ * The first rank of each makes the multicast object, and the others join.
+ */
+record MulticastTeams(ImmutableSet<ImmutableSortedSet<Integer>> all) {
+
+  /** {@return the teams of the kernels of all ranks} */
+  static MulticastTeams of(List<DeviceProgram> programs) {
+    return new MulticastTeams(
+        programs.stream()
+            .flatMap(program -> program.steps().stream())
+            .flatMap(step -> step instanceof Launch l ? l.words().stream() : Stream.of())
+            .flatMap(
+                word -> word instanceof KernelArgument.Multicast m ? Stream.of(m) : Stream.of())
+            .map(multicast -> team(multicast.members()))
+            .collect(ImmutableSet.toImmutableSet()));
+  }
+
+  /** {@return the members, in whatever order a group has them} */
+  static ImmutableSortedSet<Integer> team(ImmutableIntArray members) {
+    return ImmutableSortedSet.copyOf(members.asList());
+  }
+
+  boolean isEmpty() {
+    return all.isEmpty();
+  }
+
+  /**
+   * {@return what the size of an arena is to be a multiple of} It is the same on all ranks,
+   * whatever teams they are in: arenas of one team have the same size.
+   */
+  ImmutableSet<Long> granularities(long bytes, MemoryDriver driver) {
+    return all.stream()
+        .map(ImmutableSortedSet::size)
+        .distinct()
+        .map(size -> driver.multicastGranularity(size, bytes))
+        .collect(ImmutableSet.toImmutableSet());
+  }
+}
