@@ -3,6 +3,7 @@ package dev.symplan.ir.aten;
 import com.google.common.collect.ImmutableSet;
 import com.google.common.collect.Sets;
 import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.op.OpCall;
@@ -195,6 +196,10 @@ final class MatrixOps {
 
   private static OpResult added(OpCall call, ImmutableLongArray sizes, DType dtype) {
     Shapes.checkBroadcastsTo("self", call.tensor("self").sizes(), sizes);
+    if (Promotion.isIntegral(dtype)
+        && (call.arg("alpha") instanceof Arg.Float || call.arg("beta") instanceof Arg.Float)) {
+      throw new OpTypeException("alpha or beta is a float, but the operands are integers");
+    }
     var own = call.tensor("self").dtype();
     boolean likeOperands =
         call.schema().hasParam("mat1") && own == call.tensor("mat1").dtype()
