@@ -91,7 +91,7 @@ final class Pointwise {
   }
 
   /** Whether values of a type are computed with in a longer one. */
-  private static boolean isShort(DType dtype) {
+  static boolean isShort(DType dtype) {
     return dtype == DType.F16 || dtype == DType.BF16;
   }
 }
