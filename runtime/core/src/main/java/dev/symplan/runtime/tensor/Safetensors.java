@@ -13,6 +13,7 @@ import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.json.Json;
 import dev.symplan.ir.json.PathErrors;
 import dev.symplan.ir.text.SourceReader;
+import dev.symplan.planner.file.AtomicFile;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.lang.foreign.Arena;
@@ -24,7 +25,6 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -197,24 +197,11 @@ public final class Safetensors {
    * @throws CompileException when the file cannot be written
    */
   public static void write(Path file, Map<String, HostTensor> tensors) {
-    var writer = new Safetensors(file);
-    try {
-      var partial = Files.createTempFile(file.toAbsolutePath().getParent(), ".tensors", ".tmp");
-      try {
-        writer.write(partial, ImmutableSortedMap.copyOf(tensors));
-        Files.move(partial, file, StandardCopyOption.REPLACE_EXISTING);
-      } finally {
-        Files.deleteIfExists(partial);
-      }
-    } catch (IOException e) {
-      throw writer.wrong(
-          DiagnosticCode.UNREADABLE_FILE,
-          "it cannot be written",
-          "choose a folder that exists and that you may write to");
-    }
+    var sorted = ImmutableSortedMap.copyOf(tensors);
+    AtomicFile.write(file, to -> writeTo(to, sorted), "the tensors");
   }
 
-  private void write(Path partial, ImmutableSortedMap<String, HostTensor> tensors)
+  private static void writeTo(Path file, ImmutableSortedMap<String, HostTensor> tensors)
       throws IOException {
     var header = new ByteArrayOutputStream();
     long end = 0;
@@ -244,7 +231,7 @@ public final class Safetensors {
     while (header.size() % Long.BYTES != 0) {
       header.write(' ');
     }
-    try (var channel = FileChannel.open(partial, StandardOpenOption.WRITE)) {
+    try (var channel = FileChannel.open(file, StandardOpenOption.WRITE)) {
       var length = ByteBuffer.allocate(Long.BYTES).order(ByteOrder.LITTLE_ENDIAN);
       writeAll(channel, length.putLong(header.size()).flip());
       writeAll(channel, ByteBuffer.wrap(header.toByteArray()));
