@@ -5,8 +5,10 @@ import dev.symplan.cli.bench.BenchCommand;
 import dev.symplan.cli.bench.CalibrateCommand;
 import dev.symplan.cli.common.Console;
 import dev.symplan.cli.common.ExitCode;
+import dev.symplan.cli.common.Usage;
 import dev.symplan.cli.common.Version;
 import dev.symplan.ir.diag.CompileException;
+import dev.symplan.planner.report.View;
 import dev.symplan.runtime.failure.RunException;
 import java.io.BufferedOutputStream;
 import java.io.FileDescriptor;
@@ -109,6 +111,7 @@ public final class Main {
         .setCaseInsensitiveEnumValuesAllowed(true)
         .setUsageHelpWidth(100)
         .setExecutionExceptionHandler((e, command, parsed) -> failed(e, console));
+    Usage.of(line, View.class, DoctorCommand.Format.class);
     if (args.length == 0) {
       line.usage(err);
       return ExitCode.USAGE;

@@ -10,6 +10,7 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.json.Json;
 import dev.symplan.ir.json.PathErrors;
 import dev.symplan.ir.text.SourceReader;
@@ -90,13 +91,13 @@ public final class Safetensors {
       throw wrong(DiagnosticCode.UNREADABLE_FILE, "cannot read it: " + e.getMessage(), "");
     }
     if (all.byteSize() < Long.BYTES) {
-      throw wrong("it has %d bytes, too few for a header".formatted(all.byteSize()));
+      throw wrong("it has %s, too few for a header".formatted(Units.count(all.byteSize(), "byte")));
     }
     long length = all.get(Elements.LONG, 0);
     if (length < 2 || length > MAX_HEADER || length > all.byteSize() - Long.BYTES) {
       throw wrong(
-          "its header should have %d bytes, but %d are left; is the file truncated?"
-              .formatted(length, all.byteSize() - Long.BYTES));
+          "its header should have %s, but %d are left; is the file truncated?"
+              .formatted(Units.count(length, "byte"), all.byteSize() - Long.BYTES));
     }
     var header = header(all.asSlice(Long.BYTES, length));
     var data = all.asSlice(Long.BYTES + length);
@@ -156,7 +157,8 @@ public final class Safetensors {
     long begin = range.get(0);
     long bytes = range.get(1) - begin;
     if (bytes != type.bytes()) {
-      throw field.wrong("%s takes %d bytes, but has %d".formatted(type, type.bytes(), bytes));
+      throw field.wrong(
+          "%s takes %s, but has %d".formatted(type, Units.count(type.bytes(), "byte"), bytes));
     }
     ranges.add(new Range(name, begin, range.get(1)));
     return new HostTensor(data.asSlice(begin, bytes), type);
