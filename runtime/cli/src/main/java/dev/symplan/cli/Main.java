@@ -17,6 +17,7 @@ import java.io.OutputStream;
 import java.io.PrintStream;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.InvalidPathException;
 import java.util.Locale;
 import java.util.function.Function;
 import picocli.CommandLine;
@@ -133,6 +134,11 @@ public final class Main {
       case RunException failed -> {
         console.progress("error: " + failed.getMessage());
         yield ExitCode.RUNTIME;
+      }
+      case InvalidPathException wrong -> {
+        console.progress(
+            "error: '%s' names no file: %s".formatted(wrong.getInput(), wrong.getReason()));
+        yield ExitCode.USAGE;
       }
       case OutOfMemoryError _ -> {
         console.progress(

@@ -76,6 +76,13 @@ class UsageTest {
   }
 
   @Test
+  void refusesWhatCanBeNoPath() {
+    var result = run("compile", SAMPLE, "--target", "a\0b");
+    assertThat(result.code()).isEqualTo(ExitCode.USAGE);
+    assertThat(result.err()).startsWith("error: 'a\\u0000b' names no file: ");
+  }
+
+  @Test
   void namesTheFileThatHasNoGraph() throws IOException {
     var graph = Files.writeString(folder.resolve("none.graph"), "graph version 1\n");
     var result = run("compile", graph);

@@ -63,12 +63,13 @@ public final class AtomicFile {
    */
   public static void check(Path file, String what) {
     var folder = file.toAbsolutePath().getParent();
-    var touched = Files.exists(file) && !Files.isRegularFile(file) ? file : folder;
+    boolean device = Files.exists(file) && !Files.isRegularFile(file);
+    var touched = device ? file : folder;
     if (Files.isDirectory(file)) {
       throw unwritable(file, what, new FileSystemException("", "", "Is a directory"));
     } else if (touched == null || !Files.exists(touched)) {
       throw unwritable(file, what, new NoSuchFileException(""));
-    } else if (touched.equals(folder) && !Files.isDirectory(folder)) {
+    } else if (!device && !Files.isDirectory(touched)) {
       throw unwritable(file, what, new FileSystemException("", "", "Not a directory"));
     } else if (!Files.isWritable(touched)) {
       throw unwritable(file, what, new AccessDeniedException(""));
