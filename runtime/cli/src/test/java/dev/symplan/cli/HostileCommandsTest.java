@@ -192,7 +192,7 @@ class HostileCommandsTest {
       case "pack" -> words.addAll(List.of("--seconds", "0.1"));
       default -> {}
     }
-    for (int count = random.nextInt(4); count > 0 && !names.isEmpty(); count--) {
+    for (int count = random.nextInt(4) - 1; count > 0 && !names.isEmpty(); count--) {
       var name = pick(names, random);
       words.add(name + (random.nextInt(4) == 0 ? "" : "=" + pick(VALUES, random)));
     }

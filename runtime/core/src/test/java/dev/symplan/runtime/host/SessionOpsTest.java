@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 
 /** Ops that write in place, give lists or are asked for layouts of their own, in planned memory. */
 class SessionOpsTest {
@@ -193,5 +194,20 @@ class SessionOpsTest {
                     """))
         .isInstanceOf(RunException.class)
         .hasMessageContaining("does not compute with c32");
+  }
+
+  @Test
+  @Timeout(value = 20, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+  void imagesWithoutElementsTakeNoTime() {
+    assertThat(
+            run(
+                """
+                graph g(x: f32[2, 3, 7, 6], y: f32[0, 3, 7, 6]) {
+                  a = aten::_adaptive_avg_pool2d(x, [1099511627776, 0])
+                  b = aten::_adaptive_avg_pool2d(y, [1048576, 1048576])
+                  return a, b
+                }
+                """))
+        .containsExactly(List.of(), List.of());
   }
 }
