@@ -3,6 +3,7 @@ package dev.symplan.runtime.host;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.symplan.ir.diag.CompileException;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.check.Reference;
@@ -209,5 +210,20 @@ class SessionOpsTest {
                 }
                 """))
         .containsExactly(List.of(), List.of());
+  }
+
+  @Test
+  void gradientsOfImagesAreImages() {
+    assertThatThrownBy(
+            () ->
+                run(
+                    """
+                    graph g(x: f32[2, 3, 7]) {
+                      y = aten::upsample_nearest2d_backward(x, [7], [2, 3, 4, 5])
+                      return y
+                    }
+                    """))
+        .isInstanceOf(CompileException.class)
+        .hasMessageContaining("is not the shape of [2, 3, 4, 5] resized to [7]");
   }
 }
