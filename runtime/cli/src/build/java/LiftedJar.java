@@ -30,7 +30,8 @@ final class LiftedJar {
    */
   public static void main(String[] args) throws IOException {
     var file = Path.of(args[0]);
-    var lifted = Files.createTempFile(file.getParent(), "lifted", ".tmp");
+    // Not a temporary file, which nobody else could read.
+    var lifted = file.resolveSibling(file.getFileName() + ".lifted");
     try (var jar = new ZipFile(file.toFile());
         var out = new ZipOutputStream(Files.newOutputStream(lifted))) {
       var classes =

@@ -6,6 +6,7 @@ import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.Instruction.GroupUse;
 import dev.symplan.codegen.Instruction.LocalOp;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.planner.plan.ArenaKind;
 import java.util.ArrayList;
 import java.util.List;
@@ -191,10 +192,10 @@ public final class Agreement {
           && !other.received().isEmpty()
           && own.sent().get(position) != other.received().get(self)) {
         return Optional.of(
-            "rank %d sends %d bytes to rank %d in %s, which expects %d: split sizes do not match"
+            "rank %d sends %s to rank %d in %s, which expects %d: split sizes do not match"
                 .formatted(
                     rank,
-                    own.sent().get(position),
+                    Units.count(own.sent().get(position), "byte"),
                     peer,
                     own.location(),
                     other.received().get(self)));

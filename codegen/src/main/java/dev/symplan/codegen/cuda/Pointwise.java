@@ -93,7 +93,7 @@ final class Pointwise {
   }
 
   /** Whether values of a type are computed with in a longer one. */
-  private static boolean isShort(DType dtype) {
+  static boolean isShort(DType dtype) {
     return dtype.isFloat() && dtype.bytes() < DType.F32.bytes();
   }
 }

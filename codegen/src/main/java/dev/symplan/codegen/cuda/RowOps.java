@@ -32,6 +32,7 @@ final class RowOps {
   private final RowKernel kernel;
   private final ToIntFunction<String> operands;
   private final boolean overRow;
+  private final DType computedIn;
   private final String type;
   private final Set<Expr> shared = new HashSet<>();
   private final Map<Expr, Integer> made = new HashMap<>();
@@ -41,7 +42,8 @@ final class RowOps {
     this.kernel = kernel;
     this.operands = operands;
     this.overRow = overRow;
-    this.type = CTypes.computed(binding.computedIn());
+    this.computedIn = binding.computedIn();
+    this.type = CTypes.computed(computedIn);
     var steps = Steps.of(binding.results());
     var seen = new HashSet<Integer>();
     steps
@@ -154,7 +156,13 @@ final class RowOps {
   /** A tensor, in the type that is computed in. */
   private int tensor(String param) {
     int node = operands.applyAsInt(param);
-    return kernel.compute(type, "(%s)%s".formatted(type, RowKernel.name(node)), List.of(node));
+    var value = RowKernel.name(node);
+    return kernel.compute(
+        type,
+        Pointwise.isShort(computedIn)
+            ? Pointwise.rounded(computedIn, value, type)
+            : "(%s)%s".formatted(type, value),
+        List.of(node));
   }
 
   /** What is within an expression and no value of its own is written where it is used. */

@@ -108,14 +108,15 @@ public record Binding(ImmutableList<Expr> results, DType computedIn) {
     if (call.hasParam("dtype")
         && call.tensor("dtype").isEmpty()
         && call.constant("dtype") instanceof Arg.Dtype(DType wanted)
-        && !wanted.isFloat()
         && wanted.kind() != DType.Kind.COMPLEX) {
-      return DType.I64;
+      return wanted.isFloat() ? wanted : DType.I64;
     }
     var dtypes = call.dtypes();
     return dtypes.contains(DType.F64)
         ? DType.F64
-        : dtypes.stream().anyMatch(DType::isFloat) ? DType.F32 : DType.I64;
+        : dtypes.stream().anyMatch(dtype -> dtype.isFloat() || dtype.kind() == DType.Kind.COMPLEX)
+            ? DType.F32
+            : DType.I64;
   }
 
   private static DType elementType(Set<String> params, Call call) {

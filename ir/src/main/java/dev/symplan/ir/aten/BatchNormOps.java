@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
@@ -62,8 +63,8 @@ final class BatchNormOps {
         var type = call.tensor(name);
         if (!type.sizes().equals(ImmutableLongArray.of(input.size(1)))) {
           throw new OpTypeException(
-              "%s is %s, but must have one number for each of %d channels"
-                  .formatted(name, type, input.size(1)));
+              "%s is %s, but must have one number for each of %s"
+                  .formatted(name, type, Units.count(input.size(1), "channel")));
         }
       }
     }

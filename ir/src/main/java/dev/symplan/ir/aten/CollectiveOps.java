@@ -5,6 +5,7 @@ import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.CollectiveCall;
 import dev.symplan.ir.op.CollectiveSpec;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
@@ -208,7 +209,8 @@ final class CollectiveOps {
     }
     if (input.size(0) % ranks != 0) {
       throw new OpTypeException(
-          "%d rows cannot be divided evenly among %d ranks".formatted(input.size(0), ranks),
+          "%s cannot be divided evenly among %s"
+              .formatted(Units.count(input.size(0), "row"), Units.count(ranks, "rank")),
           "pad dimension 0 to a multiple of %d".formatted(ranks));
     }
     return withRows(input, input.size(0) / ranks);
@@ -228,9 +230,11 @@ final class CollectiveOps {
     }
     if (!sent.isEmpty() && Shapes.sum(sent) != input.size(0)) {
       throw new OpTypeException(
-          "%s add up to %d, but the input has %d rows"
+          "%s add up to %d, but the input has %s"
               .formatted(
-                  call.spec().param(Role.INPUT_SPLIT_SIZES), Shapes.sum(sent), input.size(0)));
+                  call.spec().param(Role.INPUT_SPLIT_SIZES),
+                  Shapes.sum(sent),
+                  Units.count(input.size(0), "row")));
     }
     return withRows(input, received.isEmpty() ? input.size(0) : Shapes.sum(received));
   }

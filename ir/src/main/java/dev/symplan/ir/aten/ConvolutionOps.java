@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.TensorType;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
@@ -75,8 +76,8 @@ final class ConvolutionOps {
     long channels = checkGroups(call, input, weight, transposed);
     if (call.has("bias") && !call.tensor("bias").sizes().equals(ImmutableLongArray.of(channels))) {
       throw new OpTypeException(
-          "bias is %s, but must have one number for each of %d channels"
-              .formatted(call.tensor("bias"), channels));
+          "bias is %s, but must have one number for each of %s"
+              .formatted(call.tensor("bias"), Units.count(channels, "channel")));
     }
     var sizes = ImmutableLongArray.builder(input.rank()).add(input.size(0)).add(channels);
     for (int i = 0; i < dims; i++) {
@@ -94,8 +95,8 @@ final class ConvolutionOps {
     long own = transposed ? weight.size(0) : Shapes.times(weight.size(1), groups);
     if (own != input.size(1) || weight.size(0) % groups != 0) {
       throw new OpTypeException(
-          "weight %s in %d groups does not fit %d input channels"
-              .formatted(weight, groups, input.size(1)));
+          "weight %s in %s does not fit %d input channels"
+              .formatted(weight, Units.count(groups, "group"), input.size(1)));
     }
     return transposed ? Shapes.times(weight.size(1), groups) : weight.size(0);
   }

@@ -5,6 +5,7 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
@@ -219,8 +220,8 @@ final class CopyOps {
     var b = other.tensor();
     if (a.rank() != b.rank()) {
       throw new OpTypeException(
-          "'%s' has %d dimensions, but '%s' has %d"
-              .formatted(first.name(), a.rank(), other.name(), b.rank()));
+          "'%s' has %s, but '%s' has %d"
+              .formatted(first.name(), Units.count(a.rank(), "dimension"), other.name(), b.rank()));
     }
     for (int i = 0; i < a.rank(); i++) {
       if (i != dim && a.size(i) != b.size(i)) {
@@ -260,8 +261,9 @@ final class CopyOps {
     int added = repeats.length() - self.rank();
     if (added < 0) {
       throw new OpTypeException(
-          "%s counts %d dimensions, but the tensor has %d"
-              .formatted(Shapes.text(repeats), repeats.length(), self.rank()));
+          "%s counts %s, but the tensor has %d"
+              .formatted(
+                  Shapes.text(repeats), Units.count(repeats.length(), "dimension"), self.rank()));
     }
     Shapes.checked(repeats);
     var sizes = ImmutableLongArray.builder(repeats.length());
@@ -340,7 +342,8 @@ final class CopyOps {
     var pad = call.integers(param);
     if (pad.length() % 2 != 0 || pad.length() / 2 > self.rank()) {
       throw new OpTypeException(
-          "pad %s does not fit %d dimensions".formatted(Shapes.text(pad), self.rank()),
+          "pad %s does not fit %s"
+              .formatted(Shapes.text(pad), Units.count(self.rank(), "dimension")),
           "give two numbers for each dimension, the last one first");
     }
     var sizes = self.sizes().toArray();

@@ -5,6 +5,7 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.TensorType;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
@@ -179,7 +180,8 @@ final class CreationOps {
     var strides = call.integers("stride");
     if (sizes.length() != strides.length()) {
       throw new OpTypeException(
-          "size has %d entries, but stride has %d".formatted(sizes.length(), strides.length()));
+          "size has %s, but stride has %d"
+              .formatted(Units.count(sizes.length(), "entry"), strides.length()));
     }
     return OpResult.fresh(
         new TensorType(call.dtype("dtype").orElse(dtype), sizes, strides, MemorySpace.ANY));
@@ -192,7 +194,8 @@ final class CreationOps {
     int rank = sizes.length();
     if (layout.length() != rank) {
       throw new OpTypeException(
-          "size has %d entries, but physical_layout has %d".formatted(rank, layout.length()));
+          "size has %s, but physical_layout has %d"
+              .formatted(Units.count(rank, "entry"), layout.length()));
     }
     Shapes.mask(layout, rank, "physical_layout");
     var order = new int[rank];

@@ -3,6 +3,7 @@ package dev.symplan.ir.aten;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpResult;
@@ -149,8 +150,9 @@ public final class ForeachOps {
         int own = ((Arg.Seq) call.args().get(i)).items().size();
         if (count >= 0 && own != count) {
           throw new OpTypeException(
-              "'%s' has %d items, but there are %d tensors"
-                  .formatted(call.schema().params().get(i).name(), own, count));
+              "'%s' has %s, but there are %d tensors"
+                  .formatted(
+                      call.schema().params().get(i).name(), Units.count(own, "item"), count));
         }
         count = own;
       }

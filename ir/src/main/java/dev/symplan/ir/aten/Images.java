@@ -4,6 +4,7 @@ import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.TensorType;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpTypeException;
 import java.util.List;
@@ -56,7 +57,7 @@ final class Images {
     var list = call.integers(param);
     if (list.length() != dims && list.length() != 1) {
       throw new OpTypeException(
-          "%s %s does not have %d entries".formatted(param, Shapes.text(list), dims));
+          "%s %s does not have %s".formatted(param, Shapes.text(list), Units.count(dims, "entry")));
     }
     long value = list.get(list.length() == 1 ? 0 : dim);
     if (value < least || value > Integer.MAX_VALUE) {

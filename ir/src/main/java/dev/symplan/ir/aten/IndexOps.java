@@ -6,6 +6,7 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
@@ -209,7 +210,9 @@ final class IndexOps {
     }
     if (items.size() > self.rank()) {
       throw new OpTypeException(
-          "%d indices for a tensor of %d dimensions".formatted(items.size(), self.rank()));
+          "%s for a tensor of %s"
+              .formatted(
+                  Units.count(items.size(), "index"), Units.count(self.rank(), "dimension")));
     }
     var indices = new ArrayList<Optional<TensorType>>();
     for (Arg item : items) {
@@ -298,7 +301,8 @@ final class IndexOps {
     }
     if (dim > self.rank()) {
       throw new OpTypeException(
-          "the indices are for %d dimensions, but self has %d".formatted(dim, self.rank()));
+          "the indices are for %s, but self has %d"
+              .formatted(Units.count(dim, "dimension"), self.rank()));
     }
   }
 
@@ -358,7 +362,8 @@ final class IndexOps {
   private static void checkWithin(TensorType index, String name, TensorType within, int except) {
     if (Math.max(1, index.rank()) != Math.max(1, within.rank())) {
       throw new OpTypeException(
-          "index has %d dimensions, but %s has %d".formatted(index.rank(), name, within.rank()));
+          "index has %s, but %s has %d"
+              .formatted(Units.count(index.rank(), "dimension"), name, within.rank()));
     }
     for (int i = 0; i < index.rank(); i++) {
       long size = within.rank() == 0 ? 1 : within.size(i);

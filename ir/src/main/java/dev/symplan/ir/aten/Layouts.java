@@ -5,6 +5,7 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.TensorType;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.OpTypeException;
 import java.util.List;
 import java.util.Optional;
@@ -146,8 +147,8 @@ public final class Layouts {
   private static TensorType channelsLast(TensorType type, int rank) {
     if (type.rank() != rank) {
       throw new OpTypeException(
-          "this memory format needs %d dimensions, but the tensor has %d"
-              .formatted(rank, type.rank()));
+          "this memory format needs %s, but the tensor has %d"
+              .formatted(Units.count(rank, "dimension"), type.rank()));
     }
     var order = new int[rank];
     order[0] = 1;

@@ -6,6 +6,7 @@ import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
@@ -394,8 +395,8 @@ final class MatrixOps {
     for (var operand : new TensorType[] {a, b}) {
       if (operand.rank() == 3 && operand.size(0) != ends.size(0)) {
         throw new OpTypeException(
-            "offs ends %d groups, but there are %d matrices in %s"
-                .formatted(ends.size(0), operand.size(0), operand));
+            "offs ends %s, but there are %d matrices in %s"
+                .formatted(Units.count(ends.size(0), "group"), operand.size(0), operand));
       }
     }
   }

@@ -4,6 +4,7 @@ import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.InferRule;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpResult;
@@ -252,7 +253,8 @@ final class NormOps {
     for (var name : List.of("mean", "rstd")) {
       if (call.schema().hasParam(name) && call.tensor(name).numel() != rows) {
         throw new OpTypeException(
-            "%s is %s, but the input has %d rows".formatted(name, call.tensor(name), rows));
+            "%s is %s, but the input has %s"
+                .formatted(name, call.tensor(name), Units.count(rows, "row")));
       }
     }
     return input;
@@ -286,7 +288,8 @@ final class NormOps {
       var mask = mask(call);
       if (mask.size() != types.size()) {
         throw new OpTypeException(
-            "output_mask has %d entries, not %d".formatted(mask.size(), types.size()));
+            "output_mask has %s, not %d"
+                .formatted(Units.count(mask.size(), "entry"), types.size()));
       }
       return IntStream.range(0, types.size())
           .mapToObj(i -> mask.get(i) ? OpResult.fresh(types.get(i)) : OpResult.none())
@@ -309,7 +312,7 @@ final class NormOps {
   private static void checkGroups(long channels, long groups) {
     if (groups <= 0 || channels % groups != 0) {
       throw new OpTypeException(
-          "%d channels do not divide into %d groups".formatted(channels, groups));
+          "%d channels do not divide into %s".formatted(channels, Units.count(groups, "group")));
     }
   }
 
@@ -322,8 +325,12 @@ final class NormOps {
         || input.size(1) != call.integer("C")
         || input.numel() != Shapes.times(elements, call.integer("HxW"))) {
       throw new OpTypeException(
-          "input must be [N, C, ...] of N × C × HxW = %d × %d × %d elements, but is %s"
-              .formatted(call.integer("N"), call.integer("C"), call.integer("HxW"), input));
+          "input must be [N, C, ...] of N × C × HxW = %d × %d × %s, but is %s"
+              .formatted(
+                  call.integer("N"),
+                  call.integer("C"),
+                  Units.count(call.integer("HxW"), "element"),
+                  input));
     }
     checkGroups(input.size(1), call.integer("group"));
     checkEach(call, "channel", input.size(1), channels);

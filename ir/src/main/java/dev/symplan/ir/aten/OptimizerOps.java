@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
@@ -54,7 +55,8 @@ final class OptimizerOps {
     int own = call.values(param).size();
     if (own != count) {
       throw new OpTypeException(
-          "'%s' has %d items, but there are %d tensors".formatted(param, own, count));
+          "'%s' has %s, but there are %d tensors"
+              .formatted(param, Units.count(own, "item"), count));
     }
   }
 

@@ -2,6 +2,7 @@ package dev.symplan.ir.aten;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.TensorType;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
@@ -97,8 +98,8 @@ final class PadOps {
       long left = self.size(dim) + Math.min(0, Math.max(pad.get(i ^ 1), -self.size(dim)));
       if (pad.get(i) > left) {
         throw new OpTypeException(
-            "pad %d wraps around more than once: dimension %d has only %d elements"
-                .formatted(pad.get(i), dim, left));
+            "pad %d wraps around more than once: dimension %d has only %s"
+                .formatted(pad.get(i), dim, Units.count(left, "element")));
       }
     }
   }
@@ -106,7 +107,8 @@ final class PadOps {
   private static void checkRank(TensorType self, int dims) {
     if (self.rank() != dims + 1 && self.rank() != dims + 2) {
       throw new OpTypeException(
-          "self must have %d or %d dimensions: %s".formatted(dims + 1, dims + 2, self));
+          "self must have %d or %s: %s"
+              .formatted(dims + 1, Units.count(dims + 2, "dimension"), self));
     }
   }
 

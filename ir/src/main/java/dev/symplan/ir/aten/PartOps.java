@@ -3,6 +3,7 @@ package dev.symplan.ir.aten;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
@@ -106,8 +107,8 @@ final class PartOps {
     long bytes = ((TensorType) result.type()).storageBytes();
     if (type.numel() > 0 && offset > bytes - type.storageBytes()) {
       throw new OpTypeException(
-          "reaches outside the memory of self, which has %d bytes".formatted(bytes),
-          "takes %d bytes from byte %d on".formatted(type.storageBytes(), offset));
+          "reaches outside the memory of self, which has %s".formatted(Units.count(bytes, "byte")),
+          "takes %s from byte %d on".formatted(Units.count(type.storageBytes(), "byte"), offset));
     }
     return result;
   }

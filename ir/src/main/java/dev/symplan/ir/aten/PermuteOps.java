@@ -1,6 +1,7 @@
 package dev.symplan.ir.aten;
 
 import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
@@ -75,8 +76,8 @@ final class PermuteOps {
     int rank = self.tensor().rank();
     if (dims.length() != rank) {
       throw new OpTypeException(
-          "dims %s names %d dimensions, but the tensor has %d"
-              .formatted(Shapes.text(dims), dims.length(), rank));
+          "dims %s names %s, but the tensor has %d"
+              .formatted(Shapes.text(dims), Units.count(dims.length(), "dimension"), rank));
     }
     Shapes.mask(dims, rank, "dims");
     return ordered(
@@ -112,8 +113,8 @@ final class PermuteOps {
     var target = call.integers("destination");
     if (source.length() != target.length()) {
       throw new OpTypeException(
-          "source names %d dimensions, but destination names %d"
-              .formatted(source.length(), target.length()));
+          "source names %s, but destination names %d"
+              .formatted(Units.count(source.length(), "dimension"), target.length()));
     }
     if (rank == 0) {
       return ViewOps.whole(self);

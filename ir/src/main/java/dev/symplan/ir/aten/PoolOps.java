@@ -3,6 +3,7 @@ package dev.symplan.ir.aten;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
@@ -184,7 +185,7 @@ final class PoolOps {
             Images.entry(call, "kernel_size", 1, DIMS, 1));
     if (area > Byte.MAX_VALUE) {
       throw new OpTypeException(
-          "a window has %d elements, but at most 127 are supported".formatted(area));
+          "a window has %s, but at most 127 are supported".formatted(Units.count(area, "element")));
     }
   }
 

@@ -2,6 +2,7 @@ package dev.symplan.ir.aten;
 
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.DType;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.InferRule;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpResult;
@@ -297,7 +298,7 @@ final class ReductionOps {
     long size = self.rank() == 0 ? 1 : self.size(dim);
     if (k < 0 || k > size) {
       throw new OpTypeException(
-          "k is %d, but dimension %d has %d elements".formatted(k, dim, size));
+          "k is %d, but dimension %d has %s".formatted(k, dim, Units.count(size, "element")));
     }
     var sizes = self.rank() == 0 ? self.sizes() : Shapes.with(self.sizes(), dim, k);
     return List.of(OpResult.fresh(self.dtype(), sizes), OpResult.fresh(DType.I64, sizes));

@@ -92,6 +92,7 @@ final class UpsampleOps {
     var output = call.integers("output_size");
     checkPositive(output);
     if (input.length() != DIMS + 2
+        || output.length() != DIMS
         || !grad.sizes().equals(Shapes.join(input.subArray(0, 2), output))) {
       throw new OpTypeException(
           "grad_output is %s, which is not the shape of %s resized to %s"

@@ -5,6 +5,7 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.InferRule;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpResult;
@@ -327,7 +328,8 @@ final class ViewOps {
     long offset = call.has("storage_offset") ? call.integer("storage_offset") : 0;
     if (sizes.length() != strides.length()) {
       throw new OpTypeException(
-          "size has %d entries, but stride has %d".formatted(sizes.length(), strides.length()));
+          "size has %s, but stride has %d"
+              .formatted(Units.count(sizes.length(), "entry"), strides.length()));
     }
     if (strides.stream().anyMatch(stride -> stride < 0)) {
       throw new OpTypeException(
@@ -436,8 +438,10 @@ final class ViewOps {
     var strides = call.integers("stride");
     if (strides.length() != input.tensor().rank()) {
       throw new OpTypeException(
-          "stride has %d entries, but the tensor has %d dimensions"
-              .formatted(strides.length(), input.tensor().rank()));
+          "stride has %s, but the tensor has %s"
+              .formatted(
+                  Units.count(strides.length(), "entry"),
+                  Units.count(input.tensor().rank(), "dimension")));
     }
     return strides.equals(input.tensor().strides())
         ? whole(input)

@@ -23,6 +23,21 @@ public final class Units {
     return String.format(Locale.ROOT, "%.1f %s", value, NAMES[unit]);
   }
 
+  /**
+   * {@return for example {@code 1 step}, {@code 2 steps}, {@code 3 entries}}
+   *
+   * @param noun the singular
+   */
+  public static String count(long count, String noun) {
+    var plural =
+        noun.endsWith("ex") || noun.endsWith("ix")
+            ? noun.substring(0, noun.length() - 2) + "ices"
+            : noun.endsWith("py") || noun.endsWith("ry")
+                ? noun.substring(0, noun.length() - 1) + "ies"
+                : noun.endsWith("ss") || noun.endsWith("ch") ? noun + "es" : noun + "s";
+    return count + " " + (count == 1 ? noun : plural);
+  }
+
   /** {@return for example {@code 12.9 µs}, {@code 1.35 ms}} */
   public static String micros(double micros) {
     return micros < 1000

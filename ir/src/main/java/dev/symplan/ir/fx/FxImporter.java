@@ -13,6 +13,7 @@ import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.graph.RankAgreement;
@@ -243,7 +244,8 @@ public final class FxImporter {
                 Diagnostic.Severity.ERROR,
                 DiagnosticCode.RANKS_DISAGREE,
                 other.getLast().span(),
-                "%d graphs here, but %d on other ranks".formatted(other.size(), first.size()),
+                "%s here, but %d on other ranks"
+                    .formatted(Units.count(other.size(), "graph"), first.size()),
                 "capture all ranks in one run of one program",
                 ImmutableList.of("the other rank's are at " + first.getFirst().span())));
         sink.throwIfErrors();

@@ -8,6 +8,7 @@ import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.fx.SizeExpr.Operator;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -243,7 +244,7 @@ final class FxScope {
     if (values.size() > 1) {
       throw new NoArgument(
           DiagnosticCode.UNKNOWN_VALUE,
-          "'%s' stands for %d results".formatted(name, values.size()),
+          "'%s' stands for %s".formatted(name, Units.count(values.size(), "result")),
           "take them out by index: getitem = %s[0]".formatted(name));
     }
     return new Arg.Ref(values.getFirst());

@@ -12,6 +12,7 @@ import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.fx.FxFunction.Param;
 import dev.symplan.ir.fx.FxFunction.Statement;
 import java.util.ArrayList;
@@ -547,7 +548,7 @@ final class HigherOrder {
       error(
           DiagnosticCode.BAD_ARGUMENT,
           call.span(),
-          "the subgraph takes %d arguments, not %d".formatted(given, args.size()),
+          "the subgraph takes %s, not %d".formatted(Units.count(given, "argument"), args.size()),
           "");
       return;
     }

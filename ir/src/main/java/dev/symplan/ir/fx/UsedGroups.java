@@ -6,6 +6,7 @@ import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveCall;
@@ -143,8 +144,9 @@ final class UsedGroups {
           Diagnostic.error(
               DiagnosticCode.BAD_GROUP,
               sized.span(),
-              "group '%s' has %d ranks here, but %d ranks use it"
-                  .formatted(name, use.size, group.size()),
+              "group '%s' has %s here, but %s use it"
+                  .formatted(
+                      name, Units.count(use.size, "rank"), Units.count(group.size(), "rank")),
               use.size > group.size() && use.allRanks
                   ? "give --ranks %d".formatted(use.size)
                   : "list its ranks in groups.json: {\"%s\": [0, 1]}".formatted(name)));

@@ -13,6 +13,7 @@ import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.CollectiveSpec.Role;
 import java.util.ArrayList;
@@ -107,8 +108,13 @@ public final class RankAgreement {
         return report(
             b.span(),
             a.span(),
-            "collective %d is among %d ranks here (group '%s'), but among %d on other ranks ('%s')"
-                .formatted(i, groupOfB.size(), groupOfB.name(), groupOfA.size(), groupOfA.name()));
+            "collective %d is among %s here (group '%s'), but among %d on other ranks ('%s')"
+                .formatted(
+                    i,
+                    Units.count(groupOfB.size(), "rank"),
+                    groupOfB.name(),
+                    groupOfA.size(),
+                    groupOfA.name()));
       }
     }
     if (expected.size() != found.size()) {
@@ -207,8 +213,8 @@ public final class RankAgreement {
     return report(
         taker.span(),
         sender.span(),
-        "rank %d takes %d rows from rank %d, which sends it %d"
-            .formatted(ranks.get(to), taken, ranks.get(from), sent));
+        "rank %d takes %s from rank %d, which sends it %d"
+            .formatted(ranks.get(to), Units.count(taken, "row"), ranks.get(from), sent));
   }
 
   /** {@return the rows for one peer; −1 where that cannot be said} */

@@ -5,6 +5,7 @@ import com.google.common.collect.ImmutableSet;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.diag.Units;
 import java.io.IOException;
 import java.io.InputStream;
 import java.lang.foreign.Arena;
@@ -81,7 +82,7 @@ final class ArchiveFile {
       throw wrong(
           path,
           DiagnosticCode.TOO_LARGE,
-          "it has %d entries, more than %d".formatted(zip.size(), MAX_ENTRIES),
+          "it has %s, more than %d".formatted(Units.count(zip.size(), "entry"), MAX_ENTRIES),
           "");
     }
     long size = Files.size(path);
@@ -110,8 +111,8 @@ final class ArchiveFile {
         throw wrong(
             path,
             DiagnosticCode.BAD_ARCHIVE,
-            "entry '%s' states two sizes: %d and %d bytes"
-                .formatted(name, entry.getSize(), entry.getCompressedSize()),
+            "entry '%s' states two sizes: %d and %s"
+                .formatted(name, entry.getSize(), Units.count(entry.getCompressedSize(), "byte")),
             "");
       }
       if (!stored) {
@@ -147,7 +148,7 @@ final class ArchiveFile {
     return wrong(
         path,
         DiagnosticCode.TOO_LARGE,
-        "entry '%s' exceeds the limit of %d bytes".formatted(name, limit),
+        "entry '%s' exceeds the limit of %s".formatted(name, Units.count(limit, "byte")),
         "torch.export.save compresses nothing; save the program again");
   }
 
@@ -238,7 +239,8 @@ final class ArchiveFile {
     try (InputStream in = zip.getInputStream(zipEntry)) {
       for (int n = in.read(chunk); n >= 0; n = in.read(chunk)) {
         if (n > entry.bytes - at) {
-          throw new IOException("it is longer than the %d bytes it says".formatted(entry.bytes));
+          throw new IOException(
+              "it is longer than the %s it says".formatted(Units.count(entry.bytes, "byte")));
         }
         MemorySegment.copy(MemorySegment.ofArray(chunk), 0, to, at, n);
         crc.update(chunk, 0, n);
@@ -246,7 +248,8 @@ final class ArchiveFile {
       }
     }
     if (at != entry.bytes) {
-      throw new IOException("it has %d of the %d bytes it says".formatted(at, entry.bytes));
+      throw new IOException(
+          "it has %d of the %s it says".formatted(at, Units.count(entry.bytes, "byte")));
     }
     if (crc.getValue() != entry.crc) {
       throw new IOException("its checksum is not the one it says");

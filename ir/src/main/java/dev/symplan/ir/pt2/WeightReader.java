@@ -3,6 +3,7 @@ package dev.symplan.ir.pt2;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.TensorType;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.json.Json;
 import dev.symplan.ir.pt2.Model.Stored;
 import java.lang.foreign.MemorySegment;
@@ -98,13 +99,13 @@ final class WeightReader {
     long bytes = region.type.storageBytes();
     if (bytes > storage.byteSize() - region.offset && bytes > 0) {
       throw archive.wrong(
-          "tensor '%s' is %s at byte %d of entry '%s', which has %d bytes"
+          "tensor '%s' is %s at byte %d of entry '%s', which has %s"
               .formatted(
                   region.stored.qualifiedName(),
                   region.type,
                   region.offset,
                   region.entry,
-                  storage.byteSize()),
+                  Units.count(storage.byteSize(), "byte")),
           storage.byteSize() == 0 ? "it was saved without data: export with real tensors" : "");
     }
     return new Weight(

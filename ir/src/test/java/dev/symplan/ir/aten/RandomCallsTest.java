@@ -18,6 +18,7 @@ import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
 import dev.symplan.ir.op.OpTypeException;
 import dev.symplan.ir.op.SchemaType;
+import dev.symplan.ir.testkit.Fuzz;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
@@ -30,7 +31,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 /** Calls every op with arguments that fit its schema but, mostly, not each other. */
 class RandomCallsTest {
   private static final int CALLS = 300;
-  private static final long SEED = Long.getLong("symplan.seed", 20261121);
+  private static final long SEED = Fuzz.seed(20261121);
 
   private final Random random = new Random(SEED);
   private int nextId;
@@ -46,7 +47,7 @@ class RandomCallsTest {
   @MethodSource("specs")
   void givesResultsOrSaysWhatIsWrong(OpSpec spec) {
     var def = spec.resolve();
-    for (int i = 0; i < CALLS; i++) {
+    for (int i = 0; i < Fuzz.times(CALLS); i++) {
       usual = tensorType();
       var args = def.schema().params().stream().map(p -> arg(p.type())).toList();
       ImmutableList<Arg> bound;

@@ -492,7 +492,7 @@ class HigherOrderTest {
           sub = self.gone; a = torch.ops.higher_order.while_loop(sub, sub, (x,)) | while_loop decides while it runs
           sub = self.sub; a = torch.ops.higher_order.mystery(sub, x)          | mystery calls another graph
           sub = self.gone; a = torch.ops.higher_order.invoke_subgraph(sub, 'a', x) | this is a constant or a subgraph of the module
-          sub = self.sub; a = torch.ops.higher_order.invoke_subgraph(sub, 'a', x, x) | the subgraph takes 1 arguments, not 2
+          sub = self.sub; a = torch.ops.higher_order.invoke_subgraph(sub, 'a', x, x) | the subgraph takes 1 argument, not 2
           a = torch.ops.higher_order.with_effects(x, self.f, x)               | with_effects calls another graph
           """)
   void saysWhatCannotBePlanned(String lines, String message) {

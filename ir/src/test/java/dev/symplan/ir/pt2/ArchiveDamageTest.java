@@ -6,6 +6,7 @@ import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.fx.ImportOptions;
+import dev.symplan.ir.testkit.Fuzz;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.ir.text.GraphPrinter;
 import java.io.IOException;
@@ -17,16 +18,14 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Objects;
 import java.util.Random;
-import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Whatever is done to an archive, its import ends soon, with a program or with diagnostics. */
-@Timeout(value = 5, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class ArchiveDamageTest {
-  private static final long SEED = 20261121L;
+  private static final long SEED = Fuzz.seed(20261121);
   private static final int ROUNDS = 750;
 
   private static final Pattern VALUE =
@@ -85,21 +84,23 @@ class ArchiveDamageTest {
     var random = new Random(SEED);
     var sound = Files.readAllBytes(Archives.sample("counter"));
     var file = folder.resolve("damaged.pt2");
-    int read = 0;
-    for (int round = 0; round < ROUNDS; round++) {
-      var bytes = sound.clone();
-      // The directory and the headers, at the end, are met as often as all else.
-      int from = round % 2 == 0 ? 0 : bytes.length - 1500;
-      for (int i = random.nextInt(3); i >= 0; i--) {
-        bytes[from + random.nextInt(bytes.length - from)] = (byte) random.nextInt();
-      }
-      if (round % 5 == 0) {
-        bytes = Arrays.copyOf(bytes, random.nextInt(bytes.length));
-      }
-      Files.write(file, bytes);
-      read += reads(file, "seed %d, round %d".formatted(SEED, round)) ? 1 : 0;
-    }
-    assertThat(read).isBetween(1, ROUNDS - 1);
+    var read = new AtomicInteger();
+    Fuzz.each(
+        ROUNDS,
+        round -> {
+          var bytes = sound.clone();
+          // The directory and the headers, at the end, are met as often as all else.
+          int from = round % 2 == 0 ? 0 : bytes.length - 1500;
+          for (int i = random.nextInt(3); i >= 0; i--) {
+            bytes[from + random.nextInt(bytes.length - from)] = (byte) random.nextInt();
+          }
+          if (round % 5 == 0) {
+            bytes = Arrays.copyOf(bytes, random.nextInt(bytes.length));
+          }
+          Files.write(file, bytes);
+          read.addAndGet(reads(file, "seed %d, round %d".formatted(SEED, round)) ? 1 : 0);
+        });
+    assertThat(read.get()).isBetween(1, Fuzz.times(ROUNDS) - 1);
   }
 
   @Test
@@ -107,21 +108,24 @@ class ArchiveDamageTest {
     var random = new Random(SEED + 1);
     for (var sample : new String[] {"block", "tp_mlp", "shared"}) {
       var sound = Archives.entries(Archives.sample(sample));
-      int read = 0;
-      for (int round = 0; round < ROUNDS / 3; round++) {
-        var entries = new LinkedHashMap<>(sound);
-        var entry = round % 4 == 0 ? Archives.WEIGHTS : Archives.MODEL;
-        var text = new String(Objects.requireNonNull(sound.get(entry)), StandardCharsets.UTF_8);
-        // A JSON value is replaced, so that what is left is mostly JSON.
-        var values = VALUE.matcher(text).results().toList();
-        var edited = new StringBuilder(text);
-        var value = values.get(random.nextInt(values.size()));
-        edited.replace(value.start(), value.end(), WORDS.get(random.nextInt(WORDS.size())));
-        entries.put(entry, edited.toString().getBytes(StandardCharsets.UTF_8));
-        var file = Archives.write(folder.resolve("damaged.pt2"), entries, false);
-        read += reads(file, "seed %d, %s, round %d".formatted(SEED + 1, sample, round)) ? 1 : 0;
-      }
-      assertThat(read).as(sample).isBetween(1, ROUNDS / 3 - 1);
+      var read = new AtomicInteger();
+      Fuzz.each(
+          ROUNDS / 3,
+          round -> {
+            var entries = new LinkedHashMap<>(sound);
+            var entry = round % 4 == 0 ? Archives.WEIGHTS : Archives.MODEL;
+            var text = new String(Objects.requireNonNull(sound.get(entry)), StandardCharsets.UTF_8);
+            // A JSON value is replaced, so that what is left is mostly JSON.
+            var values = VALUE.matcher(text).results().toList();
+            var edited = new StringBuilder(text);
+            var value = values.get(random.nextInt(values.size()));
+            edited.replace(value.start(), value.end(), WORDS.get(random.nextInt(WORDS.size())));
+            entries.put(entry, edited.toString().getBytes(StandardCharsets.UTF_8));
+            var file = Archives.write(folder.resolve("damaged.pt2"), entries, false);
+            read.addAndGet(
+                reads(file, "seed %d, %s, round %d".formatted(SEED + 1, sample, round)) ? 1 : 0);
+          });
+      assertThat(read.get()).as(sample).isBetween(1, Fuzz.times(ROUNDS / 3) - 1);
     }
   }
 }

@@ -16,6 +16,8 @@ import java.util.function.Function;
 
 /** A few ops with small rules, in a namespace of their own. */
 final class TestOps {
+  private static final int MAX_PARTS = 1000;
+
   private TestOps() {}
 
   static OpRegistry registry() {
@@ -94,6 +96,9 @@ final class TestOps {
     var type = call.tensor("self");
     int dim = call.dim("dim", type.rank());
     long size = call.integer("size");
+    if (size < 1 || type.size(dim) / size > MAX_PARTS) {
+      throw new OpTypeException("size is " + size);
+    }
     var results = ImmutableList.<OpResult>builder();
     for (long at = 0; at < type.size(dim); at += size) {
       var sizes = type.sizes().toArray();

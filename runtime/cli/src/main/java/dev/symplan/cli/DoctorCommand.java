@@ -1,5 +1,6 @@
 package dev.symplan.cli;
 
+import com.google.common.base.Ascii;
 import dev.symplan.cli.common.Backends;
 import dev.symplan.cli.common.Console;
 import dev.symplan.cli.common.ConsoleCommand;
@@ -22,7 +23,13 @@ final class DoctorCommand extends ConsoleCommand {
   /** How the report is written. */
   enum Format {
     TEXT,
-    JSON
+    JSON;
+
+    /** For errors. */
+    @Override
+    public String toString() {
+      return Ascii.toLowerCase(name());
+    }
   }
 
   @Option(

@@ -1,6 +1,7 @@
 package dev.symplan.cli;
 
 import dev.symplan.cli.common.Console;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.SessionOptions;
@@ -41,8 +42,8 @@ final class Evaluation implements Reference.Observer {
     }
     if (nanos > nextLine) {
       console.progress(
-          "evaluating without a plan: %d of %d ops (--no-compare leaves this out)"
-              .formatted(done, ops));
+          "evaluating without a plan: %d of %s (--no-compare leaves this out)"
+              .formatted(done, Units.count(ops, "op")));
       nextLine = 2 * nanos;
     }
     done++;

@@ -5,8 +5,10 @@ import dev.symplan.cli.bench.BenchCommand;
 import dev.symplan.cli.bench.CalibrateCommand;
 import dev.symplan.cli.common.Console;
 import dev.symplan.cli.common.ExitCode;
+import dev.symplan.cli.common.Usage;
 import dev.symplan.cli.common.Version;
 import dev.symplan.ir.diag.CompileException;
+import dev.symplan.planner.report.View;
 import dev.symplan.runtime.failure.RunException;
 import java.io.BufferedOutputStream;
 import java.io.FileDescriptor;
@@ -15,6 +17,7 @@ import java.io.OutputStream;
 import java.io.PrintStream;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.InvalidPathException;
 import java.util.Locale;
 import java.util.function.Function;
 import picocli.CommandLine;
@@ -109,6 +112,7 @@ public final class Main {
         .setCaseInsensitiveEnumValuesAllowed(true)
         .setUsageHelpWidth(100)
         .setExecutionExceptionHandler((e, command, parsed) -> failed(e, console));
+    Usage.of(line, View.class, DoctorCommand.Format.class);
     if (args.length == 0) {
       line.usage(err);
       return ExitCode.USAGE;
@@ -130,6 +134,11 @@ public final class Main {
       case RunException failed -> {
         console.progress("error: " + failed.getMessage());
         yield ExitCode.RUNTIME;
+      }
+      case InvalidPathException wrong -> {
+        console.progress(
+            "error: '%s' names no file: %s".formatted(wrong.getInput(), wrong.getReason()));
+        yield ExitCode.USAGE;
       }
       case OutOfMemoryError _ -> {
         console.progress(

@@ -6,6 +6,7 @@ import dev.symplan.cli.common.ExitCode;
 import dev.symplan.cli.common.Outputs;
 import dev.symplan.planner.io.PackedFile;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
@@ -21,6 +22,9 @@ import picocli.CommandLine.Parameters;
           + " buffer per line, which needs 'size' bytes from step 'lower' to before step 'upper'."
     })
 final class PackCommand extends ConsoleCommand {
+  private static final double NANOS = 1e9;
+  private static final int MAX_SECONDS = 1_000_000;
+
   @Parameters(paramLabel = "FILE", description = "A CSV file of buffers.")
   private Path input;
 
@@ -35,9 +39,19 @@ final class PackCommand extends ConsoleCommand {
   private Optional<Long> capacity = Optional.empty();
 
   @Option(
+      names = "--seconds",
+      paramLabel = "S",
+      description =
+          "How long to search at most, instead of a number of steps: the offsets then depend on the"
+              + " machine.")
+  private Optional<Double> seconds = Optional.empty();
+
+  @Option(
       names = {"-o", "--output"},
       paramLabel = "FILE",
-      description = "Write the buffers with their offsets to this file.")
+      description =
+          "Write the buffers with their offsets to this file, unless they need more than the"
+              + " capacity.")
   private Optional<Path> output = Optional.empty();
 
   PackCommand(Console console) {
@@ -49,13 +63,22 @@ final class PackCommand extends ConsoleCommand {
     if (capacity.orElse(0L) < 0) {
       throw usage("--capacity must not be negative");
     }
+    if (seconds.filter(s -> !(s >= 0 && s <= MAX_SECONDS)).isPresent()) {
+      throw usage("--seconds must be 0 to " + MAX_SECONDS);
+    }
     output.ifPresent(file -> Outputs.requireNotRead(file, List.of(input)));
     var packed =
-        PackedFile.pack(input, capacity.map(OptionalLong::of).orElse(OptionalLong.empty()));
-    output.ifPresent(packed::write);
+        PackedFile.pack(
+            input,
+            capacity.map(OptionalLong::of).orElse(OptionalLong.empty()),
+            seconds.map(s -> Duration.ofNanos((long) (s * NANOS))));
+    boolean fits = packed.height() <= capacity.orElse(Long.MAX_VALUE);
+    output.filter(_ -> fits).ifPresent(packed::write);
     console.print(summary(packed));
-    output.ifPresent(file -> console.progress("packing written to " + file));
-    return packed.height() <= capacity.orElse(Long.MAX_VALUE) ? ExitCode.OK : ExitCode.FAILED;
+    output.ifPresent(
+        file ->
+            console.progress(fits ? "packing written to " + file : "nothing written to " + file));
+    return fits ? ExitCode.OK : ExitCode.FAILED;
   }
 
   private String summary(PackedFile packed) {
@@ -70,7 +93,7 @@ final class PackCommand extends ConsoleCommand {
                 .append(": ")
                 .append(verdict(packed, bytes)));
     text.append(
-        String.format(Locale.ROOT, "\ntime         %.3f s\n", packed.time().toNanos() / 1e9));
+        String.format(Locale.ROOT, "\ntime         %.3f s\n", packed.time().toNanos() / NANOS));
     return text.toString();
   }
 
@@ -87,6 +110,11 @@ final class PackCommand extends ConsoleCommand {
     if (packed.height() <= bytes) {
       return "fits";
     }
-    return packed.lowerBound() > bytes ? "cannot fit" : "no packing found that fits";
+    return packed.lowerBound() > bytes
+        ? "cannot fit"
+        : String.format(
+            Locale.ROOT,
+            "no packing found that fits, in a search of %.1f s",
+            packed.time().toNanos() / NANOS);
   }
 }

@@ -45,9 +45,8 @@ final class RunReport {
 
   void describe(String backend, String inputs) {
     line(
-        "%s ran on %d rank%s (backend %s, %s)"
-            .formatted(
-                plan.name(), plan.worldSize(), plan.worldSize() == 1 ? "" : "s", backend, inputs));
+        "%s ran on %s (backend %s, %s)"
+            .formatted(plan.name(), Units.count(plan.worldSize(), "rank"), backend, inputs));
     line("");
     memory();
     line("");
@@ -220,9 +219,14 @@ final class RunReport {
             : "; %d that no op writes were not compared".formatted(all.unspecified());
     line(
         all.wrong() == 0
-            ? "ok: all %d outputs agree%s".formatted(all.outputs(), rest)
-            : "FAILED: %d of %d outputs differ by more than the tolerance%s"
-                .formatted(all.wrong(), all.outputs(), rest));
+            ? "ok: %s%s"
+                .formatted(
+                    all.outputs() == 1
+                        ? "the output agrees"
+                        : "all %d outputs agree".formatted(all.outputs()),
+                    rest)
+            : "FAILED: %d of %s differ by more than the tolerance%s"
+                .formatted(all.wrong(), Units.count(all.outputs(), "output"), rest));
   }
 
   private String row(int rank, int index, String text) {

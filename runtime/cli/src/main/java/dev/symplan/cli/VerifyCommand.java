@@ -5,6 +5,7 @@ import dev.symplan.cli.common.Console;
 import dev.symplan.cli.common.ConsoleCommand;
 import dev.symplan.cli.common.ExitCode;
 import dev.symplan.cli.common.Inputs;
+import dev.symplan.ir.diag.Units;
 import java.nio.file.Path;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -30,12 +31,13 @@ final class VerifyCommand extends ConsoleCommand {
     // No plan gets this far unverified.
     var plan = Inputs.plan(input, flags, console);
     console.print(
-        "plan %s is safe on %d ranks: %d buffers, %d collectives, digest %s\n"
+        "plan %s is safe on %s: %s, %s, digest %s\n"
             .formatted(
                 plan.name(),
-                plan.worldSize(),
-                plan.rankPlans().stream().mapToInt(p -> p.buffers().size()).sum(),
-                plan.rankPlans().getFirst().collectives().size(),
+                Units.count(plan.worldSize(), "rank"),
+                Units.count(
+                    plan.rankPlans().stream().mapToInt(p -> p.buffers().size()).sum(), "buffer"),
+                Units.count(plan.rankPlans().getFirst().collectives().size(), "collective"),
                 plan.digest()));
     return ExitCode.OK;
   }

@@ -213,6 +213,12 @@ class MainTest {
   }
 
   @Test
+  void givesWhatEagerCallsOfSymmMemGave() {
+    checkCase(sample("cases/symm_mem"));
+    checkCase(sample("cases/symm_mem"), "--free-variants");
+  }
+
+  @Test
   void saysWhichOutputsOfACaseNoOpWrites() {
     var input = shared("cases/numeric").resolve("llama_tiny_train_fwd");
     assumeTrue(Files.isDirectory(input), "the shared cases are not here");

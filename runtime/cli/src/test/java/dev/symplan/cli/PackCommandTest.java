@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -58,8 +59,36 @@ class PackCommandTest {
     assertThat(large.code()).isEqualTo(1);
     assertThat(large.out()).containsPattern("height +10 ").contains("9: cannot fit");
     assertThat(large.err()).isEmpty();
+    var output = folder.resolve("out.csv");
+    var lost = run("pack", input, "--capacity", 9, "-o", output);
+    assertThat(lost.code()).isEqualTo(1);
+    assertThat(lost.err()).isEqualTo("nothing written to %s%n".formatted(output));
+    assertThat(output).doesNotExist();
     var none = run("pack", file("none.csv", "id,lower,upper,size\n"), "--capacity", 0);
     assertThat(none.code()).isZero();
     assertThat(none.out()).containsPattern("height +0 \\(optimal\\)\n");
+  }
+
+  /** Random buffers, of which nobody can say soon whether they fit. */
+  @Test
+  void aSearchEndsInTime() throws IOException {
+    var random = new Random(1);
+    var text = new StringBuilder("id,lower,upper,size\n");
+    for (int i = 0; i < 400; i++) {
+      int lower = random.nextInt(1000);
+      text.append(
+          "b%d,%d,%d,%d\n"
+              .formatted(i, lower, lower + 1 + random.nextInt(300), 1 + random.nextInt(1 << 20)));
+    }
+    var input = file("random.csv", text.toString());
+    var bound = run("pack", input).out().replaceAll("(?s).*lower bound +([0-9]+)\n.*", "$1");
+    var output = folder.resolve("out.csv");
+    var result = run("pack", input, "--capacity", bound, "--seconds", 0.5, "-o", output);
+    assertThat(result.code()).isEqualTo(1);
+    assertThat(result.out())
+        .containsPattern("no packing found that fits, in a search of [0-9]\\.[0-9] s\n");
+    assertThat(output).doesNotExist();
+    assertThat(run("pack", input, "--seconds", -1).code()).isEqualTo(2);
+    assertThat(run("pack", input, "--seconds", "NaN").code()).isEqualTo(2);
   }
 }

@@ -2,6 +2,7 @@ package dev.symplan.dist;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeFalse;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.IOException;
 import java.nio.file.Files;
@@ -101,6 +102,15 @@ class BundleTest {
     var outcome = symplan("run", home.resolve("samples/tp_mlp.graph").toString(), "--ranks", "4");
     assertThat(outcome.text()).contains("ok: all 4 outputs agree");
     assertThat(outcome.code()).isZero();
+  }
+
+  @Test
+  void readsPathsOfAnyNameInAnyLocale() throws Exception {
+    assumeTrue("UTF-8".equals(System.getProperty("sun.jnu.encoding")), "tests need UTF-8");
+    var graph = Files.copy(home.resolve("samples/tp_mlp.graph"), folder.resolve("ü日.graph"));
+    var command = home.resolve("bin/symplan").toString();
+    var outcome = run(Map.of("LC_ALL", "C"), command, "compile", graph.toString());
+    assertThat(outcome.code()).as(outcome.text()).isZero();
   }
 
   @Test

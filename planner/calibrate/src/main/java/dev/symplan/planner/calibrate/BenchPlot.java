@@ -114,11 +114,11 @@ public final class BenchPlot {
           LEFT,
           top + 24,
           "start",
-          "%s%s, %d ranks%s"
+          "%s%s, %s%s"
               .formatted(
                   comparison.kind().text(),
                   comparison.dtype().isEmpty() ? "" : " of " + comparison.dtype(),
-                  comparison.ranks(),
+                  Units.count(comparison.ranks(), "rank"),
                   comparison.where().isEmpty() ? "" : ", " + comparison.where()));
       axes();
       link();

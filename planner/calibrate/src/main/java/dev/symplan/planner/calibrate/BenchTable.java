@@ -22,11 +22,11 @@ public final class BenchTable {
     var comparisons = Comparison.of(points, target);
     for (var comparison : comparisons) {
       out.append(
-          "%s of %s on %d ranks%s: µs measured (predicted); * is the fastest, > the planner's pick\n"
+          "%s of %s on %s%s: µs measured (predicted); * is the fastest, > the planner's pick\n"
               .formatted(
                   comparison.kind().text(),
                   comparison.dtype().isEmpty() ? "any type" : comparison.dtype(),
-                  comparison.ranks(),
+                  Units.count(comparison.ranks(), "rank"),
                   comparison.where().isEmpty() ? "" : ", " + comparison.where()));
       var rows =
           rows(
@@ -176,9 +176,9 @@ public final class BenchTable {
     }
     long first = rows.stream().filter(row -> row.loss() == 0).count();
     long near = rows.stream().filter(row -> row.loss() <= Comparison.NOISE).count();
-    return "of %d sizes, the planner picks the fastest in %d (%s), and one within 3%% of it in %d\n"
+    return "of %s, the planner picks the fastest in %d (%s), and one within 3%% of it in %d\n"
         .formatted(
-            rows.size(),
+            Units.count(rows.size(), "size"),
             first,
             String.format(Locale.ROOT, "%.1f%%", 100.0 * first / rows.size()),
             near);

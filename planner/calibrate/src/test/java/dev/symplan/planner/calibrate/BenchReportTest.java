@@ -67,7 +67,7 @@ class BenchReportTest {
     assertThat(BenchTable.markdown(good, Target.H200_X4))
         .containsPattern("\\| 64.0 KiB \\| \\*\\*4.7\\*\\* \\| 5.8 \\| 16.8 \\| [a-z_]+ \\|\n")
         .endsWith(
-            "of 1 sizes, the planner picks the fastest in 1 (100.0%), and one within 3% of it in"
+            "of 1 size, the planner picks the fastest in 1 (100.0%), and one within 3% of it in"
                 + " 1\n");
   }
 

@@ -11,6 +11,7 @@ import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.json.Json;
@@ -196,7 +197,11 @@ final class PlanFileReader {
     if (sources.size() != graph.ops().size()) {
       throw field
           .get("sources")
-          .wrong("has %d entries for %d ops".formatted(sources.size(), graph.ops().size()), "");
+          .wrong(
+              "has %s for %s"
+                  .formatted(
+                      Units.count(sources.size(), "entry"), Units.count(graph.ops().size(), "op")),
+              "");
     }
     return new RankPlan(
         withSources(graph, sources),

@@ -127,6 +127,14 @@ public final class ProgramReader {
     var sink = new DiagnosticSink();
     var program = GraphParser.parse(file, registry, sink);
     sink.throwIfErrors();
+    if (program.graphs().isEmpty()) {
+      throw new CompileException(
+          Diagnostic.error(
+              DiagnosticCode.SYNTAX,
+              Span.ofFile(file),
+              "there is no graph in the file",
+              "add one: graph name(x: f32[4]) { … }"));
+    }
     return program;
   }
 

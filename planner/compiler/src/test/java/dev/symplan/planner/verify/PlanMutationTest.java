@@ -3,6 +3,7 @@ package dev.symplan.planner.verify;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.testkit.Fuzz;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.verify.PlanMutator.Kind;
 import java.util.ArrayList;
@@ -15,7 +16,7 @@ import org.junit.jupiter.api.Test;
 
 /** More, or others, with {@code -Dsymplan.mutations=N -Dsymplan.seed=N}. */
 class PlanMutationTest {
-  private static final int UNSAFE = Integer.getInteger("symplan.mutations", 10_000);
+  private static final int UNSAFE = Integer.getInteger("symplan.mutations", Fuzz.times(10_000));
   private static final long SEED = Long.getLong("symplan.seed", 7_000_000);
   private static final int PER_PLAN = 12;
 

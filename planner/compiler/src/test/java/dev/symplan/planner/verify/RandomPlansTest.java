@@ -3,13 +3,14 @@ package dev.symplan.planner.verify;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.testkit.Fuzz;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.verify.RandomPrograms.Planned;
 import org.junit.jupiter.api.Test;
 
 /** More, or others, with {@code -Dsymplan.plans=N -Dsymplan.seed=N}. */
 class RandomPlansTest {
-  private static final int PLANS = Integer.getInteger("symplan.plans", 2_000);
+  private static final int PLANS = Integer.getInteger("symplan.plans", Fuzz.times(2_000));
   private static final long SEED = Long.getLong("symplan.seed", 20_260_101);
 
   @Test

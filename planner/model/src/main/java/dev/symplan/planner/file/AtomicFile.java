@@ -4,15 +4,24 @@ import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.DiagnosticCode;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.AccessDeniedException;
 import java.nio.file.AtomicMoveNotSupportedException;
+import java.nio.file.FileAlreadyExistsException;
+import java.nio.file.FileSystemException;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
-import java.nio.file.StandardOpenOption;
 import java.util.UUID;
 
-/** UTF-8 text files that are written whole or not at all. */
+/** Files that are written whole or not at all; text is UTF-8. */
 public final class AtomicFile {
+  /** Writes a file that is there. */
+  @FunctionalInterface
+  public interface Content {
+    void writeTo(Path file) throws IOException;
+  }
+
   private AtomicFile() {}
 
   /**
@@ -22,22 +31,27 @@ public final class AtomicFile {
    * @throws CompileException when it cannot be written
    */
   public static void write(Path file, String text, String what) {
+    write(file, to -> Files.writeString(to, text, StandardCharsets.UTF_8), what);
+  }
+
+  /** As {@link #write(Path, String, String)}, with anything. */
+  public static void write(Path file, Content content, String what) {
     try {
       if (Files.exists(file) && !Files.isRegularFile(file)) {
         // A device or pipe, such as /dev/stdout, is written to, not replaced.
-        Files.writeString(file, text, StandardCharsets.UTF_8);
+        content.writeTo(file);
         return;
       }
       // Not a temporary file of Java's, which only its owner could read, also once it is moved.
       var partial = file.resolveSibling(".symplan-" + UUID.randomUUID() + ".tmp");
       try {
-        Files.writeString(partial, text, StandardCharsets.UTF_8, StandardOpenOption.CREATE_NEW);
+        content.writeTo(Files.createFile(partial));
         move(partial, file);
       } finally {
         Files.deleteIfExists(partial);
       }
-    } catch (IOException _) {
-      throw unwritable(file, what);
+    } catch (IOException e) {
+      throw unwritable(file, what, e);
     }
   }
 
@@ -49,20 +63,36 @@ public final class AtomicFile {
    */
   public static void check(Path file, String what) {
     var folder = file.toAbsolutePath().getParent();
-    boolean writable =
-        Files.exists(file) && !Files.isRegularFile(file)
-            ? !Files.isDirectory(file) && Files.isWritable(file)
-            : folder != null && Files.isDirectory(folder) && Files.isWritable(folder);
-    if (!writable) {
-      throw unwritable(file, what);
+    boolean device = Files.exists(file) && !Files.isRegularFile(file);
+    var touched = device ? file : folder;
+    if (Files.isDirectory(file)) {
+      throw unwritable(file, what, new FileSystemException("", "", "Is a directory"));
+    } else if (touched == null || !Files.exists(touched)) {
+      throw unwritable(file, what, new NoSuchFileException(""));
+    } else if (!device && !Files.isDirectory(touched)) {
+      throw unwritable(file, what, new FileSystemException("", "", "Not a directory"));
+    } else if (!Files.isWritable(touched)) {
+      throw unwritable(file, what, new AccessDeniedException(""));
     }
   }
 
-  private static CompileException unwritable(Path file, String what) {
+  /** {@return the error of a file that cannot be written, with the system's reason} */
+  public static CompileException unwritable(Path file, String what, IOException why) {
     return wrong(
         file,
-        what + " cannot be written here",
-        "choose a folder that exists and that you may write to");
+        "%s cannot be written here: %s".formatted(what, reason(why)),
+        "choose a folder that exists, that you may write to, and that has room");
+  }
+
+  /** Some exceptions have a path for a message. */
+  private static String reason(IOException why) {
+    return switch (why) {
+      case NoSuchFileException _ -> "there is no such folder";
+      case AccessDeniedException _ -> "permission denied";
+      case FileAlreadyExistsException _ -> "a file of this name is in the way";
+      case FileSystemException e when e.getReason() != null -> e.getReason();
+      default -> String.valueOf(why.getMessage());
+    };
   }
 
   /**
@@ -73,8 +103,11 @@ public final class AtomicFile {
   public static void folder(Path folder) {
     try {
       Files.createDirectories(folder);
-    } catch (IOException _) {
-      throw wrong(folder, "the folder cannot be made", "choose a place that you may write to");
+    } catch (IOException e) {
+      throw wrong(
+          folder,
+          "the folder cannot be made: " + reason(e),
+          "choose a place that you may write to");
     }
   }
 

@@ -116,8 +116,9 @@ public final class Eligibility {
       if (elsewhere.isPresent()) {
         return rejected(
             Reason.NO_PEER_ACCESS,
-            "ranks %d and %d are on different hosts, as %s has %d GPUs on each"
-                .formatted(first, elsewhere.getAsInt(), target.name(), target.gpus()));
+            "ranks %d and %d are on different hosts, as %s has %s on each"
+                .formatted(
+                    first, elsewhere.getAsInt(), target.name(), Units.count(target.gpus(), "GPU")));
       }
     }
     return Optional.empty();

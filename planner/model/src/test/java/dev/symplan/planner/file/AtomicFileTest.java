@@ -10,6 +10,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.io.TempDir;
 
 class AtomicFileTest {
@@ -37,24 +39,44 @@ class AtomicFileTest {
 
   @Test
   void saysWhatCannotBeWritten() {
-    assertSaid(() -> AtomicFile.write(folder.resolve("no/plan.json"), "", "the plan"));
-    assertSaid(() -> AtomicFile.write(folder, "", "the plan"));
+    assertSaid(
+        () -> AtomicFile.write(folder.resolve("no/plan.json"), "", "the plan"),
+        "there is no such folder");
+    assertSaid(() -> AtomicFile.write(folder, "", "the plan"), "Is a directory");
+    assertSaid(
+        () ->
+            AtomicFile.write(
+                folder.resolve("plan.json"),
+                _ -> {
+                  throw new IOException("No space left on device");
+                },
+                "the plan"),
+        "No space left on device");
     assertThat(folder).isEmptyDirectory();
   }
 
   @Test
+  @EnabledOnOs(OS.LINUX)
+  void saysThatADiskIsFull() {
+    assertSaid(
+        () -> AtomicFile.write(Path.of("/dev/full"), "{}", "the plan"), "No space left on device");
+  }
+
+  @Test
   void looksBeforeWithoutATrace() throws IOException {
-    assertSaid(() -> AtomicFile.check(folder.resolve("no/plan.json"), "the plan"));
-    assertSaid(() -> AtomicFile.check(folder, "the plan"));
+    assertSaid(
+        () -> AtomicFile.check(folder.resolve("no/plan.json"), "the plan"),
+        "there is no such folder");
+    assertSaid(() -> AtomicFile.check(folder, "the plan"), "Is a directory");
     AtomicFile.check(folder.resolve("plan.json"), "the plan");
     assertThat(folder).isEmptyDirectory();
     AtomicFile.check(Files.writeString(folder.resolve("plan.json"), "before"), "the plan");
     assertThat(folder.resolve("plan.json")).hasContent("before");
   }
 
-  private static void assertSaid(ThrowingCallable writing) {
+  private static void assertSaid(ThrowingCallable writing, String reason) {
     assertThatThrownBy(writing)
         .isInstanceOf(CompileException.class)
-        .hasMessageContaining("the plan cannot be written here");
+        .hasMessageContaining("the plan cannot be written here: " + reason);
   }
 }

@@ -29,6 +29,16 @@ public final class Packing {
     return new Packing(offsets.toArray(), all, 0, 0);
   }
 
+  /** {@return this or another packing of the same buffers, with what is known of both} */
+  public Packing orLower(Packing other) {
+    var lower = other.height < height ? other : this;
+    return new Packing(
+        lower.offsets.toArray(),
+        lower.inFirstArena,
+        lower.height,
+        Math.max(lowerBound, other.lowerBound));
+  }
+
   /** {@return the number of buffers} */
   public int count() {
     return offsets.length();

@@ -2,6 +2,7 @@ package dev.symplan.planner.pack;
 
 import java.util.Arrays;
 import java.util.BitSet;
+import java.util.function.BooleanSupplier;
 
 /**
  * Lowers a packing where it is too high: takes out what lives around an item that stands out, and
@@ -24,20 +25,23 @@ final class Repair {
   private final long[] offsets;
   private final BitSet immovable;
   private final Gap gap;
+  private final BooleanSupplier stop;
   private long stepsLeft;
 
   /**
    * @param offsets the packing, which is changed
    * @param immovable items that must stay where they are
    * @param steps what search may use
+   * @param stop asked again and again whether to end
    */
-  Repair(Items items, long[] offsets, BitSet immovable, Gap gap, long steps) {
+  Repair(Items items, long[] offsets, BitSet immovable, Gap gap, long steps, BooleanSupplier stop) {
     this.items = items;
     this.offsets = offsets;
     this.immovable = immovable;
     this.gap = gap;
     tree = new LifetimeTree(items.first, items.end);
     stepsLeft = steps;
+    this.stop = stop;
   }
 
   /** Brings items down to a height, or as low as is found. */
@@ -47,7 +51,7 @@ final class Repair {
         IntSort.sorted(items.count, (a, b) -> Integer.compare(items.first[a], items.first[b]));
     for (int i : tops) {
       for (int k = 0; top(i) > goal; k++) {
-        if (stepsLeft <= 0) {
+        if (stepsLeft <= 0 || stop.getAsBoolean()) {
           return;
         }
         if (lower(i, goal)) {
@@ -95,7 +99,7 @@ final class Repair {
       }
     }
     long steps = Math.min(stepsLeft, STEPS_PER_WINDOW * SearchPortfolio.weight(window));
-    var search = new SearchPortfolio(window, pins, gap, Long.MAX_VALUE, goal, steps);
+    var search = new SearchPortfolio(window, pins, gap, Long.MAX_VALUE, goal, steps, stop);
     search.solve(true);
     stepsLeft -= steps - search.stepsLeft();
     if (search.height() > goal) {

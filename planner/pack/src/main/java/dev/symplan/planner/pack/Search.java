@@ -1,6 +1,7 @@
 package dev.symplan.planner.pack;
 
 import java.util.Arrays;
+import java.util.function.BooleanSupplier;
 
 /**
  * Exact search for a packing within a capacity, for some hundreds of items.
@@ -46,6 +47,9 @@ final class Search {
 
   private static final int MAX_MEMO_BITS = 18;
 
+  /** A power of two, less one: after so many states, whether to end is asked again. */
+  private static final int STATES_UNASKED = 63;
+
   private final Items items;
   private final SearchState state;
 
@@ -60,6 +64,7 @@ final class Search {
   private int[] rank = {};
   private Branching branching = Branching.LOWEST;
   private long stepsLeft;
+  private BooleanSupplier stop = () -> false;
 
   /**
    * @param pins the offsets of items that are not to be moved, {@link #FREE} for the others
@@ -96,9 +101,11 @@ final class Search {
    *
    * @param order the items, those first that are tried first
    * @param steps how many states may be looked at
+   * @param stop asked again and again whether to end
    */
-  Outcome run(int[] order, Branching branching, long steps) {
+  Outcome run(int[] order, Branching branching, long steps, BooleanSupplier stop) {
     this.branching = branching;
+    this.stop = stop;
     stepsLeft = steps;
     rank = new int[items.count];
     for (int r = 0; r < order.length; r++) {
@@ -148,7 +155,10 @@ final class Search {
   }
 
   private boolean solveConnected(int from, int to) {
-    if (--stepsLeft < 0) {
+    if ((--stepsLeft & STATES_UNASKED) == 0 && stop.getAsBoolean()) {
+      stepsLeft = -1;
+    }
+    if (stepsLeft < 0) {
       return false;
     }
     long key = key(from, to);

@@ -2,6 +2,7 @@ package dev.symplan.planner.pack;
 
 import com.google.common.math.LongMath;
 import java.util.List;
+import java.util.function.BooleanSupplier;
 import java.util.stream.IntStream;
 
 /**
@@ -34,6 +35,7 @@ final class SearchPortfolio {
   private final List<int[]> orders;
   private final long target;
   private final long unit;
+  private final BooleanSupplier stop;
   private long stepsLeft;
   private long best;
   private long lowerBound;
@@ -44,8 +46,10 @@ final class SearchPortfolio {
    * @param best the height reached so far
    * @param target the height at which to stop
    * @param steps what may be used
+   * @param stop asked again and again whether to end
    */
-  SearchPortfolio(Items items, long[] pins, Gap gap, long best, long target, long steps) {
+  SearchPortfolio(
+      Items items, long[] pins, Gap gap, long best, long target, long steps, BooleanSupplier stop) {
     this.items = items;
     this.pins = pins;
     this.gap = gap;
@@ -54,6 +58,7 @@ final class SearchPortfolio {
     var all = new Orders(items, items.live());
     orders = IntStream.range(0, Orders.COUNT).mapToObj(all::get).toList();
     stepsLeft = steps;
+    this.stop = stop;
     long divisor = gap.end();
     for (int i = 0; i < items.count; i++) {
       divisor = LongMath.gcd(divisor, LongMath.gcd(items.size[i], items.alignment[i]));
@@ -128,8 +133,11 @@ final class SearchPortfolio {
       Search search, int[] order, Search.Branching branching, long steps, long limit) {
     long weight = weight(items);
     long run = Math.min(steps, Math.max(1, (stepsLeft - limit) / weight));
-    var outcome = search.run(order, branching, run);
+    var outcome = search.run(order, branching, run, stop);
     stepsLeft -= Math.max(1, run - search.stepsLeft()) * weight;
+    if (stop.getAsBoolean()) {
+      stepsLeft = 0;
+    }
     switch (outcome) {
       case FOUND -> {
         offsets = search.offsets();

@@ -57,7 +57,7 @@ final class Solver {
     boolean small = SearchPortfolio.isSmallEnough(own);
     if (best > target && stepsLeft > 0) {
       long steps = small ? stepsLeft / 4 : stepsLeft;
-      var repair = new Repair(own, packed, new BitSet(), Gap.NONE, steps);
+      var repair = new Repair(own, packed, new BitSet(), Gap.NONE, steps, options.stop());
       repair.lower(target);
       stepsLeft -= steps - repair.stepsLeft();
       best = own.height(packed);
@@ -98,7 +98,8 @@ final class Solver {
 
   private long search(Items own, long reached, long target, long[] packed) {
     var search =
-        new SearchPortfolio(own, Search.free(own.count), Gap.NONE, reached, target, stepsLeft);
+        new SearchPortfolio(
+            own, Search.free(own.count), Gap.NONE, reached, target, stepsLeft, options.stop());
     search.solve(options.capacity().isPresent());
     stepsLeft = search.stepsLeft();
     lowerBound = Math.max(lowerBound, search.lowerBound());

@@ -129,7 +129,7 @@ final class TwoArenas {
     immovable.set(0, obstacles.count);
     boolean small = SearchPortfolio.isSmallEnough(all);
     long steps = small ? allSteps / 2 : allSteps;
-    var repair = new Repair(all, offsets, immovable, gap, steps);
+    var repair = new Repair(all, offsets, immovable, gap, steps, options.stop());
     repair.lower(gap.end() + target);
     split(offsets, gap);
     if (small && height > target) {
@@ -137,7 +137,8 @@ final class TwoArenas {
       System.arraycopy(bottoms, 0, pins, 0, bottoms.length);
       long left = allSteps - steps + repair.stepsLeft();
       var search =
-          new SearchPortfolio(all, pins, gap, gap.end() + height, gap.end() + target, left);
+          new SearchPortfolio(
+              all, pins, gap, gap.end() + height, gap.end() + target, left, options.stop());
       search.solve(options.capacity().isPresent());
       lowerBound = Math.max(lowerBound, search.lowerBound() - gap.end());
       if (search.height() < gap.end() + height) {

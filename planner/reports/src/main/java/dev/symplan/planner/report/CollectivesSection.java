@@ -116,7 +116,7 @@ final class CollectivesSection {
 
   private ImmutableList<String> names(List<Integer> ids) {
     return ids.stream()
-        .map(id -> index.values().get(id).name())
+        .map(id -> RankIndex.printable(index.values().get(id).name()))
         .collect(ImmutableList.toImmutableList());
   }
 

@@ -95,7 +95,7 @@ final class GraphSection {
 
   private Row value(Value value) {
     var row =
-        Row.titled(value.name())
+        Row.titled(RankIndex.printable(value.name()))
             .fact("value", value.id())
             .fact("type", value.type().toString())
             .fact("place", value.isTensor() ? index.address(value) : "");

@@ -44,7 +44,7 @@ final class MemorySection {
     for (int b = 0; b < buffers.size(); b++) {
       var buffer = buffers.get(b);
       if (buffer.arena() == arena.arena() && buffer.bytes() > 0) {
-        var child = Row.titled(buffer.name());
+        var child = Row.titled(RankIndex.printable(buffer.name()));
         ValuesSection.place(child, b, buffer, index);
         row.row(child.build());
       }

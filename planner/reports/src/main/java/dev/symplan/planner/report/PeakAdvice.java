@@ -214,13 +214,13 @@ public final class PeakAdvice {
     if (helpful.isEmpty()) {
       return ImmutableList.of(
           Row.of(
-              "advice: none of the %s changes that were tried would save memory"
-                  .formatted(candidates.size())));
+              "advice: none of %s that were tried would save memory"
+                  .formatted(Units.count(candidates.size(), "change"))));
     }
     return ImmutableList.of(
         Row.titled(
-                "advice: of %s changes tried by planning again, these save memory (now %s)"
-                    .formatted(candidates.size(), Units.bytes(now)))
+                "advice: of %s tried by planning again, these save memory (now %s)"
+                    .formatted(Units.count(candidates.size(), "change"), Units.bytes(now)))
             .rows(helpful.stream().map(tried -> row(tried, micros)).toList())
             .build());
   }

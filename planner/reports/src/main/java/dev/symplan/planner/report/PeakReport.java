@@ -98,13 +98,13 @@ final class PeakReport {
 
   private static Row buffer(RankIndex index, int id, Buffer buffer, Arenas arena) {
     var because = why(index, id, buffer, arena.peakStep());
-    return Row.titled(buffer.name())
+    return Row.titled(RankIndex.printable(buffer.name()))
         .details(
             Units.bytes(buffer.bytes()),
             String.format(Locale.ROOT, "%4.1f %%", 100.0 * buffer.bytes() / arena.live()),
             because)
         .fact("id", id)
-        .fact("name", buffer.name())
+        .fact("name", RankIndex.printable(buffer.name()))
         .fact("bytes", buffer.bytes())
         .fact("source", index.source(id))
         .fact("because", because)

@@ -81,7 +81,7 @@ public final class PlanExplainer {
             .formatted(
                 index.address(value),
                 Units.bytes(value.tensor().storageBytes()),
-                buffer.name(),
+                RankIndex.printable(buffer.name()),
                 Units.bytes(buffer.bytes()),
                 buffer.first(),
                 buffer.last(),
@@ -164,7 +164,10 @@ public final class PlanExplainer {
       say(
           "through",
           "%s, %s, %s"
-              .formatted(buffer.name(), RankIndex.address(buffer, 0), Units.bytes(buffer.bytes())));
+              .formatted(
+                  RankIndex.printable(buffer.name()),
+                  RankIndex.address(buffer, 0),
+                  Units.bytes(buffer.bytes())));
     }
     for (var arg : collective.args()) {
       say(arg.result() ? "result" : "operand", "%s %s".formatted(arg.value(), index.text(arg)));

@@ -38,6 +38,11 @@ final class RankIndex {
    */
   record Use(int step, int op, String name) {}
 
+  /** {@return a value's or buffer's name; {@code _} for what has none, as in the graph language} */
+  static String printable(String name) {
+    return name.isEmpty() ? "_" : name;
+  }
+
   private final RankPlan plan;
   private final ImmutableList<Integer> ranks;
   private final ImmutableList<Value> values;

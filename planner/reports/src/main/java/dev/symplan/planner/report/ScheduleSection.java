@@ -137,7 +137,7 @@ final class ScheduleSection {
             .filter(Value::isTensor)
             .map(
                 v ->
-                    v.name()
+                    RankIndex.printable(v.name())
                         + (index.plan().placement(v).exists() ? " at " : ", ")
                         + index.address(v))
             .collect(Collectors.joining(", "));

@@ -39,11 +39,10 @@ final class SummarySection {
     return new Section(
         View.SUMMARY,
         PlanReport.ranksOf(plan),
-        "plan %s · %s rank%s · target %s · digest %s"
+        "plan %s · %s · target %s · digest %s"
             .formatted(
                 plan.name(),
-                plan.worldSize(),
-                plan.worldSize() == 1 ? "" : "s",
+                Units.count(plan.worldSize(), "rank"),
                 plan.target().name(),
                 plan.digest().substring(0, 12)),
         ImmutableList.of(),
@@ -159,12 +158,14 @@ final class SummarySection {
                     .collect(Collectors.joining(", "))
                 + (copies == 0
                     ? " · no copies"
-                    : " · %s cop%s of %s"
-                        .formatted(copies, copies == 1 ? "y" : "ies", Units.bytes(copied)));
+                    : " · %s of %s".formatted(Units.count(copies, "copy"), Units.bytes(copied)));
     return Row.titled("work")
         .details(
-            "%s ops in %s steps · %s"
-                .formatted(first.graph().ops().size(), first.steps().size(), kinds))
+            "%s in %s · %s"
+                .formatted(
+                    Units.count(first.graph().ops().size(), "op"),
+                    Units.count(first.steps().size(), "step"),
+                    kinds))
         .fact("ops", first.graph().ops().size())
         .fact("steps", first.steps().size())
         .fact("copies", copies)

@@ -42,7 +42,7 @@ final class ValuesSection {
     var because = String.join("; ", reasons(id, buffer));
     var values = index.valuesOf(id);
     var row =
-        Row.titled(buffer.name())
+        Row.titled(RankIndex.printable(buffer.name()))
             .details(
                 RankIndex.address(buffer, 0) + guest(buffer),
                 Units.bytes(buffer.bytes()),
@@ -73,7 +73,7 @@ final class ValuesSection {
   /** What the memory map shows of a buffer, too. */
   static void place(Row.Builder row, int id, Buffer buffer, RankIndex index) {
     row.fact("id", id)
-        .fact("name", buffer.name())
+        .fact("name", RankIndex.printable(buffer.name()))
         .fact("arena", buffer.arena().text())
         .fact("symmetric", buffer.symmetric())
         .fact("offset", buffer.offset())

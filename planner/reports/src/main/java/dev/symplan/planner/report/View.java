@@ -29,4 +29,9 @@ public enum View {
   public String text() {
     return Ascii.toLowerCase(name());
   }
+
+  @Override
+  public String toString() {
+    return text();
+  }
 }

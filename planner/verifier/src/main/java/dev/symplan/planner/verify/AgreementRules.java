@@ -2,6 +2,7 @@ package dev.symplan.planner.verify;
 
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.diag.DiagnosticSink;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.RankAgreement;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.ReduceOp;
@@ -57,9 +58,9 @@ final class AgreementRules {
       if (first.plan.collectives().size() != other.plan.collectives().size()) {
         wrong(
             other,
-            "%d collectives, but rank %d has %d"
+            "%s, but rank %d has %d"
                 .formatted(
-                    other.plan.collectives().size(),
+                    Units.count(other.plan.collectives().size(), "collective"),
                     first.rank(),
                     first.plan.collectives().size()));
       } else {
@@ -90,10 +91,10 @@ final class AgreementRules {
       if (a.offset() != b.offset() || a.bytes() != b.bytes()) {
         wrong(
             other,
-            "the symmetric buffer %s has %d bytes at %d, but %s of rank %d has %d at %d"
+            "the symmetric buffer %s has %s at %d, but %s of rank %d has %d at %d"
                 .formatted(
                     b.name(),
-                    b.bytes(),
+                    Units.count(b.bytes(), "byte"),
                     b.offset(),
                     a.name(),
                     first.rank(),

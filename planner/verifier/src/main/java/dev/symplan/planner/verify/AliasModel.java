@@ -5,6 +5,7 @@ import com.google.common.math.LongMath;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.AliasInfo;
 import dev.symplan.ir.op.OpResult;
@@ -138,8 +139,9 @@ final class AliasModel {
       findings.add(
           Rule.STRUCTURE,
           rank,
-          "%s returns %d results, but the graph names %d"
-              .formatted(op.def().name(), inferred.size(), op.results().size()));
+          "%s returns %s, but the graph names %d"
+              .formatted(
+                  op.def().name(), Units.count(inferred.size(), "result"), op.results().size()));
       inferred = op.results().stream().map(value -> OpResult.fresh(value.type())).toList();
     }
     var made = new int[op.results().size()];

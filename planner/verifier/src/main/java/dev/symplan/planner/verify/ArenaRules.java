@@ -1,5 +1,6 @@
 package dev.symplan.planner.verify;
 
+import dev.symplan.ir.diag.Units;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.ArenaSize;
@@ -57,10 +58,10 @@ final class ArenaRules {
       findings.add(
           Rule.PLACEMENT,
           facts.rank(),
-          "the buffer %s of %d bytes at %d extends beyond the %s arena of %d"
+          "the buffer %s of %s at %d extends beyond the %s arena of %d"
               .formatted(
                   buffer.name(),
-                  buffer.bytes(),
+                  Units.count(buffer.bytes(), "byte"),
                   buffer.offset(),
                   buffer.arena().text(),
                   arena.bytes()));
@@ -72,8 +73,8 @@ final class ArenaRules {
       findings.add(
           Rule.PLACEMENT,
           rank,
-          "the %s arena has %d bytes, but its buffers end at %d"
-              .formatted(name, arena.bytes(), end));
+          "the %s arena has %s, but its buffers end at %d"
+              .formatted(name, Units.count(arena.bytes(), "byte"), end));
     }
   }
 
@@ -96,8 +97,8 @@ final class ArenaRules {
     if (plan.symmetric().bound() != most) {
       findings.add(
           Rule.LIFETIME,
-          "the plan gives the symmetric arena a bound of %d bytes, but %d are live at once"
-              .formatted(plan.symmetric().bound(), most));
+          "the plan gives the symmetric arena a bound of %s, but %d are live at once"
+              .formatted(Units.count(plan.symmetric().bound(), "byte"), most));
     }
   }
 }

@@ -3,6 +3,7 @@ package dev.symplan.planner.verify;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.ReduceOp;
@@ -211,8 +212,12 @@ final class CollectiveRules {
       if (hosts.size() > 1) {
         wrong(
             k,
-            "is %s, but its ranks %s are on the hosts %s, with %d GPUs each"
-                .formatted(collective.variant().text(), part, hosts, plan.target().gpus()));
+            "is %s, but its ranks %s are on the hosts %s, with %s each"
+                .formatted(
+                    collective.variant().text(),
+                    part,
+                    hosts,
+                    Units.count(plan.target().gpus(), "GPU")));
         return;
       }
     }
@@ -322,7 +327,11 @@ final class CollectiveRules {
     int operands = collective.operands().size();
     int count = operands + collective.results().size();
     if (collective.args().size() != count) {
-      wrong(k, "has %d tensors, but %d decisions".formatted(count, collective.args().size()));
+      wrong(
+          k,
+          "has %s, but %s"
+              .formatted(
+                  Units.count(count, "tensor"), Units.count(collective.args().size(), "decision")));
       return;
     }
     for (int i = 0; i < count; i++) {

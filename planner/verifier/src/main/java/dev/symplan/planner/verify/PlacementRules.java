@@ -3,6 +3,7 @@ package dev.symplan.planner.verify;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.plan.ArenaKind;
@@ -96,8 +97,13 @@ final class PlacementRules {
     }
     if (offset < 0 || offset > base.tensor().storageBytes() - size) {
       wrong(
-          "%s takes %d bytes at byte %d of %s, which has %d"
-              .formatted(value.name(), size, offset, base.name(), base.tensor().storageBytes()));
+          "%s takes %s at byte %d of %s, which has %d"
+              .formatted(
+                  value.name(),
+                  Units.count(size, "byte"),
+                  offset,
+                  base.name(),
+                  base.tensor().storageBytes()));
     }
     if (index != basePlacement.buffer()
         || placement.offset() != basePlacement.offset() + offset
@@ -118,10 +124,10 @@ final class PlacementRules {
     long stride = facts.plan.placements().get(value.id()).stride();
     if (facts.begin(value.id()) % bytes != 0 || stride % bytes != 0) {
       wrong(
-          "%s, with elements of %d bytes, is misaligned at %s%s"
+          "%s, with elements of %s, is misaligned at %s%s"
               .formatted(
                   value.name(),
-                  bytes,
+                  Units.count(bytes, "byte"),
                   facts.words.address(value.id()),
                   stride == 0 ? "" : ", and %d further on each rank".formatted(stride)));
     }
@@ -188,8 +194,8 @@ final class PlacementRules {
     // What is symmetric is as large as the rank needs it that needs most.
     if (buffer.symmetric() ? bytes[index] > buffer.bytes() : bytes[index] != buffer.bytes()) {
       wrong(
-          "the buffer %s has %d bytes, but its contents take %d"
-              .formatted(buffer.name(), buffer.bytes(), bytes[index]));
+          "the buffer %s has %s, but its contents take %d"
+              .formatted(buffer.name(), Units.count(buffer.bytes(), "byte"), bytes[index]));
     }
     switch (buffer.arena()) {
       case SYMMETRIC, LOCAL -> {

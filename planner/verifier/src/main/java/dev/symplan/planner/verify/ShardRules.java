@@ -2,6 +2,7 @@ package dev.symplan.planner.verify;
 
 import com.google.common.collect.Iterables;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Plan;
@@ -66,8 +67,11 @@ final class ShardRules {
       wrong(
           share,
           collective,
-          "has shards of %d bytes, %d bytes apart, in %d"
-              .formatted(bytes, stride, whole.tensor().storageBytes()));
+          "has shards of %s, %s apart, in %d"
+              .formatted(
+                  Units.count(bytes, "byte"),
+                  Units.count(stride, "byte"),
+                  whole.tensor().storageBytes()));
     }
     var buffer = facts.plan.buffers().get(facts.plan.placements().get(share.id()).buffer());
     if (facts.space(share.id()) != facts.space(whole.id())

@@ -2,6 +2,7 @@ package dev.symplan.planner.verify;
 
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Placement;
@@ -102,8 +103,8 @@ final class StructureRules {
   private void define(Value value) {
     if (value.id() < 0 || value.id() >= defined.length) {
       wrong(
-          "%s has id %d, but the graph has %d values"
-              .formatted(value.name(), value.id(), defined.length));
+          "%s has id %d, but the graph has %s"
+              .formatted(value.name(), value.id(), Units.count(defined.length, "value")));
     } else if (defined[value.id()] != null) {
       wrong("%s has the same id as %s".formatted(value.name(), defined[value.id()].name()));
     } else {

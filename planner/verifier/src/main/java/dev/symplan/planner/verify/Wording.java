@@ -1,5 +1,6 @@
 package dev.symplan.planner.verify;
 
+import dev.symplan.ir.diag.Units;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.Step;
 
@@ -27,7 +28,8 @@ record Wording(AliasModel facts) {
 
   /** {@return a value's bytes, as {@code symm+0x400 (128 bytes)}} */
   String extent(int value) {
-    return "%s (%d bytes)".formatted(address(value), facts.end(value) - facts.begin(value));
+    return "%s (%s)"
+        .formatted(address(value), Units.count(facts.end(value) - facts.begin(value), "byte"));
   }
 
   /** {@return an op, as {@code aten::mul → mul_3}} */

@@ -1,5 +1,6 @@
 package dev.symplan.planner.verify;
 
+import dev.symplan.ir.diag.Units;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.machine.Workspace;
 import dev.symplan.planner.plan.ArenaKind;
@@ -72,8 +73,8 @@ final class WorkspaceRules {
     if (needed > buffer.bytes()) {
       wrong(
           Rule.REALIZATION,
-          "%s needs a workspace of %d bytes, but %s has %d"
-              .formatted(name, needed, buffer.name(), buffer.bytes()));
+          "%s needs a workspace of %s, but %s has %d"
+              .formatted(name, Units.count(needed, "byte"), buffer.name(), buffer.bytes()));
     }
     @Nullable CollectivePlan owner = owners.putIfAbsent(collective.workspace(), collective);
     if (owner != null
@@ -133,8 +134,12 @@ final class WorkspaceRules {
         || buffer.bytes() % (Workspace.HALVES * Alignment.BYTES) != 0) {
       wrong(
           Rule.PLACEMENT,
-          "the halves of %s, %d bytes at %d, do not begin at multiples of %d"
-              .formatted(buffer.name(), buffer.bytes(), buffer.offset(), Alignment.BYTES));
+          "the halves of %s, %s at %d, do not begin at multiples of %d"
+              .formatted(
+                  buffer.name(),
+                  Units.count(buffer.bytes(), "byte"),
+                  buffer.offset(),
+                  Alignment.BYTES));
     }
   }
 

@@ -6,6 +6,7 @@ import dev.symplan.cli.common.Backends;
 import dev.symplan.cli.common.CompileFlags;
 import dev.symplan.cli.common.Console;
 import dev.symplan.cli.common.ExitCode;
+import dev.symplan.cli.common.Heading;
 import dev.symplan.cli.common.Outputs;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.ProcessGroup;
@@ -35,6 +36,7 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
 /** The options that all measurements share, and where what they find goes. */
+@Heading("Measuring")
 final class BenchFlags {
   @Spec(Spec.Target.MIXEE)
   private CommandSpec spec;

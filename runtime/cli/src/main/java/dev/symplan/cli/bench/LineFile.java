@@ -1,7 +1,7 @@
 package dev.symplan.cli.bench;
 
 import dev.symplan.ir.diag.CompileException;
-import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.planner.file.AtomicFile;
 import java.io.BufferedWriter;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -27,8 +27,8 @@ final class LineFile implements AutoCloseable {
   static LineFile create(Path path) {
     try {
       return new LineFile(path, Files.newBufferedWriter(path));
-    } catch (IOException _) {
-      throw unwritable(path);
+    } catch (IOException e) {
+      throw unwritable(path, e);
     }
   }
 
@@ -36,25 +36,21 @@ final class LineFile implements AutoCloseable {
     try {
       out.write(text);
       out.flush();
-    } catch (IOException _) {
-      throw unwritable(path);
+    } catch (IOException e) {
+      throw unwritable(path, e);
     }
   }
 
-  private static CompileException unwritable(Path path) {
-    return CompileException.ofFile(
-        DiagnosticCode.UNREADABLE_FILE,
-        path,
-        "the file cannot be written",
-        "choose a place that you may write to");
+  private static CompileException unwritable(Path path, IOException why) {
+    return AtomicFile.unwritable(path, "the file", why);
   }
 
   @Override
   public void close() {
     try {
       out.close();
-    } catch (IOException _) {
-      throw unwritable(path);
+    } catch (IOException e) {
+      throw unwritable(path, e);
     }
   }
 }

@@ -1,5 +1,6 @@
 package dev.symplan.cli.common;
 
+import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.planner.Compiler;
@@ -28,6 +29,7 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
 /** The options that say how to compile. */
+@Heading("Planning")
 public final class CompileFlags {
   @Spec(Spec.Target.MIXEE)
   private CommandSpec spec;
@@ -250,7 +252,7 @@ public final class CompileFlags {
         (op, name) ->
             forced.put(
                 op,
-                Variant.ofText(name)
+                Variant.ofText(Ascii.toLowerCase(name))
                     .orElseThrow(
                         () ->
                             usage(
@@ -277,17 +279,17 @@ public final class CompileFlags {
   }
 
   private MemorySpace space(String option, String text) {
-    if (text.equals("auto")) {
+    if (Ascii.equalsIgnoreCase(text, "auto")) {
       return MemorySpace.ANY;
     }
-    return MemorySpace.ofKeyword(text)
+    return MemorySpace.ofKeyword(Ascii.toLowerCase(text))
         .filter(space -> space != MemorySpace.DONATED)
         .orElseThrow(
             () -> usage("%s: '%s' is not one of external, symm, local".formatted(option, text)));
   }
 
   private boolean isOn(String option, String text) {
-    return switch (text) {
+    return switch (Ascii.toLowerCase(text)) {
       case "on" -> true;
       case "off" -> false;
       default -> throw usage("%s: '%s' is neither on nor off".formatted(option, text));
@@ -295,7 +297,7 @@ public final class CompileFlags {
   }
 
   private RewriteOptions.Mode mode(String option, String text) {
-    return RewriteOptions.Mode.ofText(text)
+    return RewriteOptions.Mode.ofText(Ascii.toLowerCase(text))
         .orElseThrow(() -> usage("%s: '%s' is not one of auto, on, off".formatted(option, text)));
   }
 

@@ -15,6 +15,7 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 
 /** The options that say how to read a program. */
+@Heading("Reading the input")
 public final class ProgramFlags {
   @Option(
       names = "--ranks",

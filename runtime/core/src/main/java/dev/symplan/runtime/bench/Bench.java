@@ -2,6 +2,7 @@ package dev.symplan.runtime.bench;
 
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.calibrate.BenchPrograms;
 import dev.symplan.planner.calibrate.Point;
@@ -129,7 +130,7 @@ public record Bench(
         int times = runs.getOrDefault(bytes, 1);
         var label = BenchPrograms.label(i);
         measure(
-            "%s %s of %d bytes".formatted(kind, variant.text(), bytes),
+            "%s %s of %s".formatted(kind, variant.text(), Units.count(bytes, "byte")),
             new Subject.Collective(kind, variant, bytes, ranks),
             dtype,
             () ->

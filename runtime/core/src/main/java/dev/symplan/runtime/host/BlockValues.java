@@ -56,12 +56,11 @@ abstract sealed class BlockValues<A> {
   }
 
   /**
-   * Reads operands; wider types are rounded to what is computed in where {@code rounds}.
+   * Reads operands, rounded to what is computed in.
    *
    * @param first the first element that is read into
    */
-  abstract void load(
-      int value, int first, HostTensor tensor, long offset, long stride, int n, boolean rounds);
+  abstract void load(int value, int first, HostTensor tensor, long offset, long stride, int n);
 
   /**
    * Writes a value.
@@ -126,16 +125,15 @@ abstract sealed class BlockValues<A> {
     }
 
     @Override
-    void load(
-        int value, int first, HostTensor tensor, long offset, long stride, int n, boolean rounds) {
+    void load(int value, int first, HostTensor tensor, long offset, long stride, int n) {
       var from = tensor.dtype();
       var into = at(value);
-      if (!rounds || from == type || type == DType.F64 || from.bytes() < type.bytes()) {
+      if (from == type || type == DType.F64 || from.bytes() < type.bytes()) {
         Elements.load(tensor.memory(), offset, stride, from, into, first, n);
         return;
       }
-      Elements.loadAsFloats(tensor.memory(), offset, stride, from, into, n);
-      for (int i = 0; i < n && type != DType.F32; i++) {
+      Elements.loadAsFloats(tensor.memory(), offset, stride, from, into, first, n);
+      for (int i = first; i < first + n && type != DType.F32; i++) {
         into[i] = Rounding.round(into[i], type);
       }
     }
@@ -154,8 +152,7 @@ abstract sealed class BlockValues<A> {
     }
 
     @Override
-    void load(
-        int value, int first, HostTensor tensor, long offset, long stride, int n, boolean rounds) {
+    void load(int value, int first, HostTensor tensor, long offset, long stride, int n) {
       Elements.load(tensor.memory(), offset, stride, tensor.dtype(), at(value), first, n);
     }
 

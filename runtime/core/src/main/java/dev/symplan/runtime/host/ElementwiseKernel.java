@@ -53,7 +53,7 @@ record ElementwiseKernel(Expr expr) implements HostKernel {
         result,
         (offsets, strides, n) -> {
           for (int i = 0; i < count; i++) {
-            values.load(loads.get(i), 0, tensors.get(i), offsets[i], strides[i], n, true);
+            values.load(loads.get(i), 0, tensors.get(i), offsets[i], strides[i], n);
           }
           for (int i = 0; i < steps.size(); i++) {
             steps.get(i).run(values, n);

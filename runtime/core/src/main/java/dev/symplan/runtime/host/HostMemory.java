@@ -2,6 +2,7 @@ package dev.symplan.runtime.host;
 
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.tensor.Elements;
 import dev.symplan.runtime.tensor.HostTensor;
@@ -58,7 +59,8 @@ final class HostMemory {
       }
       return memory.asSlice(0, bytes);
     } catch (OutOfMemoryError e) {
-      throw new RunException("no memory for an arena of %d bytes".formatted(bytes), e);
+      throw new RunException(
+          "no memory for an arena of %s".formatted(Units.count(bytes, "byte")), e);
     }
   }
 

@@ -212,7 +212,8 @@ final class PoolKernels {
   /** Goes over the regions that an image is cut into; neighbours may overlap. */
   private static void forEachRegion(HostTensor image, HostTensor pooled, Region region) {
     int rank = image.type().rank();
-    long rows = pooled.type().size(rank - 2);
+    // Where there is nothing to pool, rows may still be without number.
+    long rows = pooled.type().numel() == 0 ? 0 : pooled.type().size(rank - 2);
     long columns = pooled.type().size(rank - 1);
     for (long row = 0; row < rows; row++) {
       for (long column = 0; column < columns; column++) {

@@ -226,7 +226,7 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
      */
     private void rows(long[] start, long[] next, int count) {
       for (int t : before.loads()) {
-        values.load(loads[t], 0, tensors.get(t), start[t], next[t], count, false);
+        values.load(loads[t], 0, tensors.get(t), start[t], next[t], count);
       }
       once(before, count);
       for (int number = 0; number < passes.length; number++) {
@@ -301,8 +301,7 @@ record RowsKernel(ImmutableList<Expr> exprs) implements HostKernel {
               tensors.get(t),
               at[t] + row * next[t],
               steps[t],
-              dense ? count * n : n,
-              false);
+              dense ? count * n : n);
         }
       }
       for (var step : pass.elements()) {

@@ -1,5 +1,6 @@
 package dev.symplan.runtime.launch;
 
+import dev.symplan.ir.diag.Units;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
@@ -109,7 +110,8 @@ final class Frame {
         || keyLength < 0
         || keyLength > MAX_KEY
         || keyLength > length - 9) {
-      throw new IOException("no frame: kind %d, key of %d bytes".formatted(kind, keyLength));
+      throw new IOException(
+          "no frame: kind %d, key of %s".formatted(kind, Units.count(keyLength, "byte")));
     }
     var key = new byte[keyLength];
     in.readFully(key);

@@ -1,5 +1,6 @@
 package dev.symplan.runtime.launch;
 
+import dev.symplan.ir.diag.Units;
 import dev.symplan.runtime.failure.Failure;
 import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.Frame.Kind;
@@ -173,7 +174,8 @@ final class Store implements AutoCloseable {
       return Optional.of(
           new Handshake.Reply(
               Answer.LATER,
-              "the run there has %d processes, not %d".formatted(expected.size(), guest.size())));
+              "the run there has %s, not %d"
+                  .formatted(Units.count(expected.size(), "process"), guest.size())));
     }
     if (!guest.job().equals(expected.job())) {
       return Optional.of(new Handshake.Reply(Answer.LATER, "another run has this port"));

@@ -138,21 +138,27 @@ public final class Elements {
    * computes in, and by way of a double they would be rounded twice.
    */
   public static void loadAsFloats(
-      MemorySegment memory, long offset, long step, DType dtype, double[] into, int count) {
+      MemorySegment memory,
+      long offset,
+      long step,
+      DType dtype,
+      double[] into,
+      int start,
+      int count) {
     switch (dtype) {
       case I64 -> {
         for (int i = 0; i < count; i++) {
-          into[i] = (float) memory.get(LONG, offset + i * step);
+          into[start + i] = (float) memory.get(LONG, offset + i * step);
         }
       }
       case U64 -> {
         for (int i = 0; i < count; i++) {
-          into[i] = unsignedToFloat(memory.get(LONG, offset + i * step));
+          into[start + i] = unsignedToFloat(memory.get(LONG, offset + i * step));
         }
       }
       default -> {
-        load(memory, offset, step, dtype, into, count);
-        for (int i = 0; i < count; i++) {
+        load(memory, offset, step, dtype, into, start, count);
+        for (int i = start; i < start + count; i++) {
           into[i] = (float) into[i];
         }
       }

@@ -140,7 +140,7 @@ public final class Loops {
           strides,
           (offsets, steps, count) -> {
             if (viaFloat) {
-              Elements.loadAsFloats(source, offsets[0], steps[0], from.dtype(), values, count);
+              Elements.loadAsFloats(source, offsets[0], steps[0], from.dtype(), values, 0, count);
             } else {
               Elements.load(source, offsets[0], steps[0], from.dtype(), values, count);
             }

@@ -10,9 +10,11 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.json.Json;
 import dev.symplan.ir.json.PathErrors;
 import dev.symplan.ir.text.SourceReader;
+import dev.symplan.planner.file.AtomicFile;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.lang.foreign.Arena;
@@ -24,7 +26,6 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -90,13 +91,13 @@ public final class Safetensors {
       throw wrong(DiagnosticCode.UNREADABLE_FILE, "cannot read it: " + e.getMessage(), "");
     }
     if (all.byteSize() < Long.BYTES) {
-      throw wrong("it has %d bytes, too few for a header".formatted(all.byteSize()));
+      throw wrong("it has %s, too few for a header".formatted(Units.count(all.byteSize(), "byte")));
     }
     long length = all.get(Elements.LONG, 0);
     if (length < 2 || length > MAX_HEADER || length > all.byteSize() - Long.BYTES) {
       throw wrong(
-          "its header should have %d bytes, but %d are left; is the file truncated?"
-              .formatted(length, all.byteSize() - Long.BYTES));
+          "its header should have %s, but %d are left; is the file truncated?"
+              .formatted(Units.count(length, "byte"), all.byteSize() - Long.BYTES));
     }
     var header = header(all.asSlice(Long.BYTES, length));
     var data = all.asSlice(Long.BYTES + length);
@@ -156,7 +157,8 @@ public final class Safetensors {
     long begin = range.get(0);
     long bytes = range.get(1) - begin;
     if (bytes != type.bytes()) {
-      throw field.wrong("%s takes %d bytes, but has %d".formatted(type, type.bytes(), bytes));
+      throw field.wrong(
+          "%s takes %s, but has %d".formatted(type, Units.count(type.bytes(), "byte"), bytes));
     }
     ranges.add(new Range(name, begin, range.get(1)));
     return new HostTensor(data.asSlice(begin, bytes), type);
@@ -197,24 +199,11 @@ public final class Safetensors {
    * @throws CompileException when the file cannot be written
    */
   public static void write(Path file, Map<String, HostTensor> tensors) {
-    var writer = new Safetensors(file);
-    try {
-      var partial = Files.createTempFile(file.toAbsolutePath().getParent(), ".tensors", ".tmp");
-      try {
-        writer.write(partial, ImmutableSortedMap.copyOf(tensors));
-        Files.move(partial, file, StandardCopyOption.REPLACE_EXISTING);
-      } finally {
-        Files.deleteIfExists(partial);
-      }
-    } catch (IOException e) {
-      throw writer.wrong(
-          DiagnosticCode.UNREADABLE_FILE,
-          "it cannot be written",
-          "choose a folder that exists and that you may write to");
-    }
+    var sorted = ImmutableSortedMap.copyOf(tensors);
+    AtomicFile.write(file, to -> writeTo(to, sorted), "the tensors");
   }
 
-  private void write(Path partial, ImmutableSortedMap<String, HostTensor> tensors)
+  private static void writeTo(Path file, ImmutableSortedMap<String, HostTensor> tensors)
       throws IOException {
     var header = new ByteArrayOutputStream();
     long end = 0;
@@ -244,7 +233,7 @@ public final class Safetensors {
     while (header.size() % Long.BYTES != 0) {
       header.write(' ');
     }
-    try (var channel = FileChannel.open(partial, StandardOpenOption.WRITE)) {
+    try (var channel = FileChannel.open(file, StandardOpenOption.WRITE)) {
       var length = ByteBuffer.allocate(Long.BYTES).order(ByteOrder.LITTLE_ENDIAN);
       writeAll(channel, length.putLong(header.size()).flip());
       writeAll(channel, ByteBuffer.wrap(header.toByteArray()));

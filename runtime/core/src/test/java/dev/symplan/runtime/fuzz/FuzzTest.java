@@ -13,6 +13,7 @@ import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
 import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.testkit.Fuzz;
 import dev.symplan.planner.plan.OrderDecision.Outcome;
 import dev.symplan.planner.plan.Placement;
 import dev.symplan.planner.plan.Step;
@@ -39,7 +40,7 @@ import org.junit.jupiter.api.Test;
  * <p>More, or others, with {@code -Dsymplan.graphs=N -Dsymplan.seed=N}.
  */
 class FuzzTest {
-  private static final int GRAPHS = Integer.getInteger("symplan.graphs", 5_000);
+  private static final int GRAPHS = Integer.getInteger("symplan.graphs", Fuzz.times(5_000));
   private static final long SEED = Long.getLong("symplan.seed", 20_261_121_000L);
   private static final int THREADS = 2;
   private static final int MAX_FINDINGS = Integer.getInteger("symplan.findings", 3);

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.google.common.base.Throwables;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.op.OpTypeException;
+import dev.symplan.ir.testkit.Fuzz;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -27,7 +28,7 @@ import org.junit.jupiter.api.Test;
  * {@code -Dsymplan.calls=N -Dsymplan.seed=N}.
  */
 class MutatedCallsTest {
-  private static final int CALLS = Integer.getInteger("symplan.calls", 40_000);
+  private static final int CALLS = Integer.getInteger("symplan.calls", Fuzz.times(40_000));
   private static final long SEED = Long.getLong("symplan.seed", 20261122);
   private static final long MAX_BYTES = 1 << 20;
   private static final long MAX_SECONDS = 10;

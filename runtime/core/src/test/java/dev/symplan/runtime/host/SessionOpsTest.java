@@ -1,15 +1,19 @@
 package dev.symplan.runtime.host;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.symplan.ir.diag.CompileException;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.check.Reference;
+import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 
 /** Ops that write in place, give lists or are asked for layouts of their own, in planned memory. */
 class SessionOpsTest {
@@ -145,5 +149,81 @@ class SessionOpsTest {
                 """))
         .containsExactly(
             List.of(37.0, 47.0, 67.0, 77.0, 85.0, 111.0, 163.0, 189.0), List.of(77.0, 189.0));
+  }
+
+  /** 2049 and 4097 lie between numbers of f16, and 257 between numbers of bf16: ties to even. */
+  @Test
+  void reductionsConvertTheirOperandsFirst() {
+    assertThat(
+            run(
+                """
+                graph g(x: f32[2]) {
+                  odd = aten::add.Scalar(x, 2048)
+                  wide = aten::_to_copy(odd, dtype=torch.int64)
+                  long = aten::expand(odd, [3000, 2])
+                  half = aten::mul.Scalar(x, 0.25)
+                  a = aten::sum(odd, dtype=torch.float16)
+                  b = aten::sum(odd, dtype=torch.float32)
+                  c = aten::sum(wide, dtype=torch.bfloat16)
+                  d = aten::amax(odd)
+                  e = aten::mean.dim(long, [0], dtype=torch.float16)
+                  f = aten::cumsum(odd, 0, dtype=torch.float16)
+                  i = aten::sum(half, dtype=torch.int64)
+                  return a, b, c, d, e, f, i
+                }
+                """))
+        .containsExactly(
+            List.of(4098.0 - 2),
+            List.of(4099.0),
+            List.of(4096.0),
+            List.of(2050.0),
+            List.of(2048.0, 2050.0),
+            List.of(2048.0, 4096.0),
+            List.of(0.0));
+  }
+
+  @Test
+  void meansOfNothingInComplexNumbersAreRefused() {
+    assertThatThrownBy(
+            () ->
+                run(
+                    """
+                    graph g(x: i64[0]) {
+                      m = aten::mean(x, dtype=torch.complex32)
+                      return m
+                    }
+                    """))
+        .isInstanceOf(RunException.class)
+        .hasMessageContaining("does not compute with c32");
+  }
+
+  @Test
+  @Timeout(value = 20, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+  void imagesWithoutElementsTakeNoTime() {
+    assertThat(
+            run(
+                """
+                graph g(x: f32[2, 3, 7, 6], y: f32[0, 3, 7, 6]) {
+                  a = aten::_adaptive_avg_pool2d(x, [1099511627776, 0])
+                  b = aten::_adaptive_avg_pool2d(y, [1048576, 1048576])
+                  return a, b
+                }
+                """))
+        .containsExactly(List.of(), List.of());
+  }
+
+  @Test
+  void gradientsOfImagesAreImages() {
+    assertThatThrownBy(
+            () ->
+                run(
+                    """
+                    graph g(x: f32[2, 3, 7]) {
+                      y = aten::upsample_nearest2d_backward(x, [7], [2, 3, 4, 5])
+                      return y
+                    }
+                    """))
+        .isInstanceOf(CompileException.class)
+        .hasMessageContaining("is not the shape of [2, 3, 4, 5] resized to [7]");
   }
 }

@@ -7,6 +7,7 @@ import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.testkit.Fuzz;
 import java.io.IOException;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
@@ -100,10 +101,10 @@ class SafetensorsTest {
   void randomDamageIsReadOrRefused() throws IOException {
     writeTwo();
     var bytes = Files.readAllBytes(file);
-    long seed = 20261121;
+    long seed = Fuzz.seed(20261121);
     var random = new Random(seed);
     int refused = 0;
-    for (int i = 0; i < DAMAGES; i++) {
+    for (int i = 0; i < Fuzz.times(DAMAGES); i++) {
       var damaged = bytes.clone();
       for (int k = 0; k <= random.nextInt(3); k++) {
         damaged[random.nextInt(damaged.length)] = (byte) random.nextInt(256);

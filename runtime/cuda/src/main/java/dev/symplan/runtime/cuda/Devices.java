@@ -1,6 +1,7 @@
 package dev.symplan.runtime.cuda;
 
 import com.google.common.collect.ImmutableSortedMap;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.runtime.failure.RunException;
 import java.util.Comparator;
 import java.util.stream.IntStream;
@@ -26,8 +27,10 @@ final class Devices {
     int count = count();
     if (count < ranks) {
       throw new RunException(
-          "the plan is for %d ranks, but there %s"
-              .formatted(ranks, count == 1 ? "is one GPU" : "are " + count + " GPUs"));
+          "the plan is for %s, but there %s"
+              .formatted(
+                  Units.count(ranks, "rank"),
+                  count == 1 ? "is one GPU" : "are " + count + " GPUs"));
     }
     for (int a = 0; a < ranks; a++) {
       for (int b = 0; b < ranks; b++) {

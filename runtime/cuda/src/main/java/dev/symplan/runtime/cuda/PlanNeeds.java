@@ -1,6 +1,7 @@
 package dev.symplan.runtime.cuda;
 
 import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.planner.machine.BackendVariants;
 import dev.symplan.planner.machine.Eligibility;
 import dev.symplan.planner.machine.Target;
@@ -31,9 +32,9 @@ record PlanNeeds(int gpus, int nccl, Supplier<Finding> multicast) {
   Optional<String> lacking(Plan plan, boolean alone) {
     if (alone && plan.worldSize() > gpus) {
       return Optional.of(
-          "the plan is for %d ranks, but there %s; %s"
+          "the plan is for %s, but there %s; %s"
               .formatted(
-                  plan.worldSize(),
+                  Units.count(plan.worldSize(), "rank"),
                   gpus == 1 ? "is one GPU" : "are " + gpus + " GPUs",
                   PlanAdvice.anew(plan, gpus, "")));
     }

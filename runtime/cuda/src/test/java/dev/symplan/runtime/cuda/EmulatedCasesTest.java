@@ -32,6 +32,7 @@ class EmulatedCasesTest {
         "sp_mlp",
         "fsdp_mlp_train_fwd",
         "fsdp_mlp_train_bwd",
+        "symm_mem",
         "llama_tiny",
         "llama_tiny_train_fwd",
         "llama_tiny_train_bwd");

@@ -118,6 +118,14 @@ final class LocalPrograms {
             "f = aten::argmin(x, 1)",
             "g = aten::count_nonzero(x)",
             "h = aten::prod(x)"),
+        // Rounded first: a sum in f16 of what f32 has in between.
+        program(
+            "x: f32[2, 900], y: i64[3, 40]",
+            "w = aten::add.Scalar(x, 2049)",
+            "a = aten::mean.dim(w, [1], dtype=torch.float16)",
+            "b = aten::softmax.int(w, 1, dtype=torch.bfloat16)",
+            "z = aten::add.Scalar(y, 16777217)",
+            "c = aten::mean.dim(z, [1], dtype=torch.float32)"),
         // Two rows in a block, each of two warps.
         program(
             "x: f32[64, 512], y: f32[33, 300]",

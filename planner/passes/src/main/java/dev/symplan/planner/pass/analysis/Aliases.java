@@ -7,6 +7,7 @@ import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpResult;
@@ -104,8 +105,11 @@ public final class Aliases {
               op.span(),
               "%s extends beyond the memory of '%s'"
                   .formatted(op.def().name(), storages.get(base).value().name()),
-              "the memory has %d bytes; the view takes %d, starting at byte %d"
-                  .formatted(storages.get(base).bytes(), value.tensor().storageBytes(), offset)));
+              "the memory has %s; the view takes %d, starting at byte %d"
+                  .formatted(
+                      Units.count(storages.get(base).bytes(), "byte"),
+                      value.tensor().storageBytes(),
+                      offset)));
     }
     storageOf[value.id()] = base;
     offsetOf[value.id()] = offset;

@@ -7,6 +7,7 @@ import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Program;
 import dev.symplan.planner.options.CompileOptions;
@@ -41,7 +42,8 @@ public final class GraphChoice {
         throw wrong(
             DiagnosticCode.RANKS_DISAGREE,
             named.getFirst().span(),
-            "%d graphs called '%s' run on rank %d".formatted(running.size(), name, rank),
+            "%s called '%s' run on rank %d"
+                .formatted(Units.count(running.size(), "graph"), name, rank),
             "each rank runs exactly one: graph %s(…) ranks [0, 1] {".formatted(name));
       }
       graphOfRank.add(running.getFirst());

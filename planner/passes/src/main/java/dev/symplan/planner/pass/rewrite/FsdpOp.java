@@ -8,6 +8,7 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.aten.FsdpOps;
 import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.planner.pass.rewrite.OpEmitter.Target;
@@ -85,8 +86,8 @@ final class FsdpOp {
       Value whole, int dim, ImmutableLongArray sizes, ImmutableList<Value> others, boolean in) {
     if (sizes.length() != others.size() || sizes.stream().sum() != whole.tensor().size(dim)) {
       throw emitter.error(
-          "%s cannot be divided into parts of %s for %d tensors"
-              .formatted(whole.type(), sizes, others.size()));
+          "%s cannot be divided into parts of %s for %s"
+              .formatted(whole.type(), sizes, Units.count(others.size(), "tensor")));
     }
     long start = 0;
     for (int i = 0; i < sizes.length(); i++) {

@@ -9,6 +9,7 @@ import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.op.CollectiveSpec;
@@ -142,8 +143,12 @@ public final class Groups {
         || collective.root() >= group.size()) {
       report(
           collective,
-          "the root of '%s' is group rank %d, but group '%s' has %d ranks"
-              .formatted(collective.name(), collective.root(), group.name(), group.size()),
+          "the root of '%s' is group rank %d, but group '%s' has %s"
+              .formatted(
+                  collective.name(),
+                  collective.root(),
+                  group.name(),
+                  Units.count(group.size(), "rank")),
           "");
     }
   }
@@ -177,16 +182,17 @@ public final class Groups {
     if (size != group.size()) {
       report(
           collective,
-          "'%s' is for a group of %d, but group '%s' has %d ranks"
-              .formatted(collective.name(), size, group.name(), group.size()),
+          "'%s' is for a group of %d, but group '%s' has %s"
+              .formatted(collective.name(), size, group.name(), Units.count(group.size(), "rank")),
           "");
     }
     int splits = call.outputSplits().length();
     if (collective.kind() == Kind.ALL_TO_ALL && splits != 0 && splits != group.size()) {
       report(
           collective,
-          "'%s' splits into %d, but group '%s' has %d ranks"
-              .formatted(collective.name(), splits, group.name(), group.size()),
+          "'%s' splits into %d, but group '%s' has %s"
+              .formatted(
+                  collective.name(), splits, group.name(), Units.count(group.size(), "rank")),
           "");
     }
   }

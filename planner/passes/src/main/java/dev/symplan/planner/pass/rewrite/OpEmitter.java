@@ -9,6 +9,7 @@ import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpTypeException;
@@ -117,8 +118,8 @@ record OpEmitter(GraphCopier copier, Op at, ToIntFunction<String> groupSize) {
     var sizes = operand.tensor().sizes();
     if (dim >= sizes.length() || sizes.get(dim) % ranks != 0) {
       throw error(
-          "%s cannot be divided evenly among %d ranks along dimension %d"
-              .formatted(operand.type(), ranks, dim));
+          "%s cannot be divided evenly among %s along dimension %d"
+              .formatted(operand.type(), Units.count(ranks, "rank"), dim));
     }
     var rows =
         dim == 0

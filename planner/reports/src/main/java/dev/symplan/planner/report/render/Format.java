@@ -40,7 +40,7 @@ public enum Format {
 
   /** {@return the format with this {@link #text}} */
   public static Optional<Format> ofText(String text) {
-    return Arrays.stream(values()).filter(f -> f.text().equals(text)).findFirst();
+    return Arrays.stream(values()).filter(f -> Ascii.equalsIgnoreCase(f.text(), text)).findFirst();
   }
 
   /** {@return the views that it shows where nobody asks for others} */

@@ -119,7 +119,10 @@ final class MemoryMap {
       for (int line = low; line <= high; line++) {
         long here =
             (long) (Math.min(to, (line + 1) * lineBytes) - Math.max(from, line * lineBytes));
-        for (int c = column(first(buffer)); c <= column(last(buffer)); c++) {
+        int first = column(first(buffer));
+        // Of many steps, several share a column.
+        int end = Math.max(column(last(buffer)) + 1, column(last(buffer) + 1));
+        for (int c = first; c < Math.min(end, columns); c++) {
           if (here > taken[line][c]) {
             taken[line][c] = here;
             cells[line][c] = b;
@@ -130,8 +133,9 @@ final class MemoryMap {
     return cells;
   }
 
+  /** {@return where a step begins, which is where the one before ends} */
   private int column(long step) {
-    return (int) Math.clamp((step + 1) * columns / steps, 0, columns - 1);
+    return (int) Math.clamp((step + 1) * columns / steps, 0, columns);
   }
 
   private void line(StringBuilder out, int[] cells) {
@@ -172,15 +176,16 @@ final class MemoryMap {
     out.append(" ".repeat(LABEL)).append('+').append("-".repeat(columns)).append('\n');
     var marks = new StringBuilder(" ".repeat(LABEL + 1 + columns));
     var numbers = new StringBuilder(marks);
-    int peak = LABEL + 1 + column(number(arena, "peak_step"));
+    int peak = LABEL + 1 + Math.min(columns - 1, column(number(arena, "peak_step")));
     marks.setCharAt(peak, '^');
     var text = "peak";
     int at = Math.min(peak, marks.length() - text.length());
     numbers.replace(at, at + text.length(), text);
     out.append(marks.toString().stripTrailing()).append('\n');
     var end = Integer.toString(steps - 2);
-    if (at > LABEL + 8) {
-      numbers.replace(LABEL + 1, LABEL + 7, "step 0");
+    int first = LABEL + 1 + column(0);
+    if (at > first + 7) {
+      numbers.replace(first, first + 6, "step 0");
     }
     if (at + text.length() + end.length() + 1 < numbers.length()) {
       numbers.replace(numbers.length() - end.length(), numbers.length(), end);
@@ -198,8 +203,11 @@ final class MemoryMap {
     out.append("capital letters are symmetric, the others local");
     if (buffers.size() > named.size()) {
       out.append(
-          "; %s and %s are %s smaller buffers"
-              .formatted(OTHER_SYMMETRIC, OTHER, buffers.size() - named.size()));
+          "; %s and %s are %s"
+              .formatted(
+                  OTHER_SYMMETRIC,
+                  OTHER,
+                  Units.count(buffers.size() - named.size(), "smaller buffer")));
     }
     out.append('\n');
     var line = new StringBuilder();

@@ -1,0 +1,92 @@
+package dev.symplan.cli;
+
+import static dev.symplan.cli.Ran.run;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.symplan.cli.common.ExitCode;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** What commands say of themselves, and what they call things. */
+class UsageTest {
+  private static final Path SAMPLE =
+      Path.of(System.getProperty("symplan.root", "../..")).resolve("samples/tp_mlp.graph");
+
+  @TempDir private Path folder;
+
+  @Test
+  void leadsFromWrongUsageToHelp() {
+    assertThat(run("dump").err()).endsWith("try 'symplan dump --help'\n").doesNotContain("Usage:");
+    assertThat(run("dump", "x.graph", "--format", "pdf").err())
+        .endsWith("try 'symplan dump --help'\n");
+    assertThat(run("dump", "x.graph", "--view", "al").err())
+        .contains("expected one of [summary, ")
+        .endsWith("try 'symplan dump --help'\n");
+    assertThat(run("nothing").err()).endsWith("try 'symplan --help'\n");
+    assertThat(run("bench", "overlap", "--nothing").err())
+        .endsWith("try 'symplan bench overlap --help'\n");
+  }
+
+  @Test
+  void groupsTheOptionsOfCommands() {
+    assertThat(run("dump", "--help").out())
+        .containsSubsequence(
+            "Options:", "--format", "Planning:", "--variant", "Reading the input:", "--ranks");
+    assertThat(run("pack", "--help").out()).doesNotContain("Options:").contains("--capacity");
+  }
+
+  @Test
+  void namesAreOfAnyCase() {
+    var usual = run("dump", SAMPLE, "--view", "values", "--variant", "all_reduce=two_shot");
+    assertThat(usual.code()).isZero();
+    assertThat(
+            run(
+                "dump",
+                SAMPLE,
+                "--view",
+                "Values",
+                "--format",
+                "TEXT",
+                "--inputs",
+                "Auto",
+                "--variant",
+                "all_reduce=Two_Shot"))
+        .isEqualTo(usual);
+  }
+
+  @Test
+  void whatHasNoNameIsCalledAsInTheGraph() throws IOException {
+    var graph =
+        Files.writeString(
+            folder.resolve("unnamed.graph"),
+            """
+            graph version 1
+
+            graph g(x: f32[4, 4]) {
+              _, i = aten::max.dim(x, 0)
+              return i
+            }
+            """);
+    assertThat(run("dump", graph, "--view", "values").out()).containsPattern("(?m)^_ +local");
+    assertThat(run("dump", graph, "--view", "schedule").out()).contains("→ _ at local");
+    assertThat(run("dump", graph).out()).contains("1 op in 1 step ");
+  }
+
+  @Test
+  void refusesWhatCanBeNoPath() {
+    var result = run("compile", SAMPLE, "--target", "a\0b");
+    assertThat(result.code()).isEqualTo(ExitCode.USAGE);
+    assertThat(result.err()).startsWith("error: 'a\\u0000b' names no file: ");
+  }
+
+  @Test
+  void namesTheFileThatHasNoGraph() throws IOException {
+    var graph = Files.writeString(folder.resolve("none.graph"), "graph version 1\n");
+    var result = run("compile", graph);
+    assertThat(result.code()).isEqualTo(ExitCode.FAILED);
+    assertThat(result.err()).contains("none.graph: error[syntax]: there is no graph in the file");
+  }
+}
