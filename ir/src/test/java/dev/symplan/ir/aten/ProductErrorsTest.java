@@ -40,9 +40,10 @@ class ProductErrorsTest {
         "aten::mm.dtype(f32[4, 6], f32[6, 8], torch.float64)|out_dtype must be f32, like the"
             + " operands, or f32 for operands of f16 or bf16, not f64",
         "aten::bmm.dtype(i64[2, 4, 6], i64[2, 6, 8], torch.float32)|not f32",
-        "aten::addmm.dtype(f64[8], bf16[4, 6], bf16[6, 8], torch.float32)|self is f64, but the",
-        "aten::addmm(i64[8], i64[4, 6], i64[6, 8], alpha=1.5)|alpha or beta is a float, but the"
+        "aten::addmm.dtype(f64[8], bf16[4, 6], bf16[6, 8], torch.float32)|self is f64, but the"
             + " product is f32",
+        "aten::addmm(i64[8], i64[4, 6], i64[6, 8], alpha=1.5)|alpha or beta is a float, but the"
+            + " operands are integers",
         "aten::baddbmm(f32[8], bf16[2, 4, 6], bf16[2, 6, 8])|self is f32, but the product is bf16",
         "aten::mv(f64[4, 6], f32[6])|self is f64, but vec is f32",
         "aten::addmv(f32[4], f64[4, 6], f64[6])|self is f32, but the product is f64",

@@ -3,7 +3,6 @@ package dev.symplan.runtime.check;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
-import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
@@ -118,7 +117,9 @@ final class ChoiceObserver implements Reference.Observer {
                 .formatted(operand.name()));
       }
     }
-    var again = run(choice.op(), v -> of.given.containsKey(v.id()) ? of.given(v) : values.apply(v));
+    var again =
+        NaiveOps.run(
+            choice.op(), v -> of.given.containsKey(v.id()) ? of.given(v) : values.apply(v));
     var computed = again.get(choice.op().results().indexOf(result)).orElseThrow();
     return TensorDiff.between(computed, of.given(result)).unequal() == 0
         ? Optional.empty()
@@ -132,7 +133,7 @@ final class ChoiceObserver implements Reference.Observer {
       for (var operand : choice.operands()) {
         noisy.put(operand.id(), withErrors(values.apply(operand), of.tolerance(operand)));
       }
-      var chosen = run(op, v -> noisy.getOrDefault(v.id(), values.apply(v)));
+      var chosen = NaiveOps.run(op, v -> noisy.getOrDefault(v.id(), values.apply(v)));
       for (int i = 0; i < chosen.size(); i++) {
         var result = choice.op().results().get(i);
         if (choice.results().contains(result)
@@ -155,17 +156,5 @@ final class ChoiceObserver implements Reference.Observer {
     }
     MemorySegment.copy(elements, 0, copy.memory(), ValueLayout.JAVA_DOUBLE, 0, elements.length);
     return copy;
-  }
-
-  private static List<Optional<HostTensor>> run(Op op, Function<Value, HostTensor> operands) {
-    var results = new ArrayList<Optional<HostTensor>>();
-    for (var value : op.results()) {
-      results.add(
-          value.type() instanceof TensorType type
-              ? Optional.of(HostTensor.allocate(type))
-              : Optional.empty());
-    }
-    NaiveOps.run(op, operands, results);
-    return results;
   }
 }

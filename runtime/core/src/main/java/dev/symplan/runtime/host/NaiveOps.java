@@ -2,6 +2,7 @@ package dev.symplan.runtime.host;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.runtime.failure.RunException;
@@ -33,6 +34,21 @@ public final class NaiveOps {
                 .collect(ImmutableList.toImmutableList()),
             ImmutableList.copyOf(results),
             Optional.empty()));
+  }
+
+  /** {@return an op's results, in memory of their own; empty for those that are not tensors} */
+  public static ImmutableList<Optional<HostTensor>> run(
+      Op op, Function<Value, HostTensor> operands) {
+    var results =
+        op.results().stream()
+            .map(
+                value ->
+                    value.type() instanceof TensorType type
+                        ? Optional.of(HostTensor.allocate(type))
+                        : Optional.<HostTensor>empty())
+            .collect(ImmutableList.toImmutableList());
+    run(op, operands, results);
+    return results;
   }
 
   private static HostCall.Value value(Arg arg, Function<Value, HostTensor> operands) {

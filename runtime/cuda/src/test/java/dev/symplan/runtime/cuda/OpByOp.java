@@ -202,7 +202,8 @@ final class OpByOp implements Reference.Observer {
           noisy.computeIfAbsent(operand.id(), _ -> withErrors(values.apply(operand), random));
         }
       }
-      var changed = parts(run(op, noisy).get(index).orElseThrow().contiguous());
+      var changed =
+          parts(NaiveOps.run(op, v -> noisy.get(v.id())).get(index).orElseThrow().contiguous());
       for (int i = 0; i < n; i++) {
         double change = Math.abs(changed.get(i) - wanted.get(i));
         changes[i] = Math.max(changes[i], Double.isNaN(change) ? Double.MAX_VALUE : change);
@@ -233,18 +234,6 @@ final class OpByOp implements Reference.Observer {
       }
     }
     return largest;
-  }
-
-  private static List<Optional<HostTensor>> run(Op op, Map<Integer, HostTensor> operands) {
-    var results = new ArrayList<Optional<HostTensor>>();
-    for (var value : op.results()) {
-      results.add(
-          value.type() instanceof TensorType type
-              ? Optional.of(HostTensor.allocate(type))
-              : Optional.empty());
-    }
-    NaiveOps.run(op, value -> operands.get(value.id()), results);
-    return results;
   }
 
   private static HostTensor withErrors(HostTensor tensor, SplittableRandom random) {
