@@ -109,7 +109,14 @@ final class SymmMemOps {
                     + " Tensor B_scale, str reduce_op, int orig_scatter_dim, int"
                     + " scatter_dim_after_maybe_reshape, str group_name, SymInt[]? output_shape,"
                     + " Tensor? bias=None, Tensor? result_scale=None, ScalarType? out_dtype=None,"
-                    + " bool use_fast_accum=False) -> Tensor"))
+                    + " bool use_fast_accum=False) -> Tensor"),
+            OpSpec.of(
+                "symm_mem::all_to_all_vdev(Tensor input, Tensor(a!) out, Tensor in_splits,"
+                    + " Tensor(b!) out_splits_offsets, str group_name) -> ()"),
+            OpSpec.of(
+                "symm_mem::all_to_all_vdev_2d(Tensor input, Tensor(a!) out, Tensor in_splits,"
+                    + " Tensor(b!) out_splits_offsets, str group_name, int? major_align=None)"
+                    + " -> ()"))
         .map(
             spec -> spec.collective(CollectiveSpec.of(Kind.CUSTOM).with(Role.GROUP, "group_name")));
   }

@@ -114,6 +114,7 @@ public final class Normalize {
 
   private static boolean isTakenApart(Op op) {
     return FusedCollective.is(op)
+        || VariableAllToAll.is(op)
         || FsdpOp.is(op)
         || op.def().collective().flatMap(CollectiveSpec::foreign).isPresent();
   }
@@ -124,6 +125,8 @@ public final class Normalize {
     try {
       if (FusedCollective.is(op)) {
         FusedCollective.emit(emitter);
+      } else if (VariableAllToAll.is(op)) {
+        VariableAllToAll.emit(emitter);
       } else if (FsdpOp.is(op)) {
         FsdpOp.emit(emitter);
       } else {

@@ -1,0 +1,222 @@
+package dev.symplan.planner.pass.rewrite;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.op.OpCall;
+import dev.symplan.planner.pass.rewrite.OpEmitter.Target;
+import java.util.Collections;
+import java.util.Set;
+
+/**
+ * Takes PyTorch's {@code all_to_all_vdev} apart, whose sizes only the device knows. Each rank sends
+ * every other as many rows as it has at all, so that sizes are fixed; what is not meant for a rank
+ * is left out by indices.
+ *
+ * <p>A rank's {@code in_splits} are the rows for each part of each rank, where a part is an expert
+ * of {@code all_to_all_vdev_2d}, and the rank itself of {@code all_to_all_vdev}. The rows that a
+ * rank gets lie by part first, and then by the rank that sent them. Parts begin at multiples of
+ * {@code major_align} and have at least one of these.
+ */
+final class VariableAllToAll {
+  private static final Set<String> NAMES = Set.of("all_to_all_vdev", "all_to_all_vdev_2d");
+
+  private final OpCall call;
+  private final OpEmitter emitter;
+  private final Value input;
+  private final Value out;
+  private final Value inSplits;
+  private final String group;
+  private final long ranks;
+  private final long parts;
+  private final long rows;
+
+  private VariableAllToAll(OpEmitter emitter) {
+    this.call = new OpCall(emitter.at().def(), emitter.copier().now(emitter.at().args()));
+    this.emitter = emitter;
+    this.input = call.value("input");
+    this.out = call.value("out");
+    this.inSplits = call.value("in_splits");
+    this.group = call.string("group_name");
+    this.ranks = emitter.groupSize().applyAsInt(group);
+    check();
+    this.parts = inSplits.tensor().size(0) / ranks;
+    this.rows = input.tensor().size(0);
+  }
+
+  static boolean is(Op op) {
+    var name = op.def().name();
+    return name.namespace().equals("symm_mem") && NAMES.contains(name.name());
+  }
+
+  /**
+   * Emits what the op does.
+   *
+   * @throws CompileException when the tensors do not fit
+   */
+  static void emit(OpEmitter emitter) {
+    new VariableAllToAll(emitter).exchange();
+  }
+
+  private void check() {
+    var from = input.tensor();
+    var to = out.tensor();
+    if (from.rank() == 0
+        || from.size(0) == 0
+        || to.rank() != from.rank()
+        || to.dtype() != from.dtype()
+        || !to.sizes().subArray(1, to.rank()).equals(from.sizes().subArray(1, from.rank()))) {
+      throw emitter.error("cannot move rows of %s into %s".formatted(from, to));
+    }
+    boolean twoDims = call.schema().hasParam("major_align");
+    var splits = inSplits.tensor();
+    if (splits.dtype() != DType.I64
+        || splits.rank() != 1
+        || splits.numel() == 0
+        || splits.numel() % ranks != 0
+        || (!twoDims && splits.numel() != ranks)) {
+      throw emitter.error(
+          "in_splits must be i64[%s%d], not %s".formatted(twoDims ? "n * " : "", ranks, splits));
+    }
+    var offsets = call.value("out_splits_offsets").tensor();
+    if (offsets.dtype() != DType.I64
+        || offsets.rank() != 2
+        || offsets.size(0) != 2
+        || offsets.size(1) != splits.numel()) {
+      throw emitter.error(
+          "out_splits_offsets must be i64[2, %d], not %s".formatted(splits.numel(), offsets));
+    }
+    if (twoDims && align() < 1) {
+      throw emitter.error("major_align must be at least 1");
+    }
+  }
+
+  private long align() {
+    return call.has("major_align") ? call.integer("major_align") : 1;
+  }
+
+  private void exchange() {
+    // By rank that sends, then by part.
+    var splits = allToAll("splits", inSplits, parts);
+    var sent = matrix(splits, ranks, parts);
+    var before = op("aten::sub.Tensor", sums(sent, 1), sent);
+    var received = allToAll("rows", padded(), rows);
+    var first = column(op("aten::arange.start_step", 0, ranks * rows, rows));
+    // By part, then by rank that sent it.
+    var sizes = op("aten::t", sent);
+    var from = flat(op("aten::t", op("aten::add.Tensor", first, before)));
+    var starts = flat(starts(sizes));
+    var flatSizes = flat(sizes);
+    compact(received, from, starts, flatSizes);
+    op("aten::copy_", call.value("out_splits_offsets"), rows(flatSizes, starts));
+  }
+
+  /** {@return the rows for each rank behind each other, as many as there are at all} */
+  private Value padded() {
+    var each = op("aten::sum.dim_IntList", matrix(inSplits, ranks, parts), ints(1));
+    var first = column(op("aten::sub.Tensor", sums(each, 0), each));
+    var own = row(op("aten::arange.start_step", 0, rows, 1));
+    var index = op("aten::clamp", op("aten::add.Tensor", first, own), 0, rows - 1);
+    return op("aten::index_select", input, 0, flat(index));
+  }
+
+  /** {@return where the rows of each part and rank begin} */
+  private Value starts(Value sizes) {
+    var within = op("aten::sub.Tensor", sums(sizes, 1), sizes);
+    var whole = op("aten::sum.dim_IntList", sizes, ints(1));
+    if (call.schema().hasParam("major_align")) {
+      long align = align();
+      var up = op("aten::add.Scalar", whole, align - 1);
+      var count = op("aten::div.Scalar_mode", up, align, new Arg.Str("floor"));
+      whole = op("aten::mul.Scalar", op("aten::clamp_min", count, 1), align);
+    }
+    return op("aten::add.Tensor", column(op("aten::sub.Tensor", sums(whole, 0), whole)), within);
+  }
+
+  /** Each row of {@code out} is of the last part and rank that begin before it, or stays. */
+  private void compact(Value received, Value from, Value starts, Value sizes) {
+    var places = op("aten::arange.start_step", 0, out.tensor().size(0), 1);
+    var begun = op("aten::le.Tensor", row(starts), column(places));
+    var count = op("aten::sum.dim_IntList", begun, ints(1));
+    var segment = op("aten::sub.Scalar", count, 1);
+    var within = op("aten::sub.Tensor", places, select(starts, segment));
+    var isRow = op("aten::lt.Tensor", within, select(sizes, segment));
+    var index = op("aten::add.Tensor", select(from, segment), within);
+    var taken = select(received, op("aten::clamp", index, 0, ranks * rows - 1));
+    var shape = Collections.nCopies(out.tensor().rank(), 1L).stream().mapToLong(i -> i).toArray();
+    shape[0] = out.tensor().size(0);
+    op(
+        "aten::copy_",
+        out,
+        op("aten::where.self", op("aten::view", isRow, ints(shape)), taken, out));
+  }
+
+  private Value allToAll(String name, Value operand, long rowsEach) {
+    var all = ints(Collections.nCopies((int) ranks, rowsEach).stream().mapToLong(i -> i).toArray());
+    return emitter.allToAll(target(name), operand, all, all, group);
+  }
+
+  private Value select(Value from, Value indices) {
+    return op("aten::index_select", from, 0, indices);
+  }
+
+  private Value sums(Value value, int dim) {
+    return op("aten::cumsum", value, dim);
+  }
+
+  private Value matrix(Value value, long rowCount, long columns) {
+    return op("aten::view", contiguous(value), ints(rowCount, columns));
+  }
+
+  private Value flat(Value value) {
+    return op("aten::view", contiguous(value), ints(value.tensor().numel()));
+  }
+
+  private Value contiguous(Value value) {
+    return value.tensor().isContiguous()
+        ? value
+        : op("aten::clone", value, new Arg.Symbol("contiguous_format"));
+  }
+
+  private Value column(Value value) {
+    return op("aten::unsqueeze", value, 1);
+  }
+
+  private Value row(Value value) {
+    return op("aten::unsqueeze", value, 0);
+  }
+
+  private Value rows(Value first, Value second) {
+    var both = new Arg.Seq(ImmutableList.of(new Arg.Ref(row(first)), new Arg.Ref(row(second))));
+    return op("aten::cat", both, 0);
+  }
+
+  private static Arg ints(long... values) {
+    var items = ImmutableList.<Arg>builder();
+    for (long value : values) {
+      items.add(new Arg.Int(value));
+    }
+    return new Arg.Seq(items.build());
+  }
+
+  private Value op(String name, Object... args) {
+    var all = new Arg[args.length];
+    for (int i = 0; i < args.length; i++) {
+      all[i] =
+          switch (args[i]) {
+            case Value value -> new Arg.Ref(value);
+            case Number number -> new Arg.Int(number.longValue());
+            case Arg arg -> arg;
+            default -> throw new IllegalArgumentException(String.valueOf(args[i]));
+          };
+    }
+    return emitter.emit(target("part"), name, all);
+  }
+
+  private Target target(String suffix) {
+    return Target.of(out.name() + "_" + suffix);
+  }
+}

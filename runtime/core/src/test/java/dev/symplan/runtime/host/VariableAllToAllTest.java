@@ -1,0 +1,158 @@
+package dev.symplan.runtime.host;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.runtime.Session;
+import dev.symplan.runtime.tensor.HostTensor;
+import java.util.Arrays;
+import java.util.Random;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Rows go where the kernels of PyTorch put them, by splits that are different on each rank. */
+class VariableAllToAllTest {
+  private static final int ROWS = 14;
+  private static final int PLACES = 60;
+  private static final long UNTOUCHED = -7;
+
+  private static String text(int ranks, int parts, String call) {
+    return """
+    group tp = [%s]
+    graph g(x: f32[%d, 3], out: f32[%d, 3], splits: i64[%d], offsets: i64[2, %d]) {
+      symm_mem::%s
+      return out, offsets
+    }
+    """
+        .formatted(
+            String.join(", ", IntStream.range(0, ranks).mapToObj(Integer::toString).toList()),
+            ROWS,
+            PLACES,
+            ranks * parts,
+            ranks * parts,
+            call);
+  }
+
+  private static float element(int rank, long row, long column) {
+    return rank * 1000 + row * 10 + column;
+  }
+
+  /** {@return the rows of each rank for each part of each rank; no more than there are} */
+  private static long[][] splits(int ranks, int parts, Random random) {
+    var splits = new long[ranks][ranks * parts];
+    for (var own : splits) {
+      long left = ROWS;
+      for (int i = 0; i < own.length; i++) {
+        own[i] = random.nextInt(3) == 0 ? 0 : Math.min(left, random.nextInt(5));
+        left -= own[i];
+      }
+    }
+    return splits;
+  }
+
+  @ParameterizedTest
+  @CsvSource({"2, 1, 0", "3, 1, 0", "4, 1, 0", "2, 3, 0", "2, 3, 1", "3, 2, 4", "4, 2, 3"})
+  void putsRowsWhereTheKernelsDo(int ranks, int parts, long align) {
+    var call =
+        parts == 1 && align == 0
+            ? "all_to_all_vdev(x, out, splits, offsets, \"tp\")"
+            : "all_to_all_vdev_2d(x, out, splits, offsets, \"tp\"%s)"
+                .formatted(align == 0 ? "" : ", " + align);
+    var plan = Programs.plan(text(ranks, parts, call), CompileOptions.DEFAULT.withRanks(ranks));
+    for (int seed = 0; seed < 8; seed++) {
+      var splits = splits(ranks, parts, new Random(seed));
+      try (var session = Session.open(plan, new HostBackend())) {
+        for (int rank = 0; rank < ranks; rank++) {
+          fill(session, rank, splits[rank]);
+        }
+        session.run();
+        for (int rank = 0; rank < ranks; rank++) {
+          check(session, rank, splits, parts, call.contains("_2d") ? Math.max(1, align) : 0);
+        }
+      }
+    }
+  }
+
+  private static void fill(Session session, int rank, long[] splits) {
+    for (long row = 0; row < ROWS; row++) {
+      for (long column = 0; column < 3; column++) {
+        session.input(rank, "x").set(element(rank, row, column), row, column);
+      }
+    }
+    for (long row = 0; row < PLACES; row++) {
+      for (long column = 0; column < 3; column++) {
+        session.input(rank, "out").set(UNTOUCHED, row, column);
+      }
+    }
+    for (int i = 0; i < splits.length; i++) {
+      session.input(rank, "splits").setLong(splits[i], i);
+    }
+  }
+
+  private static void check(Session session, int rank, long[][] splits, int parts, long align) {
+    int ranks = splits.length;
+    var out = session.output(rank, 0).orElseThrow();
+    var offsets = session.output(rank, 1).orElseThrow();
+    var expected = new float[PLACES][3];
+    for (var row : expected) {
+      Arrays.fill(row, UNTOUCHED);
+    }
+    long start = 0;
+    for (int part = 0; part < parts; part++) {
+      long place = start;
+      for (int from = 0; from < ranks; from++) {
+        long first = 0;
+        for (int i = 0; i < rank * parts + part; i++) {
+          first += splits[from][i];
+        }
+        long count = splits[from][rank * parts + part];
+        assertThat(offsets.getLong(0, part * ranks + from)).isEqualTo(count);
+        assertThat(offsets.getLong(1, part * ranks + from)).isEqualTo(place);
+        for (long i = 0; i < count; i++, place++) {
+          for (int column = 0; column < 3; column++) {
+            expected[(int) place][column] = element(from, first + i, column);
+          }
+        }
+      }
+      start = align == 0 ? place : start + Math.max(1, Math.ceilDiv(place - start, align)) * align;
+    }
+    assertThat(rows(out)).isDeepEqualTo(expected);
+  }
+
+  private static float[][] rows(HostTensor tensor) {
+    var rows = new float[PLACES][3];
+    for (int row = 0; row < PLACES; row++) {
+      for (int column = 0; column < 3; column++) {
+        rows[row][column] = (float) tensor.get(row, column);
+      }
+    }
+    return rows;
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "all_to_all_vdev(x, out, offsets, offsets, \"tp\")",
+        "all_to_all_vdev(x, out, splits, splits, \"tp\")",
+        "all_to_all_vdev(x, offsets, splits, offsets, \"tp\")",
+        "all_to_all_vdev_2d(x, out, splits, offsets, \"tp\", 0)"
+      })
+  void refusesWhatDoesNotFit(String call) {
+    var text = text(2, 2, call);
+    assertThatThrownBy(() -> Programs.plan(text, CompileOptions.DEFAULT.withRanks(2)))
+        .isInstanceOf(CompileException.class)
+        .hasMessageContaining("symm_mem::all_to_all_vdev");
+  }
+
+  @Test
+  void splitsOfOneRankMustBeOneForEach() {
+    var text = text(2, 2, "all_to_all_vdev(x, out, splits, offsets, \"tp\")");
+    assertThatThrownBy(() -> Programs.plan(text, CompileOptions.DEFAULT.withRanks(2)))
+        .hasMessageContaining("in_splits must be i64[2], not i64[4]");
+  }
+}
