@@ -82,6 +82,7 @@ class ComparisonTest {
     assertThat(rows).hasSizeGreaterThan(40);
     for (var row : rows) {
       assertThat(row).as("%s", row).hasSize(COLUMNS).noneMatch(String::isEmpty);
+      assertThat(row).as("'no', or '?' where it is not known").doesNotContain("–", "-");
       var names = NAME.matcher(row.getLast());
       int found = 0;
       while (names.find()) {
