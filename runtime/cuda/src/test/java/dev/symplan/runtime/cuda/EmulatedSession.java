@@ -226,6 +226,11 @@ final class EmulatedSession extends ExecutableSession {
               long part = flat.type().numel() / ranks;
               flat.set(flat(operands.get((int) (i / part))).get(i % part), i);
             }
+            case ALL_TO_ALL -> {
+              // All parts are of one size.
+              long part = flat.type().numel() / ranks;
+              flat.set(flat(operands.get((int) (i / part))).get(rank * part + i % part), i);
+            }
             default -> throw new UnsupportedOperationException(kind.name());
           }
         }

@@ -129,9 +129,12 @@ final class VariableAllToAll {
     var whole = op("aten::sum.dim_IntList", sizes, ints(1));
     if (call.schema().hasParam("major_align")) {
       long align = align();
-      var up = op("aten::add.Scalar", whole, align - 1);
-      var count = op("aten::div.Scalar_mode", up, align, new Arg.Str("floor"));
-      whole = op("aten::mul.Scalar", op("aten::clamp_min", count, 1), align);
+      var up = op("aten::add.Scalar", op("aten::clamp_min", whole, 1), align - 1);
+      // GPUs do not divide integers.
+      whole =
+          Long.bitCount(align) == 1
+              ? op("aten::bitwise_and.Scalar", up, -align)
+              : op("aten::mul.Scalar", op("aten::floor_divide.Scalar", up, align), align);
     }
     return op("aten::add.Tensor", column(op("aten::sub.Tensor", sums(whole, 0), whole)), within);
   }
