@@ -111,12 +111,14 @@ final class SymmMemOps {
                     + " Tensor? bias=None, Tensor? result_scale=None, ScalarType? out_dtype=None,"
                     + " bool use_fast_accum=False) -> Tensor"),
             OpSpec.of(
-                "symm_mem::all_to_all_vdev(Tensor input, Tensor(a!) out, Tensor in_splits,"
-                    + " Tensor(b!) out_splits_offsets, str group_name) -> ()"),
+                    "symm_mem::all_to_all_vdev(Tensor input, Tensor(a!) out, Tensor in_splits,"
+                        + " Tensor(b!) out_splits_offsets, str group_name) -> ()")
+                .rule(_ -> List.of()),
             OpSpec.of(
-                "symm_mem::all_to_all_vdev_2d(Tensor input, Tensor(a!) out, Tensor in_splits,"
-                    + " Tensor(b!) out_splits_offsets, str group_name, int? major_align=None)"
-                    + " -> ()"))
+                    "symm_mem::all_to_all_vdev_2d(Tensor input, Tensor(a!) out, Tensor in_splits,"
+                        + " Tensor(b!) out_splits_offsets, str group_name, int? major_align=None)"
+                        + " -> ()")
+                .rule(_ -> List.of()))
         .map(
             spec -> spec.collective(CollectiveSpec.of(Kind.CUSTOM).with(Role.GROUP, "group_name")));
   }
