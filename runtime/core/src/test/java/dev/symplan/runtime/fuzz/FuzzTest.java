@@ -7,6 +7,7 @@ import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSortedSet;
 import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.op.CollectiveSpec;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.InferRule;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpRegistry;
@@ -85,6 +86,7 @@ class FuzzTest {
     return def.rule().isPresent()
         // Plans have functional collectives in their place.
         && def.collective().flatMap(CollectiveSpec::foreign).isEmpty()
+        && def.collective().filter(spec -> spec.kind() == Kind.CUSTOM).isEmpty()
         && (def.collective().isPresent()
             || HostKernels.find(def.name()).isPresent()
             || isView(def));
