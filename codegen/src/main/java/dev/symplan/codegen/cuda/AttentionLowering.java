@@ -70,6 +70,9 @@ final class AttentionLowering {
   private final OpArguments arguments;
   private final Problem problem;
 
+  /** As it is in memory: of size 1 where it is broadcast. */
+  private final Optional<TensorRef> bias;
+
   private AttentionLowering(int rank, OpArguments arguments) {
     this.rank = rank;
     this.arguments = arguments;
@@ -82,6 +85,10 @@ final class AttentionLowering {
         ImmutableLongArray.of(
             query.type().size(0), query.type().size(1), query.type().size(2), key.type().size(2));
     var param = BIASES.getOrDefault(arguments.name(), "");
+    this.bias =
+        param.isEmpty()
+            ? Optional.empty()
+            : arguments.optionalTensor(param).map(this::fourDimensional);
     var dtype = query.type().dtype();
     if (!CTypes.computes(dtype) || !dtype.isFloat()) {
       throw arguments.unsupported("%s of %s".formatted(arguments.name(), dtype.shortName()));
@@ -92,9 +99,7 @@ final class AttentionLowering {
             query,
             key,
             fourDimensional(arguments.tensor("value")),
-            param.isEmpty()
-                ? Optional.empty()
-                : arguments.optionalTensor(param).map(ref -> Moves.expand(ref, scores)),
+            bias.map(ref -> Moves.expand(ref, scores)),
             arguments.flag("is_causal"),
             arguments.has("scale")
                 ? arguments.number("scale").doubleValue()
@@ -145,9 +150,28 @@ final class AttentionLowering {
       }
     }
     if (out.type().numel() > 0) {
-      steps.add(AttentionKernel.forward(problem, out, logs));
+      steps.add(forward(out, logs));
     }
     return steps.build();
+  }
+
+  private DeviceStep forward(TensorRef out, Optional<TensorRef> logs) {
+    var generated = AttentionKernel.forward(problem, out, logs);
+    var step =
+        new DeviceStep.Attention(
+            problem.stream(),
+            scores(),
+            problem.value(),
+            out,
+            logs,
+            ImmutableList.of(generated),
+            problem.label());
+    return AttentionForm.suitsLibrary(step) ? step : generated;
+  }
+
+  private DeviceStep.Scores scores() {
+    return new DeviceStep.Scores(
+        problem.query(), problem.key(), bias, problem.causal(), problem.scale());
   }
 
   private ImmutableList<DeviceStep> backward() {
@@ -159,6 +183,8 @@ final class AttentionLowering {
             fourDimensional(arguments.tensor("out")),
             arguments.tensor("logsumexp"));
     var ofQuery = arguments.result(0).map(this::fourDimensional);
+    var ofKey = arguments.result(1).map(this::fourDimensional);
+    var ofValue = arguments.result(2).map(this::fourDimensional);
     var ofBias = arguments.result(3);
     if (ofBias.isPresent()
         && !ofBias
@@ -170,11 +196,26 @@ final class AttentionLowering {
     if ((ofQuery.isPresent() || ofBias.isPresent()) && saved.grad().type().numel() > 0) {
       steps.add(AttentionKernel.gradientOfQueries(problem, saved, ofQuery, ofBias));
     }
-    var ofKey = arguments.result(1).map(this::fourDimensional);
-    var ofValue = arguments.result(2).map(this::fourDimensional);
     if ((ofKey.isPresent() || ofValue.isPresent()) && problem.key().type().numel() > 0) {
       steps.add(AttentionKernel.gradientsOfKeys(problem, saved, ofKey, ofValue));
     }
-    return steps.build();
+    var generated = steps.build();
+    if (ofQuery.isEmpty() || ofKey.isEmpty() || ofValue.isEmpty() || ofBias.isPresent()) {
+      return generated;
+    }
+    var step =
+        new DeviceStep.AttentionBackward(
+            problem.stream(),
+            scores(),
+            problem.value(),
+            saved.out(),
+            saved.logs(),
+            saved.grad(),
+            ofQuery.get(),
+            ofKey.get(),
+            ofValue.get(),
+            generated,
+            problem.label());
+    return AttentionForm.suitsLibrary(step) ? ImmutableList.of(step) : generated;
   }
 }

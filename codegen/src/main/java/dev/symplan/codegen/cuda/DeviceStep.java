@@ -3,16 +3,34 @@ package dev.symplan.codegen.cuda;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.Address;
+import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.plan.StreamKind;
 import java.util.Optional;
+import java.util.stream.Stream;
 
 /** One thing that is put into a stream of a rank's GPU; all is fixed but where memory is. */
 public sealed interface DeviceStep {
 
   StreamKind stream();
+
+  /** {@return the launches of generated kernels that it may lead to} */
+  default ImmutableList<Launch> launches() {
+    return switch (this) {
+      case Launch launch -> ImmutableList.of(launch);
+      case Attention attention -> launches(attention.otherwise());
+      case AttentionBackward attention -> launches(attention.otherwise());
+      case Copy _, Product _, Nccl _, Mark _, Await _ -> ImmutableList.of();
+    };
+  }
+
+  private static ImmutableList<Launch> launches(ImmutableList<DeviceStep> steps) {
+    return steps.stream()
+        .flatMap(step -> step.launches().stream())
+        .collect(ImmutableList.toImmutableList());
+  }
 
   /**
    * A launch of a generated kernel.
@@ -69,6 +87,77 @@ public sealed interface DeviceStep {
     public int alignment(DType dtype) {
       long offset = address.offset() | batchStride * dtype.bytes() | Alignment.VECTOR;
       return Math.toIntExact(Long.lowestOneBit(offset));
+    }
+  }
+
+  /**
+   * Scaled dot-product attention that a library may compute, with scores and sums in f32: {@code
+   * softmax(scale · query · keyᵀ + bias) · value}. All tensors have the dimensions [batch, heads,
+   * rows, features], and the strides of features are 1.
+   *
+   * @param out as wide as the value
+   * @param logs f32, for each row the logarithm of the sum of its exponentials; dense
+   * @param otherwise what computes the same without the library
+   */
+  record Attention(
+      StreamKind stream,
+      Scores scores,
+      TensorRef value,
+      TensorRef out,
+      Optional<TensorRef> logs,
+      ImmutableList<DeviceStep> otherwise,
+      String label)
+      implements DeviceStep {
+
+    /** {@return all tensors that it reads and writes} */
+    public ImmutableList<TensorRef> tensors() {
+      return Stream.of(scores.tensors().stream(), Stream.of(value, out), logs.stream())
+          .flatMap(refs -> refs)
+          .collect(ImmutableList.toImmutableList());
+    }
+  }
+
+  /**
+   * The gradients of attention; see {@link Attention}.
+   *
+   * @param out the result of the forward pass
+   * @param logs as the forward pass computed them
+   * @param grad the gradient of the result
+   */
+  record AttentionBackward(
+      StreamKind stream,
+      Scores scores,
+      TensorRef value,
+      TensorRef out,
+      TensorRef logs,
+      TensorRef grad,
+      TensorRef ofQuery,
+      TensorRef ofKey,
+      TensorRef ofValue,
+      ImmutableList<DeviceStep> otherwise,
+      String label)
+      implements DeviceStep {
+
+    /** {@return all tensors that it reads and writes} */
+    public ImmutableList<TensorRef> tensors() {
+      return Stream.concat(
+              scores.tensors().stream(), Stream.of(value, out, logs, grad, ofQuery, ofKey, ofValue))
+          .collect(ImmutableList.toImmutableList());
+    }
+  }
+
+  /**
+   * What the softmax of attention is of.
+   *
+   * @param key with as many heads as the query, or a divisor of that
+   * @param bias what is added to scaled scores, of size 1 where it is broadcast
+   * @param causal whether the row {@code i} of the query sees the keys up to {@code i} only
+   */
+  record Scores(
+      TensorRef query, TensorRef key, Optional<TensorRef> bias, boolean causal, double scale) {
+    ImmutableList<TensorRef> tensors() {
+      return Stream.concat(Stream.of(query, key), bias.stream())
+          .collect(ImmutableList.toImmutableList());
     }
   }
 

@@ -1,7 +1,10 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.base.Ascii;
+import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Address;
+import dev.symplan.codegen.cuda.DeviceStep.Attention;
+import dev.symplan.codegen.cuda.DeviceStep.AttentionBackward;
 import dev.symplan.codegen.cuda.DeviceStep.Await;
 import dev.symplan.codegen.cuda.DeviceStep.Copy;
 import dev.symplan.codegen.cuda.DeviceStep.Launch;
@@ -10,6 +13,7 @@ import dev.symplan.codegen.cuda.DeviceStep.Matrix;
 import dev.symplan.codegen.cuda.DeviceStep.Nccl;
 import dev.symplan.codegen.cuda.DeviceStep.NcclCall;
 import dev.symplan.codegen.cuda.DeviceStep.Product;
+import dev.symplan.codegen.cuda.DeviceStep.Scores;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -30,7 +34,7 @@ public final class DeviceText {
     var numbers = new LinkedHashMap<String, Integer>();
     for (var program : programs) {
       for (var step : program.steps()) {
-        if (step instanceof Launch launch) {
+        for (var launch : step.launches()) {
           numbers.putIfAbsent(launch.kernel().text(), numbers.size());
         }
       }
@@ -60,6 +64,30 @@ public final class DeviceText {
           "%s: copy %s %s → %s, %d bytes"
               .formatted(copy.label(), stream, text(copy.from()), text(copy.to()), copy.bytes());
       case Product product -> text(product);
+      case Attention attention ->
+          "%s: attention %s %s · %s → %s%s; otherwise %s"
+              .formatted(
+                  attention.label(),
+                  stream,
+                  text(attention.scores()),
+                  attention.value(),
+                  attention.out(),
+                  attention.logs().map(logs -> ", " + logs).orElse(""),
+                  otherwise(attention.otherwise(), numbers));
+      case AttentionBackward attention ->
+          "%s: attention %s %s · %s, %s, %s, gradient %s → %s, %s, %s; otherwise %s"
+              .formatted(
+                  attention.label(),
+                  stream,
+                  text(attention.scores()),
+                  attention.value(),
+                  attention.out(),
+                  attention.logs(),
+                  attention.grad(),
+                  attention.ofQuery(),
+                  attention.ofKey(),
+                  attention.ofValue(),
+                  otherwise(attention.otherwise(), numbers));
       case Nccl nccl ->
           "%s: nccl %s ranks %s, position %d, self %d%s%s: %s"
               .formatted(
@@ -74,6 +102,20 @@ public final class DeviceText {
       case Mark(var _, int event) -> "%s: mark %d".formatted(stream, event);
       case Await(var _, int event) -> "%s: await %d".formatted(stream, event);
     };
+  }
+
+  private static String otherwise(ImmutableList<DeviceStep> steps, Map<String, Integer> numbers) {
+    return steps.stream().map(step -> text(step, numbers)).collect(Collectors.joining("; "));
+  }
+
+  private static String text(Scores scores) {
+    return "softmax(%s%s · %s%s%s)"
+        .formatted(
+            factor(scores.scale()),
+            scores.query(),
+            scores.key(),
+            scores.bias().map(bias -> " + " + bias).orElse(""),
+            scores.causal() ? ", causal" : "");
   }
 
   private static String text(Product product) {

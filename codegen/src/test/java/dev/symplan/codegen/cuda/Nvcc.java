@@ -1,7 +1,6 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
-import dev.symplan.codegen.cuda.DeviceStep.Launch;
 import dev.symplan.ir.testkit.Tools;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -85,8 +84,8 @@ final class Nvcc {
   static Set<String> kernels(List<DeviceProgram> programs) {
     return programs.stream()
         .flatMap(program -> program.steps().stream())
-        .filter(Launch.class::isInstance)
-        .map(step -> ((Launch) step).kernel().text())
+        .flatMap(step -> step.launches().stream())
+        .map(launch -> launch.kernel().text())
         .collect(Collectors.toCollection(LinkedHashSet::new));
   }
 }

@@ -7,6 +7,9 @@ import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.DeviceProgram;
+import dev.symplan.codegen.cuda.DeviceStep;
+import dev.symplan.codegen.cuda.DeviceStep.Attention;
+import dev.symplan.codegen.cuda.DeviceStep.AttentionBackward;
 import dev.symplan.codegen.cuda.DeviceStep.Await;
 import dev.symplan.codegen.cuda.DeviceStep.Copy;
 import dev.symplan.codegen.cuda.DeviceStep.Launch;
@@ -94,18 +97,7 @@ final class AddressCheck {
     }
     for (var program : programs) {
       var own = check.new OfRank(program.rank(), program.pads());
-      for (var step : program.steps()) {
-        switch (step) {
-          case Launch launch -> launch.words().forEach(word -> own.word(launch, word));
-          case Copy copy -> {
-            own.reach(copy.label(), copy.from(), copy.bytes());
-            own.reach(copy.label(), copy.to(), copy.bytes());
-          }
-          case Product product -> own.product(product);
-          case Nccl nccl -> nccl.calls().forEach(call -> own.call(nccl, call));
-          case Mark _, Await _ -> {}
-        }
-      }
+      program.steps().forEach(own::step);
     }
   }
 
@@ -136,6 +128,29 @@ final class AddressCheck {
     OfRank(int rank, int pads) {
       this.rank = rank;
       this.pads = pads;
+    }
+
+    void step(DeviceStep step) {
+      switch (step) {
+        case Launch launch -> launch.words().forEach(word -> word(launch, word));
+        case Copy copy -> {
+          reach(copy.label(), copy.from(), copy.bytes());
+          reach(copy.label(), copy.to(), copy.bytes());
+        }
+        case Product product -> product(product);
+        case Attention attention ->
+            tensors(attention.label(), attention.tensors(), attention.otherwise());
+        case AttentionBackward attention ->
+            tensors(attention.label(), attention.tensors(), attention.otherwise());
+        case Nccl nccl -> nccl.calls().forEach(call -> call(nccl, call));
+        case Mark _, Await _ -> {}
+      }
+    }
+
+    private void tensors(
+        String label, ImmutableList<TensorRef> tensors, ImmutableList<DeviceStep> otherwise) {
+      tensors.forEach(ref -> tensor(label, Optional.of(ref)));
+      otherwise.forEach(this::step);
     }
 
     void tensor(String label, Optional<TensorRef> ref) {

@@ -15,7 +15,6 @@ import org.bytedeco.cuda.cublas.cublasLtMatmulPreferenceOpaque_t;
 import org.bytedeco.cuda.cublas.cublasLtMatrixLayoutOpaque_t;
 import org.bytedeco.cuda.global.cublas;
 import org.bytedeco.cuda.global.cudart;
-import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.DoublePointer;
 import org.bytedeco.javacpp.FloatPointer;
 import org.bytedeco.javacpp.IntPointer;
@@ -42,26 +41,14 @@ final class CublasProducts {
   private final Gpu gpu;
   private final Check check;
   private final ToLongFunction<Address> addresses;
+  private final LibraryWorkspace workspace;
   private Optional<cublasLtContext> handle = Optional.empty();
-  private long workspaceBytes;
-  private Pointer workspace = new BytePointer();
 
-  CublasProducts(Gpu gpu, ToLongFunction<Address> addresses) {
+  CublasProducts(Gpu gpu, LibraryWorkspace workspace, ToLongFunction<Address> addresses) {
     this.gpu = gpu;
+    this.workspace = workspace;
     this.check = gpu.check();
     this.addresses = addresses;
-  }
-
-  /** Allocates the workspace that the prepared products need: before the first of them runs. */
-  void allocate() {
-    if (workspaceBytes > 0) {
-      var memory = new BytePointer();
-      check.runtime(
-          cudart.cudaMalloc(memory, workspaceBytes),
-          "cudaMalloc of %d bytes for products".formatted(workspaceBytes));
-      gpu.onClose(() -> check.runtime(cudart.cudaFree(memory), "cudaFree"));
-      workspace = memory;
-    }
   }
 
   private cublasLtContext handle() {
@@ -101,7 +88,7 @@ final class CublasProducts {
           "rank %d: cuBLASLt has no algorithm for '%s'".formatted(check.rank(), product.label()));
     }
     check.blas(choice.state(), call);
-    workspaceBytes = Math.max(workspaceBytes, choice.workspaceSize());
+    workspace.reserve(choice.workspaceSize());
     var algorithm = choice.algo();
     // The algorithm is a part of the choice.
     gpu.onClose(choice::close);
@@ -130,7 +117,7 @@ final class CublasProducts {
                 to,
                 result,
                 algorithm,
-                workspace,
+                workspace.memory(),
                 workspaceNeeded,
                 stream),
             call);

@@ -3,7 +3,6 @@ package dev.symplan.runtime.cuda;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.DeviceProgram;
-import dev.symplan.codegen.cuda.DeviceStep.Launch;
 import dev.symplan.codegen.cuda.KernelArgument;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.runtime.cuda.Peers.Region;
@@ -105,9 +104,8 @@ final class GpuMemory {
   private static int waiting(DeviceProgram program) {
     return Math.toIntExact(
         program.steps().stream()
-            .filter(
-                step ->
-                    step instanceof Launch l && l.words().contains(KernelArgument.Failure.FAILURE))
+            .flatMap(step -> step.launches().stream())
+            .filter(launch -> launch.words().contains(KernelArgument.Failure.FAILURE))
             .count());
   }
 

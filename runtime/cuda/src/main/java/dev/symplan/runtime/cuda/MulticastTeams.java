@@ -4,7 +4,6 @@ import com.google.common.collect.ImmutableSet;
 import com.google.common.collect.ImmutableSortedSet;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.cuda.DeviceProgram;
-import dev.symplan.codegen.cuda.DeviceStep.Launch;
 import dev.symplan.codegen.cuda.KernelArgument;
 import java.util.List;
 import java.util.stream.Stream;
@@ -20,7 +19,8 @@ record MulticastTeams(ImmutableSet<ImmutableSortedSet<Integer>> all) {
     return new MulticastTeams(
         programs.stream()
             .flatMap(program -> program.steps().stream())
-            .flatMap(step -> step instanceof Launch l ? l.words().stream() : Stream.of())
+            .flatMap(step -> step.launches().stream())
+            .flatMap(launch -> launch.words().stream())
             .flatMap(
                 word -> word instanceof KernelArgument.Multicast m ? Stream.of(m) : Stream.of())
             .map(multicast -> team(multicast.members()))

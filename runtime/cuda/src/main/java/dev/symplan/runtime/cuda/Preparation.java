@@ -2,7 +2,10 @@ package dev.symplan.runtime.cuda;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Address;
+import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.DeviceStep;
+import dev.symplan.codegen.cuda.DeviceStep.Attention;
+import dev.symplan.codegen.cuda.DeviceStep.AttentionBackward;
 import dev.symplan.codegen.cuda.DeviceStep.Await;
 import dev.symplan.codegen.cuda.DeviceStep.Copy;
 import dev.symplan.codegen.cuda.DeviceStep.Launch;
@@ -15,10 +18,16 @@ import dev.symplan.codegen.cuda.KernelArgument;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.plan.ArenaKind;
+import dev.symplan.planner.plan.StreamKind;
 import dev.symplan.runtime.cuda.Peers.Region;
+import dev.symplan.runtime.cuda.cudnn.CudnnAttention;
+import dev.symplan.runtime.cuda.cudnn.CudnnAttention.Prepared;
+import dev.symplan.runtime.cuda.library.Libraries;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Optional;
+import java.util.function.Function;
 import org.bytedeco.cuda.cudart.CUfunc_st;
 import org.bytedeco.cuda.cudart.CUmod_st;
 import org.bytedeco.cuda.global.cudart;
@@ -30,6 +39,9 @@ import org.bytedeco.javacpp.PointerPointer;
 /** Turns a rank's steps into calls with all arguments built. */
 final class Preparation {
 
+  /** Attention that needs more beside its tensors runs without cuDNN. */
+  private static final long MAX_ATTENTION_WORKSPACE = 256L << 20;
+
   private final Gpu gpu;
   private final Peers peers;
   private final Communicators communicators;
@@ -37,7 +49,9 @@ final class Preparation {
   private final Check check;
   private final int architecture;
   private final Map<Kernel, CUfunc_st> functions = new HashMap<>();
+  private final LibraryWorkspace workspace;
   private final CublasProducts products;
+  private Optional<CudnnAttention> cudnn = Optional.empty();
 
   Preparation(Gpu gpu, Peers peers, Communicators communicators, Duration timeout) {
     this.gpu = gpu;
@@ -45,7 +59,8 @@ final class Preparation {
     this.communicators = communicators;
     this.timeout = timeout;
     this.check = gpu.check();
-    this.products = new CublasProducts(gpu, this::at);
+    this.workspace = new LibraryWorkspace(gpu);
+    this.products = new CublasProducts(gpu, workspace, this::at);
     this.architecture =
         10 * attribute(cudart.cudaDevAttrComputeCapabilityMajor)
             + attribute(cudart.cudaDevAttrComputeCapabilityMinor);
@@ -61,27 +76,61 @@ final class Preparation {
   /** {@return what puts the steps into their streams, one by one} */
   ImmutableList<Runnable> steps(ImmutableList<DeviceStep> steps) {
     var prepared = steps.stream().map(this::step).collect(ImmutableList.toImmutableList());
-    products.allocate();
+    workspace.allocate();
     return prepared;
   }
 
-  private Runnable step(DeviceStep step) {
-    return switch (step) {
+  private Runnable step(DeviceStep given) {
+    return switch (given) {
       case Launch launch -> launch(launch);
       case Copy copy -> copy(copy);
       case Product product -> products.prepare(product);
+      case Attention step ->
+          attention(cudnn -> cudnn.prepare(step, this::at)).orElseGet(() -> all(step.otherwise()));
+      case AttentionBackward step ->
+          attention(cudnn -> cudnn.prepare(step, this::at)).orElseGet(() -> all(step.otherwise()));
       case Nccl call -> nccl(call);
       case Mark(var stream, int index) -> {
-        var event = gpu.event(index, step);
+        var event = gpu.event(index, given);
         var on = gpu.stream(stream);
         yield () -> check.runtime(cudart.cudaEventRecord(event, on), "cudaEventRecord");
       }
       case Await(var stream, int index) -> {
-        var event = gpu.event(index, step);
+        var event = gpu.event(index, given);
         var on = gpu.stream(stream);
         yield () -> check.runtime(cudart.cudaStreamWaitEvent(on, event, 0), "cudaStreamWaitEvent");
       }
     };
+  }
+
+  private Runnable all(ImmutableList<DeviceStep> steps) {
+    var prepared = steps.stream().map(this::step).toList();
+    return () -> prepared.forEach(Runnable::run);
+  }
+
+  /** {@return what cuDNN does; empty without cuDNN, or where it refuses} */
+  private Optional<Runnable> attention(Function<CudnnAttention, Optional<Prepared>> prepare) {
+    if (!Libraries.hasCudnn()) {
+      return Optional.empty();
+    }
+    if (cudnn.isEmpty()) {
+      var made =
+          new CudnnAttention(
+              gpu.stream(StreamKind.COMPUTE), MAX_ATTENTION_WORKSPACE, DevicePointer::new);
+      gpu.onClose(made::close);
+      cudnn = Optional.of(made);
+    }
+    return cudnn
+        .flatMap(prepare)
+        .map(
+            prepared -> {
+              workspace.reserve(prepared.workspaceBytes());
+              return () -> prepared.call().apply(workspace.memory().address()).run();
+            });
+  }
+
+  private long at(TensorRef ref) {
+    return at(Address.of(check.rank(), ref));
   }
 
   private long at(Address address) {

@@ -2,6 +2,8 @@ package dev.symplan.runtime.cuda;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.cuda.DeviceStep;
+import dev.symplan.codegen.cuda.DeviceStep.Attention;
+import dev.symplan.codegen.cuda.DeviceStep.AttentionBackward;
 import dev.symplan.codegen.cuda.DeviceStep.Await;
 import dev.symplan.codegen.cuda.DeviceStep.Copy;
 import dev.symplan.codegen.cuda.DeviceStep.Launch;
@@ -80,6 +82,8 @@ final class TimedGraph {
       case Launch launch -> Optional.of(launch.label());
       case Copy copy -> Optional.of(copy.label());
       case Product product -> Optional.of(product.label());
+      case Attention attention -> Optional.of(attention.label());
+      case AttentionBackward attention -> Optional.of(attention.label());
       case Nccl nccl -> Optional.of(nccl.label());
       case Mark _, Await _ -> Optional.empty();
     };
@@ -91,6 +95,7 @@ final class TimedGraph {
           "generated, %d blocks of %d threads".formatted(launch.blocks(), launch.threads());
       case Copy copy -> "copy engine, %d bytes".formatted(copy.bytes());
       case Product product -> captured(product.stream(), "cublasLtMatmul");
+      case Attention _, AttentionBackward _ -> captured(step.stream(), "attention");
       case Nccl nccl ->
           captured(
               nccl.stream(),

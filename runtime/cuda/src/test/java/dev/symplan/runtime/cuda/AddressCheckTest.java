@@ -8,6 +8,7 @@ import com.google.common.collect.ImmutableMap;
 import dev.symplan.codegen.Address;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.Lowering;
+import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.cuda.DeviceLowering;
 import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.codegen.cuda.DeviceStep;
@@ -38,6 +39,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 import java.util.function.BiFunction;
+import java.util.function.UnaryOperator;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -172,9 +174,63 @@ class AddressCheckTest {
           }
         }
       }
+      case DeviceStep.Attention attention -> changed.addAll(changed(attention));
+      case DeviceStep.AttentionBackward attention -> changed.addAll(changed(attention));
       case DeviceStep.Mark _, DeviceStep.Await _ -> {}
     }
     return changed;
+  }
+
+  private static List<DeviceStep> changed(DeviceStep.Attention step) {
+    var changed = new ArrayList<DeviceStep>();
+    for (var moved : step.tensors()) {
+      UnaryOperator<TensorRef> move = ref -> ref == moved ? far(ref) : ref;
+      changed.add(
+          new DeviceStep.Attention(
+              step.stream(),
+              changed(step.scores(), move),
+              move.apply(step.value()),
+              move.apply(step.out()),
+              step.logs().map(move),
+              step.otherwise(),
+              step.label()));
+    }
+    return changed;
+  }
+
+  private static List<DeviceStep> changed(DeviceStep.AttentionBackward step) {
+    var changed = new ArrayList<DeviceStep>();
+    for (var moved : step.tensors()) {
+      UnaryOperator<TensorRef> move = ref -> ref == moved ? far(ref) : ref;
+      changed.add(
+          new DeviceStep.AttentionBackward(
+              step.stream(),
+              changed(step.scores(), move),
+              move.apply(step.value()),
+              move.apply(step.out()),
+              move.apply(step.logs()),
+              move.apply(step.grad()),
+              move.apply(step.ofQuery()),
+              move.apply(step.ofKey()),
+              move.apply(step.ofValue()),
+              step.otherwise(),
+              step.label()));
+    }
+    return changed;
+  }
+
+  private static DeviceStep.Scores changed(
+      DeviceStep.Scores scores, UnaryOperator<TensorRef> move) {
+    return new DeviceStep.Scores(
+        move.apply(scores.query()),
+        move.apply(scores.key()),
+        scores.bias().map(move),
+        scores.causal(),
+        scores.scale());
+  }
+
+  private static TensorRef far(TensorRef ref) {
+    return new TensorRef(ref.arena(), ref.index(), FAR, ref.type());
   }
 
   private static List<KernelArgument> changed(
@@ -323,7 +379,7 @@ class AddressCheckTest {
         LocalPrograms.attention().stream()
             .flatMap(text -> checkAll(Lowering.lower(LocalPrograms.plan(text))).stream())
             .collect(Collectors.toSet());
-    assertThat(found).contains("Launch");
+    assertThat(found).contains("Launch", "Attention", "AttentionBackward");
   }
 
   @Test

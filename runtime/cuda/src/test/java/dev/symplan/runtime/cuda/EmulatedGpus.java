@@ -137,9 +137,7 @@ final class EmulatedGpus {
     var kernels = new LinkedHashSet<Kernel>();
     for (var program : programs) {
       for (var step : program.steps()) {
-        if (step instanceof Launch launch) {
-          kernels.add(launch.kernel());
-        }
+        step.launches().forEach(launch -> kernels.add(launch.kernel()));
       }
     }
     var list = List.copyOf(kernels);

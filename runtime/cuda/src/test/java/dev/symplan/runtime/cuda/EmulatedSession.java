@@ -109,8 +109,8 @@ final class EmulatedSession extends ExecutableSession {
                 .flatMap(List::stream)
                 .flatMap(List::stream)
                 .flatMap(List::stream)
-                .filter(Launch.class::isInstance)
-                .map(step -> ((Launch) step).kernel())
+                .flatMap(step -> step.launches().stream())
+                .map(Launch::kernel)
                 .<Kernel>map(kernel -> kernel)
                 .toList());
     var sessions = new ArrayList<EmulatedSession>();
@@ -269,6 +269,8 @@ final class EmulatedSession extends ExecutableSession {
               backwards);
       case Copy copy -> MemorySegment.copy(at(copy.from()), 0, at(copy.to()), 0, copy.bytes());
       case Product product -> multiply(product);
+      case DeviceStep.Attention attention -> attention.otherwise().forEach(this::run);
+      case DeviceStep.AttentionBackward attention -> attention.otherwise().forEach(this::run);
       case DeviceStep.Nccl _, DeviceStep.Mark _, DeviceStep.Await _ ->
           throw new IllegalStateException("not local: " + step);
     }

@@ -14,6 +14,7 @@ enum CudaLibrary {
   NVRTC("libnvrtc.so.13", "generated kernels", "nvrtcVersion"),
   BLAS_LT("libcublasLt.so.13", "products", "cublasLtGetVersion"),
   BLAS("libcublas.so.13", "the binding of products", "cublasGetProperty"),
+  DNN("libcudnn.so.9", "fast attention; optional", "cudnnGetVersion"),
   NCCL(Machine.NCCL, "symmetric memory and collectives", "ncclGetVersion");
 
   private final String soname;
@@ -24,6 +25,11 @@ enum CudaLibrary {
     this.soname = soname;
     this.use = use;
     this.versionFunction = versionFunction;
+  }
+
+  /** {@return whether the backend works without it} */
+  boolean isOptional() {
+    return this == DNN;
   }
 
   String soname() {
@@ -51,7 +57,7 @@ enum CudaLibrary {
               library.ask(versionFunction, SharedLibrary.RESULT).stream()
                   .flatMap(code -> IntStream.of(code / 1000, code % 1000 / 10)));
       case NVRTC -> text(nvrtc(library));
-      case BLAS_LT -> text(thousands(library.count(versionFunction)));
+      case BLAS_LT, DNN -> text(thousands(library.count(versionFunction)));
       case BLAS ->
           text(
               IntStream.range(0, 3)

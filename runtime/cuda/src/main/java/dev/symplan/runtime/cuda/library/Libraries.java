@@ -1,5 +1,6 @@
 package dev.symplan.runtime.cuda.library;
 
+import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSortedMap;
 import dev.symplan.runtime.cuda.library.LibrarySearch.Finding;
@@ -11,6 +12,7 @@ import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.nio.file.Path;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Locale;
@@ -20,6 +22,7 @@ import java.util.Optional;
 import java.util.stream.Stream;
 import org.bytedeco.cuda.global.cublas;
 import org.bytedeco.cuda.global.cudart;
+import org.bytedeco.cuda.global.cudnn;
 import org.bytedeco.cuda.global.nccl;
 import org.bytedeco.cuda.global.nvrtc;
 import org.bytedeco.javacpp.Loader;
@@ -75,6 +78,11 @@ public final class Libraries {
           .put("ncclSend", 20700)
           .buildOrThrow();
 
+  /** What the binding needs of cuDNN, each behind those that it needs: of one version, all. */
+  private static final ImmutableList<String> CUDNN_PARTS =
+      ImmutableList.of(
+          "libcudnn_graph.so.9", "libcudnn_ops.so.9", "libcudnn_adv.so.9", "libcudnn_cnn.so.9");
+
   private static final class Loaded {
     static final Libraries ONCE =
         new Libraries(
@@ -82,6 +90,10 @@ public final class Libraries {
             LibrarySearch.forLibraries(System.getProperty(FOLDERS, ""), System.getenv()));
 
     static final Optional<String> PROBLEM = ONCE.load();
+  }
+
+  private static final class LoadedCudnn {
+    static final boolean USABLE = problem().isEmpty() && ofProcess().loadCudnn();
   }
 
   private final LibrarySearch drivers;
@@ -96,6 +108,11 @@ public final class Libraries {
   /** {@return why CUDA cannot be used on this machine; empty if it can} */
   public static Optional<String> problem() {
     return Loaded.PROBLEM;
+  }
+
+  /** {@return whether there is a cuDNN that can be called} */
+  public static boolean hasCudnn() {
+    return LoadedCudnn.USABLE;
   }
 
   /** {@return the driver's library of management, which the backend does not need} */
@@ -151,7 +168,7 @@ public final class Libraries {
   /** {@return what is wrong with the libraries, the driver apart} */
   Optional<String> problemOfLibraries() {
     return Stream.of(CudaLibrary.values())
-        .filter(wanted -> wanted != CudaLibrary.DRIVER)
+        .filter(wanted -> wanted != CudaLibrary.DRIVER && !wanted.isOptional())
         .flatMap(
             wanted -> {
               var finding = find(wanted);
@@ -173,7 +190,7 @@ public final class Libraries {
       return Optional.of(stub(wanted.versionFunction()));
     }
     return switch (wanted) {
-      case DRIVER, RUNTIME, NVRTC, BLAS_LT, BLAS -> Optional.empty();
+      case DRIVER, RUNTIME, NVRTC, BLAS_LT, BLAS, DNN -> Optional.empty();
       case NCCL -> ncclProblem(library);
     };
   }
@@ -227,6 +244,21 @@ public final class Libraries {
       }
     } catch (Throwable e) {
       throw SharedLibrary.failed(e);
+    }
+  }
+
+  private boolean loadCudnn() {
+    var found = find(CudaLibrary.DNN).library();
+    if (found.isEmpty() || problemOf(CudaLibrary.DNN, found.get()).isPresent()) {
+      return false;
+    }
+    var folder = Path.of(found.get().file()).toAbsolutePath().getParent();
+    CUDNN_PARTS.forEach(part -> SharedLibrary.load(folder.resolve(part).toString()));
+    try {
+      Loader.load(cudnn.class);
+      return true;
+    } catch (UnsatisfiedLinkError | NoClassDefFoundError e) {
+      return false;
     }
   }
 

@@ -1,0 +1,159 @@
+package dev.symplan.runtime.cuda.cudnn;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.codegen.TensorRef;
+import dev.symplan.codegen.cuda.DeviceStep.Attention;
+import dev.symplan.codegen.cuda.DeviceStep.AttentionBackward;
+import dev.symplan.codegen.cuda.DeviceStep.Scores;
+import dev.symplan.ir.TensorType;
+import dev.symplan.runtime.cuda.cudnn.AttentionGraphs.Built;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.function.Function;
+import java.util.function.LongFunction;
+import java.util.function.ToLongFunction;
+import org.bytedeco.cuda.cudart.CUstream_st;
+import org.bytedeco.cuda.cudnn.cudnnContext;
+import org.bytedeco.cuda.global.cudnn;
+import org.bytedeco.javacpp.Pointer;
+
+/**
+ * Attention by cuDNN on one GPU and stream. Only the GPU's thread uses it. Attention of the same
+ * types is planned once, wherever its tensors are.
+ */
+public final class CudnnAttention implements AutoCloseable {
+
+  /** What all is aligned to within the workspace, in bytes. */
+  private static final long ALIGNMENT = 256;
+
+  /** What a plan depends on: everything about a step but addresses and names. */
+  private record Key(
+      boolean backward,
+      ImmutableList<TensorType> types,
+      boolean biased,
+      boolean logs,
+      boolean causal,
+      double scale) {
+    static Key of(boolean backward, ImmutableList<TensorRef> tensors, Scores scores, boolean logs) {
+      return new Key(
+          backward,
+          tensors.stream().map(TensorRef::type).collect(ImmutableList.toImmutableList()),
+          scores.bias().isPresent(),
+          logs,
+          scores.causal(),
+          scores.scale());
+    }
+  }
+
+  private record Planned(Built built, ExecutionPlan plan) {
+
+    long bytes() {
+      return built.scratch().stream().mapToLong(CudnnAttention::aligned).sum()
+          + plan.workspaceBytes();
+    }
+  }
+
+  private final cudnnContext handle = new cudnnContext();
+  private final long maxWorkspace;
+  private final LongFunction<Pointer> pointers;
+  private final Map<Key, Optional<Planned>> plans = new HashMap<>();
+  private final List<OperationGraph> graphs = new ArrayList<>();
+
+  /**
+   * @param maxWorkspace bytes that one call may need beside its tensors
+   * @param pointers to locations in the GPU's memory
+   * @throws CudnnException when cuDNN cannot be used on the current GPU
+   */
+  public CudnnAttention(CUstream_st stream, long maxWorkspace, LongFunction<Pointer> pointers) {
+    this.maxWorkspace = maxWorkspace;
+    this.pointers = pointers;
+    CudnnException.check(cudnn.cudnnCreate(handle), "cudnnCreate");
+    CudnnException.check(cudnn.cudnnSetStream(handle, stream), "cudnnSetStream");
+  }
+
+  /**
+   * A step that cuDNN does.
+   *
+   * @param workspaceBytes what each call needs beside its tensors
+   * @param call puts it into the stream, given the address of that memory
+   */
+  public record Prepared(long workspaceBytes, LongFunction<Runnable> call) {}
+
+  /**
+   * {@return the step; empty where cuDNN refuses it}
+   *
+   * @param addresses of tensors on the GPU
+   */
+  public Optional<Prepared> prepare(Attention step, ToLongFunction<TensorRef> addresses) {
+    var tensors = step.tensors();
+    var key = Key.of(false, tensors, step.scores(), step.logs().isPresent());
+    return prepare(key, graph -> AttentionGraphs.forward(graph, step), tensors, addresses);
+  }
+
+  /**
+   * {@return the step; empty where cuDNN refuses it}
+   *
+   * @param addresses of tensors on the GPU
+   */
+  public Optional<Prepared> prepare(AttentionBackward step, ToLongFunction<TensorRef> addresses) {
+    var tensors = step.tensors();
+    var key = Key.of(true, tensors, step.scores(), true);
+    return prepare(key, graph -> AttentionGraphs.backward(graph, step), tensors, addresses);
+  }
+
+  private Optional<Prepared> prepare(
+      Key key,
+      Function<OperationGraph, Built> build,
+      ImmutableList<TensorRef> tensors,
+      ToLongFunction<TensorRef> addresses) {
+    var known = plans.get(key);
+    var planned = known == null ? plan(build) : known;
+    plans.put(key, planned);
+    return planned
+        .filter(found -> found.bytes() <= maxWorkspace)
+        .map(
+            found -> {
+              var operands =
+                  tensors.stream().map(ref -> pointers.apply(addresses.applyAsLong(ref))).toList();
+              return new Prepared(
+                  found.bytes(), workspace -> () -> execute(found, operands, workspace));
+            });
+  }
+
+  private Optional<Planned> plan(Function<OperationGraph, Built> build) {
+    var graph = new OperationGraph();
+    graphs.add(graph);
+    try {
+      var built = build.apply(graph);
+      return Optional.of(new Planned(built, graph.plan(handle, maxWorkspace)));
+    } catch (CudnnException e) {
+      if (e.isRefusal()) {
+        return Optional.empty();
+      }
+      throw e;
+    }
+  }
+
+  private void execute(Planned planned, List<Pointer> tensors, long workspace) {
+    var all = new ArrayList<>(tensors);
+    long next = workspace;
+    for (long bytes : planned.built().scratch()) {
+      all.add(pointers.apply(next));
+      next += aligned(bytes);
+    }
+    planned.plan().execute(planned.built().uids(), all, pointers.apply(next));
+  }
+
+  private static long aligned(long bytes) {
+    return Math.ceilDiv(bytes, ALIGNMENT) * ALIGNMENT;
+  }
+
+  @Override
+  public void close() {
+    graphs.forEach(OperationGraph::close);
+    CudnnException.check(cudnn.cudnnDestroy(handle), "cudnnDestroy");
+  }
+}

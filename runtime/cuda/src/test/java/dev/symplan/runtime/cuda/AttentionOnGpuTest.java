@@ -1,0 +1,212 @@
+package dev.symplan.runtime.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.symplan.codegen.Lowering;
+import dev.symplan.runtime.Session;
+import dev.symplan.runtime.host.HostBackend;
+import java.time.Duration;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Attention of 16-bit floats, by cuDNN where that has it, against the host backend. */
+@Tag("gpu")
+class AttentionOnGpuTest {
+  private static final Duration TIMEOUT = Duration.ofSeconds(20);
+
+  @BeforeEach
+  void requireGpu() {
+    Gpus.require(1);
+  }
+
+  /**
+   * Rows of queries and keys that no tile divides, all usual head sizes, keys that several heads
+   * share, queries whose heads are inside, and short queries of long keys.
+   */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          bf16 | 1 | 4 | 4 |  512 |  512 |  64 | false | dense
+          bf16 | 1 | 4 | 4 |  512 |  512 | 128 | true  | dense
+          f16  | 2 | 4 | 2 |  333 |  333 |  64 | true  | dense
+          bf16 | 2 | 4 | 1 |  100 |  257 |  80 | false | dense
+          f16  | 3 | 2 | 2 |  129 |  129 |  96 | true  | heads_inside
+          bf16 | 1 | 2 | 2 |  200 |  200 | 256 | true  | heads_inside
+          bf16 | 4 | 8 | 2 |    1 | 1000 | 128 | false | dense
+          bf16 | 64| 2 | 2 |   17 |   17 |  64 | true  | dense
+          bf16 | 1 | 2 | 2 |  300 |  100 |  64 | true  | dense
+          bf16 | 1 | 2 | 2 |    1 |    1 |  64 | true  | dense
+          """)
+  void forward(
+      String dtype,
+      long batch,
+      long heads,
+      long groups,
+      long rows,
+      long keys,
+      long features,
+      boolean causal,
+      String layout) {
+    boolean inside = layout.equals("heads_inside");
+    var text =
+        """
+        graph version 1
+        graph t(q0: %1$s[%2$s], k0: %1$s[%3$s], v0: %1$s[%3$s]) {
+          q = aten::permute(q0, [%4$s])
+          k = aten::permute(k0, [%4$s])
+          v = aten::permute(v0, [%4$s])
+          o = aten::scaled_dot_product_attention(q, k, v, is_causal=%5$s, enable_gqa=True)
+          p = aten::scaled_dot_product_attention(q, k, v, is_causal=%5$s, scale=0.3, enable_gqa=True)
+          return o, p
+        }
+        """
+            .formatted(
+                dtype,
+                sizes(inside, batch, heads, rows, features),
+                sizes(inside, batch, groups, keys, features),
+                inside ? "0, 2, 1, 3" : "0, 1, 2, 3",
+                causal ? "True" : "False");
+    agrees(text);
+  }
+
+  /** A negative scale turns the order of scores around, which cuDNN's kernels do not expect. */
+  @Test
+  void negativeScale() {
+    agrees(
+        """
+        graph version 1
+        graph t(q: bf16[1, 2, 64, 64], k: bf16[1, 2, 64, 64], v: bf16[1, 2, 64, 64]) {
+          n = aten::scaled_dot_product_attention(q, k, v, is_causal=True, scale=-0.3)
+          o = aten::scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.3)
+          return n, o
+        }
+        """);
+  }
+
+  /** Rows that see nothing are 0, and those that see one key are its value. */
+  @ParameterizedTest
+  @CsvSource({"-inf", "-65536.0", "-1e30"})
+  void rowsThatSeeNothing(String masked) {
+    agrees(
+        """
+        graph version 1
+        graph t(q: bf16[1, 2, 64, 64], k: bf16[1, 2, 64, 64], v: bf16[1, 2, 64, 64], z: bf16[64, 64]) {
+          a = aten::zeros_like(z)
+          m = aten::full_like(z, %s)
+          n = aten::full_like(z, 1)
+          d = aten::tril(n, -2)
+          e = aten::ne.Scalar(d, 0)
+          f = aten::where.self(e, a, m)
+          o = aten::scaled_dot_product_attention(q, k, v, f)
+          return o
+        }
+        """
+            .formatted(masked));
+  }
+
+  private static String sizes(boolean inside, long batch, long heads, long rows, long features) {
+    return inside
+        ? "%d, %d, %d, %d".formatted(batch, rows, heads, features)
+        : "%d, %d, %d, %d".formatted(batch, heads, rows, features);
+  }
+
+  /** A bias for all heads or each, with rows that begin at multiples of 16 bytes. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          bf16 | bf16 | 1 | 4 |  256 |  256 | 128 | 1, 1
+          f16  | f16  | 2 | 4 |  100 |  200 |  64 | 2, 4
+          bf16 | bf16 | 2 | 4 |   77 |  120 |  64 | 1, 4
+          bf16 | f32  | 2 | 2 |  120 |  333 |  64 | 2, 1
+          """)
+  void bias(
+      String dtype,
+      String ofBias,
+      long batch,
+      long heads,
+      long rows,
+      long keys,
+      long features,
+      String shared) {
+    long padded = Math.ceilDiv(keys, 8) * 8;
+    agrees(
+        """
+        graph version 1
+        graph t(q: %1$s[%3$d, %4$d, %5$d, %7$d], k: %1$s[%3$d, %4$d, %6$d, %7$d], v: %1$s[%3$d, %4$d, %6$d, %7$d], b: %2$s[%8$s, %5$d, %9$d]) {
+          c = aten::slice.Tensor(b, 3, 0, %6$d)
+          o = aten::scaled_dot_product_attention(q, k, v, c)
+          p = aten::scaled_dot_product_attention(q, k, v, c, scale=0.7)
+          return o, p
+        }
+        """
+            .formatted(dtype, ofBias, batch, heads, rows, keys, features, shared, padded));
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          bf16 | 1 | 4 | 512 |  64 | false | false
+          bf16 | 1 | 4 | 256 | 128 | true  | false
+          f16  | 2 | 2 | 333 |  64 | true  | false
+          bf16 | 2 | 2 | 100 |  80 | false | false
+          bf16 | 1 | 2 | 200 | 128 | false | true
+          f16  | 2 | 3 | 129 |  96 | true  | false
+          bf16 | 1 | 2 | 130 | 256 | true  | false
+          """)
+  void backward(
+      String dtype,
+      long batch,
+      long heads,
+      long rows,
+      long features,
+      boolean causal,
+      boolean biased) {
+    long padded = Math.ceilDiv(rows, 8) * 8;
+    agrees(
+        """
+        graph version 1
+        graph t(q: %1$s[%2$d, %3$d, %4$d, %5$d], k: %1$s[%2$d, %3$d, %4$d, %5$d], v: %1$s[%2$d, %3$d, %4$d, %5$d], b: %1$s[1, 1, %4$d, %6$d], g: %1$s[%2$d, %3$d, %4$d, %5$d]) {
+          c = aten::slice.Tensor(b, 3, 0, %4$d)
+          o, l, cq, ck, mq, mk, ps, po, dm = aten::_scaled_dot_product_cudnn_attention(q, k, v, %8$s, True, 0.0, %7$s)
+          dq, dk, dv = aten::_scaled_dot_product_cudnn_attention_backward(g, q, k, v, o, l, ps, po, %8$s, None, None, %4$d, %4$d, 0.0, %7$s)
+          return o, l, dq, dk, dv, c
+        }
+        """
+            .formatted(
+                dtype,
+                batch,
+                heads,
+                rows,
+                features,
+                padded,
+                causal ? "True" : "False",
+                biased ? "c" : "None"));
+  }
+
+  private static void agrees(String text) {
+    var plan = LocalPrograms.plan(text);
+    try (var gpu = CudaSession.open(Lowering.lower(plan), TIMEOUT);
+        var host = Session.open(plan, new HostBackend())) {
+      LocalPrograms.fill(gpu, 1);
+      LocalPrograms.fill(host, 1);
+      host.run();
+      for (int run = 0; run < 2; run++) {
+        gpu.run();
+        LocalPrograms.compare(plan, gpu, host, text);
+      }
+      assertThat(gpu.profile().activities())
+          .filteredOn(activity -> activity.label().matches("[op]|dq|dk|dv"))
+          .isNotEmpty()
+          .allSatisfy(activity -> assertThat(activity.kernel()).contains("cudnn"));
+    }
+  }
+}
