@@ -1,10 +1,11 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
-import com.google.common.collect.ImmutableMap;
+import com.google.common.collect.ImmutableSet;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.DType;
+import dev.symplan.ir.aten.AttentionOps;
 import dev.symplan.planner.plan.StreamKind;
 import java.util.Optional;
 
@@ -14,19 +15,17 @@ import java.util.Optional;
  */
 final class AttentionLowering {
 
-  /** What each signature calls what is added to scores, or empty. */
-  private static final ImmutableMap<String, String> BIASES =
-      ImmutableMap.<String, String>builder()
-          .put("aten::scaled_dot_product_attention", "attn_mask")
-          .put("aten::_scaled_dot_product_efficient_attention", "attn_bias")
-          .put("aten::_scaled_dot_product_flash_attention", "")
-          .put("aten::_scaled_dot_product_cudnn_attention", "attn_bias")
-          .put("aten::_scaled_dot_product_flash_attention_for_cpu", "attn_mask")
-          .put("aten::_scaled_dot_product_efficient_attention_backward", "attn_bias")
-          .put("aten::_scaled_dot_product_flash_attention_backward", "")
-          .put("aten::_scaled_dot_product_cudnn_attention_backward", "attn_bias")
-          .put("aten::_scaled_dot_product_flash_attention_for_cpu_backward", "attn_mask")
-          .buildOrThrow();
+  private static final ImmutableSet<String> OPS =
+      ImmutableSet.of(
+          "aten::scaled_dot_product_attention",
+          "aten::_scaled_dot_product_efficient_attention",
+          "aten::_scaled_dot_product_flash_attention",
+          "aten::_scaled_dot_product_cudnn_attention",
+          "aten::_scaled_dot_product_flash_attention_for_cpu",
+          "aten::_scaled_dot_product_efficient_attention_backward",
+          "aten::_scaled_dot_product_flash_attention_backward",
+          "aten::_scaled_dot_product_cudnn_attention_backward",
+          "aten::_scaled_dot_product_flash_attention_for_cpu_backward");
 
   /**
    * What attention is computed of; all tensors have four dimensions.
@@ -84,11 +83,10 @@ final class AttentionLowering {
     var scores =
         ImmutableLongArray.of(
             query.type().size(0), query.type().size(1), query.type().size(2), key.type().size(2));
-    var param = BIASES.getOrDefault(arguments.name(), "");
     this.bias =
-        param.isEmpty()
-            ? Optional.empty()
-            : arguments.optionalTensor(param).map(this::fourDimensional);
+        AttentionOps.bias(arguments.op().def())
+            .flatMap(arguments::optionalTensor)
+            .map(this::fourDimensional);
     var dtype = query.type().dtype();
     if (!CTypes.computes(dtype) || !dtype.isFloat()) {
       throw arguments.unsupported("%s of %s".formatted(arguments.name(), dtype.shortName()));
@@ -109,7 +107,7 @@ final class AttentionLowering {
   }
 
   static boolean supports(String op) {
-    return BIASES.containsKey(op);
+    return OPS.contains(op);
   }
 
   /**

@@ -8,17 +8,19 @@ import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.ScalarType;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.op.OpCall;
+import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
 import dev.symplan.ir.op.OpTypeException;
 import java.util.List;
+import java.util.Optional;
 import java.util.stream.Stream;
 
 /**
  * Scaled dot-product attention, as its kernels give it: their results differ in layout and in what
  * they keep for the backward op (torch/_meta_registrations.py).
  */
-final class AttentionOps {
+public final class AttentionOps {
   /** The efficient kernel keeps a multiple of this many rows of log-sum-exp. */
   private static final long EFFICIENT_ROWS = 32;
 
@@ -29,6 +31,13 @@ final class AttentionOps {
   private static final ImmutableList<String> BIASES = ImmutableList.of("attn_mask", "attn_bias");
 
   private AttentionOps() {}
+
+  /** {@return the parameter of attention that is added to scores, or hides some} */
+  public static Optional<String> bias(OpDef def) {
+    return def.name().name().contains("scaled_dot_product")
+        ? BIASES.stream().filter(def.schema()::hasParam).findFirst()
+        : Optional.empty();
+  }
 
   static Stream<OpSpec> all() {
     return Stream.of(

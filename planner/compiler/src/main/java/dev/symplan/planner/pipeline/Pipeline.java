@@ -23,6 +23,7 @@ import dev.symplan.planner.pass.place.MeasureDraft;
 import dev.symplan.planner.pass.place.MergeStorages;
 import dev.symplan.planner.pass.place.ReserveWorkspaces;
 import dev.symplan.planner.pass.place.ScheduleSteps;
+import dev.symplan.planner.pass.rewrite.FoldMasks;
 import dev.symplan.planner.pass.rewrite.Groups;
 import dev.symplan.planner.pass.rewrite.NormalizeGraphs;
 import dev.symplan.planner.pass.select.RealizeOperands;
@@ -54,6 +55,8 @@ public final class Pipeline {
           .add(new CheckProgram())
           // All others see functional graphs without dead code.
           .add(new NormalizeGraphs())
+          // What only computed a mask is dead then, and takes no memory from here on.
+          .add(new FoldMasks())
           // Fewer collectives first: what is left may be worth splitting.
           .add(RewriteSearch.bucket(DRAFT))
           .add(RewriteSearch.chunk(DRAFT))

@@ -337,7 +337,7 @@ public final class Normalize {
                 value.id() != target.id() && value.id() < first && lastUse.get()[value.id()] > at);
   }
 
-  private static Graph removeDeadCode(Graph graph) {
+  static Graph removeDeadCode(Graph graph) {
     var live = new boolean[graph.valueCount()];
     graph.outputValues().forEach(value -> live[value.id()] = true);
     var keep = new boolean[graph.ops().size()];

@@ -1,0 +1,166 @@
+package dev.symplan.planner.pass.rewrite;
+
+import static com.google.common.collect.ImmutableList.toImmutableList;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.aten.AttentionOps;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.op.OpTypeException;
+import dev.symplan.planner.pass.GraphPass;
+import dev.symplan.planner.pass.GraphState;
+import dev.symplan.planner.pass.PassContext;
+import dev.symplan.planner.pass.analysis.Analyses;
+import dev.symplan.planner.pass.analysis.ConstantElements;
+import dev.symplan.planner.pass.analysis.GraphCopier;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Optional;
+
+/**
+ * Evaluates masks of attention that depend on no input: one that hides nothing goes, and one that
+ * hides what is behind the diagonal becomes {@code is_causal}, for which libraries have faster
+ * kernels. What computed the mask is then dead.
+ */
+public final class FoldMasks extends GraphPass {
+
+  /**
+   * What is added to a score that nobody is to see, at most. PyTorch and models write the smallest
+   * number of a type, or that of {@code float16}, instead of minus infinity; either makes a weight
+   * 0 unless scores differ by as much.
+   */
+  static final double HIDDEN = -65504;
+
+  /** What a mask does to the scores of some rows and columns. */
+  private enum Shape {
+    HIDES_NOTHING,
+    CAUSAL
+  }
+
+  /** A mask for scores of so many rows and columns. */
+  private record Use(Value mask, long rows, long columns) {}
+
+  public FoldMasks() {
+    super("fold_masks", facts(), facts());
+  }
+
+  @Override
+  public GraphState run(GraphState state, PassContext context) {
+    return state.withGraphs(
+        state.analyses().stream().map(own -> new Folding(own).run()).collect(toImmutableList()));
+  }
+
+  private static final class Folding {
+    private final Graph graph;
+    private final ConstantElements elements;
+    private final Map<Use, Optional<Shape>> shapes = new HashMap<>();
+
+    Folding(Analyses own) {
+      this.graph = own.graph();
+      this.elements = new ConstantElements(graph, own.aliases());
+    }
+
+    Graph run() {
+      if (graph.ops().stream().noneMatch(op -> mask(op).isPresent())) {
+        return graph;
+      }
+      var copier = new GraphCopier(graph);
+      boolean changed = false;
+      for (var op : graph.ops()) {
+        var args = mask(op).flatMap(mask -> folded(op, mask));
+        if (args.isPresent()) {
+          copier.emit(op, op.def(), copier.now(args.get()));
+          changed = true;
+        } else {
+          copier.keep(op);
+        }
+      }
+      return changed
+          ? Normalize.removeDeadCode(copier.finish(copier.now(graph.outputs())))
+          : graph;
+    }
+
+    private static Optional<Value> mask(Op op) {
+      return AttentionOps.bias(op.def())
+          .flatMap(
+              param ->
+                  op.arg(param) instanceof Arg.Ref(var value) && value.isTensor()
+                      ? Optional.of(value)
+                      : Optional.empty());
+    }
+
+    /** {@return the arguments without the mask; empty where it has to stay} */
+    private Optional<ImmutableList<Arg>> folded(Op op, Value mask) {
+      var schema = op.def().schema();
+      var query = op.call().tensor("query");
+      var key = op.call().tensor("key");
+      var use = new Use(mask, query.size(query.rank() - 2), key.size(key.rank() - 2));
+      return shapes
+          .computeIfAbsent(use, this::shape)
+          .map(
+              shape -> {
+                var args = new ArrayList<>(op.args());
+                args.set(
+                    schema.indexOf(AttentionOps.bias(op.def()).orElseThrow()), Arg.None.NONE);
+                if (shape == Shape.CAUSAL) {
+                  args.set(schema.indexOf("is_causal"), new Arg.Bool(true));
+                }
+                return ImmutableList.copyOf(args);
+              })
+          .filter(args -> givesTheSame(op, args));
+    }
+
+    /** Ops that need a mask, or give its gradient, keep it. */
+    private static boolean givesTheSame(Op op, ImmutableList<Arg> args) {
+      try {
+        return op.def().infer(args).equals(op.def().infer(op.args()));
+      } catch (OpTypeException e) {
+        return false;
+      }
+    }
+
+    private Optional<Shape> shape(Use use) {
+      if (elements.all(use.mask(), (_, row) -> seesAll(use.mask(), row, row.length))) {
+        return Optional.of(Shape.HIDES_NOTHING);
+      }
+      var type = use.mask().tensor();
+      int rank = type.rank();
+      boolean whole =
+          rank >= 2 && type.size(rank - 2) == use.rows() && type.size(rank - 1) == use.columns();
+      return whole
+              && elements.all(
+                  use.mask(),
+                  (row, values) -> isCausal(use.mask(), row % use.rows(), values))
+          ? Optional.of(Shape.CAUSAL)
+          : Optional.empty();
+    }
+
+    private static boolean seesAll(Value mask, double[] row, long count) {
+      double seen = mask.tensor().dtype() == DType.BOOL ? 1 : 0;
+      for (int i = 0; i < Math.min(count, row.length); i++) {
+        if (row[i] != seen) {
+          return false;
+        }
+      }
+      return true;
+    }
+
+    private static boolean isCausal(Value mask, long line, double[] row) {
+      if (!seesAll(mask, row, line + 1)) {
+        return false;
+      }
+      boolean bool = mask.tensor().dtype() == DType.BOOL;
+      for (long i = line + 1; i < row.length; i++) {
+        double value = row[(int) i];
+        if (bool ? value != 0 : !(value <= HIDDEN)) {
+          return false;
+        }
+      }
+      return true;
+    }
+  }
+}
