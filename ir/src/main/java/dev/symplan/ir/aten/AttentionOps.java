@@ -90,10 +90,14 @@ public final class AttentionOps {
         .map(spec -> spec.flops(AttentionOps::flops));
   }
 
-  /** Two products, over the features and over the keys. */
+  /**
+   * Two products, over the features and over the keys; backward, five. A mask leaves none of it
+   * out.
+   */
   private static double flops(OpCall call, TensorType result) {
     var key = call.tensor("key");
-    return 4.0 * result.numel() * key.size(key.rank() - 2);
+    int products = call.def().name().name().endsWith("_backward") ? 5 : 2;
+    return 2.0 * products * result.numel() * key.size(key.rank() - 2);
   }
 
   /** Checks what all kernels need; the operands are [batch, heads, rows, features]. */

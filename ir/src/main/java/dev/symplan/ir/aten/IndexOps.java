@@ -31,7 +31,8 @@ final class IndexOps {
                 """
                 aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor
                 """,
-                IndexOps::embedded),
+                IndexOps::embedded,
+                OpTrait.GATHER),
             Table.single(
                 """
                 aten::embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor
@@ -52,7 +53,8 @@ final class IndexOps {
                 aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor
                 aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor
                 """,
-                call -> OpResult.fresh(call.tensor("self").dtype(), indexedSizes(call))),
+                call -> OpResult.fresh(call.tensor("self").dtype(), indexedSizes(call)),
+                OpTrait.GATHER),
             Table.single(
                 """
                 aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor
@@ -81,7 +83,8 @@ final class IndexOps {
                 """
                 aten::index_select(Tensor self, int dim, Tensor index) -> Tensor
                 """,
-                IndexOps::selected),
+                IndexOps::selected,
+                OpTrait.GATHER),
             Table.single(
                 """
                 aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor
@@ -107,7 +110,8 @@ final class IndexOps {
                 """
                 aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor
                 """,
-                IndexOps::gathered),
+                IndexOps::gathered,
+                OpTrait.GATHER),
             Table.single(
                 """
                 aten::take(Tensor self, Tensor index) -> Tensor
@@ -115,7 +119,8 @@ final class IndexOps {
                 call -> {
                   checkIndex("index", call.tensor("index"));
                   return OpResult.fresh(call.tensor("self").dtype(), call.tensor("index").sizes());
-                }),
+                },
+                OpTrait.GATHER),
             Table.single(
                 """
                 aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor

@@ -13,6 +13,8 @@ public enum OpTrait {
    * Each index of the dimensions before {@code dim} is computed independently: see {@link Rows}.
    */
   ROWWISE,
+  /** Of its first argument, it reads no more elements than its result has. */
+  GATHER,
   /** Gives the same value every time and reads nothing, so it may be moved and repeated freely. */
   CREATION,
   /** Must run exactly once, even if nothing reads its results. */

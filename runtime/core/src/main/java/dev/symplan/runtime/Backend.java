@@ -1,5 +1,6 @@
 package dev.symplan.runtime;
 
+import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Executable;
 import dev.symplan.planner.machine.BackendVariants;
 import dev.symplan.planner.plan.Plan;
@@ -36,6 +37,17 @@ public interface Backend {
    */
   default Optional<String> lacks(Plan plan, SessionOptions options) {
     return Optional.empty();
+  }
+
+  /**
+   * {@return the bytes in use of each rank's device, by whomever, as its driver counts them; none
+   * if the backend has no devices} That a process uses a device at all takes memory, too, which the
+   * first call includes. So what a session takes is the difference between two calls.
+   *
+   * @throws RunException when there are not so many devices, or they do not answer
+   */
+  default ImmutableList<Long> memoryInUse(int ranks) {
+    return ImmutableList.of();
   }
 
   /** {@return whether the ranks of a session may be in processes of their own} */

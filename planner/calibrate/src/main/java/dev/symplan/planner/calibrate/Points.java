@@ -1,13 +1,7 @@
 package dev.symplan.planner.calibrate;
 
-import com.google.common.base.CharMatcher;
-import com.google.common.base.Splitter;
 import com.google.common.collect.ImmutableList;
-import com.google.common.primitives.Doubles;
-import com.google.common.primitives.Longs;
 import dev.symplan.ir.diag.CompileException;
-import dev.symplan.ir.diag.Diagnostic;
-import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.diag.Span;
@@ -16,11 +10,8 @@ import dev.symplan.ir.text.SourceReader;
 import dev.symplan.planner.calibrate.Point.Subject;
 import dev.symplan.planner.machine.Variant;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.stream.Collectors;
 
@@ -49,6 +40,8 @@ public record Points(String name, ImmutableList<Point> list, ImmutableList<Strin
           "date");
 
   private static final ImmutableList<String> REQUIRED = ImmutableList.of("kind", "micros");
+
+  private static final String HEADER = "kind,variant,dtype,bytes,ranks,micros";
 
   private static final ImmutableList<String> MACHINE_KINDS =
       ImmutableList.of("copy", "gemm", "barrier", "launch", "copy_engine", "overlap");
@@ -90,7 +83,7 @@ public record Points(String name, ImmutableList<Point> list, ImmutableList<Strin
     var reader = new Reader(file, sink);
     var list = reader.read();
     sink.throwIfErrors();
-    return new Points(Span.ofFile(file).shortForm(), list, ImmutableList.copyOf(reader.comments));
+    return new Points(Span.ofFile(file).shortForm(), list, reader.rows.comments());
   }
 
   /** {@return points that come from no file} */
@@ -98,83 +91,26 @@ public record Points(String name, ImmutableList<Point> list, ImmutableList<Strin
     return new Points("", ImmutableList.copyOf(list), ImmutableList.copyOf(comments));
   }
 
-  /** Reads one text, line by line. */
+  /** Makes points of the rows. */
   private static final class Reader {
     private final SourceFile file;
-    private final DiagnosticSink sink;
-    private final Map<String, Integer> columns = new HashMap<>();
-    private final List<String> comments = new ArrayList<>();
-    private List<String> fields = List.of();
-    private int line;
-    private boolean wrong;
+    private final CsvReader rows;
 
     Reader(SourceFile file, DiagnosticSink sink) {
       this.file = file;
-      this.sink = sink;
+      this.rows = new CsvReader(file, sink, COLUMNS, REQUIRED, HEADER);
     }
 
     ImmutableList<Point> read() {
-      var points = ImmutableList.<Point>builder();
-      for (var text : Splitter.on('\n').split(file.text())) {
-        line++;
-        var trimmed = CharMatcher.whitespace().trimTrailingFrom(text);
-        if (trimmed.startsWith("#")) {
-          comments.add(trimmed.substring(1).strip());
-          continue;
-        }
-        if (trimmed.isEmpty()) {
-          continue;
-        }
-        fields = Splitter.on(',').splitToList(trimmed);
-        if (columns.isEmpty()) {
-          readHeader();
-          sink.throwIfErrors();
-        } else if (fields.size() != columns.size()) {
-          error(
-              new Span(file, line, 1, trimmed.length()),
-              "%d fields, but the header names %d".formatted(fields.size(), columns.size()),
-              "write one field for each column of the header");
-        } else {
-          wrong = false;
-          point().ifPresent(points::add);
-        }
-      }
-      var built = points.build();
-      if (built.isEmpty() && !sink.hasErrors()) {
-        error(Span.ofFile(file), "the file has no points", "expected the header " + header());
-      }
-      return built;
-    }
-
-    private static String header() {
-      return "'kind,variant,dtype,bytes,ranks,micros'";
-    }
-
-    private void readHeader() {
-      for (int i = 0; i < fields.size(); i++) {
-        var name = fields.get(i).strip();
-        if (!COLUMNS.contains(name)) {
-          error(
-              location(i),
-              "there is no column '%s'".formatted(name),
-              "known: " + String.join(", ", COLUMNS));
-        } else if (columns.putIfAbsent(name, i) != null) {
-          error(location(i), "a second column '%s'".formatted(name), "leave one of them out");
-        }
-      }
-      for (var name : REQUIRED) {
-        if (!columns.containsKey(name)) {
-          error(location(0), "there is no column '%s'".formatted(name), "expected " + header());
-        }
-      }
+      return rows.read(this::point);
     }
 
     private Optional<Point> point() {
       var subject = subject();
-      double micros = positive("micros");
-      double least = text("min_us").isEmpty() ? micros : positive("min_us");
-      double most = text("max_us").isEmpty() ? micros : positive("max_us");
-      return wrong
+      double micros = rows.positive("micros");
+      double least = rows.text("min_us").isEmpty() ? micros : rows.positive("min_us");
+      double most = rows.text("max_us").isEmpty() ? micros : rows.positive("max_us");
+      return rows.isWrong()
           ? Optional.empty()
           : subject.map(
               s ->
@@ -183,24 +119,26 @@ public record Points(String name, ImmutableList<Point> list, ImmutableList<Strin
                       micros,
                       least,
                       most,
-                      text("dtype"),
-                      text("gpu"),
-                      text("date"),
+                      rows.text("dtype"),
+                      rows.text("gpu"),
+                      rows.text("date"),
                       Span.ofFile(file).shortForm()));
     }
 
     private Optional<Subject> subject() {
-      var word = text("kind");
+      var word = rows.text("kind");
       return switch (word) {
-        case "copy" -> Optional.of(new Subject.Copy(count("bytes", Long.MAX_VALUE)));
-        case "gemm" -> Optional.of(new Subject.Gemm(positive("flops")));
+        case "copy" -> Optional.of(new Subject.Copy(rows.count("bytes", Long.MAX_VALUE)));
+        case "gemm" -> Optional.of(new Subject.Gemm(rows.positive("flops")));
         case "barrier" -> Optional.of(new Subject.Barrier(ranks()));
         case "launch" -> Optional.of(new Subject.Launch());
         case "copy_engine" -> Optional.of(new Subject.CopyEngineStart());
         case "overlap" ->
             Optional.of(
                 new Subject.Together(
-                    text("variant"), positive("compute_us"), positive("transfer_us")));
+                    rows.text("variant"),
+                    rows.positive("compute_us"),
+                    rows.positive("transfer_us")));
         default -> collective(word);
       };
     }
@@ -208,8 +146,8 @@ public record Points(String name, ImmutableList<Point> list, ImmutableList<Strin
     private Optional<Subject> collective(String word) {
       var kind = Kind.ofText(word);
       if (kind.isEmpty()) {
-        error(
-            location("kind"),
+        rows.error(
+            "kind",
             "there is no kind '%s'".formatted(word),
             "known: "
                 + Arrays.stream(Kind.values()).map(Kind::text).collect(Collectors.joining(", "))
@@ -217,15 +155,15 @@ public record Points(String name, ImmutableList<Point> list, ImmutableList<Strin
                 + String.join(", ", MACHINE_KINDS));
         return Optional.empty();
       }
-      if (text("variant").startsWith(FOREIGN)) {
-        return Optional.of(new Subject.Foreign(kind.get(), text("variant"), bytes(), ranks()));
+      if (rows.text("variant").startsWith(FOREIGN)) {
+        return Optional.of(new Subject.Foreign(kind.get(), rows.text("variant"), bytes(), ranks()));
       }
       var variants = Variant.ofKind(kind.get());
-      var variant = Variant.ofText(text("variant")).filter(variants::contains);
+      var variant = Variant.ofText(rows.text("variant")).filter(variants::contains);
       if (variant.isEmpty()) {
-        error(
-            location("variant"),
-            "there is no variant '%s' of %s".formatted(text("variant"), word),
+        rows.error(
+            "variant",
+            "there is no variant '%s' of %s".formatted(rows.text("variant"), word),
             "known: " + variants.stream().map(Variant::text).collect(Collectors.joining(", ")));
         return Optional.empty();
       }
@@ -233,82 +171,15 @@ public record Points(String name, ImmutableList<Point> list, ImmutableList<Strin
     }
 
     private long bytes() {
-      return count("bytes", Long.MAX_VALUE / MAX_RANKS);
+      return rows.count("bytes", Long.MAX_VALUE / MAX_RANKS);
     }
 
     private int ranks() {
-      long ranks = count("ranks", MAX_RANKS);
-      if (ranks == 1 && !wrong) {
-        error(location("ranks"), "one rank has no peer to communicate with", "expected at least 2");
+      long ranks = rows.count("ranks", MAX_RANKS);
+      if (ranks == 1 && !rows.isWrong()) {
+        rows.error("ranks", "one rank has no peer to communicate with", "expected at least 2");
       }
       return (int) ranks;
-    }
-
-    private boolean isMissing(String column) {
-      if (columns.containsKey(column)) {
-        return false;
-      }
-      error(
-          location("kind"),
-          "there is no column '%s', which %s requires".formatted(column, text("kind")),
-          "add it to the header");
-      return true;
-    }
-
-    private String text(String column) {
-      var index = columns.get(column);
-      return index == null ? "" : fields.get(index).strip();
-    }
-
-    private long count(String column, long max) {
-      if (isMissing(column)) {
-        return 1;
-      }
-      var value =
-          Optional.ofNullable(Longs.tryParse(text(column)))
-              .filter(number -> number >= 1 && number <= max);
-      if (value.isEmpty()) {
-        error(
-            location(column),
-            "'%s' is not a valid number of %s".formatted(text(column), column),
-            "expected a whole number from 1");
-        return 1;
-      }
-      return value.get();
-    }
-
-    private double positive(String column) {
-      if (isMissing(column)) {
-        return 1;
-      }
-      var value =
-          Optional.ofNullable(Doubles.tryParse(text(column)))
-              .filter(number -> number > 0 && number < Double.POSITIVE_INFINITY);
-      if (value.isEmpty()) {
-        error(
-            location(column),
-            "'%s' is not a valid %s".formatted(text(column), column),
-            "expected a number above 0");
-        return 1;
-      }
-      return value.get();
-    }
-
-    private Span location(String column) {
-      return location(columns.getOrDefault(column, 0));
-    }
-
-    private Span location(int index) {
-      int at = 1;
-      for (int i = 0; i < index; i++) {
-        at += fields.get(i).length() + 1;
-      }
-      return new Span(file, line, at, Math.max(1, fields.get(index).length()));
-    }
-
-    private void error(Span span, String message, String hint) {
-      wrong = true;
-      sink.report(Diagnostic.error(DiagnosticCode.BAD_POINTS, span, message, hint));
     }
   }
 }

@@ -37,6 +37,13 @@ final class Svg {
             .formatted(number(x1), number(y1), number(x2), number(y2), colour, dashes(dash)));
   }
 
+  /** A filled rectangle. */
+  void bar(double x, double y, double width, double height, String colour) {
+    out.append(
+        "<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" fill=\"%s\"/>\n"
+            .formatted(number(x), number(y), number(width), number(height), colour));
+  }
+
   /** A line through points, x and y in turn. */
   void path(double[] points, String colour, String dash) {
     var through = new StringBuilder();

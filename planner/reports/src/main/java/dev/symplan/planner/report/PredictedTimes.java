@@ -1,16 +1,15 @@
 package dev.symplan.planner.report;
 
 import com.google.common.primitives.ImmutableDoubleArray;
-import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.cost.CostModel;
 import dev.symplan.planner.cost.Timeline;
+import dev.symplan.planner.cost.Work;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.RankPlan;
 import dev.symplan.planner.plan.Step;
 import dev.symplan.planner.plan.StreamKind;
-import java.util.LinkedHashSet;
 
 /**
  * When each step of a plan is predicted to begin and end on its own stream, in µs from the start of
@@ -43,7 +42,8 @@ record PredictedTimes(ImmutableDoubleArray begin, ImmutableDoubleArray end, doub
       switch (rankPlan.steps().get(i)) {
         case Step.Compute(int op) ->
             timeline.compute(micros(rankPlan, costs, rankPlan.graph().ops().get(op)));
-        case Step.Fused fused -> timeline.compute(costs.kernelMicros(movedBytes(rankPlan, fused)));
+        case Step.Fused(var ops) ->
+            timeline.compute(costs.kernelMicros(Work.of(rankPlan, ops).bytes()));
         case Step.Start(int k) -> {
           var stream = rankPlan.collectives().get(k).stream();
           timeline.start(k, stream);
@@ -92,20 +92,5 @@ record PredictedTimes(ImmutableDoubleArray begin, ImmutableDoubleArray end, doub
       next += piece.tensor().bytes();
     }
     return true;
-  }
-
-  private static long movedBytes(RankPlan plan, Step.Fused fused) {
-    var moved = new LinkedHashSet<Value>();
-    fused
-        .ops()
-        .forEach(
-            index -> {
-              moved.addAll(plan.graph().ops().get(index).operands());
-              moved.addAll(plan.graph().ops().get(index).results());
-            });
-    return moved.stream()
-        .filter(value -> plan.placement(value).exists())
-        .mapToLong(value -> value.tensor().bytes())
-        .sum();
   }
 }

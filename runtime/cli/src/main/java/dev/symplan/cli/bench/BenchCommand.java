@@ -9,7 +9,8 @@ import picocli.CommandLine.Spec;
 
 @Command(
     description = {
-      "Measure collectives and the compute beside them, and show measured times side by side.",
+      "Measure collectives, the compute beside them and whole graphs, and show measured times side"
+          + " by side.",
       "Times are for plans as they run, including barriers, in the steady state: on GPUs, many runs"
           + " in a CUDA graph, by the slowest GPU's clock."
     },
@@ -25,6 +26,7 @@ public final class BenchCommand implements Runnable {
         .addSubcommand(new BenchCollectivesCommand(console))
         .addSubcommand(new BenchOverlapCommand(console))
         .addSubcommand(new BenchStepCommand(console))
+        .addSubcommand(new BenchGraphCommand(console))
         .addSubcommand(new BenchMachineCommand(console))
         .addSubcommand(new BenchTableCommand(console))
         .addSubcommand(new BenchPlotCommand(console));

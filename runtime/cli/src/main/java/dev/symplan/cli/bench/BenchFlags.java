@@ -253,8 +253,12 @@ final class BenchFlags {
     return variant -> wanted.isEmpty() || wanted.contains(variant);
   }
 
-  /** {@return a number of bytes, as in 65536, 64KiB, 1MiB} */
-  long bytes(String option, String text) {
+  /**
+   * {@return a number of bytes, as in 65536, 64KiB, 1MiB}
+   *
+   * @throws ParameterException of the command, when the text of the option is none
+   */
+  static long bytes(CommandSpec command, String option, String text) {
     var word = Ascii.toLowerCase(text.strip());
     int shift =
         word.endsWith("kib") ? 10 : word.endsWith("mib") ? 20 : word.endsWith("gib") ? 30 : 0;
@@ -266,7 +270,9 @@ final class BenchFlags {
     } catch (NumberFormatException _) {
       // Reported below.
     }
-    throw usage("%s: '%s' is not a size; write for example 64KiB".formatted(option, text));
+    throw new ParameterException(
+        command.commandLine(),
+        "%s: '%s' is not a size; write for example 64KiB".formatted(option, text));
   }
 
   /** {@return sizes, as in {@code 64KiB,1MiB} or {@code 16KiB..64MiB}, which doubles} */
@@ -278,8 +284,8 @@ final class BenchFlags {
         throw usage(
             "%s: '%s' is not a range; write for example 16KiB..64MiB".formatted(option, part));
       }
-      long last = bytes(option, ends.getLast());
-      for (long size = bytes(option, ends.getFirst()); size <= last; size *= 2) {
+      long last = bytes(spec, option, ends.getLast());
+      for (long size = bytes(spec, option, ends.getFirst()); size <= last; size *= 2) {
         sizes.add(size);
       }
     }

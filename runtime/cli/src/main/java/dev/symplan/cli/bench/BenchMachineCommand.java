@@ -19,8 +19,8 @@ final class BenchMachineCommand extends ConsoleCommand {
 
   @Override
   public Integer call() {
-    long copied = flags.bytes("--bytes", workload.bytes("256MiB"));
-    int size = workload.product();
+    long copied = workload.bytes(Workload.COPIED);
+    int size = workload.product(Workload.PRODUCT);
     var dtypes = flags.dtypes();
     return flags.measure(
         console,

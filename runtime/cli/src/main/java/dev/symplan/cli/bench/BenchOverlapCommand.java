@@ -29,8 +29,8 @@ final class BenchOverlapCommand extends ConsoleCommand {
 
   @Override
   public Integer call() {
-    long gathered = flags.bytes("--bytes", workload.bytes("64MiB"));
-    int size = workload.product();
+    long gathered = workload.bytes("64MiB");
+    int size = workload.product(Workload.PRODUCT);
     var wanted = flags.wanted(List.of(Kind.ALL_GATHER));
     var dtypes = flags.dtypes();
     return flags.measure(

@@ -11,35 +11,48 @@ final class Workload {
   @Spec(Spec.Target.MIXEE)
   private CommandSpec spec;
 
+  /** Large enough that a GPU multiplies as fast as it can. */
+  static final int PRODUCT = 8192;
+
+  /** Large enough that a GPU's caches do not hold it. */
+  static final String COPIED = "256MiB";
+
   @Option(
       names = "--product",
       paramLabel = "N",
-      description = "Multiply matrices of N × N (default: ${DEFAULT-VALUE}).",
-      defaultValue = "8192")
-  private int product;
+      description =
+          "Multiply matrices of N × N (default: " + PRODUCT + "; graph on the host: 512).")
+  private Optional<Integer> product = Optional.empty();
 
   @Option(
       names = "--bytes",
       paramLabel = "SIZE",
       description =
-          "Move so much: what is copied (machine; default: 256MiB), or what each rank gives to the"
-              + " all_gather (overlap; default: 64MiB).")
+          "Move so much: what is copied (machine and graph; default: 256MiB; graph on the host:"
+              + " 64MiB), or what each rank gives to the all_gather (overlap; default: 64MiB).")
   private Optional<String> bytes = Optional.empty();
 
   /**
    * {@return rows, and columns, of both factors}
    *
+   * @param otherwise how many where nobody says so
    * @throws ParameterException when there would be none
    */
-  int product() {
-    if (product < 1) {
+  int product(int otherwise) {
+    int size = product.orElse(otherwise);
+    if (size < 1) {
       throw new ParameterException(spec.commandLine(), "--product must be at least 1");
     }
-    return product;
+    return size;
   }
 
-  /** {@return the size of copies, as written} */
-  String bytes(String otherwise) {
-    return bytes.orElse(otherwise);
+  /**
+   * {@return the bytes to move}
+   *
+   * @param otherwise how many where nobody says so
+   * @throws ParameterException when the text is no size
+   */
+  long bytes(String otherwise) {
+    return BenchFlags.bytes(spec, "--bytes", bytes.orElse(otherwise));
   }
 }

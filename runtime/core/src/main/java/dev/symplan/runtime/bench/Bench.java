@@ -1,7 +1,6 @@
 package dev.symplan.runtime.bench;
 
 import dev.symplan.ir.DType;
-import dev.symplan.ir.TensorType;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.calibrate.BenchPrograms;
@@ -13,11 +12,9 @@ import dev.symplan.planner.machine.Verdict;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.SessionOptions;
 import dev.symplan.runtime.Timing;
 import dev.symplan.runtime.failure.RunException;
-import dev.symplan.runtime.tensor.HostTensor;
-import dev.symplan.runtime.tensor.SeededInputs;
-import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.LinkedHashMap;
@@ -59,9 +56,6 @@ public record Bench(
 
   /** Products are measured in so many runs each: they take long. */
   private static final int PRODUCT_RUNS = 10;
-
-  /** So many numbers are made up. */
-  private static final long PATTERN = 1 << 18;
 
   /** What the host takes for a run. */
   public record Step(Timing wall, Timing device) {}
@@ -276,30 +270,14 @@ public record Bench(
   }
 
   private Timing time(Plan plan, int runs) {
-    try (var session = open(plan)) {
-      session.run();
-      return session.time(runs, measurements);
-    }
+    return sessions().time(plan, runs, measurements);
   }
 
   private Session open(Plan plan) {
-    var session = Session.open(plan, backend);
-    for (int rank : session.localRanks()) {
-      for (int i = 0; i < session.inputNames().size(); i++) {
-        fill(session.input(rank, i).orElseThrow(), rank, "x" + i);
-      }
-    }
-    return session;
+    return sessions().open(plan);
   }
 
-  /** With the same numbers again and again, as making so many up takes longer than to measure. */
-  private static void fill(HostTensor tensor, int rank, String name) {
-    long count = Math.min(PATTERN, tensor.type().numel());
-    SeededInputs.fill(tensor.as(TensorType.contiguous(tensor.dtype(), count)), 1, rank, name);
-    long bytes = count * tensor.dtype().bytes();
-    long end = tensor.type().numel() * tensor.dtype().bytes();
-    for (long at = bytes; at < end; at += bytes) {
-      MemorySegment.copy(tensor.memory(), 0, tensor.memory(), at, Math.min(bytes, end - at));
-    }
+  private BenchSessions sessions() {
+    return new BenchSessions(backend, SessionOptions.DEFAULT);
   }
 }

@@ -132,8 +132,11 @@ final class HostSession extends ExecutableSession {
   }
 
   @Override
-  public Profile profile() {
+  public Profile profile(int before) {
     requireOpen();
+    for (int i = 0; i < before; i++) {
+      run();
+    }
     runners.forEach(runner -> runner.takeTimes(true));
     long zero = System.nanoTime();
     try {

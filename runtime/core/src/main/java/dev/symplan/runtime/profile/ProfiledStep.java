@@ -3,9 +3,9 @@ package dev.symplan.runtime.profile;
 import com.google.common.base.Ascii;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
-import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.planner.cost.CostModel;
+import dev.symplan.planner.cost.Work;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.RankPlan;
@@ -13,7 +13,6 @@ import dev.symplan.planner.plan.Step;
 import dev.symplan.runtime.profile.Profile.Activity;
 import java.util.ArrayDeque;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Queue;
@@ -21,11 +20,21 @@ import java.util.Queue;
 /**
  * A step of the plan with what was measured of it.
  *
- * @param what the op, or the kind of collective
+ * @param index of the step in the rank's plan
+ * @param what the op, how many are fused, or the kind of collective
+ * @param kind what steps that do the same have in common
  * @param predicted microseconds
+ * @param work empty for collectives
  * @param traffic empty for other steps than collectives
  */
-record ProfiledStep(Activity activity, String what, double predicted, Optional<Traffic> traffic) {
+public record ProfiledStep(
+    Activity activity,
+    int index,
+    String what,
+    String kind,
+    double predicted,
+    Optional<Work> work,
+    Optional<Traffic> traffic) {
 
   /**
    * What a collective moved.
@@ -35,10 +44,19 @@ record ProfiledStep(Activity activity, String what, double predicted, Optional<T
    * @param rate GB/s through the busier direction of the busiest rank's links
    * @param waited microseconds until the last rank of the group had begun
    */
-  record Traffic(int collective, String variant, long bytes, double rate, double waited) {}
+  public record Traffic(int collective, String variant, long bytes, double rate, double waited) {}
 
-  /** {@return the steps of all ranks in the order of the activities} */
-  static ImmutableList<ProfiledStep> of(Plan plan, Profile profile) {
+  /** {@return what it moves: a collective, the rank's operands; others, what their work says} */
+  public long bytes() {
+    return traffic.map(Traffic::bytes).or(() -> work.map(Work::bytes)).orElse(0L);
+  }
+
+  /**
+   * {@return the steps of all ranks in the order of the activities}
+   *
+   * @throws IllegalArgumentException when the profile is of another plan
+   */
+  public static ImmutableList<ProfiledStep> of(Plan plan, Profile profile) {
     return new Matching(plan, profile).match();
   }
 
@@ -47,7 +65,7 @@ record ProfiledStep(Activity activity, String what, double predicted, Optional<T
     private final Plan plan;
     private final Profile profile;
     private final CostModel costs;
-    private final Map<Integer, Map<String, Queue<Step>>> steps = new HashMap<>();
+    private final Map<Integer, Map<String, Queue<Integer>>> steps = new HashMap<>();
     private final Map<Integer, Map<Integer, Activity>> collectives = new HashMap<>();
 
     Matching(Plan plan, Profile profile) {
@@ -57,20 +75,20 @@ record ProfiledStep(Activity activity, String what, double predicted, Optional<T
     }
 
     ImmutableList<ProfiledStep> match() {
-      var matched = new Step[profile.activities().size()];
+      var matched = new int[profile.activities().size()];
       for (int i = 0; i < matched.length; i++) {
         var activity = profile.activities().get(i);
         var queue =
             steps
                 .computeIfAbsent(activity.rank(), this::byLabel)
                 .getOrDefault(activity.label(), new ArrayDeque<>());
-        var step = queue.poll();
-        if (step == null) {
+        var index = queue.poll();
+        if (index == null) {
           throw new IllegalArgumentException(
               "the plan has no '%s' on rank %d".formatted(activity.label(), activity.rank()));
         }
-        matched[i] = step;
-        if (step instanceof Step.Start(int k)) {
+        matched[i] = index;
+        if (plan.forRank(activity.rank()).steps().get(index) instanceof Step.Start(int k)) {
           collectives.computeIfAbsent(k, _ -> new HashMap<>()).put(activity.rank(), activity);
         }
       }
@@ -81,12 +99,13 @@ record ProfiledStep(Activity activity, String what, double predicted, Optional<T
       return list.build();
     }
 
-    private Map<String, Queue<Step>> byLabel(int rank) {
-      var labels = new HashMap<String, Queue<Step>>();
+    private Map<String, Queue<Integer>> byLabel(int rank) {
+      var labels = new HashMap<String, Queue<Integer>>();
       var rankPlan = plan.forRank(rank);
-      for (var step : rankPlan.steps()) {
-        label(rankPlan, step)
-            .ifPresent(label -> labels.computeIfAbsent(label, _ -> new ArrayDeque<>()).add(step));
+      for (int i = 0; i < rankPlan.steps().size(); i++) {
+        int index = i;
+        label(rankPlan, rankPlan.steps().get(i))
+            .ifPresent(label -> labels.computeIfAbsent(label, _ -> new ArrayDeque<>()).add(index));
       }
       return labels;
     }
@@ -107,46 +126,46 @@ record ProfiledStep(Activity activity, String what, double predicted, Optional<T
           : op.results().getFirst().name();
     }
 
-    private ProfiledStep profiled(Activity activity, Step step) {
+    private ProfiledStep profiled(Activity activity, int index) {
       var rankPlan = plan.forRank(activity.rank());
       var ops = rankPlan.graph().ops();
-      return switch (step) {
-        case Step.Compute(int op) ->
-            new ProfiledStep(
-                activity,
-                ops.get(op).def().name().toString(),
-                costs.computeMicros(ops.get(op)),
-                Optional.empty());
-        case Step.Fused(var list) ->
-            new ProfiledStep(
-                activity,
-                "%d fused ops".formatted(list.length()),
-                costs.kernelMicros(moved(rankPlan, list)),
-                Optional.empty());
-        case Step.Start(int k) -> {
-          var collective = rankPlan.collectives().get(k);
+      return switch (rankPlan.steps().get(index)) {
+        case Step.Compute(int op) -> {
+          var name = ops.get(op).def().name().toString();
           yield new ProfiledStep(
               activity,
-              Ascii.toLowerCase(collective.kind().name()),
+              index,
+              name,
+              name,
+              costs.computeMicros(ops.get(op)),
+              Optional.of(Work.of(rankPlan, ImmutableIntArray.of(op))),
+              Optional.empty());
+        }
+        case Step.Fused(var list) -> {
+          var work = Work.of(rankPlan, list);
+          yield new ProfiledStep(
+              activity,
+              index,
+              "%d fused ops".formatted(list.length()),
+              "fused ops",
+              costs.kernelMicros(work.bytes()),
+              Optional.of(work),
+              Optional.empty());
+        }
+        case Step.Start(int k) -> {
+          var collective = rankPlan.collectives().get(k);
+          var kind = Ascii.toLowerCase(collective.kind().name());
+          yield new ProfiledStep(
+              activity,
+              index,
+              kind,
+              kind + " " + collective.variant().text(),
               collective.verdict().transferMicros(),
+              Optional.empty(),
               Optional.of(traffic(rankPlan, collective, k, activity)));
         }
         case Step.Join _ -> throw new IllegalArgumentException("a join does nothing");
       };
-    }
-
-    private static long moved(RankPlan rankPlan, ImmutableIntArray list) {
-      var values = new HashSet<Value>();
-      list.forEach(
-          index -> {
-            var op = rankPlan.graph().ops().get(index);
-            values.addAll(op.operands());
-            values.addAll(op.results());
-          });
-      return values.stream()
-          .filter(value -> value.isTensor() && rankPlan.placement(value).exists())
-          .mapToLong(value -> value.tensor().bytes())
-          .sum();
     }
 
     private Traffic traffic(

@@ -3,6 +3,7 @@ package dev.symplan.runtime.tensor;
 import com.google.common.hash.Hashing;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
+import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
 import java.util.OptionalLong;
 import java.util.SplittableRandom;
@@ -16,6 +17,9 @@ import java.util.SplittableRandom;
  */
 public final class SeededInputs {
   private static final int MAX_INTEGER = 8;
+
+  /** A prime number of floats that are made up before they repeat, so that rows differ. */
+  private static final long PATTERN = 262_139;
 
   private SeededInputs() {}
 
@@ -36,8 +40,22 @@ public final class SeededInputs {
 
   /** Fills a tensor. */
   public static void fill(HostTensor tensor, long seed, int rank, String name, Need need) {
+    fill(tensor, seed, rank, name, need, Long.MAX_VALUE);
+  }
+
+  /**
+   * Fills a tensor with the same floats again and again where it is large, as making so many up
+   * takes longer than to measure what is done with them.
+   */
+  public static void fillRepeating(HostTensor tensor, long seed, int rank, String name, Need need) {
+    boolean isFloat = tensor.dtype().kind() == DType.Kind.FLOAT;
+    fill(tensor, seed, rank, name, need, isFloat ? PATTERN : Long.MAX_VALUE);
+  }
+
+  private static void fill(
+      HostTensor tensor, long seed, int rank, String name, Need need, long different) {
     if (tensor.dtype().kind() == DType.Kind.COMPLEX) {
-      fill(tensor.as(tensor.type().parts()), seed, rank, name);
+      fill(tensor.as(tensor.type().parts()), seed, rank, name, need, different);
       return;
     }
     var hash =
@@ -55,7 +73,7 @@ public final class SeededInputs {
     long width = type.dtype().bytes();
     int below = (int) Math.max(1, Math.min(MAX_INTEGER, need.below()));
     long trues = need.trues().orElse(0);
-    for (long i = 0; i < count; i++) {
+    for (long i = 0; i < Math.min(different, count); i++) {
       switch (type.dtype().kind()) {
         case FLOAT ->
             Elements.setDouble(
@@ -72,6 +90,10 @@ public final class SeededInputs {
         }
         case COMPLEX -> throw new AssertionError("complex numbers are filled by their parts");
       }
+    }
+    for (long i = different; i < count; i += different) {
+      MemorySegment.copy(
+          made.memory(), 0, made.memory(), i * width, Math.min(different, count - i) * width);
     }
     tensor.copyFrom(made);
   }

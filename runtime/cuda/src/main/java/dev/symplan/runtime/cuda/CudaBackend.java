@@ -1,5 +1,6 @@
 package dev.symplan.runtime.cuda;
 
+import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Executable;
 import dev.symplan.planner.machine.BackendVariants;
 import dev.symplan.planner.plan.Plan;
@@ -60,6 +61,13 @@ public final class CudaBackend implements Backend {
 
   private static Finding multicast() {
     return Diagnosis.of(MachineProbe.ofThisMachine(), VARIANTS).multicast();
+  }
+
+  @Override
+  public ImmutableList<Long> memoryInUse(int ranks) {
+    return Devices.ofAllRanks(ranks).entrySet().stream()
+        .map(entry -> Devices.memoryInUse(entry.getValue(), entry.getKey()))
+        .collect(ImmutableList.toImmutableList());
   }
 
   @Override

@@ -174,7 +174,7 @@ final class CudaSession extends ExecutableSession {
     locals.run();
   }
 
-  /** The graph of a run is each GPU's first. */
+  /** The graph of a run is each GPU's first: {@link Gpu#RUN}. */
   private void captureRun() {
     if (!captured) {
       locals.forAll(local -> local.gpu().capture(1));
@@ -224,7 +224,7 @@ final class CudaSession extends ExecutableSession {
   }
 
   @Override
-  public Profile profile() {
+  public Profile profile(int before) {
     requireOpen();
     var found = new AtomicReference<Profile>();
     guarded(
@@ -235,7 +235,7 @@ final class CudaSession extends ExecutableSession {
           world.ifPresent(others -> others.barrier("a run to be profiled, captured"));
           var lists =
               locals
-                  .onAll(local -> Objects.requireNonNull(timed.get(local.rank())).run())
+                  .onAll(local -> Objects.requireNonNull(timed.get(local.rank())).run(before))
                   .values()
                   .asList();
           locals.forAll(local -> local.copies().ran());

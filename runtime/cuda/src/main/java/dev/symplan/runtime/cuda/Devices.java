@@ -6,6 +6,7 @@ import dev.symplan.runtime.failure.RunException;
 import java.util.Comparator;
 import java.util.stream.IntStream;
 import org.bytedeco.cuda.global.cudart;
+import org.bytedeco.javacpp.SizeTPointer;
 
 /** Which GPU a rank has. */
 final class Devices {
@@ -44,6 +45,17 @@ final class Devices {
         .collect(
             ImmutableSortedMap.toImmutableSortedMap(
                 Comparator.naturalOrder(), rank -> rank, rank -> rank));
+  }
+
+  /** {@return the bytes of a GPU's memory that anybody uses, the driver included} */
+  static long memoryInUse(int device, int rank) {
+    var check = new Check(rank);
+    check.runtime(cudart.cudaSetDevice(device), "cudaSetDevice");
+    try (var free = new SizeTPointer(1);
+        var total = new SizeTPointer(1)) {
+      check.runtime(cudart.cudaMemGetInfo(free, total), "cudaMemGetInfo");
+      return total.get() - free.get();
+    }
   }
 
   private static boolean reaches(int a, int b) {

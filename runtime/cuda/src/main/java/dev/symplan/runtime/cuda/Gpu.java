@@ -28,6 +28,9 @@ import org.bytedeco.javacpp.Pointer;
  */
 final class Gpu {
 
+  /** The number of the graph that is captured first: the program, once. */
+  static final int RUN = 0;
+
   /** How many collectives a message lists. */
   private static final int MAX_NAMES = 3;
 

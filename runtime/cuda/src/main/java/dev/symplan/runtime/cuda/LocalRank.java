@@ -44,7 +44,7 @@ final class LocalRank {
     run =
         guarded(
             () -> {
-              opened.launch(0);
+              opened.launch(Gpu.RUN);
               opened.await();
               copied.ran();
             });

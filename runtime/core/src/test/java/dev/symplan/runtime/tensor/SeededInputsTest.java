@@ -1,0 +1,51 @@
+package dev.symplan.runtime.tensor;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.symplan.ir.DType;
+import dev.symplan.ir.TensorType;
+import dev.symplan.runtime.tensor.SeededInputs.Need;
+import java.util.OptionalLong;
+import java.util.stream.LongStream;
+import org.junit.jupiter.api.Test;
+
+class SeededInputsTest {
+  private static final long PERIOD = 262_139;
+
+  private static HostTensor repeating(TensorType type, Need need) {
+    var tensor = HostTensor.allocate(type);
+    SeededInputs.fillRepeating(tensor, 1, 0, "x", need);
+    return tensor;
+  }
+
+  @Test
+  void floatsRepeatAfterALongPeriod() {
+    var type = TensorType.contiguous(DType.BF16, 5, 200_000);
+    var once = HostTensor.allocate(type);
+    SeededInputs.fill(once, 1, 0, "x");
+    var repeating = repeating(type, Need.NOTHING);
+    for (long i = 0; i < type.numel(); i++) {
+      double value = repeating.get(i / 200_000, i % 200_000);
+      long first = i % PERIOD;
+      assertThat(value).isEqualTo(once.get(first / 200_000, first % 200_000));
+    }
+    assertThat(LongStream.range(0, PERIOD).mapToDouble(i -> repeating.get(0, i % 200_000)))
+        .as("they differ, and are scaled as those of the whole matrix")
+        .doesNotContain(1.0)
+        .anyMatch(value -> value > 0)
+        .anyMatch(value -> value < 0);
+  }
+
+  @Test
+  void indicesAndMasksDoNotRepeat() {
+    var mask =
+        repeating(
+            TensorType.contiguous(DType.BOOL, 600_000),
+            new Need(Long.MAX_VALUE, OptionalLong.of(17)));
+    assertThat(LongStream.range(0, 600_000).filter(i -> mask.get(i) != 0)).hasSize(17);
+    var indices =
+        repeating(TensorType.contiguous(DType.I64, 300_000), new Need(3, OptionalLong.empty()));
+    assertThat(LongStream.range(0, 300_000).mapToDouble(indices::get))
+        .allMatch(value -> value >= 0 && value < 3);
+  }
+}

@@ -1,0 +1,242 @@
+"""Times whole programs that PyTorch compiles, as `symplan bench graph` times Symplan's, and writes their graphs.
+
+    torchrun --nproc-per-node 2 bench_programs.py mlp8_tok16 max-autotune --csv torch.csv --graphs graphs
+    symplan bench graph graphs/mlp8_tok16_tp2.fx.txt --pytorch torch.csv
+
+One program in one of torch.compile's modes, so that no other takes memory in the process; --csv adds a row to a file
+that has some. A time is the median of several measurements on the slowest GPU's clock, each of many calls, one behind
+the other, as the host submits them. The programs are
+
+    mlpN_tokT             N blocks of a gated MLP with norms and residuals (4096, 14336), T tokens
+    llamaNl_bB_sS         N layers of a Llama (4096, 14336, 32 heads, 8 for keys), batch B, S tokens; needs transformers
+    llamaNl_train_sS      the same, batch 1, forward and backward
+
+in bf16, split over all ranks. Memory is in bytes, of the GPU that takes most, once programs run in the steady state:
+peak_allocated and peak_reserved by PyTorch's allocator, in_use by the driver's count, less what it was before the
+process group. --graphs writes what Inductor compiles, after its passes: rank 0's graphs.
+"""
+
+import argparse
+import datetime
+import os
+import platform
+import re
+import statistics
+import sys
+from pathlib import Path
+
+import torch
+import torch._inductor.config as inductor
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+COLUMNS = "program,graphs,mode,ranks,micros,min_us,max_us,peak_allocated,peak_reserved,in_use,gpu,date"
+MODES = ["default", "reduce-overhead", "max-autotune"]
+DTYPE = torch.bfloat16
+HIDDEN, INTERMEDIATE = 4096, 14336
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("program", help="for example mlp8_tok16, llama4l_b1_s2048, llama4l_train_s2048")
+    parser.add_argument("mode", choices=MODES)
+    parser.add_argument("--measurements", type=int, default=7)
+    parser.add_argument("--calls", type=int, default=30, help="calls in each measurement")
+    parser.add_argument("--csv", type=Path, help="add the row to this file, too")
+    parser.add_argument("--graphs", type=Path, help="write the graphs to this folder")
+    return parser.parse_args()
+
+
+class MLP(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up = nn.Linear(HIDDEN, INTERMEDIATE, bias=False)
+        self.gate = nn.Linear(HIDDEN, INTERMEDIATE, bias=False)
+        self.down = nn.Linear(INTERMEDIATE, HIDDEN, bias=False)
+
+    def forward(self, x):
+        return self.down(F.silu(self.gate(x)) * self.up(x))
+
+
+class Blocks(nn.Module):
+    def __init__(self, count):
+        super().__init__()
+        self.mlps = nn.ModuleList(MLP() for _ in range(count))
+        self.norms = nn.ModuleList(nn.RMSNorm(HIDDEN) for _ in range(count))
+
+    def forward(self, x):
+        for mlp, norm in zip(self.mlps, self.norms):
+            x = x + mlp(norm(x))
+        return x
+
+
+def split(model, columns, rows):
+    """Splits the modules that these patterns match over all ranks."""
+    if dist.get_world_size() == 1:
+        return model
+    plan = {}
+    for name, _ in model.named_modules():
+        if re.search(columns, name):
+            plan[name] = ColwiseParallel()
+        elif re.search(rows, name):
+            plan[name] = RowwiseParallel()
+    mesh = init_device_mesh("cuda", (dist.get_world_size(),), mesh_dim_names=("tp",))
+    return parallelize_module(model, mesh, plan)
+
+
+def blocks(count, tokens):
+    with torch.device("cuda"):
+        model = Blocks(count).to(DTYPE)
+    x = torch.randn(tokens, HIDDEN, device="cuda", dtype=DTYPE)
+    return split(model, r"\.(up|gate)$", r"\.down$"), x
+
+
+def llama(layers, batch, tokens):
+    from transformers import LlamaConfig, LlamaModel
+
+    config = LlamaConfig(
+        hidden_size=HIDDEN,
+        intermediate_size=INTERMEDIATE,
+        num_hidden_layers=layers,
+        num_attention_heads=32,
+        num_key_value_heads=8,
+        vocab_size=32000,
+        use_cache=False,
+    )
+    torch.set_default_dtype(DTYPE)
+    with torch.device("cuda"):
+        model = LlamaModel(config)
+    torch.set_default_dtype(torch.float32)
+    ids = torch.randint(0, config.vocab_size, (batch, tokens), device="cuda")
+    return split(model, r"\.(q_proj|k_proj|v_proj|gate_proj|up_proj)$", r"\.(o_proj|down_proj)$"), ids
+
+
+def make(program):
+    """The model, its input, and whether it is trained."""
+    torch.manual_seed(0)  # The same on all ranks.
+    if match := re.fullmatch(r"mlp(\d+)_tok(\d+)", program):
+        return *blocks(*map(int, match.groups())), False
+    if match := re.fullmatch(r"llama(\d+)l_b(\d+)_s(\d+)", program):
+        return *llama(*map(int, match.groups())), False
+    if match := re.fullmatch(r"llama(\d+)l_train_s(\d+)", program):
+        return *llama(int(match[1]), 1, int(match[2])), True
+    sys.exit(f"there is no program {program}; see --help")
+
+
+def step(model, compiled, x, trains):
+    if not trains:
+        with torch.no_grad():
+            compiled(x)
+        return
+    result = compiled(x)
+    result = getattr(result, "last_hidden_state", result)
+    result.float().square().mean().backward()
+    for parameter in model.parameters():
+        parameter.grad = None
+
+
+def largest(*values):
+    """The largest of each over all ranks."""
+    tensor = torch.tensor(values, device="cuda", dtype=torch.float64)
+    dist.all_reduce(tensor, op=dist.ReduceOp.MAX)
+    return tensor.tolist()
+
+
+def measure(call, calls, measurements):
+    found = []
+    for i in range(-1, measurements):
+        torch.cuda.synchronize()
+        dist.barrier()
+        torch.cuda.synchronize()
+        begin = torch.cuda.Event(enable_timing=True)
+        end = torch.cuda.Event(enable_timing=True)
+        begin.record()
+        for _ in range(calls):
+            call()
+        end.record()
+        torch.cuda.synchronize()
+        (slowest,) = largest(begin.elapsed_time(end) * 1000 / calls)
+        if i >= 0:  # The first one warms up.
+            found.append(slowest)
+    return sorted(found)
+
+
+def in_use():
+    free, total = torch.cuda.mem_get_info()
+    return total - free
+
+
+def write(folder, name, graphs):
+    folder.mkdir(parents=True, exist_ok=True)
+    for i, text in enumerate(graphs):
+        part = f".{i}" if len(graphs) > 1 else ""
+        (folder / f"{name}{part}.fx.txt").write_text(text)
+
+
+def capture(graphs):
+    def keep(graph):
+        module = graph.owning_module
+        graphs.append(module.print_readable(print_output=False, include_stride=True, include_device=True))
+
+    inductor.post_grad_custom_post_pass = keep
+    inductor.force_disable_caches = True  # What comes out of a cache does not go through the passes.
+
+
+def report(args, name, row):
+    gpu = torch.cuda.get_device_name().replace(",", " ")
+    date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    nccl = ".".join(map(str, torch.cuda.nccl.version()))
+    lines = [
+        "# " + " ".join(["bench_programs.py"] + sys.argv[1:]),
+        f"# {dist.get_world_size()} x {gpu}; {platform.system()} {platform.machine()}",
+        f"# PyTorch {torch.__version__}, CUDA {torch.version.cuda}, NCCL {nccl}, Python {platform.python_version()}",
+    ]
+    print("\n".join(lines + [COLUMNS, f"{name},{row},{gpu},{date}"]), flush=True)
+    if args.csv:
+        first = not args.csv.exists() or args.csv.stat().st_size == 0
+        with args.csv.open("a") as file:
+            print("\n".join(lines + [COLUMNS] * first + [f"{name},{row},{gpu},{date}"]), file=file)
+
+
+def main():
+    args = arguments()
+    rank = int(os.environ["RANK"])
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    before = in_use()
+    dist.init_process_group("nccl", device_id=torch.device("cuda", torch.cuda.current_device()))
+    ranks = dist.get_world_size()
+    name = f"{args.program}_tp{ranks}"
+    graphs = []
+    capture(graphs)
+    model, x, trains = make(args.program)
+    model.train(trains)
+    compiled = torch.compile(model, mode=None if args.mode == "default" else args.mode)
+
+    def call():
+        step(model, compiled, x, trains)
+
+    for _ in range(10):
+        call()
+    # What compiling took is given back, so that only running counts.
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    found = measure(call, args.calls, args.measurements)
+    memory = largest(torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved(), in_use() - before)
+    if rank == 0:
+        if args.graphs:
+            write(args.graphs, name, graphs)
+        median = statistics.median_high(found)
+        times = f"{median:.2f},{found[0]:.2f},{found[-1]:.2f}"
+        bytes_used = ",".join(str(int(value)) for value in memory)
+        report(args, name, f"{len(graphs)},{args.mode},{ranks},{times},{bytes_used}")
+    dist.barrier()
+    # Captured graphs still hold the communicator: leaving in order would wait for them.
+    sys.stdout.flush()
+    os._exit(0)
+
+
+main()
