@@ -124,6 +124,40 @@ static T __shfl_xor_sync(unsigned, T value, int lanes) {
   return got;
 }
 
+// What PTX's mma.sync.m16n8k16 does: lanes hold pairs of neighbours of the operands.
+namespace emulation {
+static unsigned operands[MOST][6];
+template <float WIDEN(unsigned short)>
+static void multiply(float* sums, const unsigned* own) {
+  int self = current;
+  memcpy(operands[self], own, sizeof(operands[self]));
+  __syncwarp();
+  int first = self / 32 * 32, line = self % 32 / 4, pair = self % 4;
+  for (int i = 0; i < 4; i++) {
+    int row = line + i / 2 * 8, column = pair * 2 + i % 2;
+    for (int k = 0; k < 16; k++) {
+      int lane = k % 8 / 2;
+      unsigned left = operands[first + row % 8 * 4 + lane][row / 8 + k / 8 * 2];
+      unsigned right = operands[first + column * 4 + lane][4 + k / 8];
+      sums[i] += WIDEN(left >> k % 2 * 16 & 0xffff) * WIDEN(right >> k % 2 * 16 & 0xffff);
+    }
+  }
+  __syncwarp();
+}
+static float bf16(unsigned short bits) { return __uint_as_float((unsigned)bits << 16); }
+}  // namespace emulation
+
+static void multiply_bf16(
+    float* sums, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned f) {
+  unsigned own[] = {a, b, c, d, e, f};
+  emulation::multiply<emulation::bf16>(sums, own);
+}
+static void multiply_f16(
+    float* sums, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned f) {
+  unsigned own[] = {a, b, c, d, e, f};
+  emulation::multiply<widened_f16>(sums, own);
+}
+
 extern "C" int launch(
     void (*kernel)(const long long*), int meets, int blocks, int threads, const long long* words,
     int backwards) {

@@ -252,7 +252,7 @@ final class ProductLowering {
     int first = result.type().rank() - 2;
     boolean byColumns = byColumns();
     // Row by row, the transposed result is column-major: it is that of the transposed operands.
-    steps.add(
+    var product =
         new DeviceStep.Product(
             arguments.op().stream(),
             dtype,
@@ -267,7 +267,8 @@ final class ProductLowering {
             bias,
             matrix(result, !byColumns),
             first == 0 ? 1 : result.type().size(0),
-            arguments.op().name()));
+            arguments.op().name());
+    steps.add(StreamedProduct.of(product).<DeviceStep>map(launch -> launch).orElse(product));
   }
 
   /** Whether elements along {@code near} are neighbours, and {@code far} is at least a column. */

@@ -11,6 +11,7 @@ import java.nio.file.Files;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.UnaryOperator;
+import java.util.regex.Pattern;
 
 /** Generated kernels, compiled for this machine's processor by its C++ compiler. */
 final class Emulation {
@@ -72,11 +73,15 @@ final class Emulation {
     }
   }
 
+  /** What a warp's tensor core does; {@code emulation.hpp} has it as a function. */
+  private static final Pattern MMA =
+      Pattern.compile("asm volatile\\(\"mma\\.sync[^;]*\\.f32\\.(b?f16)\\.[^;]*;[^;]*;");
+
   /** Each under a name of its own, without the instructions that convert. */
   private static String text(Kernel kernel, int number) {
-    return kernel
-        .text()
-        .replace(Kernel.ENTRY, "kernel" + number)
+    return MMA.matcher(kernel.text().replace(Kernel.ENTRY, "kernel" + number))
+        .replaceAll("multiply_$1(sums, a, b, c, d, e, f);")
+        .replaceAll("asm volatile\\(\"ld\\.global\\.nc[^;]*;[^;]*;", "to = *from;")
         .replace(
             "asm(\"cvt.rn.bf16.f32 %0, %1;\" : \"=h\"(bits) : \"f\"(value));",
             "bits = rounded_to_bf16(value);")

@@ -423,6 +423,19 @@ final class LocalPrograms {
     return texts;
   }
 
+  private static String few(String dtype, int tokens, int rows, int columns) {
+    return """
+        graph version 1
+        graph t(x: %1$s[%2$d, %4$d], w: %1$s[%3$d, %4$d], b: %1$s[%3$d]) {
+          t = aten::permute(w, [1, 0])
+          m = aten::mm(x, t)
+          n = aten::addmm(b, x, t)
+          return m, n
+        }
+        """
+        .formatted(dtype, tokens, rows, columns);
+  }
+
   static List<String> products() {
     return List.of(
         program(
@@ -432,6 +445,11 @@ final class LocalPrograms {
             "o = aten::addmm(c, x, y, beta=0.5, alpha=2)",
             "p = aten::addmm(d, x, y)",
             "q = aten::addmm(b, x, y, beta=3)"),
+        // Few rows of a large matrix: of one tile and several, full and not.
+        few("bf16", 5, 1030, 1088),
+        few("f16", 17, 1024, 1024),
+        few("bf16", 32, 264, 4032),
+        few("f16", 1, 16400, 64),
         """
         graph version 1
         graph t(x: bf16[3, 4, 6], y: bf16[5, 6], z: bf16[3, 6, 5], b: bf16[4, 5], c: bf16[12]) {
