@@ -11,16 +11,16 @@ import java.util.Optional;
  * is that of reading the matrix, so every element of it is read once, straight into the registers
  * of tensor cores, and the next ones are on their way meanwhile.
  *
- * <p>A block has sixteen rows of the matrix, and its warps share their columns. A tensor core adds
+ * <p>A block has 16 or 32 rows of the matrix, and its warps share their columns. A tensor core adds
  * up 16 columns in any order, so a thread takes 8 columns that are neighbours in memory for two of
  * its instructions, and the same ones of the vectors. Warps' sums are added up in their order.
  */
 final class StreamedProduct {
 
   /** Vectors at most: with more, reading those takes longer than reading the matrix. */
-  private static final int MAX_VECTORS = 32;
+  private static final int MAX_VECTORS = 16;
 
-  /** Elements of a matrix at least: smaller ones are in the cache. */
+  /** Elements of the matrix at least: smaller ones stay in the cache. */
   private static final long MIN_ELEMENTS = 1 << 20;
 
   private static final int WARPS = 8;
@@ -32,8 +32,16 @@ final class StreamedProduct {
 
   private static final int VECTORS = 8;
 
-  /** Columns that a warp reads before it multiplies: 16 bytes of each thread, twice. */
-  private static final int COLUMNS = 64;
+  /** Columns of which each thread of a warp has 16 bytes. */
+  private static final int COLUMNS = 32;
+
+  /**
+   * What a thread reads ahead, in 16 bytes of two rows: several rows share what is read of the
+   * vectors, but only if there are blocks for all multiprocessors then.
+   */
+  private static final int READ_AHEAD = 4;
+
+  private static final int MIN_BLOCKS = 192;
 
   private static final String TEXT =
       """
@@ -54,62 +62,77 @@ final class StreamedProduct {
         asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.$TYPE.$TYPE.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]) : "r"(a), "r"(b), "r"(c), "r"(d), "r"(e), "r"(f));
       }
 
-      extern "C" __global__ void __launch_bounds__($THREADS, 4) symplan_kernel(const __grid_constant__ Args args) {
-        __shared__ float shared[$WARPS][16][$TILES * 8 + 1];
+      extern "C" __global__ void __launch_bounds__($THREADS, 2) symplan_kernel(const __grid_constant__ Args args) {
+        __shared__ float shared[$WARPS][$LINES * 16][$TILES * 8 + 1];
         const int lane = threadIdx.x % 32;
         const int warp = threadIdx.x / 32;
         const int line = lane / 4;
         const int part = lane % 4 * 8;
-        for (long long first = (long long)blockIdx.x * 16; first < $ROWS; first += (long long)gridDim.x * 16) {
-          const long long row = first + line < $ROWS ? first + line : $ROWS - 1;
-          const long long low = first + line + 8 < $ROWS ? first + line + 8 : $ROWS - 1;
-          const unsigned short* upper = (const unsigned short*)$MATRIX + row * $MATRIX_LEADING + part;
-          const unsigned short* lower = (const unsigned short*)$MATRIX + low * $MATRIX_LEADING + part;
-          float sums[$TILES][4] = {};
-          Eight next[4];
-          if (warp * $COLUMNS < $INNER) {
-            for (int j = 0; j < 2; j++) {
-              next[2 * j] = streamed((const Eight*)(upper + warp * $COLUMNS + 32 * j));
-              next[2 * j + 1] = streamed((const Eight*)(lower + warp * $COLUMNS + 32 * j));
-            }
+        for (long long first = (long long)blockIdx.x * ($LINES * 16); first < $ROWS; first += (long long)gridDim.x * ($LINES * 16)) {
+          const unsigned short* from[2 * $LINES];
+          #pragma unroll
+          for (int i = 0; i < 2 * $LINES; i++) {
+            const long long row = first + 8 * i + line;
+            from[i] = (const unsigned short*)$MATRIX + (row < $ROWS ? row : $ROWS - 1) * $MATRIX_LEADING + part;
           }
-          for (int k = warp * $COLUMNS; k < $INNER; k += $WARPS * $COLUMNS) {
-            Eight now[4];
-            for (int j = 0; j < 4; j++) {
-              now[j] = next[j];
-            }
-            const int ahead = k + $WARPS * $COLUMNS;
-            if (ahead < $INNER) {
-              for (int j = 0; j < 2; j++) {
-                next[2 * j] = streamed((const Eight*)(upper + ahead + 32 * j));
-                next[2 * j + 1] = streamed((const Eight*)(lower + ahead + 32 * j));
+          float sums[$LINES][$TILES][4] = {};
+          Eight next[$DEPTH][2 * $LINES];
+          int k = warp * 32 * $DEPTH;
+          if (k < $INNER) {
+            #pragma unroll
+            for (int j = 0; j < $DEPTH; j++) {
+              #pragma unroll
+              for (int i = 0; i < 2 * $LINES; i++) {
+                next[j][i] = streamed((const Eight*)(from[i] + k + 32 * j));
               }
             }
-            for (int j = 0; j < 2; j++) {
+          }
+          for (; k < $INNER; k += $WARPS * 32 * $DEPTH) {
+            const int ahead = k + $WARPS * 32 * $DEPTH;
+            #pragma unroll
+            for (int j = 0; j < $DEPTH; j++) {
+              Eight by[$TILES];
+              #pragma unroll
               for (int t = 0; t < $TILES; t++) {
                 const int vector = t * 8 + line < $VECTORS ? t * 8 + line : $VECTORS - 1;
-                const Eight by = *(const Eight*)((const unsigned short*)$RIGHT + (long long)vector * $RIGHT_LEADING + k + 32 * j + part);
-                add_product(sums[t], now[2 * j].x, now[2 * j + 1].x, now[2 * j].y, now[2 * j + 1].y, by.x, by.y);
-                add_product(sums[t], now[2 * j].z, now[2 * j + 1].z, now[2 * j].w, now[2 * j + 1].w, by.z, by.w);
+                by[t] = *(const Eight*)((const unsigned short*)$RIGHT + (long long)vector * $RIGHT_LEADING + k + 32 * j + part);
+              }
+              #pragma unroll
+              for (int i = 0; i < $LINES; i++) {
+                #pragma unroll
+                for (int t = 0; t < $TILES; t++) {
+                  add_product(sums[i][t], next[j][2 * i].x, next[j][2 * i + 1].x, next[j][2 * i].y, next[j][2 * i + 1].y, by[t].x, by[t].y);
+                  add_product(sums[i][t], next[j][2 * i].z, next[j][2 * i + 1].z, next[j][2 * i].w, next[j][2 * i + 1].w, by[t].z, by[t].w);
+                }
+                if (ahead < $INNER) {
+                  next[j][2 * i] = streamed((const Eight*)(from[2 * i] + ahead + 32 * j));
+                  next[j][2 * i + 1] = streamed((const Eight*)(from[2 * i + 1] + ahead + 32 * j));
+                }
               }
             }
           }
-          for (int t = 0; t < $TILES; t++) {
-            const int column = t * 8 + lane % 4 * 2;
-            shared[warp][line][column] = sums[t][0];
-            shared[warp][line][column + 1] = sums[t][1];
-            shared[warp][line + 8][column] = sums[t][2];
-            shared[warp][line + 8][column + 1] = sums[t][3];
+          #pragma unroll
+          for (int i = 0; i < $LINES; i++) {
+            #pragma unroll
+            for (int t = 0; t < $TILES; t++) {
+              const int column = t * 8 + lane % 4 * 2;
+              shared[warp][16 * i + line][column] = sums[i][t][0];
+              shared[warp][16 * i + line][column + 1] = sums[i][t][1];
+              shared[warp][16 * i + line + 8][column] = sums[i][t][2];
+              shared[warp][16 * i + line + 8][column + 1] = sums[i][t][3];
+            }
           }
           __syncthreads();
-          for (int i = threadIdx.x; i < 16 * $VECTORS; i += $THREADS) {
-            const long long at = first + i % 16;
+          for (int i = threadIdx.x; i < $LINES * 16 * $VECTORS; i += $THREADS) {
+            const int row = i % ($LINES * 16);
+            const int vector = i / ($LINES * 16);
+            const long long at = first + row;
             float sum = 0;
             for (int w = 0; w < $WARPS; w++) {
-              sum += shared[w][i % 16][i / 16];
+              sum += shared[w][row][vector];
             }
             if (at < $ROWS) {
-              ((unsigned short*)$RESULT)[(long long)(i / 16) * $RESULT_LEADING + at] = $NARROW(sum$BIAS);
+              ((unsigned short*)$RESULT)[(long long)vector * $RESULT_LEADING + at] = $NARROW(sum$BIAS);
             }
           }
           __syncthreads();
@@ -131,7 +154,7 @@ final class StreamedProduct {
         && product.alpha() == 1
         && product.beta() == 0
         && product.columns() <= MAX_VECTORS
-        && product.inner() % COLUMNS == 0
+        && product.inner() % (COLUMNS * READ_AHEAD) == 0
         && product.rows() * product.inner() >= MIN_ELEMENTS
         && product.left().transposed()
         && !product.right().transposed()
@@ -150,6 +173,7 @@ final class StreamedProduct {
     long rows = product.rows();
     long inner = product.inner();
     long columns = product.columns();
+    int lines = rows / (2 * ROWS) >= MIN_BLOCKS ? 2 : 1;
     boolean bfloat = product.dtype() == DType.BF16;
     var matrix = pointer(memory, product.left(), rows, inner);
     var right = pointer(memory, product.right(), columns, inner);
@@ -182,13 +206,14 @@ final class StreamedProduct {
             .replace("$WARPS", number(WARPS))
             .replace("$TILES", number(Math.ceilDiv(columns, VECTORS)))
             .replace("$VECTORS", number(columns))
-            .replace("$COLUMNS", number(COLUMNS))
+            .replace("$LINES", number(lines))
+            .replace("$DEPTH", number(READ_AHEAD / lines))
             .replace("$INNER", number(inner))
             .replace("$ROWS", number(rows));
     return memory.launch(
         product.stream(),
         CTypes.PRELUDE + memory.struct() + text,
-        Math.ceilDiv(rows, ROWS),
+        Math.ceilDiv(rows, (long) ROWS * lines),
         MAX_BLOCKS,
         THREADS,
         product.label());

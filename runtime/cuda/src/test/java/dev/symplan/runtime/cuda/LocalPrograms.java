@@ -446,10 +446,10 @@ final class LocalPrograms {
             "p = aten::addmm(d, x, y)",
             "q = aten::addmm(b, x, y, beta=3)"),
         // Few rows of a large matrix: of one tile and several, full and not.
-        few("bf16", 5, 1030, 1088),
-        few("f16", 17, 1024, 1024),
-        few("bf16", 32, 264, 4032),
-        few("f16", 1, 16400, 64),
+        few("bf16", 5, 1030, 1152),
+        few("f16", 16, 1024, 1024),
+        few("bf16", 9, 6150, 256),
+        few("f16", 1, 8200, 128),
         """
         graph version 1
         graph t(x: bf16[3, 4, 6], y: bf16[5, 6], z: bf16[3, 6, 5], b: bf16[4, 5], c: bf16[12]) {
