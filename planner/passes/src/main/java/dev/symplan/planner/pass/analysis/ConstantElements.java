@@ -242,7 +242,8 @@ public final class ConstantElements {
     if (OF_BOOLS.containsKey(plain) && type.dtype() == DType.BOOL) {
       return ofTwo(op, type, OF_BOOLS.get(plain), List.of("self", "other"));
     }
-    if (OF_NUMBERS.containsKey(plain) && (!call.has("alpha") || call.number("alpha") == 1)) {
+    if (OF_NUMBERS.containsKey(plain)
+        && (!call.schema().hasParam("alpha") || call.number("alpha") == 1)) {
       return ofTwo(
           op,
           type,

@@ -53,18 +53,19 @@ class PassFolderTest {
         .containsExactly(
             "01-source.graph",
             "02-normalize.graph",
-            "03-bucket.graph",
-            "04-chunk.graph",
-            "05-reorder.graph",
-            "06-select.txt",
-            "07-realize.graph",
-            "08-schedule.txt",
-            "09-merge.txt",
-            "10-workspaces.txt",
-            "11-measure.txt",
-            "12-allocate.txt",
-            "13-elide_barriers.txt",
-            "14-seal.json");
+            "03-fold_masks.graph",
+            "04-bucket.graph",
+            "05-chunk.graph",
+            "06-reorder.graph",
+            "07-select.txt",
+            "08-realize.graph",
+            "09-schedule.txt",
+            "10-merge.txt",
+            "11-workspaces.txt",
+            "12-measure.txt",
+            "13-allocate.txt",
+            "14-elide_barriers.txt",
+            "15-seal.json");
     assertThat(Pipeline.passes().getLast().name()).isEqualTo("verify");
     assertThat(texts(passes(sample, "b"))).isEqualTo(first);
     for (var name : first.keySet()) {
@@ -74,7 +75,7 @@ class PassFolderTest {
       }
     }
     var plan = compiler().compile(SAMPLES.resolve(sample + ".graph"));
-    assertThat(first.get("14-seal.json")).isEqualTo(PlanFile.toJson(plan));
+    assertThat(first.get("15-seal.json")).isEqualTo(PlanFile.toJson(plan));
     assertThat(Files.readString(folder.resolve("a/timings.txt"))).contains("select", "normalize");
   }
 }
