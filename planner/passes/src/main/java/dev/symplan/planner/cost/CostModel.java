@@ -4,6 +4,7 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.VariantSpec;
@@ -94,9 +95,19 @@ public final class CostModel {
 
   /** {@return the time of a local op: the larger of its arithmetic and its memory traffic} */
   public double computeMicros(Op op) {
-    long bytes = bytesOf(op.operands()) + bytesOf(op.results());
+    long bytes = readBy(op) + bytesOf(op.results());
     double arithmetic = op.flops() / (1e6 * target.matrixRate());
     return target.launchMicros() + Math.max(arithmetic, bytes / (1e3 * target.memoryRate()));
+  }
+
+  /** An op that gathers rows reads no more of its first operand than it makes. */
+  private static long readBy(Op op) {
+    var operands = op.operands();
+    if (!op.def().has(OpTrait.GATHER) || operands.isEmpty()) {
+      return bytesOf(operands);
+    }
+    return Math.min(bytesOf(operands.subList(0, 1)), bytesOf(op.results()))
+        + bytesOf(operands.subList(1, operands.size()));
   }
 
   private static long bytesOf(List<Value> values) {
