@@ -1,6 +1,8 @@
 package dev.symplan.runtime.cuda;
 
+import dev.symplan.runtime.cuda.cudnn.CudnnException;
 import dev.symplan.runtime.failure.RunException;
+import java.util.function.Supplier;
 import org.bytedeco.cuda.global.cublas;
 import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.cuda.global.nccl;
@@ -44,6 +46,15 @@ record Check(int rank) {
   void nvrtc(int status, String call) {
     if (status != 0) {
       throw failed(call, nvrtc.nvrtcGetErrorString(status).getString());
+    }
+  }
+
+  /** Calls cuDNN. */
+  <T> T cudnn(Supplier<T> call) {
+    try {
+      return call.get();
+    } catch (CudnnException e) {
+      throw new RunException("rank %d: %s".formatted(rank, e.getMessage()));
     }
   }
 

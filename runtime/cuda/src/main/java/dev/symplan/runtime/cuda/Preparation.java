@@ -113,20 +113,33 @@ final class Preparation {
     if (!Libraries.hasCudnn()) {
       return Optional.empty();
     }
-    if (cudnn.isEmpty()) {
-      var made =
-          new CudnnAttention(
-              gpu.stream(StreamKind.COMPUTE), MAX_ATTENTION_WORKSPACE, DevicePointer::new);
-      gpu.onClose(made::close);
-      cudnn = Optional.of(made);
-    }
-    return cudnn
-        .flatMap(prepare)
+    return check
+        .cudnn(() -> prepare.apply(cudnn()))
         .map(
             prepared -> {
               workspace.reserve(prepared.workspaceBytes());
-              return () -> prepared.call().apply(workspace.memory().address()).run();
+              return () -> call(prepared);
             });
+  }
+
+  private void call(Prepared prepared) {
+    check.cudnn(
+        () -> {
+          prepared.call().accept(workspace.memory().address());
+          return true;
+        });
+  }
+
+  private CudnnAttention cudnn() {
+    return cudnn.orElseGet(
+        () -> {
+          var made =
+              new CudnnAttention(
+                  gpu.stream(StreamKind.COMPUTE), MAX_ATTENTION_WORKSPACE, DevicePointer::new);
+          gpu.onClose(made::close);
+          cudnn = Optional.of(made);
+          return made;
+        });
   }
 
   private long at(TensorRef ref) {

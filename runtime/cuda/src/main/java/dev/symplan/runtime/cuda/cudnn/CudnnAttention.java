@@ -13,6 +13,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.function.Function;
+import java.util.function.LongConsumer;
 import java.util.function.LongFunction;
 import java.util.function.ToLongFunction;
 import org.bytedeco.cuda.cudart.CUstream_st;
@@ -80,7 +81,7 @@ public final class CudnnAttention implements AutoCloseable {
    * @param workspaceBytes what each call needs beside its tensors
    * @param call puts it into the stream, given the address of that memory
    */
-  public record Prepared(long workspaceBytes, LongFunction<Runnable> call) {}
+  public record Prepared(long workspaceBytes, LongConsumer call) {}
 
   /**
    * {@return the step; empty where cuDNN refuses it}
@@ -119,7 +120,7 @@ public final class CudnnAttention implements AutoCloseable {
               var operands =
                   tensors.stream().map(ref -> pointers.apply(addresses.applyAsLong(ref))).toList();
               return new Prepared(
-                  found.bytes(), workspace -> () -> execute(found, operands, workspace));
+                  found.bytes(), workspace -> execute(found, operands, workspace));
             });
   }
 
