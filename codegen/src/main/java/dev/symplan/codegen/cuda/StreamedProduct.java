@@ -25,7 +25,9 @@ final class StreamedProduct {
 
   private static final int WARPS = 8;
   private static final int THREADS = 32 * WARPS;
-  private static final int MAX_BLOCKS = 1 << 20;
+
+  /** Of a grid. */
+  private static final int MAX_BLOCKS = Integer.MAX_VALUE;
 
   /** Rows of the matrix, and vectors, that an instruction multiplies. */
   private static final int ROWS = 16;
@@ -53,7 +55,7 @@ final class StreamedProduct {
       /** Reads what no other thread reads. */
       __device__ __forceinline__ Eight streamed(const Eight* from) {
         Eight to;
-        asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(to.x), "=r"(to.y), "=r"(to.z), "=r"(to.w) : "l"(from));
+        asm volatile("ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(to.x), "=r"(to.y), "=r"(to.z), "=r"(to.w) : "l"(from));
         return to;
       }
 
@@ -68,74 +70,77 @@ final class StreamedProduct {
         const int warp = threadIdx.x / 32;
         const int line = lane / 4;
         const int part = lane % 4 * 8;
-        for (long long first = (long long)blockIdx.x * ($LINES * 16); first < $ROWS; first += (long long)gridDim.x * ($LINES * 16)) {
-          const unsigned short* from[2 * $LINES];
+        const long long first = (long long)blockIdx.x * ($LINES * 16);
+        const unsigned short* from[2 * $LINES];
+        #pragma unroll
+        for (int i = 0; i < 2 * $LINES; i++) {
+          const long long row = first + 8 * i + line;
+          from[i] = (const unsigned short*)$MATRIX + ($WHOLE || row < $ROWS ? row : $ROWS - 1) * $MATRIX_LEADING + part;
+        }
+        const unsigned short* vectors[$TILES];
+        #pragma unroll
+        for (int t = 0; t < $TILES; t++) {
+          const int vector = t * 8 + line < $VECTORS ? t * 8 + line : $VECTORS - 1;
+          vectors[t] = (const unsigned short*)$RIGHT + (long long)vector * $RIGHT_LEADING + part;
+        }
+        float sums[$LINES][$TILES][4] = {};
+        Eight next[$DEPTH][2 * $LINES];
+        int k = warp * 32 * $DEPTH;
+        if (k < $INNER) {
           #pragma unroll
-          for (int i = 0; i < 2 * $LINES; i++) {
-            const long long row = first + 8 * i + line;
-            from[i] = (const unsigned short*)$MATRIX + (row < $ROWS ? row : $ROWS - 1) * $MATRIX_LEADING + part;
-          }
-          float sums[$LINES][$TILES][4] = {};
-          Eight next[$DEPTH][2 * $LINES];
-          int k = warp * 32 * $DEPTH;
-          if (k < $INNER) {
+          for (int j = 0; j < $DEPTH; j++) {
             #pragma unroll
-            for (int j = 0; j < $DEPTH; j++) {
-              #pragma unroll
-              for (int i = 0; i < 2 * $LINES; i++) {
-                next[j][i] = streamed((const Eight*)(from[i] + k + 32 * j));
-              }
+            for (int i = 0; i < 2 * $LINES; i++) {
+              next[j][i] = streamed((const Eight*)(from[i] + k + 32 * j));
             }
           }
-          for (; k < $INNER; k += $WARPS * 32 * $DEPTH) {
-            const int ahead = k + $WARPS * 32 * $DEPTH;
-            #pragma unroll
-            for (int j = 0; j < $DEPTH; j++) {
-              Eight by[$TILES];
-              #pragma unroll
-              for (int t = 0; t < $TILES; t++) {
-                const int vector = t * 8 + line < $VECTORS ? t * 8 + line : $VECTORS - 1;
-                by[t] = *(const Eight*)((const unsigned short*)$RIGHT + (long long)vector * $RIGHT_LEADING + k + 32 * j + part);
-              }
-              #pragma unroll
-              for (int i = 0; i < $LINES; i++) {
-                #pragma unroll
-                for (int t = 0; t < $TILES; t++) {
-                  add_product(sums[i][t], next[j][2 * i].x, next[j][2 * i + 1].x, next[j][2 * i].y, next[j][2 * i + 1].y, by[t].x, by[t].y);
-                  add_product(sums[i][t], next[j][2 * i].z, next[j][2 * i + 1].z, next[j][2 * i].w, next[j][2 * i + 1].w, by[t].z, by[t].w);
-                }
-                if (ahead < $INNER) {
-                  next[j][2 * i] = streamed((const Eight*)(from[2 * i] + ahead + 32 * j));
-                  next[j][2 * i + 1] = streamed((const Eight*)(from[2 * i + 1] + ahead + 32 * j));
-                }
-              }
-            }
-          }
+        }
+        for (; k < $INNER; k += $WARPS * 32 * $DEPTH) {
+          const int ahead = k + $WARPS * 32 * $DEPTH;
           #pragma unroll
-          for (int i = 0; i < $LINES; i++) {
+          for (int j = 0; j < $DEPTH; j++) {
+            Eight by[$TILES];
             #pragma unroll
             for (int t = 0; t < $TILES; t++) {
-              const int column = t * 8 + lane % 4 * 2;
-              shared[warp][16 * i + line][column] = sums[i][t][0];
-              shared[warp][16 * i + line][column + 1] = sums[i][t][1];
-              shared[warp][16 * i + line + 8][column] = sums[i][t][2];
-              shared[warp][16 * i + line + 8][column + 1] = sums[i][t][3];
+              by[t] = *(const Eight*)(vectors[t] + k + 32 * j);
+            }
+            #pragma unroll
+            for (int i = 0; i < $LINES; i++) {
+              #pragma unroll
+              for (int t = 0; t < $TILES; t++) {
+                add_product(sums[i][t], next[j][2 * i].x, next[j][2 * i + 1].x, next[j][2 * i].y, next[j][2 * i + 1].y, by[t].x, by[t].y);
+                add_product(sums[i][t], next[j][2 * i].z, next[j][2 * i + 1].z, next[j][2 * i].w, next[j][2 * i + 1].w, by[t].z, by[t].w);
+              }
+              if (ahead < $INNER) {
+                next[j][2 * i] = streamed((const Eight*)(from[2 * i] + ahead + 32 * j));
+                next[j][2 * i + 1] = streamed((const Eight*)(from[2 * i + 1] + ahead + 32 * j));
+              }
             }
           }
-          __syncthreads();
-          for (int i = threadIdx.x; i < $LINES * 16 * $VECTORS; i += $THREADS) {
-            const int row = i % ($LINES * 16);
-            const int vector = i / ($LINES * 16);
-            const long long at = first + row;
-            float sum = 0;
-            for (int w = 0; w < $WARPS; w++) {
-              sum += shared[w][row][vector];
-            }
-            if (at < $ROWS) {
-              ((unsigned short*)$RESULT)[(long long)vector * $RESULT_LEADING + at] = $NARROW(sum$BIAS);
-            }
+        }
+        #pragma unroll
+        for (int i = 0; i < $LINES; i++) {
+          #pragma unroll
+          for (int t = 0; t < $TILES; t++) {
+            const int column = t * 8 + lane % 4 * 2;
+            shared[warp][16 * i + line][column] = sums[i][t][0];
+            shared[warp][16 * i + line][column + 1] = sums[i][t][1];
+            shared[warp][16 * i + line + 8][column] = sums[i][t][2];
+            shared[warp][16 * i + line + 8][column + 1] = sums[i][t][3];
           }
-          __syncthreads();
+        }
+        __syncthreads();
+        for (int i = threadIdx.x; i < $LINES * 16 * $VECTORS; i += $THREADS) {
+          const int row = i % ($LINES * 16);
+          const int vector = i / ($LINES * 16);
+          const long long at = first + row;
+          float sum = 0;
+          for (int w = 0; w < $WARPS; w++) {
+            sum += shared[w][row][vector];
+          }
+          if (at < $ROWS) {
+            ((unsigned short*)$RESULT)[(long long)vector * $RESULT_LEADING + at] = $NARROW(sum$BIAS);
+          }
         }
       }
       """;
@@ -156,6 +161,7 @@ final class StreamedProduct {
         && product.columns() <= MAX_VECTORS
         && product.inner() % (COLUMNS * READ_AHEAD) == 0
         && product.rows() * product.inner() >= MIN_ELEMENTS
+        && product.rows() / ROWS < MAX_BLOCKS
         && product.left().transposed()
         && !product.right().transposed()
         && !product.result().transposed()
@@ -206,6 +212,7 @@ final class StreamedProduct {
             .replace("$WARPS", number(WARPS))
             .replace("$TILES", number(Math.ceilDiv(columns, VECTORS)))
             .replace("$VECTORS", number(columns))
+            .replace("$WHOLE", Boolean.toString(rows % (ROWS * lines) == 0))
             .replace("$LINES", number(lines))
             .replace("$DEPTH", number(READ_AHEAD / lines))
             .replace("$INNER", number(inner))

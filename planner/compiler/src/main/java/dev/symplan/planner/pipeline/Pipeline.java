@@ -26,6 +26,7 @@ import dev.symplan.planner.pass.place.ScheduleSteps;
 import dev.symplan.planner.pass.rewrite.FoldMasks;
 import dev.symplan.planner.pass.rewrite.Groups;
 import dev.symplan.planner.pass.rewrite.NormalizeGraphs;
+import dev.symplan.planner.pass.rewrite.SinkElementwise;
 import dev.symplan.planner.pass.select.RealizeOperands;
 import dev.symplan.planner.pass.select.SelectVariants;
 import dev.symplan.planner.plan.Plan;
@@ -57,6 +58,8 @@ public final class Pipeline {
           .add(new NormalizeGraphs())
           // What only computed a mask is dead then, and takes no memory from here on.
           .add(new FoldMasks())
+          // The searches price kernels, and so have to see which ops become one.
+          .add(new SinkElementwise())
           // Fewer collectives first: what is left may be worth splitting.
           .add(RewriteSearch.bucket(DRAFT))
           .add(RewriteSearch.chunk(DRAFT))

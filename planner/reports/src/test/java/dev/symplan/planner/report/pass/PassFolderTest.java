@@ -54,18 +54,19 @@ class PassFolderTest {
             "01-source.graph",
             "02-normalize.graph",
             "03-fold_masks.graph",
-            "04-bucket.graph",
-            "05-chunk.graph",
-            "06-reorder.graph",
-            "07-select.txt",
-            "08-realize.graph",
-            "09-schedule.txt",
-            "10-merge.txt",
-            "11-workspaces.txt",
-            "12-measure.txt",
-            "13-allocate.txt",
-            "14-elide_barriers.txt",
-            "15-seal.json");
+            "04-sink_elementwise.graph",
+            "05-bucket.graph",
+            "06-chunk.graph",
+            "07-reorder.graph",
+            "08-select.txt",
+            "09-realize.graph",
+            "10-schedule.txt",
+            "11-merge.txt",
+            "12-workspaces.txt",
+            "13-measure.txt",
+            "14-allocate.txt",
+            "15-elide_barriers.txt",
+            "16-seal.json");
     assertThat(Pipeline.passes().getLast().name()).isEqualTo("verify");
     assertThat(texts(passes(sample, "b"))).isEqualTo(first);
     for (var name : first.keySet()) {
@@ -75,7 +76,7 @@ class PassFolderTest {
       }
     }
     var plan = compiler().compile(SAMPLES.resolve(sample + ".graph"));
-    assertThat(first.get("15-seal.json")).isEqualTo(PlanFile.toJson(plan));
+    assertThat(first.get("16-seal.json")).isEqualTo(PlanFile.toJson(plan));
     assertThat(Files.readString(folder.resolve("a/timings.txt"))).contains("select", "normalize");
   }
 }

@@ -1,0 +1,199 @@
+package dev.symplan.planner.pass.rewrite;
+
+import static com.google.common.collect.ImmutableList.toImmutableList;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.graph.Rows;
+import dev.symplan.ir.op.OpTrait;
+import dev.symplan.planner.pass.GraphPass;
+import dev.symplan.planner.pass.GraphState;
+import dev.symplan.planner.pass.PassContext;
+import dev.symplan.planner.pass.analysis.Aliases;
+import dev.symplan.planner.pass.analysis.Analyses;
+import dev.symplan.planner.pass.analysis.GraphCopier;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+
+/**
+ * Moves elementwise ops down to the one elementwise op that reads what they make, so that all of
+ * them run as one kernel: {@code silu(x · gate)} to its product with {@code x · up}, which is
+ * computed between.
+ *
+ * <p>Ops move over others without effects only, and not over collectives, which they may hide. They
+ * move only if what they read takes no more memory meanwhile than what they make would, and if they
+ * do not leave a kernel to which they belong where they are.
+ */
+public final class SinkElementwise extends GraphPass {
+
+  private static final int NONE = -1;
+
+  public SinkElementwise() {
+    super("sink_elementwise", facts(), facts());
+  }
+
+  @Override
+  public GraphState run(GraphState state, PassContext context) {
+    if (!context.options().fusion()) {
+      return state;
+    }
+    return state.withGraphs(
+        state.analyses().stream().map(own -> new Sinking(own).run()).collect(toImmutableList()));
+  }
+
+  private static final class Sinking {
+    private final Graph graph;
+    private final ImmutableList<Op> ops;
+    private final Aliases aliases;
+    private final Analyses own;
+
+    /** By op, the op to which it moves; {@link #NONE} for one that stays. */
+    private final int[] target;
+
+    /** By value, the ops that read it, and whether the caller does. */
+    private final List<List<Integer>> readers = new ArrayList<>();
+
+    private final boolean[] returned;
+
+    Sinking(Analyses own) {
+      this.own = own;
+      this.graph = own.graph();
+      this.ops = graph.ops();
+      this.aliases = own.aliases();
+      this.target = new int[ops.size()];
+      Arrays.fill(target, NONE);
+      this.returned = new boolean[graph.valueCount()];
+      graph.outputValues().forEach(value -> returned[value.id()] = true);
+      for (int i = 0; i < graph.valueCount(); i++) {
+        readers.add(new ArrayList<>());
+      }
+      for (int i = 0; i < ops.size(); i++) {
+        int reader = i;
+        ops.get(i).operands().forEach(value -> readers.get(value.id()).add(reader));
+      }
+    }
+
+    Graph run() {
+      for (int i = ops.size() - 1; i >= 0; i--) {
+        target[i] = targetOf(i);
+      }
+      var groups = new TreeMap<Integer, List<Integer>>();
+      for (int i = 0; i < ops.size(); i++) {
+        if (target[i] != NONE) {
+          groups.computeIfAbsent(target[i], _ -> new ArrayList<>()).add(i);
+        }
+      }
+      var moving = new HashMap<Integer, List<Integer>>();
+      int barrier = NONE;
+      for (int root = 0; root < ops.size(); root++) {
+        int last = barrier;
+        var group =
+            groups.getOrDefault(root, List.of()).stream().filter(i -> i > last).toList();
+        if (!group.isEmpty() && passes(group, root) && isWorthIt(group, root)) {
+          moving.put(root, group);
+        }
+        barrier = isPure(ops.get(root)) ? barrier : root;
+      }
+      return moving.isEmpty() ? graph : moved(moving);
+    }
+
+    /** {@return the op that all readers are, or move to} */
+    private int targetOf(int index) {
+      var op = ops.get(index);
+      if (!isElementwise(op) || returned[op.result().id()]) {
+        return NONE;
+      }
+      int found = NONE;
+      for (int reader : readers.get(op.result().id())) {
+        int root = target[reader] == NONE ? reader : target[reader];
+        if (found != NONE && found != root) {
+          return NONE;
+        }
+        found = root;
+      }
+      return found != NONE
+              && isElementwise(ops.get(found))
+              && ops.get(found).result().tensor().sizes().equals(op.result().tensor().sizes())
+          ? found
+          : NONE;
+    }
+
+    private boolean isElementwise(Op op) {
+      return op.results().size() == 1
+          && op.result().isTensor()
+          && op.def().has(OpTrait.ELEMENTWISE)
+          && isPure(op)
+          && aliases.of(op.result()).value().equals(op.result());
+    }
+
+    private static boolean isPure(Op op) {
+      return op.def().rule().isPresent()
+          && !op.def().schema().mutates()
+          && !op.def().has(OpTrait.SIDE_EFFECT)
+          && !op.def().has(OpTrait.OPAQUE)
+          && !op.def().has(OpTrait.WAIT)
+          && op.def().collective().isEmpty();
+    }
+
+    /** Whether some other op that runs stands between. */
+    private boolean passes(List<Integer> group, int root) {
+      int next = 0;
+      for (int i = group.getFirst(); i < root; i++) {
+        if (next < group.size() && group.get(next) == i) {
+          next++;
+        } else if (aliases.runs(i)) {
+          return true;
+        }
+      }
+      return false;
+    }
+
+    private boolean isWorthIt(List<Integer> members, int root) {
+      var group = Set.copyOf(members);
+      var dying = new LinkedHashSet<Integer>();
+      long made = 0;
+      for (int i : group) {
+        var op = ops.get(i);
+        made += readers.get(op.result().id()).contains(root) ? op.result().tensor().bytes() : 0;
+        for (var value : op.operands()) {
+          if (isOlder(value, group) && own.uses().lastOpOrCaller(aliases.id(value)) < root) {
+            dying.add(aliases.id(value));
+          }
+        }
+      }
+      long kept = dying.stream().mapToLong(id -> aliases.storage(id).bytes()).sum();
+      return kept <= made
+          && dying.stream().noneMatch(id -> goesByRows(aliases.storage(id).def()));
+    }
+
+    private boolean isOlder(Value value, Set<Integer> group) {
+      return aliases.id(value) >= 0 && !group.contains(aliases.of(value).def());
+    }
+
+    private boolean goesByRows(int index) {
+      return index >= 0
+          && (ops.get(index).def().has(OpTrait.ELEMENTWISE) || Rows.of(ops.get(index)) > 0);
+    }
+
+    private Graph moved(Map<Integer, List<Integer>> moving) {
+      var moves = new boolean[ops.size()];
+      moving.values().forEach(group -> group.forEach(i -> moves[i] = true));
+      var copier = new GraphCopier(graph);
+      for (int i = 0; i < ops.size(); i++) {
+        if (!moves[i]) {
+          moving.getOrDefault(i, List.of()).forEach(member -> copier.keep(ops.get(member)));
+          copier.keep(ops.get(i));
+        }
+      }
+      return copier.finish(copier.now(graph.outputs()));
+    }
+  }
+}
