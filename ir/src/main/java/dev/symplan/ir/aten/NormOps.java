@@ -167,7 +167,7 @@ final class NormOps {
                   isReduced(call);
                   var result =
                       Layouts.pointwise(
-                          ElementwiseOps.promoted(call, "self", "target"),
+                          ElementwiseTypes.promoted(call, "self", "target"),
                           List.of(call.tensor("self"), call.tensor("target")));
                   Shapes.checkBroadcastsTo(
                       "grad_output", call.tensor("grad_output").sizes(), result.sizes());
@@ -366,7 +366,7 @@ final class NormOps {
   }
 
   private static OpResult squaredError(OpCall call) {
-    var dtype = ElementwiseOps.promoted(call, "self", "target");
+    var dtype = ElementwiseTypes.promoted(call, "self", "target");
     var elements = Layouts.pointwise(dtype, List.of(call.tensor("self"), call.tensor("target")));
     return isReduced(call)
         ? OpResult.fresh(dtype, ImmutableLongArray.of())
