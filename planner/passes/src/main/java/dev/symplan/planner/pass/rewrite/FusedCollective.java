@@ -190,7 +190,7 @@ final class FusedCollective {
         target,
         "aten::view",
         new Arg.Ref(product),
-        sizes(
+        Arg.Seq.of(
             LongStream.concat(
                 rows.stream(), LongStream.of(b.tensor().size(b.tensor().rank() - 1)))));
   }
@@ -204,10 +204,6 @@ final class FusedCollective {
             Target.of(value.name() + "_flat"),
             "aten::reshape",
             new Arg.Ref(value),
-            sizes(LongStream.of(-1, sizes.length() == 0 ? 1 : sizes.get(sizes.length() - 1))));
-  }
-
-  private static Arg sizes(LongStream sizes) {
-    return new Arg.Seq(sizes.<Arg>mapToObj(Arg.Int::new).collect(toImmutableList()));
+            Arg.Seq.of(-1, sizes.length() == 0 ? 1 : sizes.get(sizes.length() - 1)));
   }
 }
