@@ -137,7 +137,7 @@ public final class Main {
       }
       case InvalidPathException wrong -> {
         console.progress(
-            "error: '%s' names no file: %s".formatted(wrong.getInput(), wrong.getReason()));
+            "error: '%s' is not a path: %s".formatted(wrong.getInput(), wrong.getReason()));
         yield ExitCode.USAGE;
       }
       case OutOfMemoryError _ -> {

@@ -79,7 +79,7 @@ class UsageTest {
   void refusesWhatCanBeNoPath() {
     var result = run("compile", SAMPLE, "--target", "a\0b");
     assertThat(result.code()).isEqualTo(ExitCode.USAGE);
-    assertThat(result.err()).startsWith("error: 'a\\u0000b' names no file: ");
+    assertThat(result.err()).startsWith("error: 'a\\u0000b' is not a path: ");
   }
 
   @Test
