@@ -234,7 +234,7 @@ public final class CompileFlags {
     if (builtIn.isPresent()) {
       return builtIn.get();
     }
-    if (!Files.exists(Path.of(name))) {
+    if (name.isEmpty() || !Files.exists(Path.of(name))) {
       throw new ParameterException(
           spec.commandLine(),
           "%s: '%s' is neither a target nor a file; targets are %s"
