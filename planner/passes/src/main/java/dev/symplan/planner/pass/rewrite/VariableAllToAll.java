@@ -25,6 +25,9 @@ import java.util.stream.LongStream;
 final class VariableAllToAll {
   private static final Set<String> NAMES = Set.of("all_to_all_vdev", "all_to_all_vdev_2d");
 
+  /** Offsets of any number of parts stay far below 2^63. */
+  private static final long MAX_ALIGN = 1L << 32;
+
   private final OpCall call;
   private final OpEmitter emitter;
   private final Value input;
@@ -90,8 +93,8 @@ final class VariableAllToAll {
       throw emitter.error(
           "out_splits_offsets must be i64[2, %d], not %s".formatted(splits.numel(), offsets));
     }
-    if (twoDims && align() < 1) {
-      throw emitter.error("major_align must be at least 1");
+    if (twoDims && (align() < 1 || align() > MAX_ALIGN)) {
+      throw emitter.error("major_align must be 1 to " + MAX_ALIGN);
     }
   }
 
