@@ -173,8 +173,7 @@ final class MatrixOps {
   private static void checkRank(String name, TensorType type, int rank) {
     if (type.rank() != rank) {
       throw new OpTypeException(
-          "%s must have %d dimension%s, but is %s"
-              .formatted(name, rank, rank == 1 ? "" : "s", type));
+          "%s must have %s, but is %s".formatted(name, Units.count(rank, "dimension"), type));
     }
   }
 

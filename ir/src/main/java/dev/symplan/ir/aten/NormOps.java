@@ -325,12 +325,8 @@ final class NormOps {
         || input.size(1) != call.integer("C")
         || input.numel() != Shapes.times(elements, call.integer("HxW"))) {
       throw new OpTypeException(
-          "input must be [N, C, ...] of N × C × HxW = %d × %d × %s, but is %s"
-              .formatted(
-                  call.integer("N"),
-                  call.integer("C"),
-                  Units.count(call.integer("HxW"), "element"),
-                  input));
+          "input must be [N, C, ...] of N × C × HxW = %d × %d × %d elements, but is %s"
+              .formatted(call.integer("N"), call.integer("C"), call.integer("HxW"), input));
     }
     checkGroups(input.size(1), call.integer("group"));
     checkEach(call, "channel", input.size(1), channels);
