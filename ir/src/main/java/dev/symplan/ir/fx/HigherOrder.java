@@ -120,7 +120,7 @@ final class HigherOrder {
       case FxExpr.Call call
           when call.target().equals(SCATTER)
               && call.keywords().keySet().containsAll(SCATTER_PARAMS) ->
-          scatter(statement, call.keywords());
+          scatter(statement, call);
       case FxExpr.Call(String target, var args, _, _)
           when target.equals("getattr")
               && args.size() == 2
@@ -298,7 +298,7 @@ final class HigherOrder {
   }
 
   /** A tensor of one value, with another at one index of a dimension. */
-  private void scatter(Statement statement, ImmutableMap<String, FxExpr> keywords) {
+  private void scatter(Statement statement, FxExpr.Call call) {
     var background = rewriting.unique(statement.name() + "_background");
     rewriting.emit(
         statement,
@@ -306,8 +306,8 @@ final class HigherOrder {
         statement.type(),
         new FxExpr.Call(
             "torch.ops.aten.full.default",
-            ImmutableList.of(keyword(keywords, "shape"), keyword(keywords, "background_val")),
-            ImmutableMap.of("dtype", keyword(keywords, "dtype")),
+            ImmutableList.of(call.keyword("shape"), call.keyword("background_val")),
+            ImmutableMap.of("dtype", call.keyword("dtype")),
             statement.span()));
     rewriting.emit(
         statement,
@@ -315,13 +315,9 @@ final class HigherOrder {
         statement.type(),
         "torch.ops.aten.scatter.value",
         new FxExpr.Name(background),
-        keyword(keywords, "dim"),
-        keyword(keywords, "selector"),
-        keyword(keywords, "val"));
-  }
-
-  private static FxExpr keyword(ImmutableMap<String, FxExpr> keywords, String key) {
-    return keywords.getOrDefault(key, FxExpr.None.NONE);
+        call.keyword("dim"),
+        call.keyword("selector"),
+        call.keyword("val"));
   }
 
   private void inline(

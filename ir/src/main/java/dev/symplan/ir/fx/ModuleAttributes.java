@@ -9,7 +9,6 @@ import dev.symplan.ir.fx.FxFunction.Param;
 import dev.symplan.ir.fx.FxFunction.Statement;
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -35,8 +34,8 @@ final class ModuleAttributes {
   /** The inputs of constants, by the attributes that hold them. */
   private final Map<String, String> inputs = new HashMap<>();
 
-  /** Attributes that the text says nothing of, by the values that they are assigned to. */
-  private final Map<String, Statement> missing = new LinkedHashMap<>();
+  /** Attributes that the text says nothing of. */
+  private final List<Statement> missing = new ArrayList<>();
 
   /** Subgraphs, by the values that they are assigned to. */
   private final Map<String, FxFunction> subgraphs = new HashMap<>();
@@ -80,7 +79,7 @@ final class ModuleAttributes {
     }
     var type = statement.type().or(() -> typeOfUse(statement.name()));
     if (type.isEmpty()) {
-      missing.put(statement.name(), statement);
+      missing.add(statement);
       return;
     }
     inputs.put(attribute, statement.name());
@@ -96,28 +95,23 @@ final class ModuleAttributes {
 
   /** Reports the attributes that are neither a subgraph nor a constant of a known type. */
   void reportMissing() {
-    missing
-        .values()
-        .forEach(
-            statement -> {
-              // As torch.export and AOTAutograd name them.
-              boolean scriptObject = statement.name().contains("torchbind_obj");
-              sink.report(
-                  Diagnostic.error(
-                      DiagnosticCode.UNSUPPORTED,
-                      statement.span(),
-                      scriptObject
-                          ? "this is a TorchBind object, such as a handle of symmetric memory; what"
-                              + " ops do with it is not known, and plans make their own handles"
-                          : "this is a constant or a subgraph of the module, which the text does"
-                              + " not hold",
-                      scriptObject
-                          ? "write ops that take a group's name:"
-                              + " torch.ops.symm_mem.one_shot_all_reduce"
-                          : "with its type, a constant can be an input, and with its class below, a"
-                              + " subgraph can be planned: "
-                              + FxGraphReader.PRINT_HINT));
-            });
+    for (var statement : missing) {
+      // As torch.export and AOTAutograd name them.
+      boolean scriptObject = statement.name().contains("torchbind_obj");
+      sink.report(
+          Diagnostic.error(
+              DiagnosticCode.UNSUPPORTED,
+              statement.span(),
+              scriptObject
+                  ? "this is a TorchBind object, such as a handle of symmetric memory; what ops do"
+                      + " with it is not known, and plans make their own handles"
+                  : "this is a constant or a subgraph of the module, which the text does not hold",
+              scriptObject
+                  ? "write ops that take a group's name: torch.ops.symm_mem.one_shot_all_reduce"
+                  : "with its type, a constant can be an input, and with its class below, a"
+                      + " subgraph can be planned: "
+                      + FxGraphReader.PRINT_HINT));
+    }
   }
 
   private Optional<FxType> typeOfUse(String name) {

@@ -12,11 +12,11 @@ final class TritonKernels {
 
   /** {@return whether the statement was taken apart; if not, nothing is added} */
   static boolean takeApart(Rewriting rewriting, Statement statement, FxExpr.Call call) {
-    if (!(call.keywords().get("kwargs") instanceof FxExpr.Dict(var keys, var values))) {
+    if (!(call.keyword("kwargs") instanceof FxExpr.Dict(var keys, var values))) {
       return false;
     }
     var copied =
-        call.keywords().get("tensors_to_clone") instanceof FxExpr.Seq(var list)
+        call.keyword("tensors_to_clone") instanceof FxExpr.Seq(var list)
             ? list
             : ImmutableList.<FxExpr>of();
     var keywords = new LinkedHashMap<String, FxExpr>();
