@@ -252,8 +252,8 @@ public final class Libraries {
     if (found.isEmpty() || problemOf(CudaLibrary.DNN, found.get()).isPresent()) {
       return false;
     }
-    var folder = Path.of(found.get().file()).toAbsolutePath().getParent();
-    CUDNN_PARTS.forEach(part -> SharedLibrary.load(folder.resolve(part).toString()));
+    var file = Path.of(found.get().file()).toAbsolutePath();
+    CUDNN_PARTS.forEach(part -> SharedLibrary.load(file.resolveSibling(part).toString()));
     try {
       Loader.load(cudnn.class);
       return true;
