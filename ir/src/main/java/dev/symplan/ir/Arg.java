@@ -3,6 +3,7 @@ package dev.symplan.ir;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableLongArray;
 import java.util.Optional;
+import java.util.stream.LongStream;
 
 /** An argument of an op, or an output of a graph. */
 public sealed interface Arg {
@@ -48,7 +49,17 @@ public sealed interface Arg {
   record Device(String name) implements Literal {}
 
   /** A list or tuple. */
-  record Seq(ImmutableList<Arg> items) implements Arg {}
+  record Seq(ImmutableList<Arg> items) implements Arg {
+    /** {@return a list of integers} */
+    public static Seq of(long... values) {
+      return of(LongStream.of(values));
+    }
+
+    /** {@return a list of integers} */
+    public static Seq of(LongStream values) {
+      return new Seq(values.<Arg>mapToObj(Int::new).collect(ImmutableList.toImmutableList()));
+    }
+  }
 
   /** {@code None}: an optional argument that is not there. */
   enum None implements Literal {

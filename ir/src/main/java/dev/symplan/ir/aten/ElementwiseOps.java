@@ -1,66 +1,22 @@
 package dev.symplan.ir.aten;
 
-import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
-import dev.symplan.ir.DType.Kind;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
-import dev.symplan.ir.op.InferRule;
+import dev.symplan.ir.aten.ElementwiseTypes.Gives;
+import dev.symplan.ir.aten.ElementwiseTypes.Takes;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.OpTypeException;
 import java.util.List;
-import java.util.function.Predicate;
-import java.util.function.UnaryOperator;
+import java.util.function.Function;
 import java.util.stream.Stream;
 
 /** Ops whose result elements depend on the operands' elements at the same index. */
 final class ElementwiseOps {
-
-  /** The element type of the result, from the promoted type of the operands. */
-  enum Gives {
-    /** The promoted type. */
-    SAME(d -> d),
-    /** A float type: integers compute in f32. */
-    FLOAT(Promotion::floating),
-    /** Complex numbers give the type of their parts. */
-    REAL(DType::real),
-    F64(d -> d.kind() == Kind.COMPLEX ? DType.C128 : DType.F64),
-    BOOL(d -> DType.BOOL);
-
-    private final UnaryOperator<DType> map;
-
-    Gives(UnaryOperator<DType> map) {
-      this.map = map;
-    }
-  }
-
-  /** The element types that an op computes with. */
-  enum Takes {
-    ANY(d -> true, ""),
-    NUMBERS(d -> d != DType.BOOL, "numbers"),
-    INTEGERS(Promotion::isIntegral, "integers and bool"),
-    FLOATS(d -> !Promotion.isIntegral(d), "floats");
-
-    private final Predicate<DType> holds;
-    private final String text;
-
-    Takes(Predicate<DType> holds, String text) {
-      this.holds = holds;
-      this.text = text;
-    }
-
-    void check(DType dtype) {
-      if (!holds.test(dtype)) {
-        throw new OpTypeException(
-            "works on %s, not on %s".formatted(text, dtype.shortName()),
-            "convert with prims::convert_element_type");
-      }
-    }
-  }
 
   private static final String UNARY = "aten::NAME(Tensor self) -> Tensor";
   private static final String BINARY = "aten::NAME(Tensor self, Tensor other) -> Tensor";
@@ -74,8 +30,7 @@ final class ElementwiseOps {
   private ElementwiseOps() {}
 
   static Stream<OpSpec> all() {
-    return Stream.of(unary(), binary(), arithmetic(), choices(), others(), conversions())
-        .flatMap(specs -> specs);
+    return Stream.of(unary(), binary(), arithmetic(), choices(), others()).flatMap(specs -> specs);
   }
 
   private static Stream<OpSpec> unary() {
@@ -102,7 +57,7 @@ final class ElementwiseOps {
   }
 
   private static Stream<OpSpec> unary(Takes takes, Gives gives, String names) {
-    return Table.named(names, UNARY, rule(takes, gives, "self"), OpTrait.ELEMENTWISE);
+    return Table.named(names, UNARY, ElementwiseTypes.rule(takes, gives), OpTrait.ELEMENTWISE);
   }
 
   private static Stream<OpSpec> binary() {
@@ -148,7 +103,7 @@ final class ElementwiseOps {
   }
 
   private static Stream<OpSpec> binary(Takes takes, Gives gives, String names, String... schemas) {
-    var rule = rule(takes, gives, "self", "other");
+    var rule = ElementwiseTypes.rule(takes, gives, "self", "other");
     return Stream.of(schemas)
         .flatMap(schema -> Table.named(names, schema, rule, OpTrait.ELEMENTWISE));
   }
@@ -170,8 +125,8 @@ final class ElementwiseOps {
                 aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor
                 """,
                 call -> {
-                  Takes.NUMBERS.check(promoted(call, "self"));
-                  Takes.NUMBERS.check(promoted(call, "other"));
+                  Takes.NUMBERS.check(ElementwiseTypes.promoted(call, "self"));
+                  Takes.NUMBERS.check(ElementwiseTypes.promoted(call, "other"));
                   return withAlpha(call);
                 }),
             table(
@@ -243,84 +198,18 @@ final class ElementwiseOps {
         .flatMap(specs -> specs);
   }
 
+  /** Ops that compute with all tensors that they take; their numbers do not matter to the types. */
   private static Stream<OpSpec> others() {
     return Stream.of(
             table(
                 """
-                aten::round.decimals(Tensor self, *, int decimals) -> Tensor
-                aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor
-                aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor
-                """,
-                Takes.ANY,
-                Gives.SAME,
-                "self"),
-            table(
-                """
-                aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor
-                """,
-                Takes.NUMBERS,
-                Gives.SAME,
-                "self"),
-            table(
-                """
-                aten::celu(Tensor self, Scalar alpha=1.0) -> Tensor
-                aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor
-                aten::gelu(Tensor self, *, str approximate='none') -> Tensor
-                aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor
-                aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor
-                """,
-                Takes.FLOATS,
-                Gives.SAME,
-                "self"),
-            table(
-                """
-                aten::logit(Tensor self, float? eps=None) -> Tensor
-                """,
-                Takes.ANY,
-                Gives.FLOAT,
-                "self"),
-            table(
-                """
-                aten::heaviside(Tensor self, Tensor values) -> Tensor
-                """,
-                Takes.ANY,
-                Gives.SAME,
-                "self",
-                "values"),
-            table(
-                """
                 aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor
-                """,
-                Takes.ANY,
-                Gives.SAME,
-                "self",
-                "tensor1",
-                "tensor2"),
-            Table.ops(
-                """
-                aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor
-                """,
-                InferRule.single(ElementwiseOps::addedQuotient),
-                OpTrait.ELEMENTWISE),
-            table(
-                """
-                aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor
-                """,
-                Takes.FLOATS,
-                Gives.SAME,
-                "self",
-                "end"),
-            table(
-                """
-                aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor
-                """,
-                Takes.FLOATS,
-                Gives.SAME,
-                "self",
-                "end",
-                "weight"),
-            table(
-                """
+                aten::fill.Scalar(Tensor self, Scalar value) -> Tensor
+                aten::heaviside(Tensor self, Tensor values) -> Tensor
+                aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor
+                aten::round.decimals(Tensor self, *, int decimals) -> Tensor
+                aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor
+                aten::elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) -> Tensor
                 aten::gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor
                 aten::hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor
                 aten::hardswish_backward(Tensor grad_output, Tensor self) -> Tensor
@@ -328,9 +217,17 @@ final class ElementwiseOps {
                 aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor
                 aten::logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor
                 aten::mish_backward(Tensor grad_output, Tensor self) -> Tensor
+                aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor
                 aten::silu_backward(Tensor grad_output, Tensor self) -> Tensor
                 aten::softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor
+                aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor
                 aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor
+                """,
+                Takes.ANY,
+                Gives.SAME),
+            // Its buffer is empty on GPUs.
+            table(
+                """
                 aten::log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor
                 """,
                 Takes.ANY,
@@ -339,104 +236,63 @@ final class ElementwiseOps {
                 "self"),
             table(
                 """
-                aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor
-                aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor
+                aten::celu(Tensor self, Scalar alpha=1.0) -> Tensor
+                aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor
+                aten::gelu(Tensor self, *, str approximate='none') -> Tensor
+                aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor
+                aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor
+                aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor
+                aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor
+                prims::fma(Tensor a, Tensor b, Tensor c) -> Tensor
                 """,
-                Takes.ANY,
-                Gives.SAME,
-                "grad_output",
-                "output"),
+                Takes.FLOATS,
+                Gives.SAME),
             table(
                 """
-                aten::elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) -> Tensor
+                aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor
+                """,
+                Takes.NUMBERS,
+                Gives.SAME),
+            table(
+                """
+                aten::logit(Tensor self, float? eps=None) -> Tensor
                 """,
                 Takes.ANY,
-                Gives.SAME,
-                "grad_output",
-                "self_or_result"),
+                Gives.FLOAT),
+            table(
+                """
+                aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor
+                """,
+                ElementwiseOps::addedQuotient),
             table(
                 """
                 aten::native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor
                 """,
-                call -> pointwise(call.tensor("grad_output").dtype(), call, "grad_output", "mask")))
-        .flatMap(specs -> specs);
-  }
-
-  private static Stream<OpSpec> conversions() {
-    return Stream.of(
-            table(
-                """
-                prims::convert_element_type(Tensor a, ScalarType dtype) -> Tensor
-                """,
-                call -> pointwise(call.dtype("dtype").orElseThrow(), call, "a")),
-            table(
-                """
-                prims::fma(Tensor a, Tensor b, Tensor c) -> Tensor
-                """,
-                Takes.FLOATS,
-                Gives.SAME,
-                "a",
-                "b",
-                "c"),
-            table(
-                """
-                aten::fill.Scalar(Tensor self, Scalar value) -> Tensor
-                """,
-                Takes.ANY,
-                Gives.SAME,
-                "self"),
+                call -> ElementwiseTypes.result(call.tensor("grad_output").dtype(), call)),
             table(
                 """
                 aten::fill.Tensor(Tensor self, Tensor value) -> Tensor
                 """,
-                call -> filled(call.tensor("self"), call.tensor("value"))))
+                call -> filled(call.tensor("self"), call.tensor("value"))),
+            table(
+                """
+                prims::convert_element_type(Tensor a, ScalarType dtype) -> Tensor
+                """,
+                call -> ElementwiseTypes.result(call.dtype("dtype").orElseThrow(), call)))
         .flatMap(specs -> specs);
   }
 
-  private static Stream<OpSpec> table(
-      String schemas, java.util.function.Function<OpCall, OpResult> rule) {
+  private static Stream<OpSpec> table(String schemas, Function<OpCall, OpResult> rule) {
     return Table.single(schemas, rule, OpTrait.ELEMENTWISE);
   }
 
   private static Stream<OpSpec> table(
       String schemas, Takes takes, Gives gives, String... operands) {
-    return Table.ops(schemas, rule(takes, gives, operands), OpTrait.ELEMENTWISE);
-  }
-
-  /** {@return the rule of an op that computes with all its operands in their common type} */
-  static InferRule rule(Takes takes, Gives gives, String... operands) {
-    return InferRule.single(call -> computed(call, takes, gives, operands));
-  }
-
-  private static OpResult computed(OpCall call, Takes takes, Gives gives, String... operands) {
-    var dtype = promoted(call, operands);
-    takes.check(dtype);
-    return pointwise(gives.map.apply(dtype), call, operands);
-  }
-
-  /** {@return the type that the arguments promote to} */
-  static DType promoted(OpCall call, String... operands) {
-    return Promotion.of(Stream.of(operands).map(call::arg).toList());
-  }
-
-  private static OpResult pointwise(DType dtype, OpCall call, String... operands) {
-    return OpResult.fresh(Layouts.pointwise(dtype, tensors(call, operands)));
-  }
-
-  /** {@return those of the arguments that are tensors} */
-  private static ImmutableList<TensorType> tensors(OpCall call, String... operands) {
-    var tensors = ImmutableList.<TensorType>builder();
-    for (var operand : operands) {
-      if (call.arg(operand) instanceof Arg.Ref(Value value)
-          && value.type() instanceof TensorType tensor) {
-        tensors.add(tensor);
-      }
-    }
-    return tensors.build();
+    return Table.ops(schemas, ElementwiseTypes.rule(takes, gives, operands), OpTrait.ELEMENTWISE);
   }
 
   private static OpResult withAlpha(OpCall call) {
-    var result = computed(call, Takes.ANY, Gives.SAME, "self", "other");
+    var result = ElementwiseTypes.computed(call, Takes.ANY, Gives.SAME, "self", "other");
     if (call.arg("alpha") instanceof Arg.Float
         && Promotion.isIntegral(((TensorType) result.type()).dtype())) {
       throw new OpTypeException("alpha is a float, but the operands are integers");
@@ -446,14 +302,14 @@ final class ElementwiseOps {
 
   private static OpResult divided(OpCall call) {
     if (!call.has("rounding_mode")) {
-      return computed(call, Takes.ANY, Gives.FLOAT, "self", "other");
+      return ElementwiseTypes.computed(call, Takes.ANY, Gives.FLOAT, "self", "other");
     }
     var mode = call.string("rounding_mode");
     if (!mode.equals("trunc") && !mode.equals("floor")) {
       throw new OpTypeException(
           "there is no rounding mode '%s'".formatted(mode), "'trunc', 'floor' or None");
     }
-    return computed(call, Takes.ANY, Gives.SAME, "self", "other");
+    return ElementwiseTypes.computed(call, Takes.ANY, Gives.SAME, "self", "other");
   }
 
   private static OpResult addedQuotient(OpCall call) {
@@ -462,11 +318,11 @@ final class ElementwiseOps {
       throw new OpTypeException(
           "cannot divide integers by integers", "divide with aten::div.Tensor_mode, then add");
     }
-    return computed(call, Takes.ANY, Gives.SAME, "self", "tensor1", "tensor2");
+    return ElementwiseTypes.computed(call, Takes.ANY, Gives.SAME);
   }
 
   private static OpResult powered(OpCall call) {
-    var result = computed(call, Takes.ANY, Gives.SAME, "self", "exponent");
+    var result = ElementwiseTypes.computed(call, Takes.ANY, Gives.SAME, "self", "exponent");
     if (call.arg("exponent") instanceof Arg.Int(long exponent)
         && exponent < 0
         && Promotion.isIntegral(((TensorType) result.type()).dtype())) {
@@ -484,14 +340,15 @@ final class ElementwiseOps {
       throw new OpTypeException(
           "condition must be bool, not " + condition.shortName(), "compare it with 0");
     }
-    return pointwise(promoted(call, "self", "other"), call, "condition", "self", "other");
+    return ElementwiseTypes.result(
+        ElementwiseTypes.promoted(call, "self", "other"), call, "condition", "self", "other");
   }
 
   private static OpResult clamped(OpCall call) {
     if (!call.has("min") && !call.has("max")) {
       throw new OpTypeException("needs min or max, or both");
     }
-    return computed(call, Takes.ANY, Gives.SAME, "self", "min", "max");
+    return ElementwiseTypes.computed(call, Takes.ANY, Gives.SAME, "self", "min", "max");
   }
 
   private static OpResult masked(OpCall call) {

@@ -23,6 +23,9 @@ final class MatrixOps {
 
   private MatrixOps() {}
 
+  /** The rows or columns that share a scale where blocks are scaled. */
+  private static final long SCALED_BLOCK = 128;
+
   static Stream<OpSpec> all() {
     return Stream.of(
             products(
@@ -170,8 +173,7 @@ final class MatrixOps {
   private static void checkRank(String name, TensorType type, int rank) {
     if (type.rank() != rank) {
       throw new OpTypeException(
-          "%s must have %d dimension%s, but is %s"
-              .formatted(name, rank, rank == 1 ? "" : "s", type));
+          "%s must have %s, but is %s".formatted(name, Units.count(rank, "dimension"), type));
     }
   }
 
@@ -308,8 +310,8 @@ final class MatrixOps {
     checkNarrow("self", a);
     checkNarrow("mat2", b);
     checkInner(a.size(1), b.size(0), a, b);
-    checkScale(call, "scale_a");
-    checkScale(call, "scale_b");
+    checkScale(call, "scale_a", 0, "self", "row");
+    checkScale(call, "scale_b", 1, "mat2", "column");
     var sizes = ImmutableLongArray.of(a.size(0), b.size(1));
     if (call.has("bias")) {
       checkRank("bias", call.tensor("bias"), 1);
@@ -334,13 +336,27 @@ final class MatrixOps {
     }
   }
 
-  /** One number in f32, or one for each row or block, which may be a power of two. */
-  private static void checkScale(OpCall call, String name) {
+  /**
+   * One number in f32, or one for each row or block, which may be a power of two.
+   *
+   * @param dim of the rows or columns of {@code factor} that it scales
+   */
+  private static void checkScale(OpCall call, String name, int dim, String factor, String line) {
     var type = call.tensor(name);
     boolean blocks = type.rank() > 0 && type.dtype() == DType.F8E8M0FNU;
     if (type.dtype() != DType.F32 && !blocks) {
       throw new OpTypeException(
           "%s must be f32, or f8e8m0fnu for blocks, but is %s".formatted(name, type));
+    }
+    // PyTorch pads the scales of blocks in some layouts.
+    long lines = call.tensor(factor).size(dim);
+    long blockCount = Math.ceilDiv(lines, SCALED_BLOCK);
+    if (!blocks && type.numel() != 1) {
+      long own = type.rank() > 2 ? 0 : type.size(Math.min(dim, type.rank() - 1));
+      if (own != lines && own != blockCount && own != Math.ceilDiv(blockCount, 4) * 4) {
+        throw new OpTypeException(
+            "%s is %s, but %s has %s".formatted(name, type, factor, Units.count(lines, line)));
+      }
     }
   }
 

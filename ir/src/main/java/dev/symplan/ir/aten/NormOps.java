@@ -167,7 +167,7 @@ final class NormOps {
                   isReduced(call);
                   var result =
                       Layouts.pointwise(
-                          ElementwiseOps.promoted(call, "self", "target"),
+                          ElementwiseTypes.promoted(call, "self", "target"),
                           List.of(call.tensor("self"), call.tensor("target")));
                   Shapes.checkBroadcastsTo(
                       "grad_output", call.tensor("grad_output").sizes(), result.sizes());
@@ -325,12 +325,8 @@ final class NormOps {
         || input.size(1) != call.integer("C")
         || input.numel() != Shapes.times(elements, call.integer("HxW"))) {
       throw new OpTypeException(
-          "input must be [N, C, ...] of N × C × HxW = %d × %d × %s, but is %s"
-              .formatted(
-                  call.integer("N"),
-                  call.integer("C"),
-                  Units.count(call.integer("HxW"), "element"),
-                  input));
+          "input must be [N, C, ...] of N × C × HxW = %d × %d × %d elements, but is %s"
+              .formatted(call.integer("N"), call.integer("C"), call.integer("HxW"), input));
     }
     checkGroups(input.size(1), call.integer("group"));
     checkEach(call, "channel", input.size(1), channels);
@@ -366,7 +362,7 @@ final class NormOps {
   }
 
   private static OpResult squaredError(OpCall call) {
-    var dtype = ElementwiseOps.promoted(call, "self", "target");
+    var dtype = ElementwiseTypes.promoted(call, "self", "target");
     var elements = Layouts.pointwise(dtype, List.of(call.tensor("self"), call.tensor("target")));
     return isReduced(call)
         ? OpResult.fresh(dtype, ImmutableLongArray.of())

@@ -107,8 +107,7 @@ final class PadOps {
   private static void checkRank(TensorType self, int dims) {
     if (self.rank() != dims + 1 && self.rank() != dims + 2) {
       throw new OpTypeException(
-          "self must have %d or %s: %s"
-              .formatted(dims + 1, Units.count(dims + 2, "dimension"), self));
+          "self must have %d or %d dimensions: %s".formatted(dims + 1, dims + 2, self));
     }
   }
 

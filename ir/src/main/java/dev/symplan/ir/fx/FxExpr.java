@@ -30,7 +30,13 @@ public sealed interface FxExpr {
 
   record Call(
       String target, ImmutableList<FxExpr> args, ImmutableMap<String, FxExpr> keywords, Span span)
-      implements FxExpr {}
+      implements FxExpr {
+
+    /** {@return a keyword argument; {@code None} if it is not given} */
+    FxExpr keyword(String name) {
+      return keywords.getOrDefault(name, None.NONE);
+    }
+  }
 
   /** A dict, whose keys are strings and numbers. */
   record Dict(ImmutableList<FxExpr> keys, ImmutableList<FxExpr> values) implements FxExpr {}

@@ -8,6 +8,7 @@ import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.AliasInfo;
 import dev.symplan.ir.op.ArgBinder;
 import dev.symplan.ir.op.NativeSchemas;
@@ -197,7 +198,7 @@ final class OpTargets {
     unknown.forEach(
         (target, use) -> {
           var op = target.substring(PREFIX.length());
-          var uses = "%d use%s".formatted(use.uses, use.uses == 1 ? "" : "s");
+          var uses = Units.count(use.uses, "use");
           sink.report(
               use.bounded
                   ? Diagnostic.warning(

@@ -128,6 +128,13 @@ final class Rewriting {
     last = source;
   }
 
+  /** Drops a statement: its name stands for a value, which is {@link Renaming#resolved}. */
+  void alias(Statement statement, FxExpr value) {
+    if (!value.equals(new FxExpr.Name(statement.name()))) {
+      renaming.rename(statement.name(), value);
+    }
+  }
+
   /** Adds a statement of a subgraph. */
   void emitInner(Statement statement) {
     out.add(statement);

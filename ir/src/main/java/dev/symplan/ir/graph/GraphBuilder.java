@@ -13,6 +13,7 @@ import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpTypeException;
@@ -185,9 +186,8 @@ public final class GraphBuilder {
           Diagnostic.error(
               DiagnosticCode.BAD_ARGUMENT,
               specs.get(results.size()).span(),
-              "%s gives %d result%s, not %d"
-                  .formatted(
-                      def.name(), results.size(), results.size() == 1 ? "" : "s", specs.size())));
+              "%s gives %s, not %d"
+                  .formatted(def.name(), Units.count(results.size(), "result"), specs.size())));
     }
     var types = new ArrayList<Type>();
     for (int i = 0; i < results.size(); i++) {

@@ -82,7 +82,7 @@ final class ArchiveFile {
       throw wrong(
           path,
           DiagnosticCode.TOO_LARGE,
-          "it has %s, more than %d".formatted(Units.count(zip.size(), "entry"), MAX_ENTRIES),
+          "it has %d entries, more than %d".formatted(zip.size(), MAX_ENTRIES),
           "");
     }
     long size = Files.size(path);
@@ -111,8 +111,8 @@ final class ArchiveFile {
         throw wrong(
             path,
             DiagnosticCode.BAD_ARCHIVE,
-            "entry '%s' states two sizes: %d and %s"
-                .formatted(name, entry.getSize(), Units.count(entry.getCompressedSize(), "byte")),
+            "entry '%s' states two sizes: %d and %d bytes"
+                .formatted(name, entry.getSize(), entry.getCompressedSize()),
             "");
       }
       if (!stored) {
@@ -148,7 +148,7 @@ final class ArchiveFile {
     return wrong(
         path,
         DiagnosticCode.TOO_LARGE,
-        "entry '%s' exceeds the limit of %s".formatted(name, Units.count(limit, "byte")),
+        "entry '%s' exceeds the limit of %d bytes".formatted(name, limit),
         "torch.export.save compresses nothing; save the program again");
   }
 

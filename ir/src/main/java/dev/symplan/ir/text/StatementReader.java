@@ -7,16 +7,14 @@ import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.diag.Span;
-import java.util.ArrayDeque;
+import dev.symplan.ir.text.TokenRoles.Role;
 import java.util.ArrayList;
-import java.util.Deque;
 import java.util.List;
 import java.util.function.Consumer;
 import org.antlr.v4.runtime.CommonToken;
 import org.antlr.v4.runtime.Lexer;
 import org.antlr.v4.runtime.Token;
 import org.antlr.v4.runtime.TokenStream;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Hands out a text one statement at a time. Memory stays small however long the text is, and an
@@ -57,16 +55,13 @@ public final class StatementReader {
   private final TokenRoles roles;
   private final DiagnosticSink sink;
   private final StatementTokens tokens;
-  private final Deque<Token> open = new ArrayDeque<>();
+  private final Brackets brackets;
   private final List<String> before = new ArrayList<>();
   private String after = "";
   private boolean atLineStart = true;
   private Consumer<TokenStream> dropped = _ -> {};
   private boolean failed;
   private boolean retreated;
-
-  /** An open bracket that a line seems to have forgotten; null while there is none. */
-  private @Nullable Token suspect;
 
   /**
    * @param lexer of a grammar that has a token for every character; white space is skipped, line
@@ -80,6 +75,7 @@ public final class StatementReader {
     this.input = new TextStream(file.name(), text);
     this.lexer = lexer;
     this.roles = roles;
+    this.brackets = new Brackets(roles);
     this.sink = sink;
     this.tokens = new StatementTokens(lexer);
     lexer.removeErrorListeners();
@@ -101,10 +97,9 @@ public final class StatementReader {
     retreated = false;
     while (true) {
       tokens.clear();
-      open.clear();
+      brackets.clear();
       before.clear();
       after = "";
-      suspect = null;
       switch (readStatement()) {
         case STATEMENT -> {
           return true;
@@ -185,11 +180,10 @@ public final class StatementReader {
    * @return whether it was; if so, the sink has the error
    */
   boolean retreat(Token wrong) {
-    @Nullable Token forgotten = suspect;
-    if (forgotten == null || wrong.getLine() <= forgotten.getLine()) {
+    if (!brackets.explain(wrong)) {
       return false;
     }
-    fail(DiagnosticCode.SYNTAX, wrong, "", "");
+    fail(Fault.syntax(wrong, ""));
     retreated = true;
     return true;
   }
@@ -203,19 +197,23 @@ public final class StatementReader {
       if (token.getType() == Token.EOF) {
         return atEnd();
       }
-      switch (roles.of(token.getType())) {
+      var role = roles.of(token.getType());
+      if (brackets.anyOpen() && role.isOutsideBrackets()) {
+        return fail(brackets.unclosed(token));
+      }
+      switch (role) {
         case PLAIN -> {
           if (!add(token)) {
             return Outcome.FAILED;
           }
         }
         case LINE_END -> {
-          if (!open.isEmpty()) {
+          if (brackets.anyOpen()) {
             if (tooLong(input.index(), lexer.getLine())) {
               return recover(token);
             }
-            if (suspect == null && lines.startsStatement(input.index(), indent())) {
-              suspect = open.peek();
+            if (lines.startsStatement(input.index(), indent())) {
+              brackets.lineStartsStatement();
             }
           } else {
             atLineStart = true;
@@ -226,70 +224,29 @@ public final class StatementReader {
         }
         case COMMENT -> {
           var comment = token.getText().stripTrailing();
-          if (open.isEmpty() && tokens.count() > 0) {
+          if (!brackets.anyOpen() && tokens.count() > 0) {
             after = comment;
           } else {
             before.add(comment);
           }
         }
         case SEPARATOR -> {
-          if (!open.isEmpty()) {
-            return unclosed(token);
-          }
           if (tokens.count() > 0) {
             finishLine();
             return done();
           }
         }
-        case OPEN -> {
-          open.push(token);
-          if (open.size() > MAX_DEPTH) {
-            return fail(
-                DiagnosticCode.TOO_LARGE,
-                token,
-                "brackets nest deeper than %d levels".formatted(MAX_DEPTH),
-                "");
+        case OPEN, CLOSE -> {
+          var fault = role == Role.OPEN ? brackets.open(token) : brackets.close(token);
+          if (fault.isPresent()) {
+            return fail(fault.get());
           }
           if (!add(token)) {
             return Outcome.FAILED;
           }
         }
-        case CLOSE -> {
-          if (open.isEmpty()) {
-            return fail(
-                DiagnosticCode.SYNTAX,
-                token,
-                "no bracket is open for this '%s'".formatted(token.getText()),
-                "");
-          }
-          var opening = open.pop();
-          if (roles.closing(opening.getType()) != token.getType()) {
-            return fail(
-                DiagnosticCode.SYNTAX,
-                token,
-                "'%s' does not close the '%s' at %s"
-                    .formatted(token.getText(), opening.getText(), location(opening)),
-                "");
-          }
-          if (!add(token)) {
-            return Outcome.FAILED;
-          }
-        }
-        case FRAME_OPEN -> {
-          if (!open.isEmpty()) {
-            return unclosed(token);
-          }
-          if (!add(token)) {
-            return Outcome.FAILED;
-          }
-          finishLine();
-          return done();
-        }
-        case FRAME_CLOSE -> {
-          if (!open.isEmpty()) {
-            return unclosed(token);
-          }
-          if (tokens.count() > 0) {
+        case FRAME_OPEN, FRAME_CLOSE -> {
+          if (role == Role.FRAME_CLOSE && tokens.count() > 0) {
             moveTo(token.getStartIndex(), token.getLine(), token.getCharPositionInLine());
             return done();
           }
@@ -300,15 +257,15 @@ public final class StatementReader {
           return done();
         }
         case INVALID -> {
-          return invalid(token);
+          return fail(Fault.invalid(token, text));
         }
       }
     }
   }
 
   private Outcome atEnd() {
-    if (!open.isEmpty()) {
-      return unclosed(null);
+    if (brackets.anyOpen()) {
+      return fail(brackets.unclosed(null));
     }
     return tokens.count() == 0 ? Outcome.END : done();
   }
@@ -319,12 +276,16 @@ public final class StatementReader {
       return true;
     }
     var first = tokens.get(0);
+    var bracket = brackets.outermost();
     report(
-        DiagnosticCode.TOO_LARGE,
-        first,
-        "a statement of more than %d tokens".formatted(MAX_TOKENS),
-        open.isEmpty() ? "" : "is the bracket at %s closed?".formatted(location(open.peekLast())));
-    recover(open.isEmpty() ? first : open.peekLast());
+        new Fault(
+            DiagnosticCode.TOO_LARGE,
+            first,
+            "a statement of more than %d tokens".formatted(MAX_TOKENS),
+            bracket
+                .map(at -> "is the bracket at %s closed?".formatted(Brackets.location(at)))
+                .orElse("")));
+    recover(bracket.orElse(first));
     return false;
   }
 
@@ -401,65 +362,14 @@ public final class StatementReader {
     return true;
   }
 
-  private Outcome invalid(Token token) {
-    var bad = token.getText();
-    char first = bad.charAt(0);
-    if (first == '"' || first == '\'') {
-      return fail(
-          DiagnosticCode.SYNTAX,
-          token,
-          "the string is not closed on its line",
-          "end it with " + first);
-    }
-    int codePoint = text.codePointAt(token.getStartIndex());
-    var number = "U+%04X".formatted(codePoint);
-    return fail(
-        DiagnosticCode.SYNTAX,
-        token,
-        "unexpected character "
-            + (Character.isISOControl(codePoint) || Character.isWhitespace(codePoint)
-                ? number
-                : codePoint < TextStream.OTHER
-                    ? "'%c'".formatted(codePoint)
-                    : "'%c' (%s)".formatted(codePoint, number)),
-        "");
+  private Outcome fail(Fault found) {
+    var fault = brackets.cause(found);
+    report(fault);
+    return recover(fault.at());
   }
 
-  private Outcome unclosed(@Nullable Token found) {
-    var opening = open.element();
-    return suspect != null
-        ? fail(DiagnosticCode.SYNTAX, suspect, "", "")
-        : fail(
-            DiagnosticCode.SYNTAX,
-            opening,
-            "'%s' is never closed".formatted(opening.getText()),
-            found == null
-                ? "the file ends first"
-                : "it is still open at '%s' in line %d"
-                    .formatted(found.getText(), found.getLine()));
-  }
-
-  /** A bracket that was forgotten explains whatever is wrong in the lines behind it. */
-  private Outcome fail(DiagnosticCode code, Token at, String message, String hint) {
-    @Nullable Token forgotten = suspect;
-    if (forgotten == null) {
-      report(code, at, message, hint);
-      return recover(at);
-    }
-    report(
-        DiagnosticCode.SYNTAX,
-        forgotten,
-        "'%s' is not closed before the next statement".formatted(forgotten.getText()),
-        "");
-    return recover(forgotten);
-  }
-
-  private void report(DiagnosticCode code, Token at, String message, String hint) {
-    sink.report(Diagnostic.error(code, span(at), message, hint));
-  }
-
-  private static String location(Token token) {
-    return token.getLine() + ":" + (token.getCharPositionInLine() + 1);
+  private void report(Fault fault) {
+    sink.report(Diagnostic.error(fault.code(), span(fault.at()), fault.message(), fault.hint()));
   }
 
   /** Goes to the first line below {@code bad} that can start a statement like the failed one. */

@@ -15,7 +15,12 @@ public final class TokenRoles {
     CLOSE,
     FRAME_OPEN,
     FRAME_CLOSE,
-    INVALID
+    INVALID;
+
+    /** {@return whether such a token never stands inside brackets} */
+    boolean isOutsideBrackets() {
+      return this == SEPARATOR || this == FRAME_OPEN || this == FRAME_CLOSE;
+    }
   }
 
   private final Role[] roles;

@@ -55,6 +55,12 @@ class ProductErrorsTest {
         "aten::_scaled_mm(f8e5m2[16, 32], bf16[32, 16], f32[], f32[])|mat2 must be f8e4m3fn",
         "aten::_scaled_mm(f8e5m2[16, 32], f8e5m2[32, 16], f64[], f32[])|scale_a must be f32, or"
             + " f8e8m0fnu for blocks, but is f64[]",
+        "aten::_scaled_mm(f8e5m2[16, 32], f8e5m2[32, 16], f32[16, 1], f32[1, 15])|scale_b is"
+            + " f32[1, 15], but mat2 has 16 columns",
+        "aten::_scaled_mm(f8e5m2[256, 32], f8e5m2[32, 16], f32[3, 1], f32[])|scale_a is f32[3, 1],"
+            + " but self has 256 rows",
+        "aten::_scaled_mm(f8e5m2[16, 32], f8e5m2[32, 16], f32[0], f32[])|scale_a is f32[0], but"
+            + " self has 16 rows",
         "aten::_scaled_mm(f8e5m2[16, 32], f8e5m2[32, 16], f32[], f32[], f32[15])|bias of shape [15]"
             + " does not broadcast to [16, 16]",
         "aten::_scaled_mm(f8e5m2[16, 32], f8e5m2[32, 16], f32[], f32[], None, None,"

@@ -223,11 +223,11 @@ public final class TransformerGraph {
 
   private Value heads(Value x, long count) {
     var split = reshape(x, 1, TOKENS, count, HEAD);
-    return call("aten::permute", ref(split), ints(0, 2, 1, 3));
+    return call("aten::permute", ref(split), Arg.Seq.of(0, 2, 1, 3));
   }
 
   private Value flat(Value heads, long count) {
-    return reshape(call("aten::permute", ref(heads), ints(0, 2, 1, 3)), TOKENS, count * HEAD);
+    return reshape(call("aten::permute", ref(heads), Arg.Seq.of(0, 2, 1, 3)), TOKENS, count * HEAD);
   }
 
   private Value rotated(Value x) {
@@ -243,7 +243,7 @@ public final class TransformerGraph {
 
   private Value repeated(Value x) {
     var wide = call("aten::unsqueeze", ref(x), new Arg.Int(2));
-    var all = call("aten::expand", ref(wide), ints(1, 1, QUERY_HEADS, TOKENS, HEAD));
+    var all = call("aten::expand", ref(wide), Arg.Seq.of(1, 1, QUERY_HEADS, TOKENS, HEAD));
     return reshape(all, 1, QUERY_HEADS, TOKENS, HEAD);
   }
 
@@ -297,13 +297,13 @@ public final class TransformerGraph {
   }
 
   private Value summed(Value heads) {
-    return call("aten::sum.dim_IntList", ref(heads), ints(1), new Arg.Bool(true));
+    return call("aten::sum.dim_IntList", ref(heads), Arg.Seq.of(1), new Arg.Bool(true));
   }
 
   private Value backward(Norm norm, Value weight, Value gradient) {
     var normed = mul(cast(norm.operand(), DType.F32), norm.rsqrt());
     var wide = cast(gradient, DType.F32);
-    var ofWeight = call("aten::sum.dim_IntList", ref(mul(wide, normed)), ints(0));
+    var ofWeight = call("aten::sum.dim_IntList", ref(mul(wide, normed)), Arg.Seq.of(0));
     builder.output(ref(cast(ofWeight, DType.BF16)));
     var scaled = mul(wide, weight);
     var share = mul(normed, mean(mul(scaled, normed)));
@@ -328,15 +328,15 @@ public final class TransformerGraph {
   }
 
   private Value transposed(Value x) {
-    return call("aten::permute", ref(x), ints(1, 0));
+    return call("aten::permute", ref(x), Arg.Seq.of(1, 0));
   }
 
   private Value mean(Value x) {
-    return call("aten::mean.dim", ref(x), ints(-1), new Arg.Bool(true));
+    return call("aten::mean.dim", ref(x), Arg.Seq.of(-1), new Arg.Bool(true));
   }
 
   private Value reshape(Value x, long... sizes) {
-    return call("aten::reshape", ref(x), ints(sizes));
+    return call("aten::reshape", ref(x), Arg.Seq.of(sizes));
   }
 
   private Value slice(Value x, long from, long to) {
@@ -353,14 +353,6 @@ public final class TransformerGraph {
 
   private static Arg ref(Value value) {
     return new Arg.Ref(value);
-  }
-
-  private static Arg ints(long... values) {
-    var items = ImmutableList.<Arg>builder();
-    for (long value : values) {
-      items.add(new Arg.Int(value));
-    }
-    return new Arg.Seq(items.build());
   }
 
   private Value call(String op, Arg... args) {

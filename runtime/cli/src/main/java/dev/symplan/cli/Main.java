@@ -110,6 +110,8 @@ public final class Main {
     line.setOut(new PrintWriter(out, true, StandardCharsets.UTF_8))
         .setErr(new PrintWriter(err, true, StandardCharsets.UTF_8))
         .setCaseInsensitiveEnumValuesAllowed(true)
+        // A file may have a name that begins with @.
+        .setExpandAtFiles(false)
         .setUsageHelpWidth(100)
         .setExecutionExceptionHandler((e, command, parsed) -> failed(e, console));
     Usage.of(line, View.class, DoctorCommand.Format.class);
@@ -137,7 +139,7 @@ public final class Main {
       }
       case InvalidPathException wrong -> {
         console.progress(
-            "error: '%s' names no file: %s".formatted(wrong.getInput(), wrong.getReason()));
+            "error: '%s' is not a path: %s".formatted(wrong.getInput(), wrong.getReason()));
         yield ExitCode.USAGE;
       }
       case OutOfMemoryError _ -> {

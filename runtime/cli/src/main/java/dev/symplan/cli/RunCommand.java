@@ -337,6 +337,7 @@ final class RunCommand extends ConsoleCommand {
 
     private static List<List<Optional<HostTensor>>> fromCase(
         Plan plan, Session session, Case data) {
+      data.checkRanks(plan);
       var expected = new ArrayList<List<Optional<HostTensor>>>();
       for (int rank = 0; rank < plan.worldSize(); rank++) {
         expected.add(

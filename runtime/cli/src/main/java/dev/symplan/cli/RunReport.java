@@ -225,8 +225,12 @@ final class RunReport {
                         ? "the output agrees"
                         : "all %d outputs agree".formatted(all.outputs()),
                     rest)
-            : "FAILED: %d of %s differ by more than the tolerance%s"
-                .formatted(all.wrong(), Units.count(all.outputs(), "output"), rest));
+            : "FAILED: %d of %s %s by more than the tolerance%s"
+                .formatted(
+                    all.wrong(),
+                    Units.count(all.outputs(), "output"),
+                    all.wrong() == 1 ? "differs" : "differ",
+                    rest));
   }
 
   private String row(int rank, int index, String text) {

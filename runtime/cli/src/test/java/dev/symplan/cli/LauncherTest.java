@@ -61,9 +61,14 @@ class LauncherTest {
   }
 
   private List<String> run(Map<String, String> environment) throws Exception {
+    return run(root.resolve("symplan").toString(), environment);
+  }
+
+  private List<String> run(String script, Map<String, String> environment) throws Exception {
     var log = root.resolve("output.txt");
     var builder =
-        new ProcessBuilder("bash", root.resolve("symplan").toString(), "version")
+        new ProcessBuilder("bash", "--", script, "version")
+            .directory(root.toFile())
             .redirectErrorStream(true)
             .redirectOutput(log.toFile());
     builder.environment().clear();
@@ -104,6 +109,15 @@ class LauncherTest {
     assertThat(lines.get(1)).contains("no cache could be made").contains("symplan-build.log");
     assertThat(lines.get(2)).contains("version").doesNotContain("AOTCache");
     assertThat(run(environment)).as("tried once").hasSize(1);
+  }
+
+  @Test
+  void findsItsTreeByAnyRelativePath() throws Exception {
+    run();
+    var usual = run();
+    assertThat(run("ir/../symplan", Map.of("CDPATH", root.toString()))).isEqualTo(usual);
+    Files.createSymbolicLink(root.resolve("-link"), Path.of("ir/../symplan"));
+    assertThat(run("-link", Map.of())).isEqualTo(usual);
   }
 
   @Test

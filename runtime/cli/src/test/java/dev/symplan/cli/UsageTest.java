@@ -9,6 +9,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** What commands say of themselves, and what they call things. */
 class UsageTest {
@@ -79,7 +81,34 @@ class UsageTest {
   void refusesWhatCanBeNoPath() {
     var result = run("compile", SAMPLE, "--target", "a\0b");
     assertThat(result.code()).isEqualTo(ExitCode.USAGE);
-    assertThat(result.err()).startsWith("error: 'a\\u0000b' names no file: ");
+    assertThat(result.err()).startsWith("error: 'a\\u0000b' is not a path: ");
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "--ranks|9999999999|'--ranks': 9999999999 is out of range",
+        "--ranks|4x|'--ranks': '4x' is not a whole number",
+        "--reorder-budget|1d|'--reorder-budget': '1d' is not a number",
+        "--reorder-budget|NaN|'--reorder-budget': 'NaN' is not a number",
+        "--output|''|'--output': '' is not a path",
+        "--dump-dir|''|'--dump-dir': '' is not a path",
+        "--target|''|--target: '' is neither a target nor a file",
+        "--variant|all_reduce|Value for option '--variant' (OP=NAME) should be in KEY=VALUE format",
+      })
+  void saysWhatIsWrongWithAValue(String option, String value, String message) {
+    var result = run("compile", SAMPLE, option, value);
+    assertThat(result.code()).isEqualTo(ExitCode.USAGE);
+    assertThat(result.err()).contains(message).endsWith("try 'symplan compile --help'\n");
+  }
+
+  @Test
+  void takesAWordThatBeginsWithAtAsItIs() throws IOException {
+    var options = Files.writeString(folder.resolve("options"), SAMPLE.toString());
+    var result = run("compile", "@" + options);
+    assertThat(result.code()).isEqualTo(ExitCode.FAILED);
+    assertThat(result.err()).contains("options: error[unreadable-file]: there is no such file");
   }
 
   @Test

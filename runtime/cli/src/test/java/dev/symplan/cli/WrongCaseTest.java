@@ -101,6 +101,15 @@ class WrongCaseTest {
   }
 
   @Test
+  void thePlanHasFewerRanks() {
+    var result = Ran.run("run", CASE.resolveSibling("tp_mlp_bf16"), "--check", "--ranks", 3);
+    assertThat(result.err())
+        .contains("rank3.outputs.safetensors: error[bad-tensors]: the plan is for 3 ranks, but");
+    assertThat(result.code()).isEqualTo(1);
+    assertThat(result.out()).isEmpty();
+  }
+
+  @Test
   void aRankHasNoInputs() throws IOException {
     Files.delete(folder.resolve("rank1.inputs.safetensors"));
     fails("rank1.inputs.safetensors", "there is no such file");

@@ -7,6 +7,7 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.tensor.HostTensor;
@@ -74,7 +75,27 @@ public final class Case {
 
   /** {@return whether there are outputs to compare with} */
   public boolean hasOutputs() {
-    return Files.exists(folder.resolve("rank0.outputs.safetensors"));
+    return Files.exists(outputs(0));
+  }
+
+  /**
+   * Refuses a plan for fewer ranks than there are outputs of: these depend on all ranks.
+   *
+   * @throws CompileException when there are outputs of a rank that the plan does not have
+   */
+  public void checkRanks(Plan plan) {
+    var next = outputs(plan.worldSize());
+    if (Files.exists(next)) {
+      throw wrong(
+          next,
+          "the plan is for %s, but the case has outputs of more"
+              .formatted(Units.count(plan.worldSize(), "rank")),
+          "leave out --ranks");
+    }
+  }
+
+  private Path outputs(int rank) {
+    return folder.resolve("rank" + rank + ".outputs.safetensors");
   }
 
   /**
@@ -83,7 +104,7 @@ public final class Case {
    * @throws CompileException when the file or a tensor is missing or of another type
    */
   public ImmutableList<Optional<HostTensor>> expected(int rank, Graph graph) {
-    var file = folder.resolve("rank" + rank + ".outputs.safetensors");
+    var file = outputs(rank);
     var tensors = Safetensors.read(file);
     var expected = ImmutableList.<Optional<HostTensor>>builder();
     for (int i = 0; i < graph.outputs().size(); i++) {

@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Test;
 /** More, or others, with {@code -Dsymplan.mutations=N -Dsymplan.seed=N}. */
 class PlanMutationTest {
   private static final int UNSAFE = Integer.getInteger("symplan.mutations", Fuzz.times(10_000));
-  private static final long SEED = Long.getLong("symplan.seed", 7_000_000);
+  private static final long SEED = Fuzz.seed(7_000_000);
   private static final int PER_PLAN = 12;
 
   private static final class Count {

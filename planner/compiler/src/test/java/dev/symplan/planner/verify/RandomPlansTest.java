@@ -11,7 +11,7 @@ import org.junit.jupiter.api.Test;
 /** More, or others, with {@code -Dsymplan.plans=N -Dsymplan.seed=N}. */
 class RandomPlansTest {
   private static final int PLANS = Integer.getInteger("symplan.plans", Fuzz.times(2_000));
-  private static final long SEED = Long.getLong("symplan.seed", 20_260_101);
+  private static final long SEED = Fuzz.seed(20_260_101);
 
   @Test
   void plansOfTheCompilerBreakNoRule() {

@@ -16,6 +16,9 @@ import java.util.UUID;
 
 /** Files that are written whole or not at all; text is UTF-8. */
 public final class AtomicFile {
+  private static final String NO_FOLDER = "there is no such folder";
+  private static final String DENIED = "permission denied";
+
   /** Writes a file that is there. */
   @FunctionalInterface
   public interface Content {
@@ -66,29 +69,33 @@ public final class AtomicFile {
     boolean device = Files.exists(file) && !Files.isRegularFile(file);
     var touched = device ? file : folder;
     if (Files.isDirectory(file)) {
-      throw unwritable(file, what, new FileSystemException("", "", "Is a directory"));
+      throw unwritable(file, what, "Is a directory");
     } else if (touched == null || !Files.exists(touched)) {
-      throw unwritable(file, what, new NoSuchFileException(""));
+      throw unwritable(file, what, NO_FOLDER);
     } else if (!device && !Files.isDirectory(touched)) {
-      throw unwritable(file, what, new FileSystemException("", "", "Not a directory"));
+      throw unwritable(file, what, "Not a directory");
     } else if (!Files.isWritable(touched)) {
-      throw unwritable(file, what, new AccessDeniedException(""));
+      throw unwritable(file, what, DENIED);
     }
   }
 
   /** {@return the error of a file that cannot be written, with the system's reason} */
   public static CompileException unwritable(Path file, String what, IOException why) {
+    return unwritable(file, what, reason(why));
+  }
+
+  private static CompileException unwritable(Path file, String what, String reason) {
     return wrong(
         file,
-        "%s cannot be written here: %s".formatted(what, reason(why)),
+        "%s cannot be written here: %s".formatted(what, reason),
         "choose a folder that exists, that you may write to, and that has room");
   }
 
   /** Some exceptions have a path for a message. */
   private static String reason(IOException why) {
     return switch (why) {
-      case NoSuchFileException _ -> "there is no such folder";
-      case AccessDeniedException _ -> "permission denied";
+      case NoSuchFileException _ -> NO_FOLDER;
+      case AccessDeniedException _ -> DENIED;
       case FileAlreadyExistsException _ -> "a file of this name is in the way";
       case FileSystemException e when e.getReason() != null -> e.getReason();
       default -> String.valueOf(why.getMessage());

@@ -3,7 +3,6 @@ package dev.symplan.planner.machine;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import java.util.Optional;
-import java.util.stream.Stream;
 
 /**
  * Which variants a backend carries out. A plan for it has no others.
@@ -31,9 +30,13 @@ public record BackendVariants(String backend, ImmutableMap<VariantSpec, String> 
 
   /** {@return the same without any row that needs NVLink multicast} */
   public BackendVariants withoutMulticast(String reason) {
-    return Stream.of(Variant.values())
-        .filter(v -> VariantSpec.ofVariant(v).stream().anyMatch(VariantSpec::needsMulticast))
-        .reduce(this, (all, variant) -> all.without(variant, reason), (a, _) -> a);
+    var left = this;
+    for (var variant : Variant.values()) {
+      if (VariantSpec.ofVariant(variant).stream().anyMatch(VariantSpec::needsMulticast)) {
+        left = left.without(variant, reason);
+      }
+    }
+    return left;
   }
 
   /** {@return why a row is missing, for people; empty if it is not} */

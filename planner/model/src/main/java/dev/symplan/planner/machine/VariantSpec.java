@@ -134,7 +134,7 @@ public record VariantSpec(
         .filter(words -> !words.isEmpty())
         .forEach(needs::add);
     if (!numerics.isSameOnAllRanks()) {
-      needs.add("to be named, as ranks may get different bits");
+      needs.add("only if named, as ranks may get different bits");
     }
     return needs.build();
   }

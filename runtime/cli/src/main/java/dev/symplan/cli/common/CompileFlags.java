@@ -71,8 +71,8 @@ public final class CompileFlags {
       paramLabel = "on|off",
       description = {
         "Whether collectives may use NVLink multicast (multimem), if the target has it: off (the"
-            + " default) or on. A plan that uses it runs on backend cuda only if run is told so,"
-            + " too. It has not run on hardware yet."
+            + " default) or on. On backend cuda, such a plan runs only if run has this option,"
+            + " too. Symplan's use of it has not run on hardware yet."
       },
       defaultValue = "off")
   private String multicast;
@@ -234,7 +234,7 @@ public final class CompileFlags {
     if (builtIn.isPresent()) {
       return builtIn.get();
     }
-    if (!Files.exists(Path.of(name))) {
+    if (name.isEmpty() || !Files.exists(Path.of(name))) {
       throw new ParameterException(
           spec.commandLine(),
           "%s: '%s' is neither a target nor a file; targets are %s"

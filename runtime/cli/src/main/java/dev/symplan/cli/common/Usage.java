@@ -24,6 +24,7 @@ public final class Usage {
    */
   @SafeVarargs
   public static void of(CommandLine line, Class<? extends Enum<?>>... choices) {
+    OptionValues.register(line);
     for (var choice : choices) {
       register(line, choice);
     }
@@ -48,7 +49,8 @@ public final class Usage {
   private static int failed(ParameterException wrong) {
     var command = wrong.getCommandLine();
     var err = command.getErr();
-    err.println(wrong.getMessage());
+    // Of a value that should be KEY=VALUE, picocli says "option option".
+    err.println(String.valueOf(wrong.getMessage()).replace("option option", "option"));
     UnmatchedArgumentException.printSuggestions(wrong, err);
     err.printf("try '%s --help'%n", command.getCommandSpec().qualifiedName());
     return ExitCode.USAGE;

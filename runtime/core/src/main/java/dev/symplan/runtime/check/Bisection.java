@@ -207,6 +207,7 @@ public final class Bisection {
 
   private boolean check(Plan plan) {
     var data = new Case(input);
+    data.checkRanks(plan);
     var multicast = SessionOptions.DEFAULT.withMulticast(plan.multicast());
     try (var session = Session.open(plan, backend, multicast)) {
       data.fillInputs(session, plan, Weights.NONE);

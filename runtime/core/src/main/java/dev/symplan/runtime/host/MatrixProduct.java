@@ -2,7 +2,6 @@ package dev.symplan.runtime.host;
 
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
-import dev.symplan.ir.diag.Units;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.lang.foreign.MemorySegment;
 import java.lang.ref.Reference;
@@ -118,8 +117,8 @@ final class MatrixProduct {
       long leading = far > 1 ? (rows ? type.stride(0) : type.stride(1)) : near;
       if (near > Integer.MAX_VALUE || far > Integer.MAX_VALUE) {
         throw new UnsupportedOperationException(
-            "the host backend multiplies matrices of up to %s and columns, not %s"
-                .formatted(Units.count(Integer.MAX_VALUE, "row"), type));
+            "the host backend multiplies matrices of up to %d rows and columns, not %s"
+                .formatted(Integer.MAX_VALUE, type));
       }
       long bytes = ((far - 1) * leading + near) * dtype.bytes();
       boolean inside = tensor.memory().isNative() && bytes <= tensor.memory().byteSize();

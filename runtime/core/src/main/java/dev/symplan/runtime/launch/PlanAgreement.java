@@ -7,6 +7,7 @@ import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.Agreement;
 import dev.symplan.codegen.Agreement.Term;
 import dev.symplan.codegen.Executable;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.runtime.failure.RunException;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
@@ -40,13 +41,11 @@ public final class PlanAgreement {
     int ranks = executable.ranks().size();
     if (ranks != world.size()) {
       throw new RunException(
-          "the plan is for %d rank%s, but %s started %d process%s"
+          "the plan is for %s, but %s started %s"
               .formatted(
-                  ranks,
-                  ranks == 1 ? "" : "s",
+                  Units.count(ranks, "rank"),
                   world.environment().launcher().text(),
-                  world.size(),
-                  world.size() == 1 ? "" : "es"));
+                  Units.count(world.size(), "process")));
     }
     var terms = Agreement.of(executable);
     check(terms);

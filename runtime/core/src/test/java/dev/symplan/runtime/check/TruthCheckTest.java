@@ -18,6 +18,7 @@ import dev.symplan.runtime.tensor.HostTensor;
 import java.util.List;
 import java.util.Optional;
 import java.util.Random;
+import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
@@ -57,6 +58,9 @@ class TruthCheckTest {
       }
       """;
 
+  /** The outputs behind the graph's own: what the choice reads, and what it gives. */
+  private static final int LOGITS = 1;
+
   private static final int CHOICE = 2;
 
   private static Program program(String text) {
@@ -89,6 +93,11 @@ class TruthCheckTest {
   }
 
   private static Outcome judge(String text, Backend backend, String expected) {
+    return judge(text, backend, run(expected, new HostBackend()));
+  }
+
+  private static Outcome judge(
+      String text, Backend backend, List<List<Optional<HostTensor>>> expected) {
     return TruthCheck.of(
         program(text),
         1,
@@ -97,7 +106,13 @@ class TruthCheckTest {
         SessionOptions.DEFAULT,
         (session, _) -> fill(session),
         run(text, backend),
-        run(expected, new HostBackend()));
+        expected);
+  }
+
+  /** {@return the host backend, but for one output, of which a copy is changed} */
+  private static Backend changing(int output, UnaryOperator<HostTensor> change) {
+    return new TamperedBackend(
+        (_, index, tensor) -> index == output ? change.apply(copy(tensor)) : tensor);
   }
 
   private static Judged judged(Backend backend) {
@@ -122,11 +137,8 @@ class TruthCheckTest {
   }
 
   @Test
-  void outputsThatAreTooLargeAreNot() {
-    var judged =
-        judged(
-            new TamperedBackend(
-                (_, index, tensor) -> index == 0 ? times(copy(tensor), 1.03) : tensor));
+  void outputsThatAreTooLargeAreNotExplained() {
+    var judged = judged(changing(0, output -> times(output, 1.03)));
     assertThat(judged.outputs().getFirst().agrees()).isFalse();
     assertThat(judged.agrees()).isFalse();
   }
@@ -158,66 +170,31 @@ class TruthCheckTest {
     var other = text.replace("aten::where.self(chosen, x, far)", "aten::where.self(chosen, x, x)");
     var same = (Judged) judge(text, new HostBackend(), other);
     assertThat(same.agrees()).isTrue();
-    var wrong = ((Judged) judge(text, oneElementOff(), text)).outputs().getFirst();
+    var oneOff = changing(0, output -> plus(output, 16));
+    var wrong = ((Judged) judge(text, oneOff, text)).outputs().getFirst();
     assertThat(wrong.chosen()).isEqualTo(1);
-    var expectedOff =
-        (Judged)
-            TruthCheck.of(
-                program(text),
-                1,
-                Compiler.forDefaultTarget(),
-                new HostBackend(),
-                SessionOptions.DEFAULT,
-                (session, _) -> fill(session),
-                run(text, new HostBackend()),
-                run(text, oneElementOff()));
+    var expectedOff = (Judged) judge(text, new HostBackend(), run(text, oneOff));
     assertThat(expectedOff.agrees()).isFalse();
   }
 
-  private static Backend oneElementOff() {
-    return new TamperedBackend(
-        (_, index, tensor) -> {
-          var copy = copy(tensor);
-          if (index == 0) {
-            copy.set(copy.get(0, 0) + 16, 0, 0);
-          }
-          return copy;
-        });
-  }
-
   @Test
-  void choicesThatTheOperandDoesNotGiveAreNot() {
-    var judged =
-        judged(
-            new TamperedBackend(
-                (_, index, tensor) -> index == CHOICE ? other(copy(tensor)) : tensor));
+  void choicesThatTheOperandDoesNotGiveAreNotExplained() {
+    var judged = judged(changing(CHOICE, TruthCheckTest::other));
     assertThat(judged.choices().getFirst().fault().orElseThrow())
         .contains("another choice for the operands of the run");
     assertThat(judged.agrees()).isFalse();
   }
 
   @Test
-  void choicesOfWrongOperandsAreNot() {
-    var judged =
-        judged(
-            new TamperedBackend(
-                (_, index, tensor) -> index == 1 ? times(copy(tensor), 1.1) : tensor));
+  void choicesOfWrongOperandsAreNotExplained() {
+    var judged = judged(changing(LOGITS, logits -> times(logits, 1.1)));
     assertThat(judged.choices().getFirst().fault().orElseThrow())
         .contains("'logits' is further from f64 than rounding explains");
   }
 
   @Test
   void oneWrongElementOfAnOperandIsEnough() {
-    var judged =
-        judged(
-            new TamperedBackend(
-                (_, index, tensor) -> {
-                  var copy = copy(tensor);
-                  if (index == 1) {
-                    copy.set(copy.get(0, 0) + 4, 0, 0);
-                  }
-                  return copy;
-                }));
+    var judged = judged(changing(LOGITS, logits -> plus(logits, 4)));
     assertThat(judged.agrees()).isFalse();
   }
 
@@ -252,6 +229,11 @@ class TruthCheckTest {
 
   private static HostTensor times(HostTensor tensor, double factor) {
     forEach(tensor, (row, column) -> tensor.set(tensor.get(row, column) * factor, row, column));
+    return tensor;
+  }
+
+  private static HostTensor plus(HostTensor tensor, double difference) {
+    tensor.set(tensor.get(0, 0) + difference, 0, 0);
     return tensor;
   }
 

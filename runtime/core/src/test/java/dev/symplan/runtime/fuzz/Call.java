@@ -17,7 +17,6 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.function.Predicate;
-import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -71,10 +70,7 @@ final class Call {
   }
 
   static Arg.Seq list(long... numbers) {
-    return new Arg.Seq(
-        LongStream.of(numbers)
-            .<Arg>mapToObj(Arg.Int::new)
-            .collect(ImmutableList.toImmutableList()));
+    return Arg.Seq.of(numbers);
   }
 
   static Arg.Seq list(ImmutableLongArray numbers) {

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.testkit.Fuzz;
 import dev.symplan.ir.testkit.MadeUpRows;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.machine.Target;
@@ -17,7 +18,7 @@ import org.junit.jupiter.api.Test;
  * rows and op by op. Others with {@code -Dsymplan.seed=N}.
  */
 class FusedRowsTest {
-  private static final long SEED = Long.getLong("symplan.seed", 41_000);
+  private static final long SEED = Fuzz.seed(41_000);
   private static final int PROGRAMS = 400;
 
   @Test

@@ -42,7 +42,7 @@ import org.junit.jupiter.api.Test;
  */
 class FuzzTest {
   private static final int GRAPHS = Integer.getInteger("symplan.graphs", Fuzz.times(5_000));
-  private static final long SEED = Long.getLong("symplan.seed", 20_261_121_000L);
+  private static final long SEED = Fuzz.seed(20_261_121_000L);
   private static final int THREADS = 2;
   private static final int MAX_FINDINGS = Integer.getInteger("symplan.findings", 3);
 

@@ -552,6 +552,17 @@ class ForeignCollectivesTest {
             + " symm_mem::fused_all_gather_scaled_matmul(q, [w], s, [s], 0, 'tp', [None], [None],"
             + " [torch.float32], [False])|'s' is f32[3, 1]; a scale has one element, or one for"
             + " each row of the operand",
+        "q = aten::_to_copy(x, dtype=torch.float8_e4m3fn); w = aten::t(q); s = aten::full([], 1.0);"
+            + " a: f8e4m3fn[8, 8], y: f32[8, 4] = symm_mem::fused_all_gather_scaled_matmul(q, [w],"
+            + " s, [s, s], 0, 'tp', [None], [None], [torch.float32], [False])|B_scales must have 1"
+            + " item, one for each of Bs",
+        "q = aten::_to_copy(x, dtype=torch.float8_e4m3fn); w = aten::t(q); s = aten::full([], 1.0);"
+            + " y: f32[2, 4] = symm_mem::fused_scaled_matmul_reduce_scatter(q, w, s, s, 'sum', 0,"
+            + " 0, 'tp', [5, 4], None, None, torch.float32, False)|output_shape [5, 4] is not that"
+            + " of a product of f8e4m3fn[4, 8] and f8e4m3fn[8, 4]",
+        "q = aten::_to_copy(x, dtype=torch.float8_e4m3fn); w = aten::t(q); s = aten::full([], 1.0);"
+            + " y: f32[2, 4] = symm_mem::fused_scaled_matmul_reduce_scatter(q, w, s, s, 'sum', 0,"
+            + " 0, 'tp', [4, 7], None, None, torch.float32, False)|output_shape [4, 7] is not that",
         "y = vllm::all_gather(x, 0, 3, 'tp')|is for a group of 3",
         "y = vllm::reduce_scatter(x, 0, 3, 'tp')|has no dimension 0 that world_size 3 fits",
         "s = aten::empty_like(x); w = symm_mem::one_shot_all_reduce_copy(s, x, 'sum', 'tp'); y ="

@@ -29,7 +29,7 @@ import org.junit.jupiter.api.Test;
  */
 class MutatedCallsTest {
   private static final int CALLS = Integer.getInteger("symplan.calls", Fuzz.times(40_000));
-  private static final long SEED = Long.getLong("symplan.seed", 20261122);
+  private static final long SEED = Fuzz.seed(20261122);
   private static final long MAX_BYTES = 1 << 20;
   private static final long MAX_SECONDS = 10;
 

@@ -8,6 +8,7 @@ import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.aten.BuiltinOps;
 import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.testkit.Fuzz;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.ArrayList;
 import java.util.List;
@@ -28,7 +29,7 @@ import org.junit.jupiter.api.TestFactory;
  * <p>The calls were recorded by {@code recorded/ops.py}.
  */
 class RecordedCallsTest {
-  private static final long SEED = Long.getLong("symplan.seed", 20261121);
+  private static final long SEED = Fuzz.seed(20261121);
   private static final ImmutableListMultimap<String, RecordedCall> CALLS = RecordedCall.all();
 
   /** The numbers of these must fit the other arguments. */

@@ -140,7 +140,8 @@ class VariableAllToAllTest {
         "all_to_all_vdev(x, out, offsets, offsets, \"tp\")",
         "all_to_all_vdev(x, out, splits, splits, \"tp\")",
         "all_to_all_vdev(x, offsets, splits, offsets, \"tp\")",
-        "all_to_all_vdev_2d(x, out, splits, offsets, \"tp\", 0)"
+        "all_to_all_vdev_2d(x, out, splits, offsets, \"tp\", 0)",
+        "all_to_all_vdev_2d(x, out, splits, offsets, \"tp\", 9223372036854775807)"
       })
   void refusesWhatDoesNotFit(String call) {
     var text = text(2, 2, call);

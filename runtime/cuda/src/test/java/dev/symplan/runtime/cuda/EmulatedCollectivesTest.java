@@ -7,6 +7,7 @@ import com.google.common.base.Ascii;
 import dev.symplan.codegen.Lowering;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.testkit.Fuzz;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Plan;
@@ -26,7 +27,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  * host backend to the bit. Other orders with {@code -Dsymplan.seed=N}.
  */
 class EmulatedCollectivesTest {
-  private static final long SEED = Long.getLong("symplan.seed", 1);
+  private static final long SEED = Fuzz.seed(1);
 
   /** The ranks go through their programs so often without waiting for each other. */
   private static final int TIMES = 3;

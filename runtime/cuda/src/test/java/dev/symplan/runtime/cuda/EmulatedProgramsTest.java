@@ -2,6 +2,7 @@ package dev.symplan.runtime.cuda;
 
 import dev.symplan.codegen.Lowering;
 import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.testkit.Fuzz;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
@@ -20,7 +21,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  * Others with {@code -Dsymplan.seed=N}.
  */
 class EmulatedProgramsTest {
-  private static final long SEED = Long.getLong("symplan.seed", 7_000);
+  private static final long SEED = Fuzz.seed(7_000);
   private static final int PROGRAMS = Integer.getInteger("symplan.graphs", 40);
 
   /** Runs all and compares all results; the order of threads and blocks must not matter. */

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
+import dev.symplan.ir.testkit.Fuzz;
 import dev.symplan.runtime.cuda.RandomPrograms.Lowered;
 import dev.symplan.runtime.fuzz.LocalProgram;
 import java.util.ArrayList;
@@ -16,7 +17,7 @@ import org.junit.jupiter.api.Test;
  * host. Others with {@code -Dsymplan.seed=N -Dsymplan.graphs=N}.
  */
 class EmulatedRandomProgramsTest {
-  private static final long SEED = Long.getLong("symplan.seed", 20_261_123_000L);
+  private static final long SEED = Fuzz.seed(20_261_123_000L);
   private static final int PROGRAMS = Integer.getInteger("symplan.graphs", 100);
 
   /** Functions of CUDA that C++ does not have. */

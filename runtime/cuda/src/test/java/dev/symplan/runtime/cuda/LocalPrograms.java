@@ -425,14 +425,14 @@ final class LocalPrograms {
 
   private static String few(String dtype, int tokens, int rows, int columns) {
     return """
-        graph version 1
-        graph t(x: %1$s[%2$d, %4$d], w: %1$s[%3$d, %4$d], b: %1$s[%3$d]) {
-          t = aten::permute(w, [1, 0])
-          m = aten::mm(x, t)
-          n = aten::addmm(b, x, t)
-          return m, n
-        }
-        """
+    graph version 1
+    graph t(x: %1$s[%2$d, %4$d], w: %1$s[%3$d, %4$d], b: %1$s[%3$d]) {
+      t = aten::permute(w, [1, 0])
+      m = aten::mm(x, t)
+      n = aten::addmm(b, x, t)
+      return m, n
+    }
+    """
         .formatted(dtype, tokens, rows, columns);
   }
 

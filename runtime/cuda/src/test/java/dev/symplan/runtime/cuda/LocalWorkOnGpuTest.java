@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.codegen.Lowering;
 import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.testkit.Fuzz;
 import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
@@ -34,7 +35,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 @Tag("gpu")
 class LocalWorkOnGpuTest {
   private static final Duration TIMEOUT = Duration.ofSeconds(10);
-  private static final long SEED = Long.getLong("symplan.seed", 7_000);
+  private static final long SEED = Fuzz.seed(7_000);
   private static final int PROGRAMS = 40;
   private static final int RUNS = 10_000;
 

@@ -265,7 +265,10 @@ final class OpByOp implements Reference.Observer {
       case F32 -> Math.max(Math.ulp((float) finite), Float.MIN_NORMAL);
       case F16 -> Math.max(0x1p-24, Math.ulp((float) finite) * 0x1p13);
       case BF16 -> Math.max(Math.ulp((float) finite) * 0x1p16, Float.MIN_NORMAL);
-      default -> finite;
+      case F8E4M3FN -> Math.max(0x1p-9, Math.ulp((float) finite) * 0x1p20);
+      case F8E5M2 -> Math.max(0x1p-16, Math.ulp((float) finite) * 0x1p21);
+      // Others are only moved.
+      default -> 0;
     };
   }
 }

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.op.OpDef;
+import dev.symplan.ir.testkit.Fuzz;
 import dev.symplan.runtime.fuzz.LocalProgram;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -22,7 +23,7 @@ import org.junit.jupiter.api.Test;
 @Tag("gpu")
 class RandomProgramsOnGpuTest {
   private static final Duration TIMEOUT = Duration.ofSeconds(30);
-  private static final long SEED = Long.getLong("symplan.seed", 20_261_123_000L);
+  private static final long SEED = Fuzz.seed(20_261_123_000L);
   private static final int PROGRAMS = Integer.getInteger("symplan.graphs", 5_000);
   private static final int THREADS = Integer.getInteger("symplan.threads", 8);
   private static final int MAX_FINDINGS = 20;

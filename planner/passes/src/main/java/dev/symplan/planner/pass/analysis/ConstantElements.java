@@ -66,10 +66,14 @@ public final class ConstantElements {
 
   private static final ImmutableMap<String, DoubleBinaryOperator> OF_BOOLS =
       ImmutableMap.of(
-          "bitwise_and", (a, b) -> a * b,
-          "bitwise_or", Math::max,
-          "logical_and", (a, b) -> a * b,
-          "logical_or", Math::max);
+          "bitwise_and",
+          (a, b) -> a * b,
+          "bitwise_or",
+          Math::max,
+          "logical_and",
+          (a, b) -> a * b,
+          "logical_or",
+          Math::max);
 
   private static final ImmutableMap<String, DoubleBinaryOperator> OF_NUMBERS =
       ImmutableMap.of("add", Double::sum, "sub", (a, b) -> a - b, "mul", (a, b) -> a * b);
@@ -504,13 +508,11 @@ public final class ConstantElements {
         || !given.stream()
             .allMatch(
                 index ->
-                    index instanceof Arg.Ref(var value)
-                        && value.tensor().dtype() == DType.I64)) {
+                    index instanceof Arg.Ref(var value) && value.tensor().dtype() == DType.I64)) {
       throw new Unknown();
     }
     var elements = held(self);
-    var indices =
-        given.stream().map(index -> reader(((Arg.Ref) index).value(), type)).toList();
+    var indices = given.stream().map(index -> reader(((Arg.Ref) index).value(), type)).toList();
     var index = new double[lastSize(type)];
     return (row, into) -> {
       Arrays.fill(into, 0);

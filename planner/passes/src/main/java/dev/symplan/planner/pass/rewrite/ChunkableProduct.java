@@ -1,7 +1,6 @@
 package dev.symplan.planner.pass.rewrite;
 
 import com.google.common.collect.ImmutableList;
-import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
@@ -71,10 +70,5 @@ record ChunkableProduct(int index, Op op, Value left, ImmutableList<Integer> vie
       case "aten::linear" -> "input";
       default -> "";
     };
-  }
-
-  public static Arg ints(ImmutableLongArray sizes) {
-    return new Arg.Seq(
-        sizes.stream().mapToObj(Arg.Int::new).collect(ImmutableList.toImmutableList()));
   }
 }

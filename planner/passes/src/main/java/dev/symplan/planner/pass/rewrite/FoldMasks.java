@@ -79,9 +79,7 @@ public final class FoldMasks extends GraphPass {
           copier.keep(op);
         }
       }
-      return changed
-          ? Normalize.removeDeadCode(copier.finish(copier.now(graph.outputs())))
-          : graph;
+      return changed ? Normalize.removeDeadCode(copier.finish(copier.now(graph.outputs()))) : graph;
     }
 
     private static Optional<Value> mask(Op op) {
@@ -104,8 +102,7 @@ public final class FoldMasks extends GraphPass {
           .map(
               shape -> {
                 var args = new ArrayList<>(op.args());
-                args.set(
-                    schema.indexOf(AttentionOps.bias(op.def()).orElseThrow()), Arg.None.NONE);
+                args.set(schema.indexOf(AttentionOps.bias(op.def()).orElseThrow()), Arg.None.NONE);
                 if (shape == Shape.CAUSAL) {
                   args.set(schema.indexOf("is_causal"), new Arg.Bool(true));
                 }
@@ -133,8 +130,7 @@ public final class FoldMasks extends GraphPass {
           rank >= 2 && type.size(rank - 2) == use.rows() && type.size(rank - 1) == use.columns();
       return whole
               && elements.all(
-                  use.mask(),
-                  (row, values) -> isCausal(use.mask(), row % use.rows(), values))
+                  use.mask(), (row, values) -> isCausal(use.mask(), row % use.rows(), values))
           ? Optional.of(Shape.CAUSAL)
           : Optional.empty();
     }

@@ -1,8 +1,5 @@
 package dev.symplan.planner.pass.rewrite;
 
-import static com.google.common.collect.ImmutableList.toImmutableList;
-
-import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.CompileException;
@@ -55,8 +52,8 @@ final class ForeignCollective {
               emitter.allToAll(
                   target,
                   operand,
-                  rows(call.outputSplits()),
-                  rows(call.inputSplits()),
+                  Arg.Seq.of(call.outputSplits().stream()),
+                  Arg.Seq.of(call.inputSplits().stream()),
                   call.group());
           case BROADCAST ->
               emitter.broadcast(target, operand, call.root().orElseThrow(), call.group());
@@ -65,9 +62,5 @@ final class ForeignCollective {
         };
     emitter.checkType(made, written.orElseGet(op::result), written.isEmpty());
     return made;
-  }
-
-  private static Arg rows(ImmutableLongArray splits) {
-    return new Arg.Seq(splits.stream().mapToObj(Arg.Int::new).collect(toImmutableList()));
   }
 }

@@ -1,7 +1,5 @@
 package dev.symplan.planner.pass.rewrite;
 
-import static com.google.common.collect.ImmutableList.toImmutableList;
-
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
@@ -71,7 +69,7 @@ final class FsdpOp {
     return emitter.emit(
         Target.of("all_gather_output"),
         "aten::empty.memory_format",
-        sizes(LongStream.of(elements)),
+        Arg.Seq.of(elements),
         call.arg("dtype"));
   }
 
@@ -148,7 +146,7 @@ final class FsdpOp {
             Target.of(out.name() + "_chunks"),
             "aten::view",
             new Arg.Ref(out),
-            sizes(sizes.stream()));
+            Arg.Seq.of(sizes.stream()));
   }
 
   private static long elementsOfChunk(Value tensor, int dim, long chunks) {
@@ -169,7 +167,7 @@ final class FsdpOp {
         Target.of(tensor.name() + "_padded"),
         "aten::constant_pad_nd",
         new Arg.Ref(tensor),
-        sizes(LongStream.of(pads)));
+        Arg.Seq.of(pads));
   }
 
   private void copy(Value to, Value from) {
@@ -184,7 +182,7 @@ final class FsdpOp {
             Target.of(tensor.name() + "_flat"),
             "aten::reshape",
             new Arg.Ref(tensor),
-            sizes(sizes.stream()));
+            Arg.Seq.of(sizes.stream()));
   }
 
   private Value slice(Target target, Value whole, int dim, long start, long size) {
@@ -195,9 +193,5 @@ final class FsdpOp {
         new Arg.Int(dim),
         new Arg.Int(start),
         new Arg.Int(start + size));
-  }
-
-  private static Arg sizes(LongStream sizes) {
-    return new Arg.Seq(sizes.<Arg>mapToObj(Arg.Int::new).collect(toImmutableList()));
   }
 }

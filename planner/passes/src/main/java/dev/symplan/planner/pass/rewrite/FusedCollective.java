@@ -7,6 +7,7 @@ import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.planner.pass.rewrite.OpEmitter.Target;
@@ -101,11 +102,8 @@ final class FusedCollective {
                         .map(call::arg))
                 .collect(toImmutableList())
             : ImmutableList.<Arg>of();
-    var rows =
-        isScaled() && call.has("output_shape")
-            ? allButLast(call.integers("output_shape"))
-            : leading(a);
-    var product = multiply(Target.of(a.name() + "_product"), a, call.value("B"), rows, scales);
+    var b = call.value("B");
+    var product = multiply(Target.of(a.name() + "_product"), a, b, rowsOfProduct(a, b), scales);
     var made =
         emitter.reduceScatter(
             Target.of(result, a.name() + "_scattered"),
@@ -117,15 +115,41 @@ final class FusedCollective {
     emitter.checkType(made, result, true);
   }
 
+  /** {@return the sizes of the product but for the last, which {@code output_shape} may give} */
+  private ImmutableLongArray rowsOfProduct(Value a, Value b) {
+    var own = leading(a);
+    if (!isScaled() || !call.has("output_shape")) {
+      return own;
+    }
+    var shape = call.integers("output_shape");
+    var rows = allButLast(shape);
+    var columns = b.tensor().sizes();
+    if (count(rows) != count(own)
+        || shape.isEmpty()
+        || columns.isEmpty()
+        || shape.get(shape.length() - 1) != columns.get(columns.length() - 1)) {
+      throw emitter.error(
+          "output_shape %s is not that of a product of %s and %s"
+              .formatted(shape, a.type(), b.type()));
+    }
+    return rows;
+  }
+
+  private static long count(ImmutableLongArray sizes) {
+    return sizes.stream().reduce(1, (x, y) -> x * y);
+  }
+
   private boolean isScaled() {
     return call.schema().hasParam("A_scale");
   }
 
   private Arg item(String param, int index) {
-    if (call.arg(param) instanceof Arg.Seq(var items) && index < items.size()) {
+    int products = call.values("Bs").size();
+    if (call.arg(param) instanceof Arg.Seq(var items) && items.size() == products) {
       return items.get(index);
     }
-    throw emitter.error("%s has no item for product %d".formatted(param, index));
+    throw emitter.error(
+        "%s must have %s, one for each of Bs".formatted(param, Units.count(products, "item")));
   }
 
   private Value gather(Target target, Value shard, int dim) {
@@ -190,7 +214,7 @@ final class FusedCollective {
         target,
         "aten::view",
         new Arg.Ref(product),
-        sizes(
+        Arg.Seq.of(
             LongStream.concat(
                 rows.stream(), LongStream.of(b.tensor().size(b.tensor().rank() - 1)))));
   }
@@ -204,10 +228,6 @@ final class FusedCollective {
             Target.of(value.name() + "_flat"),
             "aten::reshape",
             new Arg.Ref(value),
-            sizes(LongStream.of(-1, sizes.length() == 0 ? 1 : sizes.get(sizes.length() - 1))));
-  }
-
-  private static Arg sizes(LongStream sizes) {
-    return new Arg.Seq(sizes.<Arg>mapToObj(Arg.Int::new).collect(toImmutableList()));
+            Arg.Seq.of(-1, sizes.length() == 0 ? 1 : sizes.get(sizes.length() - 1)));
   }
 }

@@ -94,10 +94,11 @@ public final class Normalize {
   private Graph functionalize() {
     for (int i = 0; i < graph.ops().size(); i++) {
       var op = graph.ops().get(i);
+      if (takeApart(op, i)) {
+        continue;
+      }
       var collective = Collective.of(op, i);
-      if (isTakenApart(op)) {
-        takeApart(op, i);
-      } else if (collective.isPresent()
+      if (collective.isPresent()
           && op.def().schema().mutates()
           && collective.get().kind() != Kind.CUSTOM) {
         makeFunctional(collective.get());
@@ -112,15 +113,8 @@ public final class Normalize {
     return copier.finish(copier.now(graph.outputs()));
   }
 
-  private static boolean isTakenApart(Op op) {
-    return FusedCollective.is(op)
-        || VariableAllToAll.is(op)
-        || FsdpOp.is(op)
-        || op.def().collective().flatMap(CollectiveSpec::foreign).isPresent();
-  }
-
-  /** These ops have no rule that checks their arguments. */
-  private void takeApart(Op op, int at) {
+  /** {@return whether other ops took the place of one that no rule has checked} */
+  private boolean takeApart(Op op, int at) {
     var emitter = new OpEmitter(copier, op, groupSize);
     try {
       if (FusedCollective.is(op)) {
@@ -129,9 +123,12 @@ public final class Normalize {
         VariableAllToAll.emit(emitter);
       } else if (FsdpOp.is(op)) {
         FsdpOp.emit(emitter);
-      } else {
+      } else if (op.def().collective().flatMap(CollectiveSpec::foreign).isPresent()) {
         makeFunctional(emitter, at);
+      } else {
+        return false;
       }
+      return true;
     } catch (OpTypeException e) {
       throw emitter.error(String.valueOf(e.getMessage()));
     }

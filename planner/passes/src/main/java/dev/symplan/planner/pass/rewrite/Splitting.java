@@ -65,7 +65,7 @@ final class Splitting {
               span,
               left.name() + "_rows",
               ref(left),
-              ChunkableProduct.ints(product.matrix().sizes()));
+              Arg.Seq.of(product.matrix().sizes().stream()));
     }
     long rows = product.rows() / pieces;
     var reduced = ImmutableList.<Arg>builder();
@@ -103,7 +103,7 @@ final class Splitting {
       copier.emit(
           ImmutableList.of(result),
           ChunkableProduct.VIEW,
-          ImmutableList.of(ref(whole), ChunkableProduct.ints(result.tensor().sizes())),
+          ImmutableList.of(ref(whole), Arg.Seq.of(result.tensor().sizes().stream())),
           collective);
     }
   }

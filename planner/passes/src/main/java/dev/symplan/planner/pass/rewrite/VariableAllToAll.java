@@ -8,8 +8,9 @@ import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpCall;
 import dev.symplan.planner.pass.rewrite.OpEmitter.Target;
-import java.util.Collections;
+import java.util.Arrays;
 import java.util.Set;
+import java.util.stream.LongStream;
 
 /**
  * Takes PyTorch's {@code all_to_all_vdev} apart, whose sizes only the device knows. Each rank sends
@@ -23,6 +24,9 @@ import java.util.Set;
  */
 final class VariableAllToAll {
   private static final Set<String> NAMES = Set.of("all_to_all_vdev", "all_to_all_vdev_2d");
+
+  /** Offsets of any number of parts stay far below 2^63. */
+  private static final long MAX_ALIGN = 1L << 32;
 
   private final OpCall call;
   private final OpEmitter emitter;
@@ -89,8 +93,8 @@ final class VariableAllToAll {
       throw emitter.error(
           "out_splits_offsets must be i64[2, %d], not %s".formatted(splits.numel(), offsets));
     }
-    if (twoDims && align() < 1) {
-      throw emitter.error("major_align must be at least 1");
+    if (twoDims && (align() < 1 || align() > MAX_ALIGN)) {
+      throw emitter.error("major_align must be 1 to " + MAX_ALIGN);
     }
   }
 
@@ -116,7 +120,7 @@ final class VariableAllToAll {
 
   /** {@return the rows for each rank behind each other, as many as there are at all} */
   private Value padded() {
-    var each = op("aten::sum.dim_IntList", matrix(inSplits, ranks, parts), ints(1));
+    var each = op("aten::sum.dim_IntList", matrix(inSplits, ranks, parts), Arg.Seq.of(1));
     var first = column(op("aten::sub.Tensor", sums(each, 0), each));
     var own = row(op("aten::arange.start_step", 0, rows, 1));
     var index = op("aten::clamp", op("aten::add.Tensor", first, own), 0, rows - 1);
@@ -126,7 +130,7 @@ final class VariableAllToAll {
   /** {@return where the rows of each part and rank begin} */
   private Value starts(Value sizes) {
     var within = op("aten::sub.Tensor", sums(sizes, 1), sizes);
-    var whole = op("aten::sum.dim_IntList", sizes, ints(1));
+    var whole = op("aten::sum.dim_IntList", sizes, Arg.Seq.of(1));
     if (call.schema().hasParam("major_align")) {
       long align = align();
       var up = op("aten::add.Scalar", op("aten::clamp_min", whole, 1), align - 1);
@@ -143,22 +147,23 @@ final class VariableAllToAll {
   private void compact(Value received, Value from, Value starts, Value sizes) {
     var places = op("aten::arange.start_step", 0, out.tensor().size(0), 1);
     var begun = op("aten::le.Tensor", row(starts), column(places));
-    var count = op("aten::sum.dim_IntList", begun, ints(1));
+    var count = op("aten::sum.dim_IntList", begun, Arg.Seq.of(1));
     var segment = op("aten::sub.Scalar", count, 1);
     var within = op("aten::sub.Tensor", places, select(starts, segment));
     var isRow = op("aten::lt.Tensor", within, select(sizes, segment));
     var index = op("aten::add.Tensor", select(from, segment), within);
     var taken = select(received, op("aten::clamp", index, 0, ranks * rows - 1));
-    var shape = Collections.nCopies(out.tensor().rank(), 1L).stream().mapToLong(i -> i).toArray();
+    var shape = new long[out.tensor().rank()];
+    Arrays.fill(shape, 1);
     shape[0] = out.tensor().size(0);
     op(
         "aten::copy_",
         out,
-        op("aten::where.self", op("aten::view", isRow, ints(shape)), taken, out));
+        op("aten::where.self", op("aten::view", isRow, Arg.Seq.of(shape)), taken, out));
   }
 
   private Value allToAll(String name, Value operand, long rowsEach) {
-    var all = ints(Collections.nCopies((int) ranks, rowsEach).stream().mapToLong(i -> i).toArray());
+    var all = Arg.Seq.of(LongStream.generate(() -> rowsEach).limit(ranks));
     return emitter.allToAll(target(name), operand, all, all, group);
   }
 
@@ -171,11 +176,11 @@ final class VariableAllToAll {
   }
 
   private Value matrix(Value value, long rowCount, long columns) {
-    return op("aten::view", contiguous(value), ints(rowCount, columns));
+    return op("aten::view", contiguous(value), Arg.Seq.of(rowCount, columns));
   }
 
   private Value flat(Value value) {
-    return op("aten::view", contiguous(value), ints(value.tensor().numel()));
+    return op("aten::view", contiguous(value), Arg.Seq.of(value.tensor().numel()));
   }
 
   private Value contiguous(Value value) {
@@ -195,14 +200,6 @@ final class VariableAllToAll {
   private Value rows(Value first, Value second) {
     var both = new Arg.Seq(ImmutableList.of(new Arg.Ref(row(first)), new Arg.Ref(row(second))));
     return op("aten::cat", both, 0);
-  }
-
-  private static Arg ints(long... values) {
-    var items = ImmutableList.<Arg>builder();
-    for (long value : values) {
-      items.add(new Arg.Int(value));
-    }
-    return new Arg.Seq(items.build());
   }
 
   private Value op(String name, Object... args) {

@@ -1,0 +1,34 @@
+package dev.symplan.ir.text;
+
+import dev.symplan.ir.diag.DiagnosticCode;
+import org.antlr.v4.runtime.Token;
+
+/** What is wrong with a statement below its grammar; {@code hint} may be empty. */
+record Fault(DiagnosticCode code, Token at, String message, String hint) {
+
+  static Fault syntax(Token at, String message) {
+    return syntax(at, message, "");
+  }
+
+  static Fault syntax(Token at, String message, String hint) {
+    return new Fault(DiagnosticCode.SYNTAX, at, message, hint);
+  }
+
+  /** {@return what is wrong with a token that no grammar allows, in this text} */
+  static Fault invalid(Token token, String text) {
+    char first = token.getText().charAt(0);
+    if (first == '"' || first == '\'') {
+      return syntax(token, "the string is not closed on its line", "end it with " + first);
+    }
+    int codePoint = text.codePointAt(token.getStartIndex());
+    var number = "U+%04X".formatted(codePoint);
+    return syntax(
+        token,
+        "unexpected character "
+            + (Character.isISOControl(codePoint) || Character.isWhitespace(codePoint)
+                ? number
+                : codePoint < TextStream.OTHER
+                    ? "'%c'".formatted(codePoint)
+                    : "'%c' (%s)".formatted(codePoint, number)));
+  }
+}
