@@ -173,6 +173,50 @@ class UnknownOpsTest {
     assertThat(order.indexOf("start 1")).isGreaterThan(sync);
   }
 
+  /** An op later may put the product into the memory of what is gathered. */
+  @Test
+  void aCollectiveDoesNotRunBesideReadersOfWhatItsResultMayShare() {
+    var plan =
+        plan(
+            TWO_RANKS,
+            "x: \"f32[2048, 2048][2048, 1]\", g: \"f32[2048, 2048][2048, 1]\"",
+            """
+            r: "f32[2048, 2048][2048, 1]" = torch.ops.aten.relu.default(x)
+            y: "f32[2048, 2048][2048, 1]" = torch.ops.aten.mm.default(x, g)
+            m: "f32[2048, 2048][2048, 1]" = torch.ops.aten.mm.default(y, g)
+            n: "f32[2048, 2048][2048, 1]" = torch.ops.aten.mm.default(m, g)
+            a: "f32[2048, 2048][2048, 1]" = torch.ops._c10d_functional.all_reduce.default(r, 'sum', '0')
+            w: "f32[2048, 2048][2048, 1]" = torch.ops._c10d_functional.wait_tensor.default(a)
+            s = torch.ops.mine.mix.default(w, y);  s = None
+            return (n, y)
+            """);
+    var order = order(plan);
+    assertThat(order.indexOf("start 0")).isBetween(order.indexOf("mm") + 2, order.indexOf("mix"));
+    assertThat(order.subList(order.indexOf("start 0"), order.size())).contains("mm");
+  }
+
+  /** A tensor that may be a tensor that may be a third one is moved with all of them. */
+  @Test
+  void movingATensorMovesAllThatItMayBe() throws IOException {
+    var declarations =
+        Files.writeString(folder.resolve("ops.txt"), "mine::pass(Tensor(a) x) -> Tensor(a)");
+    var plan =
+        plan(
+            TWO_RANKS.withDeclarations(ImmutableList.of(declarations)),
+            "x: \"f32[64][1]\", z: \"f32[64][1]\"",
+            """
+            a: "f32[64][1]" = torch.ops.aten.relu.default(x)
+            b: "f32[64][1]" = torch.ops.mine.pass.default(a)
+            c: "f32[64][1]" = torch.ops.mine.pass.default(b)
+            d: "f32[64][1]" = torch.ops.aten.exp.default(z)
+            s = torch.ops.mine.anything.default(c, d);  s = None
+            e: "f32[64][1]" = torch.ops.aten.exp.default(a)
+            return (e,)
+            """);
+    var buffer = plan.buffers().stream().filter(one -> one.name().equals("d")).findFirst();
+    assertThat(buffer.orElseThrow().last()).isEqualTo(plan.steps().size() - 1);
+  }
+
   /** PyTorch marks what goes into a list like what may be anywhere. */
   @Test
   void opsWithARuleDoWhatItSays() {
