@@ -21,6 +21,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.OptionalDouble;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -215,6 +216,39 @@ class UnknownOpsTest {
             """);
     var buffer = plan.buffers().stream().filter(one -> one.name().equals("d")).findFirst();
     assertThat(buffer.orElseThrow().last()).isEqualTo(plan.steps().size() - 1);
+  }
+
+  /** What control_deps orders keeps the order of the text where that matters. */
+  @Test
+  void opsWithEffectsKeepTheOrderThatControlDepsStates() {
+    var text =
+        """
+        class GraphModule(torch.nn.Module):
+            def forward(self, x: "f32[1024, 1024][1024, 1]", y: "f32[1024, 1024][1024, 1]"):
+                big: "f32[1024, 1024][1024, 1]" = torch.ops.aten.mm.default(x, y)
+                note = torch.ops.mine.log.default(big);  note = None
+                deps = self.deps
+                r: "f32[1024, 1024][1024, 1]" = torch.ops.higher_order.control_deps((big,), deps, x)
+                draw = self.draw
+                d: "f32[1024, 1024][1024, 1]" = torch.ops.higher_order.control_deps((r,), draw, y)
+                e: "f32[1024, 1024][1024, 1]" = torch.ops.aten.rand_like.default(x)
+                w: "f32[1024, 1024][1024, 1]" = torch.ops._c10d_functional.wait_tensor.default(r)
+                return (w, d, e)
+            class deps(torch.nn.Module):
+                def forward(self, arg_0):
+                    r: "f32[1024, 1024][1024, 1]" = torch.ops._c10d_functional.all_reduce.default(arg_0, 'sum', '0')
+                    return r
+            class draw(torch.nn.Module):
+                def forward(self, arg_0):
+                    d: "f32[1024, 1024][1024, 1]" = torch.ops.aten.bernoulli.default(arg_0)
+                    return d
+        """;
+    var options = TWO_RANKS.withReorderBudget(OptionalDouble.of(100));
+    var program = ProgramReader.read(new SourceFile("g.fx.txt", text), options, warning -> {});
+    var plan =
+        Compiler.forTarget(Target.H200_X4).with(options).compile(program).rankPlans().getFirst();
+    assertThat(order(plan)).containsSubsequence("mm", "log", "start 0");
+    assertThat(order(plan)).containsSubsequence("mm", "log", "bernoulli", "rand_like");
   }
 
   /** PyTorch marks what goes into a list like what may be anywhere. */
