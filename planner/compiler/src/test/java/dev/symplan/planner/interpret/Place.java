@@ -48,7 +48,9 @@ final class Place {
   }
 
   private void check(TensorType type) {
-    Unsafe.require(begin >= origin && begin + type.storageBytes() <= end, "outside the buffer");
+    Unsafe.require(
+        type.storageBytes() == 0 || (begin >= origin && begin + type.storageBytes() <= end),
+        "outside the buffer");
   }
 
   /**
