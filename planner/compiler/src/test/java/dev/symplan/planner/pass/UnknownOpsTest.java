@@ -14,6 +14,8 @@ import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.ArgDecision;
 import dev.symplan.planner.plan.ArgDecision.Realization;
 import dev.symplan.planner.plan.ArgDecision.Reason;
+import dev.symplan.planner.plan.Barrier;
+import dev.symplan.planner.plan.Buffer;
 import dev.symplan.planner.plan.RankPlan;
 import dev.symplan.planner.plan.Step;
 import java.io.IOException;
@@ -249,6 +251,35 @@ class UnknownOpsTest {
         Compiler.forTarget(Target.H200_X4).with(options).compile(program).rankPlans().getFirst();
     assertThat(order(plan)).containsSubsequence("mm", "log", "start 0");
     assertThat(order(plan)).containsSubsequence("mm", "log", "bernoulli", "rand_like");
+  }
+
+  /** The product reads what may be the memory into which peers push later. */
+  @Test
+  void aBarrierIsKeptWhereATensorMayBeInWhatPeersTouch() throws IOException {
+    var file = Files.writeString(folder.resolve("ops.txt"), "mine::pass(Tensor(a) x) -> Tensor(a)");
+    var plan =
+        plan(
+            TWO_RANKS
+                .withOverlap(false)
+                .withDeclarations(ImmutableList.of(file))
+                .withVariants(ImmutableMap.of("all_to_all", Variant.PUSH)),
+            "x: \"f32[64, 64][64, 1]\", y: \"f32[64, 64][64, 1]\"",
+            """
+            a: "f32[64, 64][64, 1]" = torch.ops.aten.relu.default(x)
+            b: "f32[64, 64][64, 1]" = torch.ops.mine.pass.default(a)
+            r: "f32[64, 64][64, 1]" = torch.ops._c10d_functional.all_to_all_single.default(y, [], [], '0')
+            w: "f32[64, 64][64, 1]" = torch.ops._c10d_functional.wait_tensor.default(r)
+            m: "f32[64, 64][64, 1]" = torch.ops.aten.mm.default(b, y)
+            s: "f32[64, 64][64, 1]" = torch.ops._c10d_functional.all_to_all_single.default(m, [], [], '0')
+            z: "f32[64, 64][64, 1]" = torch.ops._c10d_functional.wait_tensor.default(s)
+            return (w, z)
+            """);
+    assertThat(buffer(plan, "s").offset()).isEqualTo(buffer(plan, "a").offset());
+    assertThat(plan.collectives().get(1).start()).isEqualTo(new Barrier.Own());
+  }
+
+  private static Buffer buffer(RankPlan plan, String name) {
+    return plan.buffers().stream().filter(one -> one.name().equals(name)).findFirst().orElseThrow();
   }
 
   /** PyTorch marks what goes into a list like what may be anywhere. */
