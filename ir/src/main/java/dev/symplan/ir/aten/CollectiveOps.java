@@ -234,7 +234,9 @@ final class CollectiveOps {
               .formatted(
                   call.spec().param(Role.INPUT_SPLIT_SIZES),
                   Shapes.sum(sent),
-                  Units.count(input.size(0), "row")));
+                  Units.count(input.size(0), "row")),
+          "splits that only a run knows get a bound together: --dim-max u0+u1=%d"
+              .formatted(input.size(0)));
     }
     return withRows(input, received.isEmpty() ? input.size(0) : Shapes.sum(received));
   }

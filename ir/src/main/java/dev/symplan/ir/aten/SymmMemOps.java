@@ -118,6 +118,11 @@ final class SymmMemOps {
                     "symm_mem::all_to_all_vdev_2d(Tensor input, Tensor(a!) out, Tensor in_splits,"
                         + " Tensor(b!) out_splits_offsets, str group_name, int? major_align=None)"
                         + " -> ()")
+                .rule(_ -> List.of()),
+            OpSpec.of(
+                    "symm_mem::all_to_all_vdev_2d_offset(Tensor input, Tensor(a!) out, Tensor"
+                        + " in_splits_offsets, Tensor(b!) out_splits_offsets, str group_name) ->"
+                        + " ()")
                 .rule(_ -> List.of()))
         .map(
             spec -> spec.collective(CollectiveSpec.of(Kind.CUSTOM).with(Role.GROUP, "group_name")));

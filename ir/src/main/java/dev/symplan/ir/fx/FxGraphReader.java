@@ -165,7 +165,8 @@ final class FxGraphReader {
                 symbol, bringer(symbol).map(name -> "; input '" + name + "' brings it").orElse("")),
         symbol.matches("u[0-9]+")
             ? "it is known only when the program runs; give a bound to plan with: --dim-max"
-                + " %s=4096 (splits of a collective must add up to its rows)".formatted(symbol)
+                + " %s=4096, or to the splits of a collective together: --dim-max %s+…=4096"
+                    .formatted(symbol, symbol)
             : "give it: --dim %s=128, or a bound to plan with: --dim-max %s=4096"
                 .formatted(symbol, symbol));
   }

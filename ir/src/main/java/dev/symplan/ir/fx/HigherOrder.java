@@ -281,7 +281,9 @@ final class HigherOrder {
         DiagnosticCode.UNSUPPORTED,
         call.span(),
         "%s is planned without the random state that it is given".formatted(op.get()),
-        "what it draws is not what PyTorch draws, nor the same as in the forward graph");
+        "the plan does not depend on it, but a run draws other numbers than the forward graph, and"
+            + " gradients are wrong; Inductor's own random numbers have seeds in the graph:"
+            + " torch._inductor.config.fallback_random = False");
     var keywords = ImmutableMap.<String, FxExpr>builder();
     call.keywords().entrySet().stream()
         .filter(entry -> !entry.getKey().equals(state))

@@ -156,7 +156,16 @@ public final class ProgramReader {
 
   private ImportOptions importOptions(
       String name, ImmutableList<ProcessGroup> groups, int ranks, ImmutableMap<String, Long> dims) {
-    return new ImportOptions(name, groups, ranks, dims, options.dimMax(), registry);
+    var bounds = SizeBounds.ofEach(dims, options.dimMax());
+    if (!bounds.keySet().equals(options.dimMax().keySet())) {
+      warnings.accept(
+          Diagnostic.warning(
+              DiagnosticCode.DYNAMIC_SIZE,
+              Span.NONE,
+              "sizes that are bounded together have even parts: " + bounds,
+              "a rank that gets more rows than its part needs more memory than the plan has"));
+    }
+    return new ImportOptions(name, groups, ranks, dims, bounds, registry);
   }
 
   /** The file's name up to its first dot, as a name of the graph language. */
@@ -248,7 +257,7 @@ public final class ProgramReader {
           .fields()
           .forEach((size, value) -> dims.put(size, value.integer()));
     }
-    options.dimMax().keySet().forEach(dims::remove);
+    options.dimMax().keySet().forEach(sizes -> dims.keySet().removeAll(SizeBounds.names(sizes)));
     dims.putAll(options.dims());
     return ImmutableMap.copyOf(dims);
   }

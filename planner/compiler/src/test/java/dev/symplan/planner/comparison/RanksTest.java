@@ -3,12 +3,15 @@ package dev.symplan.planner.comparison;
 import static dev.symplan.planner.comparison.Planned.forced;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.symplan.ir.MemorySpace;
 import dev.symplan.planner.io.PlanFile;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.plan.RankPlan;
 import dev.symplan.planner.plan.Step;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
 /** What the ranks of a program agree on by construction. */
@@ -59,6 +62,44 @@ class RanksTest {
       places.add(own);
     }
     assertThat(places.get(0)).hasSize(2).isEqualTo(places.get(1));
+  }
+
+  /** Only the first rank has a shard that it can write where the second result has it. */
+  @Test
+  void shardsInPlaceOnOneRankLeaveResultsInTheirOrder() {
+    var text =
+        """
+        graph version 1
+        group g = [0, 1]
+        graph t(x: f32[8, 4], y: f32[4, 4]) ranks [0] {
+          a = aten::t(x)
+          b = aten::relu(a)
+          r, s = _c10d_functional::all_gather_into_tensor_coalesced([y, b], 2, "g")
+          w = _c10d_functional::wait_tensor(s)
+          return w
+        }
+        graph t(x: f32[8, 4], y: f32[4, 4]) ranks [1] {
+          a = aten::t(x)
+          r, s = _c10d_functional::all_gather_into_tensor_coalesced([y, a], 2, "g")
+          w = _c10d_functional::wait_tensor(s)
+          b = aten::relu(w)
+          return b
+        }
+        """;
+    for (var space : List.of(MemorySpace.LOCAL, MemorySpace.ANY, MemorySpace.DONATED)) {
+      var options = forced("all_gather", Variant.PUSH).withInputs(space);
+      var offsets =
+          Planned.of(text, options).plan().rankPlans().stream()
+              .map(rank -> rank.collectives().getFirst().results().stream().map(id -> at(rank, id)))
+              .map(Stream::toList)
+              .toList();
+      assertThat(offsets.getFirst()).as("%s", space).isEqualTo(offsets.getLast());
+    }
+  }
+
+  private static long at(RankPlan rank, int value) {
+    var placement = rank.placements().get(value);
+    return rank.buffers().get(placement.buffer()).offset() + placement.offset();
   }
 
   @Test

@@ -14,6 +14,8 @@ import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.ArgDecision;
 import dev.symplan.planner.plan.ArgDecision.Realization;
 import dev.symplan.planner.plan.ArgDecision.Reason;
+import dev.symplan.planner.plan.Barrier;
+import dev.symplan.planner.plan.Buffer;
 import dev.symplan.planner.plan.RankPlan;
 import dev.symplan.planner.plan.Step;
 import java.io.IOException;
@@ -21,6 +23,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.OptionalDouble;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -171,6 +174,112 @@ class UnknownOpsTest {
     assertThat(order.indexOf("start 0")).isBetween(0, sync - 1);
     assertThat(order.indexOf("join 0")).isLessThan(sync);
     assertThat(order.indexOf("start 1")).isGreaterThan(sync);
+  }
+
+  /** An op later may put the product into the memory of what is gathered. */
+  @Test
+  void aCollectiveDoesNotRunBesideReadersOfWhatItsResultMayShare() {
+    var plan =
+        plan(
+            TWO_RANKS,
+            "x: \"f32[2048, 2048][2048, 1]\", g: \"f32[2048, 2048][2048, 1]\"",
+            """
+            r: "f32[2048, 2048][2048, 1]" = torch.ops.aten.relu.default(x)
+            y: "f32[2048, 2048][2048, 1]" = torch.ops.aten.mm.default(x, g)
+            m: "f32[2048, 2048][2048, 1]" = torch.ops.aten.mm.default(y, g)
+            n: "f32[2048, 2048][2048, 1]" = torch.ops.aten.mm.default(m, g)
+            a: "f32[2048, 2048][2048, 1]" = torch.ops._c10d_functional.all_reduce.default(r, 'sum', '0')
+            w: "f32[2048, 2048][2048, 1]" = torch.ops._c10d_functional.wait_tensor.default(a)
+            s = torch.ops.mine.mix.default(w, y);  s = None
+            return (n, y)
+            """);
+    var order = order(plan);
+    assertThat(order.indexOf("start 0")).isBetween(order.indexOf("mm") + 2, order.indexOf("mix"));
+    assertThat(order.subList(order.indexOf("start 0"), order.size())).contains("mm");
+  }
+
+  /** A tensor that may be a tensor that may be a third one is moved with all of them. */
+  @Test
+  void movingATensorMovesAllThatItMayBe() throws IOException {
+    var declarations =
+        Files.writeString(folder.resolve("ops.txt"), "mine::pass(Tensor(a) x) -> Tensor(a)");
+    var plan =
+        plan(
+            TWO_RANKS.withDeclarations(ImmutableList.of(declarations)),
+            "x: \"f32[64][1]\", z: \"f32[64][1]\"",
+            """
+            a: "f32[64][1]" = torch.ops.aten.relu.default(x)
+            b: "f32[64][1]" = torch.ops.mine.pass.default(a)
+            c: "f32[64][1]" = torch.ops.mine.pass.default(b)
+            d: "f32[64][1]" = torch.ops.aten.exp.default(z)
+            s = torch.ops.mine.anything.default(c, d);  s = None
+            e: "f32[64][1]" = torch.ops.aten.exp.default(a)
+            return (e,)
+            """);
+    var buffer = plan.buffers().stream().filter(one -> one.name().equals("d")).findFirst();
+    assertThat(buffer.orElseThrow().last()).isEqualTo(plan.steps().size() - 1);
+  }
+
+  /** What control_deps orders keeps the order of the text where that matters. */
+  @Test
+  void opsWithEffectsKeepTheOrderThatControlDepsStates() {
+    var text =
+        """
+        class GraphModule(torch.nn.Module):
+            def forward(self, x: "f32[1024, 1024][1024, 1]", y: "f32[1024, 1024][1024, 1]"):
+                big: "f32[1024, 1024][1024, 1]" = torch.ops.aten.mm.default(x, y)
+                note = torch.ops.mine.log.default(big);  note = None
+                deps = self.deps
+                r: "f32[1024, 1024][1024, 1]" = torch.ops.higher_order.control_deps((big,), deps, x)
+                draw = self.draw
+                d: "f32[1024, 1024][1024, 1]" = torch.ops.higher_order.control_deps((r,), draw, y)
+                e: "f32[1024, 1024][1024, 1]" = torch.ops.aten.rand_like.default(x)
+                w: "f32[1024, 1024][1024, 1]" = torch.ops._c10d_functional.wait_tensor.default(r)
+                return (w, d, e)
+            class deps(torch.nn.Module):
+                def forward(self, arg_0):
+                    r: "f32[1024, 1024][1024, 1]" = torch.ops._c10d_functional.all_reduce.default(arg_0, 'sum', '0')
+                    return r
+            class draw(torch.nn.Module):
+                def forward(self, arg_0):
+                    d: "f32[1024, 1024][1024, 1]" = torch.ops.aten.bernoulli.default(arg_0)
+                    return d
+        """;
+    var options = TWO_RANKS.withReorderBudget(OptionalDouble.of(100));
+    var program = ProgramReader.read(new SourceFile("g.fx.txt", text), options, warning -> {});
+    var plan =
+        Compiler.forTarget(Target.H200_X4).with(options).compile(program).rankPlans().getFirst();
+    assertThat(order(plan)).containsSubsequence("mm", "log", "start 0");
+    assertThat(order(plan)).containsSubsequence("mm", "log", "bernoulli", "rand_like");
+  }
+
+  /** The product reads what may be the memory into which peers push later. */
+  @Test
+  void aBarrierIsKeptWhereATensorMayBeInWhatPeersTouch() throws IOException {
+    var file = Files.writeString(folder.resolve("ops.txt"), "mine::pass(Tensor(a) x) -> Tensor(a)");
+    var plan =
+        plan(
+            TWO_RANKS
+                .withOverlap(false)
+                .withDeclarations(ImmutableList.of(file))
+                .withVariants(ImmutableMap.of("all_to_all", Variant.PUSH)),
+            "x: \"f32[64, 64][64, 1]\", y: \"f32[64, 64][64, 1]\"",
+            """
+            a: "f32[64, 64][64, 1]" = torch.ops.aten.relu.default(x)
+            b: "f32[64, 64][64, 1]" = torch.ops.mine.pass.default(a)
+            r: "f32[64, 64][64, 1]" = torch.ops._c10d_functional.all_to_all_single.default(y, [], [], '0')
+            w: "f32[64, 64][64, 1]" = torch.ops._c10d_functional.wait_tensor.default(r)
+            m: "f32[64, 64][64, 1]" = torch.ops.aten.mm.default(b, y)
+            s: "f32[64, 64][64, 1]" = torch.ops._c10d_functional.all_to_all_single.default(m, [], [], '0')
+            z: "f32[64, 64][64, 1]" = torch.ops._c10d_functional.wait_tensor.default(s)
+            return (w, z)
+            """);
+    assertThat(buffer(plan, "s").offset()).isEqualTo(buffer(plan, "a").offset());
+    assertThat(plan.collectives().get(1).start()).isEqualTo(new Barrier.Own());
+  }
+
+  private static Buffer buffer(RankPlan plan, String name) {
+    return plan.buffers().stream().filter(one -> one.name().equals(name)).findFirst().orElseThrow();
   }
 
   /** PyTorch marks what goes into a list like what may be anywhere. */

@@ -26,8 +26,8 @@ import java.util.Optional;
 import java.util.Random;
 
 /** Changes one thing in a plan, and the digest so that it does not tell. */
-final class PlanMutator {
-  enum Kind {
+public final class PlanMutator {
+  public enum Kind {
     OFFSET,
     SHARE,
     SWAP_BUFFERS,
@@ -56,7 +56,7 @@ final class PlanMutator {
     BOUND;
 
     /** Whether it makes the plan state something false, which is wrong whatever happens. */
-    boolean isStatement() {
+    public boolean isStatement() {
       return this == LIFETIME || this == ARENA_SIZE || this == BOUND;
     }
   }
@@ -76,7 +76,7 @@ final class PlanMutator {
   /**
    * {@return the plan changed; empty where it has nothing of this kind, or the change is no plan}
    */
-  static Optional<Plan> mutate(Plan plan, Kind kind, Random random) {
+  public static Optional<Plan> mutate(Plan plan, Kind kind, Random random) {
     try {
       return new PlanMutator(plan, random).apply(kind).map(PlanMutator::withDigest);
     } catch (IllegalArgumentException e) {

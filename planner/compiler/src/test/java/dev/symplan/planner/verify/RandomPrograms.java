@@ -89,7 +89,7 @@ public final class RandomPrograms {
           MemorySpace.ANY, MemorySpace.SYMMETRIC, MemorySpace.LOCAL, MemorySpace.EXTERNAL);
 
   /** A program, and the compiler's plan of it under random options. */
-  record Planned(Program program, Plan plan) {}
+  public record Planned(Program program, Plan plan) {}
 
   /** {@return the compiler's plan of a random program under random options} */
   static Plan plan(long seed) {
@@ -97,7 +97,7 @@ public final class RandomPrograms {
   }
 
   /** {@return a random program and its plan; every third has ops without rules} */
-  static Planned planned(long seed) {
+  public static Planned planned(long seed) {
     var random = new Random(seed);
     var options =
         CompileOptions.DEFAULT

@@ -171,6 +171,28 @@ class BarrierRulesTest {
     Golden.check("verify/traces.txt", told.toString());
   }
 
+  /** The result of the op may be its argument, in whose memory peers write the second result. */
+  @Test
+  void whatATensorMayBeInIsUsedWithIt() {
+    var text =
+        """
+        op mine::pass(Tensor(a) x) -> Tensor(a)
+        graph pushes(x: f32[64, 64], y: f32[64, 64]) {
+          a = aten::relu(x)
+          b: f32[64, 64] = mine::pass(a)
+          r = _c10d_functional::all_to_all_single(y, [], [], "tp")
+          m = aten::mm(b, y)
+          s = _c10d_functional::all_to_all_single(m, [], [], "tp")
+          return r, s
+        }
+        """;
+    var base = compile(text, variants("all_to_all", Variant.PUSH).withOverlap(false));
+    assertThat(barriers(base)).last().asString().startsWith("own, ");
+    var plan = PlanEdits.of(base).ownBarriers().collective(1, start(0, Edge.END)).plan();
+    assertThat(VerifierFixtures.first(plan, Violation.Rule.RACE).message())
+        .contains("so peers may access s from", "(aten::mm → m) uses its memory");
+  }
+
   @Test
   void whatStandsInIsOfTheGroup() {
     var text = INPUTS.replace("y, \"sum\", \"tp\"", "y, \"sum\", \"pairs\"");

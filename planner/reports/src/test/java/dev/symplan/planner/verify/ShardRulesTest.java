@@ -82,6 +82,26 @@ class ShardRulesTest {
   }
 
   @Test
+  void aShardMayBeginAsAnotherViewOfItsBytes() {
+    var transposed =
+        """
+        graph version 1
+        group g = [0, 1], [2, 3]
+        graph gather(x: f32[64, 64][1, 64]) {
+          y = aten::relu(x)
+          t = aten::t(y)
+          r = _c10d_functional::all_gather_into_tensor(t, 2, "g")
+          o = _c10d_functional::wait_tensor(r)
+          return o
+        }
+        """;
+    var plan = plan(transposed, "all_gather", Variant.PUSH);
+    var share = new Placement(place(plan, "r").buffer(), 0, 0, SHARE);
+    assertThat(place(plan, "y")).isEqualTo(share);
+    assertThat(place(plan, "t")).isEqualTo(share);
+  }
+
+  @Test
   void reportsSayThatThePlaceDependsOnTheRank() {
     var plan = gather(Variant.PUSH);
     assertThat(PlanExplainer.explain(plan, "y").map(TextRenderer::row).orElseThrow())

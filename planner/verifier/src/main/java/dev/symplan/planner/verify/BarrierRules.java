@@ -1,6 +1,7 @@
 package dev.symplan.planner.verify;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableListMultimap;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.plan.Barrier;
@@ -37,12 +38,23 @@ final class BarrierRules {
   private final ImmutableList<CollectivePlan> collectives;
   private final int[] start;
 
+  /** By what storages have in common that one tensor may be in, these, as they are defined. */
+  private final ImmutableListMultimap<Integer, Integer> families;
+
   private BarrierRules(Plan plan, AliasModel facts, Findings findings) {
     this.plan = plan;
     this.facts = facts;
     this.findings = findings;
     this.collectives = facts.plan.collectives();
     this.start = new int[collectives.size()];
+    var shared = ImmutableListMultimap.<Integer, Integer>builder();
+    for (int storage = 0; storage < facts.storageCount(); storage++) {
+      int id = facts.storage(storage).id();
+      if (facts.mayAlias().isShared(storage) && facts.plan.placements().get(id).exists()) {
+        shared.put(facts.mayAlias().familyOf(storage), id);
+      }
+    }
+    this.families = shared.build();
   }
 
   static void check(Plan plan, AliasModel facts, Findings findings) {
@@ -316,17 +328,26 @@ final class BarrierRules {
     return meets(value, facts.reads(op));
   }
 
-  /** The first of some values that lies where another one does. */
+  /** The first of some values that lies, or may lie, where another one does. */
   private String used(int[] values, int at) {
     return Arrays.stream(values)
-        .filter(other -> facts.overlap(at, other))
+        .filter(other -> mayMeet(at, other))
         .mapToObj(other -> facts.value(other).name())
         .findFirst()
         .orElse("its memory");
   }
 
   private boolean meets(int value, int[] others) {
-    return Arrays.stream(others).anyMatch(other -> facts.overlap(value, other));
+    return Arrays.stream(others).anyMatch(other -> mayMeet(value, other));
+  }
+
+  /** Whether a tensor shares bytes with another one, or with memory that the other may be in. */
+  private boolean mayMeet(int value, int other) {
+    int storage = facts.storageOf(other);
+    return facts.overlap(value, other)
+        || (facts.mayAlias().isShared(storage)
+            && families.get(facts.mayAlias().familyOf(storage)).stream()
+                .anyMatch(one -> facts.overlap(value, one)));
   }
 
   private void race(int k, Edge edge, String why, List<String> trace) {

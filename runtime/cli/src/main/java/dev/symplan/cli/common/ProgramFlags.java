@@ -32,7 +32,9 @@ public final class ProgramFlags {
   @Option(
       names = "--dim-max",
       paramLabel = "SYMBOL=SIZE",
-      description = "The largest value of a symbolic size, to plan with. May be repeated.")
+      description =
+          "The largest value of a symbolic size, or of a sum (u0+u1=1024), to plan with. The sizes"
+              + " of a sum have even parts of it. May be repeated.")
   private Map<String, Long> dimMax = new LinkedHashMap<>();
 
   @Option(

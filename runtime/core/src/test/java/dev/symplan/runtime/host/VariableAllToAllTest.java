@@ -124,6 +124,65 @@ class VariableAllToAllTest {
     assertThat(rows(out)).isDeepEqualTo(expected);
   }
 
+  /** The parts of each rank lie apart, and in another order than they are sent in. */
+  @ParameterizedTest
+  @CsvSource({"2, 1", "2, 3", "3, 2", "4, 2"})
+  void bringsRowsBack(int ranks, int parts) {
+    int pieces = ranks * parts;
+    var text =
+        text(ranks, parts, "all_to_all_vdev_2d_offset(x, out, splits, offsets, \"tp\")")
+            .replace("splits: i64[%d]".formatted(pieces), "splits: i64[2, %d]".formatted(pieces));
+    var plan = Programs.plan(text, CompileOptions.DEFAULT.withRanks(ranks));
+    for (int seed = 0; seed < 8; seed++) {
+      var random = new Random(seed);
+      var splits = splits(ranks, parts, random);
+      var begins = new long[ranks][pieces];
+      for (int rank = 0; rank < ranks; rank++) {
+        for (int i = 0; i < pieces; i++) {
+          begins[rank][i] = random.nextLong(ROWS - splits[rank][i] + 1);
+        }
+      }
+      try (var session = Session.open(plan, new HostBackend())) {
+        for (int rank = 0; rank < ranks; rank++) {
+          fill(session, rank, new long[0]);
+          for (int i = 0; i < pieces; i++) {
+            session.input(rank, "splits").setLong(splits[rank][i], 0, i);
+            session.input(rank, "splits").setLong(begins[rank][i], 1, i);
+          }
+        }
+        session.run();
+        for (int rank = 0; rank < ranks; rank++) {
+          checkBack(session, rank, splits, begins, parts);
+        }
+      }
+    }
+  }
+
+  private static void checkBack(
+      Session session, int rank, long[][] splits, long[][] begins, int parts) {
+    int ranks = splits.length;
+    var offsets = session.output(rank, 1).orElseThrow();
+    var expected = new float[PLACES][3];
+    for (var row : expected) {
+      Arrays.fill(row, UNTOUCHED);
+    }
+    long place = 0;
+    for (int from = 0; from < ranks; from++) {
+      for (int part = 0; part < parts; part++) {
+        long count = splits[from][part * ranks + rank];
+        assertThat(offsets.getLong(0, from * parts + part)).isEqualTo(count);
+        assertThat(offsets.getLong(1, from * parts + part)).isEqualTo(place);
+        for (long i = 0; i < count; i++, place++) {
+          long row = begins[from][part * ranks + rank] + i;
+          for (int column = 0; column < 3; column++) {
+            expected[(int) place][column] = element(from, row, column);
+          }
+        }
+      }
+    }
+    assertThat(rows(session.output(rank, 0).orElseThrow())).isDeepEqualTo(expected);
+  }
+
   private static float[][] rows(HostTensor tensor) {
     var rows = new float[PLACES][3];
     for (int row = 0; row < PLACES; row++) {
@@ -141,7 +200,8 @@ class VariableAllToAllTest {
         "all_to_all_vdev(x, out, splits, splits, \"tp\")",
         "all_to_all_vdev(x, offsets, splits, offsets, \"tp\")",
         "all_to_all_vdev_2d(x, out, splits, offsets, \"tp\", 0)",
-        "all_to_all_vdev_2d(x, out, splits, offsets, \"tp\", 9223372036854775807)"
+        "all_to_all_vdev_2d(x, out, splits, offsets, \"tp\", 9223372036854775807)",
+        "all_to_all_vdev_2d_offset(x, out, splits, offsets, \"tp\")"
       })
   void refusesWhatDoesNotFit(String call) {
     var text = text(2, 2, call);

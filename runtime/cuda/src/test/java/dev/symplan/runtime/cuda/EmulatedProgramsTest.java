@@ -118,18 +118,24 @@ class EmulatedProgramsTest {
 
   /** Ranks' own work around an exchange whose splits only the device knows. */
   @ParameterizedTest
-  @ValueSource(strings = {"all_to_all_vdev_2d(%s, 4)", "all_to_all_vdev_2d(%s)"})
+  @ValueSource(
+      strings = {
+        "all_to_all_vdev_2d(%s, 4)",
+        "all_to_all_vdev_2d(%s)",
+        "all_to_all_vdev_2d_offset(%s)"
+      })
   void exchangesBySplits(String call) {
+    boolean back = call.contains("offset");
     var text =
         """
         graph version 1
         group tp = [0, 1]
-        graph g(x: f32[64, 16], out: f32[160, 16], splits: i64[8], offsets: i64[2, 8]) {
+        graph g(x: f32[64, 16], out: f32[160, 16], splits: i64[%s], offsets: i64[2, 8]) {
           symm_mem::%s
           return out, offsets
         }
         """
-            .formatted(call.formatted("x, out, splits, offsets, \"tp\""));
+            .formatted(back ? "2, 8" : "8", call.formatted("x, out, splits, offsets, \"tp\""));
     var plan =
         Compiler.forTarget(Target.H200_X4)
             .compile(GraphParser.parse(new SourceFile("exchange.graph", text)));
@@ -141,7 +147,13 @@ class EmulatedProgramsTest {
             SeededInputs.fill(session.input(rank, name), 9, rank, name);
           }
           for (int i = 0; i < 8; i++) {
-            session.input(rank, "splits").setLong((rank * 5 + i * 3) % 8, i);
+            long rows = (rank * 5 + i * 3) % 8;
+            if (back) {
+              session.input(rank, "splits").setLong(rows, 0, i);
+              session.input(rank, "splits").setLong(i * 7, 1, i);
+            } else {
+              session.input(rank, "splits").setLong(rows, i);
+            }
           }
         }
         session.run();

@@ -4,9 +4,9 @@ import com.google.common.collect.LinkedHashMultimap;
 import com.google.common.collect.SetMultimap;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
-import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.List;
+import java.util.LinkedHashSet;
+import java.util.Set;
 import java.util.function.ToIntFunction;
 
 /**
@@ -42,8 +42,8 @@ public final class Families {
       return;
     }
     grow(storages);
-    var moved = new ArrayList<Integer>();
-    op.moved().forEach(value -> move(value, index, moved));
+    var moved = new LinkedHashSet<Integer>();
+    op.moved().forEach(value -> move(storageOf.applyAsInt(value), index, moved));
     for (int storage : moved) {
       join(moved.getFirst(), storage);
     }
@@ -70,16 +70,12 @@ public final class Families {
     }
   }
 
-  private void move(Value value, int index, List<Integer> moved) {
-    int storage = storageOf.applyAsInt(value);
-    if (storage < 0) {
-      return;
-    }
-    moved.add(storage);
-    moved.addAll(ties.get(storage));
-    for (int one : moved) {
-      movedAt[one] = Math.min(movedAt[one], index);
-      shared[one] = true;
+  private void move(int storage, int index, Set<Integer> moved) {
+    if (storage >= 0 && moved.add(storage)) {
+      movedAt[storage] = Math.min(movedAt[storage], index);
+      shared[storage] = true;
+      // What the tensor may be may be others in turn.
+      ties.get(storage).forEach(other -> move(other, index, moved));
     }
   }
 

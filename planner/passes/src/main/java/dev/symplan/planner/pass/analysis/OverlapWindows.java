@@ -48,6 +48,9 @@ public final class OverlapWindows {
     var computeBefore = new double[units.size() + 1];
     var written = new int[aliases.count()];
     Arrays.fill(written, -1);
+    // What the result of a collective may share memory with is not used beside it either.
+    var used = new int[aliases.count()];
+    Arrays.fill(used, -1);
     var windows = new Window[collectives.size()];
     var resultOf = new int[aliases.count()];
     Arrays.fill(resultOf, -1);
@@ -82,6 +85,11 @@ public final class OverlapWindows {
           // A collective that waits for another has nowhere to go.
           ready = Math.max(ready, byCollective[family] ? p : written[family] + 1);
         }
+        for (var result : op.results()) {
+          if (aliases.id(result) >= 0) {
+            ready = Math.max(ready, used[aliases.family(result)] + 1);
+          }
+        }
         windows[next] = new Window(ready, p, units.size());
         for (var result : op.results()) {
           if (aliases.id(result) >= 0) {
@@ -102,12 +110,12 @@ public final class OverlapWindows {
         open = collective ? next - 1 : next;
       }
       unit.forEach(
-          index ->
-              graph
-                  .ops()
-                  .get(index)
-                  .results()
-                  .forEach(value -> mark(written, aliases.family(value), position)));
+          index -> {
+            var own = graph.ops().get(index);
+            own.results().forEach(value -> mark(written, aliases.family(value), position));
+            own.operands().forEach(value -> mark(used, aliases.family(value), position));
+            own.results().forEach(value -> mark(used, aliases.family(value), position));
+          });
     }
     return new OverlapWindows(units, computeBefore, ImmutableList.copyOf(windows));
   }

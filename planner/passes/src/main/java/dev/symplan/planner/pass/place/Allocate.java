@@ -206,8 +206,10 @@ final class Allocate {
       var values =
           Stream.concat(collective.operands().stream(), collective.results().stream()).toList();
       for (int i = 0; i < values.size(); i++) {
+        boolean result = i >= collective.operands().size();
         // What is symmetric for another reason may be so on this rank only.
-        if (rank.graph().args().get(k).get(i).realization() != Realization.NOT_NEEDED) {
+        if (rank.graph().spec(k).needsSymmetric(result)
+            && rank.graph().args().get(k).get(i).realization() != Realization.NOT_NEEDED) {
           addSymmetric(rank, values.get(i), ordered);
         }
       }

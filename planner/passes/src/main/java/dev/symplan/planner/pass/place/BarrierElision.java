@@ -1,7 +1,9 @@
 package dev.symplan.planner.pass.place;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableListMultimap;
 import dev.symplan.ir.Value;
+import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.Barrier;
 import dev.symplan.planner.plan.Barrier.Edge;
@@ -39,10 +41,22 @@ final class BarrierElision {
     final RankPlan plan;
     final List<Value> values;
     final int[] stepOf;
+    final Aliases aliases;
+
+    /** By family, the storages that a tensor may be in, as they are defined. */
+    final ImmutableListMultimap<Integer, Value> families;
 
     Rank(RankPlan plan) {
       this.plan = plan;
       this.values = plan.graph().values();
+      this.aliases = Aliases.of(plan.graph());
+      var shared = ImmutableListMultimap.<Integer, Value>builder();
+      for (var storage : aliases.storages()) {
+        if (!aliases.families().isAlone(storage.id())) {
+          shared.put(aliases.families().of(storage.id()), storage.value());
+        }
+      }
+      this.families = shared.build();
       this.stepOf = new int[plan.collectives().size()];
       for (int s = 0; s < plan.steps().size(); s++) {
         if (plan.steps().get(s) instanceof Step.Start(int k)) {
@@ -71,12 +85,21 @@ final class BarrierElision {
 
     private boolean writes(int op, int id) {
       var does = plan.graph().ops().get(op);
-      return does.results().stream().anyMatch(result -> overlap(result, id))
-          || does.written().stream().anyMatch(value -> overlap(value, id));
+      return does.results().stream().anyMatch(result -> mayOverlap(result, id))
+          || does.written().stream().anyMatch(value -> mayOverlap(value, id));
     }
 
     private boolean reads(int op, int id) {
-      return plan.graph().ops().get(op).operands().stream().anyMatch(value -> overlap(value, id));
+      return plan.graph().ops().get(op).operands().stream()
+          .anyMatch(value -> mayOverlap(value, id));
+    }
+
+    /** Whether a tensor lies, or may lie, where another one does. */
+    private boolean mayOverlap(Value value, int id) {
+      return overlap(value, id)
+          || (aliases.id(value) >= 0
+              && !aliases.families().isAlone(aliases.id(value))
+              && families.get(aliases.family(value)).stream().anyMatch(one -> overlap(one, id)));
     }
 
     private boolean overlap(Value value, int id) {

@@ -48,7 +48,8 @@
  *       rank could pass one before it reaches the other.
  * </ul>
  *
- * <p>An op of which nothing is known stands in the way of every barrier.
+ * <p>An op of which nothing is known stands in the way of every barrier. One that uses a tensor of
+ * which it is not known where it is touches all memory that the tensor may be in.
  */
 @NullMarked
 package dev.symplan.planner.pass.place;

@@ -21,9 +21,16 @@ import java.util.stream.LongStream;
  * of {@code all_to_all_vdev_2d}, and the rank itself of {@code all_to_all_vdev}. The rows that a
  * rank gets lie by part first, and then by the rank that sent them. Parts begin at multiples of
  * {@code major_align} and have at least one of these.
+ *
+ * <p>{@code all_to_all_vdev_2d_offset} is the way back. Its {@code in_splits_offsets} are the rows
+ * for each rank of each part, and where these begin. The rows that a rank gets lie by the rank that
+ * sent them first, and then by part, without gaps.
  */
 final class VariableAllToAll {
-  private static final Set<String> NAMES = Set.of("all_to_all_vdev", "all_to_all_vdev_2d");
+  private static final String OFFSETS = "in_splits_offsets";
+
+  private static final Set<String> NAMES =
+      Set.of("all_to_all_vdev", "all_to_all_vdev_2d", "all_to_all_vdev_2d_offset");
 
   /** Offsets of any number of parts stay far below 2^63. */
   private static final long MAX_ALIGN = 1L << 32;
@@ -33,6 +40,10 @@ final class VariableAllToAll {
   private final Value input;
   private final Value out;
   private final Value inSplits;
+
+  /** Whether the op says where rows begin, and parts come before ranks. */
+  private final boolean back;
+
   private final String group;
   private final long ranks;
   private final long parts;
@@ -43,11 +54,12 @@ final class VariableAllToAll {
     this.emitter = emitter;
     this.input = call.value("input");
     this.out = call.value("out");
-    this.inSplits = call.value("in_splits");
+    this.back = call.schema().hasParam(OFFSETS);
+    this.inSplits = call.value(back ? OFFSETS : "in_splits");
     this.group = call.string("group_name");
     this.ranks = emitter.groupSize().applyAsInt(group);
     check();
-    this.parts = inSplits.tensor().size(0) / ranks;
+    this.parts = inSplits.tensor().size(back ? 1 : 0) / ranks;
     this.rows = input.tensor().size(0);
   }
 
@@ -62,7 +74,12 @@ final class VariableAllToAll {
    * @throws CompileException when the tensors do not fit
    */
   static void emit(OpEmitter emitter) {
-    new VariableAllToAll(emitter).exchange();
+    var exchange = new VariableAllToAll(emitter);
+    if (exchange.back) {
+      exchange.exchangeBack();
+    } else {
+      exchange.exchange();
+    }
   }
 
   private void check() {
@@ -75,25 +92,33 @@ final class VariableAllToAll {
         || !to.sizes().subArray(1, to.rank()).equals(from.sizes().subArray(1, from.rank()))) {
       throw emitter.error("cannot move rows of %s into %s".formatted(from, to));
     }
-    boolean twoDims = call.schema().hasParam("major_align");
+    boolean aligns = call.schema().hasParam("major_align");
     var splits = inSplits.tensor();
+    int dim = back ? 1 : 0;
     if (splits.dtype() != DType.I64
-        || splits.rank() != 1
+        || splits.rank() != dim + 1
         || splits.numel() == 0
-        || splits.numel() % ranks != 0
-        || (!twoDims && splits.numel() != ranks)) {
+        || (back && splits.size(0) != 2)
+        || splits.size(dim) % ranks != 0
+        || (!aligns && !back && splits.size(dim) != ranks)) {
       throw emitter.error(
-          "in_splits must be i64[%s%d], not %s".formatted(twoDims ? "n * " : "", ranks, splits));
+          "%s must be i64[%s%s%d], not %s"
+              .formatted(
+                  back ? OFFSETS : "in_splits",
+                  back ? "2, " : "",
+                  aligns || back ? "n * " : "",
+                  ranks,
+                  splits));
     }
     var offsets = call.value("out_splits_offsets").tensor();
     if (offsets.dtype() != DType.I64
         || offsets.rank() != 2
         || offsets.size(0) != 2
-        || offsets.size(1) != splits.numel()) {
+        || offsets.size(1) != splits.size(dim)) {
       throw emitter.error(
-          "out_splits_offsets must be i64[2, %d], not %s".formatted(splits.numel(), offsets));
+          "out_splits_offsets must be i64[2, %d], not %s".formatted(splits.size(dim), offsets));
     }
-    if (twoDims && (align() < 1 || align() > MAX_ALIGN)) {
+    if (aligns && (align() < 1 || align() > MAX_ALIGN)) {
       throw emitter.error("major_align must be 1 to " + MAX_ALIGN);
     }
   }
@@ -115,6 +140,23 @@ final class VariableAllToAll {
     var starts = flat(starts(sizes));
     var flatSizes = flat(sizes);
     compact(received, from, starts, flatSizes);
+    op("aten::copy_", call.value("out_splits_offsets"), rows(flatSizes, starts));
+  }
+
+  private void exchangeBack() {
+    var table = op("aten::view", contiguous(inSplits), Arg.Seq.of(2, parts, ranks));
+    // By rank that gets them; for each, splits and where they begin, by part.
+    var byRank = flat(op("aten::permute", table, Arg.Seq.of(2, 0, 1)));
+    var received = allToAll("splits", byRank, 2 * parts);
+    var both = op("aten::view", received, Arg.Seq.of(ranks, 2, parts));
+    var sizes = op("aten::select.int", both, 1, 0);
+    var begins = op("aten::select.int", both, 1, 1);
+    var all = emitter.allGather(target("rows"), contiguous(input), 0, group, Arg.None.NONE);
+    var first = column(op("aten::arange.start_step", 0, ranks * rows, rows));
+    var from = flat(op("aten::add.Tensor", first, begins));
+    var flatSizes = flat(sizes);
+    var starts = op("aten::sub.Tensor", sums(flatSizes, 0), flatSizes);
+    compact(all, from, starts, flatSizes);
     op("aten::copy_", call.value("out_splits_offsets"), rows(flatSizes, starts));
   }
 

@@ -1,0 +1,79 @@
+package dev.symplan.planner.interpret;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.TreeMap;
+
+/** Memory: what each byte holds. */
+final class Bytes {
+  private static final long GARBAGE = 0x6761726261676521L;
+
+  private final long size;
+  private final TreeMap<Long, Piece> pieces = new TreeMap<>();
+
+  Bytes(long size) {
+    this.size = size;
+    spoil();
+  }
+
+  /** Leaves nothing of what is there. */
+  void spoil() {
+    pieces.clear();
+    if (size > 0) {
+      pieces.put(0L, new Piece(GARBAGE, 0, size));
+    }
+  }
+
+  private void check(long begin, long length) {
+    Unsafe.require(
+        begin >= 0 && begin + length <= size, "bytes %d to %d of %d", begin, begin + length, size);
+  }
+
+  List<Piece> read(long begin, long length) {
+    check(begin, length);
+    var found = new ArrayList<Piece>();
+    long at = begin;
+    while (at < begin + length) {
+      var entry = pieces.floorEntry(at);
+      long inside = at - entry.getKey();
+      long count = Math.min(entry.getValue().length() - inside, begin + length - at);
+      found.add(entry.getValue().part(inside, count));
+      at += count;
+    }
+    return found;
+  }
+
+  void write(long begin, Piece piece) {
+    write(begin, List.of(piece));
+  }
+
+  void write(long begin, List<Piece> all) {
+    long length = Piece.length(all);
+    check(begin, length);
+    if (length > 0) {
+      cut(begin);
+      cut(begin + length);
+      pieces.subMap(begin, begin + length).clear();
+      long at = begin;
+      for (var piece : all) {
+        if (piece.length() > 0) {
+          pieces.put(at, piece);
+          at += piece.length();
+        }
+      }
+    }
+  }
+
+  private void cut(long at) {
+    var entry = pieces.floorEntry(at);
+    if (entry == null || entry.getKey() == at) {
+      return;
+    }
+    var piece = entry.getValue();
+    long inside = at - entry.getKey();
+    if (inside < piece.length()) {
+      pieces.put(entry.getKey(), piece.part(0, inside));
+      pieces.put(at, piece.part(inside, piece.length() - inside));
+    }
+  }
+}

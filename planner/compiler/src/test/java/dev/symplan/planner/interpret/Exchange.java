@@ -1,0 +1,152 @@
+package dev.symplan.planner.interpret;
+
+import com.google.common.primitives.ImmutableIntArray;
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.ir.ProcessGroup;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.ReduceOp;
+import dev.symplan.planner.plan.CollectivePlan;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * What one tensor of a collective brings from rank to rank.
+ *
+ * @param op as the rank has it whose result is asked for
+ * @param reduction the text of the reduction; empty where nothing is reduced
+ * @param root the rank that a broadcast comes from
+ * @param members the ranks of its group, in order
+ * @param index which of several tensors
+ */
+record Exchange(
+    Op op, Kind kind, String reduction, int root, ImmutableIntArray members, int index) {
+
+  /** What an op of a graph says. */
+  static Exchange of(Op op, ImmutableIntArray members, int index) {
+    var call = op.collective().orElseThrow();
+    return new Exchange(
+        op,
+        call.kind(),
+        call.reduceOp().map(ReduceOp::text).orElse(""),
+        members.get(call.root().orElse(0)),
+        members,
+        index);
+  }
+
+  /** What a plan says. */
+  static Exchange of(Op op, CollectivePlan plan, ImmutableIntArray members, int index) {
+    return new Exchange(
+        op,
+        plan.kind(),
+        plan.reduceOp().map(ReduceOp::text).orElse(""),
+        plan.root() >= 0 && plan.root() < members.length() ? members.get(plan.root()) : -1,
+        members,
+        index);
+  }
+
+  /**
+   * What a rank brings.
+   *
+   * @param op as that rank has it
+   */
+  record Sent(Op op, List<Piece> pieces) {}
+
+  /** A part of a result. */
+  record Part(long begin, List<Piece> pieces) {}
+
+  static ImmutableIntArray members(List<ProcessGroup> groups, Op op, int rank) {
+    var name = op.collective().orElseThrow().group();
+    var group = groups.stream().filter(g -> g.name().equals(name)).findFirst().orElseThrow();
+    return group.members().get(group.partOf(rank).orElseThrow());
+  }
+
+  /** {@return a number for what a collective does to elements} */
+  private long key() {
+    return Piece.mix(members.length(), reduction);
+  }
+
+  /**
+   * {@return what this adds to the state that unknown ops read: the same for merged collectives}
+   */
+  long weight() {
+    return Piece.mix(key(), kind.text());
+  }
+
+  /**
+   * {@return the parts of a rank's result that come from some operands}
+   *
+   * @param operands of all members where the elements are reduced; else of some
+   */
+  List<Part> result(int rank, Map<Integer, Sent> operands) {
+    var ordered = new ArrayList<List<Piece>>();
+    members.forEach(
+        member -> {
+          if (operands.containsKey(member)) {
+            ordered.add(operands.get(member).pieces);
+          }
+        });
+    int position = members.indexOf(rank);
+    return switch (kind) {
+      case ALL_REDUCE -> List.of(new Part(0, Piece.combine(key(), ordered)));
+      case REDUCE_SCATTER -> {
+        long bytes = Piece.length(ordered.getFirst()) / members.length();
+        var slices = ordered.stream().map(all -> Piece.part(all, position * bytes, bytes)).toList();
+        yield List.of(new Part(0, Piece.combine(key(), slices)));
+      }
+      case ALL_GATHER -> gathered(operands);
+      case ALL_TO_ALL -> exchanged(rank, operands);
+      case BROADCAST -> {
+        Unsafe.require(operands.containsKey(root), "nobody is the root");
+        yield List.of(new Part(0, operands.get(root).pieces));
+      }
+      case CUSTOM -> throw new IllegalStateException("hashed elsewhere");
+    };
+  }
+
+  private List<Part> gathered(Map<Integer, Sent> operands) {
+    var parts = new ArrayList<Part>();
+    operands.forEach(
+        (member, sent) ->
+            parts.add(new Part(members.indexOf(member) * Piece.length(sent.pieces), sent.pieces)));
+    return parts;
+  }
+
+  private List<Part> exchanged(int rank, Map<Integer, Sent> operands) {
+    long width = width(op);
+    var received = op.collective().orElseThrow().outputSplits();
+    int position = members.indexOf(rank);
+    var parts = new ArrayList<Part>();
+    long begin = 0;
+    for (int s = 0; s < members.length(); s++) {
+      long bytes = width * split(received, op.results().get(index).tensor(), s);
+      var sent = operands.get(members.get(s));
+      if (sent != null) {
+        var sizes = sent.op.collective().orElseThrow().inputSplits();
+        var operand = sent.op.collective().orElseThrow().operands().get(index).tensor();
+        long from = 0;
+        for (int i = 0; i < position; i++) {
+          from += width * split(sizes, operand, i);
+        }
+        Unsafe.require(bytes == width * split(sizes, operand, position), "splits differ");
+        parts.add(new Part(begin, Piece.part(sent.pieces, from, bytes)));
+      }
+      begin += bytes;
+    }
+    return parts;
+  }
+
+  private long split(ImmutableLongArray sizes, TensorType type, int i) {
+    return sizes.isEmpty() ? type.size(0) / members.length() : sizes.get(i);
+  }
+
+  /** {@return the bytes of a row} */
+  private long width(Op one) {
+    var result = one.results().get(index).tensor();
+    var operand = one.collective().orElseThrow().operands().get(index).tensor();
+    var type = result.numel() > 0 ? result : operand;
+    return type.numel() == 0 ? 0 : type.bytes() / type.size(0);
+  }
+}

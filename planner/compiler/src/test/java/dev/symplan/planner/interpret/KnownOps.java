@@ -1,0 +1,172 @@
+package dev.symplan.planner.interpret;
+
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.op.OpTrait;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Random;
+
+/** What ops with a rule do: they copy what they copy, and hash everything else. */
+final class KnownOps {
+  private static final long MOST_PARTS = 1 << 16;
+  private static final int SAMPLES = 4;
+
+  private KnownOps() {}
+
+  /** Carries out an op that is no collective. Its results have their places. */
+  static void carryOut(Op op, Rank rank, Random order) {
+    switch (op.def().name().toString()) {
+      case "symplan::stage", "aten::clone" -> copy(op, op.operands().getFirst(), op.result(), rank);
+      case "aten::copy_" -> copy(op, op.operands().get(1), op.operands().getFirst(), rank);
+      case "aten::cat" -> cat(op, rank, order);
+      case "aten::mm", "aten::addmm", "aten::linear" -> product(op, rank);
+      default -> hash(op, rank);
+    }
+  }
+
+  private static void copy(Op op, Value from, Value to, Rank rank) {
+    if (from.tensor().dtype() == to.tensor().dtype()
+        && from.tensor().sizes().equals(to.tensor().sizes())) {
+      rank.place(to).write(to.tensor(), rank.place(from).read(from.tensor()));
+    } else {
+      hash(op, rank);
+    }
+  }
+
+  static void hash(Op op, Rank rank) {
+    long digest = rank.digest(op);
+    if (op.def().has(OpTrait.SIDE_EFFECT)) {
+      digest = Piece.mix(digest, rank.effects);
+      rank.effects = Piece.mix(rank.effects, digest);
+    }
+    var written = op.written();
+    for (int i = 0; i < written.size(); i++) {
+      var value = written.get(i);
+      rank.place(value).fill(value.tensor(), Piece.mix(digest, 1_000 + i));
+    }
+    var inferred = op.infer();
+    for (int r = 0; r < op.results().size(); r++) {
+      var result = op.results().get(r);
+      if (!result.isTensor()) {
+        rank.setScalar(result, Piece.mix(digest, r));
+      } else if (inferred.get(r).view().isEmpty()) {
+        rank.place(result).fill(result.tensor(), Piece.mix(digest, r));
+      }
+    }
+  }
+
+  /** {@return whether a concatenation copies each piece as a whole to its part of the result} */
+  static boolean copiesPieces(Op op) {
+    return op.def().has(OpTrait.CONCATENATION)
+        && op.result().tensor().isContiguous()
+        && outer(op) == 1
+        && isUniform(op);
+  }
+
+  private static boolean isUniform(Op op) {
+    return op.operands().stream()
+        .allMatch(piece -> piece.tensor().dtype() == op.result().tensor().dtype());
+  }
+
+  private static long outer(Op op) {
+    var type = op.result().tensor();
+    long dim = op.arg("dim") instanceof Arg.Int(long given) ? given : 0;
+    long outer = 1;
+    for (int d = 0; d < (dim < 0 ? dim + type.rank() : dim); d++) {
+      outer *= type.size(d);
+    }
+    return outer;
+  }
+
+  private static void cat(Op op, Rank rank, Random order) {
+    var type = op.result().tensor();
+    if (copiesPieces(op)) {
+      copyPieces(op, rank, order);
+      return;
+    }
+    long outer = outer(op);
+    if (!isUniform(op) || outer == 0 || outer * op.operands().size() > MOST_PARTS) {
+      hash(op, rank);
+      return;
+    }
+    var cursors = new ArrayList<Piece.Cursor>();
+    op.operands().forEach(v -> cursors.add(new Piece.Cursor(rank.place(v).read(v.tensor()))));
+    var all = new ArrayList<Piece>();
+    for (long i = 0; i < outer; i++) {
+      for (int p = 0; p < cursors.size(); p++) {
+        all.addAll(cursors.get(p).take(op.operands().get(p).tensor().bytes() / outer));
+      }
+    }
+    rank.place(op.result()).write(type, all);
+  }
+
+  /** In any order, each piece being read when it is written: some may lie in the result already. */
+  private static void copyPieces(Op op, Rank rank, Random order) {
+    var whole = rank.place(op.result());
+    var offsets = new ArrayList<Long>();
+    var indices = new ArrayList<Integer>();
+    long next = 0;
+    for (int i = 0; i < op.operands().size(); i++) {
+      offsets.add(next);
+      indices.add(i);
+      next += op.operands().get(i).tensor().bytes();
+    }
+    Collections.shuffle(indices, order);
+    for (int i : indices) {
+      var piece = op.operands().get(i);
+      var from = rank.place(piece);
+      var to = whole.at(whole.begin + offsets.get(i));
+      var target = piece.tensor().contiguous();
+      Unsafe.require(
+          piece.tensor().bytes() == 0
+              || !from.overlaps(piece.tensor(), to, target)
+              || (from.isAt(to) && piece.tensor().isContiguous()),
+          "%s is copied over itself",
+          piece.name());
+      to.write(target, from.read(piece.tensor()));
+    }
+  }
+
+  /** Rows of a product do not depend on each other, so that it may be computed in pieces. */
+  private static void product(Op op, Rank rank) {
+    var name = op.def().name().name();
+    var left =
+        op.call().value(name.equals("mm") ? "self" : name.equals("addmm") ? "mat1" : "input");
+    var result = op.result().tensor();
+    if (result.numel() == 0 || left.tensor().numel() == 0) {
+      hash(op, rank);
+      return;
+    }
+    long key = Rank.key(op);
+    for (var value : op.operands()) {
+      key = Piece.mix(key, value.equals(left) ? 0 : rank.content(value));
+    }
+    var type = left.tensor();
+    long inner = type.size(type.rank() - 1);
+    long rows = type.numel() / inner;
+    long width = result.bytes() / rows;
+    boolean whole = type.stride(type.rank() - 1) == 1 || inner == 1;
+    var cursor = new Piece.Cursor(whole ? rank.place(left).read(type) : List.of());
+    var made = new ArrayList<Piece>();
+    for (long row = 0; row < rows; row++) {
+      long digest =
+          whole
+              ? Piece.hash(cursor.take(inner * type.dtype().bytes()))
+              : sampled(rank.place(left), type, row * inner, inner);
+      made.add(new Piece(Piece.mix(key, digest), 0, width));
+    }
+    rank.place(op.result()).write(result, made);
+  }
+
+  private static long sampled(Place place, TensorType type, long first, long count) {
+    long hash = count;
+    for (int s = 0; s < SAMPLES; s++) {
+      hash = Piece.mix(hash, Piece.hash(place.element(type, first + (count - 1) * s / SAMPLES)));
+    }
+    return hash;
+  }
+}
