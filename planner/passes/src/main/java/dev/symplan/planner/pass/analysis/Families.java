@@ -4,6 +4,7 @@ import com.google.common.collect.LinkedHashMultimap;
 import com.google.common.collect.SetMultimap;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
+import java.util.ArrayDeque;
 import java.util.Arrays;
 import java.util.LinkedHashSet;
 import java.util.Set;
@@ -70,12 +71,17 @@ public final class Families {
     }
   }
 
-  private void move(int storage, int index, Set<Integer> moved) {
-    if (storage >= 0 && moved.add(storage)) {
-      movedAt[storage] = Math.min(movedAt[storage], index);
-      shared[storage] = true;
-      // What the tensor may be may be others in turn.
-      ties.get(storage).forEach(other -> move(other, index, moved));
+  /** Moves a tensor, what it may be, and what that may be in turn. */
+  private void move(int first, int index, Set<Integer> moved) {
+    var waiting = new ArrayDeque<Integer>();
+    waiting.add(first);
+    while (!waiting.isEmpty()) {
+      int storage = waiting.remove();
+      if (storage >= 0 && moved.add(storage)) {
+        movedAt[storage] = Math.min(movedAt[storage], index);
+        shared[storage] = true;
+        waiting.addAll(ties.get(storage));
+      }
     }
   }
 
