@@ -179,7 +179,7 @@ final class StreamedProduct {
     long rows = product.rows();
     long inner = product.inner();
     long columns = product.columns();
-    int lines = rows / (2 * ROWS) >= MIN_BLOCKS ? 2 : 1;
+    long lines = rows / (2 * ROWS) >= MIN_BLOCKS ? 2 : 1;
     boolean bfloat = product.dtype() == DType.BF16;
     var matrix = pointer(memory, product.left(), rows, inner);
     var right = pointer(memory, product.right(), columns, inner);
@@ -220,7 +220,7 @@ final class StreamedProduct {
     return memory.launch(
         product.stream(),
         CTypes.PRELUDE + memory.struct() + text,
-        Math.ceilDiv(rows, (long) ROWS * lines),
+        Math.ceilDiv(rows, ROWS * lines),
         MAX_BLOCKS,
         THREADS,
         product.label());
