@@ -131,6 +131,32 @@ final class LocalPrograms {
             "x: f32[64, 512], y: f32[33, 300]",
             "a = aten::mean.dim(x, [-1])",
             "b = aten::_softmax(y, -1, False)"),
+        // Rows of vectors: in one piece and in pieces, aligned and not, some of one element for
+        // all.
+        program(
+            "x: bf16[1025, 520], y: bf16[1025, 520], w: bf16[520]",
+            "a = aten::add.Tensor(x, y)",
+            "f = prims::convert_element_type(a, torch.float32)",
+            "s = aten::pow.Tensor_Scalar(f, 2)",
+            "m = aten::mean.dim(s, [-1], True)",
+            "e = aten::add.Scalar(m, 1e-05)",
+            "r = aten::rsqrt(e)",
+            "n = aten::mul.Tensor(f, r)",
+            "b = prims::convert_element_type(n, torch.bfloat16)",
+            "c = aten::mul.Tensor(b, w)"),
+        program(
+            "x: f32[6, 5, 3, 16], v: f32[3, 1], y: bf16[9, 20000], z: f64[70, 12]",
+            "s = aten::slice.Tensor(x, 3, 8, 16)",
+            "a = aten::sum.dim_IntList(s, [2, 3])",
+            "u = aten::slice.Tensor(x, 3, 1, 9)",
+            "b = aten::amax(u, [2, 3])",
+            "c = aten::mul.Tensor(s, v)",
+            "d = aten::mean.dim(c, [2, 3], True)",
+            "e = aten::sub.Tensor(c, d)",
+            "f = aten::_softmax(y, 1, False)",
+            "t = aten::slice.Tensor(y, 1, 8, 136)",
+            "g = aten::argmax(t, 1)",
+            "h = aten::_log_softmax(z, 1, False)"),
         program(
             "x: f32[300, 41], y: bf16[7, 33, 64], z: i64[70, 45]",
             "a = aten::sum.dim_IntList(x, [0])",
