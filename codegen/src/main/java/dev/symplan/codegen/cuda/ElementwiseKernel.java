@@ -75,15 +75,14 @@ final class ElementwiseKernel {
     if (isSpread(type)) {
       return shape.size(shape.rank() - 1) % wide == 0;
     }
-    int bytes = type.dtype().bytes();
     return flat
         ? Vectors.fit(
             wide,
             ref.offset(),
-            bytes,
+            type.dtype().bytes(),
             ImmutableLongArray.of(shape.numel()),
             ImmutableLongArray.of(1))
-        : Vectors.fit(wide, ref.offset(), bytes, type.sizes(), type.strides());
+        : Vectors.fit(wide, ref);
   }
 
   /** Whether neighbours along the last dimension have one element in common. */
@@ -137,19 +136,13 @@ final class ElementwiseKernel {
       boolean fits =
           typeOf(result(part)).sizes().equals(shape)
               && written.stream()
-                  .allMatch(to -> used.stream().allMatch(at -> isApart(to, at) || isSame(to, at)));
+                  .allMatch(
+                      to -> used.stream().allMatch(at -> Moves.isApart(to, at) || isSame(to, at)));
       if (!fits) {
         return Optional.of(part);
       }
     }
     return Optional.empty();
-  }
-
-  private static boolean isApart(TensorRef a, TensorRef b) {
-    return a.arena() != b.arena()
-        || a.index() != b.index()
-        || a.offset() + a.type().storageBytes() <= b.offset()
-        || b.offset() + b.type().storageBytes() <= a.offset();
   }
 
   private static boolean isSame(TensorRef a, TensorRef b) {

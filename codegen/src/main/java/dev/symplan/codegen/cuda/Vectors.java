@@ -1,6 +1,7 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.DType;
 import dev.symplan.planner.machine.Alignment;
 import java.util.Collection;
@@ -60,6 +61,12 @@ record Vectors(int width) {
       fit &= sizes.get(dim) == 1 || strides.get(dim) % width == 0;
     }
     return fit;
+  }
+
+  /** {@return the same of a tensor with dimensions} */
+  static boolean fit(int width, TensorRef ref) {
+    var type = ref.type();
+    return fit(width, ref.offset(), type.dtype().bytes(), type.sizes(), type.strides());
   }
 
   /** {@return the declaration of the vectors' type; empty for single elements} */

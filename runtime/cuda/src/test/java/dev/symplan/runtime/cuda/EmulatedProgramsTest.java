@@ -86,6 +86,11 @@ class EmulatedProgramsTest {
   }
 
   @Test
+  void moves() {
+    check(LocalPrograms.moves());
+  }
+
+  @Test
   void comparisons() {
     check(LocalPrograms.comparisons());
   }

@@ -17,6 +17,7 @@ import dev.symplan.runtime.tensor.SeededInputs;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 
@@ -379,6 +380,45 @@ final class LocalPrograms {
                 "c = aten::embedding_dense_backward(w, q, 20, 3, False)",
                 "d = aten::index_put(x, [i], v)")
             .replace("  b = ", "  z = aten::permute(u, [1, 2, 0])\n  b = "));
+  }
+
+  /** Tensors in pieces and from pieces, of vectors where they lie for that. */
+  static List<String> moves() {
+    var pieces =
+        IntStream.range(0, 18)
+            .mapToObj(i -> "q%1$d = aten::slice.Tensor(r, 1, %1$d, %2$d)".formatted(i, 33 - i))
+            .toArray(String[]::new);
+    return List.of(
+        program(
+            "x: bf16[1, 40, 8, 16], y: f32[3, 24], z: f32[2, 24], j: i64[7]",
+            "p = aten::permute(x, [0, 2, 1, 3])",
+            "s = aten::slice.Tensor(p, 3, 8, 16)",
+            "t = aten::slice.Tensor(p, 3, 0, 8)",
+            "u = aten::slice.Tensor(p, 3, 1, 9)",
+            "n = aten::neg(s)",
+            "a = aten::cat([n, t], -1)",
+            "b = aten::cat([u, n, t], -1)",
+            "c = aten::stack([t, s, n], 1)",
+            "d = aten::cat([y, z, y], 0)",
+            "e = aten::cat([y, y], 1)",
+            "v = aten::expand(y, [5, 3, 24])",
+            "f = aten::clone(v)",
+            "g = aten::full([5, 3, 24], 0, dtype=torch.bfloat16)",
+            "h = aten::copy_(g, v)",
+            "k = aten::index_select(p, 1, j)",
+            "l = aten::index_select(p, 3, j)",
+            "m = aten::index.Tensor(p, [None, None, j])",
+            "o = aten::index.Tensor(p, [None, None, None, j])",
+            "w = aten::index_select(s, 2, j)"),
+        program("r: f16[4, 33]", pieces)
+            .replace(
+                "  return ",
+                "  c = aten::cat([%s], 1)\n  return c, "
+                    .formatted(
+                        IntStream.range(0, 18)
+                            .mapToObj(i -> "q" + i)
+                            .collect(Collectors.joining(", ")))),
+        program("w: bf16[20, 32], i: i64[3, 5]", "e = aten::embedding(w, i)"));
   }
 
   /** Of numbers that are not the same in all types. */
