@@ -165,7 +165,7 @@ final class ElementwiseKernel {
     body.append("    %s %s = %s;\n".formatted(CTypes.computed(type), value, text));
     switch (result(part)) {
       case Operand.Tensor(var ref) -> {
-        write(index, ref, CTypes.narrow(type, value));
+        write(index, ref, CTypes.narrow(type, value, text));
         loaded.put(ref, value);
       }
       case Operand.Passed(int number, var _) -> passed.put(number, value);

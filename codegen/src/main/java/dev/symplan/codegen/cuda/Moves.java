@@ -79,7 +79,7 @@ final class Moves {
         .allMatch(
             move ->
                 moves.stream()
-                    .allMatch(other -> other == move || isApart(move.from(), other.to())));
+                    .allMatch(other -> other.equals(move) || isApart(move.from(), other.to())));
   }
 
   private static void check(OpArguments arguments, Move move) {

@@ -356,9 +356,7 @@ final class RowWriter {
       var vector = "o" + writes.size();
       byVectorIndices |= !locations.isFlat(location);
       reads.add("Vector<%s> %s;".formatted(stored, vector));
-      lines.add(
-          "%s.e[e] = %s;"
-              .formatted(vector, CTypes.narrow(location.dtype(), RowKernel.name(store.node()))));
+      lines.add("%s.e[e] = %s;".formatted(vector, narrowed(store)));
       writes.add(
           whereLive() + Vectors.write(stored, vector, locations.element(location, "at", "")));
     }
@@ -420,13 +418,19 @@ final class RowWriter {
     return kernel.rows() % threads.together() == 0 ? "" : "if (live) ";
   }
 
-  private String written(Store store) {
+  private String narrowed(Store store) {
     var dtype = store.location().dtype();
+    var name = RowKernel.name(store.node());
+    // What was kept from a pass before is there without its inputs.
+    return nodes.get(store.node()) instanceof Computed(var _, var text, var _, var _)
+            && !passes.isKeptBefore(store.node(), passes.count() - 1)
+        ? CTypes.narrow(dtype, name, text)
+        : CTypes.narrow(dtype, name);
+  }
+
+  private String written(Store store) {
     return "%s%s = %s;"
-        .formatted(
-            whereLive(),
-            locations.element(store.location(), "c", ""),
-            CTypes.narrow(dtype, RowKernel.name(store.node())));
+        .formatted(whereLive(), locations.element(store.location(), "c", ""), narrowed(store));
   }
 
   private String read(Location location, Optional<Offset> offset) {
