@@ -127,11 +127,13 @@ final class LocalPrograms {
             "b = aten::softmax.int(w, 1, dtype=torch.bfloat16)",
             "z = aten::add.Scalar(y, 16777217)",
             "c = aten::mean.dim(z, [1], dtype=torch.float32)"),
-        // Two rows in a block, each of two warps.
+        // Two rows in a block, each of two or three warps.
         program(
-            "x: f32[64, 512], y: f32[33, 300]",
+            "x: f32[64, 512], y: f32[33, 300], z: f32[33, 701]",
             "a = aten::mean.dim(x, [-1])",
-            "b = aten::_softmax(y, -1, False)"),
+            "b = aten::_softmax(y, -1, False)",
+            "c = aten::_softmax(z, -1, False)",
+            "d = aten::argmax(z, 1)"),
         // Rows of vectors: in one piece and in pieces, aligned and not, some of one element for
         // all.
         program(
