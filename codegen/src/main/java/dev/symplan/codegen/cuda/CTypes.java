@@ -149,6 +149,32 @@ final class CTypes {
     };
   }
 
+  /**
+   * {@return a variable as it is stored: what its value was widened from, if it was}
+   *
+   * @param value an expression, the variable's value
+   */
+  static String narrow(DType dtype, String variable, String value) {
+    var prefix = widen(dtype, "");
+    prefix = prefix.substring(0, prefix.length() - 1);
+    boolean widened =
+        prefix.startsWith("from_")
+            && value.startsWith(prefix)
+            && closesAtEnd(value, prefix.length());
+    return widened ? value.substring(prefix.length(), value.length() - 1) : narrow(dtype, variable);
+  }
+
+  /** Whether the parenthesis before a position closes where the text ends. */
+  private static boolean closesAtEnd(String text, int position) {
+    int open = 1;
+    int at = position;
+    while (at < text.length() && open > 0) {
+      char c = text.charAt(at++);
+      open += c == '(' ? 1 : c == ')' ? -1 : 0;
+    }
+    return open == 0 && at == text.length();
+  }
+
   /** {@return an unsigned type of so many bytes, for elements that are only moved} */
   static String bits(int bytes) {
     return switch (bytes) {

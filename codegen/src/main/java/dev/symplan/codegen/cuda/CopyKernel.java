@@ -1,70 +1,118 @@
 package dev.symplan.codegen.cuda;
 
-import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.DType;
-import dev.symplan.ir.TensorType;
 import dev.symplan.planner.plan.StreamKind;
+import java.util.List;
+import java.util.stream.IntStream;
 
-/** Copies elements between two layouts of one shape: bit by bit, or converted. */
+/** Copies elements between two layouts of one shape, or several such: bit by bit, or converted. */
 final class CopyKernel {
   private static final int THREADS = 256;
   private static final int MAX_BLOCKS = 4096;
 
-  private CopyKernel() {}
+  /** A tensor, and one of the same shape that it is copied to. */
+  record Move(TensorRef from, TensorRef to) {
+    boolean converts() {
+      return from.type().dtype() != to.type().dtype();
+    }
 
+    /** {@return what elements are read and written in at once} */
+    Vectors vectors() {
+      return to.type().rank() == 0
+          ? Vectors.NONE
+          : Vectors.widest(
+              List.of(from.type().dtype(), to.type().dtype()),
+              wide -> Vectors.fit(wide, from) && Vectors.fit(wide, to));
+    }
+  }
+
+  private final int rank;
+  private final Vectors vectors;
+  private final MemoryArguments memory = new MemoryArguments();
+
+  private CopyKernel(int rank, Vectors vectors) {
+    this.rank = rank;
+    this.vectors = vectors;
+  }
+
+  /**
+   * {@return a launch that copies tensors at the same time}
+   *
+   * @param moves some, of which none writes where another one reads
+   * @param vectors what each of them is copied in
+   */
   static DeviceStep.Launch launch(
-      int rank, StreamKind stream, TensorRef from, TensorRef to, String label) {
-    long count = to.type().numel();
-    var source = from.type().dtype();
-    var target = to.type().dtype();
-    boolean same = source == target;
-    var read = "args.from[%s]".formatted(offset(from.type()));
-    var indices = Indices.of("    ", "long long i", "rest", to.type().sizes());
+      int rank, StreamKind stream, List<Move> moves, Vectors vectors, String label) {
+    var kernel = new CopyKernel(rank, vectors);
+    var body = new StringBuilder();
+    long count = 0;
+    for (var move : moves) {
+      long start = count;
+      count += move.to().type().numel() / vectors.width();
+      body.append(
+          moves.size() == 1
+              ? kernel.move(move, "i").indent(4)
+              : "    if (i < %d) {\n%s      continue;\n    }\n"
+                  .formatted(count, kernel.move(move, "(i - %d)".formatted(start)).indent(6)));
+    }
     var text =
-        (same ? "" : CTypes.PRELUDE + "\n")
+        (moves.stream().anyMatch(Move::converts) ? CTypes.PRELUDE : "")
+            + vectors.type()
+            + kernel.memory.struct()
             + """
-            struct Args {
-              const %1$s* from;
-              %7$s* to;
-            };
 
-            extern "C" __global__ void __launch_bounds__(%2$d) symplan_kernel(const __grid_constant__ Args args) {
-              long long step = (long long)gridDim.x * %2$d;
-              for (long long i = (long long)blockIdx.x * %2$d + threadIdx.x; i < %3$d; i += step) {
-                %8$s rest = i;
-            %4$s    args.to[%5$s] = %6$s;
-              }
+            extern "C" __global__ void __launch_bounds__(%1$d) symplan_kernel(const __grid_constant__ Args args) {
+              long long step = (long long)gridDim.x * %1$d;
+              for (long long i = (long long)blockIdx.x * %1$d + threadIdx.x; i < %2$d; i += step) {
+            %3$s  }
             }
             """
-                .formatted(
-                    same ? CTypes.bits(source.bytes()) : CTypes.stored(source),
-                    THREADS,
-                    count,
-                    indices,
-                    offset(to.type()),
-                    same ? read : converted(source, target, read),
-                    same ? CTypes.bits(target.bytes()) : CTypes.stored(target),
-                    Indices.number(count));
-    return new DeviceStep.Launch(
-        stream,
-        new Kernel(text),
-        Math.clamp(Math.ceilDiv(count, THREADS), 1, MAX_BLOCKS),
-        THREADS,
-        ImmutableList.of(KernelArgument.Memory.of(rank, from), KernelArgument.Memory.of(rank, to)),
-        label);
+                .formatted(THREADS, count, body);
+    return kernel.memory.launch(
+        stream, text, Math.ceilDiv(count, THREADS), MAX_BLOCKS, THREADS, label);
+  }
+
+  /** {@return statements that copy an element, or a vector, by its number} */
+  private String move(Move move, String number) {
+    var type = move.to().type();
+    var source = move.from().type().dtype();
+    var target = type.dtype();
+    var read = move.converts() ? CTypes.stored(source) : CTypes.bits(source.bytes());
+    var written = move.converts() ? CTypes.stored(target) : CTypes.bits(target.bytes());
+    var from = element("const " + read, move.from());
+    var to = element(written, move.to());
+    int width = vectors.width();
+    var lines = new StringBuilder();
+    if (type.rank() > 0) {
+      lines.append(
+          "%s rest = %s%s;\n"
+              .formatted(Indices.number(type.numel()), number, width == 1 ? "" : " * " + width));
+    }
+    lines.append(Indices.of("", "[[maybe_unused]] long long i", "rest", type.sizes()));
+    if (width == 1) {
+      lines.append(
+          "%s = %s;\n".formatted(to, move.converts() ? converted(source, target, from) : from));
+      return lines.toString();
+    }
+    lines.append(Vectors.read(read, "m", from)).append('\n');
+    if (move.converts()) {
+      lines.append(
+          "Vector<%s> o;\n#pragma unroll\nfor (int e = 0; e < %d; e++) {\n  o.e[e] = %s;\n}\n"
+              .formatted(written, width, converted(source, target, "m.e[e]")));
+    }
+    lines.append(Vectors.write(written, move.converts() ? "o" : "m", to)).append('\n');
+    return lines.toString();
+  }
+
+  private String element(String type, TensorRef ref) {
+    var indices = IntStream.range(0, ref.type().rank()).mapToObj(dim -> "i" + dim).toList();
+    return memory.element(
+        type, KernelArgument.Memory.of(rank, ref), Indices.offset(ref.type(), indices));
   }
 
   private static String converted(DType source, DType target, String stored) {
     return CTypes.narrow(
         target, Pointwise.rounded(target, CTypes.widen(source, stored), CTypes.computed(source)));
-  }
-
-  private static String offset(TensorType type) {
-    var terms = new StringBuilder("0");
-    for (int dim = 0; dim < type.rank(); dim++) {
-      terms.append(" + i%d * %d".formatted(dim, type.stride(dim)));
-    }
-    return terms.toString();
   }
 }

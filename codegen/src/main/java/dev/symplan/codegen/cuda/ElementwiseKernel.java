@@ -5,11 +5,11 @@ import static dev.symplan.codegen.cuda.Parts.typeOf;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.Streams;
+import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.ir.TensorType;
-import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.plan.StreamKind;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -29,17 +29,6 @@ final class ElementwiseKernel {
   /** From so many elements on, memory is what takes the time. */
   private static final long LONG = 1 << 15;
 
-  private static final int MAX_WIDTH = 8;
-
-  private static final String VECTOR =
-      """
-
-      template <class T>
-      struct alignas(sizeof(T) * %1$d < 16 ? sizeof(T) * %1$d : 16) Vector {
-        T e[%1$d];
-      };
-      """;
-
   private final int rank;
   private final TensorType shape;
   private final MemoryArguments memory = new MemoryArguments();
@@ -51,6 +40,8 @@ final class ElementwiseKernel {
   private final boolean flat;
 
   /** Neighbours along the last dimension that a thread takes at once. */
+  private final Vectors vectors;
+
   private final int width;
 
   private ElementwiseKernel(int rank, ImmutableList<Part> parts) {
@@ -59,46 +50,39 @@ final class ElementwiseKernel {
     this.flat =
         parts.stream()
             .allMatch(part -> isFlat(result(part)) && part.args().stream().allMatch(this::isFlat));
-    this.width = width(parts);
+    this.vectors = vectors(parts);
+    this.width = vectors.width();
   }
 
   /** Long tensors are read and written 16 bytes at once, where they lie for that. */
-  private int width(ImmutableList<Part> parts) {
+  private Vectors vectors(ImmutableList<Part> parts) {
+    if (shape.numel() < LONG || shape.rank() == 0) {
+      return Vectors.NONE;
+    }
     var refs =
         parts.stream()
             .flatMap(part -> Streams.concat(part.args().stream(), part.results().stream()))
             .filter(Operand.Tensor.class::isInstance)
             .map(operand -> ((Operand.Tensor) operand).ref())
             .toList();
-    if (shape.numel() < LONG || shape.rank() == 0) {
-      return 1;
-    }
-    int least = refs.stream().mapToInt(ref -> ref.type().dtype().bytes()).min().orElse(1);
-    for (int wide = Math.min(MAX_WIDTH, Alignment.VECTOR / least); wide > 1; wide /= 2) {
-      int tried = wide;
-      if (refs.stream().allMatch(ref -> isWide(ref, tried))) {
-        return wide;
-      }
-    }
-    return 1;
+    return Vectors.widest(
+        refs.stream().map(ref -> ref.type().dtype()).toList(),
+        wide -> refs.stream().allMatch(ref -> isWide(ref, wide)));
   }
 
   private boolean isWide(TensorRef ref, int wide) {
     var type = ref.type();
-    long row = flat ? shape.numel() : shape.size(shape.rank() - 1);
-    if (row % wide != 0) {
-      return false;
-    }
     if (isSpread(type)) {
-      return true;
+      return shape.size(shape.rank() - 1) % wide == 0;
     }
-    boolean together =
-        ref.offset() % Math.min(Alignment.VECTOR, (long) wide * type.dtype().bytes()) == 0
-            && (flat || type.stride(type.rank() - 1) == 1);
-    for (int dim = 0; !flat && dim < type.rank() - 1; dim++) {
-      together &= type.size(dim) == 1 || type.stride(dim) % wide == 0;
-    }
-    return together;
+    return flat
+        ? Vectors.fit(
+            wide,
+            ref.offset(),
+            type.dtype().bytes(),
+            ImmutableLongArray.of(shape.numel()),
+            ImmutableLongArray.of(1))
+        : Vectors.fit(wide, ref);
   }
 
   /** Whether neighbours along the last dimension have one element in common. */
@@ -152,19 +136,13 @@ final class ElementwiseKernel {
       boolean fits =
           typeOf(result(part)).sizes().equals(shape)
               && written.stream()
-                  .allMatch(to -> used.stream().allMatch(at -> isApart(to, at) || isSame(to, at)));
+                  .allMatch(
+                      to -> used.stream().allMatch(at -> Moves.isApart(to, at) || isSame(to, at)));
       if (!fits) {
         return Optional.of(part);
       }
     }
     return Optional.empty();
-  }
-
-  private static boolean isApart(TensorRef a, TensorRef b) {
-    return a.arena() != b.arena()
-        || a.index() != b.index()
-        || a.offset() + a.type().storageBytes() <= b.offset()
-        || b.offset() + b.type().storageBytes() <= a.offset();
   }
 
   private static boolean isSame(TensorRef a, TensorRef b) {
@@ -187,7 +165,7 @@ final class ElementwiseKernel {
     body.append("    %s %s = %s;\n".formatted(CTypes.computed(type), value, text));
     switch (result(part)) {
       case Operand.Tensor(var ref) -> {
-        write(index, ref, CTypes.narrow(type, value));
+        write(index, ref, CTypes.narrow(type, value, text));
         loaded.put(ref, value);
       }
       case Operand.Passed(int number, var _) -> passed.put(number, value);
@@ -234,9 +212,7 @@ final class ElementwiseKernel {
       reads.append("    %s %s = %s;\n".formatted(type, vector, element(ref, true)));
       return vector;
     }
-    reads.append(
-        "    Vector<%s> %s = *(const Vector<%s>*)&%s;\n"
-            .formatted(type, vector, type, element(ref, true)));
+    reads.append("    " + Vectors.read(type, vector, element(ref, true)) + "\n");
     return vector + ".e[e]";
   }
 
@@ -248,7 +224,7 @@ final class ElementwiseKernel {
     var type = CTypes.stored(ref.type().dtype());
     reads.append("    Vector<%s> o%d;\n".formatted(type, index));
     body.append("    o%d.e[e] = %s;\n".formatted(index, value));
-    writes.append("    *(Vector<%s>*)&%s = o%d;\n".formatted(type, element(ref, false), index));
+    writes.append("    " + Vectors.write(type, "o" + index, element(ref, false)) + "\n");
   }
 
   private String element(TensorRef ref, boolean read) {
@@ -278,7 +254,7 @@ final class ElementwiseKernel {
     long count = shape.numel() / width;
     var text =
         CTypes.PRELUDE
-            + (width == 1 ? "" : VECTOR.formatted(width))
+            + vectors.type()
             + memory.struct()
             + """
 

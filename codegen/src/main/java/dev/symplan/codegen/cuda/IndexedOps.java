@@ -27,7 +27,7 @@ final class IndexedOps {
   static void embedding(PositionOps op) {
     var weight = op.arguments.tensor("weight");
     var indices = op.arguments.tensor("indices");
-    var kernel = op.kernel(op.arguments.result().type().sizes());
+    var kernel = op.kernelOfRuns(weight);
     int last = op.arguments.result().type().rank() - 1;
     read(kernel, kernel.value(indices, kernel.indices().subList(0, last)), weight.type().size(0));
     op.move(kernel, weight, List.of("at", "i" + last));
@@ -37,11 +37,12 @@ final class IndexedOps {
     var self = op.arguments.tensor("self");
     var index = op.arguments.tensor("index");
     int dim = op.arguments.dim("dim", self.type().rank());
-    var kernel = op.kernel(op.arguments.result().type().sizes());
+    var sizes = op.arguments.result().type().sizes();
     if (self.type().rank() == 0) {
-      op.move(kernel, self, List.of());
+      op.move(op.kernel(sizes), self, List.of());
       return;
     }
+    var kernel = dim < self.type().rank() - 1 ? op.kernelOfRuns(self) : op.kernel(sizes);
     read(
         kernel,
         kernel.value(index, index.type().rank() == 0 ? List.of() : List.of("i" + dim)),
@@ -81,7 +82,11 @@ final class IndexedOps {
   static void index(PositionOps op) {
     var self = op.arguments.tensor("self");
     var indexing = indexing(op, self, op.arguments.tensors("indices"));
-    var kernel = op.kernel(op.arguments.result().type().sizes());
+    int last = self.type().rank() - 1;
+    var kernel =
+        indexing.rest().contains(last)
+            ? op.kernelOfRuns(self)
+            : op.kernel(op.arguments.result().type().sizes());
     indexing.read(kernel, kernel.indices());
     op.move(kernel, self, indexing.indices(kernel.indices()));
   }

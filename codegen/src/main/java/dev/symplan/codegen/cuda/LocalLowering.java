@@ -7,10 +7,12 @@ import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.composite.Composites;
+import dev.symplan.codegen.cuda.CopyKernel.Move;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.aten.ForeachOps;
 import dev.symplan.ir.aten.Form;
 import dev.symplan.ir.op.OpDef;
+import java.util.ArrayList;
 import java.util.Optional;
 
 /** Local ops as launches, copies and products. */
@@ -209,23 +211,26 @@ final class LocalLowering {
     var result = arguments.result();
     int dim = arguments.dim("dim", result.type().rank());
     long start = 0;
+    var moves = new ArrayList<Move>();
     for (var item : arguments.tensors("tensors")) {
       var from = item.orElseThrow();
       // PyTorch lets tensors of shape [0] pass, whatever the others' shapes are.
       if (from.type().numel() > 0) {
         long size = from.type().size(dim);
-        copy(from, Moves.narrow(result, dim, start, size, 1));
+        moves.add(new Move(from, Moves.narrow(result, dim, start, size, 1)));
         start += size;
       }
     }
+    steps.addAll(Moves.copy(rank, arguments, moves));
   }
 
   private void stack() {
     var result = arguments.result();
     int dim = arguments.dim("dim", result.type().rank());
-    int index = 0;
+    var moves = new ArrayList<Move>();
     for (var item : arguments.tensors("tensors")) {
-      copy(item.orElseThrow(), Moves.select(result, dim, index++));
+      moves.add(new Move(item.orElseThrow(), Moves.select(result, dim, moves.size())));
     }
+    steps.addAll(Moves.copy(rank, arguments, moves));
   }
 }

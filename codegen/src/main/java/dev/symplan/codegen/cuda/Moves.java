@@ -1,13 +1,21 @@
 package dev.symplan.codegen.cuda;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.Lists;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.Address;
 import dev.symplan.codegen.TensorRef;
+import dev.symplan.codegen.cuda.CopyKernel.Move;
 import dev.symplan.ir.TensorType;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
 
 /** Elements on their way from one tensor to another, and parts of tensors. */
 final class Moves {
+  /** As many tensors as one kernel copies. */
+  private static final int MOST = 16;
+
   private Moves() {}
 
   /** {@return whether a copy of memory copies the elements} */
@@ -18,30 +26,81 @@ final class Moves {
             || from.type().isDense() && from.type().strides().equals(to.type().strides()));
   }
 
+  /** {@return whether two tensors have no memory in common, by where they begin and end} */
+  static boolean isApart(TensorRef a, TensorRef b) {
+    return a.arena() != b.arena()
+        || a.index() != b.index()
+        || a.offset() + a.type().storageBytes() <= b.offset()
+        || b.offset() + b.type().storageBytes() <= a.offset();
+  }
+
   /** {@return what copies elements, wherever they lie, and converts them where types differ} */
   static ImmutableList<DeviceStep> copy(
       int rank, OpArguments arguments, TensorRef from, TensorRef to) {
+    return copy(rank, arguments, ImmutableList.of(new Move(from, to)));
+  }
+
+  /**
+   * {@return what copies tensors one after the other: as few launches as possible, where the order
+   * makes no difference}
+   */
+  static ImmutableList<DeviceStep> copy(int rank, OpArguments arguments, List<Move> moves) {
+    var needed =
+        moves.stream()
+            .filter(move -> move.to().type().numel() > 0 && !move.from().equals(move.to()))
+            .toList();
+    needed.forEach(move -> check(arguments, move));
+    var steps = ImmutableList.<DeviceStep>builder();
+    if (!isInAnyOrder(needed)) {
+      needed.forEach(move -> steps.add(step(rank, arguments, move)));
+      return steps.build();
+    }
+    var kernels = new LinkedHashMap<Vectors, List<Move>>();
+    for (var move : needed) {
+      if (isSame(move.from(), move.to())) {
+        steps.add(step(rank, arguments, move));
+      } else {
+        kernels.computeIfAbsent(move.vectors(), _ -> new ArrayList<>()).add(move);
+      }
+    }
     var op = arguments.op();
-    var target = to.type().dtype();
-    if (to.type().numel() == 0 || from.equals(to)) {
-      return ImmutableList.of();
-    }
-    if (isSame(from, to)) {
-      return ImmutableList.of(
-          new DeviceStep.Copy(
-              op.stream(),
-              Address.of(rank, from),
-              Address.of(rank, to),
-              to.type().storageBytes(),
-              op.name()));
-    }
-    if (from.type().dtype() != target
-        && !(CTypes.computes(from.type().dtype()) && CTypes.computes(target))) {
+    kernels.forEach(
+        (vectors, all) ->
+            Lists.partition(all, MOST)
+                .forEach(
+                    some ->
+                        steps.add(CopyKernel.launch(rank, op.stream(), some, vectors, op.name()))));
+    return steps.build();
+  }
+
+  /** Whether no tensor is written where another one is read. */
+  private static boolean isInAnyOrder(List<Move> moves) {
+    return moves.stream()
+        .allMatch(
+            move ->
+                moves.stream()
+                    .allMatch(other -> other.equals(move) || isApart(move.from(), other.to())));
+  }
+
+  private static void check(OpArguments arguments, Move move) {
+    var source = move.from().type().dtype();
+    var target = move.to().type().dtype();
+    if (move.converts() && !(CTypes.computes(source) && CTypes.computes(target))) {
       throw arguments.unsupported(
-          "%s of %s to %s"
-              .formatted(arguments.name(), from.type().dtype().shortName(), target.shortName()));
+          "%s of %s to %s".formatted(arguments.name(), source.shortName(), target.shortName()));
     }
-    return ImmutableList.of(CopyKernel.launch(rank, op.stream(), from, to, op.name()));
+  }
+
+  private static DeviceStep step(int rank, OpArguments arguments, Move move) {
+    var op = arguments.op();
+    return isSame(move.from(), move.to())
+        ? new DeviceStep.Copy(
+            op.stream(),
+            Address.of(rank, move.from()),
+            Address.of(rank, move.to()),
+            move.to().type().storageBytes(),
+            op.name())
+        : CopyKernel.launch(rank, op.stream(), List.of(move), move.vectors(), op.name());
   }
 
   /** {@return a tensor as it is broadcast to a shape} */

@@ -53,9 +53,12 @@ final class Pointwise {
     var in = binding.computedIn();
     var computed = CTypes.computed(in);
     try {
-      var text =
-          CudaExpr.print(
-              binding.results().getFirst(), computed, param -> operand(part, param, in, values));
+      var expr = binding.results().getFirst();
+      var text = CudaExpr.print(expr, computed, param -> operand(part, param, in, values));
+      if (expr instanceof Expr.Param && in == type) {
+        // Operands are rounded already.
+        return text;
+      }
       return rounded(type, "((%s)(%s))".formatted(computed, text), computed);
     } catch (NoCudaForm e) {
       throw Parts.unsupported(

@@ -9,7 +9,8 @@ import java.util.stream.IntStream;
 
 /**
  * Builds a kernel that does something for each element of a shape: a thread takes one after the
- * other, whose indices are {@code i0}, {@code i1} and so on.
+ * other, whose indices are {@code i0}, {@code i1} and so on. Where all that it does is to move, it
+ * may take vectors along the last dimension, by the indices of their first elements.
  */
 final class PositionKernel {
   private static final int THREADS = 256;
@@ -19,12 +20,21 @@ final class PositionKernel {
 
   private final int rank;
   private final ImmutableLongArray sizes;
+  private final Vectors vectors;
   private final MemoryArguments memory = new MemoryArguments();
   private final StringBuilder body = new StringBuilder();
 
   PositionKernel(int rank, ImmutableLongArray sizes) {
+    this(rank, sizes, Vectors.NONE);
+  }
+
+  /**
+   * @param vectors what is moved at once; the last dimension is one of vectors
+   */
+  PositionKernel(int rank, ImmutableLongArray sizes, Vectors vectors) {
     this.rank = rank;
     this.sizes = sizes;
+    this.vectors = vectors;
   }
 
   /** {@return an element of a tensor of any type, to be moved as it is} */
@@ -64,9 +74,15 @@ final class PositionKernel {
     text.lines().forEach(line -> body.append("    ").append(line).append('\n'));
   }
 
-  /** Moves an element as it is. */
+  /** Moves an element, or a vector, as it is. */
   void move(TensorRef to, List<String> indices, TensorRef from, List<String> fromIndices) {
-    line("%s = %s;".formatted(bits(to, indices), bits(from, fromIndices)));
+    if (vectors.width() == 1) {
+      line("%s = %s;".formatted(bits(to, indices), bits(from, fromIndices)));
+      return;
+    }
+    var type = CTypes.bits(to.type().dtype().bytes());
+    line(Vectors.read(type, "m", bits(from, fromIndices)));
+    line(Vectors.write(type, "m", bits(to, indices)));
   }
 
   /** Sets an element of a type to what was computed. */
@@ -88,14 +104,19 @@ final class PositionKernel {
   }
 
   DeviceStep.Launch build(StreamKind stream, String label) {
-    long count = sizes.stream().reduce(1, Math::multiplyExact);
+    int width = vectors.width();
+    long elements = sizes.stream().reduce(1, Math::multiplyExact);
+    long count = elements / width;
     var indices = new StringBuilder();
     if (sizes.length() > 0) {
-      indices.append("    %s rest = i;\n".formatted(Indices.number(count)));
+      indices.append(
+          "    %s rest = i%s;\n"
+              .formatted(Indices.number(elements), width == 1 ? "" : " * " + width));
     }
     indices.append(Indices.of("    ", "[[maybe_unused]] long long i", "rest", sizes));
     var text =
         CTypes.PRELUDE
+            + vectors.type()
             + memory.struct()
             + """
 

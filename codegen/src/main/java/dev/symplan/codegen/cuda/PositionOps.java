@@ -120,6 +120,20 @@ final class PositionOps {
     return new PositionKernel(rank, sizes);
   }
 
+  /**
+   * {@return a kernel that moves elements of a tensor to the result, where the last index of an
+   * element is the same in both and no other depends on it}
+   */
+  PositionKernel kernelOfRuns(TensorRef from) {
+    var to = arguments.result();
+    return new PositionKernel(
+        rank,
+        to.type().sizes(),
+        Vectors.widest(
+            List.of(from.type().dtype()),
+            wide -> Vectors.fit(wide, from) && Vectors.fit(wide, to)));
+  }
+
   void launch(PositionKernel kernel, ImmutableLongArray sizes) {
     if (sizes.stream().noneMatch(size -> size == 0)) {
       steps.add(kernel.build(arguments.op().stream(), arguments.op().name()));

@@ -151,11 +151,29 @@ final class RowKernel {
   }
 
   DeviceStep.Launch build(StreamKind stream, String label) {
-    var threads = RowThreads.of(rows, elements, inOrder, across);
+    var threads = RowThreads.of(rows, elements, inOrder, across, vectors());
     var memory = new MemoryArguments();
     var text = new RowWriter(this, nodes, stores, threads).kernel(memory);
     return memory.launch(
         stream, text, Math.ceilDiv(rows, threads.together()), MAX_BLOCKS, threads.block(), label);
+  }
+
+  /** The vectors that all elements of rows in memory lie for. */
+  private Vectors vectors() {
+    var locations = new RowLocations(rowSizes, innerSizes);
+    var all = new ArrayList<Location>();
+    for (var node : nodes) {
+      if (node instanceof Loaded(var location, boolean full, var offset) && full) {
+        if (offset.isPresent()) {
+          return Vectors.NONE;
+        }
+        all.add(location);
+      }
+    }
+    stores.stream().filter(store -> isFull(store.node())).map(Store::location).forEach(all::add);
+    return Vectors.widest(
+        all.stream().map(Location::dtype).toList(),
+        wide -> all.stream().allMatch(location -> locations.isWide(location, wide)));
   }
 
   /**

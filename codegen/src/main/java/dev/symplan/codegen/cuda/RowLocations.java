@@ -10,7 +10,7 @@ import java.util.stream.IntStream;
 
 /**
  * Where the elements of rows are, as C++: pointers {@code p0}, {@code p1} and so on to where a row
- * begins, and from there by the element's number {@code c} or its indices {@code j0}, {@code j1}.
+ * begins, and from there by the element's number or its indices {@code j0}, {@code j1}.
  */
 final class RowLocations {
   private record Base(
@@ -19,24 +19,27 @@ final class RowLocations {
       String type,
       ImmutableLongArray rows) {}
 
+  private final ImmutableLongArray rowSizes;
   private final ImmutableLongArray innerSizes;
   private final Map<Base, Integer> bases = new LinkedHashMap<>();
 
-  RowLocations(ImmutableLongArray innerSizes) {
+  RowLocations(ImmutableLongArray rowSizes, ImmutableLongArray innerSizes) {
+    this.rowSizes = rowSizes;
     this.innerSizes = innerSizes;
   }
 
   /**
    * {@return an element as a location in memory}
    *
+   * @param number a variable, the element's number
    * @param more what is added to its distance from where the row begins
    */
-  String element(Location location, String more) {
+  String element(Location location, String number, String more) {
     var base =
         new Base(
             location.memory(), location.shared(), CTypes.stored(location.dtype()), location.rows());
     int pointer = bases.computeIfAbsent(base, _ -> bases.size());
-    return "p%d[%s%s]".formatted(pointer, offset(location), more);
+    return "p%d[%s%s]".formatted(pointer, offset(location, number), more);
   }
 
   /** {@return whether a row's elements are side by side, in their order} */
@@ -51,14 +54,45 @@ final class RowLocations {
     return true;
   }
 
-  private String offset(Location location) {
+  /** {@return whether neighbours along the last dimension of a row have one element in common} */
+  boolean isSpread(Location location) {
+    return location.inner().get(innerSizes.length() - 1) == 0;
+  }
+
+  /** {@return whether a vector's elements are side by side, or one} */
+  boolean isWide(Location location, int width) {
+    if (location.memory().isEmpty() || innerSizes.isEmpty()) {
+      return false;
+    }
+    boolean flat = isFlat(location);
+    if (!flat && isSpread(location)) {
+      return innerSizes.get(innerSizes.length() - 1) % width == 0;
+    }
+    var sizes = ImmutableLongArray.builder().addAll(rowSizes);
+    var strides = ImmutableLongArray.builder().addAll(location.rows());
+    if (flat) {
+      sizes.add(innerSizes.stream().reduce(1, Math::multiplyExact));
+      strides.add(1);
+    } else {
+      sizes.addAll(innerSizes);
+      strides.addAll(location.inner());
+    }
+    return Vectors.fit(
+        width,
+        location.memory().get().address().offset(),
+        location.dtype().bytes(),
+        sizes.build(),
+        strides.build());
+  }
+
+  private String offset(Location location, String number) {
     if (location.inner().stream().allMatch(stride -> stride == 0)) {
       return "0";
     }
     if (isFlat(location)) {
-      return "c";
+      return number;
     }
-    return terms(location.inner(), innerSizes.length() > 1 ? "j%d" : "c");
+    return terms(location.inner(), innerSizes.length() > 1 ? "j%d" : number);
   }
 
   private static String terms(ImmutableLongArray strides, String index) {

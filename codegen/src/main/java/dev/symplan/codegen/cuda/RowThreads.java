@@ -10,39 +10,55 @@ import java.util.List;
  * @param perRow how many share a row
  * @param together how many rows a block takes at once
  * @param across whether neighbouring threads take neighbouring rows, rather than elements
+ * @param vectors how many neighbouring elements a thread takes at once
  */
-record RowThreads(int perRow, int together, boolean across) {
+record RowThreads(int perRow, int together, boolean across, Vectors vectors) {
   private static final int MAX_THREADS = 1024;
   private static final int WARP = 32;
 
   /** Threads of a block that takes several rows. */
   private static final int BLOCK = 128;
 
+  /** So many rows keep all multiprocessors busy, even where few threads share each. */
+  private static final long MANY = 1024;
+
   /** For rows that one thread goes through by itself. */
-  static final RowThreads ALONE = new RowThreads(1, 1, false);
+  static final RowThreads ALONE = new RowThreads(1, 1, false, Vectors.NONE);
 
   /**
    * @param inOrder whether elements must be taken one after the other
    * @param neighbours whether rows are neighbours in memory, and a row's elements are not
+   * @param vectors the widest that the elements lie for
    */
-  static RowThreads of(long rows, long elements, boolean inOrder, boolean neighbours) {
+  static RowThreads of(
+      long rows, long elements, boolean inOrder, boolean neighbours, Vectors vectors) {
     boolean across = neighbours && rows >= WARP && elements > 1;
-    int perRow = inOrder || elements <= 1 ? 1 : perRow(elements, across);
+    var own = inOrder || across ? Vectors.NONE : vectors;
+    int perRow = inOrder || elements <= 1 ? 1 : perRow(rows, elements, across, own.width());
     int together = 1;
     while (across ? together < WARP : perRow * together < (rows > together ? BLOCK : WARP)) {
       together *= 2;
     }
-    return new RowThreads(perRow, together, across);
+    return new RowThreads(perRow, together, across, own);
   }
 
-  private static int perRow(long elements, boolean across) {
-    long wanted =
-        !across && elements <= 8 * WARP ? Math.min(elements, WARP) : Math.ceilDiv(elements, 8);
+  private static int perRow(long rows, long elements, boolean across, int width) {
+    if (!across && elements > 8 * WARP) {
+      // Fewer threads have more loads under way each, and less to bring together.
+      long each = width > 1 && rows >= MANY ? 16 : 8;
+      return (int) Math.min(MAX_THREADS, Math.ceilDiv(elements, each * WARP) * WARP);
+    }
+    long wanted = across ? Math.ceilDiv(elements, 8) : Math.min(elements / width, WARP);
     int power = 1;
-    while (power < wanted && power < (across ? MAX_THREADS / WARP : MAX_THREADS)) {
+    while (power < wanted && power < (across ? MAX_THREADS / WARP : WARP)) {
       power *= 2;
     }
     return power;
+  }
+
+  /** {@return the most elements that a thread takes of a row} */
+  long perThread(long elements) {
+    return Math.ceilDiv(elements, (long) perRow * vectors.width()) * vectors.width();
   }
 
   /** {@return the threads of a block} */

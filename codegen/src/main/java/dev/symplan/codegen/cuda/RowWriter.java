@@ -27,6 +27,7 @@ final class RowWriter {
   private final ImmutableList<RowNode> nodes;
   private final ImmutableList<Store> stores;
   private final RowThreads threads;
+  private final int width;
   private final long perThread;
   private final boolean keeps;
   private final RowPasses passes;
@@ -38,10 +39,11 @@ final class RowWriter {
     this.nodes = ImmutableList.copyOf(nodes);
     this.stores = ImmutableList.copyOf(stores);
     this.threads = threads;
-    this.perThread = Math.ceilDiv(kernel.elements(), threads.perRow());
+    this.width = threads.vectors().width();
+    this.perThread = threads.perThread(kernel.elements());
     this.keeps = perThread <= KEPT;
     this.passes = new RowPasses(nodes, stores, keeps);
-    this.locations = new RowLocations(kernel.innerSizes());
+    this.locations = new RowLocations(kernel.rowSizes(), kernel.innerSizes());
   }
 
   /**
@@ -55,6 +57,7 @@ final class RowWriter {
     long rows = kernel.rows();
     int together = threads.together();
     return CTypes.PRELUDE
+        + threads.vectors().type()
         + memory.struct()
         + """
 
@@ -197,11 +200,13 @@ final class RowWriter {
       line(2, "{");
       inside.scans.forEach(n -> start(n, ((Scanned) nodes.get(n)).fold()));
     }
-    forElements();
-    if (inside.byIndices) {
-      indices();
+    if (width == 1) {
+      forElements("c");
+      inside.elements(3);
+    } else {
+      forElements("at");
+      inside.vectors();
     }
-    inside.lines.forEach(line -> line(3, line));
     line(2, "}");
     if (!inside.scans.isEmpty()) {
       line(2, "}");
@@ -209,38 +214,50 @@ final class RowWriter {
     folds.forEach(n -> unite(n, ((Folded) nodes.get(n)).fold()));
   }
 
-  /** The head of a loop over a thread's elements, {@code c}. */
-  private void forElements() {
-    long elements = kernel.elements();
-    if (!keeps) {
-      line(
-          2,
-          "for (%s c = lane; c < %d; c += %d) {"
-              .formatted(
-                  elements < 1L << 31 ? "unsigned" : "unsigned long long",
-                  elements,
-                  threads.perRow()));
-      return;
-    }
-    if (perThread > 1) {
-      line(2, "#pragma unroll");
-    }
-    line(2, "for (int k = 0; k < %d; k++) {".formatted(perThread));
-    line(3, "const unsigned c = lane + k * %d;".formatted(threads.perRow()));
-    if (elements % threads.perRow() != 0) {
-      line(3, "if (c >= %d) {".formatted(elements));
-      line(4, "continue;");
-      line(3, "}");
-    }
+  /** The type of an element's number. */
+  private String number() {
+    return kernel.elements() < 1L << 31 ? "unsigned" : "unsigned long long";
   }
 
-  private void indices() {
+  private void indices(int depth, String number) {
     var sizes = kernel.innerSizes();
     if (sizes.length() <= 1) {
       return;
     }
-    line(3, "%s rest = c;".formatted(Indices.number(kernel.elements())));
-    body.append(Indices.of("      ", "[[maybe_unused]] const long long j", "rest", sizes));
+    line(depth, "%s rest = %s;".formatted(Indices.number(kernel.elements()), number));
+    body.append(
+        Indices.of("  ".repeat(depth), "[[maybe_unused]] const long long j", "rest", sizes));
+  }
+
+  /**
+   * The head of a loop over what a thread takes of a row: elements, or vectors.
+   *
+   * @param number a variable, of the first element
+   */
+  private void forElements(String number) {
+    long elements = kernel.elements();
+    var times = width == 1 ? "" : " * " + width;
+    if (!keeps) {
+      line(
+          2,
+          "for (%1$s %2$s = lane%3$s; %2$s < %4$d; %2$s += %5$d) {"
+              .formatted(number(), number, times, elements, threads.perRow() * width));
+      return;
+    }
+    if (perThread > width) {
+      line(2, "#pragma unroll");
+    }
+    line(2, "for (int k = 0; k < %d; k++) {".formatted(perThread / width));
+    line(
+        3,
+        width == 1
+            ? "const unsigned %s = lane + k * %d;".formatted(number, threads.perRow())
+            : "const unsigned %s = (lane + k * %d)%s;".formatted(number, threads.perRow(), times));
+    if (elements % ((long) threads.perRow() * width) != 0) {
+      line(3, "if (%s >= %d) {".formatted(number, elements));
+      line(4, "continue;");
+      line(3, "}");
+    }
   }
 
   /** What is done for each element in one pass. */
@@ -249,7 +266,13 @@ final class RowWriter {
     private final List<String> lines = new ArrayList<>();
     private final Set<Integer> declared = new HashSet<>();
     private final Set<Integer> scans = new LinkedHashSet<>();
+
+    /** What is done before and after the elements of a vector. */
+    private final List<String> reads = new ArrayList<>();
+
+    private final List<String> writes = new ArrayList<>();
     private boolean byIndices;
+    private boolean byVectorIndices;
 
     Inside(int pass) {
       this.pass = pass;
@@ -261,11 +284,12 @@ final class RowWriter {
         return;
       }
       if (passes.isKeptBefore(n, pass)) {
-        lines.add("%s %s = k%d[k];".formatted(node.type(), RowKernel.name(n), n));
+        lines.add("%s %s = %s;".formatted(node.type(), RowKernel.name(n), keptOf(n)));
         return;
       }
       node.inputs().forEach(this::declare);
       switch (node) {
+        case Loaded(var location, var _, var _) when width > 1 -> lines.add(part(n, location));
         case Loaded(var location, var _, var _) -> {
           byIndices |= !locations.isFlat(location);
           lines.add(declaration(n));
@@ -282,7 +306,7 @@ final class RowWriter {
         case Folded _ -> throw new IllegalStateException("a fold is one for a row");
       }
       if (passes.kept().contains(n)) {
-        lines.add("k%d[k] = %s;".formatted(n, RowKernel.name(n)));
+        lines.add("%s = %s;".formatted(keptOf(n), RowKernel.name(n)));
       }
     }
 
@@ -296,9 +320,65 @@ final class RowWriter {
       var full = stores.stream().filter(store -> nodes.get(store.node()).full()).toList();
       full.forEach(store -> declare(store.node()));
       for (var store : full) {
-        byIndices |= !locations.isFlat(store.location());
-        lines.add(written(store));
+        if (width > 1) {
+          write(store);
+        } else {
+          byIndices |= !locations.isFlat(store.location());
+          lines.add(written(store));
+        }
       }
+    }
+
+    private String keptOf(int n) {
+      return width == 1 ? "k%d[k]".formatted(n) : "k%d[k * %d + e]".formatted(n, width);
+    }
+
+    /** Reads a vector, or what its elements have in common. */
+    private String part(int n, Location location) {
+      boolean one = !locations.isFlat(location) && locations.isSpread(location);
+      var stored = CTypes.stored(location.dtype());
+      var element = locations.element(location, "at", "");
+      byVectorIndices |= !locations.isFlat(location);
+      reads.add(
+          one
+              ? "const %s m%d = %s;".formatted(stored, n, element)
+              : Vectors.read(stored, "m" + n, element));
+      return "%s %s = %s;"
+          .formatted(
+              nodes.get(n).type(),
+              RowKernel.name(n),
+              CTypes.widen(location.dtype(), "m%d%s".formatted(n, one ? "" : ".e[e]")));
+    }
+
+    private void write(Store store) {
+      var location = store.location();
+      var stored = CTypes.stored(location.dtype());
+      var vector = "o" + writes.size();
+      byVectorIndices |= !locations.isFlat(location);
+      reads.add("Vector<%s> %s;".formatted(stored, vector));
+      lines.add("%s.e[e] = %s;".formatted(vector, narrowed(store)));
+      writes.add(
+          whereLive() + Vectors.write(stored, vector, locations.element(location, "at", "")));
+    }
+
+    void elements(int depth) {
+      if (byIndices) {
+        indices(depth, "c");
+      }
+      lines.forEach(line -> line(depth, line));
+    }
+
+    void vectors() {
+      if (byVectorIndices) {
+        indices(3, "at");
+      }
+      reads.forEach(line -> line(3, line));
+      line(3, "#pragma unroll");
+      line(3, "for (int e = 0; e < %d; e++) {".formatted(width));
+      line(4, "[[maybe_unused]] const %s c = at + e;".formatted(number()));
+      elements(4);
+      line(3, "}");
+      writes.forEach(line -> line(3, line));
     }
   }
 
@@ -334,13 +414,23 @@ final class RowWriter {
     }
   }
 
-  private String written(Store store) {
+  private String whereLive() {
+    return kernel.rows() % threads.together() == 0 ? "" : "if (live) ";
+  }
+
+  private String narrowed(Store store) {
     var dtype = store.location().dtype();
+    var name = RowKernel.name(store.node());
+    // What was kept from a pass before is there without its inputs.
+    return nodes.get(store.node()) instanceof Computed(var _, var text, var _, var _)
+            && !passes.isKeptBefore(store.node(), passes.count() - 1)
+        ? CTypes.narrow(dtype, name, text)
+        : CTypes.narrow(dtype, name);
+  }
+
+  private String written(Store store) {
     return "%s%s = %s;"
-        .formatted(
-            kernel.rows() % threads.together() == 0 ? "" : "if (live) ",
-            locations.element(store.location(), ""),
-            CTypes.narrow(dtype, RowKernel.name(store.node())));
+        .formatted(whereLive(), locations.element(store.location(), "c", ""), narrowed(store));
   }
 
   private String read(Location location, Optional<Offset> offset) {
@@ -348,6 +438,6 @@ final class RowWriter {
         offset
             .map(by -> " + %s * %d".formatted(RowKernel.name(by.index()), by.stride()))
             .orElse("");
-    return CTypes.widen(location.dtype(), locations.element(location, picked));
+    return CTypes.widen(location.dtype(), locations.element(location, "c", picked));
   }
 }

@@ -12,7 +12,8 @@
  * <p>{@link CudaExpr} prints what {@code codegen.expr} says that ops compute. {@link RowKernel}
  * takes rows through reductions and what surrounds them: a pass for each reduction that needs the
  * one before ({@link RowPasses}), all writes in the last pass, and some threads of a block for each
- * row ({@link RowThreads}).
+ * row ({@link RowThreads}). Where elements lie side by side, threads take several at once ({@link
+ * Vectors}).
  *
  * <p>The package has more than thirty classes because each kind of kernel is a class, and so is its
  * lowering. All of them share the classes that write code and addresses, which nothing else sees.

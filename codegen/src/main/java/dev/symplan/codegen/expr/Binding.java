@@ -205,10 +205,12 @@ public record Binding(ImmutableList<Expr> results, DType computedIn) {
       var first = args.getFirst();
       if (primitive == Comparison.EQ && first instanceof Expr.Text) {
         return new Expr.Int(first.equals(args.getLast()) ? 1 : 0);
-      } else if (primitive == Operator.MUL && isOne(first)) {
+      } else if (primitive == Operator.MUL && is(first, 1)) {
         return args.getLast();
-      } else if (primitive == Operator.MUL && isOne(args.getLast())) {
+      } else if (primitive == Operator.MUL && is(args.getLast(), 1)) {
         return first;
+      } else if (primitive == Primitive.Function.POW) {
+        return power(first, args.getLast());
       } else if (primitive == FloatFunction.FLOAT && type.isFloat()) {
         return first;
       } else if (primitive == Primitive.Function.SINGLE && type == DType.F64) {
@@ -234,10 +236,45 @@ public record Binding(ImmutableList<Expr> results, DType computedIn) {
       };
     }
 
-    private static boolean isOne(Expr expr) {
+    /**
+     * As PyTorch does, without {@code pow} where the exponent is one of a few: the root of -inf is
+     * a NaN then.
+     */
+    private Expr power(Expr base, Expr exponent) {
+      if (is(exponent, 1)) {
+        return base;
+      } else if (is(exponent, 2)) {
+        return square(base);
+      } else if (is(exponent, 3)) {
+        return applied(Operator.MUL, ImmutableList.of(square(base), base));
+      } else if (type.isFloat() && is(exponent, 0.5)) {
+        return root(base);
+      } else if (type.isFloat() && is(exponent, -0.5)) {
+        return reciprocal(root(base));
+      } else if (type.isFloat() && is(exponent, -1)) {
+        return reciprocal(base);
+      } else if (type.isFloat() && is(exponent, -2)) {
+        return reciprocal(square(base));
+      }
+      return applied(Primitive.Function.POW, ImmutableList.of(base, exponent));
+    }
+
+    private Expr square(Expr base) {
+      return applied(Operator.MUL, ImmutableList.of(base, base));
+    }
+
+    private Expr root(Expr base) {
+      return applied(FloatFunction.SQRT, ImmutableList.of(base));
+    }
+
+    private Expr reciprocal(Expr base) {
+      return applied(Operator.DIV, ImmutableList.of(new Expr.Int(1), base));
+    }
+
+    private static boolean is(Expr expr, double number) {
       return expr instanceof Expr.Int(long value)
-          ? value == 1
-          : expr instanceof Expr.Float(double number) && number == 1;
+          ? value == number
+          : expr instanceof Expr.Float(double real) && real == number;
     }
 
     private Expr applied(Primitive primitive, ImmutableList<Expr> args) {

@@ -101,7 +101,7 @@ class DeviceLoweringTest {
     assertThat(Nvcc.kernels(programs.subList(0, 1)))
         .singleElement()
         .asString()
-        .contains("(unsigned char)(long long)(float)(args.from[");
+        .contains("(unsigned char)(long long)(float)(((const float*)args.memory[");
   }
 
   @Test

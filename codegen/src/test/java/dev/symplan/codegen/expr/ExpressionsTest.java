@@ -115,6 +115,35 @@ class ExpressionsTest {
         .containsExactly(Expr.of(Primitive.Function.MAXIMUM, parse("x"), new Expr.Float(3)));
   }
 
+  @ParameterizedTest
+  @CsvSource(
+      delimiterString = " is ",
+      value = {
+        "1 is x",
+        "2 is x * x",
+        "3 is x * x * x",
+        "0.5 is sqrt(x)",
+        "-0.5 is 1 / sqrt(x)",
+        "-1 is 1 / x",
+        "-2 is 1 / (x * x)",
+        "2.5 is pow(x, 2.5)"
+      })
+  void somePowersAreProductsAndRoots(double exponent, String text) {
+    for (var dtype : List.of(DType.F64, DType.F32, DType.BF16)) {
+      assertThat(bind("pow(x, k)", dtype, dtype, "k", new Arg.Float(exponent)).results())
+          .containsExactly(parse(text));
+    }
+  }
+
+  @Test
+  void powersOfIntegersStayIntegers() {
+    var square = bind("pow(x, k)", DType.I64, DType.I64, "k", new Arg.Int(2));
+    assertThat(square).isEqualTo(new Binding(ImmutableList.of(parse("x * x")), DType.I64));
+    var reciprocal = bind("pow(x, k)", DType.I64, DType.I64, "k", new Arg.Int(-1));
+    assertThat(reciprocal.results())
+        .containsExactly(Expr.of(Primitive.Function.POW, parse("x"), new Expr.Int(-1)));
+  }
+
   @Test
   void numbersAreRoundedToWhatIsComputedIn() {
     var tenth = new Arg.Float(0.1);

@@ -87,6 +87,11 @@ class EmulatedProgramsTest {
   }
 
   @Test
+  void moves() {
+    check(LocalPrograms.moves());
+  }
+
+  @Test
   void comparisons() {
     check(LocalPrograms.comparisons());
   }

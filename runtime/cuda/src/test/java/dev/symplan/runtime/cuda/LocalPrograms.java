@@ -17,6 +17,7 @@ import dev.symplan.runtime.tensor.SeededInputs;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 
@@ -126,11 +127,39 @@ final class LocalPrograms {
             "b = aten::softmax.int(w, 1, dtype=torch.bfloat16)",
             "z = aten::add.Scalar(y, 16777217)",
             "c = aten::mean.dim(z, [1], dtype=torch.float32)"),
-        // Two rows in a block, each of two warps.
+        // Two rows in a block, each of two or three warps.
         program(
-            "x: f32[64, 512], y: f32[33, 300]",
+            "x: f32[64, 512], y: f32[33, 300], z: f32[33, 701]",
             "a = aten::mean.dim(x, [-1])",
-            "b = aten::_softmax(y, -1, False)"),
+            "b = aten::_softmax(y, -1, False)",
+            "c = aten::_softmax(z, -1, False)",
+            "d = aten::argmax(z, 1)"),
+        // Rows of vectors: in one piece and in pieces, aligned and not, some of one element for
+        // all.
+        program(
+            "x: bf16[1025, 520], y: bf16[1025, 520], w: bf16[520]",
+            "a = aten::add.Tensor(x, y)",
+            "f = prims::convert_element_type(a, torch.float32)",
+            "s = aten::pow.Tensor_Scalar(f, 2)",
+            "m = aten::mean.dim(s, [-1], True)",
+            "e = aten::add.Scalar(m, 1e-05)",
+            "r = aten::rsqrt(e)",
+            "n = aten::mul.Tensor(f, r)",
+            "b = prims::convert_element_type(n, torch.bfloat16)",
+            "c = aten::mul.Tensor(b, w)"),
+        program(
+            "x: f32[6, 5, 3, 16], v: f32[3, 1], y: bf16[9, 20000], z: f64[70, 12]",
+            "s = aten::slice.Tensor(x, 3, 8, 16)",
+            "a = aten::sum.dim_IntList(s, [2, 3])",
+            "u = aten::slice.Tensor(x, 3, 1, 9)",
+            "b = aten::amax(u, [2, 3])",
+            "c = aten::mul.Tensor(s, v)",
+            "d = aten::mean.dim(c, [2, 3], True)",
+            "e = aten::sub.Tensor(c, d)",
+            "f = aten::_softmax(y, 1, False)",
+            "t = aten::slice.Tensor(y, 1, 8, 136)",
+            "g = aten::argmax(t, 1)",
+            "h = aten::_log_softmax(z, 1, False)"),
         program(
             "x: f32[300, 41], y: bf16[7, 33, 64], z: i64[70, 45]",
             "a = aten::sum.dim_IntList(x, [0])",
@@ -270,6 +299,11 @@ final class LocalPrograms {
         threshold_backward(y, x, 0.1)
         mse_loss_backward(y, x, p, 1)
         float_power.Tensor_Scalar(p, 1.5)
+        pow.Tensor_Scalar(x, 3)
+        pow.Tensor_Scalar(x, -2)
+        pow.Tensor_Scalar(p, -0.5)
+        pow.Tensor_Scalar(i, 2)
+        pow.Tensor_Scalar(j, 3)
         bitwise_left_shift.Tensor_Scalar(i, 3)
         bitwise_left_shift.Tensor(i, j)
         bitwise_right_shift.Tensor(i, j)
@@ -348,6 +382,45 @@ final class LocalPrograms {
                 "c = aten::embedding_dense_backward(w, q, 20, 3, False)",
                 "d = aten::index_put(x, [i], v)")
             .replace("  b = ", "  z = aten::permute(u, [1, 2, 0])\n  b = "));
+  }
+
+  /** Tensors in pieces and from pieces, of vectors where they lie for that. */
+  static List<String> moves() {
+    var pieces =
+        IntStream.range(0, 18)
+            .mapToObj(i -> "q%1$d = aten::slice.Tensor(r, 1, %1$d, %2$d)".formatted(i, 33 - i))
+            .toArray(String[]::new);
+    return List.of(
+        program(
+            "x: bf16[1, 40, 8, 16], y: f32[3, 24], z: f32[2, 24], j: i64[7]",
+            "p = aten::permute(x, [0, 2, 1, 3])",
+            "s = aten::slice.Tensor(p, 3, 8, 16)",
+            "t = aten::slice.Tensor(p, 3, 0, 8)",
+            "u = aten::slice.Tensor(p, 3, 1, 9)",
+            "n = aten::neg(s)",
+            "a = aten::cat([n, t], -1)",
+            "b = aten::cat([u, n, t], -1)",
+            "c = aten::stack([t, s, n], 1)",
+            "d = aten::cat([y, z, y], 0)",
+            "e = aten::cat([y, y], 1)",
+            "v = aten::expand(y, [5, 3, 24])",
+            "f = aten::clone(v)",
+            "g = aten::full([5, 3, 24], 0, dtype=torch.bfloat16)",
+            "h = aten::copy_(g, v)",
+            "k = aten::index_select(p, 1, j)",
+            "l = aten::index_select(p, 3, j)",
+            "m = aten::index.Tensor(p, [None, None, j])",
+            "o = aten::index.Tensor(p, [None, None, None, j])",
+            "w = aten::index_select(s, 2, j)"),
+        program("r: f16[4, 33]", pieces)
+            .replace(
+                "  return ",
+                "  c = aten::cat([%s], 1)\n  return c, "
+                    .formatted(
+                        IntStream.range(0, 18)
+                            .mapToObj(i -> "q" + i)
+                            .collect(Collectors.joining(", ")))),
+        program("w: bf16[20, 32], i: i64[3, 5]", "e = aten::embedding(w, i)"));
   }
 
   /** Of numbers that are not the same in all types. */

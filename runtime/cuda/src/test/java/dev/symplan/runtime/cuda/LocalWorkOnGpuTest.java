@@ -55,6 +55,7 @@ class LocalWorkOnGpuTest {
         Arguments.of("elements", LocalPrograms.elements()),
         Arguments.of("functions of CUDA", LocalPrograms.functionsOfCuda()),
         Arguments.of("places", LocalPrograms.places()),
+        Arguments.of("moves", LocalPrograms.moves()),
         Arguments.of("comparisons", LocalPrograms.comparisons()),
         Arguments.of("edges", LocalPrograms.edges()),
         Arguments.of("floats of 8 bits", LocalPrograms.shortFloats()),
