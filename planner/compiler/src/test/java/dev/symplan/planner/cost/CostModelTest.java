@@ -15,7 +15,9 @@ class CostModelTest {
 
   private static double micros(String text) {
     var graph =
-        GraphParser.parse(new SourceFile("t.graph", "graph version 1\n" + text)).graphs().getFirst();
+        GraphParser.parse(new SourceFile("t.graph", "graph version 1\n" + text))
+            .graphs()
+            .getFirst();
     return COSTS.computeMicros(graph.ops().getLast());
   }
 

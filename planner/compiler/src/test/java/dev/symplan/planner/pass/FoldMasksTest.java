@@ -8,7 +8,6 @@ import dev.symplan.ir.text.GraphPrinter;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
-import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -115,7 +114,8 @@ class FoldMasksTest {
   void backward(String gradient, boolean stays) {
     var graph =
         plan(
-            "q: f32[1, 2, 32, 16], k: f32[1, 2, 32, 16], v: f32[1, 2, 32, 16], g: f32[1, 2, 32, 16]",
+            "q: f32[1, 2, 32, 16], k: f32[1, 2, 32, 16], v: f32[1, 2, 32, 16], g: f32[1, 2, 32,"
+                + " 16]",
             """
               n = aten::full([1, 2, 32, 32], -inf)
               m = aten::triu(n, 1)

@@ -94,7 +94,8 @@ class SinkElementwiseTest {
             steps(
                 plan(
                     CompileOptions.DEFAULT,
-                    "x: f32[512, 1024], u: f32[1024, 2048], w: bf16[512, 1024], v: bf16[1024, 2048]",
+                    "x: f32[512, 1024], u: f32[1024, 2048], w: bf16[512, 1024], v: bf16[1024,"
+                        + " 2048]",
                     "a = aten::mm(x, u)",
                     "d = prims::convert_element_type(a, torch.bfloat16)",
                     "b = aten::mm(w, v)",

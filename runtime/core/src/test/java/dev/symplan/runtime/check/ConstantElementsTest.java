@@ -100,8 +100,7 @@ class ConstantElementsTest {
                 line(
                     "masked_fill.Scalar(%s, %s, %d)"
                         .formatted(
-                            line(
-                                "expand(%s, [%d, %d])".formatted(any(numbers), rows, columns)),
+                            line("expand(%s, [%d, %d])".formatted(any(numbers), rows, columns)),
                             any(bools),
                             number())));
         case 8 -> {

@@ -95,8 +95,7 @@ public final class SinkElementwise extends GraphPass {
       int barrier = NONE;
       for (int root = 0; root < ops.size(); root++) {
         int last = barrier;
-        var group =
-            groups.getOrDefault(root, List.of()).stream().filter(i -> i > last).toList();
+        var group = groups.getOrDefault(root, List.of()).stream().filter(i -> i > last).toList();
         if (!group.isEmpty() && passes(group, root) && isWorthIt(group, root)) {
           moving.put(root, group);
         }
@@ -170,8 +169,7 @@ public final class SinkElementwise extends GraphPass {
         }
       }
       long kept = dying.stream().mapToLong(id -> aliases.storage(id).bytes()).sum();
-      return kept <= made
-          && dying.stream().noneMatch(id -> goesByRows(aliases.storage(id).def()));
+      return kept <= made && dying.stream().noneMatch(id -> goesByRows(aliases.storage(id).def()));
     }
 
     private boolean isOlder(Value value, Set<Integer> group) {

@@ -119,8 +119,7 @@ public final class CudnnAttention implements AutoCloseable {
             found -> {
               var operands =
                   tensors.stream().map(ref -> pointers.apply(addresses.applyAsLong(ref))).toList();
-              return new Prepared(
-                  found.bytes(), workspace -> execute(found, operands, workspace));
+              return new Prepared(found.bytes(), workspace -> execute(found, operands, workspace));
             });
   }
 
