@@ -612,8 +612,9 @@ final class LocalPrograms {
         program(
             "q: bf16[1, 2, 32, 16], k: bf16[1, 2, 40, 16], v: bf16[1, 2, 40, 16],"
                 + " b: bf16[1, 1, 32, 40], g: bf16[1, 2, 32, 16]",
-            "o, l, s, t = aten::_scaled_dot_product_efficient_attention(q, k, v, b, True)",
-            "dq, dk, dv = aten::_scaled_dot_product_efficient_attention_backward(g, q, k, v, b,"
+            "p = aten::scaled_dot_product_attention(q, k, v, b)",
+            "o, l, s, t = aten::_scaled_dot_product_efficient_attention(q, k, v, None, True)",
+            "dq, dk, dv = aten::_scaled_dot_product_efficient_attention_backward(g, q, k, v, None,"
                 + " o, l, s, t, 0.0, [True, True, True, False])"));
     return texts;
   }
