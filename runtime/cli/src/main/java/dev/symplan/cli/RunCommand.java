@@ -8,6 +8,7 @@ import dev.symplan.cli.common.ConsoleCommand;
 import dev.symplan.cli.common.ExitCode;
 import dev.symplan.cli.common.Inputs;
 import dev.symplan.cli.common.Outputs;
+import dev.symplan.cli.common.SessionFlags;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.planner.file.AtomicFile;
@@ -62,6 +63,8 @@ final class RunCommand extends ConsoleCommand {
   private Path input;
 
   @Mixin private CompileFlags flags;
+
+  @Mixin private SessionFlags sessions;
 
   @Option(
       names = "--backend",
@@ -182,7 +185,7 @@ final class RunCommand extends ConsoleCommand {
     trace.ifPresent(this::requireNotRead);
     trace.ifPresent(file -> AtomicFile.check(file, TRACE));
     outputs.ifPresent(folder -> requireNotRead(outputsIn(folder, 0)));
-    var options = SessionOptions.DEFAULT.withLaunch(launch).withMulticast(flags.multicast());
+    var options = sessions.options().withLaunch(launch).withMulticast(flags.multicast());
     if (timeout.isPresent()) {
       options = options.withTimeout(Duration.ofNanos(Math.round(timeout.get() * 1e9)));
     }

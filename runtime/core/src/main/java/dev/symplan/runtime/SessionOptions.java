@@ -14,13 +14,22 @@ import java.util.Optional;
  * @param world the processes that have one rank each, which the session does not close
  * @param multicast whether it may make NVLink multicast objects, if the plan has such variants. A
  *     plan may come from elsewhere, so who runs it says so again
+ * @param products how the algorithms of products are picked, the same in all processes
  */
 public record SessionOptions(
-    Optional<Duration> timeout, Launch launch, Optional<World> world, boolean multicast) {
+    Optional<Duration> timeout,
+    Launch launch,
+    Optional<World> world,
+    boolean multicast,
+    ProductAlgorithms products) {
 
-  /** The backend's timeout, and what the environment says of processes; no multicast. */
+  /**
+   * The backend's timeout, and what the environment says of processes; no multicast; products by
+   * the fastest algorithms.
+   */
   public static final SessionOptions DEFAULT =
-      new SessionOptions(Optional.empty(), Launch.AUTO, Optional.empty(), false);
+      new SessionOptions(
+          Optional.empty(), Launch.AUTO, Optional.empty(), false, ProductAlgorithms.TIMED);
 
   public SessionOptions {
     if (timeout.isPresent() && !timeout.get().isPositive()) {
@@ -29,18 +38,22 @@ public record SessionOptions(
   }
 
   public SessionOptions withTimeout(Duration newTimeout) {
-    return new SessionOptions(Optional.of(newTimeout), launch, world, multicast);
+    return new SessionOptions(Optional.of(newTimeout), launch, world, multicast, products);
   }
 
   public SessionOptions withLaunch(Launch newLaunch) {
-    return new SessionOptions(timeout, newLaunch, world, multicast);
+    return new SessionOptions(timeout, newLaunch, world, multicast, products);
   }
 
   public SessionOptions withWorld(World newWorld) {
-    return new SessionOptions(timeout, launch, Optional.of(newWorld), multicast);
+    return new SessionOptions(timeout, launch, Optional.of(newWorld), multicast, products);
   }
 
   public SessionOptions withMulticast(boolean value) {
-    return new SessionOptions(timeout, launch, world, value);
+    return new SessionOptions(timeout, launch, world, value, products);
+  }
+
+  public SessionOptions withProducts(ProductAlgorithms algorithms) {
+    return new SessionOptions(timeout, launch, world, multicast, algorithms);
   }
 }

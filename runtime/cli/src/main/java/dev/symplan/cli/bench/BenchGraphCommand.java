@@ -9,12 +9,12 @@ import dev.symplan.cli.common.ConsoleCommand;
 import dev.symplan.cli.common.ExitCode;
 import dev.symplan.cli.common.Inputs;
 import dev.symplan.cli.common.Outputs;
+import dev.symplan.cli.common.SessionFlags;
 import dev.symplan.planner.calibrate.PyTorchTimes;
 import dev.symplan.planner.file.AtomicFile;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.Case;
-import dev.symplan.runtime.SessionOptions;
 import dev.symplan.runtime.Weights;
 import dev.symplan.runtime.bench.GraphBench;
 import dev.symplan.runtime.bench.GraphChart;
@@ -45,6 +45,8 @@ final class BenchGraphCommand extends ConsoleCommand {
   private Path input;
 
   @Mixin private CompileFlags flags;
+
+  @Mixin private SessionFlags sessions;
 
   @Option(
       names = "--backend",
@@ -122,7 +124,7 @@ final class BenchGraphCommand extends ConsoleCommand {
     var times =
         new GraphBench(
                 chosen,
-                SessionOptions.DEFAULT.withMulticast(flags.multicast()),
+                sessions.options().withMulticast(flags.multicast()),
                 plan,
                 Case.isCase(input) ? Optional.of(new Case(input)) : Optional.empty(),
                 weights(plan),

@@ -3,6 +3,7 @@ package dev.symplan.runtime.cuda;
 import dev.symplan.runtime.cuda.cudnn.CudnnException;
 import dev.symplan.runtime.failure.RunException;
 import java.util.function.Supplier;
+import org.bytedeco.cuda.cublas.cublasLtContext;
 import org.bytedeco.cuda.global.cublas;
 import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.cuda.global.nccl;
@@ -35,6 +36,17 @@ record Check(int rank) {
     if (status != 0) {
       throw failed(call, cublas.cublasLtGetStatusString(status).getString());
     }
+  }
+
+  /** {@return a new handle of cuBLASLt, for the current GPU} */
+  cublasLtContext createBlas() {
+    var made = new cublasLtContext();
+    blas(cublas.cublasLtCreate(made), "cublasLtCreate");
+    return made;
+  }
+
+  void destroy(cublasLtContext handle) {
+    blas(cublas.cublasLtDestroy(handle), "cublasLtDestroy");
   }
 
   void nccl(int status, String call) {

@@ -12,6 +12,7 @@ import dev.symplan.runtime.doctor.Diagnosis;
 import dev.symplan.runtime.doctor.Diagnosis.Finding;
 import dev.symplan.runtime.doctor.MachineProbe;
 import dev.symplan.runtime.failure.RunException;
+import dev.symplan.runtime.launch.LaunchEnvironment;
 import dev.symplan.runtime.launch.World;
 import java.time.Duration;
 import java.util.Optional;
@@ -83,16 +84,17 @@ public final class CudaBackend implements Backend {
               throw new RunException("backend cuda: " + problem);
             });
     var timeout = options.timeout().orElse(TIMEOUT);
-    if (options.world().isPresent()) {
-      return CudaSession.open(executable, timeout, options.world(), options.multicast());
-    }
-    var environment = options.launch().environment(System.getenv());
+    var known = options.withTimeout(timeout);
+    var environment =
+        options.world().isPresent()
+            ? Optional.<LaunchEnvironment>empty()
+            : options.launch().environment(System.getenv());
     if (environment.isEmpty()) {
-      return CudaSession.open(executable, timeout, Optional.empty(), options.multicast());
+      return CudaSession.open(executable, known);
     }
     var world = World.join(environment.get(), timeout);
     try {
-      var session = CudaSession.open(executable, timeout, Optional.of(world), options.multicast());
+      var session = CudaSession.open(executable, known.withWorld(world));
       session.onClose(world::close);
       return session;
     } catch (RuntimeException | Error e) {

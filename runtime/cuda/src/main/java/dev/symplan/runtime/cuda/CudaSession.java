@@ -8,6 +8,8 @@ import dev.symplan.codegen.cuda.DeviceLowering;
 import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.codegen.cuda.UnsupportedOnGpu;
 import dev.symplan.runtime.ExecutableSession;
+import dev.symplan.runtime.ProductAlgorithms;
+import dev.symplan.runtime.SessionOptions;
 import dev.symplan.runtime.Timing;
 import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.launch.PlanAgreement;
@@ -33,6 +35,7 @@ final class CudaSession extends ExecutableSession {
   private static final int RUNS_IN_GRAPH = 20;
 
   private final Duration timeout;
+  private final ProductAlgorithms products;
   private final Optional<World> world;
   private final SessionFailure ending;
 
@@ -44,35 +47,32 @@ final class CudaSession extends ExecutableSession {
 
   private CudaSession(
       Executable executable,
-      Optional<World> world,
+      SessionOptions options,
       SessionFailure ending,
       LocalRanks locals,
-      MulticastTeams teams,
-      Duration timeout) {
+      MulticastTeams teams) {
     super(executable);
     this.teams = teams;
-    this.world = world;
+    this.world = options.world();
     this.ending = ending;
     this.locals = locals;
-    this.timeout = timeout;
+    this.timeout = options.timeout().orElseThrow();
+    this.products = options.products();
   }
 
   /** Opens a session that has all ranks in this process, and uses no multicast. */
   static CudaSession open(Executable executable, Duration timeout) {
-    return open(executable, timeout, Optional.empty(), false);
+    return open(executable, SessionOptions.DEFAULT.withTimeout(timeout));
   }
 
   /**
    * Opens a session.
    *
-   * @param timeout how long a run may take
-   * @param world the processes that have one rank each, which the session does not close; empty
-   *     where this has all
-   * @param multicast whether multicast objects may be made
+   * @param options with a timeout; where no world is given, this process has all ranks
    * @throws RunException when it cannot be had; the message says why
    */
-  static CudaSession open(
-      Executable executable, Duration timeout, Optional<World> world, boolean multicast) {
+  static CudaSession open(Executable executable, SessionOptions options) {
+    var world = options.world();
     var ending = new SessionFailure(world);
     try {
       world.ifPresentOrElse(
@@ -80,7 +80,7 @@ final class CudaSession extends ExecutableSession {
       var programs = lower(executable);
       AddressCheck.check(executable, programs);
       var teams = MulticastTeams.of(programs);
-      if (!teams.isEmpty() && !multicast) {
+      if (!teams.isEmpty() && !options.multicast()) {
         throw new RunException(
             "backend cuda: the plan has NVLink multicast between the ranks %s, which is off; add --multicast=on"
                 .formatted(teams.all().iterator().next()));
@@ -89,7 +89,7 @@ final class CudaSession extends ExecutableSession {
           world.isPresent() ? Processes.device(world.get()) : Devices.ofAllRanks(programs.size());
       var locals = new LocalRanks(devices, ending);
       try {
-        var session = new CudaSession(executable, world, ending, locals, teams, timeout);
+        var session = new CudaSession(executable, options, ending, locals, teams);
         session.prepare(programs);
         return session;
       } catch (RunException e) {
@@ -118,11 +118,12 @@ final class CudaSession extends ExecutableSession {
   }
 
   private void prepare(ImmutableList<DeviceProgram> programs) {
+    var timer = new ProductTimer(products, programs, timeout);
     world.ifPresentOrElse(
         others ->
             Processes.prepare(
-                locals.get(others.rank()), executable(), programs, teams, others, timeout),
-        () -> OneProcess.prepare(locals, executable(), programs, teams, timeout));
+                locals.get(others.rank()), executable(), programs, teams, timer, others, timeout),
+        () -> OneProcess.prepare(locals, executable(), programs, teams, timer, timeout));
   }
 
   private static void on(LocalRank local, Runnable task) {

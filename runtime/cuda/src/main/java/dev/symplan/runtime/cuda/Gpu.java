@@ -16,8 +16,6 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.function.BiConsumer;
 import org.bytedeco.cuda.cudart.CUevent_st;
-import org.bytedeco.cuda.cudart.CUgraphExec_st;
-import org.bytedeco.cuda.cudart.CUgraph_st;
 import org.bytedeco.cuda.cudart.CUstream_st;
 import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.cuda.nccl.ncclUniqueId;
@@ -41,7 +39,7 @@ final class Gpu {
   private final Map<StreamKind, CUstream_st> streams = new EnumMap<>(StreamKind.class);
   private final List<CUevent_st> events = new ArrayList<>();
   private ImmutableList<Runnable> work = ImmutableList.of();
-  private final List<CUgraphExec_st> graphs = new ArrayList<>();
+  private final List<CapturedGraph> graphs = new ArrayList<>();
   private final List<Runnable> releases = new ArrayList<>();
 
   /** For what must get through beside everything else. */
@@ -119,6 +117,13 @@ final class Gpu {
     return device;
   }
 
+  /** {@return one of CUDA's attributes of devices} */
+  int attribute(int which) {
+    var value = new int[1];
+    check.runtime(cudart.cudaDeviceGetAttribute(value, which, device), "cudaDeviceGetAttribute");
+    return value[0];
+  }
+
   GpuMemory memory() {
     return memory;
   }
@@ -142,11 +147,16 @@ final class Gpu {
     releases.add(release);
   }
 
-  /** Resolves addresses, compiles kernels and joins communicators, with all other ranks. */
-  void prepare(Peers peers, ImmutableMap<Communicators.Key, ncclUniqueId> ids) {
+  /**
+   * Resolves addresses, compiles kernels and joins communicators, with all other ranks.
+   *
+   * @param products on which all ranks agree
+   */
+  void prepare(
+      Peers peers, ImmutableMap<Communicators.Key, ncclUniqueId> ids, ProductChoices products) {
     releases.add(communicators::close);
     communicators.join(program.rank(), ids, memory);
-    var preparation = new Preparation(this, peers, communicators, kernelTimeout);
+    var preparation = new Preparation(this, peers, communicators, products, kernelTimeout);
     work = preparation.steps(program.steps());
   }
 
@@ -194,26 +204,13 @@ final class Gpu {
   }
 
   private int capture(Runnable enqueue) {
-    var origin = stream(StreamKind.COMPUTE);
-    check.runtime(
-        cudart.cudaStreamBeginCapture(origin, cudart.cudaStreamCaptureModeRelaxed),
-        "cudaStreamBeginCapture");
-    var graph = new CUgraph_st();
-    try {
-      enqueue.run();
-    } finally {
-      int status = cudart.cudaStreamEndCapture(origin, graph);
-      if (graph.isNull()) {
-        check.runtime(status, "cudaStreamEndCapture");
-      }
-    }
-    var executable = new CUgraphExec_st();
-    check.runtime(cudart.cudaGraphInstantiate(executable, graph, 0), "cudaGraphInstantiate");
-    check.runtime(cudart.cudaGraphDestroy(graph), "cudaGraphDestroy");
-    check.runtime(cudart.cudaGraphUpload(executable, origin), "cudaGraphUpload");
-    check.runtime(cudart.cudaStreamSynchronize(origin), "cudaStreamSynchronize");
-    graphs.add(executable);
+    graphs.add(captured(enqueue));
     return graphs.size() - 1;
+  }
+
+  /** {@return a graph of what is put into streams, which the caller closes} */
+  CapturedGraph captured(Runnable enqueue) {
+    return new CapturedGraph(check, stream(StreamKind.COMPUTE), enqueue);
   }
 
   private void joinStreams() {
@@ -231,8 +228,7 @@ final class Gpu {
   }
 
   void launch(int graph) {
-    check.runtime(
-        cudart.cudaGraphLaunch(graphs.get(graph), stream(StreamKind.COMPUTE)), "cudaGraphLaunch");
+    graphs.get(graph).launch(stream(StreamKind.COMPUTE));
   }
 
   /**
@@ -319,12 +315,20 @@ final class Gpu {
 
   /** {@return microseconds of so many launches of a graph, on the GPU's clock} */
   double time(int graph, int launches) {
+    return time(
+        () -> {
+          for (int i = 0; i < launches; i++) {
+            launch(graph);
+          }
+        });
+  }
+
+  /** {@return microseconds of what is put into the stream of compute, on the GPU's clock} */
+  double time(Runnable enqueue) {
     var begin = event(0);
     var end = event(0);
     check.runtime(cudart.cudaEventRecord(begin, stream(StreamKind.COMPUTE)), "cudaEventRecord");
-    for (int i = 0; i < launches; i++) {
-      launch(graph);
-    }
+    enqueue.run();
     check.runtime(cudart.cudaEventRecord(end, stream(StreamKind.COMPUTE)), "cudaEventRecord");
     await();
     var millis = new float[1];
@@ -356,9 +360,7 @@ final class Gpu {
             s ->
                 steps.add(
                     () -> check.runtime(cudart.cudaStreamSynchronize(s), "cudaStreamSynchronize")));
-    graphs.forEach(
-        g ->
-            steps.add(() -> check.runtime(cudart.cudaGraphExecDestroy(g), "cudaGraphExecDestroy")));
+    graphs.forEach(graph -> steps.add(graph::close));
     steps.addAll(releases.reversed());
     steps.addAll(eventsAndStreams());
     steps.add(memory::free);

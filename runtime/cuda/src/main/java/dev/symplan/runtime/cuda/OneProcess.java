@@ -18,6 +18,7 @@ final class OneProcess {
       Executable executable,
       ImmutableList<DeviceProgram> programs,
       MulticastTeams teams,
+      ProductTimer timer,
       Duration timeout) {
     var members = new ConcurrentHashMap<Integer, MulticastMember>();
     locals.forAll(
@@ -39,11 +40,15 @@ final class OneProcess {
     if (!teams.isEmpty()) {
       MulticastMember.joinWithin(step -> locals.forAll(local -> step.accept(of(local, members))));
     }
+    var products =
+        ProductChoices.agreed(locals.onAll(local -> timer.choose(local.gpu())).values().asList());
     Peers peers = (rank, region) -> locals.get(rank).gpu().memory().region(region).address();
     var ids = Communicators.ids(programs);
     locals.forAll(
         local ->
-            local.gpu().prepare(teams.isEmpty() ? peers : peers.with(of(local, members)), ids));
+            local
+                .gpu()
+                .prepare(teams.isEmpty() ? peers : peers.with(of(local, members)), ids, products));
   }
 
   /** NCCL's memory need not be of a size that multicast objects take. */

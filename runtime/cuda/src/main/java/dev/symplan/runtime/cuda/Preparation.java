@@ -53,24 +53,18 @@ final class Preparation {
   private final CublasProducts products;
   private Optional<CudnnAttention> cudnn = Optional.empty();
 
-  Preparation(Gpu gpu, Peers peers, Communicators communicators, Duration timeout) {
+  Preparation(
+      Gpu gpu, Peers peers, Communicators communicators, ProductChoices choices, Duration timeout) {
     this.gpu = gpu;
     this.peers = peers;
     this.communicators = communicators;
     this.timeout = timeout;
     this.check = gpu.check();
     this.workspace = new LibraryWorkspace(gpu);
-    this.products = new CublasProducts(gpu, workspace, this::at);
+    this.products = new CublasProducts(gpu, workspace, this::at, choices);
     this.architecture =
-        10 * attribute(cudart.cudaDevAttrComputeCapabilityMajor)
-            + attribute(cudart.cudaDevAttrComputeCapabilityMinor);
-  }
-
-  private int attribute(int which) {
-    var value = new int[1];
-    check.runtime(
-        cudart.cudaDeviceGetAttribute(value, which, gpu.device()), "cudaDeviceGetAttribute");
-    return value[0];
+        10 * gpu.attribute(cudart.cudaDevAttrComputeCapabilityMajor)
+            + gpu.attribute(cudart.cudaDevAttrComputeCapabilityMinor);
   }
 
   /** {@return what puts the steps into their streams, one by one} */

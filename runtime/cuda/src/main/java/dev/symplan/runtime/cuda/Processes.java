@@ -65,6 +65,7 @@ final class Processes {
       Executable executable,
       ImmutableList<DeviceProgram> programs,
       MulticastTeams teams,
+      ProductTimer timer,
       World world,
       Duration timeout) {
     int rank = world.rank();
@@ -88,7 +89,7 @@ final class Processes {
           }
           var made = rank == 0 ? Communicators.toBytes(Communicators.ids(programs)) : new byte[0];
           var ids = Communicators.ofBytes(programs, world.gather("NCCL ids", made).getFirst());
-          local.gpu().prepare(peers, ids);
+          local.gpu().prepare(peers, ids, timer.choose(local.gpu()).agreed(world));
           world.barrier("memory and communicators, prepared");
         });
     local.thread().join();

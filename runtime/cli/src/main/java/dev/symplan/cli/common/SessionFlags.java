@@ -1,0 +1,24 @@
+package dev.symplan.cli.common;
+
+import dev.symplan.runtime.ProductAlgorithms;
+import dev.symplan.runtime.SessionOptions;
+import picocli.CommandLine.Option;
+
+/** Options of commands that open sessions. */
+public final class SessionFlags {
+
+  @Option(
+      names = "--product-algorithms",
+      paramLabel = "HOW",
+      description =
+          "How cuBLASLt's algorithm for each product is picked: timed, the fastest as measured when"
+              + " the session opens, at most once for each shape on a kind of GPU, or heuristic,"
+              + " the library's first choice (default: timed).",
+      defaultValue = "timed")
+  private ProductAlgorithms products;
+
+  /** {@return options of sessions, as these options say} */
+  public SessionOptions options() {
+    return SessionOptions.DEFAULT.withProducts(products);
+  }
+}

@@ -1,0 +1,117 @@
+package dev.symplan.runtime.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.symplan.codegen.Lowering;
+import dev.symplan.planner.plan.Plan;
+import dev.symplan.runtime.ProductAlgorithms;
+import dev.symplan.runtime.Session;
+import dev.symplan.runtime.SessionOptions;
+import dev.symplan.runtime.host.HostBackend;
+import dev.symplan.runtime.tensor.HostTensor;
+import java.time.Duration;
+import java.util.ArrayList;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Products whatever algorithm computes them. */
+@Tag("gpu")
+class ProductsOnGpuTest {
+  private static final Duration TIMEOUT = Duration.ofSeconds(10);
+  private static final int RUNS = 10_000;
+
+  /** Long sums of few elements, which several blocks may share, and whole waves of blocks. */
+  private static final String TEXT =
+      """
+      graph version 1
+      graph t(a: bf16[64, 8192], b: bf16[8192, 64], c: bf16[200, 1024], d: bf16[1024, 1536], e: bf16[1536], f: f16[3, 72, 4096], g: f16[3, 4096, 40], h: f32[96, 2048], i: f32[2048, 96], j: f64[40, 300], k: f64[300, 24]) {
+        l = aten::mm(a, b)
+        m = aten::mm(c, d)
+        n = aten::addmm(e, c, d)
+        o = aten::addmm(m, c, d, beta=0.5, alpha=2)
+        p = aten::bmm(f, g)
+        q = aten::mm(h, i)
+        r = aten::mm(j, k)
+        return l, m, n, o, p, q, r
+      }
+      """;
+
+  @BeforeEach
+  void requireGpus() {
+    Gpus.require(1);
+  }
+
+  private static CudaSession open(Plan plan, ProductAlgorithms algorithms) {
+    var session =
+        CudaSession.open(
+            Lowering.lower(plan),
+            SessionOptions.DEFAULT.withTimeout(TIMEOUT).withProducts(algorithms));
+    LocalPrograms.fill(session, 3);
+    return session;
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void agreesWithTheHost(ProductAlgorithms algorithms) {
+    var plan = LocalPrograms.plan(TEXT);
+    try (var gpu = open(plan, algorithms);
+        var host = Session.open(plan, new HostBackend())) {
+      LocalPrograms.fill(host, 3);
+      host.run();
+      gpu.run();
+      LocalPrograms.compare(plan, gpu, host, TEXT);
+    }
+  }
+
+  @Test
+  void sessionsOfOneProcessAgreeToTheBit() {
+    var plan = LocalPrograms.plan(TEXT);
+    try (var one = open(plan, ProductAlgorithms.TIMED);
+        var other = open(plan, ProductAlgorithms.TIMED)) {
+      one.run();
+      other.run();
+      Bits.assertSame(one, other, "in two sessions");
+    }
+  }
+
+  @Test
+  void repeatsToTheBit() {
+    try (var session = open(LocalPrograms.plan(TEXT), ProductAlgorithms.TIMED)) {
+      session.run();
+      var first = new ArrayList<HostTensor>();
+      for (int i = 0; i < session.outputCount(); i++) {
+        var output = session.output(0, i).orElseThrow();
+        first.add(output.copyAs(output.type()));
+      }
+      for (int run = 1; run < RUNS; run++) {
+        session.run();
+        for (int i = 0; i < first.size(); i++) {
+          Bits.assertSame(
+              session.output(0, i).orElseThrow(),
+              first.get(i),
+              "output %d of run %d".formatted(i, run));
+        }
+      }
+    }
+  }
+
+  /** Measuring takes memory, which must be there again when the session is open. */
+  @Test
+  void choosingLeavesNoMemoryTaken() {
+    var plan = LocalPrograms.plan(TEXT);
+    long heuristic = inUse(plan, ProductAlgorithms.HEURISTIC);
+    long timed = inUse(plan, ProductAlgorithms.TIMED);
+    // Code of kernels that were tried stays.
+    assertThat(timed - heuristic).isLessThan(96L << 20);
+  }
+
+  private static long inUse(Plan plan, ProductAlgorithms algorithms) {
+    try (var session = open(plan, algorithms)) {
+      session.run();
+      return new CudaBackend().memoryInUse(1).getFirst();
+    }
+  }
+}
