@@ -9,6 +9,7 @@ import dev.symplan.codegen.Instruction.Fused;
 import dev.symplan.codegen.Instruction.LocalOp;
 import dev.symplan.codegen.Instruction.RecordEvent;
 import dev.symplan.codegen.RankProgram;
+import java.util.List;
 
 /** Turns instructions into what is put into the streams of GPUs. */
 public final class DeviceLowering {
@@ -27,15 +28,16 @@ public final class DeviceLowering {
   }
 
   private static DeviceProgram lower(RankProgram program, CollectiveLowering collectives) {
-    var steps = ImmutableList.<DeviceStep>builder();
     int rank = program.rank();
+    var steps = new ProductJoining(rank);
     for (var instruction : program.instructions()) {
       switch (instruction) {
         case LocalOp op ->
             RegisteredLowering.lower(rank, op, () -> collectives.pad(op))
-                .ifPresentOrElse(steps::add, () -> steps.addAll(LocalLowering.lower(rank, op)));
-        case Fused fused -> steps.addAll(FusedLowering.lower(rank, fused));
-        case Collective collective -> steps.addAll(collectives.lower(rank, collective));
+                .ifPresentOrElse(
+                    steps::add, () -> LocalLowering.lower(rank, op).forEach(steps::add));
+        case Fused fused -> steps.add(fused);
+        case Collective collective -> collectives.lower(rank, collective).forEach(steps::add);
         case RecordEvent(var stream, int event) -> steps.add(new DeviceStep.Mark(stream, event));
         case AwaitEvent(var stream, int event) -> steps.add(new DeviceStep.Await(stream, event));
       }
@@ -44,15 +46,19 @@ public final class DeviceLowering {
   }
 
   /**
-   * {@return what a rank does for an instruction that needs no other rank}
+   * {@return what a rank does for instructions that need no other rank}
    *
-   * @throws UnsupportedOnGpu when it has no CUDA implementation
+   * @throws UnsupportedOnGpu when one has no CUDA implementation
    */
-  public static ImmutableList<DeviceStep> local(int rank, Instruction instruction) {
-    return switch (instruction) {
-      case LocalOp op -> LocalLowering.lower(rank, op);
-      case Fused fused -> FusedLowering.lower(rank, fused);
-      case Collective _, RecordEvent _, AwaitEvent _ -> ImmutableList.of();
-    };
+  public static ImmutableList<DeviceStep> local(int rank, List<Instruction> instructions) {
+    var steps = new ProductJoining(rank);
+    for (var instruction : instructions) {
+      switch (instruction) {
+        case LocalOp op -> LocalLowering.lower(rank, op).forEach(steps::add);
+        case Fused fused -> steps.add(fused);
+        case Collective _, RecordEvent _, AwaitEvent _ -> {}
+      }
+    }
+    return steps.build();
   }
 }

@@ -37,6 +37,7 @@ public sealed interface DeviceStep {
    *
    * @param words its arguments
    * @param label what messages call it
+   * @param shares what it does for each instruction, in order, if for several
    */
   record Launch(
       StreamKind stream,
@@ -44,8 +45,32 @@ public sealed interface DeviceStep {
       int blocks,
       int threads,
       ImmutableList<KernelArgument> words,
-      String label)
-      implements DeviceStep {}
+      String label,
+      ImmutableList<Share> shares)
+      implements DeviceStep {
+
+    public Launch(
+        StreamKind stream,
+        Kernel kernel,
+        int blocks,
+        int threads,
+        ImmutableList<KernelArgument> words,
+        String label) {
+      this(stream, kernel, blocks, threads, words, label, ImmutableList.of());
+    }
+
+    Launch with(ImmutableList<Share> newShares) {
+      return new Launch(stream, kernel, blocks, threads, words, label, newShares);
+    }
+  }
+
+  /**
+   * What a launch does for one instruction.
+   *
+   * @param label what messages call the instruction
+   * @param bytes that it moves at least
+   */
+  record Share(String label, long bytes) {}
 
   /** A copy of bytes by the copy engines, also to a peer. */
   record Copy(StreamKind stream, Address from, Address to, long bytes, String label)

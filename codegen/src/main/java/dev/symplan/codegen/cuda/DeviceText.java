@@ -14,6 +14,7 @@ import dev.symplan.codegen.cuda.DeviceStep.Nccl;
 import dev.symplan.codegen.cuda.DeviceStep.NcclCall;
 import dev.symplan.codegen.cuda.DeviceStep.Product;
 import dev.symplan.codegen.cuda.DeviceStep.Scores;
+import dev.symplan.codegen.cuda.DeviceStep.Share;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -54,7 +55,11 @@ public final class DeviceText {
       case Launch launch ->
           "%s: kernel %d <<<%d, %d>>> %s %s"
               .formatted(
-                  launch.label(),
+                  launch.shares().isEmpty()
+                      ? launch.label()
+                      : launch.shares().stream()
+                          .map(Share::label)
+                          .collect(Collectors.joining(" + ")),
                   Objects.requireNonNull(numbers.get(launch.kernel().text())),
                   launch.blocks(),
                   launch.threads(),

@@ -31,7 +31,7 @@ final class ElementwiseKernel {
 
   private final int rank;
   private final TensorType shape;
-  private final MemoryArguments memory = new MemoryArguments();
+  private final MemoryArguments memory;
   private final Map<TensorRef, String> loaded = new HashMap<>();
   private final Map<Integer, String> passed = new HashMap<>();
   private final StringBuilder reads = new StringBuilder();
@@ -44,13 +44,15 @@ final class ElementwiseKernel {
 
   private final int width;
 
-  private ElementwiseKernel(int rank, ImmutableList<Part> parts) {
+  private ElementwiseKernel(
+      int rank, ImmutableList<Part> parts, MemoryArguments memory, boolean wide) {
     this.rank = rank;
+    this.memory = memory;
     this.shape = typeOf(result(parts.getFirst()));
     this.flat =
         parts.stream()
             .allMatch(part -> isFlat(result(part)) && part.args().stream().allMatch(this::isFlat));
-    this.vectors = vectors(parts);
+    this.vectors = wide ? vectors(parts) : Vectors.NONE;
     this.width = vectors.width();
   }
 
@@ -110,11 +112,33 @@ final class ElementwiseKernel {
               throw Parts.unsupported(
                   part, part.def().name() + " over what else is read or written");
             });
-    var kernel = new ElementwiseKernel(rank, parts);
+    var kernel = new ElementwiseKernel(rank, parts, new MemoryArguments(), true);
     for (int i = 0; i < parts.size(); i++) {
       kernel.part(i, parts.get(i));
     }
     return kernel.build(stream, parts.getLast().name());
+  }
+
+  /**
+   * {@return statements that take the element {@code i} through the parts; empty where it is not
+   * the {@code i}-th of every tensor}
+   *
+   * @param parts which are {@linkplain #supports supported}
+   * @param memory gets what else is read and written
+   * @param given tensors of which a variable has the element
+   * @throws UnsupportedOnGpu when one of the parts has no CUDA implementation
+   */
+  static Optional<String> statements(
+      int rank, ImmutableList<Part> parts, MemoryArguments memory, Map<TensorRef, String> given) {
+    var kernel = new ElementwiseKernel(rank, parts, memory, false);
+    if (!kernel.flat) {
+      return Optional.empty();
+    }
+    kernel.loaded.putAll(given);
+    for (int i = 0; i < parts.size(); i++) {
+      kernel.part(i, parts.get(i));
+    }
+    return Optional.of(kernel.body.toString());
   }
 
   /**

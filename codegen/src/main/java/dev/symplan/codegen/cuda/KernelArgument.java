@@ -19,6 +19,15 @@ public sealed interface KernelArgument {
     static Memory of(int rank, TensorRef ref) {
       return new Memory(Address.of(rank, ref), ref.type().storageBytes());
     }
+
+    /** {@return whether two stretches have nothing in common} */
+    boolean isApart(Memory other) {
+      return address.rank() != other.address.rank()
+          || address.arena() != other.address.arena()
+          || address.index() != other.address.index()
+          || address.offset() + bytes <= other.address.offset()
+          || other.address.offset() + other.bytes <= address.offset();
+    }
   }
 
   /**

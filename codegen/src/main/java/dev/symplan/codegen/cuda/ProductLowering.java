@@ -268,7 +268,7 @@ final class ProductLowering {
             matrix(result, !byColumns),
             first == 0 ? 1 : result.type().size(0),
             arguments.op().name());
-    steps.add(StreamedProduct.of(product).<DeviceStep>map(launch -> launch).orElse(product));
+    steps.add(product);
   }
 
   /** Whether elements along {@code near} are neighbours, and {@code far} is at least a column. */

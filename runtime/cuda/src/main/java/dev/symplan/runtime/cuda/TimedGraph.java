@@ -10,6 +10,7 @@ import dev.symplan.codegen.cuda.DeviceStep.Launch;
 import dev.symplan.codegen.cuda.DeviceStep.Mark;
 import dev.symplan.codegen.cuda.DeviceStep.Nccl;
 import dev.symplan.codegen.cuda.DeviceStep.Product;
+import dev.symplan.codegen.cuda.DeviceStep.Share;
 import dev.symplan.planner.plan.StreamKind;
 import dev.symplan.runtime.profile.Profile.Activity;
 import java.util.ArrayList;
@@ -29,8 +30,43 @@ import org.bytedeco.cuda.global.cudart;
  */
 final class TimedGraph {
 
+  /**
+   * @param shares what was done for each of several instructions; empty where it was one
+   */
   private record Section(
-      StreamKind stream, String label, String kernel, CUevent_st begin, CUevent_st end) {}
+      StreamKind stream,
+      String label,
+      String kernel,
+      ImmutableList<Share> shares,
+      CUevent_st begin,
+      CUevent_st end) {
+
+    /**
+     * {@return an activity for each instruction, which has a part of the time as large as what it
+     * moves}
+     */
+    List<Activity> activities(int rank, double from, double to) {
+      if (shares.isEmpty()) {
+        return List.of(new Activity(rank, stream, label, kernel, from, to));
+      }
+      double all = shares.stream().mapToLong(Share::bytes).sum();
+      var activities = new ArrayList<Activity>();
+      long before = 0;
+      for (var share : shares) {
+        long behind = before + share.bytes();
+        activities.add(
+            new Activity(
+                rank,
+                stream,
+                share.label(),
+                kernel,
+                from + (to - from) * (before / all),
+                from + (to - from) * (behind / all)));
+        before = behind;
+      }
+      return activities;
+    }
+  }
 
   private final Gpu gpu;
   private final Check check;
@@ -73,7 +109,8 @@ final class TimedGraph {
     enqueue.run();
     var kernel = kernel(step);
     record(end, step.stream());
-    sections.add(new Section(step.stream(), label.get(), kernel, begin, end));
+    var shares = step instanceof Launch launch ? launch.shares() : ImmutableList.<Share>of();
+    sections.add(new Section(step.stream(), label.get(), kernel, shares, begin, end));
   }
 
   /** {@return the name of a step; empty for one that only orders streams} */
@@ -92,7 +129,15 @@ final class TimedGraph {
   private String kernel(DeviceStep step) {
     return switch (step) {
       case Launch launch ->
-          "generated, %d blocks of %d threads".formatted(launch.blocks(), launch.threads());
+          "generated, %d blocks of %d threads%s"
+              .formatted(
+                  launch.blocks(),
+                  launch.threads(),
+                  launch.shares().isEmpty()
+                      ? ""
+                      : launch.shares().stream()
+                          .map(Share::label)
+                          .collect(Collectors.joining(" and ", ", one launch for ", "")));
       case Copy copy -> "copy engine, %d bytes".formatted(copy.bytes());
       case Product product -> captured(product.stream(), "cublasLtMatmul");
       case Attention _, AttentionBackward _ -> captured(step.stream(), "attention");
@@ -128,15 +173,8 @@ final class TimedGraph {
     var activities = new ArrayList<Activity>();
     for (var section : sections) {
       double begin = micros(zero, section.begin());
-      var activity =
-          new Activity(
-              check.rank(),
-              section.stream(),
-              section.label(),
-              section.kernel(),
-              begin,
-              begin + micros(section.begin(), section.end()));
-      merge(activities, activity);
+      double end = begin + micros(section.begin(), section.end());
+      section.activities(check.rank(), begin, end).forEach(activity -> merge(activities, activity));
       destroy(section.begin());
       destroy(section.end());
     }

@@ -1,5 +1,7 @@
 package dev.symplan.runtime.cuda;
 
+import static org.assertj.core.api.Assertions.assertThat;
+
 import dev.symplan.codegen.Lowering;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.testkit.Fuzz;
@@ -109,6 +111,29 @@ class EmulatedProgramsTest {
   @Test
   void products() {
     check(LocalPrograms.products());
+  }
+
+  @Test
+  void joinedProducts() {
+    check(LocalPrograms.joinedProducts());
+  }
+
+  /** Whether products share a launch depends on what else there is: it must not change results. */
+  @Test
+  void launchesThatAreJoinedGiveTheSameBits() {
+    var texts = LocalPrograms.joinedProducts();
+    var executables = texts.stream().map(LocalPrograms::plan).map(Lowering::lower).toList();
+    var joined = EmulatedSession.open(executables);
+    var apart = EmulatedSession.openOneByOne(executables);
+    assertThat(joined.stream().map(EmulatedSession::launches)).containsExactly(1L, 1L, 1L, 2L, 3L);
+    assertThat(apart.stream().map(EmulatedSession::launches)).containsExactly(3L, 3L, 3L, 4L, 3L);
+    for (int i = 0; i < texts.size(); i++) {
+      LocalPrograms.fill(joined.get(i), i);
+      LocalPrograms.fill(apart.get(i), i);
+      joined.get(i).run();
+      apart.get(i).run();
+      Bits.assertSame(joined.get(i), apart.get(i), texts.get(i));
+    }
   }
 
   @Test

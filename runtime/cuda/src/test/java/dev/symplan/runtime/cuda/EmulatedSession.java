@@ -25,6 +25,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.Function;
 import java.util.stream.IntStream;
 
 /**
@@ -96,9 +97,25 @@ final class EmulatedSession extends ExecutableSession {
 
   /** {@return sessions whose kernels are compiled at once} */
   static List<EmulatedSession> open(List<Executable> executables) {
+    return open(executables, EmulatedSession::lower);
+  }
+
+  /** {@return the same, with launches of their own for each instruction} */
+  static List<EmulatedSession> openOneByOne(List<Executable> executables) {
+    return open(
+        executables,
+        program ->
+            program.instructions().stream()
+                .map(one -> DeviceLowering.local(program.rank(), List.of(one)))
+                .collect(ImmutableList.toImmutableList()));
+  }
+
+  private static List<EmulatedSession> open(
+      List<Executable> executables,
+      Function<RankProgram, ImmutableList<ImmutableList<DeviceStep>>> lower) {
     var lowered =
         executables.stream()
-            .map(executable -> executable.ranks().stream().map(EmulatedSession::lower).toList())
+            .map(executable -> executable.ranks().stream().map(lower).toList())
             .toList();
     for (int i = 0; i < executables.size(); i++) {
       AddressCheck.check(executables.get(i), programs(lowered.get(i)));
@@ -136,10 +153,32 @@ final class EmulatedSession extends ExecutableSession {
         .collect(ImmutableList.toImmutableList());
   }
 
+  /** {@return steps in place of the first instruction of those that no collective separates} */
   static ImmutableList<ImmutableList<DeviceStep>> lower(RankProgram program) {
-    return program.instructions().stream()
-        .map(instruction -> DeviceLowering.local(program.rank(), instruction))
-        .collect(ImmutableList.toImmutableList());
+    var lowered = new ArrayList<ImmutableList<DeviceStep>>();
+    var instructions = program.instructions();
+    int begin = 0;
+    for (int end = 0; end <= instructions.size(); end++) {
+      if (end == instructions.size() || instructions.get(end) instanceof Collective) {
+        var between = instructions.subList(begin, end);
+        if (!between.isEmpty()) {
+          lowered.add(DeviceLowering.local(program.rank(), between));
+        }
+        while (lowered.size() < Math.min(end + 1, instructions.size())) {
+          lowered.add(ImmutableList.of());
+        }
+        begin = end + 1;
+      }
+    }
+    return ImmutableList.copyOf(lowered);
+  }
+
+  /** {@return how many launches a run of the first rank has} */
+  long launches() {
+    return steps.getFirst().stream()
+        .flatMap(List::stream)
+        .mapToLong(step -> step.launches().size())
+        .sum();
   }
 
   /** Has the threads and blocks of the next runs go the other way. */

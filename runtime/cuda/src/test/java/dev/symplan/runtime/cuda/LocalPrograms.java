@@ -509,6 +509,61 @@ final class LocalPrograms {
         .formatted(dtype, tokens, rows, columns);
   }
 
+  /** Products of one input that become one launch, and what computes with two of them. */
+  static List<String> joinedProducts() {
+    return List.of(
+        gated("bf16", 9, 6150, 256, "prims::convert_element_type(e, torch.bfloat16)", "n"),
+        gated("f16", 16, 6144, 256, "prims::convert_element_type(e, torch.float16)", "n"),
+        // The result is computed in f32, from a product that is also returned.
+        gated("bf16", 3, 6160, 256, "aten::add.Tensor(e, m)", "m"),
+        """
+        graph version 1
+        graph t(x: bf16[7, 1152], w: bf16[2048, 1152], u: bf16[1030, 1152], v: bf16[1024, 1200], b: bf16[1030]) {
+          s = aten::slice.Tensor(v, 1, 0, 1152)
+          i = aten::permute(w, [1, 0])
+          j = aten::permute(u, [1, 0])
+          k = aten::permute(s, [1, 0])
+          q = aten::mm(x, i)
+          r = aten::addmm(b, x, j)
+          t = aten::mm(x, k)
+          y = aten::view(r, [7, 5, 206])
+          z = aten::neg(t)
+          return q, y, z
+        }
+        """,
+        // The second multiplies what the first makes.
+        """
+        graph version 1
+        graph t(x: bf16[4, 1024], w: bf16[1024, 1024]) {
+          i = aten::permute(w, [1, 0])
+          q = aten::mm(x, i)
+          r = aten::mm(q, i)
+          s = aten::mm(x, i)
+          return q, r, s
+        }
+        """);
+  }
+
+  private static String gated(
+      String dtype, int tokens, int rows, int columns, String last, String factor) {
+    return """
+    graph version 1
+    graph t(x: %1$s[%2$d, %4$d], w: %1$s[%3$d, %4$d], v: %1$s[%3$d, %4$d], b: %1$s[%3$d]) {
+      i = aten::permute(w, [1, 0])
+      j = aten::permute(v, [1, 0])
+      m = aten::mm(x, i)
+      n = aten::addmm(b, x, j)
+      c = prims::convert_element_type(m, torch.float32)
+      d = aten::sigmoid(c)
+      e = aten::mul.Tensor(c, d)
+      f = %5$s
+      g = aten::mul.Tensor(f, n)
+      return g, %6$s
+    }
+    """
+        .formatted(dtype, tokens, rows, columns, last, factor);
+  }
+
   static List<String> products() {
     return List.of(
         program(

@@ -8,9 +8,11 @@ import dev.symplan.runtime.ProductAlgorithms;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.SessionOptions;
 import dev.symplan.runtime.host.HostBackend;
+import dev.symplan.runtime.profile.Profile.Activity;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.List;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -95,6 +97,67 @@ class ProductsOnGpuTest {
               "output %d of run %d".formatted(i, run));
         }
       }
+    }
+  }
+
+  /** Three products of one input share a launch, and so do two with what combines them. */
+  private static final String JOINED =
+      """
+      graph version 1
+      graph t(x: bf16[16, 4096], u: bf16[2048, 4096], v: bf16[1024, 4096], w: bf16[7168, 4096], y: bf16[7168, 4096]) {
+        a = aten::permute(u, [1, 0])
+        b = aten::permute(v, [1, 0])
+        c = aten::permute(w, [1, 0])
+        d = aten::permute(y, [1, 0])
+        q = aten::mm(x, a)
+        k = aten::mm(x, b)
+        g = aten::mm(x, c)
+        h = aten::mm(x, d)
+        s = aten::silu(g)
+        z = aten::mul.Tensor(s, h)
+        return q, k, g, h, z
+      }
+      """;
+
+  private static final String GATED =
+      """
+      graph version 1
+      graph t(g: bf16[16, 7168], h: bf16[16, 7168]) {
+        s = aten::silu(g)
+        z = aten::mul.Tensor(s, h)
+        return z
+      }
+      """;
+
+  @Test
+  void productsThatShareALaunchHaveTheSameBits() {
+    var plan = LocalPrograms.plan(JOINED);
+    var names = List.of("q", "k", "g", "h", "z");
+    try (var joined = open(plan, ProductAlgorithms.TIMED);
+        var gated = open(LocalPrograms.plan(GATED), ProductAlgorithms.TIMED)) {
+      joined.run();
+      for (int i = 0; i < 4; i++) {
+        var alone = JOINED.replaceAll("return .*", "return " + names.get(i));
+        try (var one = open(LocalPrograms.plan(alone), ProductAlgorithms.TIMED)) {
+          one.run();
+          Bits.assertSame(
+              joined.output(0, i).orElseThrow(), one.output(0, 0).orElseThrow(), names.get(i));
+        }
+      }
+      for (int i = 0; i < 2; i++) {
+        var product = joined.output(0, 2 + i).orElseThrow();
+        gated.input(0, i).orElseThrow().memory().copyFrom(product.memory());
+      }
+      gated.run();
+      Bits.assertSame(joined.output(0, 4).orElseThrow(), gated.output(0, 0).orElseThrow(), "z");
+      assertThat(joined.profile().activities())
+          .extracting(Activity::label)
+          .containsExactlyElementsOf(names);
+      for (int run = 1; run < RUNS; run++) {
+        joined.run();
+      }
+      Bits.assertSame(
+          joined.output(0, 4).orElseThrow(), gated.output(0, 0).orElseThrow(), "z, later");
     }
   }
 

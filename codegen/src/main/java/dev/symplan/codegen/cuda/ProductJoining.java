@@ -1,0 +1,78 @@
+package dev.symplan.codegen.cuda;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.codegen.Instruction.Fused;
+import dev.symplan.codegen.cuda.DeviceStep.Launch;
+import dev.symplan.codegen.cuda.DeviceStep.Product;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+
+/**
+ * Takes a rank's steps in order, and makes one launch of {@linkplain StreamedProduct streamed
+ * products} that follow each other: with a few vectors, what a launch costs by itself counts.
+ */
+final class ProductJoining {
+
+  /** Of a launch: each makes the choice of a block's matrix longer. */
+  private static final int MAX_PRODUCTS = 8;
+
+  private final int rank;
+  private final ImmutableList.Builder<DeviceStep> steps = ImmutableList.builder();
+  private final List<Product> waiting = new ArrayList<>();
+
+  ProductJoining(int rank) {
+    this.rank = rank;
+  }
+
+  void add(DeviceStep step) {
+    if (step instanceof Product product && StreamedProduct.suits(product)) {
+      if (!waiting.isEmpty()
+          && (waiting.size() == MAX_PRODUCTS || !StreamedProduct.joins(waiting, product))) {
+        launchWaiting();
+      }
+      waiting.add(product);
+    } else {
+      launchWaiting();
+      steps.add(step);
+    }
+  }
+
+  /**
+   * Adds fused ops; where they compute with the results of two products, to the launch of these.
+   */
+  void add(Fused fused) {
+    var together = withWaiting(fused);
+    if (together.isPresent()) {
+      waiting.clear();
+      steps.add(together.get());
+    } else {
+      FusedLowering.lower(rank, fused).forEach(this::add);
+    }
+  }
+
+  private Optional<Launch> withWaiting(Fused fused) {
+    if (waiting.size() != 2) {
+      return Optional.empty();
+    }
+    try {
+      return StreamedProduct.launch(rank, waiting.getFirst(), waiting.getLast(), fused);
+    } catch (UnsupportedOnGpu e) {
+      // Alone, they may be done in another way.
+      return Optional.empty();
+    }
+  }
+
+  private void launchWaiting() {
+    if (!waiting.isEmpty()) {
+      steps.add(StreamedProduct.launch(ImmutableList.copyOf(waiting)));
+      waiting.clear();
+    }
+  }
+
+  /** {@return all steps; nothing is added afterwards} */
+  ImmutableList<DeviceStep> build() {
+    launchWaiting();
+    return steps.build();
+  }
+}

@@ -1,0 +1,233 @@
+package dev.symplan.codegen.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.codegen.Address;
+import dev.symplan.codegen.Instruction.Fused;
+import dev.symplan.codegen.Instruction.Part;
+import dev.symplan.codegen.Operand;
+import dev.symplan.codegen.TensorRef;
+import dev.symplan.codegen.cuda.DeviceStep.Launch;
+import dev.symplan.codegen.cuda.DeviceStep.Mark;
+import dev.symplan.codegen.cuda.DeviceStep.Matrix;
+import dev.symplan.codegen.cuda.DeviceStep.Product;
+import dev.symplan.codegen.cuda.DeviceStep.Share;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.aten.BuiltinOps;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.planner.plan.ArenaKind;
+import dev.symplan.planner.plan.StreamKind;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** What shares a launch, and what must not. */
+class ProductJoiningTest {
+  private static final int VECTORS = 4;
+  private static final long INNER = 256;
+  private static final long ROWS = 6144;
+  private static final long RESULT = VECTORS * ROWS * 2;
+  private static final long INPUT = VECTORS * INNER * 2;
+
+  /** Where things are unless a test puts them elsewhere: apart. */
+  private static final long X = 0;
+
+  private static final long GATE = 1 << 20;
+  private static final long UP = 2 << 20;
+  private static final long OUT = 3 << 20;
+
+  private static Address local(long offset) {
+    return new Address(0, ArenaKind.LOCAL, 0, offset);
+  }
+
+  private static Address weights(int index) {
+    return new Address(0, ArenaKind.EXTERNAL_INPUT, index, 0);
+  }
+
+  private static Product product(
+      String name, Address weights, long x, Optional<Address> bias, long result, long rows) {
+    var to = new Matrix(local(result), false, rows, 0);
+    return new Product(
+        StreamKind.COMPUTE,
+        DType.BF16,
+        rows,
+        VECTORS,
+        INNER,
+        1,
+        0,
+        new Matrix(weights, true, INNER, 0),
+        new Matrix(local(x), false, INNER, 0),
+        to,
+        bias,
+        to,
+        1,
+        name);
+  }
+
+  private static Product product(String name, int weights, long result) {
+    return product(name, weights(weights), X, Optional.empty(), result, ROWS);
+  }
+
+  private static TensorRef ref(long offset) {
+    return new TensorRef(
+        ArenaKind.LOCAL, 0, offset, TensorType.contiguous(DType.BF16, VECTORS, ROWS));
+  }
+
+  private static Operand passed(int number) {
+    return new Operand.Passed(number, TensorType.contiguous(DType.BF16, VECTORS, ROWS));
+  }
+
+  private static Part part(String op, Operand result, Operand... args) {
+    return new Part(
+        BuiltinOps.registry().get(op),
+        ImmutableList.copyOf(args),
+        ImmutableList.of(result),
+        "out",
+        Span.NONE);
+  }
+
+  /** silu(gate) · up. */
+  private static Fused gated(long gate, long up, long out) {
+    return new Fused(
+        StreamKind.COMPUTE,
+        1,
+        ImmutableList.of(
+            part("aten::silu", passed(0), new Operand.Tensor(ref(gate))),
+            part(
+                "aten::mul.Tensor",
+                new Operand.Tensor(ref(out)),
+                passed(0),
+                new Operand.Tensor(ref(up)))));
+  }
+
+  private static ImmutableList<DeviceStep> join(DeviceStep... steps) {
+    var joining = new ProductJoining(0);
+    Arrays.stream(steps).forEach(joining::add);
+    return joining.build();
+  }
+
+  private static ImmutableList<DeviceStep> join(Product one, Product other, Fused fused) {
+    var joining = new ProductJoining(0);
+    joining.add(one);
+    joining.add(other);
+    joining.add(fused);
+    return joining.build();
+  }
+
+  private static List<Share> shares(DeviceStep step) {
+    return ((Launch) step).shares();
+  }
+
+  @Test
+  void productsOfOneInputShareALaunch() {
+    var steps =
+        join(product("a", 0, GATE), product("b", 1, UP), product("c", 2, OUT), product("d", 0, 0));
+    // The last one's result is where the input is.
+    assertThat(steps).hasSize(2);
+    assertThat(shares(steps.getFirst()))
+        .containsExactly(
+            new Share("a", ROWS * INNER * 2),
+            new Share("b", ROWS * INNER * 2),
+            new Share("c", ROWS * INNER * 2));
+    assertThat(((Launch) steps.getFirst()).blocks()).isEqualTo(3 * (int) ROWS / 32);
+    assertThat(shares(steps.getLast())).isEmpty();
+  }
+
+  @Test
+  void matricesMayHaveDifferentRows() {
+    var few = product("k", weights(1), X, Optional.of(local(OUT)), UP, 4100);
+    var steps = join(product("q", weights(0), X, Optional.empty(), GATE, 4096), few);
+    assertThat(steps).singleElement().extracting(step -> ((Launch) step).blocks()).isEqualTo(513);
+  }
+
+  /** A launch must not read what its other blocks write. */
+  @ParameterizedTest
+  @CsvSource({"x", "weights", "bias", "result", "last byte of x", "stream", "rows", "inner"})
+  void productsStayApart(String why) {
+    var one = product("a", weights(0), X, Optional.of(local(OUT)), GATE, ROWS);
+    var other =
+        switch (why) {
+          case "x" -> product("b", weights(1), GATE, Optional.empty(), UP, ROWS);
+          case "weights" -> product("b", local(GATE), X, Optional.empty(), UP, ROWS);
+          case "bias" -> product("b", weights(1), X, Optional.empty(), OUT + 2 * ROWS - 2, ROWS);
+          case "result" -> product("b", weights(1), X, Optional.empty(), GATE + RESULT - 2, ROWS);
+          case "last byte of x" -> product("b", weights(1), X, Optional.empty(), INPUT - 2, ROWS);
+          // Alone, it adds up in another order.
+          case "rows" -> product("b", weights(1), X, Optional.empty(), UP, 4096);
+          case "inner" -> {
+            var same = product("b", 1, UP);
+            yield new Product(
+                same.stream(),
+                same.dtype(),
+                same.rows(),
+                same.columns(),
+                INNER + 128,
+                1,
+                0,
+                same.left(),
+                same.right(),
+                same.addend(),
+                Optional.empty(),
+                same.result(),
+                1,
+                "b");
+          }
+          default -> product("b", 1, UP);
+        };
+    var mark = new Mark(StreamKind.COMPUTE, 0);
+    var steps = why.equals("stream") ? join(one, mark, other) : join(one, other);
+    assertThat(steps).filteredOn(Launch.class::isInstance).hasSize(2);
+    assertThat(steps).filteredOn(Launch.class::isInstance).allMatch(step -> shares(step).isEmpty());
+  }
+
+  @Test
+  void adjacentMemoryIsApart() {
+    assertThat(join(product("a", 0, INPUT), product("b", 1, INPUT + RESULT))).hasSize(1);
+  }
+
+  @Test
+  void elementwiseOpsJoinTheirProducts() {
+    for (long out : new long[] {OUT, GATE, UP}) {
+      var steps = join(product("gate", 0, GATE), product("up", 1, UP), gated(GATE, UP, out));
+      assertThat(steps).hasSize(1);
+      assertThat(shares(steps.getFirst()))
+          .containsExactly(
+              new Share("gate", ROWS * INNER * 2),
+              new Share("up", ROWS * INNER * 2),
+              new Share("out", RESULT));
+      assertThat(((Launch) steps.getFirst()).label()).isEqualTo("out");
+      assertThat(((Launch) steps.getFirst()).blocks()).isEqualTo((int) ROWS / 16);
+    }
+  }
+
+  /** What blocks read of the input, and of each other's results, must be there still. */
+  @ParameterizedTest
+  @CsvSource({"0", "1048574", "1048578", "1097726", "2046", "2097154"})
+  void elementwiseOpsThatOverwriteStayApart(long out) {
+    var steps = join(product("gate", 0, GATE), product("up", 1, UP), gated(GATE, UP, out));
+    assertThat(steps).hasSize(2);
+    assertThat(shares(steps.getFirst())).hasSize(2);
+  }
+
+  @Test
+  void elementwiseOpsOfPartsOfProductsStayApart() {
+    assertThat(join(product("gate", 0, GATE), product("up", 1, UP), gated(GATE, UP + 2, OUT)))
+        .hasSize(2);
+  }
+
+  /** A block has rows of two matrices at most. */
+  @Test
+  void elementwiseOpsOfThreeProductsStayApart() {
+    var joining = new ProductJoining(0);
+    joining.add(product("a", 0, GATE));
+    joining.add(product("b", 1, UP));
+    joining.add(product("c", 2, 4 << 20));
+    joining.add(gated(GATE, UP, OUT));
+    assertThat(joining.build()).hasSize(2);
+  }
+}
