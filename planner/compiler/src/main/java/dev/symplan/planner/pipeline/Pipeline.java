@@ -25,6 +25,7 @@ import dev.symplan.planner.pass.place.ReserveWorkspaces;
 import dev.symplan.planner.pass.place.ScheduleSteps;
 import dev.symplan.planner.pass.rewrite.FoldMasks;
 import dev.symplan.planner.pass.rewrite.Groups;
+import dev.symplan.planner.pass.rewrite.LowerAttention;
 import dev.symplan.planner.pass.rewrite.NormalizeGraphs;
 import dev.symplan.planner.pass.rewrite.SinkElementwise;
 import dev.symplan.planner.pass.select.RealizeOperands;
@@ -58,6 +59,8 @@ public final class Pipeline {
           .add(new NormalizeGraphs())
           // What only computed a mask is dead then, and takes no memory from here on.
           .add(new FoldMasks())
+          // A mask that is left may have to become a bias first.
+          .add(new LowerAttention())
           // The searches price kernels, and so have to see which ops become one.
           .add(new SinkElementwise())
           // Fewer collectives first: what is left may be worth splitting.
