@@ -27,6 +27,7 @@ import dev.symplan.planner.pass.rewrite.FoldMasks;
 import dev.symplan.planner.pass.rewrite.Groups;
 import dev.symplan.planner.pass.rewrite.LowerAttention;
 import dev.symplan.planner.pass.rewrite.NormalizeGraphs;
+import dev.symplan.planner.pass.rewrite.ShareHeads;
 import dev.symplan.planner.pass.rewrite.SinkElementwise;
 import dev.symplan.planner.pass.select.RealizeOperands;
 import dev.symplan.planner.pass.select.SelectVariants;
@@ -59,7 +60,8 @@ public final class Pipeline {
           .add(new NormalizeGraphs())
           // What only computed a mask is dead then, and takes no memory from here on.
           .add(new FoldMasks())
-          // A mask that is left may have to become a bias first.
+          // How attention is computed depends on its mask and on strides, which both end here.
+          .add(new ShareHeads())
           .add(new LowerAttention())
           // The searches price kernels, and so have to see which ops become one.
           .add(new SinkElementwise())

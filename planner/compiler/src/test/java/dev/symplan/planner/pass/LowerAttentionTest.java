@@ -85,8 +85,7 @@ class LowerAttentionTest {
   @Test
   void scoresAreInMemoryBlockByBlock() {
     var plan = attention("f32", 4096, 64, "f32[1]", "q, k, v");
-    assertThat(plan.total().bytes())
-        .isLessThan(200L << 20);
+    assertThat(plan.total().bytes()).isLessThan(200L << 20);
   }
 
   private static Plan attention(

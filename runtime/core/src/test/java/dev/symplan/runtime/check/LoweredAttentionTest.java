@@ -10,6 +10,7 @@ import dev.symplan.ir.text.GraphParser;
 import dev.symplan.ir.text.GraphPrinter;
 import dev.symplan.planner.pass.rewrite.LowerAttention;
 import dev.symplan.planner.pass.rewrite.LowerAttention.Bounds;
+import dev.symplan.planner.pass.rewrite.ShareHeads;
 import dev.symplan.runtime.tensor.HostTensor;
 import dev.symplan.runtime.tensor.SeededInputs;
 import java.util.List;
@@ -17,6 +18,8 @@ import java.util.Optional;
 import java.util.Random;
 import java.util.StringJoiner;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** Attention in other forms gives what the op gives. */
 class LoweredAttentionTest {
@@ -191,5 +194,42 @@ class LoweredAttentionTest {
       }
     }
     assertThat(lowered).as("programs without attention").isGreaterThan(PROGRAMS / 2);
+  }
+
+  /** Heads of keys that the graph repeats, with and without copies. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          clone and view | true  | e = aten::expand(u, [2, 3, 4, 7, 8]); c = aten::clone(e, memory_format=torch.contiguous_format); k = aten::view(c, [2, 12, 7, 8])
+          a reshape      | true  | e = aten::expand(u, [2, 3, 4, 7, 8]); k = aten::reshape(e, [2, 12, 7, 8])
+          another order  | false | e = aten::expand(w, [2, 4, 3, 7, 8]); k = aten::reshape(e, [2, 12, 7, 8])
+          written before | true  | x = aten::mul_.Scalar(u, 2.0); e = aten::expand(u, [2, 3, 4, 7, 8]); k = aten::reshape(e, [2, 12, 7, 8])
+          written since  | false | e = aten::expand(u, [2, 3, 4, 7, 8]); k = aten::reshape(e, [2, 12, 7, 8]); x = aten::mul_.Scalar(u, 2.0)
+          """)
+  void sharesHeads(String name, boolean shares, String body) {
+    var text =
+        """
+        graph version 1
+        graph t(q: f32[2, 12, 5, 8], h: f32[2, 3, 7, 8]) {
+          a = aten::clone(h)
+          u = aten::unsqueeze(a, 2)
+          w = aten::unsqueeze(a, 1)
+        %s  o = aten::scaled_dot_product_attention(q, k, k)
+          return o
+        }
+        """
+            .formatted(body.replace("; ", "\n").indent(2));
+    var graph = parse(text);
+    var made = ShareHeads.share(graph);
+    var keys =
+        made.ops().stream()
+            .filter(op -> AttentionOps.is(op.def()))
+            .map(op -> op.call().tensor("key").size(1))
+            .toList();
+    assertThat(keys).as(name).containsExactly(shares ? 3L : 12L);
+    var expected = evaluate(graph).getFirst().orElseThrow();
+    compare(expected, evaluate(made).getFirst().orElseThrow(), 0, name);
   }
 }
