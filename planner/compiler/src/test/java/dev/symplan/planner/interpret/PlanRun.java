@@ -272,6 +272,11 @@ final class PlanRun {
     }
     var meeting = meeting(rank, k);
     for (int i = 0; i < collective.operands().size(); i++) {
+      Unsafe.require(
+          collective.operands().get(i) < own.plan.graph().valueCount(),
+          "rank %d: collective %d has an operand that no graph has",
+          rank,
+          k);
       var exchange = Exchange.of(op, collective, members(rank, k), i);
       own.met +=
           exchange.weight()

@@ -85,19 +85,32 @@ public final class CostModel {
 
   /** {@return the time of a copy within one rank's memory} */
   public double copyMicros(long bytes) {
-    return target.launchMicros() + 2.0 * bytes / (1e3 * target.memoryRate());
+    return kernelMicros(2 * bytes);
+  }
+
+  /** {@return what another kernel of the same collective costs} */
+  public double launchMicros() {
+    return target.launchMicros();
+  }
+
+  /**
+   * {@return what a kernel costs beside its launch and its work: what runs beside it gains nothing}
+   */
+  public double rampMicros() {
+    return Math.max(0, target.compute().kernelMicros() - target.launchMicros());
   }
 
   /** {@return the time of a kernel that does nothing but read and write so many bytes} */
   public double kernelMicros(long bytes) {
-    return target.launchMicros() + bytes / (1e3 * target.memoryRate());
+    return target.compute().kernelMicros() + bytes / (1e3 * target.memoryRate());
   }
 
   /** {@return the time of a local op: the larger of its arithmetic and its memory traffic} */
   public double computeMicros(Op op) {
     long bytes = readBy(op) + bytesOf(op.results());
-    double arithmetic = op.flops() / (1e6 * target.matrixRate());
-    return target.launchMicros() + Math.max(arithmetic, bytes / (1e3 * target.memoryRate()));
+    return Math.max(
+        kernelMicros(bytes),
+        target.compute().kernelMicros() + ArithmeticCost.micros(op, target.compute()));
   }
 
   /** An op that gathers rows reads no more of its first operand than it makes. */

@@ -58,7 +58,7 @@ public record Schedule(
               context.groupSize(collective.group()));
       transfers[k] = transfer;
       int from = hoist(window, place, Math.max(bound, place.earliest()), transfer);
-      double beside = window.computeBetween(from, place.needed());
+      double beside = window.workBetween(from, place.needed());
       double exposed = costs.exposedMicros(variants.get(k), transfer, beside);
       boolean async =
           context.options().overlap()
@@ -81,7 +81,7 @@ public record Schedule(
     int to = window.given();
     while (from < to) {
       int middle = from + (to - from + 1) / 2;
-      if (overlap.computeBetween(middle, window.needed()) < transfer) {
+      if (overlap.workBetween(middle, window.needed()) < transfer) {
         to = middle - 1;
       } else {
         from = middle;
