@@ -78,6 +78,13 @@ record OpEmitter(GraphCopier copier, Op at, ToIntFunction<String> groupSize) {
     return copier.insert(def, bound(def, args), name, type, at.span());
   }
 
+  /** Ends the run with an error where an element is 0. */
+  void require(Value condition, String message) {
+    var def = BuiltinOps.registry().get("aten::_assert_async.msg");
+    var args = bound(def, new Arg.Ref(condition), new Arg.Str(message));
+    copier.emit(ImmutableList.of(), def, args, at);
+  }
+
   private static ImmutableList<Arg> bound(OpDef def, Arg... args) {
     var all = ImmutableList.<Arg>builder().add(args);
     def.schema().params().stream()
