@@ -72,6 +72,7 @@ class LowerAttentionTest {
           f32              | f32  | 512 | 64  | q, k, v
           f64              | f64  | 512 | 64  | q, k, v, is_causal=True
           odd features     | bf16 | 512 | 100 | q, k, v
+          many features    | bf16 | 512 | 320 | q, k, v
           a negative scale | f16  | 512 | 64  | q, k, v, scale=-0.1
           """)
   void becomesProducts(String name, String dtype, long rows, long features, String arguments) {

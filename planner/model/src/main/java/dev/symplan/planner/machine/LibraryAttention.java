@@ -13,8 +13,10 @@ import java.util.stream.Stream;
  */
 public final class LibraryAttention {
 
-  /** cuDNN's kernels count features in eights. */
+  /** cuDNN's kernels count features in eights, and have registers for so many. */
   private static final int FEATURES = 8;
+
+  private static final int MAX_FEATURES = 256;
 
   private LibraryAttention() {}
 
@@ -39,7 +41,7 @@ public final class LibraryAttention {
         && Stream.concat(Stream.of(query, key), others.stream())
             .allMatch(type -> type.dtype() == query.dtype() && hasAlignedRows(type))
         && Stream.concat(Stream.of(query), others.stream())
-            .allMatch(type -> type.size(3) % FEATURES == 0)
+            .allMatch(type -> type.size(3) % FEATURES == 0 && type.size(3) <= MAX_FEATURES)
         && bias.stream().allMatch(type -> isBias(type, query, key))
         && logs.stream().allMatch(type -> type.dtype() == DType.F32 && type.isContiguous())
         && logs.stream().allMatch(type -> type.numel() == query.numel() / query.size(3));
