@@ -3,6 +3,7 @@ package dev.symplan.planner.interpret;
 import static dev.symplan.planner.interpret.Unsafe.require;
 
 import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.Value;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.machine.Protocol.Slice;
 import dev.symplan.planner.machine.Protocol.Whose;
@@ -140,6 +141,13 @@ final class PlanRun {
     return plan.forRank(rank).collectives().get(k);
   }
 
+  private static Value operand(PlannedRank rank, CollectivePlan collective, int index) {
+    var values = rank.plan.graph().values();
+    int id = collective.operands().get(index);
+    require(id < values.size(), "an operand that is not there");
+    return values.get(id);
+  }
+
   private ImmutableIntArray members(int rank, int k) {
     var group = plan.group(collective(rank, k).group());
     return group.members().get(group.partOf(rank).orElseThrow());
@@ -273,9 +281,7 @@ final class PlanRun {
     var meeting = meeting(rank, k);
     for (int i = 0; i < collective.operands().size(); i++) {
       var exchange = Exchange.of(op, collective, members(rank, k), i);
-      own.met +=
-          exchange.weight()
-              * own.plan.graph().values().get(collective.operands().get(i)).tensor().numel();
+      own.met += exchange.weight() * operand(own, collective, i).tensor().numel();
       if (sends(collective)) {
         write(rank, k, exchange, rank, meeting.sent.get(i), false);
         continue;
@@ -328,8 +334,7 @@ final class PlanRun {
               if (reads) {
                 var one = ranks.get(peer);
                 var theirs = collective(peer, k);
-                var operand =
-                    one.plan.graph().values().get(theirs.operands().get(exchange.index()));
+                var operand = operand(one, theirs, exchange.index());
                 var place = peer == rank ? one.place(operand) : one.planned(operand);
                 found.put(
                     peer,
