@@ -6,7 +6,6 @@ import com.google.common.primitives.Ints;
 import dev.symplan.planner.cost.Timeline;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.pass.PassContext;
-import dev.symplan.planner.pass.analysis.Collective;
 import dev.symplan.planner.pass.analysis.OverlapWindows;
 import dev.symplan.planner.pass.select.Realized;
 import dev.symplan.planner.plan.Step;
@@ -143,7 +142,7 @@ public record Schedule(
           int here = step++;
           unit.forEach(index -> stepOfOp[index] = here);
           steps.add(new Step.Fused(unit));
-        } else if (Collective.of(graph.graph().ops().get(op), op).isEmpty()) {
+        } else if (graph.graph().ops().get(op).def().collective().isEmpty()) {
           stepOfOp[op] = step++;
           steps.add(new Step.Compute(op));
         }
