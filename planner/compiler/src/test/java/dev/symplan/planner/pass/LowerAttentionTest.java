@@ -82,6 +82,24 @@ class LowerAttentionTest {
         .doesNotContain("scaled_dot_product_attention");
   }
 
+  /** Keys that are repeated without a copy, whose gradients are wanted for each. */
+  @Test
+  void operandsThatCudnnDoesNotLoadAreCopied() {
+    var type = "bf16[1, 8, 512, 64]";
+    var plan =
+        plan(
+            "g: %1$s, q: %1$s, k: bf16[1, 1, 512, 64], o: %1$s, l: f32[1, 8, 512], s: i64[], t: i64[]"
+                .formatted(type),
+            """
+              e = aten::expand(k, [1, 8, 512, 64])
+              dq, dk, dv, db = aten::_scaled_dot_product_efficient_attention_backward(g, q, e, e, None, o, l, s, t, 0.0, [True, True, True, False])
+              return dq, dk, dv
+            """);
+    assertThat(ops(plan))
+        .containsExactlyInAnyOrder(
+            "expand", "clone", "_scaled_dot_product_efficient_attention_backward");
+  }
+
   /** All scores would be 1 GiB. */
   @Test
   void scoresAreInMemoryBlockByBlock() {

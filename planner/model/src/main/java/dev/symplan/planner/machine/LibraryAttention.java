@@ -60,7 +60,8 @@ public final class LibraryAttention {
         && hasAlignedRows(bias);
   }
 
-  private static boolean hasAlignedRows(TensorType type) {
+  /** {@return whether all rows of a tensor with four dimensions begin at a multiple of 16 bytes} */
+  public static boolean hasAlignedRows(TensorType type) {
     if (type.stride(3) != 1 && type.size(3) != 1) {
       return false;
     }

@@ -19,12 +19,13 @@ import dev.symplan.planner.pass.PassContext;
 import dev.symplan.planner.pass.analysis.GraphCopier;
 import java.util.ArrayList;
 import java.util.Optional;
+import java.util.function.UnaryOperator;
 
 /**
  * Gives large attention a form for which GPUs have fast kernels. Where cuDNN has one but for the
- * bias, the bias changes: a mask of bools becomes numbers, and all rows of scores get their own.
- * Anything else, f32 above all, becomes products and softmax in blocks; see {@link
- * AttentionProducts}.
+ * bias or for where rows lie, these change: a mask of bools becomes numbers, all rows of scores get
+ * their own, and operands are copied. Anything else, f32 above all, becomes products and softmax in
+ * blocks; see {@link AttentionProducts}.
  */
 public final class LowerAttention extends GraphPass {
 
@@ -58,6 +59,9 @@ public final class LowerAttention extends GraphPass {
   }
 
   private static final class Lowering {
+    private static final ImmutableList<String> OPERANDS =
+        ImmutableList.of("query", "key", "value", "out", "grad_out", "grad_out_");
+
     private final Graph graph;
     private final Bounds bounds;
     private final GraphCopier copier;
@@ -105,8 +109,8 @@ public final class LowerAttention extends GraphPass {
       }
       var emitter = new OpEmitter(copier, op, Lowering::groupSize);
       var bias = AttentionOps.bias(op.def()).filter(call::has);
-      if (bias.isPresent() && suitsLibraryWith(op, Optional.empty())) {
-        changeBias(emitter, bias.get());
+      if (suitsLibraryWith(op, Optional.empty(), Lowering::inAlignedRows)) {
+        changeOperands(emitter, bias);
         return true;
       }
       return AttentionOps.isBackward(op.def()) ? gradients(emitter) : products(emitter);
@@ -118,21 +122,26 @@ public final class LowerAttention extends GraphPass {
 
     private static boolean suitsLibrary(Op op) {
       var bias = AttentionOps.bias(op.def()).filter(op.call()::has).map(op.call()::tensor);
-      return suitsLibraryWith(op, bias);
+      return suitsLibraryWith(op, bias, type -> type);
     }
 
-    private static boolean suitsLibraryWith(Op op, Optional<TensorType> bias) {
+    /**
+     * @param bias in place of the op's own
+     * @param as what operands are before cuDNN reads them
+     */
+    private static boolean suitsLibraryWith(
+        Op op, Optional<TensorType> bias, UnaryOperator<TensorType> as) {
       var call = op.call();
       boolean backward = AttentionOps.isBackward(op.def());
       var others = new ArrayList<TensorType>();
-      others.add(call.tensor("value"));
+      others.add(as.apply(call.tensor("value")));
       if (backward) {
         // AttentionForm leaves gradients with a bias to other kernels, too.
         if (AttentionOps.bias(op.def()).filter(call::has).isPresent()) {
           return false;
         }
-        others.add(call.tensor("out"));
-        others.add(call.tensor(AttentionOps.gradient(op.def())));
+        others.add(as.apply(call.tensor("out")));
+        others.add(as.apply(call.tensor(AttentionOps.gradient(op.def()))));
         op.results().stream().filter(Value::isTensor).forEach(value -> others.add(value.tensor()));
       } else {
         others.add(op.results().getFirst().tensor());
@@ -148,8 +157,8 @@ public final class LowerAttention extends GraphPass {
                   .filter(type -> type.numel() > 0)
                   .findFirst();
       return LibraryAttention.suits(
-          fourDimensional(call.tensor("query")),
-          fourDimensional(call.tensor("key")),
+          fourDimensional(as.apply(call.tensor("query"))),
+          fourDimensional(as.apply(call.tensor("key"))),
           others.stream().map(Lowering::fourDimensional).collect(toImmutableList()),
           bias.map(Lowering::fourDimensional),
           logs,
@@ -172,13 +181,37 @@ public final class LowerAttention extends GraphPass {
           type.space());
     }
 
-    /** The same attention, with a bias that cuDNN adds. */
-    private void changeBias(OpEmitter emitter, String param) {
+    private static TensorType inAlignedRows(TensorType type) {
+      return LibraryAttention.hasAlignedRows(fourDimensional(type))
+          ? type
+          : TensorType.contiguous(type.dtype(), type.sizes());
+    }
+
+    /** The same attention, with operands that cuDNN loads and a bias that it adds. */
+    private void changeOperands(OpEmitter emitter, Optional<String> bias) {
       var op = emitter.at();
+      var schema = op.def().schema();
       var args = new ArrayList<>(copier.now(op.args()));
-      var bias = new AttentionBias(emitter).forLibrary(new OpCall(op.def(), copier.now(op.args())));
-      args.set(op.def().schema().indexOf(param), new Arg.Ref(bias));
+      for (var param : OPERANDS) {
+        if (schema.hasParam(param)) {
+          int index = schema.indexOf(param);
+          args.set(index, loadable(emitter, op.call().value(param)));
+        }
+      }
+      if (bias.isPresent()) {
+        var call = new OpCall(op.def(), copier.now(op.args()));
+        var changed = new AttentionBias(emitter).forLibrary(call);
+        args.set(schema.indexOf(bias.get()), new Arg.Ref(changed));
+      }
       copier.emit(op, op.def(), ImmutableList.copyOf(args));
+    }
+
+    private Arg loadable(OpEmitter emitter, Value value) {
+      var now = new Arg.Ref(copier.now(value));
+      var type = inAlignedRows(value.tensor());
+      return type.equals(value.tensor())
+          ? now
+          : new Arg.Ref(emitter.emitAs(value.name() + "_dense", type, "aten::clone", now));
     }
 
     private boolean products(OpEmitter emitter) {
