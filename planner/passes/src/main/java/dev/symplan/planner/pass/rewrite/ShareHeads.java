@@ -18,8 +18,7 @@ import dev.symplan.planner.pass.PassContext;
 import dev.symplan.planner.pass.analysis.GraphCopier;
 import dev.symplan.planner.pass.rewrite.OpEmitter.Target;
 import java.util.ArrayList;
-import java.util.HashMap;
-import java.util.Map;
+import java.util.Arrays;
 import java.util.Optional;
 
 /**
@@ -64,12 +63,14 @@ public final class ShareHeads extends GraphPass {
     private final Graph graph;
     private final GraphCopier copier;
 
-    /** By value, the op that gives it. */
-    private final Map<Value, Integer> makers = new HashMap<>();
+    /** By value, the op that gives it; -1 for inputs, and until it is reached. */
+    private final int[] makers;
 
     Sharing(Graph graph) {
       this.graph = graph;
       this.copier = new GraphCopier(graph);
+      this.makers = new int[graph.valueCount()];
+      Arrays.fill(makers, -1);
     }
 
     Graph run() {
@@ -88,7 +89,7 @@ public final class ShareHeads extends GraphPass {
           copier.keep(op);
         }
         int at = i;
-        op.results().forEach(result -> makers.put(result, at));
+        op.results().forEach(result -> makers[result.id()] = at);
         lastWrite = writes(op) ? i : lastWrite;
       }
       return changed ? Normalize.removeDeadCode(copier.finish(copier.now(graph.outputs()))) : graph;
@@ -146,11 +147,11 @@ public final class ShareHeads extends GraphPass {
       }
       var value = heads;
       while (true) {
-        var maker = Optional.ofNullable(makers.get(value));
-        if (maker.isEmpty() || maker.get() <= lastWrite) {
+        int maker = makers[value.id()];
+        if (maker <= lastWrite) {
           return Optional.empty();
         }
-        var op = graph.ops().get(maker.get());
+        var op = graph.ops().get(maker);
         if (!MOVES.contains(op.def().name().toString())) {
           return Optional.empty();
         }
