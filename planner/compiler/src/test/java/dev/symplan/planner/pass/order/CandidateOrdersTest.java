@@ -175,7 +175,7 @@ class CandidateOrdersTest {
           .isBetween((double) least[0], least[0] / 0.99);
       changed += plan.reordering().outcome() == Outcome.REORDERED ? 1 : 0;
     }
-    assertThat(changed).as("both happen").isBetween(1, 24);
+    assertThat(changed).isBetween(5, 24);
   }
 
   /** How often the way for large graphs finds the best order of small ones. */
