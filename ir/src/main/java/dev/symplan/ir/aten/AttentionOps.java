@@ -56,7 +56,7 @@ public final class AttentionOps {
     return backward.schema().hasParam("grad_out_") ? "grad_out_" : "grad_out";
   }
 
-  /** {@return what scores are multiplied with} */
+  /** {@return the factor of scores before the softmax} */
   public static double scale(OpCall call) {
     var query = call.tensor("query");
     return call.has("scale") ? call.number("scale") : 1 / Math.sqrt(query.size(query.rank() - 1));

@@ -16,7 +16,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** CONTRIBUTING.md names what exists, and its commands have options that are real. */
+/** The files, classes, tests and options that CONTRIBUTING.md names exist. */
 class ContributingTest {
   private static final Path ROOT = Path.of(System.getProperty("symplan.root", "../.."));
   private static final Path PAGE = ROOT.resolve("CONTRIBUTING.md");

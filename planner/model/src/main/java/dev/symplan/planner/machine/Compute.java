@@ -1,13 +1,13 @@
 package dev.symplan.planner.machine;
 
 /**
- * What one GPU computes.
+ * The compute rates of one GPU.
  *
  * @param matrixRate TFLOP/s of a large 16-bit matrix product, a multiply-add being two
  * @param matrixF32Rate the same of f32 and f64
  * @param multiprocessors among which a product's tiles are divided
- * @param kernelMicros what a kernel costs beside its arithmetic and its memory traffic: its launch,
- *     and the time in which the GPU is not full yet or no longer
+ * @param kernelMicros the cost of a kernel besides its arithmetic and its memory traffic: its
+ *     launch, and the time in which the GPU is not full yet or no longer
  */
 public record Compute(
     double matrixRate, double matrixF32Rate, int multiprocessors, double kernelMicros) {

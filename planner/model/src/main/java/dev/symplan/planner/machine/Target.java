@@ -23,8 +23,8 @@ import java.util.stream.Stream;
  * @param gpus how many one host has; these, and no others, can address each other's memory
  * @param link one GPU's way to its peers
  * @param memoryRate GB/s of device memory
- * @param compute what one GPU computes
- * @param launchMicros what one more kernel of a collective costs
+ * @param compute the compute rates of one GPU
+ * @param launchMicros the cost of one more kernel of a collective
  * @param barrier what the ranks of a group pay for meeting
  * @param copyEngineMicros from the start of copies by the copy engines to their first byte
  * @param smOverlap what a collective that runs on SMs and compute beside it do to each other

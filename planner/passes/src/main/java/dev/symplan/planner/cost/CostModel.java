@@ -88,13 +88,14 @@ public final class CostModel {
     return kernelMicros(2 * bytes);
   }
 
-  /** {@return what another kernel of the same collective costs} */
+  /** {@return the cost of another kernel of the same collective} */
   public double launchMicros() {
     return target.launchMicros();
   }
 
   /**
-   * {@return what a kernel costs beside its launch and its work: what runs beside it gains nothing}
+   * {@return the part of a kernel's cost in which it neither launches nor works; a collective
+   * beside it gains nothing from that}
    */
   public double rampMicros() {
     return Math.max(0, target.compute().kernelMicros() - target.launchMicros());

@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Attention in other forms gives what the op gives. */
+/** Rewritten attention computes the same as the op. */
 class LoweredAttentionTest {
   private static final int PROGRAMS = 300;
   private static final long SEED = 20261123;

@@ -61,7 +61,7 @@ final class Differential {
                 .map(Verdict::variant)
                 .toList();
         var name = plan.forRank(0).graph().ops().get(collective.op()).results().getFirst().name();
-        // Options name the collectives of the program, not what rewrites make of them.
+        // Options name the collectives of the program; those that rewrites make have other names.
         if (names(c).contains(name)) {
           variants.put(name, eligible.get(random.nextInt(eligible.size())));
         }

@@ -222,7 +222,7 @@ class AttentionOnGpuTest {
             .formatted(dtype, batch, rows, keys, ofMask, sizesOfMask));
   }
 
-  /** What cuDNN has no kernels for, as products. */
+  /** Attention without a cuDNN kernel runs as products. */
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',

@@ -29,7 +29,7 @@ public final class OverlapWindows {
   private final ImmutableList<ImmutableIntArray> units;
   private final double[] computeBefore;
 
-  /** Less the time in which a kernel starts: what runs beside it gains nothing from that. */
+  /** Without the time in which kernels start: a collective beside them gains nothing from that. */
   private final double[] workBefore;
 
   private final ImmutableList<Window> windows;
@@ -184,7 +184,7 @@ public final class OverlapWindows {
     return computeBefore[to] - computeBefore[from];
   }
 
-  /** {@return what of that compute a collective could run beside, in µs} */
+  /** {@return the part of that compute beside which a collective could run, in µs} */
   public double workBetween(int from, int to) {
     return workBefore[to] - workBefore[from];
   }

@@ -11,7 +11,7 @@ import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.machine.LibraryAttention;
 import dev.symplan.planner.pass.rewrite.OpEmitter.Target;
 
-/** What is added to the scores of attention, in other forms. */
+/** Rewrites the bias of attention, which is added to its scores. */
 record AttentionBias(OpEmitter emitter) {
 
   /** {@return the bias of an op with four dimensions, of size 1 where it is broadcast} */

@@ -28,7 +28,7 @@ final class AttentionProducts {
   private static final int MAX_BLOCKS = 256;
   private static final int CAUSAL_PARTS = 4;
 
-  /** What attention gives: [units, group, rows, features], and [units, group, rows]. */
+  /** The results of attention: [units, group, rows, features], and [units, group, rows]. */
   record Forward(Value out, Optional<Value> logs) {}
 
   /** The gradients; those of keys and values are [units, keys, features]. */
@@ -199,7 +199,7 @@ final class AttentionProducts {
         "log_sum", "aten::masked_fill.Scalar", ref(logs), ref(hidden), new Arg.Float(number));
   }
 
-  /** What a result of the op is from here on. */
+  /** Lets later ops read this value instead of a result of the op. */
   void give(Value made, Value result) {
     var type = result.tensor();
     var shaped = reshape(made, type.sizes().toArray());

@@ -30,7 +30,7 @@ import java.util.function.UnaryOperator;
 public final class LowerAttention extends GraphPass {
 
   /**
-   * What is large.
+   * The sizes from which attention is rewritten.
    *
    * @param multiplications below which one simple kernel takes less time than several fast ones
    * @param block the scores of a block, in bytes, unless these make too many blocks
@@ -127,7 +127,7 @@ public final class LowerAttention extends GraphPass {
 
     /**
      * @param bias in place of the op's own
-     * @param as what operands are before cuDNN reads them
+     * @param as the type of an operand after it was copied for cuDNN, if it has to be
      */
     private static boolean suitsLibraryWith(
         Op op, Optional<TensorType> bias, UnaryOperator<TensorType> as) {
@@ -247,7 +247,7 @@ public final class LowerAttention extends GraphPass {
       return true;
     }
 
-    /** Whether nobody reads what is neither a tensor nor computed. */
+    /** Whether no op reads the remaining results, unless they are tensors. */
     private boolean canFill(Op op, int computed) {
       return op.results().stream()
           .skip(computed)

@@ -66,7 +66,7 @@ record OpEmitter(GraphCopier copier, Op at, ToIntFunction<String> groupSize) {
         .orElseGet(() -> copier.insert(def, bound, target.name(), type, at.span()));
   }
 
-  /** Emits an op that gives what the op at its place gave, in the same layout and space. */
+  /** Emits an op whose result replaces an old one, in the same layout and space. */
   Value emitAs(Value old, String op, Arg... args) {
     var def = BuiltinOps.registry().get(op);
     return copier.emit(List.of(old), def, bound(def, args), at, List.of(old.type())).result();

@@ -23,11 +23,11 @@ import java.util.Optional;
 
 /**
  * Gives attention the heads of keys and values once where the graph repeats them for each head of
- * queries: kernels read shared heads themselves. What only made the copies is dead then.
+ * queries: kernels read shared heads themselves. The ops that made the copies are dead then.
  */
 public final class ShareHeads extends GraphPass {
 
-  /** Ops that give what they get, in another shape or in memory of its own. */
+  /** Ops that return their operand in another shape or in new memory. */
   private static final ImmutableSet<String> MOVES =
       ImmutableSet.of(
           "aten::clone", "aten::contiguous", "aten::reshape", "aten::view", "aten::_unsafe_view");
