@@ -117,7 +117,7 @@ final class AttentionLowering {
    */
   static ImmutableList<DeviceStep> lower(int rank, OpArguments arguments) {
     var lowering = new AttentionLowering(rank, arguments);
-    return arguments.name().endsWith("_backward") ? lowering.backward() : lowering.forward();
+    return AttentionOps.isBackward(arguments.op().def()) ? lowering.backward() : lowering.forward();
   }
 
   /** Missing dimensions are 1. */
@@ -176,8 +176,7 @@ final class AttentionLowering {
     var steps = ImmutableList.<DeviceStep>builder();
     var saved =
         new Saved(
-            fourDimensional(
-                arguments.tensor(arguments.hasParam("grad_out_") ? "grad_out_" : "grad_out")),
+            fourDimensional(arguments.tensor(AttentionOps.gradient(arguments.op().def()))),
             fourDimensional(arguments.tensor("out")),
             arguments.tensor("logsumexp"));
     var ofQuery = arguments.result(0).map(this::fourDimensional);

@@ -39,6 +39,29 @@ public final class AttentionOps {
         : Optional.empty();
   }
 
+  /** {@return whether an op is attention or gives its gradients} */
+  public static boolean is(OpDef def) {
+    return def.rule().isPresent()
+        && def.name().namespace().equals("aten")
+        && def.name().name().contains("scaled_dot_product");
+  }
+
+  /** {@return whether attention gives gradients} */
+  public static boolean isBackward(OpDef def) {
+    return def.name().name().endsWith("_backward");
+  }
+
+  /** {@return the parameter that is the gradient of attention's result} */
+  public static String gradient(OpDef backward) {
+    return backward.schema().hasParam("grad_out_") ? "grad_out_" : "grad_out";
+  }
+
+  /** {@return the factor of scores before the softmax} */
+  public static double scale(OpCall call) {
+    var query = call.tensor("query");
+    return call.has("scale") ? call.number("scale") : 1 / Math.sqrt(query.size(query.rank() - 1));
+  }
+
   static Stream<OpSpec> all() {
     return Stream.of(
             Table.single(
@@ -96,7 +119,7 @@ public final class AttentionOps {
    */
   private static double flops(OpCall call, TensorType result) {
     var key = call.tensor("key");
-    int products = call.def().name().name().endsWith("_backward") ? 5 : 2;
+    int products = isBackward(call.def()) ? 5 : 2;
     return 2.0 * products * result.numel() * key.size(key.rank() - 2);
   }
 

@@ -72,7 +72,8 @@ final class SearchOps {
 
   private static boolean isForRowsOfSelf(OpCall call, ImmutableLongArray leading) {
     var self = call.tensor("self");
-    return self.rank() == leading.length() + 1
+    return call.tensor("sorted_sequence").rank() > 0
+        && self.rank() == leading.length() + 1
         && self.sizes().subArray(0, leading.length()).equals(leading);
   }
 

@@ -3,6 +3,7 @@ package dev.symplan.ir.fx;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSortedMap;
+import com.google.common.collect.ImmutableSortedSet;
 import com.google.common.collect.Sets;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Notes;
@@ -18,6 +19,7 @@ import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.graph.RankAgreement;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -44,8 +46,16 @@ public final class FxImporter {
 
   private final SortedSet<String> bounds = new TreeSet<>();
 
+  /** The ranks that have sizes of their own. */
+  private final ImmutableSortedSet<Integer> ranksWithSizes;
+
   private FxImporter(ImportOptions options) {
     this.options = options;
+    this.ranksWithSizes =
+        Sets.union(options.dims().keySet(), options.dimMax().keySet()).stream()
+            .flatMapToInt(name -> Symbols.rankOf(name).stream())
+            .boxed()
+            .collect(ImmutableSortedSet.toImmutableSortedSet(Comparator.naturalOrder()));
     this.targets = new OpTargets(options.registry());
   }
 
@@ -60,13 +70,21 @@ public final class FxImporter {
       SourceFile file, ImportOptions options, Consumer<? super Diagnostic> warnings) {
     var importer = new FxImporter(options);
     var listings = FxText.listings(file, importer.sink);
-    if (listings.size() == 1) {
+    if (listings.size() == 1 && importer.ranksWithSizes.isEmpty()) {
       return importer.programOf(
           List.of(new OneText(listings.getFirst().file(), ImmutableIntArray.of())), warnings);
     }
     var ranks = new LinkedHashMap<Integer, SourceFile>();
-    listings.forEach(listing -> ranks.put(listing.rank().orElseThrow(), listing.file()));
-    int world = importer.worldOf(file, listings);
+    int world = 0;
+    if (listings.size() > 1) {
+      listings.forEach(listing -> ranks.put(listing.rank().orElseThrow(), listing.file()));
+      int last = listings.getLast().rank().orElseThrow();
+      world = importer.worldOf(file, last, "the log has graphs of rank %d");
+    }
+    if (!importer.ranksWithSizes.isEmpty()) {
+      int last = importer.ranksWithSizes.last();
+      world = Math.max(world, importer.worldOf(file, last, "a size is given for rank %d"));
+    }
     for (int rank = 0; rank < world; rank++) {
       ranks.putIfAbsent(rank, listings.getFirst().file());
     }
@@ -124,36 +142,36 @@ public final class FxImporter {
   /** A text and the ranks that run it; none for all. */
   private record OneText(SourceFile file, ImmutableIntArray ranks) {}
 
-  private int worldOf(SourceFile file, List<FxText.Listing> listings) {
-    int named = listings.getLast().rank().orElseThrow() + 1;
-    if (named > ProcessGroup.MAX_RANKS) {
+  /** {@return the number of ranks, of which one is spoken of} */
+  private int worldOf(SourceFile file, int rank, String what) {
+    if (rank >= ProcessGroup.MAX_RANKS) {
       throw new CompileException(
           Diagnostic.error(
               DiagnosticCode.BAD_GROUP,
               Span.ofFile(file),
-              "the log has graphs of rank %d".formatted(named - 1),
+              what.formatted(rank),
               "ranks are 0 to " + (ProcessGroup.MAX_RANKS - 1)));
     }
-    if (options.ranks() > 0 && options.ranks() < named) {
+    if (options.ranks() > 0 && options.ranks() <= rank) {
       throw new CompileException(
           Diagnostic.error(
               DiagnosticCode.BAD_OPTION,
               Span.ofFile(file),
-              "the log has graphs of rank %d, but there are %d ranks"
-                  .formatted(named - 1, options.ranks()),
-              "give --ranks %d".formatted(named)));
+              (what + ", but there are %d ranks").formatted(rank, options.ranks()),
+              "give --ranks %d".formatted(rank + 1)));
     }
-    return Math.max(named, options.ranks());
+    return Math.max(rank + 1, options.ranks());
   }
 
-  /** Ranks whose texts name other devices only share one. */
+  /** Ranks whose texts name other devices only share one, if no size is theirs alone. */
   private List<OneText> distinct(Map<Integer, SourceFile> texts) {
     Map<SourceFile, String> keys = new LinkedHashMap<>();
     Map<String, SourceFile> files = new LinkedHashMap<>();
     Map<String, List<Integer>> ranks = new LinkedHashMap<>();
     texts.forEach(
         (rank, file) -> {
-          var key = keys.computeIfAbsent(file, f -> FxText.withoutDevices(f.text()));
+          var text = keys.computeIfAbsent(file, f -> FxText.withoutDevices(f.text()));
+          var key = ranksWithSizes.contains(rank) ? rank + "@" + text : text;
           files.putIfAbsent(key, file);
           ranks.computeIfAbsent(key, k -> new ArrayList<>()).add(rank);
         });
@@ -188,7 +206,7 @@ public final class FxImporter {
   }
 
   private Graph graph(FxFunction function, String name, ImmutableIntArray ranks) {
-    var symbols = new Symbols(options.dims(), options.dimMax());
+    var symbols = new Symbols(options.dims(), options.dimMax(), ranks);
     var plain = HigherOrder.takeApart(function, targets, sink);
     sink.throwIfErrors();
     var graph = new FxGraphReader(plain, name, targets, symbols, sink).read(ranks);

@@ -2,13 +2,21 @@ package dev.symplan.ir.fx;
 
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSortedMap;
+import com.google.common.primitives.ImmutableIntArray;
+import com.google.common.primitives.Ints;
 import dev.symplan.ir.Arg;
+import java.util.Objects;
+import java.util.OptionalInt;
 import java.util.SortedMap;
 import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
-/** The values of symbolic sizes. */
+/**
+ * The values of symbolic sizes. {@code u0@1} is {@code u0} on rank 1, and counts there before
+ * {@code u0}.
+ */
 final class Symbols {
+  private static final char AT = '@';
 
   /** A symbol without a value. */
   static final class Unknown extends RuntimeException {
@@ -28,11 +36,26 @@ final class Symbols {
 
   private final ImmutableMap<String, Long> values;
   private final ImmutableMap<String, Long> bounds;
+  private final ImmutableIntArray ranks;
   private final SortedMap<String, Long> used = new TreeMap<>();
 
-  Symbols(ImmutableMap<String, Long> values, ImmutableMap<String, Long> bounds) {
+  /**
+   * @param ranks those that the sizes are of; none for all
+   */
+  Symbols(
+      ImmutableMap<String, Long> values,
+      ImmutableMap<String, Long> bounds,
+      ImmutableIntArray ranks) {
     this.values = values;
     this.bounds = bounds;
+    this.ranks = ranks;
+  }
+
+  /** {@return the rank that a name is about, if it is about one} */
+  static OptionalInt rankOf(String name) {
+    int at = name.indexOf(AT);
+    @Nullable Integer rank = at < 0 ? null : Ints.tryParse(name.substring(at + 1));
+    return rank == null || rank < 0 ? OptionalInt.empty() : OptionalInt.of(rank);
   }
 
   /**
@@ -58,14 +81,25 @@ final class Symbols {
   }
 
   private long value(String symbol) {
-    @Nullable Long value = values.get(symbol);
-    if (value == null) {
-      value = bounds.get(symbol);
+    if (ranks.length() == 1) {
+      var own = symbol + AT + ranks.get(0);
+      if (isKnown(own)) {
+        return known(own);
+      }
     }
-    if (value == null) {
+    if (!isKnown(symbol)) {
       throw new Unknown(symbol);
     }
-    used.put(symbol, value);
+    return known(symbol);
+  }
+
+  private boolean isKnown(String name) {
+    return values.containsKey(name) || bounds.containsKey(name);
+  }
+
+  private long known(String name) {
+    long value = Objects.requireNonNull(values.getOrDefault(name, bounds.get(name)));
+    used.put(name, value);
     return value;
   }
 

@@ -80,6 +80,8 @@ class RuleErrorsTest {
         "aten::cross_entropy_loss(x, x, i)     | weight is i64[3], but must have the shape [6]",
         "aten::bucketize.Tensor(v, x)          | boundaries must have 1 dimension, but is f32[4,"
             + " 6]",
+        "aten::searchsorted.Tensor(s, v)       | sorted_sequence must have 1 dimension, or all"
+            + " dimensions of self but the last, not f32[]",
         "aten::searchsorted.Tensor(v, x, sorter=i) | sorter must be i64[6], like sorted_sequence,"
             + " not i64[3]",
         "aten::searchsorted.Tensor(v, x, right=True, side='left') | side is 'left', which does not"

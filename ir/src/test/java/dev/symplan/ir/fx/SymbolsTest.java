@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.common.collect.ImmutableMap;
+import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -12,7 +13,10 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 class SymbolsTest {
   private static final Symbols SYMBOLS =
-      new Symbols(ImmutableMap.of("s77", 7L, "s0", 2L), ImmutableMap.of("s0", 100L, "u1", 9L));
+      new Symbols(
+          ImmutableMap.of("s77", 7L, "s0", 2L),
+          ImmutableMap.of("s0", 100L, "u1", 9L),
+          ImmutableIntArray.of());
 
   /** Expected values are Python's, with s77 = 7, s0 = 2, u1 = 9. */
   @ParameterizedTest

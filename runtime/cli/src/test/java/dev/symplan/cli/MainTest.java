@@ -447,7 +447,7 @@ class MainTest {
   void writesWhatEveryPassMade() throws IOException {
     var passes = folder.resolve("passes");
     assertThat(run("compile", sample("tp_mlp.graph"), "--dump-dir", passes).code()).isZero();
-    assertThat(run("dump", passes.resolve("16-seal.json")).out())
+    assertThat(run("dump", passes.resolve("18-seal.json")).out())
         .isEqualTo(run("dump", sample("tp_mlp.graph")).out());
     assertThat(Files.readString(passes.resolve("timings.txt"))).contains("verify");
   }

@@ -174,7 +174,7 @@ public record Calibration(
         machine.gpus(),
         machine.link(),
         machine.memoryRate(),
-        machine.matrixRate(),
+        machine.compute(),
         machine.launchMicros(),
         machine.barrier(),
         startKnown ? machine.copyEngineMicros() : common,

@@ -6,6 +6,7 @@ import com.google.common.collect.ImmutableTable;
 import dev.symplan.planner.calibrate.CurveFit.Sample;
 import dev.symplan.planner.calibrate.Point.Subject;
 import dev.symplan.planner.cost.CostModel;
+import dev.symplan.planner.machine.Compute;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Target.Barrier;
 import dev.symplan.planner.machine.Target.Contention;
@@ -65,7 +66,11 @@ final class MachineFit {
         base.gpus(),
         base.link(),
         memory.orElse(base.memoryRate()),
-        matrix.orElse(base.matrixRate()),
+        new Compute(
+            matrix.orElse(base.compute().matrixRate()),
+            base.compute().matrixF32Rate(),
+            base.compute().multiprocessors(),
+            base.compute().kernelMicros()),
         launch,
         barrier,
         start.orElse(0),

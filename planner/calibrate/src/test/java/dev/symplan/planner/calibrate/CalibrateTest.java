@@ -192,7 +192,7 @@ class CalibrateTest {
             .target();
     assertThat(target.launchMicros()).isEqualTo(1.7);
     assertThat(target.memoryRate()).isEqualTo(400);
-    assertThat(target.matrixRate()).isEqualTo(1000);
+    assertThat(target.compute().matrixRate()).isEqualTo(1000);
     assertThat(target.barrier()).isEqualTo(new Target.Barrier(1, 0.5));
     assertThat(target.copyEngineMicros()).isEqualTo(25);
     // Told the times of each alone, the model gives the times together.

@@ -25,7 +25,9 @@ import dev.symplan.planner.pass.place.ReserveWorkspaces;
 import dev.symplan.planner.pass.place.ScheduleSteps;
 import dev.symplan.planner.pass.rewrite.FoldMasks;
 import dev.symplan.planner.pass.rewrite.Groups;
+import dev.symplan.planner.pass.rewrite.LowerAttention;
 import dev.symplan.planner.pass.rewrite.NormalizeGraphs;
+import dev.symplan.planner.pass.rewrite.ShareHeads;
 import dev.symplan.planner.pass.rewrite.SinkElementwise;
 import dev.symplan.planner.pass.select.RealizeOperands;
 import dev.symplan.planner.pass.select.SelectVariants;
@@ -58,6 +60,9 @@ public final class Pipeline {
           .add(new NormalizeGraphs())
           // What only computed a mask is dead then, and takes no memory from here on.
           .add(new FoldMasks())
+          // How attention is computed depends on its mask and on strides, which both end here.
+          .add(new ShareHeads())
+          .add(new LowerAttention())
           // The searches price kernels, and so have to see which ops become one.
           .add(new SinkElementwise())
           // Fewer collectives first: what is left may be worth splitting.

@@ -97,6 +97,39 @@ class RanksTest {
     }
   }
 
+  /** Only the second rank sends one value twice. */
+  @Test
+  void copiesLieAlikeWhereOnlyOneRankSendsAValueTwice() {
+    var text =
+        """
+        graph version 1
+        group g = [0, 1]
+        graph t(x: f32[8, 4], y: f32[8, 4]) ranks [0] {
+          r, s = _c10d_functional::all_reduce_coalesced([x, y], "sum", "g")
+          w = _c10d_functional::wait_tensor(s)
+          v = _c10d_functional::wait_tensor(r)
+          return w, v
+        }
+        graph t(x: f32[8, 4], y: f32[8, 4]) ranks [1] {
+          r, s = _c10d_functional::all_reduce_coalesced([x, x], "sum", "g")
+          w = _c10d_functional::wait_tensor(s)
+          v = _c10d_functional::wait_tensor(r)
+          return w, v
+        }
+        """;
+    for (var space : List.of(MemorySpace.LOCAL, MemorySpace.ANY, MemorySpace.EXTERNAL)) {
+      var options = forced("all_reduce", Variant.TWO_SHOT).withInputs(space);
+      var offsets =
+          Planned.of(text, options).plan().rankPlans().stream()
+              .map(
+                  rank -> rank.collectives().getFirst().operands().stream().map(id -> at(rank, id)))
+              .map(Stream::toList)
+              .toList();
+      assertThat(offsets.getFirst()).as("%s", space).doesNotHaveDuplicates();
+      assertThat(offsets.getLast()).as("%s", space).isEqualTo(offsets.getFirst());
+    }
+  }
+
   private static long at(RankPlan rank, int value) {
     var placement = rank.placements().get(value);
     return rank.buffers().get(placement.buffer()).offset() + placement.offset();

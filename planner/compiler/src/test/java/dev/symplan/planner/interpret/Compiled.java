@@ -4,7 +4,6 @@ import com.google.common.collect.ImmutableSet;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.graph.Program;
-import dev.symplan.ir.op.CollectiveSpec;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
@@ -22,9 +21,9 @@ import java.util.Optional;
 /**
  * A plan, and what its program is compared as.
  *
- * @param graphs the graph of each rank. Where ops stand for several others, as those of {@code
- *     symm_mem} do, it is what the compiler first makes of them; runs with numbers compare these
- *     with what the ops are defined to do
+ * @param graphs the graph of each rank. Where ops stand for several others, as the fused ones of
+ *     {@code symm_mem} do, it is what the compiler first makes of them; runs with numbers compare
+ *     these with what the ops are defined to do
  */
 record Compiled(Plan plan, List<Graph> graphs) {
   private static final ImmutableSet<String> TAKEN_APART = ImmutableSet.of("symm_mem", "fsdp");
@@ -64,8 +63,7 @@ record Compiled(Plan plan, List<Graph> graphs) {
   }
 
   private static boolean isTakenApart(Op op) {
-    return TAKEN_APART.contains(op.def().name().namespace())
-        || op.def().collective().flatMap(CollectiveSpec::foreign).isPresent();
+    return TAKEN_APART.contains(op.def().name().namespace()) && !ForeignCollectives.is(op);
   }
 
   Optional<String> wrong(long seed, int orders) {

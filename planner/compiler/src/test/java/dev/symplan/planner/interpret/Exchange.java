@@ -64,7 +64,7 @@ record Exchange(
   }
 
   /** {@return a number for what a collective does to elements} */
-  private long key() {
+  long key() {
     return Piece.mix(members.length(), reduction);
   }
 

@@ -210,12 +210,18 @@ final class GraphRun {
     private void receive(int i, Map<Integer, Exchange.Sent> sent) {
       var op = current();
       var exchange = Exchange.of(op, Exchange.members(groups, op, number), i);
-      var target = op.def().schema().mutates() ? op.written().get(i) : op.results().get(i);
-      var parts = new ArrayList<>(exchange.result(number, sent));
-      parts.sort((a, b) -> Long.compare(a.begin(), b.begin()));
-      var all = new ArrayList<Piece>();
-      parts.forEach(part -> all.addAll(part.pieces()));
-      place(target).write(target.tensor(), all);
+      if (ForeignCollectives.is(op)) {
+        ForeignCollectives.spoil(op, this);
+        var target = ForeignCollectives.target(op);
+        place(target).write(target.tensor(), ForeignCollectives.result(op, exchange, number, sent));
+      } else {
+        var target = op.def().schema().mutates() ? op.written().get(i) : op.results().get(i);
+        var parts = new ArrayList<>(exchange.result(number, sent));
+        parts.sort((a, b) -> Long.compare(a.begin(), b.begin()));
+        var all = new ArrayList<Piece>();
+        parts.forEach(part -> all.addAll(part.pieces()));
+        place(target).write(target.tensor(), all);
+      }
       met += exchange.weight() * op.collective().orElseThrow().operands().get(i).tensor().numel();
     }
   }

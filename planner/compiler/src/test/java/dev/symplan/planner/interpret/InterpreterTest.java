@@ -183,14 +183,14 @@ class InterpreterTest {
   private static Compiled small() {
     var text =
         """
-        def forward(self, x: "f32[1024, 1024][1024, 1]", y: "f32[1024, 1024][1024, 1]"):
-            a: "f32[1024, 1024][1024, 1]" = torch.ops.aten.mm.default(x, y)
-            t: "f32[1024, 1024][1, 1024]" = torch.ops.aten.t.default(a)
-            r: "f32[2048, 1024][1024, 1]" = torch.ops._c10d_functional.all_gather_into_tensor.default(t, 2, '0')
-            b: "f32[1024, 1024][1024, 1]" = torch.ops.aten.mm.default(x, a)
-            c: "f32[1024, 1024][1024, 1]" = torch.ops.aten.mm.default(x, b)
-            w: "f32[2048, 1024][1024, 1]" = torch.ops._c10d_functional.wait_tensor.default(r)
-            d: "f32[2048, 1024][1024, 1]" = torch.ops.aten.mm.default(w, c)
+        def forward(self, x: "bf16[1024, 1024][1024, 1]", y: "bf16[1024, 1024][1024, 1]"):
+            a: "bf16[1024, 1024][1024, 1]" = torch.ops.aten.mm.default(x, y)
+            t: "bf16[1024, 1024][1, 1024]" = torch.ops.aten.t.default(a)
+            r: "bf16[2048, 1024][1024, 1]" = torch.ops._c10d_functional.all_gather_into_tensor.default(t, 2, '0')
+            b: "bf16[1024, 1024][1024, 1]" = torch.ops.aten.mm.default(x, a)
+            c: "bf16[1024, 1024][1024, 1]" = torch.ops.aten.mm.default(x, b)
+            w: "bf16[2048, 1024][1024, 1]" = torch.ops._c10d_functional.wait_tensor.default(r)
+            d: "bf16[2048, 1024][1024, 1]" = torch.ops.aten.mm.default(w, c)
             return (d,)
         """;
     var options = CompileOptions.DEFAULT.withRanks(2);

@@ -225,10 +225,9 @@ final class PlanRun {
       members(rank, k)
           .forEach(peer -> ranks.get(peer).spoilBuffer(collective(peer, k).workspace()));
     }
-    var values = own.plan.graph().values();
     for (int i = 0; sends(collective) && i < collective.operands().size(); i++) {
-      var operand = values.get(collective.operands().get(i));
-      var result = values.get(collective.results().get(i));
+      var operand = own.value(collective.operands().get(i));
+      var result = own.value(collective.results().get(i));
       boolean inPlace =
           own.place(operand).overlaps(operand.tensor(), own.place(result), result.tensor());
       if (!inPlace || !mayShare(rank, k, i)) {
@@ -245,8 +244,8 @@ final class PlanRun {
   private boolean mayShare(int rank, int k, int i) {
     var own = ranks.get(rank);
     var collective = collective(rank, k);
-    var operand = own.plan.graph().values().get(collective.operands().get(i));
-    var result = own.plan.graph().values().get(collective.results().get(i));
+    var operand = own.value(collective.operands().get(i));
+    var result = own.value(collective.results().get(i));
     var from = own.place(operand);
     var to = own.place(result);
     int position = members(rank, k).indexOf(rank);
@@ -273,9 +272,7 @@ final class PlanRun {
     var meeting = meeting(rank, k);
     for (int i = 0; i < collective.operands().size(); i++) {
       var exchange = Exchange.of(op, collective, members(rank, k), i);
-      own.met +=
-          exchange.weight()
-              * own.plan.graph().values().get(collective.operands().get(i)).tensor().numel();
+      own.met += exchange.weight() * own.value(collective.operands().get(i)).tensor().numel();
       if (sends(collective)) {
         write(rank, k, exchange, rank, meeting.sent.get(i), false);
         continue;
@@ -287,7 +284,7 @@ final class PlanRun {
       var found = read(rank, k, exchange);
       if (protocol.writesOf() == Whose.OWN) {
         if (!mayShare(rank, k, i)) {
-          own.spoil(own.plan.graph().values().get(collective.results().get(i)));
+          own.spoil(own.value(collective.results().get(i)));
         }
         write(rank, k, exchange, rank, read(rank, k, exchange), false);
       } else {
@@ -328,8 +325,7 @@ final class PlanRun {
               if (reads) {
                 var one = ranks.get(peer);
                 var theirs = collective(peer, k);
-                var operand =
-                    one.plan.graph().values().get(theirs.operands().get(exchange.index()));
+                var operand = one.value(theirs.operands().get(exchange.index()));
                 var place = peer == rank ? one.place(operand) : one.planned(operand);
                 found.put(
                     peer,
@@ -350,7 +346,7 @@ final class PlanRun {
       boolean slice) {
     var one = ranks.get(target);
     var theirs = collective(target, k);
-    var result = one.plan.graph().values().get(theirs.results().get(exchange.index()));
+    var result = one.value(theirs.results().get(exchange.index()));
     var place = target == rank ? one.place(result) : one.planned(result);
     require(result.tensor().isDense(), "%s is not dense", result.name());
     var op = one.plan.graph().ops().get(theirs.op());

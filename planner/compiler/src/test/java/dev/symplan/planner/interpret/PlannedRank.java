@@ -102,6 +102,13 @@ final class PlannedRank extends Rank {
     return new Place(place.space, place.origin, place.begin, place.end);
   }
 
+  /** {@return the value of that number, which a plan may have wrong} */
+  Value value(int id) {
+    var values = plan.graph().values();
+    require(id >= 0 && id < values.size(), "there is no value %d", id);
+    return values.get(id);
+  }
+
   /** {@return where the plan has a tensor: there its peers look for it} */
   Place planned(Value value) {
     @Nullable Place place = planned[value.id()];

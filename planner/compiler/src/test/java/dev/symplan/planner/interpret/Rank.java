@@ -3,8 +3,11 @@ package dev.symplan.planner.interpret;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
+import java.util.Collections;
 import java.util.HashMap;
+import java.util.IdentityHashMap;
 import java.util.Map;
+import java.util.Set;
 import java.util.stream.Collectors;
 
 /** One rank that executes a graph or a plan. */
@@ -16,6 +19,9 @@ abstract class Rank {
 
   /** The collectives up to now, in any order and in any pieces. */
   long met;
+
+  /** What ops have taken for their work: nothing is said of what it holds afterwards. */
+  final Set<Bytes> scratch = Collections.newSetFromMap(new IdentityHashMap<>());
 
   private final Map<Integer, Long> numbers = new HashMap<>();
 

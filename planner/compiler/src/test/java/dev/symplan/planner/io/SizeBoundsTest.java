@@ -10,8 +10,11 @@ import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.plan.Plan;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -87,10 +90,37 @@ class SizeBoundsTest {
             "sizes that are bounded together have even parts: {u0=512, u1=512, u2=512, u3=512}");
   }
 
+  @Test
+  void ranksMayHaveBoundsOfTheirOwn() {
+    var bounds = new LinkedHashMap<String, Long>();
+    bounds.putAll(Map.of("u0", 600L, "u1", 424L, "u2", 600L, "u3", 100L));
+    bounds.putAll(Map.of("u0@1", 100L, "u1@1", 924L, "u2@1", 424L, "u3@1", 923L));
+    assertThatThrownBy(() -> plan(ImmutableMap.copyOf(bounds), 2, new ArrayList<>()))
+        .hasMessageContaining("rank 1 takes 923 rows from rank 1, which sends it 924");
+    bounds.put("u3@1", 924L);
+    var warnings = new ArrayList<Diagnostic>();
+    var plan = plan(ImmutableMap.copyOf(bounds), 2, warnings);
+    assertThat(plan.rankPlans())
+        .extracting(rank -> rank.graph().outputValues().getFirst().tensor().size(0))
+        .containsExactly(700L, 1348L);
+    assertThat(warnings)
+        .extracting(Diagnostic::message)
+        .containsExactly(
+            "planned at the largest sizes: u0 = 600, u0@1 = 100, u1 = 424, u1@1 = 924, u2 = 600,"
+                + " u2@1 = 424, u3 = 100, u3@1 = 924");
+    assertThatThrownBy(() -> plan(ImmutableMap.of("u0@5", 3L), 2, new ArrayList<>()))
+        .hasMessageContaining("a size is given for rank 5, but there are 2 ranks");
+  }
+
   private static long rows(ImmutableMap<String, Long> bounds, List<Diagnostic> warnings) {
-    var options = CompileOptions.DEFAULT.withRanks(2).withDims(NONE, bounds);
-    var program = ProgramReader.read(new SourceFile("g.fx.txt", EXCHANGE), options, warnings::add);
-    var plan = Compiler.forTarget(Target.H200_X4).with(options).compile(program);
+    var plan = plan(bounds, 2, warnings);
     return plan.rankPlans().getFirst().graph().outputValues().getFirst().tensor().size(0);
+  }
+
+  private static Plan plan(
+      ImmutableMap<String, Long> bounds, int ranks, List<Diagnostic> warnings) {
+    var options = CompileOptions.DEFAULT.withRanks(ranks).withDims(NONE, bounds);
+    var program = ProgramReader.read(new SourceFile("g.fx.txt", EXCHANGE), options, warnings::add);
+    return Compiler.forTarget(Target.H200_X4).with(options).compile(program);
   }
 }

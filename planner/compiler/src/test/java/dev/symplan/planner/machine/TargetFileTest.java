@@ -113,7 +113,7 @@ class TargetFileTest {
           "gpus": 2, | "gpus": 2 | 7:3: | expecting comma
           "base": "h200x4" | "base": "h300" | 5:11: | there are h200x4, h200x8, h100x8, b200x8, host
           "base": "h200x4", | | 1:1: | there is no 'link'
-          "version": 1 | "version": 3 | 3:14: | this release reads versions 1 to 2
+          "version": 1 | "version": 4 | 3:14: | this release reads versions 1 to 3
           "all_reduce" | "allreduce" | 9:5: | known: all_reduce, all_gather
           "one_shot" | "push" | 10:7: | there is no variant 'push' of all_reduce
           "one_shot" | "local" | 10:7: | there is no variant 'local'

@@ -67,6 +67,32 @@ class MemoryRulesTest {
   }
 
   @Test
+  void anOperandMayBeInMemoryOfAnotherTensor() {
+    var text =
+        """
+        op test::two(Tensor x) -> (Tensor(*), Tensor(*))
+
+        graph g(x: f32[64, 64]) {
+          v: f32[64, 64], w: f32[64, 64] = test::two(x)
+          y = aten::cumsum(w, 0)
+          z = aten::cumsum(y, 0)
+          return z
+        }
+        """;
+    var plan = compile(text);
+    assertThat(PlanVerifier.verify(plan)).isEmpty();
+    assertThat(PlanVerifier.verify(PlanEdits.of(plan).over("y", "v").restated()))
+        .anyMatch(
+            v ->
+                v.rule() == Rule.OVERWRITTEN
+                    && v.message().contains("writes y at")
+                    && v.message()
+                        .endsWith(
+                            "over v, which step 1 (aten::cumsum → y) may still use through another"
+                                + " tensor"));
+  }
+
+  @Test
   void plannedInputIsTheCallersToo() {
     var options = CompileOptions.DEFAULT.withInputs(MemorySpace.LOCAL);
     var plan = PlanEdits.of(compile(CHAIN, options)).over("b", "x").restated();

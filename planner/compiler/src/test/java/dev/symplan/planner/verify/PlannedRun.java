@@ -418,6 +418,7 @@ final class PlannedRun implements GraphModel.Memory {
         take(view.get().of());
         if (unruled) {
           places[result.id()] = place(view.get().of());
+          elsewhere[result.id()] = elsewhere[view.get().of().id()];
         } else {
           follow(result, view.get().of(), view.get().offset());
         }

@@ -52,6 +52,12 @@ class RandomPlansTest {
     assertThat(largerThanNeedBe).isLessThanOrEqualTo(PLANS / 100);
   }
 
+  /** A view of what an op gave back of its own argument, which another op had moved. */
+  @Test
+  void viewsFollowArgumentsThatWereMoved() {
+    assertComputesTheSame(21_762, RandomPrograms.planned(21_762));
+  }
+
   /** Compares what the plan computes in its memory with what the program computes without one. */
   private static void assertComputesTheSame(long seed, Planned planned) {
     var plan = planned.plan();

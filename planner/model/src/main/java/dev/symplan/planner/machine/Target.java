@@ -23,8 +23,8 @@ import java.util.stream.Stream;
  * @param gpus how many one host has; these, and no others, can address each other's memory
  * @param link one GPU's way to its peers
  * @param memoryRate GB/s of device memory
- * @param matrixRate TFLOP/s of a 16-bit matrix product, a multiply-add being two
- * @param launchMicros what one more kernel costs
+ * @param compute the compute rates of one GPU
+ * @param launchMicros the cost of one more kernel of a collective
  * @param barrier what the ranks of a group pay for meeting
  * @param copyEngineMicros from the start of copies by the copy engines to their first byte
  * @param smOverlap what a collective that runs on SMs and compute beside it do to each other
@@ -43,7 +43,7 @@ public record Target(
     int gpus,
     Link link,
     double memoryRate,
-    double matrixRate,
+    Compute compute,
     double launchMicros,
     Barrier barrier,
     double copyEngineMicros,
@@ -77,7 +77,6 @@ public record Target(
           "target '%s' needs a name and at least one GPU, but has %d".formatted(name, gpus));
     }
     positive("memory rate", memoryRate);
-    positive("matrix rate", matrixRate);
     notNegative("launch", launchMicros);
     notNegative("copy engine start", copyEngineMicros);
     notNegative("workspace", workspaceBytes);
@@ -161,7 +160,7 @@ public record Target(
         gpus,
         link,
         memoryRate,
-        matrixRate,
+        compute,
         launchMicros,
         barrier,
         copyEngineMicros,

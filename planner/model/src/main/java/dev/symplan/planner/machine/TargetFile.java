@@ -36,7 +36,7 @@ public final class TargetFile {
   static final String FORMAT = "symplan-target";
 
   /** Version 1 had no points in curves. */
-  static final int VERSION = 2;
+  static final int VERSION = 3;
 
   private static final ConcurrentMap<String, Target> READ = new ConcurrentHashMap<>();
 
@@ -109,7 +109,10 @@ public final class TargetFile {
     number(json, "latency_us", target.link().latencyMicros());
     json.writeEndObject();
     number(json, "memory_gbps", target.memoryRate());
-    number(json, "matrix_tflops", target.matrixRate());
+    number(json, "matrix_tflops", target.compute().matrixRate());
+    number(json, "matrix_f32_tflops", target.compute().matrixF32Rate());
+    json.writeNumberField("multiprocessors", target.compute().multiprocessors());
+    number(json, "kernel_us", target.compute().kernelMicros());
     number(json, "launch_us", target.launchMicros());
     json.writeObjectFieldStart("barrier");
     number(json, "base_us", target.barrier().base());

@@ -26,11 +26,19 @@ final class TargetFileReader {
   private static final int MAX_RANKS = 1 << 20;
   private static final double MAX_BYTES = 1L << 40;
 
+  /** How much faster Hopper's 16-bit products are than those of f32, and its multiprocessors. */
+  private static final double F32_SHARE = 13;
+
+  private static final int MULTIPROCESSORS = 132;
+
   private static final ImmutableSet<String> FIGURES =
       ImmutableSet.of(
           "link",
           "memory_gbps",
           "matrix_tflops",
+          "matrix_f32_tflops",
+          "multiprocessors",
+          "kernel_us",
           "launch_us",
           "barrier",
           "copy_engine_us",
@@ -77,7 +85,7 @@ final class TargetFileReader {
         field("gpus", f -> count(f, MAX_RANKS), Target::gpus),
         field("link", TargetFileReader::link, Target::link),
         field("memory_gbps", TargetFileReader::positive, Target::memoryRate),
-        field("matrix_tflops", TargetFileReader::positive, Target::matrixRate),
+        compute(),
         field("launch_us", TargetFileReader::notNegative, Target::launchMicros),
         field("barrier", TargetFileReader::barrier, Target::barrier),
         field("copy_engine_us", TargetFileReader::notNegative, Target::copyEngineMicros),
@@ -97,6 +105,28 @@ final class TargetFileReader {
       throw field.wrong("the name is empty", "");
     }
     return field.text();
+  }
+
+  /** Files of versions before 3 have the first figure only. */
+  private Compute compute() {
+    double rate =
+        field("matrix_tflops", TargetFileReader::positive, target -> target.compute().matrixRate());
+    return new Compute(
+        rate,
+        figure("matrix_f32_tflops", TargetFileReader::positive, Compute::matrixF32Rate)
+            .orElse(rate / F32_SHARE),
+        figure("multiprocessors", f -> count(f, MAX_RANKS), Compute::multiprocessors)
+            .orElse(MULTIPROCESSORS),
+        figure("kernel_us", TargetFileReader::notNegative, Compute::kernelMicros)
+            .orElseGet(
+                () -> field("launch_us", TargetFileReader::notNegative, Target::launchMicros)));
+  }
+
+  private <T> Optional<T> figure(
+      String name, Function<Json, T> read, Function<Compute, T> inherited) {
+    return root.find(name)
+        .map(read)
+        .or(() -> base.map(target -> inherited.apply(target.compute())));
   }
 
   private <T> T field(String name, Function<Json, T> read, Function<Target, T> inherited) {

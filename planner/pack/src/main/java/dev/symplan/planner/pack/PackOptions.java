@@ -9,7 +9,8 @@ import java.util.function.BooleanSupplier;
  * @param capacity bytes that are enough: a packing within it is not improved further, and where
  *     none can be, nothing is searched. Where absent, the packer aims for the lower bound
  * @param searchSteps how many states exact search may look at after the greedy methods, in all;
- *     some microseconds each. A count, not a time, so that the answer is the same on every machine
+ *     some microseconds each, and {@link Ejection} counts moves as so many states as take as long.
+ *     A count, not a time, so that the answer is the same on every machine
  * @param greedyItems after so many items have been packed greedily, counted as often as they were,
  *     no further greedy method is tried: one gains little for a large graph, and takes long
  * @param stop asked again and again during exact search, which ends where it says so; plans have

@@ -4,8 +4,8 @@ import java.util.BitSet;
 
 /**
  * Packs items into one arena: one quick pass over all; then, in each component that is higher than
- * need be, other greedy ways, repair of what stands out, and exact search where there are few
- * enough items.
+ * need be, other greedy ways, then {@link Repair} and {@link Ejection} of what stands out, and
+ * exact search where there are few enough items.
  */
 final class Solver {
   private final Items items;
@@ -56,10 +56,17 @@ final class Solver {
     best = greedy(own, best, target, packed);
     boolean small = SearchPortfolio.isSmallEnough(own);
     if (best > target && stepsLeft > 0) {
-      long steps = small ? stepsLeft / 4 : stepsLeft;
+      long steps = stepsLeft / 4;
       var repair = new Repair(own, packed, new BitSet(), Gap.NONE, steps, options.stop());
       repair.lower(target);
       stepsLeft -= steps - repair.stepsLeft();
+      best = own.height(packed);
+    }
+    if (best > target && stepsLeft > 0) {
+      long steps = small ? stepsLeft / 3 : stepsLeft;
+      var ejection = new Ejection(own, packed, new BitSet(), Gap.NONE, steps, options.stop());
+      ejection.lower(target);
+      stepsLeft -= steps - ejection.stepsLeft();
       best = own.height(packed);
     }
     if (best > target && small && stepsLeft > 0) {

@@ -5,7 +5,7 @@ import java.util.BitSet;
 
 /**
  * Packs buffers into the holes of a first arena, and what is left into a second: greedily in
- * several ways, then with {@link Repair} on both arenas seen as one.
+ * several ways, then with {@link Repair} and {@link Ejection} on both arenas seen as one.
  */
 final class TwoArenas {
   private final Items free;
@@ -128,14 +128,18 @@ final class TwoArenas {
     var immovable = new BitSet();
     immovable.set(0, obstacles.count);
     boolean small = SearchPortfolio.isSmallEnough(all);
-    long steps = small ? allSteps / 2 : allSteps;
+    long steps = small ? allSteps / 2 : allSteps / 4;
     var repair = new Repair(all, offsets, immovable, gap, steps, options.stop());
     repair.lower(gap.end() + target);
+    long left = allSteps - steps + repair.stepsLeft();
+    steps = small ? left / 3 : left;
+    var ejection = new Ejection(all, offsets, immovable, gap, steps, options.stop());
+    ejection.lower(gap.end() + target);
+    left += ejection.stepsLeft() - steps;
     split(offsets, gap);
     if (small && height > target) {
       var pins = Search.free(all.count);
       System.arraycopy(bottoms, 0, pins, 0, bottoms.length);
-      long left = allSteps - steps + repair.stepsLeft();
       var search =
           new SearchPortfolio(
               all, pins, gap, gap.end() + height, gap.end() + target, left, options.stop());

@@ -85,19 +85,33 @@ public final class CostModel {
 
   /** {@return the time of a copy within one rank's memory} */
   public double copyMicros(long bytes) {
-    return target.launchMicros() + 2.0 * bytes / (1e3 * target.memoryRate());
+    return kernelMicros(2 * bytes);
+  }
+
+  /** {@return the cost of another kernel of the same collective} */
+  public double launchMicros() {
+    return target.launchMicros();
+  }
+
+  /**
+   * {@return the part of a kernel's cost in which it neither launches nor works; a collective
+   * beside it gains nothing from that}
+   */
+  public double rampMicros() {
+    return Math.max(0, target.compute().kernelMicros() - target.launchMicros());
   }
 
   /** {@return the time of a kernel that does nothing but read and write so many bytes} */
   public double kernelMicros(long bytes) {
-    return target.launchMicros() + bytes / (1e3 * target.memoryRate());
+    return target.compute().kernelMicros() + bytes / (1e3 * target.memoryRate());
   }
 
   /** {@return the time of a local op: the larger of its arithmetic and its memory traffic} */
   public double computeMicros(Op op) {
     long bytes = readBy(op) + bytesOf(op.results());
-    double arithmetic = op.flops() / (1e6 * target.matrixRate());
-    return target.launchMicros() + Math.max(arithmetic, bytes / (1e3 * target.memoryRate()));
+    return Math.max(
+        kernelMicros(bytes),
+        target.compute().kernelMicros() + ArithmeticCost.micros(op, target.compute()));
   }
 
   /** An op that gathers rows reads no more of its first operand than it makes. */

@@ -12,6 +12,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.IntStream;
 
 /**
  * {@link Rule#OVERWRITTEN} and {@link Rule#RACE}: carries out the steps of a rank on maps of its
@@ -283,7 +284,7 @@ final class MemoryRun {
         segment -> {
           if (segment.storage() != facts.storageOf(value)
               && facts.mayAlias().isShared(segment.storage())
-              && lastUse[segment.storage()] > step) {
+              && mayBeUsed(segment.storage(), step)) {
             stillUsed(value, step, segment.storage());
           }
           if (segment.owner() >= 0 && segment.owner() != self) {
@@ -296,6 +297,30 @@ final class MemoryRun {
           }
         });
     space.write(begin, end, facts.storageOf(value), step);
+  }
+
+  /** Whether a step that writes over a storage, or a later one, reads it as another tensor. */
+  private boolean mayBeUsed(int storage, int step) {
+    return lastUse[storage] > step
+        || (step >= 0
+            && lastUse[storage] == step
+            && opsOf(step)
+                .flatMap(op -> Arrays.stream(facts.reads(op)))
+                .map(facts::storageOf)
+                .anyMatch(
+                    read ->
+                        read != storage
+                            && facts.mayAlias().familyOf(read)
+                                == facts.mayAlias().familyOf(storage)));
+  }
+
+  private IntStream opsOf(int step) {
+    return switch (facts.plan.steps().get(step)) {
+      case Step.Compute(int op) -> IntStream.of(op);
+      case Step.Fused(var ops) -> ops.stream();
+      case Step.Start(int k) -> IntStream.of(facts.plan.collectives().get(k).op());
+      case Step.Join(int k) -> IntStream.of(facts.plan.collectives().get(k).op());
+    };
   }
 
   private void stillUsed(int value, int step, int storage) {

@@ -26,15 +26,16 @@ public final class ProgramFlags {
   @Option(
       names = "--dim",
       paramLabel = "SYMBOL=SIZE",
-      description = "The value of a symbolic size (s77=128). May be repeated.")
+      description =
+          "The value of a symbolic size (s77=128), or of one rank's (u0@1=96). May be repeated.")
   private Map<String, Long> dims = new LinkedHashMap<>();
 
   @Option(
       names = "--dim-max",
       paramLabel = "SYMBOL=SIZE",
       description =
-          "The largest value of a symbolic size, or of a sum (u0+u1=1024), to plan with. The sizes"
-              + " of a sum have even parts of it. May be repeated.")
+          "The largest value of a symbolic size, of one rank's (u0@1=96), or of a sum (u0+u1=1024),"
+              + " to plan with. The sizes of a sum have even parts of it. May be repeated.")
   private Map<String, Long> dimMax = new LinkedHashMap<>();
 
   @Option(

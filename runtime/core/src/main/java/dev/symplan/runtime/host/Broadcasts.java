@@ -10,7 +10,7 @@ final class Broadcasts {
   /**
    * {@return the shape that both broadcast to}
    *
-   * @throws IllegalArgumentException when there is none
+   * @throws HostKernelException when there is none, as a mask's indices may have any number
    */
   static ImmutableLongArray sizes(ImmutableLongArray a, ImmutableLongArray b) {
     var result = new long[Math.max(a.length(), b.length())];
@@ -18,7 +18,7 @@ final class Broadcasts {
       long x = i <= a.length() ? a.get(a.length() - i) : 1;
       long y = i <= b.length() ? b.get(b.length() - i) : 1;
       if (x != y && x != 1 && y != 1) {
-        throw new IllegalArgumentException("%s and %s do not broadcast".formatted(a, b));
+        throw new HostKernelException("%s and %s do not broadcast".formatted(a, b));
       }
       result[result.length - i] = x == 1 ? y : x;
     }

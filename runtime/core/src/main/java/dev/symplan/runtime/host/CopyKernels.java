@@ -44,11 +44,11 @@ final class CopyKernels {
 
   private static void join(HostCall call) {
     var result = call.result();
-    int dim = dim(call);
     long start = 0;
     for (var tensor : call.tensors("tensors")) {
-      // PyTorch lets tensors of shape [0] pass, whatever the others' shapes are.
+      // PyTorch lets tensors of shape [0] pass, whatever the others' shapes and the dimension are.
       if (tensor.type().numel() > 0) {
+        int dim = dim(call);
         long size = tensor.type().size(dim);
         Views.narrow(result, dim, start, size).copyFrom(tensor);
         start += size;

@@ -69,6 +69,7 @@ class KernelErrorsTest {
             + " of size 4",
         "aten::index_put(f32[4, 6], [i64[3]], f32[6], True)|-5|index -5 is out of range for"
             + " dimension 0 of size 4",
+        "aten::index_put(f32[3, 4], [b8[3], i64[2]], f32[3], True)|1|[3] and [2] do not broadcast",
         "aten::gather(f32[4, 6], 1, i64[4, 2])|6|index 6 is out of range for dimension 1 of size 6",
         "aten::gather(f32[4, 6], 1, i64[4, 2])|-1|index -1 is out of range for dimension 1 of size"
             + " 6",

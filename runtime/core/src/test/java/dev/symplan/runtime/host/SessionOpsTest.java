@@ -74,6 +74,20 @@ class SessionOpsTest {
   }
 
   @Test
+  void emptyTensorsAreConcatenatedAlongAnyDimension() {
+    assertThat(
+            run(
+                """
+                graph g(x: f32[0], y: f32[1, 2]) {
+                  a = aten::cat([x], 1)
+                  b = aten::cat([x, y, x], 1)
+                  return a, b
+                }
+                """))
+        .containsExactly(List.of(), List.of(1.0, 2.0));
+  }
+
+  @Test
   void integersStayExactBesideFloats() {
     assertThat(
             run(

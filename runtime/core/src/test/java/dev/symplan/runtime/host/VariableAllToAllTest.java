@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.runtime.Session;
+import dev.symplan.runtime.failure.RunException;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.util.Arrays;
 import java.util.Random;
@@ -20,6 +21,9 @@ class VariableAllToAllTest {
   private static final int ROWS = 14;
   private static final int PLACES = 60;
   private static final long UNTOUCHED = -7;
+
+  /** Up to this seed, nobody sends anything, or all send everything to the last. */
+  private static final int NOTHING = 1;
 
   private static String text(int ranks, int parts, String call) {
     return """
@@ -43,9 +47,14 @@ class VariableAllToAllTest {
   }
 
   /** {@return the rows of each rank for each part of each rank; no more than there are} */
-  private static long[][] splits(int ranks, int parts, Random random) {
+  private static long[][] splits(int ranks, int parts, int seed) {
+    var random = new Random(seed);
     var splits = new long[ranks][ranks * parts];
     for (var own : splits) {
+      if (seed <= NOTHING) {
+        own[own.length - 1] = seed == NOTHING ? 0 : ROWS;
+        continue;
+      }
       long left = ROWS;
       for (int i = 0; i < own.length; i++) {
         own[i] = random.nextInt(3) == 0 ? 0 : Math.min(left, random.nextInt(5));
@@ -65,7 +74,7 @@ class VariableAllToAllTest {
                 .formatted(align == 0 ? "" : ", " + align);
     var plan = Programs.plan(text(ranks, parts, call), CompileOptions.DEFAULT.withRanks(ranks));
     for (int seed = 0; seed < 8; seed++) {
-      var splits = splits(ranks, parts, new Random(seed));
+      var splits = splits(ranks, parts, seed);
       try (var session = Session.open(plan, new HostBackend())) {
         for (int rank = 0; rank < ranks; rank++) {
           fill(session, rank, splits[rank]);
@@ -135,7 +144,7 @@ class VariableAllToAllTest {
     var plan = Programs.plan(text, CompileOptions.DEFAULT.withRanks(ranks));
     for (int seed = 0; seed < 8; seed++) {
       var random = new Random(seed);
-      var splits = splits(ranks, parts, random);
+      var splits = splits(ranks, parts, seed);
       var begins = new long[ranks][pieces];
       for (int rank = 0; rank < ranks; rank++) {
         for (int i = 0; i < pieces; i++) {
@@ -208,6 +217,57 @@ class VariableAllToAllTest {
     assertThatThrownBy(() -> Programs.plan(text, CompileOptions.DEFAULT.withRanks(2)))
         .isInstanceOf(CompileException.class)
         .hasMessageContaining("symm_mem::all_to_all_vdev");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"-1, 3", "15, 0", "7, 8", "9223372036854775807, 1"})
+  void endsWhereSplitsDoNotFitTheInput(String wrong) {
+    var given = Arrays.stream(wrong.split(", ")).mapToLong(Long::parseLong).toArray();
+    for (int rank = 0; rank < 2; rank++) {
+      var splits = new long[][] {{2, 3}, {4, 0}};
+      splits[rank] = given;
+      assertThatThrownBy(
+              () -> run(text(2, 1, "all_to_all_vdev(x, out, splits, offsets, \"tp\")"), splits))
+          .isInstanceOf(RunException.class)
+          .hasMessageContaining("in_splits are negative, or more than the rows of the input");
+    }
+  }
+
+  @Test
+  void endsWhereTheOutputIsTooSmall() {
+    // Parts begin at 0, 32 and 64.
+    var call = "all_to_all_vdev_2d(x, out, splits, offsets, \"tp\", 32)";
+    run(text(2, 3, call), new long[][] {{1, 1, 0, 1, 1, 0}, {0, 0, 0, 0, 0, 0}});
+    assertThatThrownBy(
+            () -> run(text(2, 3, call), new long[][] {{0, 0, 0, 0, 0, 1}, {0, 0, 0, 0, 0, 0}}))
+        .isInstanceOf(RunException.class)
+        .hasMessageContaining("the ranks send more rows than out has");
+  }
+
+  @ParameterizedTest
+  @CsvSource({"-1, 0", "2, 13", "1, -1", "1, 9223372036854775807", "15, 0"})
+  void endsWhereOffsetsDoNotFitTheInput(long split, long offset) {
+    var text =
+        text(2, 1, "all_to_all_vdev_2d_offset(x, out, splits, offsets, \"tp\")")
+            .replace("splits: i64[2]", "splits: i64[2, 2]");
+    assertThatThrownBy(() -> run(text, new long[][] {{3, split, 0, offset}, {0, 0, 99, -1}}))
+        .isInstanceOf(RunException.class)
+        .hasMessageContaining("in_splits_offsets name rows that the input does not have");
+    run(text, new long[][] {{3, 1, 0, 13}, {0, 0, 99, -1}});
+  }
+
+  private static void run(String text, long[][] splits) {
+    var plan = Programs.plan(text, CompileOptions.DEFAULT.withRanks(2));
+    try (var session = Session.open(plan, new HostBackend())) {
+      for (int rank = 0; rank < 2; rank++) {
+        fill(session, rank, new long[0]);
+        var own = Programs.flat(session.input(rank, "splits"));
+        for (int i = 0; i < splits[rank].length; i++) {
+          own.setLong(splits[rank][i], i);
+        }
+      }
+      session.run();
+    }
   }
 
   @Test

@@ -5,7 +5,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.symplan.codegen.Lowering;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.host.HostBackend;
+import dev.symplan.runtime.profile.Profile.Activity;
 import java.time.Duration;
+import java.util.List;
+import java.util.function.Consumer;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -173,7 +176,6 @@ class AttentionOnGpuTest {
     long padded = Math.ceilDiv(rows, 8) * 8;
     var only = biased ? "o" : "o|dq|dk|dv";
     agrees(
-        only,
         """
         graph version 1
         graph t(q: %1$s[%2$d, %3$d, %4$d, %5$d], k: %1$s[%2$d, %3$d, %4$d, %5$d], v: %1$s[%2$d, %3$d, %4$d, %5$d], b: %1$s[1, 1, %4$d, %6$d], g: %1$s[%2$d, %3$d, %4$d, %5$d]) {
@@ -191,17 +193,72 @@ class AttentionOnGpuTest {
                 features,
                 padded,
                 causal ? "True" : "False",
-                biased ? "c" : "None"));
+                biased ? "c" : "None"),
+        kernels -> areCudnn(kernels, only));
+  }
+
+  /** Masks that cuDNN does not know: of bools, for all rows, or with rows that it cannot load. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          bf16 | 1 | 512 | 512 | b8   | 1, 1, 512, 512
+          f16  | 2 | 333 | 300 | b8   | 2, 1, 1, 300
+          bf16 | 3 | 256 | 333 | b8   | 3, 1, 256, 333
+          f16  | 2 | 256 | 333 | f16  | 2, 4, 1, 333
+          bf16 | 1 | 400 | 257 | bf16 | 1, 4, 400, 257
+          """)
+  void otherMasks(
+      String dtype, long batch, long rows, long keys, String ofMask, String sizesOfMask) {
+    agrees(
+        """
+        graph version 1
+        graph t(q: %1$s[%2$d, 4, %3$d, 64], k: %1$s[%2$d, 4, %4$d, 64], v: %1$s[%2$d, 4, %4$d, 64], m: %5$s[%6$s]) {
+          o = aten::scaled_dot_product_attention(q, k, v, m)
+          return o
+        }
+        """
+            .formatted(dtype, batch, rows, keys, ofMask, sizesOfMask));
+  }
+
+  /** Attention without a cuDNN kernel runs as products. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          f32  | 1 | 4 | 1100 | 64 | True
+          f32  | 2 | 3 |  500 | 96 | False
+          f64  | 1 | 2 |  300 | 64 | True
+          bf16 | 1 | 4 |  300 | 100 | True
+          """)
+  void asProducts(String dtype, long batch, long heads, long rows, long features, String causal) {
+    agrees(
+        """
+        graph version 1
+        graph t(q: %1$s[%2$d, %3$d, %4$d, %5$d], k: %1$s[%2$d, %3$d, %4$d, %5$d], v: %1$s[%2$d, %3$d, %4$d, %5$d], g: %1$s[%2$d, %3$d, %4$d, %5$d]) {
+          o, l, cq, ck, mq, mk, ps, po, dm = aten::_scaled_dot_product_cudnn_attention(q, k, v, None, True, 0.0, %6$s)
+          dq, dk, dv = aten::_scaled_dot_product_cudnn_attention_backward(g, q, k, v, o, l, ps, po, None, None, None, %4$d, %4$d, 0.0, %6$s)
+          return o, l, dq, dk, dv
+        }
+        """
+            .formatted(dtype, batch, heads, rows, features, causal),
+        kernels -> assertThat(kernels).noneMatch(activity -> activity.kernel().contains("cudnn")));
   }
 
   private static void agrees(String text) {
-    agrees("[op]|dq|dk|dv", text);
+    agrees(text, kernels -> areCudnn(kernels, "[op]"));
   }
 
-  /**
-   * @param byCudnn the names of what cuDNN computes
-   */
-  private static void agrees(String byCudnn, String text) {
+  private static void areCudnn(List<Activity> kernels, String labels) {
+    assertThat(kernels)
+        .filteredOn(activity -> activity.label().matches(labels))
+        .isNotEmpty()
+        .allSatisfy(activity -> assertThat(activity.kernel()).contains("cudnn"));
+  }
+
+  private static void agrees(String text, Consumer<List<Activity>> check) {
     var plan = LocalPrograms.plan(text);
     try (var gpu = CudaSession.open(Lowering.lower(plan), TIMEOUT);
         var host = Session.open(plan, new HostBackend())) {
@@ -212,10 +269,7 @@ class AttentionOnGpuTest {
         gpu.run();
         LocalPrograms.compare(plan, gpu, host, text);
       }
-      assertThat(gpu.profile().activities())
-          .filteredOn(activity -> activity.label().matches(byCudnn))
-          .isNotEmpty()
-          .allSatisfy(activity -> assertThat(activity.kernel()).contains("cudnn"));
+      check.accept(gpu.profile().activities());
     }
   }
 }

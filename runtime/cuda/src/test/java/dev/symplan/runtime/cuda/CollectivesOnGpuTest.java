@@ -118,6 +118,25 @@ class CollectivesOnGpuTest {
     }
   }
 
+  @ParameterizedTest
+  @MethodSource("dev.symplan.runtime.cuda.SplitExchange#calls")
+  void exchangesBySplitsAgreeWithTheHost(String call) {
+    var exchange = SplitExchange.of(call, Gpus.ranks());
+    var plan = exchange.plan();
+    try (var gpu = CudaSession.open(Lowering.lower(plan), Duration.ofSeconds(10));
+        var host = Session.open(plan, new HostBackend())) {
+      for (var splits : SplitExchange.Splits.values()) {
+        for (long seed = 0; seed < 50; seed++) {
+          for (var session : List.of(gpu, host)) {
+            exchange.fill(session, splits, seed);
+            session.run();
+          }
+          Bits.assertSame(gpu, host, call + ", " + splits + ", " + seed);
+        }
+      }
+    }
+  }
+
   @Test
   void errorsInRegisteredSourcesSayWhere() {
     Gpus.require(1);

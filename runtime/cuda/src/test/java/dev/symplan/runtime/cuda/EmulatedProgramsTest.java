@@ -3,20 +3,15 @@ package dev.symplan.runtime.cuda;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.symplan.codegen.Lowering;
-import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.testkit.Fuzz;
-import dev.symplan.ir.text.GraphParser;
-import dev.symplan.planner.Compiler;
-import dev.symplan.planner.machine.Target;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.host.HostBackend;
 import dev.symplan.runtime.tensor.HostTensor;
-import dev.symplan.runtime.tensor.SeededInputs;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * What is generated for ops on GPUs, run on this machine's processor, against the host backend.
@@ -148,47 +143,23 @@ class EmulatedProgramsTest {
 
   /** Ranks' own work around an exchange whose splits only the device knows. */
   @ParameterizedTest
-  @ValueSource(
-      strings = {
-        "all_to_all_vdev_2d(%s, 4)",
-        "all_to_all_vdev_2d(%s)",
-        "all_to_all_vdev_2d_offset(%s)"
-      })
+  @MethodSource("dev.symplan.runtime.cuda.SplitExchange#calls")
   void exchangesBySplits(String call) {
-    boolean back = call.contains("offset");
-    var text =
-        """
-        graph version 1
-        group tp = [0, 1]
-        graph g(x: f32[64, 16], out: f32[160, 16], splits: i64[%s], offsets: i64[2, 8]) {
-          symm_mem::%s
-          return out, offsets
-        }
-        """
-            .formatted(back ? "2, 8" : "8", call.formatted("x, out, splits, offsets, \"tp\""));
-    var plan =
-        Compiler.forTarget(Target.H200_X4)
-            .compile(GraphParser.parse(new SourceFile("exchange.graph", text)));
-    try (var emulated = EmulatedSession.open(List.of(Lowering.lower(plan))).getFirst();
-        var host = Session.open(plan, new HostBackend())) {
-      for (var session : List.of(emulated, host)) {
-        for (int rank = 0; rank < 2; rank++) {
-          for (var name : session.inputNames()) {
-            SeededInputs.fill(session.input(rank, name), 9, rank, name);
-          }
-          for (int i = 0; i < 8; i++) {
-            long rows = (rank * 5 + i * 3) % 8;
-            if (back) {
-              session.input(rank, "splits").setLong(rows, 0, i);
-              session.input(rank, "splits").setLong(i * 7, 1, i);
-            } else {
-              session.input(rank, "splits").setLong(rows, i);
+    for (int ranks = 2; ranks <= 3; ranks++) {
+      var exchange = SplitExchange.of(call, ranks);
+      var plan = exchange.plan();
+      try (var emulated = EmulatedSession.open(List.of(Lowering.lower(plan))).getFirst();
+          var host = Session.open(plan, new HostBackend())) {
+        for (var splits : SplitExchange.Splits.values()) {
+          for (long seed = 0; seed < (splits == SplitExchange.Splits.UNEVEN ? 12 : 1); seed++) {
+            for (var session : List.of(emulated, host)) {
+              exchange.fill(session, splits, SEED + seed);
+              session.run();
             }
+            Bits.assertSame(emulated, host, call + ", " + splits + ", " + seed);
           }
         }
-        session.run();
       }
-      Bits.assertSame(emulated, host, call);
     }
   }
 }

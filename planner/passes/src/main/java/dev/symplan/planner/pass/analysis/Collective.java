@@ -1,6 +1,8 @@
 package dev.symplan.planner.pass.analysis;
 
+import com.google.common.collect.ImmutableCollection;
 import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Arg;
 import dev.symplan.ir.DType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
@@ -8,6 +10,9 @@ import dev.symplan.ir.op.CollectiveCall;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Eligibility;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
 import java.util.Optional;
 
 /**
@@ -54,11 +59,43 @@ public record Collective(
   }
 
   private static ImmutableList<Value> operands(Op op, CollectiveCall call) {
-    return call.kind() == Kind.CUSTOM
-        ? op.def().symmMemArgs().stream()
-            .flatMap(param -> op.arg(param).operands().stream())
-            .collect(ImmutableList.toImmutableList())
-        : call.operands();
+    return operandParams(op, call.kind()).stream()
+        .flatMap(param -> op.arg(param).operands().stream())
+        .collect(ImmutableList.toImmutableList());
+  }
+
+  private static ImmutableCollection<String> operandParams(Op op, Kind kind) {
+    return kind == Kind.CUSTOM
+        ? op.def().symmMemArgs()
+        : ImmutableList.of(op.def().collective().orElseThrow().operand());
+  }
+
+  /**
+   * {@return arguments of the op that send other tensors, each where its operand is}
+   *
+   * @param args what the other parameters are given
+   * @param sent one for each operand
+   */
+  public ImmutableList<Arg> argsWith(ImmutableList<Arg> args, List<Value> sent) {
+    var changed = new ArrayList<>(args);
+    var next = sent.iterator();
+    for (var param : operandParams(op, kind)) {
+      int at = op.def().schema().indexOf(param);
+      changed.set(at, substitute(args.get(at), next));
+    }
+    return changed.equals(args) ? args : ImmutableList.copyOf(changed);
+  }
+
+  private static Arg substitute(Arg arg, Iterator<Value> next) {
+    return switch (arg) {
+      case Arg.Ref _ -> new Arg.Ref(next.next());
+      case Arg.Seq(var items) ->
+          new Arg.Seq(
+              items.stream()
+                  .map(item -> substitute(item, next))
+                  .collect(ImmutableList.toImmutableList()));
+      case Arg.Literal literal -> literal;
+    };
   }
 
   private static ImmutableList<Value> results(Op op, Kind kind) {

@@ -28,14 +28,20 @@ public final class OverlapWindows {
 
   private final ImmutableList<ImmutableIntArray> units;
   private final double[] computeBefore;
+
+  /** Without the time in which kernels start: a collective beside them gains nothing from that. */
+  private final double[] workBefore;
+
   private final ImmutableList<Window> windows;
 
   private OverlapWindows(
       ImmutableList<ImmutableIntArray> units,
       double[] computeBefore,
+      double[] workBefore,
       ImmutableList<Window> windows) {
     this.units = units;
     this.computeBefore = computeBefore;
+    this.workBefore = workBefore;
     this.windows = windows;
   }
 
@@ -46,6 +52,7 @@ public final class OverlapWindows {
     var fusion = analyses.fusion();
     var units = fusion.units();
     var computeBefore = new double[units.size() + 1];
+    var workBefore = new double[units.size() + 1];
     var written = new int[aliases.count()];
     Arrays.fill(written, -1);
     // What the result of a collective may share memory with is not used beside it either.
@@ -73,11 +80,12 @@ public final class OverlapWindows {
                   .forEach(v -> close(windows, resultOf, aliases.family(v), position)));
       boolean collective =
           next < collectives.size() && collectives.get(next).index() == unit.get(0);
-      computeBefore[p + 1] =
-          computeBefore[p]
-              + (collective || Concatenation.needsNoCopy(op, unit.get(0), analyses)
-                  ? 0
-                  : micros(graph, aliases, fusion, unit, costs));
+      double micros =
+          collective || Concatenation.needsNoCopy(op, unit.get(0), analyses)
+              ? 0
+              : micros(graph, aliases, fusion, unit, costs);
+      computeBefore[p + 1] = computeBefore[p] + micros;
+      workBefore[p + 1] = workBefore[p] + Math.max(0, micros - costs.rampMicros());
       if (collective) {
         int ready = fence;
         for (var operand : collectives.get(next).operands()) {
@@ -117,7 +125,7 @@ public final class OverlapWindows {
             own.results().forEach(value -> mark(used, aliases.family(value), position));
           });
     }
-    return new OverlapWindows(units, computeBefore, ImmutableList.copyOf(windows));
+    return new OverlapWindows(units, computeBefore, workBefore, ImmutableList.copyOf(windows));
   }
 
   private static void mark(int[] written, int storage, int position) {
@@ -176,9 +184,14 @@ public final class OverlapWindows {
     return computeBefore[to] - computeBefore[from];
   }
 
+  /** {@return the part of that compute beside which a collective could run, in µs} */
+  public double workBetween(int from, int to) {
+    return workBefore[to] - workBefore[from];
+  }
+
   /** {@return the compute that could run beside a collective at best, in µs} */
   public double hideableMicros(int collective) {
     var window = windows.get(collective);
-    return computeBetween(window.earliest(), window.needed());
+    return workBetween(window.earliest(), window.needed());
   }
 }

@@ -4,7 +4,7 @@ import static com.google.common.collect.ImmutableList.toImmutableList;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Value;
-import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.Variant.Barriers;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.analysis.Collective;
 import dev.symplan.planner.pass.select.RealizeOperands;
@@ -52,8 +52,8 @@ final class RankPlans {
     for (int k = 0; k < graph.collectives().size(); k++) {
       var collective = graph.collectives().get(k);
       var variant = graph.variants().get(k);
-      boolean alone = variant == Variant.LOCAL || variant.needsWorkspace();
-      Barrier barrier = alone ? new Barrier.None() : new Barrier.Own();
+      Barrier barrier =
+          variant.barriers() == Barriers.NONE ? new Barrier.None() : new Barrier.Own();
       int workspace = workspaces.ofCollective().get(k);
       plans.add(
           new CollectivePlan(

@@ -6,7 +6,6 @@ import com.google.common.primitives.Ints;
 import dev.symplan.planner.cost.Timeline;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.pass.PassContext;
-import dev.symplan.planner.pass.analysis.Collective;
 import dev.symplan.planner.pass.analysis.OverlapWindows;
 import dev.symplan.planner.pass.select.Realized;
 import dev.symplan.planner.plan.Step;
@@ -58,7 +57,7 @@ public record Schedule(
               context.groupSize(collective.group()));
       transfers[k] = transfer;
       int from = hoist(window, place, Math.max(bound, place.earliest()), transfer);
-      double beside = window.computeBetween(from, place.needed());
+      double beside = window.workBetween(from, place.needed());
       double exposed = costs.exposedMicros(variants.get(k), transfer, beside);
       boolean async =
           context.options().overlap()
@@ -81,7 +80,7 @@ public record Schedule(
     int to = window.given();
     while (from < to) {
       int middle = from + (to - from + 1) / 2;
-      if (overlap.computeBetween(middle, window.needed()) < transfer) {
+      if (overlap.workBetween(middle, window.needed()) < transfer) {
         to = middle - 1;
       } else {
         from = middle;
@@ -143,7 +142,7 @@ public record Schedule(
           int here = step++;
           unit.forEach(index -> stepOfOp[index] = here);
           steps.add(new Step.Fused(unit));
-        } else if (Collective.of(graph.graph().ops().get(op), op).isEmpty()) {
+        } else if (graph.graph().ops().get(op).def().collective().isEmpty()) {
           stepOfOp[op] = step++;
           steps.add(new Step.Compute(op));
         }

@@ -311,7 +311,7 @@ final class Bucketing {
     for (int g = 0; g < graphs.size(); g++) {
       int from = Math.max(bucket.ready[g], own.ready[g]);
       int to = Math.min(bucket.needed[g], own.needed[g]);
-      room = Math.min(room, graphs.get(g).overlap().computeBetween(from, Math.max(from, to)));
+      room = Math.min(room, graphs.get(g).overlap().workBetween(from, Math.max(from, to)));
     }
     var price = bucket.price.with(own.price);
     double together = price.micros(room, costs, select);

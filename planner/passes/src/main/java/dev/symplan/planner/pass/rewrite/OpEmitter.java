@@ -66,6 +66,25 @@ record OpEmitter(GraphCopier copier, Op at, ToIntFunction<String> groupSize) {
         .orElseGet(() -> copier.insert(def, bound, target.name(), type, at.span()));
   }
 
+  /** Emits an op whose result replaces an old one, in the same layout and space. */
+  Value emitAs(Value old, String op, Arg... args) {
+    var def = BuiltinOps.registry().get(op);
+    return copier.emit(List.of(old), def, bound(def, args), at, List.of(old.type())).result();
+  }
+
+  /** Emits an op whose new result has a layout of its own. */
+  Value emitAs(String name, Type type, String op, Arg... args) {
+    var def = BuiltinOps.registry().get(op);
+    return copier.insert(def, bound(def, args), name, type, at.span());
+  }
+
+  /** Ends the run with an error where an element is 0. */
+  void require(Value condition, String message) {
+    var def = BuiltinOps.registry().get("aten::_assert_async.msg");
+    var args = bound(def, new Arg.Ref(condition), new Arg.Str(message));
+    copier.emit(ImmutableList.of(), def, args, at);
+  }
+
   private static ImmutableList<Arg> bound(OpDef def, Arg... args) {
     var all = ImmutableList.<Arg>builder().add(args);
     def.schema().params().stream()

@@ -35,6 +35,7 @@ import java.util.TreeMap;
 public final class SinkElementwise extends GraphPass {
 
   private static final int NONE = -1;
+  private static final int SEVERAL = -2;
 
   public SinkElementwise() {
     super("sink_elementwise", facts(), facts());
@@ -58,8 +59,8 @@ public final class SinkElementwise extends GraphPass {
     /** By op, the op to which it moves; {@link #NONE} for one that stays. */
     private final int[] target;
 
-    /** By value, the ops that read it, and whether the caller does. */
-    private final List<List<Integer>> readers = new ArrayList<>();
+    /** By value, the one op that all its readers are, or move to. */
+    private final int[] reader;
 
     private final boolean[] returned;
 
@@ -72,18 +73,18 @@ public final class SinkElementwise extends GraphPass {
       Arrays.fill(target, NONE);
       this.returned = new boolean[graph.valueCount()];
       graph.outputValues().forEach(value -> returned[value.id()] = true);
-      for (int i = 0; i < graph.valueCount(); i++) {
-        readers.add(new ArrayList<>());
-      }
-      for (int i = 0; i < ops.size(); i++) {
-        int reader = i;
-        ops.get(i).operands().forEach(value -> readers.get(value.id()).add(reader));
-      }
+      this.reader = new int[graph.valueCount()];
+      Arrays.fill(reader, NONE);
     }
 
     Graph run() {
       for (int i = ops.size() - 1; i >= 0; i--) {
         target[i] = targetOf(i);
+        int root = target[i] == NONE ? i : target[i];
+        for (var value : ops.get(i).operands()) {
+          int before = reader[value.id()];
+          reader[value.id()] = before == NONE || before == root ? root : SEVERAL;
+        }
       }
       var groups = new TreeMap<Integer, List<Integer>>();
       for (int i = 0; i < ops.size(); i++) {
@@ -110,15 +111,8 @@ public final class SinkElementwise extends GraphPass {
       if (!isElementwise(op) || returned[op.result().id()]) {
         return NONE;
       }
-      int found = NONE;
-      for (int reader : readers.get(op.result().id())) {
-        int root = target[reader] == NONE ? reader : target[reader];
-        if (found != NONE && found != root) {
-          return NONE;
-        }
-        found = root;
-      }
-      return found != NONE
+      int found = reader[op.result().id()];
+      return found >= 0
               && isElementwise(ops.get(found))
               && ops.get(found).result().tensor().sizes().equals(op.result().tensor().sizes())
           ? found
@@ -161,7 +155,8 @@ public final class SinkElementwise extends GraphPass {
       long made = 0;
       for (int i : group) {
         var op = ops.get(i);
-        made += readers.get(op.result().id()).contains(root) ? op.result().tensor().bytes() : 0;
+        boolean direct = ops.get(root).operands().contains(op.result());
+        made += direct ? op.result().tensor().bytes() : 0;
         for (var value : op.operands()) {
           if (isOlder(value, group) && own.uses().lastOpOrCaller(aliases.id(value)) < root) {
             dying.add(aliases.id(value));

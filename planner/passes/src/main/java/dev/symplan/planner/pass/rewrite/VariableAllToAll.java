@@ -128,6 +128,9 @@ final class VariableAllToAll {
   }
 
   private void exchange() {
+    requireAll(
+        op("aten::logical_and", isSplit(inSplits), op("aten::le.Scalar", sums(inSplits, 0), rows)),
+        "in_splits are negative, or more than the rows of the input");
     // By rank that sends, then by part.
     var splits = allToAll("splits", inSplits, parts);
     var sent = matrix(splits, ranks, parts);
@@ -144,6 +147,20 @@ final class VariableAllToAll {
   }
 
   private void exchangeBack() {
+    var splits = op("aten::select.int", inSplits, 0, 0);
+    var offsets = op("aten::select.int", inSplits, 0, 1);
+    var last = op("aten::rsub.Scalar", splits, rows);
+    var within =
+        op(
+            "aten::logical_and",
+            op("aten::ge.Scalar", offsets, 0),
+            op("aten::le.Tensor", offsets, last));
+    requireAll(
+        op(
+            "aten::logical_and",
+            isSplit(splits),
+            op("aten::logical_or", op("aten::eq.Scalar", splits, 0), within)),
+        "in_splits_offsets name rows that the input does not have");
     var table = op("aten::view", contiguous(inSplits), Arg.Seq.of(2, parts, ranks));
     // By rank that gets them; for each, splits and where they begin, by part.
     var byRank = flat(op("aten::permute", table, Arg.Seq.of(2, 0, 1)));
@@ -185,8 +202,26 @@ final class VariableAllToAll {
     return op("aten::add.Tensor", column(op("aten::sub.Tensor", sums(whole, 0), whole)), within);
   }
 
+  /** {@return whether each is a number of rows that the input may have} */
+  private Value isSplit(Value splits) {
+    return op(
+        "aten::logical_and", op("aten::ge.Scalar", splits, 0), op("aten::le.Scalar", splits, rows));
+  }
+
+  /** Ends the run where this rank's numbers do not fit; nothing is written elsewhere even then. */
+  private void requireAll(Value holds, String message) {
+    emitter.require(op("aten::all.dim", holds, 0), call.schema().name() + ": " + message);
+  }
+
   /** Each row of {@code out} is of the last part and rank that begin before it, or stays. */
   private void compact(Value received, Value from, Value starts, Value sizes) {
+    var ends = op("aten::add.Tensor", starts, sizes);
+    requireAll(
+        op(
+            "aten::logical_or",
+            op("aten::eq.Scalar", sizes, 0),
+            op("aten::le.Scalar", ends, out.tensor().size(0))),
+        "the ranks send more rows than out has");
     var places = op("aten::arange.start_step", 0, out.tensor().size(0), 1);
     var begun = op("aten::le.Tensor", row(starts), column(places));
     var count = op("aten::sum.dim_IntList", begun, Arg.Seq.of(1));

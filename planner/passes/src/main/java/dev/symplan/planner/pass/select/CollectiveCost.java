@@ -79,7 +79,7 @@ public record CollectiveCost(
       if (tensors == 1 || select.takesSeveral(VariantSpec.of(kind, variant))) {
         double transfer =
             costs.transferMicros(kind, variant, bytes, ranks)
-                + launches(variant) * costs.kernelMicros(0);
+                + launches(variant) * costs.launchMicros();
         best = Math.min(best, select.shownMicros(variant, transfer, room) + entry.getValue());
       }
     }

@@ -22,7 +22,6 @@ import dev.symplan.planner.plan.ArgDecision.Realization;
 import dev.symplan.planner.plan.ArgDecision.Reason;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.LinkedHashMap;
 import java.util.List;
 
 /**
@@ -71,28 +70,15 @@ final class Realize {
     var collective = source.collectives().get(k);
     var selection = selections.get(k);
     var args = ImmutableList.<ArgDecision>builder();
-    var op = collective.op();
-    // By value: a coalesced collective may send the same one twice.
-    var originals = new LinkedHashMap<Value, Value>();
+    var sent = new ArrayList<Value>();
     var operands = source.constraints().operands(k);
     for (int i = 0; i < operands.size(); i++) {
       var slot = operands.get(i);
       boolean differs = selection.differs().get(i);
       boolean staged =
           Select.mustStage(slot, selection.variant(), collective.kind(), false, differs);
-      if (staged && !originals.containsKey(slot.value())) {
-        var before = copier.now(slot.value());
-        var type = stagedType(collective, i);
-        var copy =
-            copier.insert(
-                STAGE,
-                ImmutableList.of(new Arg.Ref(before)),
-                slot.value().name() + "_staged",
-                type,
-                op.span());
-        copier.replace(slot.value(), copy);
-        originals.put(slot.value(), before);
-      }
+      // Even of what is sent twice: another rank may send two values there, and has two copies.
+      sent.add(staged ? stage(collective, i) : copier.now(slot.value()));
       args.add(decide(slot, staged, differs && !slot.always(), false, k));
     }
     for (var slot : source.constraints().results(k)) {
@@ -102,9 +88,19 @@ final class Realize {
       }
       args.add(decide(slot, staged, false, true, k));
     }
-    copier.keep(op);
-    originals.forEach(copier::replace);
+    var op = collective.op();
+    copier.emit(op, op.def(), collective.argsWith(copier.now(op.args()), sent));
     decisions.add(args.build());
+  }
+
+  private Value stage(Collective collective, int index) {
+    var operand = collective.operands().get(index);
+    return copier.insert(
+        STAGE,
+        ImmutableList.of(new Arg.Ref(copier.now(operand))),
+        operand.name() + "_staged",
+        stagedType(collective, index),
+        collective.op().span());
   }
 
   /**

@@ -54,19 +54,21 @@ class PassFolderTest {
             "01-source.graph",
             "02-normalize.graph",
             "03-fold_masks.graph",
-            "04-sink_elementwise.graph",
-            "05-bucket.graph",
-            "06-chunk.graph",
-            "07-reorder.graph",
-            "08-select.txt",
-            "09-realize.graph",
-            "10-schedule.txt",
-            "11-merge.txt",
-            "12-workspaces.txt",
-            "13-measure.txt",
-            "14-allocate.txt",
-            "15-elide_barriers.txt",
-            "16-seal.json");
+            "04-share_heads.graph",
+            "05-lower_attention.graph",
+            "06-sink_elementwise.graph",
+            "07-bucket.graph",
+            "08-chunk.graph",
+            "09-reorder.graph",
+            "10-select.txt",
+            "11-realize.graph",
+            "12-schedule.txt",
+            "13-merge.txt",
+            "14-workspaces.txt",
+            "15-measure.txt",
+            "16-allocate.txt",
+            "17-elide_barriers.txt",
+            "18-seal.json");
     assertThat(Pipeline.passes().getLast().name()).isEqualTo("verify");
     assertThat(texts(passes(sample, "b"))).isEqualTo(first);
     for (var name : first.keySet()) {
@@ -76,7 +78,7 @@ class PassFolderTest {
       }
     }
     var plan = compiler().compile(SAMPLES.resolve(sample + ".graph"));
-    assertThat(first.get("16-seal.json")).isEqualTo(PlanFile.toJson(plan));
+    assertThat(first.get("18-seal.json")).isEqualTo(PlanFile.toJson(plan));
     assertThat(Files.readString(folder.resolve("a/timings.txt"))).contains("select", "normalize");
   }
 }

@@ -1,0 +1,118 @@
+package dev.symplan.planner.pass;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.text.GraphParser;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.plan.Plan;
+import java.util.Set;
+import java.util.stream.Collectors;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Which attention stays as it is, which gets another bias, and which becomes products. */
+class LowerAttentionTest {
+
+  private static Plan plan(String inputs, String body) {
+    var text = "graph version 1\ngraph t(%s) {\n%s}\n".formatted(inputs, body);
+    return Compiler.forTarget(Target.H200_X4)
+        .with(CompileOptions.DEFAULT.withRanks(1))
+        .compile(GraphParser.parse(new SourceFile("t.graph", text)));
+  }
+
+  private static Set<String> ops(Plan plan) {
+    Graph graph = plan.rankPlans().getFirst().graph();
+    return graph.ops().stream().map(op -> op.def().name().name()).collect(Collectors.toSet());
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          bf16, plain            | bf16 | 512 | 64  | f32[1]           | q, k, v
+          f16, causal            | f16  | 512 | 64  | f32[1]           | q, k, v, is_causal=True
+          a bias of each row     | bf16 | 512 | 64  | f32[512, 512]    | q, k, v, m
+          f32, but small         | f32  | 32  | 64  | f32[1]           | q, k, v
+          a dropout              | f32  | 512 | 64  | f32[1]           | q, k, v, None, 0.5
+          """)
+  void staysAsItIs(
+      String name, String dtype, long rows, long features, String mask, String arguments) {
+    assertThat(ops(attention(dtype, rows, features, mask, arguments)))
+        .as(name)
+        .containsExactly("scaled_dot_product_attention");
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          bools                  | bf16 | 512 | b8[512, 512]      | full scaled_dot_product_attention view where
+          bools of keys          | f16  | 512 | b8[1, 1, 1, 512]  | expand full scaled_dot_product_attention where
+          a bias of keys         | bf16 | 512 | bf16[1, 8, 1, 512]| clone expand scaled_dot_product_attention
+          rows at odd places     | f16  | 333 | f16[1, 1, 333, 333] | clone scaled_dot_product_attention
+          """)
+  void getsAnotherBias(String name, String dtype, long rows, String mask, String expected) {
+    assertThat(ops(attention(dtype, rows, 64, mask, "q, k, v, m")))
+        .as(name)
+        .containsExactlyInAnyOrder(expected.split(" "));
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          f32              | f32  | 512 | 64  | q, k, v
+          f64              | f64  | 512 | 64  | q, k, v, is_causal=True
+          odd features     | bf16 | 512 | 100 | q, k, v
+          many features    | bf16 | 512 | 320 | q, k, v
+          a negative scale | f16  | 512 | 64  | q, k, v, scale=-0.1
+          """)
+  void becomesProducts(String name, String dtype, long rows, long features, String arguments) {
+    assertThat(ops(attention(dtype, rows, features, "f32[1]", arguments)))
+        .as(name)
+        .contains("bmm", "_safe_softmax")
+        .doesNotContain("scaled_dot_product_attention");
+  }
+
+  /** Keys that are repeated without a copy, whose gradients are wanted for each. */
+  @Test
+  void operandsThatCudnnDoesNotLoadAreCopied() {
+    var type = "bf16[1, 8, 512, 64]";
+    var plan =
+        plan(
+            "g: %1$s, q: %1$s, k: bf16[1, 1, 512, 64], o: %1$s, l: f32[1, 8, 512], s: i64[], t: i64[]"
+                .formatted(type),
+            """
+              e = aten::expand(k, [1, 8, 512, 64])
+              dq, dk, dv, db = aten::_scaled_dot_product_efficient_attention_backward(g, q, e, e, None, o, l, s, t, 0.0, [True, True, True, False])
+              return dq, dk, dv
+            """);
+    assertThat(ops(plan))
+        .containsExactlyInAnyOrder(
+            "expand", "clone", "_scaled_dot_product_efficient_attention_backward");
+  }
+
+  /** All scores would be 1 GiB. */
+  @Test
+  void scoresAreInMemoryBlockByBlock() {
+    var plan = attention("f32", 4096, 64, "f32[1]", "q, k, v");
+    assertThat(plan.total().bytes()).isLessThan(200L << 20);
+  }
+
+  private static Plan attention(
+      String dtype, long rows, long features, String mask, String arguments) {
+    var heads = rows == 4096 ? 16 : 8;
+    return plan(
+        "q: %1$s[1, %2$d, %3$d, %4$d], k: %1$s[1, %2$d, %3$d, %4$d], v: %1$s[1, %2$d, %3$d, %4$d], m: %5$s"
+            .formatted(dtype, heads, rows, features, mask),
+        "  o = aten::scaled_dot_product_attention(%s)\n  return o\n".formatted(arguments));
+  }
+}

@@ -1,0 +1,77 @@
+package dev.symplan.planner.machine;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.TensorType;
+import java.util.Optional;
+import java.util.stream.Stream;
+
+/**
+ * Which attention may go to cuDNN, as far as types decide it: floats of 16 bits, rows that all
+ * begin at a multiple of 16 bytes, and a positive scale, as its kernels take the largest score
+ * before they scale. If cuDNN has no kernel for some of it, it says so when a session opens.
+ */
+public final class LibraryAttention {
+
+  /** cuDNN's kernels count features in eights, and have registers for so many. */
+  private static final int FEATURES = 8;
+
+  private static final int MAX_FEATURES = 256;
+
+  private LibraryAttention() {}
+
+  /**
+   * {@return whether cuDNN may have a kernel} All tensors have four dimensions.
+   *
+   * @param others the value, results and gradients: all tensors with features but query and key
+   * @param logs the logarithms of sums, a number for each row
+   */
+  public static boolean suits(
+      TensorType query,
+      TensorType key,
+      ImmutableList<TensorType> others,
+      Optional<TensorType> bias,
+      Optional<TensorType> logs,
+      double scale) {
+    return isNarrow(query.dtype())
+        && scale > 0
+        && query.numel() > 0
+        && key.numel() > 0
+        && query.size(1) % key.size(1) == 0
+        && Stream.concat(Stream.of(query, key), others.stream())
+            .allMatch(type -> type.dtype() == query.dtype() && hasAlignedRows(type))
+        && Stream.concat(Stream.of(query), others.stream())
+            .allMatch(type -> type.size(3) % FEATURES == 0 && type.size(3) <= MAX_FEATURES)
+        && bias.stream().allMatch(type -> isBias(type, query, key))
+        && logs.stream().allMatch(type -> type.dtype() == DType.F32 && type.isContiguous())
+        && logs.stream().allMatch(type -> type.numel() == query.numel() / query.size(3));
+  }
+
+  /** {@return whether cuDNN's attention knows the element type} */
+  public static boolean isNarrow(DType dtype) {
+    return dtype == DType.F16 || dtype == DType.BF16;
+  }
+
+  /** {@return whether cuDNN can add this to scores: it broadcasts over batches and heads only} */
+  public static boolean isBias(TensorType bias, TensorType query, TensorType key) {
+    return (bias.dtype() == query.dtype() || bias.dtype() == DType.F32)
+        && bias.size(2) == query.size(2)
+        && bias.size(3) == key.size(2)
+        && hasAlignedRows(bias);
+  }
+
+  /** {@return whether all rows of a tensor with four dimensions begin at a multiple of 16 bytes} */
+  public static boolean hasAlignedRows(TensorType type) {
+    if (type.stride(3) != 1 && type.size(3) != 1) {
+      return false;
+    }
+    for (int dim = 0; dim < 3; dim++) {
+      if (type.size(dim) > 1
+          && (type.stride(dim) <= 0
+              || type.stride(dim) * type.dtype().bytes() % Alignment.VECTOR != 0)) {
+        return false;
+      }
+    }
+    return true;
+  }
+}

@@ -1,0 +1,273 @@
+package dev.symplan.planner.pass.rewrite;
+
+import static com.google.common.collect.ImmutableList.toImmutableList;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.NoneType;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.aten.AttentionOps;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.op.OpCall;
+import dev.symplan.planner.machine.LibraryAttention;
+import dev.symplan.planner.pass.GraphPass;
+import dev.symplan.planner.pass.GraphState;
+import dev.symplan.planner.pass.PassContext;
+import dev.symplan.planner.pass.analysis.GraphCopier;
+import java.util.ArrayList;
+import java.util.Optional;
+import java.util.function.UnaryOperator;
+
+/**
+ * Gives large attention a form for which GPUs have fast kernels. Where cuDNN has one but for the
+ * bias or for where rows lie, these change: a mask of bools becomes numbers, all rows of scores get
+ * their own, and operands are copied. Anything else, f32 above all, becomes products and softmax in
+ * blocks; see {@link AttentionProducts}.
+ */
+public final class LowerAttention extends GraphPass {
+
+  /**
+   * The sizes from which attention is rewritten.
+   *
+   * @param multiplications below which one simple kernel takes less time than several fast ones
+   * @param block the scores of a block, in bytes, unless these make too many blocks
+   * @param minCausalRows from which causal attention goes in parts of its rows, as the first parts
+   *     see few keys
+   */
+  public record Bounds(long multiplications, long block, long minCausalRows) {
+    static final Bounds DEFAULT = new Bounds(1L << 23, 64L << 20, 1024);
+  }
+
+  public LowerAttention() {
+    super("lower_attention", facts(), facts());
+  }
+
+  @Override
+  public GraphState run(GraphState state, PassContext context) {
+    return state.withGraphs(
+        state.analyses().stream()
+            .map(own -> lower(own.graph(), Bounds.DEFAULT))
+            .collect(toImmutableList()));
+  }
+
+  /** {@return the graph with large attention in another form; the same graph if it has none} */
+  public static Graph lower(Graph graph, Bounds bounds) {
+    return new Lowering(graph, bounds).run();
+  }
+
+  private static final class Lowering {
+    private static final ImmutableList<String> OPERANDS =
+        ImmutableList.of("query", "key", "value", "out", "grad_out", "grad_out_");
+
+    private final Graph graph;
+    private final Bounds bounds;
+    private final GraphCopier copier;
+    private boolean[] read = new boolean[0];
+
+    Lowering(Graph graph, Bounds bounds) {
+      this.graph = graph;
+      this.bounds = bounds;
+      this.copier = new GraphCopier(graph);
+    }
+
+    Graph run() {
+      if (graph.ops().stream().noneMatch(this::isLarge)) {
+        return graph;
+      }
+      read = new boolean[graph.valueCount()];
+      graph.ops().forEach(op -> op.operands().forEach(value -> read[value.id()] = true));
+      graph.outputValues().forEach(value -> read[value.id()] = true);
+      boolean changed = false;
+      for (var op : graph.ops()) {
+        if (isLarge(op) && lower(op)) {
+          changed = true;
+        } else {
+          copier.keep(op);
+        }
+      }
+      return changed ? Normalize.removeDeadCode(copier.finish(copier.now(graph.outputs()))) : graph;
+    }
+
+    private boolean isLarge(Op op) {
+      if (!AttentionOps.is(op.def()) || !op.results().getFirst().isTensor()) {
+        return false;
+      }
+      var query = op.call().tensor("query");
+      var key = op.call().tensor("key");
+      double multiplications = (double) query.numel() * key.size(key.rank() - 2);
+      return query.rank() <= 4 && multiplications >= bounds.multiplications();
+    }
+
+    /** {@return whether other ops took the place of this one} */
+    private boolean lower(Op op) {
+      var call = op.call();
+      if (call.number("dropout_p") != 0 || suitsLibrary(op)) {
+        return false;
+      }
+      var emitter = new OpEmitter(copier, op, Lowering::groupSize);
+      var bias = AttentionOps.bias(op.def()).filter(call::has);
+      if (suitsLibraryWith(op, Optional.empty(), Lowering::inAlignedRows)) {
+        changeOperands(emitter, bias);
+        return true;
+      }
+      return AttentionOps.isBackward(op.def()) ? gradients(emitter) : products(emitter);
+    }
+
+    private static int groupSize(String group) {
+      throw new IllegalStateException("attention has no group " + group);
+    }
+
+    private static boolean suitsLibrary(Op op) {
+      var bias = AttentionOps.bias(op.def()).filter(op.call()::has).map(op.call()::tensor);
+      return suitsLibraryWith(op, bias, type -> type);
+    }
+
+    /**
+     * @param bias in place of the op's own
+     * @param as the type of an operand after it was copied for cuDNN, if it has to be
+     */
+    private static boolean suitsLibraryWith(
+        Op op, Optional<TensorType> bias, UnaryOperator<TensorType> as) {
+      var call = op.call();
+      boolean backward = AttentionOps.isBackward(op.def());
+      var others = new ArrayList<TensorType>();
+      others.add(as.apply(call.tensor("value")));
+      if (backward) {
+        // AttentionForm leaves gradients with a bias to other kernels, too.
+        if (AttentionOps.bias(op.def()).filter(call::has).isPresent()) {
+          return false;
+        }
+        others.add(as.apply(call.tensor("out")));
+        others.add(as.apply(call.tensor(AttentionOps.gradient(op.def()))));
+        op.results().stream().filter(Value::isTensor).forEach(value -> others.add(value.tensor()));
+      } else {
+        others.add(op.results().getFirst().tensor());
+      }
+      var logs =
+          backward
+              ? Optional.of(call.tensor("logsumexp"))
+              : op.results().stream()
+                  .skip(1)
+                  .limit(1)
+                  .filter(Value::isTensor)
+                  .map(Value::tensor)
+                  .filter(type -> type.numel() > 0)
+                  .findFirst();
+      return LibraryAttention.suits(
+          fourDimensional(as.apply(call.tensor("query"))),
+          fourDimensional(as.apply(call.tensor("key"))),
+          others.stream().map(Lowering::fourDimensional).collect(toImmutableList()),
+          bias.map(Lowering::fourDimensional),
+          logs,
+          AttentionOps.scale(call));
+    }
+
+    /** Missing dimensions are 1. */
+    private static TensorType fourDimensional(TensorType type) {
+      int missing = 4 - type.rank();
+      var sizes = new long[] {1, 1, 1, 1};
+      var strides = new long[4];
+      for (int dim = 0; dim < type.rank(); dim++) {
+        sizes[missing + dim] = type.size(dim);
+        strides[missing + dim] = type.stride(dim);
+      }
+      return new TensorType(
+          type.dtype(),
+          ImmutableLongArray.copyOf(sizes),
+          ImmutableLongArray.copyOf(strides),
+          type.space());
+    }
+
+    private static TensorType inAlignedRows(TensorType type) {
+      return LibraryAttention.hasAlignedRows(fourDimensional(type))
+          ? type
+          : TensorType.contiguous(type.dtype(), type.sizes());
+    }
+
+    /** The same attention, with operands that cuDNN loads and a bias that it adds. */
+    private void changeOperands(OpEmitter emitter, Optional<String> bias) {
+      var op = emitter.at();
+      var schema = op.def().schema();
+      var args = new ArrayList<>(copier.now(op.args()));
+      for (var param : OPERANDS) {
+        if (schema.hasParam(param)) {
+          int index = schema.indexOf(param);
+          args.set(index, loadable(emitter, op.call().value(param)));
+        }
+      }
+      if (bias.isPresent()) {
+        var call = new OpCall(op.def(), copier.now(op.args()));
+        var changed = new AttentionBias(emitter).forLibrary(call);
+        args.set(schema.indexOf(bias.get()), new Arg.Ref(changed));
+      }
+      copier.emit(op, op.def(), ImmutableList.copyOf(args));
+    }
+
+    private Arg loadable(OpEmitter emitter, Value value) {
+      var now = new Arg.Ref(copier.now(value));
+      var type = inAlignedRows(value.tensor());
+      return type.equals(value.tensor())
+          ? now
+          : new Arg.Ref(emitter.emitAs(value.name() + "_dense", type, "aten::clone", now));
+    }
+
+    private boolean products(OpEmitter emitter) {
+      var op = emitter.at();
+      if (!canFill(op, 2)) {
+        return false;
+      }
+      var products = new AttentionProducts(emitter, bounds);
+      boolean wantsLogs =
+          op.results().size() > 1
+              && op.results().get(1).isTensor()
+              && op.results().get(1).tensor().numel() > 0
+              && read[op.results().get(1).id()];
+      var made = products.forward(wantsLogs);
+      products.give(made.out(), op.results().getFirst());
+      made.logs().ifPresent(logs -> products.giveLogs(logs, op.results().get(1)));
+      fill(emitter, op, wantsLogs ? 2 : 1);
+      return true;
+    }
+
+    private boolean gradients(OpEmitter emitter) {
+      var op = emitter.at();
+      var results = op.results();
+      if (!canFill(op, 3) || results.size() > 3 && results.get(3).isTensor()) {
+        return false;
+      }
+      var products = new AttentionProducts(emitter, bounds);
+      var made = products.backward();
+      products.give(made.ofQuery(), results.get(0));
+      products.give(made.ofKey(), results.get(1));
+      products.give(made.ofValue(), results.get(2));
+      fill(emitter, op, 3);
+      return true;
+    }
+
+    /** Whether no op reads the remaining results, unless they are tensors. */
+    private boolean canFill(Op op, int computed) {
+      return op.results().stream()
+          .skip(computed)
+          .allMatch(
+              value -> value.isTensor() || !read[value.id()] || value.type() instanceof NoneType);
+    }
+
+    /** States of random numbers, and other tensors that nothing wrote. */
+    private void fill(OpEmitter emitter, Op op, int computed) {
+      op.results().stream()
+          .skip(computed)
+          .filter(value -> value.isTensor() && read[value.id()])
+          .forEach(
+              value ->
+                  emitter.emitAs(
+                      value,
+                      "aten::full",
+                      Arg.Seq.of(value.tensor().sizes().stream()),
+                      new Arg.Int(0),
+                      new Arg.Dtype(value.tensor().dtype())));
+    }
+  }
+}
