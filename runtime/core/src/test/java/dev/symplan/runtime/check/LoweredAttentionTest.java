@@ -27,7 +27,7 @@ class LoweredAttentionTest {
   private static final long SEED = 20261123;
 
   /** Small enough for several blocks, of units or of rows. */
-  private static final Bounds SMALL = new Bounds(0, 2048, 6);
+  private static final Bounds SMALL = new Bounds(0, 2048, 3);
 
   /** One program, of random sizes and options. */
   private static final class Maker {

@@ -10,9 +10,7 @@ import dev.symplan.ir.op.OpCall;
 import dev.symplan.planner.pass.rewrite.LowerAttention.Bounds;
 import dev.symplan.planner.pass.rewrite.OpEmitter.Target;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 
 /**
@@ -26,7 +24,9 @@ import java.util.Optional;
 final class AttentionProducts {
 
   private static final int MAX_BLOCKS = 256;
-  private static final int CAUSAL_PARTS = 4;
+
+  /** More save little: so many leave out all but 1/32 of what a causal mask hides. */
+  private static final int MAX_CAUSAL_PARTS = 16;
 
   /** The results of attention: [units, group, rows, features], and [units, group, rows]. */
   record Forward(Value out, Optional<Value> logs) {}
@@ -60,7 +60,7 @@ final class AttentionProducts {
   private final Value query;
   private final Value key;
   private final Value value;
-  private final Map<Block, Value> masks = new HashMap<>();
+  private Optional<Value> positions = Optional.empty();
 
   AttentionProducts(OpEmitter emitter, Bounds bounds) {
     var op = emitter.at();
@@ -88,14 +88,12 @@ final class AttentionProducts {
   }
 
   /** {@return the blocks of a unit's rows, for each of the groups of units} */
-  private List<List<Block>> blocks(boolean quarters) {
+  private List<List<Block>> blocks() {
     long bytes = dtype.bytes() * group * keys;
     long most = Math.max(bounds.block(), units * rows * bytes / MAX_BLOCKS);
-    long height = Math.clamp(most / bytes, 1, rows);
-    if (quarters) {
-      height = Math.min(height, Math.ceilDiv(rows, CAUSAL_PARTS));
-    }
-    long count = height < rows && !quarters ? 1 : Math.clamp(most / (bytes * height), 1, units);
+    long parts = causal ? Math.clamp(rows / bounds.causalRows(), 1, MAX_CAUSAL_PARTS) : 1;
+    long height = Math.clamp(most / bytes, 1, Math.ceilDiv(rows, parts));
+    long count = Math.clamp(most / (bytes * height), 1, units);
     // A bias of each head or batch is cut by batches.
     while (bias.isPresent() && !isSharedBias() && heads % count != 0 || count > units) {
       count--;
@@ -105,7 +103,7 @@ final class AttentionProducts {
       var own = new ArrayList<Block>();
       for (long row = 0; row < rows; row += height) {
         long lastRow = Math.min(rows, row + height);
-        long seen = causal && quarters ? Math.min(keys, lastRow) : keys;
+        long seen = parts > 1 ? Math.min(keys, lastRow) : keys;
         own.add(new Block(unit, Math.min(units, unit + count), row, lastRow, seen));
       }
       all.add(own);
@@ -120,11 +118,12 @@ final class AttentionProducts {
   Forward forward(boolean wantsLogs) {
     var out = new ArrayList<Value>();
     var logs = new ArrayList<Value>();
-    for (var own : blocks(causal && rows >= bounds.minCausalRows())) {
+    for (var own : blocks()) {
       var parts = new ArrayList<Value>();
       var logParts = new ArrayList<Value>();
       for (var block : own) {
-        var scores = scores(block, rowsOf(query, block), keysOf(key, block));
+        var queries = queries(block);
+        var scores = scores(block, queries, keysOf(key, block));
         if (wantsLogs) {
           var log = hiddenAs(Double.POSITIVE_INFINITY, logSum(scores));
           logParts.add(reshape(log, block.units(), group, block.rows()));
@@ -149,29 +148,29 @@ final class AttentionProducts {
     var ofQuery = new ArrayList<Value>();
     var ofKey = new ArrayList<Value>();
     var ofValue = new ArrayList<Value>();
-    for (var own : blocks(false)) {
+    for (var own : blocks()) {
       var parts = new ArrayList<Value>();
       Optional<Value> sumOfKey = Optional.empty();
       Optional<Value> sumOfValue = Optional.empty();
-      for (var block : own) {
-        var queries = rowsOf(query, block);
+      // The last sees the most keys.
+      for (var block : own.reversed()) {
         var grads = rowsOf(grad, block);
+        var queries = queries(block);
         var scores = scores(block, queries, keysOf(key, block));
         var less = emit("scores", "aten::sub.Tensor", ref(scores), ref(apart(logs, block)));
         var weights = emit("weights", "aten::exp", ref(less));
         var product = separated(product(grads, transposed(keysOf(value, block))), block);
         var diff = emit("slope", "aten::sub.Tensor", ref(product), ref(apart(delta, block)));
         var slope = emit("slope", "aten::mul.Tensor", ref(weights), ref(diff));
-        var scaled = emit("slope", "aten::mul.Scalar", ref(slope), new Arg.Float(scale));
-        var slopes = joined(scaled, block);
+        var slopes = joined(slope, block);
         var ofRows = product(slopes, keysOf(key, block));
         parts.add(reshape(ofRows, block.units(), group, block.rows(), features(key)));
         sumOfKey = Optional.of(added(sumOfKey, transposed(slopes), queries));
         sumOfValue = Optional.of(added(sumOfValue, transposed(joined(weights, block)), grads));
       }
-      ofQuery.add(cat(parts, 2));
-      ofKey.add(sumOfKey.orElseThrow());
-      ofValue.add(sumOfValue.orElseThrow());
+      ofQuery.add(scaled(cat(parts.reversed(), 2)));
+      ofKey.add(ofAllKeys(sumOfKey.orElseThrow()));
+      ofValue.add(ofAllKeys(sumOfValue.orElseThrow()));
     }
     return new Gradients(cat(ofQuery, 0), cat(ofKey, 0), cat(ofValue, 0));
   }
@@ -226,14 +225,23 @@ final class AttentionProducts {
     give(padded, result);
   }
 
+  /** A block's queries times the scale, which are fewer than its scores. */
+  private Value queries(Block block) {
+    return scaled(rowsOf(query, block));
+  }
+
   /** The scores of a block, [units · group, rows, keys]. */
   private Value scores(Block block, Value queries, Value keysOfBlock) {
     var own = bias.map(whole -> biasOf(whole, block));
     boolean seesAll = !causal || block.firstRow() + 1 >= block.keys();
-    // Made first, as ops that follow each other run as one kernel.
     var mask = seesAll ? Optional.<Value>empty() : Optional.of(mask(block));
+    var addend = addend(block, own, mask);
+    if (addend.isPresent()) {
+      var turned = transposed(keysOfBlock);
+      return separated(
+          emit("scores", "aten::baddbmm", ref(addend.get()), ref(queries), ref(turned)), block);
+    }
     var scores = separated(product(queries, transposed(keysOfBlock)), block);
-    scores = emit("scores", "aten::mul.Scalar", ref(scores), new Arg.Float(scale));
     if (own.isPresent()) {
       scores =
           own.get().tensor().dtype() == DType.BOOL
@@ -241,6 +249,44 @@ final class AttentionProducts {
               : emit("scores", "aten::add.Tensor", ref(scores), ref(own.get()));
     }
     return mask.isPresent() ? hide(scores, mask.get()) : scores;
+  }
+
+  /**
+   * {@return what is added to the products of a block as these are computed; empty where there is
+   * nothing, or where it would take as much memory as the scores}
+   */
+  private Optional<Value> addend(Block block, Optional<Value> own, Optional<Value> mask) {
+    if (!isSharedBias()) {
+      return own.filter(value -> mask.isEmpty() && group == 1 && value.tensor().dtype() == dtype);
+    }
+    var numbers = own.map(this::asNumbers);
+    var whole =
+        mask.isEmpty()
+            ? numbers
+            : Optional.of(numbers.map(all -> hide(all, mask.get())).orElse(asNumbers(mask.get())));
+    return group == 1 ? whole : whole.map(all -> forGroup(all, block));
+  }
+
+  /** Once for each head of a group: [group · rows, keys]. */
+  private Value forGroup(Value numbers, Block block) {
+    var sizes = Arg.Seq.of(group, block.rows(), block.keys());
+    return reshape(
+        emit("bias", "aten::expand", ref(numbers), sizes), group * block.rows(), block.keys());
+  }
+
+  /** 0 for true and minus infinity for false, or the numbers of another type. */
+  private Value asNumbers(Value own) {
+    if (own.tensor().dtype() != DType.BOOL) {
+      return cast(own, dtype);
+    }
+    var numbers =
+        emit(
+            "bias",
+            "aten::where.Scalar",
+            ref(own),
+            new Arg.Float(0),
+            new Arg.Float(Double.NEGATIVE_INFINITY));
+    return cast(numbers, dtype);
   }
 
   private Value hide(Value scores, Value seen) {
@@ -252,24 +298,15 @@ final class AttentionProducts {
         new Arg.Float(Double.NEGATIVE_INFINITY));
   }
 
-  /** Which keys the rows of a block see: those up to their own number. */
+  /** Which keys the rows of a block see, [rows, keys]: those up to their own number. */
   private Value mask(Block block) {
-    var same = new Block(0, 0, block.firstRow(), block.lastRow(), block.keys());
-    var known = masks.get(same);
-    if (known != null) {
-      return known;
+    if (positions.isEmpty()) {
+      positions = Optional.of(emit("positions", "aten::arange", new Arg.Int(Math.max(rows, keys))));
     }
-    var columns = emit("columns", "aten::arange", new Arg.Int(block.keys()));
-    var line =
-        emit(
-            "lines",
-            "aten::arange.start",
-            new Arg.Int(block.firstRow()),
-            new Arg.Int(block.lastRow()));
+    var columns = slice(positions.get(), 0, 0, block.keys());
+    var line = slice(positions.get(), 0, block.firstRow(), block.lastRow());
     var lines = emit("lines", "aten::unsqueeze", ref(line), new Arg.Int(1));
-    var mask = emit("seen", "aten::le.Tensor", ref(columns), ref(lines));
-    masks.put(same, mask);
-    return mask;
+    return emit("seen", "aten::le.Tensor", ref(columns), ref(lines));
   }
 
   /** The bias of a block: [rows, keys] if all heads share it, else of each head. */
@@ -335,9 +372,29 @@ final class AttentionProducts {
     return emit("product", "aten::bmm", ref(left), ref(right));
   }
 
+  /** With 0 for keys that no block sees. */
+  private Value ofAllKeys(Value sum) {
+    long more = keys - sum.tensor().size(1);
+    return more == 0
+        ? sum
+        : emit(
+            "sum", "aten::constant_pad_nd", ref(sum), Arg.Seq.of(0, 0, 0, more), new Arg.Float(0));
+  }
+
+  private Value scaled(Value value) {
+    return emit("scaled", "aten::mul.Scalar", ref(value), new Arg.Float(scale));
+  }
+
+  /** A product more; that of a block which sees few keys is added to the sums of these alone. */
   private Value added(Optional<Value> sum, Value left, Value right) {
-    return sum.map(own -> emit("sum", "aten::baddbmm", ref(own), ref(left), ref(right)))
-        .orElseGet(() -> product(left, right));
+    if (sum.isEmpty()) {
+      return product(left, right);
+    }
+    long seen = left.tensor().size(1);
+    var own = slice(sum.get(), 1, 0, seen);
+    var more = emit("sum", "aten::baddbmm", ref(own), ref(left), ref(right));
+    long all = sum.get().tensor().size(1);
+    return seen == all ? more : cat(List.of(more, slice(sum.get(), 1, seen, all)), 1);
   }
 
   private Value transposed(Value value) {

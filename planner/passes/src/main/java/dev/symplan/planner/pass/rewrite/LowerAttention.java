@@ -34,11 +34,10 @@ public final class LowerAttention extends GraphPass {
    *
    * @param multiplications below which one simple kernel takes less time than several fast ones
    * @param block the scores of a block, in bytes, unless these make too many blocks
-   * @param minCausalRows from which causal attention goes in parts of its rows, as the first parts
-   *     see few keys
+   * @param causalRows the fewest rows of a part of causal attention, whose first parts see few keys
    */
-  public record Bounds(long multiplications, long block, long minCausalRows) {
-    static final Bounds DEFAULT = new Bounds(1L << 23, 64L << 20, 1024);
+  public record Bounds(long multiplications, long block, long causalRows) {
+    static final Bounds DEFAULT = new Bounds(1L << 23, 64L << 20, 256);
   }
 
   public LowerAttention() {
