@@ -25,8 +25,11 @@ final class AttentionProducts {
 
   private static final int MAX_BLOCKS = 256;
 
-  /** More save little: so many leave out all but 1/32 of what a causal mask hides. */
-  private static final int MAX_CAUSAL_PARTS = 16;
+  /** More leave out more of what is hidden, but their products are too small for a GPU. */
+  private static final int MAX_CAUSAL_PARTS = 4;
+
+  /** So many units make what all of them add small beside their scores. */
+  private static final int MIN_SHARING = 4;
 
   /** The results of attention: [units, group, rows, features], and [units, group, rows]. */
   record Forward(Value out, Optional<Value> logs) {}
@@ -234,12 +237,11 @@ final class AttentionProducts {
   private Value scores(Block block, Value queries, Value keysOfBlock) {
     var own = bias.map(whole -> biasOf(whole, block));
     boolean seesAll = !causal || block.firstRow() + 1 >= block.keys();
-    var mask = seesAll ? Optional.<Value>empty() : Optional.of(mask(block));
-    var addend = addend(block, own, mask);
-    if (addend.isPresent()) {
+    if (addsAtOnce(block, own, seesAll)) {
       var turned = transposed(keysOfBlock);
+      var addend = addend(block, own, seesAll);
       return separated(
-          emit("scores", "aten::baddbmm", ref(addend.get()), ref(queries), ref(turned)), block);
+          emit("scores", "aten::baddbmm", ref(addend), ref(queries), ref(turned)), block);
     }
     var scores = separated(product(queries, transposed(keysOfBlock)), block);
     if (own.isPresent()) {
@@ -248,23 +250,30 @@ final class AttentionProducts {
               ? hide(scores, own.get())
               : emit("scores", "aten::add.Tensor", ref(scores), ref(own.get()));
     }
-    return mask.isPresent() ? hide(scores, mask.get()) : scores;
+    return seesAll ? scores : hide(scores, mask(block));
   }
 
   /**
-   * {@return what is added to the products of a block as these are computed; empty where there is
-   * nothing, or where it would take as much memory as the scores}
+   * Whether a product adds what hides keys or is added to scores. It must not take as much memory
+   * as the scores.
    */
-  private Optional<Value> addend(Block block, Optional<Value> own, Optional<Value> mask) {
+  private boolean addsAtOnce(Block block, Optional<Value> own, boolean seesAll) {
+    if (isSharedBias()) {
+      return (own.isPresent() || !seesAll) && block.units() >= MIN_SHARING;
+    }
+    return seesAll && group == 1 && own.orElseThrow().tensor().dtype() == dtype;
+  }
+
+  private Value addend(Block block, Optional<Value> own, boolean seesAll) {
     if (!isSharedBias()) {
-      return own.filter(value -> mask.isEmpty() && group == 1 && value.tensor().dtype() == dtype);
+      return own.orElseThrow();
     }
     var numbers = own.map(this::asNumbers);
     var whole =
-        mask.isEmpty()
-            ? numbers
-            : Optional.of(numbers.map(all -> hide(all, mask.get())).orElse(asNumbers(mask.get())));
-    return group == 1 ? whole : whole.map(all -> forGroup(all, block));
+        seesAll
+            ? numbers.orElseThrow()
+            : numbers.map(all -> hide(all, mask(block))).orElseGet(() -> asNumbers(mask(block)));
+    return group == 1 ? whole : forGroup(whole, block);
   }
 
   /** Once for each head of a group: [group · rows, keys]. */
@@ -298,14 +307,14 @@ final class AttentionProducts {
         new Arg.Float(Double.NEGATIVE_INFINITY));
   }
 
-  /** Which keys the rows of a block see, [rows, keys]: those up to their own number. */
+  /** Which keys the rows of a block see, [1, rows, keys]: those up to their own number. */
   private Value mask(Block block) {
     if (positions.isEmpty()) {
       positions = Optional.of(emit("positions", "aten::arange", new Arg.Int(Math.max(rows, keys))));
     }
     var columns = slice(positions.get(), 0, 0, block.keys());
     var line = slice(positions.get(), 0, block.firstRow(), block.lastRow());
-    var lines = emit("lines", "aten::unsqueeze", ref(line), new Arg.Int(1));
+    var lines = reshape(line, 1, block.rows(), 1);
     return emit("seen", "aten::le.Tensor", ref(columns), ref(lines));
   }
 
