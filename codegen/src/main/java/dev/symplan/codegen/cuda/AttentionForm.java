@@ -21,19 +21,12 @@ final class AttentionForm {
     return suits(step.scores(), ImmutableList.of(step.value(), step.out()), step.logs());
   }
 
-  /** Not with a bias: one of minus infinity may hide whole rows, whose gradients must be 0. */
   static boolean suitsLibrary(AttentionBackward step) {
-    return step.scores().bias().isEmpty()
-        && suits(
-            step.scores(),
-            ImmutableList.of(
-                step.value(),
-                step.out(),
-                step.grad(),
-                step.ofQuery(),
-                step.ofKey(),
-                step.ofValue()),
-            Optional.of(step.logs()));
+    return suits(
+        step.scores(),
+        ImmutableList.of(
+            step.value(), step.out(), step.grad(), step.ofQuery(), step.ofKey(), step.ofValue()),
+        Optional.of(step.logs()));
   }
 
   private static boolean suits(

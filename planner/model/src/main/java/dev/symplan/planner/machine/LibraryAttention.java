@@ -18,6 +18,13 @@ public final class LibraryAttention {
 
   private static final int MAX_FEATURES = 256;
 
+  /**
+   * The scores of all heads for which gradients may go to cuDNN. They need workspace for each
+   * score, and backends give 256 MiB: that was enough for so many with cuDNN 9.19, but not for
+   * twice as many.
+   */
+  public static final long MAX_GRADIENT_SCORES = 1L << 26;
+
   private LibraryAttention() {}
 
   /**

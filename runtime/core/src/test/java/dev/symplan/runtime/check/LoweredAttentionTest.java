@@ -27,7 +27,7 @@ class LoweredAttentionTest {
   private static final long SEED = 20261123;
 
   /** Small enough for several blocks, of units or of rows. */
-  private static final Bounds SMALL = new Bounds(0, 2048, 3);
+  private static final Bounds SMALL = new Bounds(0, 2048, 3, 200);
 
   /** One program, of random sizes and options. */
   private static final class Maker {
@@ -194,6 +194,62 @@ class LoweredAttentionTest {
       }
     }
     assertThat(lowered).as("programs without attention").isGreaterThan(PROGRAMS / 2);
+  }
+
+  /** Gradients of many scores, in pieces of batches or heads. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          1 | 4 | 1000 | 2 | 0, 1, 2, 3 | 1, 1, 16, 24
+          1 | 5 | 800  | 3 | 0, 1, 2, 3 | 1, 5, 16, 24
+          3 | 4 | 3100 | 2 | 0, 1, 2, 3 | 3, 1, 16, 24
+          3 | 4 | 800  | 6 | 0, 1, 2, 3 | 1, 4, 16, 24
+          2 | 4 | 500  | 8 | 0, 2, 1, 3 | 16, 24
+          2 | 4 | 1600 | 2 | 0, 2, 1, 3 | none
+          2 | 4 | 300  | 0 | 0, 1, 2, 3 | none
+          """)
+  void dividesGradients(
+      int batch, int heads, long most, int pieces, String order, String sizesOfBias) {
+    var dense = order.equals("0, 1, 2, 3");
+    var queries = (dense ? "%d, %d, 16, 8" : "%1$d, 16, %2$d, 8").formatted(batch, heads);
+    var keys = (dense ? "%d, %d, 24, 8" : "%1$d, 24, %2$d, 8").formatted(batch, heads);
+    boolean biased = !sizesOfBias.equals("none");
+    var text =
+        """
+        graph version 1
+        graph t(q0: bf16[%1$s], k0: bf16[%2$s], v0: bf16[%2$s], g0: bf16[%1$s]%3$s) {
+          q = aten::permute(q0, [%4$s])
+          k = aten::permute(k0, [%4$s])
+          v = aten::permute(v0, [%4$s])
+          g = aten::permute(g0, [%4$s])
+          o, l, cq, ck, mq, mk, s, t, d = aten::_scaled_dot_product_cudnn_attention(q, k, v, %5$s, True)
+          dq, dk, dv = aten::_scaled_dot_product_cudnn_attention_backward(g, q, k, v, o, l, s, t, %5$s, None, None, 16, 24, 0.0, False)
+          return dq, dk, dv
+        }
+        """
+            .formatted(
+                queries,
+                keys,
+                biased ? ", b: bf16[%s]".formatted(sizesOfBias) : "",
+                order,
+                biased ? "b" : "None");
+    var graph = parse(text);
+    var made = LowerAttention.lower(graph, new Bounds(0, 1 << 20, 3, most));
+    assertThat(made.ops())
+        .as(GraphPrinter.print(made))
+        .filteredOn(op -> AttentionOps.isBackward(op.def()))
+        .hasSize(pieces);
+    var expected = evaluate(graph);
+    var actual = evaluate(made);
+    for (int i = 0; i < expected.size(); i++) {
+      compare(
+          expected.get(i).orElseThrow(),
+          actual.get(i).orElseThrow(),
+          pieces == 0 ? tolerance(DType.BF16) : 0,
+          text + GraphPrinter.print(made));
+    }
   }
 
   /** Heads of keys that the graph repeats, with and without copies. */

@@ -174,7 +174,6 @@ class AttentionOnGpuTest {
       boolean causal,
       boolean biased) {
     long padded = Math.ceilDiv(rows, 8) * 8;
-    var only = biased ? "o" : "o|dq|dk|dv";
     agrees(
         """
         graph version 1
@@ -194,7 +193,7 @@ class AttentionOnGpuTest {
                 padded,
                 causal ? "True" : "False",
                 biased ? "c" : "None"),
-        kernels -> areCudnn(kernels, only));
+        kernels -> areCudnn(kernels, "o|dq|dk|dv"));
   }
 
   /** Masks that cuDNN does not know: of bools, for all rows, or with rows that it cannot load. */
@@ -245,6 +244,45 @@ class AttentionOnGpuTest {
         """
             .formatted(dtype, batch, heads, rows, features, causal),
         kernels -> assertThat(kernels).noneMatch(activity -> activity.kernel().contains("cudnn")));
+  }
+
+  /**
+   * Rows that see nothing have no gradients, and add none to keys and values, whatever a backend
+   * writes as the logarithms of their sums.
+   */
+  @ParameterizedTest
+  @CsvSource({
+    "64, -inf, l",
+    "64, -65536.0, l",
+    "512, -inf, l",
+    "64, -inf, least",
+    "64, -inf, most",
+    "512, -inf, least",
+    "512, -inf, most",
+    "512, -65536.0, l"
+  })
+  void gradientsOfRowsThatSeeNothing(long rows, String masked, String logs) {
+    agrees(
+        """
+        graph version 1
+        graph t(q: bf16[1, 2, %1$d, 64], k: bf16[1, 2, %1$d, 64], v: bf16[1, 2, %1$d, 64], z: bf16[%1$d, %1$d], g: bf16[1, 2, %1$d, 64]) {
+          a = aten::zeros_like(z)
+          m = aten::full_like(z, %2$s)
+          n = aten::full_like(z, 1)
+          d = aten::tril(n, -2)
+          e = aten::ne.Scalar(d, 0)
+          f = aten::where.self(e, a, m)
+          c = aten::expand(f, [1, 1, %1$d, %1$d])
+          o, l, cq, ck, mq, mk, ps, po, dm = aten::_scaled_dot_product_cudnn_attention(q, k, v, c, True, 0.0, False)
+          seen = aten::any.dim(e, 1, True)
+          least = aten::where.ScalarOther(seen, l, -inf)
+          most = aten::where.ScalarOther(seen, l, inf)
+          dq, dk, dv = aten::_scaled_dot_product_cudnn_attention_backward(g, q, k, v, o, %3$s, ps, po, c, None, None, %1$d, %1$d, 0.0, False)
+          return o, dq, dk, dv
+        }
+        """
+            .formatted(rows, masked, logs),
+        kernels -> areCudnn(kernels, "o|dq|dk|dv"));
   }
 
   private static void agrees(String text) {

@@ -150,9 +150,19 @@ public final class GraphCopier {
 
   /** Inserts an op with one result. */
   public Value insert(OpDef def, ImmutableList<Arg> args, String name, Type type, Span span) {
-    var value = new Value(nextId++, fresh(name), notDonated(type), span, true);
-    add(new Op(def, args, ImmutableList.of(value), span, Notes.NONE));
-    return value;
+    return insert(def, args, name, ImmutableList.of(type), span).getFirst();
+  }
+
+  /** Inserts an op, and returns its results. */
+  public ImmutableList<Value> insert(
+      OpDef def, ImmutableList<Arg> args, String name, List<? extends Type> types, Span span) {
+    var results = ImmutableList.<Value>builder();
+    for (var type : types) {
+      results.add(new Value(nextId++, fresh(name), notDonated(type), span, true));
+    }
+    var all = results.build();
+    add(new Op(def, args, all, span, Notes.NONE));
+    return all;
   }
 
   /** What an op gives may lie as an input does, but only inputs can be given away. */

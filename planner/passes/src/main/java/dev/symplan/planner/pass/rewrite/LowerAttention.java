@@ -35,9 +35,11 @@ public final class LowerAttention extends GraphPass {
    * @param multiplications below which one simple kernel takes less time than several fast ones
    * @param block the scores of a block, in bytes, unless these make too many blocks
    * @param causalRows the fewest rows of a part of causal attention, whose first parts see few keys
+   * @param gradientScores of all heads for which a library may compute gradients at once
    */
-  public record Bounds(long multiplications, long block, long causalRows) {
-    static final Bounds DEFAULT = new Bounds(1L << 23, 64L << 20, 256);
+  public record Bounds(long multiplications, long block, long causalRows, long gradientScores) {
+    static final Bounds DEFAULT =
+        new Bounds(1L << 23, 64L << 20, 256, LibraryAttention.MAX_GRADIENT_SCORES);
   }
 
   public LowerAttention() {
@@ -103,13 +105,23 @@ public final class LowerAttention extends GraphPass {
     /** {@return whether other ops took the place of this one} */
     private boolean lower(Op op) {
       var call = op.call();
-      if (call.number("dropout_p") != 0 || suitsLibrary(op)) {
+      if (call.number("dropout_p") != 0) {
         return false;
       }
+      boolean asItIs = suitsLibrary(op);
       var emitter = new OpEmitter(copier, op, Lowering::groupSize);
-      var bias = AttentionOps.bias(op.def()).filter(call::has);
-      if (suitsLibraryWith(op, Optional.empty(), Lowering::inAlignedRows)) {
-        changeOperands(emitter, bias);
+      var pieces = new AttentionPieces(emitter, bounds.gradientScores());
+      if (asItIs && pieces.isOne()) {
+        return false;
+      }
+      boolean suits = asItIs || suitsLibraryWith(op, Optional.empty(), Lowering::inAlignedRows);
+      if (suits && pieces.exist()) {
+        var args = asItIs ? copier.now(op.args()) : loadable(emitter);
+        if (pieces.isOne()) {
+          copier.emit(op, op.def(), args);
+        } else {
+          pieces.emit(args);
+        }
         return true;
       }
       return AttentionOps.isBackward(op.def()) ? gradients(emitter) : products(emitter);
@@ -135,10 +147,6 @@ public final class LowerAttention extends GraphPass {
       var others = new ArrayList<TensorType>();
       others.add(as.apply(call.tensor("value")));
       if (backward) {
-        // AttentionForm leaves gradients with a bias to other kernels, too.
-        if (AttentionOps.bias(op.def()).filter(call::has).isPresent()) {
-          return false;
-        }
         others.add(as.apply(call.tensor("out")));
         others.add(as.apply(call.tensor(AttentionOps.gradient(op.def()))));
         op.results().stream().filter(Value::isTensor).forEach(value -> others.add(value.tensor()));
@@ -186,8 +194,8 @@ public final class LowerAttention extends GraphPass {
           : TensorType.contiguous(type.dtype(), type.sizes());
     }
 
-    /** The same attention, with operands that cuDNN loads and a bias that it adds. */
-    private void changeOperands(OpEmitter emitter, Optional<String> bias) {
+    /** The arguments, with operands that cuDNN loads and a bias that it adds. */
+    private ImmutableList<Arg> loadable(OpEmitter emitter) {
       var op = emitter.at();
       var schema = op.def().schema();
       var args = new ArrayList<>(copier.now(op.args()));
@@ -197,12 +205,13 @@ public final class LowerAttention extends GraphPass {
           args.set(index, loadable(emitter, op.call().value(param)));
         }
       }
+      var bias = AttentionOps.bias(op.def()).filter(op.call()::has);
       if (bias.isPresent()) {
         var call = new OpCall(op.def(), copier.now(op.args()));
         var changed = new AttentionBias(emitter).forLibrary(call);
         args.set(schema.indexOf(bias.get()), new Arg.Ref(changed));
       }
-      copier.emit(op, op.def(), ImmutableList.copyOf(args));
+      return ImmutableList.copyOf(args);
     }
 
     private Arg loadable(OpEmitter emitter, Value value) {

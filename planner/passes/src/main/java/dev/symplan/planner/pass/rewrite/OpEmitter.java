@@ -12,6 +12,7 @@ import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpDef;
+import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpTypeException;
 import dev.symplan.planner.pass.analysis.GraphCopier;
 import java.util.List;
@@ -93,9 +94,18 @@ record OpEmitter(GraphCopier copier, Op at, ToIntFunction<String> groupSize) {
     return all.build();
   }
 
+  /** Emits an op with several new results, given all arguments. */
+  ImmutableList<Value> emitAll(String name, OpDef def, ImmutableList<Arg> args) {
+    return copier.insert(def, args, name, types(def, args), at.span());
+  }
+
   private Type type(OpDef def, ImmutableList<Arg> args) {
+    return types(def, args).getFirst();
+  }
+
+  private List<Type> types(OpDef def, ImmutableList<Arg> args) {
     try {
-      return def.infer(args).orElseThrow().getFirst().type();
+      return def.infer(args).orElseThrow().stream().map(OpResult::type).toList();
     } catch (OpTypeException e) {
       throw error(String.valueOf(e.getMessage()));
     }
