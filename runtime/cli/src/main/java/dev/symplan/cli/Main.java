@@ -96,11 +96,13 @@ public final class Main {
             .put("bench", BenchCommand::of)
             .put("ops", OpsCommand::new)
             .put("doctor", DoctorCommand::new)
+            .put(CompletionCommand.NAME, CompletionCommand::new)
             .put("version", VersionCommand::new)
             .buildOrThrow();
     var line = new CommandLine(new Main());
     // Reading the options of all commands takes longer than most commands do.
-    boolean named = args.length > 0 && commands.containsKey(args[0]);
+    boolean named =
+        args.length > 0 && commands.containsKey(args[0]) && !args[0].equals(CompletionCommand.NAME);
     commands.forEach(
         (name, make) -> {
           if (!named || name.equals(args[0])) {
