@@ -56,6 +56,13 @@ public final class AttentionOps {
     return backward.schema().hasParam("grad_out_") ? "grad_out_" : "grad_out";
   }
 
+  /** {@return whether the graph itself says how to scale, mask and drop; its caller may instead} */
+  public static boolean isKnown(OpCall call) {
+    return Stream.of("dropout_p", "is_causal", "scale")
+        .filter(call.schema()::hasParam)
+        .noneMatch(param -> call.arg(param) instanceof Arg.Ref);
+  }
+
   /** {@return the factor of scores before the softmax} */
   public static double scale(OpCall call) {
     var query = call.tensor("query");

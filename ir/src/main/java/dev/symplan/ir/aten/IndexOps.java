@@ -370,12 +370,14 @@ final class IndexOps {
           "index has %s, but %s has %d"
               .formatted(Units.count(index.rank(), "dimension"), name, within.rank()));
     }
-    for (int i = 0; i < index.rank(); i++) {
+    // A scalar counts as one element of one dimension.
+    for (int i = 0; i < Math.max(1, index.rank()); i++) {
       long size = within.rank() == 0 ? 1 : within.size(i);
-      if (i != except && index.size(i) > size) {
+      long indices = index.rank() == 0 ? 1 : index.size(i);
+      if (i != except && indices > size) {
         throw new OpTypeException(
             "index has size %d at dimension %d, but %s has only %d"
-                .formatted(index.size(i), i, name, size));
+                .formatted(indices, i, name, size));
       }
     }
   }

@@ -10,6 +10,8 @@ import com.google.common.base.Ascii;
 public enum DiagnosticCode {
   /** The file cannot be read at all. */
   UNREADABLE_FILE,
+  /** The file or folder cannot be written. */
+  UNWRITABLE_FILE,
   /** The bytes are not UTF-8. */
   INVALID_UTF8,
   /** The file, a line or a nesting is larger than any sensible input. */

@@ -87,6 +87,8 @@ class RuleErrorsTest {
         "aten::searchsorted.Tensor(v, x, right=True, side='left') | side is 'left', which does not"
             + " go with right",
         "aten::index_fill.int_Tensor(x, 0, i, v) | value must have no dimensions, but is f32[6]",
+        "aten::scatter_add(v, 0, k, e)         | index has size 1 at dimension 0, but src has only"
+            + " 0",
         "aten::arange.start_step(0, 5, -1)     | a step of -1.0 never gets from 0.0 to 5.0",
         "aten::full([1099511627776, 1099511627776], 0) | tensor of more than 2^48 bytes",
         "aten::repeat(x, [4611686018427387904, 4]) | 4611686018427387904 × 4 is too large",
@@ -96,7 +98,7 @@ class RuleErrorsTest {
         """
         graph version 1
         graph g(x: f32[4, 6], y: f32[5, 8], w: f32[6, 8], h: bf16[6, 8], t: f32[4, 6][1, 4],
-                v: f32[6], i: i64[3], m: b8[4], s: f32[]) {
+                v: f32[6], i: i64[3], m: b8[4], s: f32[], e: f32[0], k: i64[]) {
           %s
           return
         }

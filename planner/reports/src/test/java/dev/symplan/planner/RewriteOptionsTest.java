@@ -311,6 +311,22 @@ class RewriteOptionsTest {
     assertThat(only(plan).reason()).isEqualTo(Reason.NO_GAIN);
   }
 
+  /** An unknown op between the product and the collective writes what the product has read. */
+  @Test
+  void whatMayChangeAnOperandLaterKeepsTheProductWhole() {
+    var change = "op test::change(Tensor(a! -> *) x) -> ()\n\ngraph product";
+    for (var operand : List.of("x", "w")) {
+      var text =
+          PRODUCT
+              .replace("graph product", change)
+              .replace("  r = ", "  test::change(%s)\n  r = ".formatted(operand));
+      assertThat(text).contains("test::change(" + operand + ")");
+      var plan = plan(text, new RewriteOptions(Mode.OFF, Mode.ON));
+      assertThat(plan.rewrites()).as(operand).isEmpty();
+      assertThat(collectives(plan)).as(operand).containsExactly("r");
+    }
+  }
+
   @Test
   void whatAlsoReadsTheProductKeepsItWhole() {
     var plan =

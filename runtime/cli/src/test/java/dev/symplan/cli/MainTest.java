@@ -410,7 +410,7 @@ class MainTest {
         run("dump", sample("tp_mlp.graph"), "--format", "html", "-o", folder.resolve("no/x.html"));
     assertThat(result.code()).isEqualTo(1);
     assertThat(result.err())
-        .contains("x.html: error[unreadable-file]: the dump cannot be written here")
+        .contains("x.html: error[unwritable-file]: the dump cannot be written here")
         .doesNotContain("planning");
   }
 

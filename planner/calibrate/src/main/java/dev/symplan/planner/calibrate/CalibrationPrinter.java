@@ -55,6 +55,9 @@ public final class CalibrationPrinter {
     if (!missed.isEmpty()) {
       out.append(missed.render()).append('\n');
     }
+    if (calibration.sizes().isEmpty()) {
+      return out.append("no size was measured in several variants\n").toString();
+    }
     out.append(
         "the fastest variant is predicted in %s of %s sizes measured in several (%s), one within 3%% of it in %s; largest loss %s\n"
             .formatted(

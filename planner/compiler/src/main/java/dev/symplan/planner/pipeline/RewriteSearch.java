@@ -13,6 +13,7 @@ import dev.symplan.planner.pass.rewrite.BucketCollectives;
 import dev.symplan.planner.pass.rewrite.BucketLives;
 import dev.symplan.planner.pass.rewrite.ChunkProducts;
 import dev.symplan.planner.pass.rewrite.Rewriter;
+import dev.symplan.planner.pass.select.ForcedVariants;
 import dev.symplan.planner.plan.OrderDecision.Figures;
 import dev.symplan.planner.plan.Rewrite;
 import dev.symplan.planner.plan.Rewrite.Reason;
@@ -22,7 +23,8 @@ import java.util.stream.IntStream;
  * Makes other collectives of some, on all ranks alike.
  *
  * <p>A rewriter decides by the collectives that it looks at. What that does to the graph as a whole
- * is seen from a draft: in auto, all is taken back that makes it slower, or much larger.
+ * is seen from a draft: in auto, all is taken back that makes it slower, or much larger, unless the
+ * caller names one of the collectives that were made.
  */
 final class RewriteSearch extends GraphPass {
   /** Which collectives became one with others, and which did not. */
@@ -56,6 +58,15 @@ final class RewriteSearch extends GraphPass {
 
   @Override
   public GraphState run(GraphState state, PassContext context) {
+    var searched = search(state, context);
+    if (decided.equals(CHUNKS)) {
+      // Nothing makes collectives after this, and an option may name one that was made.
+      VariantNames.check(searched, context);
+    }
+    return searched;
+  }
+
+  private GraphState search(GraphState state, PassContext context) {
     var before = Pipeline.runAll(draft, state, context);
     var proposal = rewriter.propose(before, context);
     if (isUnchanged(state.graphs(), proposal.graphs())) {
@@ -64,7 +75,9 @@ final class RewriteSearch extends GraphPass {
     var after = Pipeline.runAll(draft, state.withGraphs(proposal.graphs()), context);
     var now = before.get(MeasureDraft.FIGURES);
     var then = after.get(MeasureDraft.FIGURES);
-    return rewriter.mode(context.options().rewrites()) == Mode.ON || isBetter(now, then)
+    return rewriter.mode(context.options().rewrites()) == Mode.ON
+            || isBetter(now, then)
+            || namesWhatIsNew(before, after, context)
         ? after.with(decided, proposal.rewrites())
         : before.with(decided, undone(proposal.rewrites(), now, then));
   }
@@ -72,6 +85,12 @@ final class RewriteSearch extends GraphPass {
   /** By identity: comparing all that large graphs hold takes longer than planning them. */
   private static boolean isUnchanged(ImmutableList<Graph> given, ImmutableList<Graph> proposed) {
     return IntStream.range(0, given.size()).allMatch(c -> given.get(c) == proposed.get(c));
+  }
+
+  /** Whether the caller forces the variant of a collective that only the proposal has. */
+  private static boolean namesWhatIsNew(GraphState before, GraphState after, PassContext context) {
+    var unknown = new ForcedVariants(before, context).unknown();
+    return !new ForcedVariants(after, context).unknown().containsAll(unknown);
   }
 
   private static boolean isBetter(Figures before, Figures after) {

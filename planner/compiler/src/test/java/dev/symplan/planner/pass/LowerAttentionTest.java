@@ -9,11 +9,13 @@ import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Plan;
+import java.util.List;
 import java.util.Set;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Which attention stays as it is, which gets another bias, and which becomes products. */
 class LowerAttentionTest {
@@ -98,6 +100,47 @@ class LowerAttentionTest {
     assertThat(ops(plan))
         .containsExactlyInAnyOrder(
             "expand", "clone", "_scaled_dot_product_efficient_attention_backward");
+  }
+
+  /** Nothing can be said of its scores before the caller gives the number. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          dropout | float | q, q, q, None, n
+          causal  | bool  | q, q, q, None, 0.0, n
+          scale   | float | q, q, q, scale=n
+          """)
+  void staysAsItIsWithNumbersOfTheCaller(String name, String type, String arguments) {
+    for (var dtype : List.of("f32", "bf16")) {
+      var plan =
+          plan(
+              "q: %s[1, 8, 512, 100], n: %s".formatted(dtype, type),
+              "  o = aten::scaled_dot_product_attention(%s)\n  return o\n".formatted(arguments));
+      assertThat(ops(plan)).as(name).containsExactly("scaled_dot_product_attention");
+    }
+  }
+
+  /** Blocks of its scores would be larger than tensors can be. */
+  @Test
+  void staysAsItIsWhereNobodyCouldWaitForIt() {
+    var plan =
+        plan(
+            "q: f64[2097152, 1, 1048576, 1], k: f64[2097152, 1, 2097152, 1]",
+            "  o = aten::scaled_dot_product_attention(q, k, k)\n  return o\n");
+    assertThat(ops(plan)).containsExactly("scaled_dot_product_attention");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"4096, 1, 10, 10", "1, 3, 10, 10", "4096, 1, 1, 10", "4096, 3, 10, 1"})
+  void blocksHoldManyBatchesWithABias(String mask) {
+    var plan =
+        plan(
+            "q: f32[4096, 3, 10, 80], m: f32[%s]".formatted(mask),
+            "  o = aten::scaled_dot_product_attention(q, q, q, m)\n  return o\n");
+    assertThat(ops(plan)).contains("bmm", "_safe_softmax");
+    assertThat(plan.rankPlans().getFirst().graph().ops()).hasSizeLessThan(50);
   }
 
   /** All scores would be 1 GiB. */

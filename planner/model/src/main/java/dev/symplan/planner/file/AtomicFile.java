@@ -119,7 +119,7 @@ public final class AtomicFile {
   }
 
   private static CompileException wrong(Path path, String message, String hint) {
-    return CompileException.ofFile(DiagnosticCode.UNREADABLE_FILE, path, message, hint);
+    return CompileException.ofFile(DiagnosticCode.UNWRITABLE_FILE, path, message, hint);
   }
 
   private static void move(Path from, Path to) throws IOException {

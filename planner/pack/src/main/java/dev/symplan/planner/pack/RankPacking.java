@@ -11,7 +11,8 @@ import java.util.List;
  * <p>Local buffers may lie in the symmetric arena, too. It is packed first, as low as it can be,
  * and local buffers fill its holes. Where that takes more in total than is live at one step, as a
  * buffer cannot lie across both arenas, the rank that needs most is packed as a whole into the
- * symmetric arena instead; the smaller total of the two is kept.
+ * symmetric arena instead; and where the local buffers of other ranks then do not fit, all ranks
+ * are ({@link JointPacking}). The smallest total is kept.
  *
  * @param symmetricOffsets for each symmetric buffer
  * @param symmetricBytes the size of the symmetric arena
@@ -78,7 +79,13 @@ public record RankPacking(
       return together;
     }
     var apart = apart(common, packed, symmetric, local, PackOptions.DEFAULT);
-    return together.totalBytes() < apart.totalBytes() ? together : apart;
+    var lower = together.totalBytes() < apart.totalBytes() ? together : apart;
+    int all = common.count() + local.stream().mapToInt(PackingProblem::count).sum();
+    if (lower.totalBytes() <= enough || local.size() == 1 || all > SearchPortfolio.MAX_ITEMS) {
+      return lower;
+    }
+    var joint = jointly(common, symmetric, local, enough);
+    return joint.totalBytes() < lower.totalBytes() ? joint : lower;
   }
 
   private static RankPacking apart(
@@ -118,6 +125,23 @@ public record RankPacking(
                   PackOptions.DEFAULT));
     }
     return new RankPacking(offsets, whole.height(), common.lowerBound(), locals.build());
+  }
+
+  private static RankPacking jointly(
+      PackingProblem common,
+      List<PackingProblem> symmetric,
+      List<PackingProblem> local,
+      long enough) {
+    var joint = new JointPacking(common, symmetric, local);
+    joint.solve(enough);
+    var locals = ImmutableList.<Packing>builder();
+    int next = common.count();
+    for (var rank : local) {
+      locals.add(Packing.inFirstArena(joint.offsets(next, rank.count())));
+      next += rank.count();
+    }
+    return new RankPacking(
+        joint.offsets(0, common.count()), joint.height(), common.lowerBound(), locals.build());
   }
 
   /** {@return the bytes of both arenas, on the rank that needs most} */

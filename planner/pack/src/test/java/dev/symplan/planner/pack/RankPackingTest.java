@@ -54,6 +54,38 @@ class RankPackingTest {
     assertThat(packing.locals().get(0).height()).isZero();
   }
 
+  /**
+   * Packed for either rank alone, the symmetric buffers are in the way of the other's local one.
+   */
+  @Test
+  void packsAllRanksAtOnceWhereOneLeavesNoRoomForTheOther() {
+    var symmetric = PackingProblem.builder().add(0, 3, 6, 1).add(3, 4, 4, 1).build();
+    var one = PackingProblem.builder().add(2, 5, 3, 1).build();
+    var other = PackingProblem.builder().add(3, 6, 6, 1).build();
+    var packing = packed(List.of(symmetric, symmetric), List.of(one, other));
+    assertThat(packing.totalBytes()).isEqualTo(10);
+  }
+
+  @Test
+  void ranksOfFewBuffersNeedNoMoreThanIsLive() {
+    int above = 0;
+    for (int seed = 0; seed < 300; seed++) {
+      var random = new Random(seed);
+      var shape = PackerTest.random(random, 4, 8, 4, 8);
+      var symmetric = List.of(shape, shape);
+      var local =
+          List.of(
+              PackerTest.random(random, random.nextInt(6), 8, 4, 8),
+              PackerTest.random(random, random.nextInt(6), 8, 4, 8));
+      long live = 0;
+      for (int rank = 0; rank < 2; rank++) {
+        live = Math.max(live, symmetric.get(rank).concat(local.get(rank)).lowerBound());
+      }
+      above += packed(symmetric, local).totalBytes() > live ? 1 : 0;
+    }
+    assertThat(above).isZero();
+  }
+
   @Test
   void hasOnlyALocalArenaWithoutSymmetricBuffers() {
     var local = PackingProblem.builder().add(0, 4, 100, 1).build();

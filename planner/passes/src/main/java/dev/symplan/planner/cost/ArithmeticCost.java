@@ -78,7 +78,8 @@ final class ArithmeticCost {
             * Math.max(features, MIN_FEATURES)
             * compute.multiprocessors()
             / (1e6 * compute.matrixRate());
-    if (op.call().bool("is_causal")) {
+    // Only the caller may know whether it is.
+    if (op.call().arg("is_causal").integer().orElse(0L) != 0) {
       micros *= 0.5 + 0.5 * Math.min(1, 2.0 * compute.multiprocessors() / tiles);
     }
     return AttentionOps.isBackward(op.def()) ? BACKWARD * micros : micros;

@@ -55,7 +55,7 @@ public final class CompileFlags {
       paramLabel = "OP=NAME",
       description = {
         "Force a variant for a kind of collective (all_reduce=two_shot), or for one collective by"
-            + " the name of its value. May be repeated."
+            + " its name in a dump. May be repeated."
       })
   private Map<String, String> variants = new LinkedHashMap<>();
 

@@ -38,6 +38,7 @@ final class CompositeKernels implements HostKernel {
 
   @Override
   public Runnable prepare(HostCall call) {
+    call.checkKnown();
     var args =
         call.args().stream().map(HostCallTypes::arg).collect(ImmutableList.toImmutableList());
     var results =

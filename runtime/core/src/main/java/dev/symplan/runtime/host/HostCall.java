@@ -169,7 +169,7 @@ public final class HostCall {
 
   Arg constant(String param) {
     if (value(param) instanceof Value.Constant(Arg arg)) {
-      return arg;
+      return known(param, arg);
     }
     throw wrong(param, "a constant");
   }
@@ -177,7 +177,7 @@ public final class HostCall {
   /** {@return an argument that is not a tensor, if the op has such a parameter} */
   Optional<Arg> optionalConstant(String param) {
     return hasParam(param) && value(param) instanceof Value.Constant(Arg arg)
-        ? Optional.of(arg)
+        ? Optional.of(known(param, arg))
         : Optional.empty();
   }
 
@@ -217,5 +217,27 @@ public final class HostCall {
   private IllegalArgumentException wrong(String param, String expected) {
     return new IllegalArgumentException(
         "%s: '%s' is not %s".formatted(schema.name(), param, expected));
+  }
+
+  /** Refuses a call with a number that only the caller of the graph knows. */
+  void checkKnown() {
+    for (int i = 0; i < args.size(); i++) {
+      if (args.get(i) instanceof Value.Constant(Arg arg)) {
+        known(schema.params().get(i).name(), arg);
+      }
+    }
+  }
+
+  private static Arg known(String param, Arg arg) {
+    var first =
+        arg instanceof Arg.Seq(ImmutableList<Arg> items)
+            ? items.stream().filter(Arg.Ref.class::isInstance).findFirst().orElse(arg)
+            : arg;
+    if (first instanceof Arg.Ref(var value)) {
+      throw new UnsupportedOperationException(
+          "'%s' is '%s', but the host backend takes numbers only as the graph writes them"
+              .formatted(param, value.name()));
+    }
+    return arg;
   }
 }

@@ -159,16 +159,23 @@ class CandidateOrdersTest {
     assertThat(changed.total().bytes()).isLessThan(kept.total().bytes());
   }
 
+  /** Of all that the budget allows: one that tears fused ops apart may need less, but is slower. */
   @Test
   void smallGraphsGetTheLeastOfAllOrders() {
     int changed = 0;
     for (long seed = SEED; seed < SEED + 25; seed++) {
       var graph = random(new Random(seed), 6);
+      double budget = CompileOptions.DEFAULT.reorderBudget().orElseThrow();
+      double micros = compile(graph, KEEP).reordering().given().micros() * (1 + budget);
       long[] least = {Long.MAX_VALUE};
       forEachOrder(
           units(graph, false),
-          (units, order) ->
-              least[0] = Math.min(least[0], compile(units.inOrder(order), KEEP).total().bytes()));
+          (units, order) -> {
+            var plan = compile(units.inOrder(order), KEEP);
+            if (plan.reordering().given().micros() <= micros) {
+              least[0] = Math.min(least[0], plan.total().bytes());
+            }
+          });
       var plan = compile(graph, CompileOptions.DEFAULT.withRanks(4));
       assertThat((double) plan.total().bytes())
           .as("seed %s", seed)

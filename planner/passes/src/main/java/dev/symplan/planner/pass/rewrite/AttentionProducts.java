@@ -97,8 +97,8 @@ final class AttentionProducts {
     long parts = causal ? Math.clamp(rows / bounds.causalRows(), 1, MAX_CAUSAL_PARTS) : 1;
     long height = Math.clamp(most / bytes, 1, Math.ceilDiv(rows, parts));
     long count = Math.clamp(most / (bytes * height), 1, units);
-    // A bias of each head or batch is cut by batches.
-    while (bias.isPresent() && !isSharedBias() && heads % count != 0 || count > units) {
+    // A bias of each head or batch is cut into parts of a batch, or into whole ones.
+    while (bias.isPresent() && !isSharedBias() && heads % count != 0 && count % heads != 0) {
       count--;
     }
     var all = new ArrayList<List<Block>>();
@@ -320,6 +320,9 @@ final class AttentionProducts {
 
   /** The bias of a block: [rows, keys] if all heads share it, else of each head. */
   private Value biasOf(Value whole, Block block) {
+    if (!isSharedBias() && block.units() > heads) {
+      return biasOfBatches(whole, block);
+    }
     var type = whole.tensor();
     long batch = block.firstUnit() / heads;
     long head = block.firstUnit() % heads * group;
@@ -328,6 +331,21 @@ final class AttentionProducts {
         type.size(1) == 1 ? ofBatch : slice(ofBatch, 0, head, head + block.units() * group);
     var ofRows = type.size(2) == 1 ? ofHeads : slice(ofHeads, 1, block.firstRow(), block.lastRow());
     return type.size(3) == 1 ? ofRows : slice(ofRows, 2, 0, block.keys());
+  }
+
+  /** As {@link #biasOf}, where a block has all heads of several batches. */
+  private Value biasOfBatches(Value whole, Block block) {
+    var type = whole.tensor();
+    long first = block.firstUnit() / heads;
+    long last = block.lastUnit() / heads;
+    var batches = type.size(0) == 1 ? whole : slice(whole, 0, first, last);
+    var ofRows = type.size(2) == 1 ? batches : slice(batches, 2, block.firstRow(), block.lastRow());
+    var own = type.size(3) == 1 ? ofRows : slice(ofRows, 3, 0, block.keys());
+    long rowsOfOwn = own.tensor().size(2);
+    long keysOfOwn = own.tensor().size(3);
+    var sizes = Arg.Seq.of(last - first, heads * group, rowsOfOwn, keysOfOwn);
+    var each = emit("part", "aten::expand", ref(own), sizes);
+    return reshape(each, block.units() * group, rowsOfOwn, keysOfOwn);
   }
 
   /** An operand as [units, group, rows, features], in the type in which all is computed. */

@@ -8,7 +8,7 @@ import dev.symplan.planner.pass.analysis.Analyses;
 import java.util.Arrays;
 import java.util.Optional;
 
-/** The products of one graph that stand right before the collective of their result. */
+/** The products of one graph that can move to the collective of their result. */
 final class ChunkableProducts {
   private final Analyses graph;
 
@@ -37,7 +37,7 @@ final class ChunkableProducts {
     var window = graph.overlap().window(k);
     var operand = collective.operands().getFirst();
     var result = collective.results().getFirst();
-    // Nothing but views between: then no collective changes its order with another.
+    // No collective changes its order with another.
     if (window.earliest() != window.given()
         || !operand.tensor().isContiguous()
         || !result.tensor().isContiguous()
@@ -60,7 +60,15 @@ final class ChunkableProducts {
     if (uses[value.id()] != 1 || producer[value.id()] < 0) {
       return Optional.empty();
     }
-    return product(value, operand, views.build());
+    return readsTheSameAt(collective.index(), producer[value.id()])
+        ? product(value, operand, views.build())
+        : Optional.empty();
+  }
+
+  /** Whether nothing may write what a product reads before the place to which its parts move. */
+  private boolean readsTheSameAt(int place, int product) {
+    return graph.graph().ops().subList(product + 1, place).stream()
+        .noneMatch(op -> op.def().schema().mutates() || op.def().isUnbounded());
   }
 
   private Optional<ChunkableProduct> product(

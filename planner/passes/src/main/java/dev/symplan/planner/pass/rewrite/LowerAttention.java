@@ -60,6 +60,14 @@ public final class LowerAttention extends GraphPass {
   }
 
   private static final class Lowering {
+    /**
+     * More take longer than anyone waits for, and blocks of them are larger than tensors can be.
+     */
+    private static final double MAX_SCORES = 1L << 50;
+
+    /** More would not be a tensor any more in a wider type. */
+    private static final long MAX_ELEMENTS = 1L << 44;
+
     private static final ImmutableList<String> OPERANDS =
         ImmutableList.of("query", "key", "value", "out", "grad_out", "grad_out_");
 
@@ -93,13 +101,19 @@ public final class LowerAttention extends GraphPass {
     }
 
     private boolean isLarge(Op op) {
-      if (!AttentionOps.is(op.def()) || !op.results().getFirst().isTensor()) {
+      if (!AttentionOps.is(op.def())
+          || !op.results().getFirst().isTensor()
+          || !AttentionOps.isKnown(op.call())) {
         return false;
       }
       var query = op.call().tensor("query");
       var key = op.call().tensor("key");
       double multiplications = (double) query.numel() * key.size(key.rank() - 2);
-      return query.rank() <= 4 && multiplications >= bounds.multiplications();
+      return query.rank() <= 4
+          && multiplications >= bounds.multiplications()
+          && multiplications / query.size(query.rank() - 1) <= MAX_SCORES
+          && op.operands().stream()
+              .allMatch(value -> !value.isTensor() || value.tensor().numel() <= MAX_ELEMENTS);
     }
 
     /** {@return whether other ops took the place of this one} */

@@ -18,11 +18,9 @@ import dev.symplan.planner.pass.PassContext;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Collective;
 import dev.symplan.planner.pass.analysis.OperandConstraints.OperandConstraint;
-import java.util.HashSet;
+import dev.symplan.planner.pass.select.ForcedVariants.Forced;
 import java.util.List;
 import java.util.Optional;
-import java.util.Set;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Picks a variant for each collective: each one is eligible or rejected with a reason, and the
@@ -46,7 +44,7 @@ public final class Select {
   private final CompileOptions options;
   private final CostModel costs;
   private final Eligibility eligibility;
-  private final Set<String> usedSelectors = new HashSet<>();
+  private final ForcedVariants forcedVariants;
 
   /** One that only says what collectives would cost. */
   public Select(GraphState state, PassContext context) {
@@ -55,6 +53,7 @@ public final class Select {
     this.options = context.options();
     this.costs = context.costs();
     this.eligibility = new Eligibility(context.target(), options.multicast(), options.backend());
+    this.forcedVariants = new ForcedVariants(state, context);
   }
 
   static ImmutableList<Selection> run(GraphState state, PassContext context) {
@@ -63,7 +62,6 @@ public final class Select {
     for (int k = 0; k < select.graphs.getFirst().collectives().size(); k++) {
       selections.add(select.choose(k));
     }
-    select.checkSelectors();
     return selections.build();
   }
 
@@ -81,7 +79,7 @@ public final class Select {
     var collective = graphs.getFirst().collectives().get(k);
     var differs = differences(k);
     var candidates = candidates(k, differs);
-    var forced = forced(collective, candidates);
+    var forced = forced(k, collective, candidates);
     var best =
         forced.orElseGet(
             () ->
@@ -220,14 +218,10 @@ public final class Select {
     return differs.build();
   }
 
-  private Optional<Verdict> forced(Collective collective, List<Verdict> candidates) {
-    var kind = collective.kind().text();
-    for (var selector : new String[] {collective.name(), kind}) {
-      @Nullable Variant wanted = options.variants().get(selector);
-      if (wanted != null) {
-        usedSelectors.add(selector);
-        return find(collective, candidates, wanted, selector);
-      }
+  private Optional<Verdict> forced(int k, Collective collective, List<Verdict> candidates) {
+    var wanted = forcedVariants.of(k);
+    if (wanted.isPresent()) {
+      return find(collective, candidates, wanted.get());
     }
     return options.freeVariants()
         ? Optional.empty()
@@ -255,15 +249,14 @@ public final class Select {
   }
 
   private static Optional<Verdict> find(
-      Collective collective, List<Verdict> candidates, Variant wanted, String selector) {
+      Collective collective, List<Verdict> candidates, Forced forced) {
+    var wanted = forced.variant();
     for (var verdict : candidates) {
       if (verdict.variant() != wanted) {
         continue;
       }
       // A group of one has nothing to force when the option speaks of all collectives of a kind.
-      if (verdict.reason() == Reason.GROUP_SIZE
-          && wanted != Variant.LOCAL
-          && !selector.equals(collective.name())) {
+      if (verdict.reason() == Reason.GROUP_SIZE && wanted != Variant.LOCAL && !forced.byName()) {
         return Optional.empty();
       }
       if (!verdict.reason().eligible()) {
@@ -288,19 +281,6 @@ public final class Select {
             .filter(v -> v.reason().eligible())
             .map(v -> v.variant().text())
             .toList());
-  }
-
-  private void checkSelectors() {
-    for (var selector : options.variants().keySet()) {
-      if (!usedSelectors.contains(selector)) {
-        throw badOption(
-            Span.ofFile(graphs.getFirst().graph().span().file()),
-            "no collective has the name or kind '%s'".formatted(selector),
-            "collectives: "
-                + String.join(
-                    ", ", graphs.getFirst().collectives().stream().map(Collective::name).toList()));
-      }
-    }
   }
 
   private static CompileException nothingEligible(Collective collective, List<Verdict> candidates) {
