@@ -268,6 +268,16 @@ final class EmulatedSession extends ExecutableSession {
                   .toArray(),
               backwards);
       case Copy copy -> MemorySegment.copy(at(copy.from()), 0, at(copy.to()), 0, copy.bytes());
+      case DeviceStep.CopyRows copy -> {
+        for (long row = 0; row < copy.rows(); row++) {
+          MemorySegment.copy(
+              at(copy.from()),
+              row * copy.fromPitch(),
+              at(copy.to()),
+              row * copy.toPitch(),
+              copy.bytes());
+        }
+      }
       case Product product -> multiply(product);
       case DeviceStep.Attention attention -> attention.otherwise().forEach(this::run);
       case DeviceStep.AttentionBackward attention -> attention.otherwise().forEach(this::run);
