@@ -5,6 +5,7 @@ import static com.google.common.collect.ImmutableList.toImmutableList;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Graph;
+import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.machine.Requirement;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.VariantSpec;
@@ -30,6 +31,9 @@ import org.jspecify.annotations.Nullable;
  * FoldableLayouts}, {@link LayoutFolding}).
  */
 public final class FoldLayouts implements Rewriter {
+  /** In auto, no row has fewer bytes: a line of the GPU's cache. */
+  private static final long LINE = 128;
+
   @Override
   public Mode mode(RewriteOptions options) {
     return options.layouts();
@@ -126,6 +130,12 @@ public final class FoldLayouts implements Rewriter {
       }
       if (graphs.stream().anyMatch(g -> isForced(g.collectives().get(k)))) {
         note(k, Action.UNFOLDED, Reason.FORCED_VARIANT, "its variant is forced", 0, 0);
+        return Optional.empty();
+      }
+      long row = all.getFirst().rowBytes();
+      if (mode() == Mode.AUTO && (row < LINE || row % Alignment.VECTOR != 0)) {
+        var rows = "its rows of %s are short or odd".formatted(Units.count(row, "byte"));
+        note(k, Action.UNFOLDED, Reason.NO_GAIN, rows, 0, 0);
         return Optional.empty();
       }
       if (!canMoveRows(k)) {

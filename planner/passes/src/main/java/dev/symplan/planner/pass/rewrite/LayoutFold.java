@@ -28,6 +28,17 @@ record LayoutFold(
     Value target,
     ImmutableIntArray copies) {
 
+  /** {@return the bytes of a row, where slices have most of them} */
+  long rowBytes() {
+    long all = Math.max(product(sizes, sizes.length()), product(resultSizes, resultSizes.length()));
+    long rows = Math.max(product(sizes, dims.operand()), product(resultSizes, dims.result()));
+    return all / ranks / rows * source.tensor().dtype().bytes();
+  }
+
+  private static long product(ImmutableLongArray sizes, int count) {
+    return sizes.subArray(0, count).stream().reduce(1, (a, b) -> a * b);
+  }
+
   /** {@return whether another rank's collective moves its slices in the same way} */
   boolean isLike(LayoutFold other) {
     return sizes.equals(other.sizes)

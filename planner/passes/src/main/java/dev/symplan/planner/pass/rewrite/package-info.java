@@ -1,4 +1,7 @@
-/** Passes that rewrite graphs: normal form, merged collectives, products in pieces. */
+/**
+ * Passes that rewrite graphs: normal form, collectives without copies around them, merged
+ * collectives, products in pieces.
+ */
 @NullMarked
 package dev.symplan.planner.pass.rewrite;
 
