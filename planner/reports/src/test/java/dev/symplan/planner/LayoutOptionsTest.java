@@ -84,7 +84,8 @@ class LayoutOptionsTest {
     var read = PlanFile.read(new SourceFile("plan.json", json));
     assertThat(read.rewrites()).isEqualTo(plan.rewrites());
     assertThat(PlanFile.toJson(read)).isEqualTo(json);
-    var line = "r (512.0 KiB, test.graph:5:7) moves its slices to where they belong, without 1 copy";
+    var line =
+        "r (512.0 KiB, test.graph:5:7) moves its slices to where they belong, without 1 copy";
     assertThat(TextRenderer.render(PlanReport.of(plan, List.of(View.COLLECTIVES))))
         .contains("\n" + line, "o all_gather along dim 1", "cannot: the ranks' slices are rows");
     assertThat(PlanExplainer.explain(plan, "r").map(TextRenderer::row).orElseThrow())
