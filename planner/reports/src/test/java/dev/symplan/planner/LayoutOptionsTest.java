@@ -128,6 +128,28 @@ class LayoutOptionsTest {
     assertStays(plan("[0, 4, 1, 5], [2, 6, 3, 7]", COLUMNS, USUAL), Reason.LAYOUT);
   }
 
+  /** With as many rows as ranks, the copy behind the gather is the one before the scatter. */
+  @Test
+  void aCopyBetweenTwoCollectivesIsFoldedOnce() {
+    var plan =
+        plan(
+            """
+            graph both(x: bf16[4, 512]) {
+              r = _c10d_functional::all_gather_into_tensor(x, 4, "tp")
+              a, b, c, d = aten::split.Tensor(r, 4)
+              o = aten::cat([a, b, c, d], 1)
+              v = aten::view(o, [16, 512])
+              s = _c10d_functional::reduce_scatter_tensor(v, "sum", 4, "tp")
+              return s
+            }
+            """,
+            USUAL);
+    assertThat(only(plan).action()).isEqualTo(Action.FOLDED);
+    assertThat(ops(plan))
+        .containsExactly(
+            "symplan::all_gather_dim", "aten::view", "_c10d_functional::reduce_scatter_tensor");
+  }
+
   /** Ranks write into each other's rows, so all of them have to have the same. */
   @Test
   void copiesStayWhereRanksWantOtherRows() {

@@ -21,9 +21,11 @@ import dev.symplan.planner.plan.Rewrite;
 import dev.symplan.planner.plan.Rewrite.Action;
 import dev.symplan.planner.plan.Rewrite.Reason;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -50,6 +52,11 @@ public final class FoldLayouts implements Rewriter {
   private record Candidate(ImmutableList<LayoutFold> folds) {
     int collective() {
       return folds.getFirst().collective();
+    }
+
+    /** {@return the positions of the copies in any graph} */
+    Stream<Integer> copies() {
+      return folds.stream().flatMap(fold -> fold.copies().asList().stream());
     }
   }
 
@@ -107,8 +114,16 @@ public final class FoldLayouts implements Rewriter {
 
     private ImmutableList<Candidate> candidates() {
       var candidates = ImmutableList.<Candidate>builder();
+      // A copy between two collectives can be folded into one of them only.
+      var taken = new HashSet<Integer>();
       for (int k = 0; k < graphs.getFirst().collectives().size(); k++) {
-        candidate(k).ifPresent(candidates::add);
+        candidate(k)
+            .filter(candidate -> candidate.copies().noneMatch(taken::contains))
+            .ifPresent(
+                candidate -> {
+                  candidates.add(candidate);
+                  candidate.copies().forEach(taken::add);
+                });
       }
       return candidates.build();
     }
