@@ -7,6 +7,7 @@ import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.Instruction.GroupUse;
 import dev.symplan.codegen.Instruction.LocalOp;
 import dev.symplan.ir.diag.Units;
+import dev.symplan.ir.op.SliceDims;
 import dev.symplan.planner.plan.ArenaKind;
 import java.util.ArrayList;
 import java.util.List;
@@ -79,6 +80,7 @@ public final class Agreement {
         text.append(' ').append(c.variant().text());
         text.append(c.reduceOp().map(op -> " " + op).orElse(""));
         text.append(c.root() < 0 ? "" : " from " + c.root());
+        text.append(rows(c));
         text.append(" of ").append(c.group().members().length()).append(" ranks,");
         for (var operand : c.operands()) {
           text.append(' ').append(address(operand, c.spec().needsSymmetricOperand()));
@@ -109,6 +111,15 @@ public final class Agreement {
       case Instruction.Fused _, Instruction.RecordEvent _, Instruction.AwaitEvent _ ->
           throw new IllegalArgumentException("local work and events are the rank's own affair");
     };
+  }
+
+  /** Whoever reads or writes a peer's slice counts on the rows that it has there. */
+  private static String rows(Collective c) {
+    long sent = SliceDims.rows(c.operands().getFirst().type(), c.dims().operand());
+    long received = SliceDims.rows(c.results().getFirst().type(), c.dims().result());
+    return sent == 1 && received == 1
+        ? ""
+        : ", slices of %d rows to %d rows,".formatted(sent, received);
   }
 
   private static String address(TensorRef ref, boolean symmetric) {

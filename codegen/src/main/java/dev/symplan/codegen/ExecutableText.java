@@ -10,6 +10,7 @@ import dev.symplan.codegen.Instruction.GroupUse;
 import dev.symplan.codegen.Instruction.LocalOp;
 import dev.symplan.codegen.Instruction.RecordEvent;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.op.SliceDims;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -121,6 +122,7 @@ final class ExecutableText {
     out.append(c.reduceOp().map(op -> " " + op).orElse(""));
     out.append(c.root() < 0 ? "" : " from " + c.root());
     out.append(rows(" send ", c.sendRows())).append(rows(" receive ", c.receiveRows()));
+    out.append(along(c.dims()));
     out.append(group(c.group()));
     out.append(c.startBarrier() ? " start" : "").append(c.endBarrier() ? " end" : "");
     c.workspace()
@@ -130,6 +132,11 @@ final class ExecutableText {
 
   private static String rows(String label, ImmutableLongArray rows) {
     return rows.isEmpty() ? "" : label + rows;
+  }
+
+  private static String along(SliceDims dims) {
+    return (dims.operand() == 0 ? "" : " send along dim " + dims.operand())
+        + (dims.result() == 0 ? "" : " receive along dim " + dims.result());
   }
 
   private static String group(GroupUse group) {

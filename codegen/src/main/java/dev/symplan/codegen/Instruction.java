@@ -7,6 +7,7 @@ import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.ReduceOp;
+import dev.symplan.ir.op.SliceDims;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.machine.Workspace;
@@ -85,6 +86,7 @@ public sealed interface Instruction {
    * @param root the group rank that a broadcast comes from; -1 where there is none
    * @param sendRows rows of each peer in the operand of an all_to_all; empty means equal parts
    * @param receiveRows rows of each peer in its result
+   * @param dims along which dimensions the ranks' slices lie
    * @param operands one or, when coalesced, several tensors
    * @param results one for each operand
    * @param workspace what the ranks push through, if they do
@@ -98,6 +100,7 @@ public sealed interface Instruction {
       int root,
       ImmutableLongArray sendRows,
       ImmutableLongArray receiveRows,
+      SliceDims dims,
       ImmutableList<TensorRef> operands,
       ImmutableList<TensorRef> results,
       boolean startBarrier,

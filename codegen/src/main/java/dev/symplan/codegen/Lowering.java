@@ -237,6 +237,7 @@ public final class Lowering {
         collective.root(),
         call.inputSplits(),
         call.outputSplits(),
+        call.sliceDims(),
         refs(collective.operands()),
         refs(collective.results()),
         collective.startBarrier(),

@@ -26,9 +26,41 @@ public sealed interface Transfer {
   /**
    * Some bytes of a tensor.
    *
-   * @param offset in bytes
+   * @param offset of the first one
    */
-  record InTensor(Role role, int member, long offset) implements Endpoint {}
+  record InTensor(Role role, int member, long offset, Rows rows) implements Endpoint {}
+
+  /**
+   * How bytes that are numbered one by one lie in memory: in rows at equal distances.
+   *
+   * @param bytes of a row
+   * @param pitch bytes from the beginning of one row to that of the next
+   */
+  record Rows(long bytes, long pitch) {
+    /** All bytes are one row. */
+    public static final Rows ONE = new Rows(Long.MAX_VALUE, Long.MAX_VALUE);
+
+    public Rows {
+      if (bytes < 1 || pitch < bytes) {
+        throw new IllegalArgumentException("rows of %d bytes, %d apart".formatted(bytes, pitch));
+      }
+    }
+
+    /** {@return how far a byte lies from the first one} */
+    public long offset(long index) {
+      return index / bytes * pitch + index % bytes;
+    }
+
+    /** {@return how many bytes of a row there are from one on} */
+    public long left(long index) {
+      return bytes - index % bytes;
+    }
+
+    /** {@return from the first of so many bytes to the end of the last one} */
+    public long extent(long count) {
+      return count == 0 ? 0 : offset(count - 1) + 1;
+    }
+  }
 
   /** Where the receiver's workspace has what the sender sends in a round. */
   record Slot(int round, int receiver, int sender) implements Endpoint {}

@@ -13,8 +13,11 @@ import dev.symplan.codegen.Transfer.InTensor;
 import dev.symplan.codegen.Transfer.Receive;
 import dev.symplan.codegen.Transfer.Reduce;
 import dev.symplan.codegen.Transfer.Role;
+import dev.symplan.codegen.Transfer.Rows;
 import dev.symplan.codegen.Transfer.Slot;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.SliceDims;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.machine.Protocol;
 import dev.symplan.planner.machine.Variant;
@@ -98,8 +101,23 @@ public final class Transfers {
     return end instanceof InTensor part && part.member() == member;
   }
 
-  /** Consecutive bytes of a tensor. */
-  public record Range(long offset, long bytes) {}
+  /** Bytes of a tensor, how many, and how they lie. */
+  public record Range(long offset, long bytes, Rows rows) {
+    private Range(long offset, long bytes) {
+      this(offset, bytes, Rows.ONE);
+    }
+  }
+
+  /** A rank's slice of a tensor, along a dimension; all have one size. */
+  private static Range slice(TensorType whole, int dim, int slices, int index) {
+    long share = whole.storageBytes() / slices;
+    long rows = SliceDims.rows(whole, dim);
+    if (rows <= 1 || share == 0) {
+      return new Range(index * share, share);
+    }
+    long row = share / rows;
+    return new Range(index * row, share, new Rows(row, row * slices));
+  }
 
   /**
    * {@return the bytes of an all_to_all that a rank sends to a member, or gets from it}
@@ -107,6 +125,11 @@ public final class Transfers {
    * @param result whether it is of the result
    */
   public static Range rows(Collective collective, int tensor, boolean result, int member) {
+    if (!collective.dims().equals(SliceDims.FIRST)) {
+      var type = (result ? collective.results() : collective.operands()).get(tensor).type();
+      int dim = result ? collective.dims().result() : collective.dims().operand();
+      return slice(type, dim, collective.group().members().length(), member);
+    }
     var rows = result ? collective.receiveRows() : collective.sendRows();
     long start = rowsBefore(collective, tensor, rows, member);
     return new Range(start, rowsBefore(collective, tensor, rows, member + 1) - start);
@@ -197,7 +220,7 @@ public final class Transfers {
     }
 
     private Endpoint own(Role role) {
-      return new InTensor(role, self, 0);
+      return new InTensor(role, self, 0, Rows.ONE);
     }
 
     private void copy(Endpoint from, Endpoint to, long bytes) {
@@ -235,9 +258,9 @@ public final class Transfers {
                 var to = part(true, writer, how.writes(), peer);
                 targets
                     .computeIfAbsent(
-                        new Source(new InTensor(source, reader, from.offset()), from.bytes()),
+                        new Source(in(source, reader, from), from.bytes()),
                         _ -> new LinkedHashSet<>())
-                    .add(new InTensor(Role.RESULT, writer, to.offset()));
+                    .add(in(Role.RESULT, writer, to));
               });
       targets.forEach(
           (from, to) ->
@@ -255,10 +278,10 @@ public final class Transfers {
       transfers.add(
           new Reduce(
               IntStream.range(0, size)
-                  .mapToObj(peer -> new InTensor(source, peer, from.offset()))
+                  .mapToObj(peer -> in(source, peer, from))
                   .collect(ImmutableList.toImmutableList()),
               targets
-                  .mapToObj(peer -> new InTensor(Role.RESULT, peer, to.offset()))
+                  .mapToObj(peer -> in(Role.RESULT, peer, to))
                   .collect(ImmutableList.toImmutableList()),
               from.bytes()));
     }
@@ -276,10 +299,10 @@ public final class Transfers {
       var slice = Transfers.slice(bytes(), size - 1, self < root ? self : self - 1);
       transfers.add(
           new Copy(
-              new InTensor(Role.OPERAND, root, slice.offset()),
+              in(Role.OPERAND, root, slice),
               circle()
                   .filter(peer -> peer != root)
-                  .mapToObj(peer -> new InTensor(Role.RESULT, peer, slice.offset()))
+                  .mapToObj(peer -> in(Role.RESULT, peer, slice))
                   .collect(ImmutableList.toImmutableList()),
               slice.bytes()));
     }
@@ -292,24 +315,25 @@ public final class Transfers {
       };
     }
 
+    private Endpoint in(Role role, int member, Range range) {
+      return new InTensor(role, member, range.offset(), range.rows());
+    }
+
     /** The bytes of a member's operand or result that are moved between this rank and a peer. */
     private Range part(boolean result, int member, Protocol.Slice part, int peer) {
       var at = at(member, collective);
-      var whole =
-          new Range(0, (result ? at.results() : at.operands()).get(tensor).type().storageBytes());
+      var type = (result ? at.results() : at.operands()).get(tensor).type();
       int index = part == Protocol.Slice.MINE ? self : peer;
       if (kind == Kind.ALL_TO_ALL) {
         return rows(at, tensor, result, index);
       }
-      return part == Protocol.Slice.WHOLE ? whole : slice(whole, index);
-    }
-
-    private Range slice(Range whole, int index) {
-      if (kind == Kind.ALL_REDUCE) {
-        return Transfers.slice(whole.bytes(), size, index);
+      if (part == Protocol.Slice.WHOLE) {
+        return new Range(0, type.storageBytes());
       }
-      long share = whole.bytes() / size;
-      return new Range(index * share, share);
+      int dim = result ? collective.dims().result() : collective.dims().operand();
+      return kind == Kind.ALL_REDUCE
+          ? Transfers.slice(type.storageBytes(), size, index)
+          : Transfers.slice(type, dim, size, index);
     }
 
     /** Round by round: each reduced part is sent on, at the end to the rank's own result. */
@@ -327,10 +351,7 @@ public final class Transfers {
         } else {
           for (int peer : others()) {
             var range = pushed(Protocol.Slice.THEIRS, peer);
-            copy(
-                new Slot(round, self, peer),
-                new InTensor(Role.RESULT, self, range.offset()),
-                range.bytes());
+            copy(new Slot(round, self, peer), in(Role.RESULT, self, range), range.bytes());
           }
         }
         transfers.add(new Empty(slots.build()));
@@ -349,7 +370,7 @@ public final class Transfers {
       var role = round == 0 ? Role.OPERAND : Role.RESULT;
       for (int peer : others()) {
         var range = pushed(part, peer);
-        copy(new InTensor(role, self, range.offset()), new Slot(round, peer, self), range.bytes());
+        copy(in(role, self, range), new Slot(round, peer, self), range.bytes());
       }
     }
 
@@ -362,11 +383,9 @@ public final class Transfers {
               IntStream.range(0, size)
                   .<Endpoint>mapToObj(
                       peer ->
-                          peer == self
-                              ? new InTensor(Role.OPERAND, self, range.offset())
-                              : new Slot(0, self, peer))
+                          peer == self ? in(Role.OPERAND, self, range) : new Slot(0, self, peer))
                   .collect(ImmutableList.toImmutableList()),
-              ImmutableList.of(new InTensor(Role.RESULT, self, range.offset())),
+              ImmutableList.of(in(Role.RESULT, self, range)),
               range.bytes()));
     }
   }

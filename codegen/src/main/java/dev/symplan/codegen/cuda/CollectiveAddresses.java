@@ -8,6 +8,7 @@ import dev.symplan.codegen.TensorRef;
 import dev.symplan.codegen.Transfer;
 import dev.symplan.codegen.Transfer.Endpoint;
 import dev.symplan.codegen.Transfer.InTensor;
+import dev.symplan.codegen.Transfer.Rows;
 import dev.symplan.codegen.Transfer.Slot;
 import dev.symplan.codegen.Transfers;
 import dev.symplan.codegen.cuda.BarrierCode.Edges;
@@ -23,6 +24,9 @@ final class CollectiveAddresses {
 
   /** Blocks that saturate the links where each thread has many loads and stores in flight. */
   static final int BLOCKS = 64;
+
+  /** How far apart rows may begin that are copied as one, in bytes: what CUDA counts in an int. */
+  private static final long MAX_PITCH = Integer.MAX_VALUE;
 
   final int rank;
   final Collective collective;
@@ -111,7 +115,7 @@ final class CollectiveAddresses {
   /** {@return where an end of a transfer is; in a workspace, for its first half} */
   Address at(int tensor, Endpoint end) {
     return switch (end) {
-      case InTensor(var role, int member, long offset) ->
+      case InTensor(var role, int member, long offset, var _) ->
           switch (role) {
             case OPERAND -> of(member, operand(tensor)).plus(offset);
             case RESULT -> of(member, result(tensor)).plus(offset);
@@ -200,8 +204,35 @@ final class CollectiveAddresses {
     return pieces * Math.clamp(Math.ceilDiv(vectors, THREADS), 1, most / pieces);
   }
 
-  void copy(Address from, Address to, long bytes) {
-    steps.add(new DeviceStep.Copy(collective.stream(), from, to, bytes, collective.name()));
+  /** Copies rows where one of both ends has several, and bytes where neither does. */
+  void copy(Address from, Address to, long bytes, RowsCode rows) {
+    var stream = collective.stream();
+    if (rows.equals(RowsCode.ONE)) {
+      steps.add(new DeviceStep.Copy(stream, from, to, bytes, collective.name()));
+      return;
+    }
+    // A row of one end is a row of the other, or some; at most so many go in one copy.
+    long row = Math.min(rows.source().bytes(), rows.target().bytes());
+    long longer = Math.max(rows.source().bytes(), rows.target().bytes());
+    boolean far = Math.max(pitch(rows.source(), row), pitch(rows.target(), row)) > MAX_PITCH;
+    long block = far ? row : longer == row ? bytes : Math.min(bytes, longer);
+    for (long done = 0; done < bytes; done += block) {
+      steps.add(
+          new DeviceStep.CopyRows(
+              stream,
+              from.plus(rows.source().offset(done)),
+              far ? row : pitch(rows.source(), row),
+              to.plus(rows.target().offset(done)),
+              far ? row : pitch(rows.target(), row),
+              row,
+              block / row,
+              collective.name()));
+    }
+  }
+
+  /** Between rows of so many bytes, of which a row has one or more. */
+  private static long pitch(Rows rows, long bytes) {
+    return rows.bytes() == bytes ? rows.pitch() : bytes;
   }
 
   void add(DeviceStep step) {

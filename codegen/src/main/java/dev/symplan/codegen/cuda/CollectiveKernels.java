@@ -31,7 +31,7 @@ final class CollectiveKernels {
         for (int u = 0; u < UNROLL; u++) {
       #pragma unroll
           for (int s = 0; s < SOURCES; s++) {
-            read[u][s].words = read16(args.from[s] + (at + u * step) * 16);
+            read[u][s].words = read16(args.from[s] + source((at + u * step) * 16));
           }
         }
       #pragma unroll
@@ -50,7 +50,7 @@ final class CollectiveKernels {
           }
       #pragma unroll
           for (int t = 0; t < TARGETS; t++) {
-            write16(args.to[t] + (at + u * step) * 16, result.words);
+            write16(args.to[t] + target((at + u * step) * 16), result.words);
           }
         }
       }
@@ -76,16 +76,16 @@ final class CollectiveKernels {
       """
         long long first = args.vectors * (16 / (long long)sizeof(Element));
         for (long long e = first + (long long)blockIdx.x * THREADS + threadIdx.x; e < args.elements; e += step) {
-          Element value = *((const volatile Element*)args.from[0] + e);
+          Element value = *(const volatile Element*)(args.from[0] + source(e * sizeof(Element)));
           if (SOURCES > 1) {
             Sum sum = widen(value);
             for (int s = 1; s < SOURCES; s++) {
-              sum = combine(sum, widen(*((const volatile Element*)args.from[s] + e)));
+              sum = combine(sum, widen(*(const volatile Element*)(args.from[s] + source(e * sizeof(Element)))));
             }
             value = narrow(finish(sum));
           }
           for (int t = 0; t < TARGETS; t++) {
-            *((volatile Element*)args.to[t] + e) = value;
+            *(volatile Element*)(args.to[t] + target(e * sizeof(Element))) = value;
           }
         }
       """;
@@ -102,18 +102,18 @@ final class CollectiveKernels {
           uint4 read[4];
       #pragma unroll
           for (int u = 0; u < 4; u++) {
-            read[u] = read16(from + (at + u * threads) * 16);
+            read[u] = read16(from + source((at + u * threads) * 16));
           }
       #pragma unroll
           for (int u = 0; u < 4; u++) {
-            write16(to + (at + u * threads) * 16, read[u]);
+            write16(to + target((at + u * threads) * 16), read[u]);
           }
         }
         for (; at < vectors; at += threads) {
-          write16(to + at * 16, read16(from + at * 16));
+          write16(to + target(at * 16), read16(from + source(at * 16)));
         }
         for (long long u = vectors * (16 / (long long)sizeof(Unit)) + thread; u < units; u += threads) {
-          *((volatile Unit*)to + u) = *((const volatile Unit*)from + u);
+          *(volatile Unit*)(to + target(u * sizeof(Unit))) = *(const volatile Unit*)(from + source(u * sizeof(Unit)));
         }
       }
       """;
@@ -155,6 +155,7 @@ final class CollectiveKernels {
    * @param targets the number of addresses to which the combined elements are stored at once; the
    *     others get copies from the first of them, one after the other
    * @param reduceOp empty for one source, which is copied
+   * @param rows how they lie; in one row where there are more addresses than targets
    */
   static Kernel combine(
       int ranks,
@@ -164,6 +165,7 @@ final class CollectiveKernels {
       int unrolled,
       DType dtype,
       Optional<ReduceOp> reduceOp,
+      RowsCode rows,
       Edges edges,
       Direction direction) {
     return new Kernel(
@@ -184,6 +186,7 @@ final class CollectiveKernels {
             + (sources == 1
                 ? Arithmetic.none(dtype.bytes())
                 : Arithmetic.of(dtype, reduceOp.orElseThrow(), sources))
+            + rows.text()
             + VECTORS
             + (addresses > targets
                 ? COPY + BarrierCode.between(COMBINE + REST + SPREAD)
@@ -194,7 +197,8 @@ final class CollectiveKernels {
    * Copies {@code pieces}, each from one address to another; block {@code b} does piece {@code b %
    * pieces}.
    */
-  static Kernel move(int ranks, int pieces, int unitBytes, Edges edges, Direction direction) {
+  static Kernel move(
+      int ranks, int pieces, int unitBytes, RowsCode rows, Edges edges, Direction direction) {
     return new Kernel(
         BarrierCode.define("PIECES", pieces)
             + edges.define(direction == Direction.PUSH)
@@ -208,6 +212,7 @@ final class CollectiveKernels {
                   long long units[PIECES];
                 """)
             + "\ntypedef %s Unit;\n".formatted(CTypes.bits(Math.min(8, unitBytes)))
+            + rows.text()
             + COPY
             + BarrierCode.between(MOVE));
   }

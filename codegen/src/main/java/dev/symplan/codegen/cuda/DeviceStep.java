@@ -22,7 +22,7 @@ public sealed interface DeviceStep {
       case Launch launch -> ImmutableList.of(launch);
       case Attention attention -> launches(attention.otherwise());
       case AttentionBackward attention -> launches(attention.otherwise());
-      case Copy _, Product _, Nccl _, Mark _, Await _ -> ImmutableList.of();
+      case Copy _, CopyRows _, Product _, Nccl _, Mark _, Await _ -> ImmutableList.of();
     };
   }
 
@@ -75,6 +75,42 @@ public sealed interface DeviceStep {
   /** A copy of bytes by the copy engines, also to a peer. */
   record Copy(StreamKind stream, Address from, Address to, long bytes, String label)
       implements DeviceStep {}
+
+  /**
+   * A copy of rows by the copy engines, also to a peer.
+   *
+   * @param fromPitch bytes from one row to the next where they are read
+   * @param toPitch the same where they are written
+   * @param bytes of each row
+   */
+  record CopyRows(
+      StreamKind stream,
+      Address from,
+      long fromPitch,
+      Address to,
+      long toPitch,
+      long bytes,
+      long rows,
+      String label)
+      implements DeviceStep {
+
+    public CopyRows {
+      if (rows < 1 || bytes < 1 || fromPitch < bytes || toPitch < bytes) {
+        throw new IllegalArgumentException(
+            "%d rows of %d bytes, by %d to %d".formatted(rows, bytes, fromPitch, toPitch));
+      }
+    }
+
+    /** {@return from the first byte that is read to the end of the last} */
+    public long fromExtent() {
+      return (rows - 1) * fromPitch + bytes;
+    }
+
+    /** {@return from the first byte that is written to the end of the last} */
+    public long toExtent() {
+      return (rows - 1) * toPitch + bytes;
+    }
+  }
 
   /**
    * {@code result = beta · addend + alpha · left · right + bias}, column-major as BLAS has it.

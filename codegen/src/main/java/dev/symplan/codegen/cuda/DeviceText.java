@@ -7,6 +7,7 @@ import dev.symplan.codegen.cuda.DeviceStep.Attention;
 import dev.symplan.codegen.cuda.DeviceStep.AttentionBackward;
 import dev.symplan.codegen.cuda.DeviceStep.Await;
 import dev.symplan.codegen.cuda.DeviceStep.Copy;
+import dev.symplan.codegen.cuda.DeviceStep.CopyRows;
 import dev.symplan.codegen.cuda.DeviceStep.Launch;
 import dev.symplan.codegen.cuda.DeviceStep.Mark;
 import dev.symplan.codegen.cuda.DeviceStep.Matrix;
@@ -68,6 +69,17 @@ public final class DeviceText {
       case Copy copy ->
           "%s: copy %s %s → %s, %d bytes"
               .formatted(copy.label(), stream, text(copy.from()), text(copy.to()), copy.bytes());
+      case CopyRows copy ->
+          "%s: copy %s %s by %d → %s by %d, %d rows of %d bytes"
+              .formatted(
+                  copy.label(),
+                  stream,
+                  text(copy.from()),
+                  copy.fromPitch(),
+                  text(copy.to()),
+                  copy.toPitch(),
+                  copy.rows(),
+                  copy.bytes());
       case Product product -> text(product);
       case Attention attention ->
           "%s: attention %s %s · %s → %s%s; otherwise %s"

@@ -79,6 +79,7 @@ final class MultimemKernel {
                 """)
             + (reduces ? Arithmetic.of(dtype, ReduceOp.SUM, ranks) : Arithmetic.none(dtype.bytes()))
             + multimem(dtype)
+            + RowsCode.ONE.text()
             + BarrierCode.between(VECTORS + CollectiveKernels.REST));
   }
 

@@ -6,7 +6,9 @@ import dev.symplan.codegen.Transfer;
 import dev.symplan.codegen.Transfer.Barrier;
 import dev.symplan.codegen.Transfer.Copy;
 import dev.symplan.codegen.Transfer.Endpoint;
+import dev.symplan.codegen.Transfer.InTensor;
 import dev.symplan.codegen.Transfer.Reduce;
+import dev.symplan.codegen.Transfer.Rows;
 import dev.symplan.codegen.cuda.BarrierCode.Edges;
 import dev.symplan.codegen.cuda.CollectiveKernels.Direction;
 import dev.symplan.ir.DType;
@@ -25,7 +27,27 @@ import java.util.stream.IntStream;
 final class PeerLowering {
 
   /** A part of a tensor that goes from one address to another. */
-  private record Move(Address from, Address to, long bytes) {}
+  private record Move(Address from, Address to, long bytes, RowsCode rows) {
+    Move nothing() {
+      return new Move(from, to, 0, rows);
+    }
+
+    KernelArgument source() {
+      return new KernelArgument.Memory(from, rows.source().extent(bytes));
+    }
+
+    KernelArgument target() {
+      return new KernelArgument.Memory(to, rows.target().extent(bytes));
+    }
+
+    /** {@return whether it can be done by so many bytes at once} */
+    boolean dividesInto(int unit) {
+      return from.offset() % unit == 0
+          && to.offset() % unit == 0
+          && bytes % unit == 0
+          && rows.divideInto(unit);
+    }
+  }
 
   private final CollectiveAddresses part;
   private final int tensor;
@@ -49,7 +71,7 @@ final class PeerLowering {
           part.launch(CollectiveKernels.barrier(part.size), 1, 32, part.meeting().build());
         }
         for (var move : lowering.moves(transfer)) {
-          part.copy(move.from(), move.to(), move.bytes());
+          part.copy(move.from(), move.to(), move.bytes(), move.rows());
         }
       }
     }
@@ -91,9 +113,11 @@ final class PeerLowering {
       Direction direction) {
     var from = addresses(sources);
     var to = addresses(targets);
+    var rows = new RowsCode(rows(sources.getFirst()), rows(targets.getFirst()));
     boolean aligned =
         from.stream().allMatch(Address::isVectorAligned)
-            && to.stream().allMatch(Address::isVectorAligned);
+            && to.stream().allMatch(Address::isVectorAligned)
+            && rows.divideInto(Alignment.VECTOR);
     long vectors = aligned ? bytes / Alignment.VECTOR : 0;
     // A slice may be shorter on the last ranks, but all must launch as many blocks.
     // What only stores to peers gains from more blocks than what also reads from them.
@@ -101,7 +125,10 @@ final class PeerLowering {
     long mostVectors = part.mostBytes(tensor) / Alignment.VECTOR;
     int blocks = CollectiveAddresses.blocks(mostVectors, 1, limit);
     // Links are faster when they are read and written one after the other, not both at once.
-    boolean inTurn = from.size() > 1 && mostVectors > (long) blocks * CollectiveAddresses.THREADS;
+    boolean inTurn =
+        from.size() > 1
+            && rows.equals(RowsCode.ONE)
+            && mostVectors > (long) blocks * CollectiveAddresses.THREADS;
     var kernel =
         CollectiveKernels.combine(
             part.size,
@@ -111,17 +138,24 @@ final class PeerLowering {
             unrolled(from.size()),
             type,
             reduceOp,
+            rows,
             edges,
             direction);
     var words = part.meeting();
-    from.forEach(address -> words.add(new KernelArgument.Memory(address, bytes)));
-    to.forEach(address -> words.add(new KernelArgument.Memory(address, bytes)));
+    long read = rows.source().extent(bytes);
+    long written = rows.target().extent(bytes);
+    from.forEach(address -> words.add(new KernelArgument.Memory(address, read)));
+    to.forEach(address -> words.add(new KernelArgument.Memory(address, written)));
     words.add(new KernelArgument.Number(vectors), new KernelArgument.Number(bytes / type.bytes()));
     part.launch(kernel, blocks, CollectiveAddresses.THREADS, words.build());
   }
 
   private ImmutableList<Address> addresses(List<Endpoint> ends) {
     return ends.stream().map(end -> part.at(tensor, end)).collect(ImmutableList.toImmutableList());
+  }
+
+  private static Rows rows(Endpoint end) {
+    return end instanceof InTensor tensor ? tensor.rows() : Rows.ONE;
   }
 
   /** Vectors in flight in each thread: as many as fit into registers. */
@@ -133,36 +167,55 @@ final class PeerLowering {
     var moves = ImmutableList.<Move>builder();
     if (transfer instanceof Copy(var source, var targets, long bytes) && bytes > 0) {
       var from = part.at(tensor, source);
-      for (var to : addresses(targets)) {
+      for (var end : targets) {
+        var to = part.at(tensor, end);
         if (!to.equals(from)) {
-          moves.add(new Move(from, to, bytes));
+          moves.add(new Move(from, to, bytes, new RowsCode(rows(source), rows(end))));
         }
       }
     }
     return moves.build();
   }
 
+  /**
+   * Several elements at once where rows of slices leave it at that; one run is copied in vectors.
+   */
+  private int unit(List<Move> moves) {
+    int unit = part.unit().bytes();
+    int wide = unit;
+    while (!moves.getFirst().rows().equals(RowsCode.ONE) && wide < Long.BYTES) {
+      int next = 2 * wide;
+      if (!moves.stream().allMatch(move -> move.dividesInto(next))) {
+        break;
+      }
+      wide = next;
+    }
+    return wide;
+  }
+
   private void move(Direction direction) {
     var all = transfers.stream().flatMap(transfer -> moves(transfer).stream()).toList();
     // Ranks that have nothing to move still meet the others.
     var own = part.own(part.result(tensor));
-    var moves = all.isEmpty() ? List.of(new Move(own, own, 0)) : all;
+    var moves = all.isEmpty() ? List.of(new Move(own, own, 0, RowsCode.ONE)) : all;
     int pieces = part.collective.kind() == Kind.BROADCAST ? 1 : part.size;
-    var unit = part.unit();
+    // All slices of a tensor lie in the same rows.
+    var rows = moves.getFirst().rows();
+    int unit = unit(moves);
     var from = ImmutableList.<KernelArgument>builder();
     var to = ImmutableList.<KernelArgument>builder();
     var vectors = ImmutableList.<KernelArgument>builder();
     var units = ImmutableList.<KernelArgument>builder();
     for (int piece = 0; piece < pieces; piece++) {
-      var move =
-          piece < moves.size()
-              ? moves.get(piece)
-              : new Move(moves.getFirst().from(), moves.getFirst().to(), 0);
-      boolean aligned = move.from().isVectorAligned() && move.to().isVectorAligned();
-      from.add(new KernelArgument.Memory(move.from(), move.bytes()));
-      to.add(new KernelArgument.Memory(move.to(), move.bytes()));
+      var move = piece < moves.size() ? moves.get(piece) : moves.getFirst().nothing();
+      boolean aligned =
+          move.from().isVectorAligned()
+              && move.to().isVectorAligned()
+              && rows.divideInto(Alignment.VECTOR);
+      from.add(move.source());
+      to.add(move.target());
       vectors.add(new KernelArgument.Number(aligned ? move.bytes() / Alignment.VECTOR : 0));
-      units.add(new KernelArgument.Number(move.bytes() / unit.bytes()));
+      units.add(new KernelArgument.Number(move.bytes() / unit));
     }
     // Parts of an all_to_all may differ from rank to rank, but all must launch as many blocks.
     long most =
@@ -171,7 +224,7 @@ final class PeerLowering {
             .max()
             .orElse(0);
     part.launch(
-        CollectiveKernels.move(part.size, pieces, unit.bytes(), edges, direction),
+        CollectiveKernels.move(part.size, pieces, unit, rows, edges, direction),
         CollectiveAddresses.blocks(most / Alignment.VECTOR, pieces, CollectiveAddresses.BLOCKS),
         CollectiveAddresses.THREADS,
         part.meeting()

@@ -4,8 +4,8 @@
  *
  * <p>{@link CollectiveLowering} leads to the lowering of a variant. {@link PeerLowering} is for
  * those that meet before and after they touch peers' tensors. Their two kernels ({@link
- * CollectiveKernels}: one combines, one moves) differ in sources, targets, and whether flags are
- * raised before the data or behind it. {@link PushLowering} is for workspaces. {@link
+ * CollectiveKernels}: one combines, one moves) differ in sources, targets, rows, and whether flags
+ * are raised before the data or behind it. {@link PushLowering} is for workspaces. {@link
  * MultimemLowering} has not run on hardware. {@link SignalPads} numbers where ranks meet, {@link
  * BarrierCode} is how kernels do, and {@link CollectiveAddresses} knows the addresses of one rank.
  *

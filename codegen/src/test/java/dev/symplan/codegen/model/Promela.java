@@ -81,24 +81,33 @@ final class Promela {
 
   private ImmutableList<Transfer> transfers(Collective c, int rank) {
     var members = part(c, rank);
-    return Steps.of(c.spec(), members.size(), c.start(), c.end()).get(members.indexOf(rank));
+    return Steps.of(c.spec(), members.size(), c.start(), c.end(), c.rows())
+        .get(members.indexOf(rank));
   }
 
   private static Stream<Stretch> touched(Collective c, Transfer transfer) {
     return switch (transfer) {
       case Copy(var from, var to, long bytes) ->
-          Stream.concat(Stream.of(from), to.stream()).map(end -> stretch(c, end, bytes));
+          Stream.concat(Stream.of(from), to.stream()).flatMap(end -> stretches(c, end, bytes));
       case Reduce(var from, var to, long bytes) ->
-          Stream.concat(from.stream(), to.stream()).map(end -> stretch(c, end, bytes));
+          Stream.concat(from.stream(), to.stream()).flatMap(end -> stretches(c, end, bytes));
       case Barrier _ -> Stream.of();
       case Receive _, Empty _ -> throw new IllegalArgumentException("nothing is pushed here");
     };
   }
 
-  private static Stretch stretch(Collective c, Endpoint end, long bytes) {
-    if (end instanceof InTensor(var role, int member, long offset) && role != Role.LIBRARY) {
+  /** Each row of what is moved. */
+  private static Stream<Stretch> stretches(Collective c, Endpoint end, long bytes) {
+    if (end instanceof InTensor(var role, int member, long offset, var rows)
+        && role != Role.LIBRARY) {
       var buffer = role == Role.OPERAND ? c.operand() : c.result();
-      return new Stretch(buffer, member, offset, offset + bytes);
+      var stretches = new ArrayList<Stretch>();
+      for (long at = 0; at < bytes; at += rows.left(at)) {
+        long from = offset + rows.offset(at);
+        long length = Math.min(bytes - at, rows.left(at));
+        stretches.add(new Stretch(buffer, member, from, from + length));
+      }
+      return stretches.stream();
     }
     throw new IllegalArgumentException(end + " is not in a tensor");
   }
@@ -244,7 +253,10 @@ final class Promela {
   }
 
   private Stream<String> slots(int rank, Collective c, Endpoint end, long bytes) {
-    var stretch = stretch(c, end, bytes);
+    return stretches(c, end, bytes).flatMap(stretch -> slots(rank, c, stretch));
+  }
+
+  private Stream<String> slots(int rank, Collective c, Stretch stretch) {
     var begins = Objects.requireNonNull(cuts.get(stretch.buffer()));
     int first = begins.headSet(stretch.from()).size();
     int count = begins.subSet(stretch.from(), stretch.to()).size();

@@ -52,7 +52,7 @@ class PushModelTest {
   private static String model(Variant variant, int ranks, Scheme scheme) {
     var spec = VariantSpec.of(KIND, variant);
     int rounds = spec.protocol().pushes().size();
-    var transfers = Steps.of(spec, ranks, false, false);
+    var transfers = Steps.of(spec, ranks, false, false, false);
     var out = new StringBuilder();
     out.append(
         "/* all_reduce %s\n * %d ranks. A packet is the number of its collective. */\n\n"

@@ -33,25 +33,36 @@ record Sequence(
   /**
    * @param start whether the group meets before
    * @param end whether it meets after
+   * @param rows whether slices are rows that lie between those of others
    */
   record Collective(
-      VariantSpec spec, String operand, String result, String group, boolean start, boolean end)
+      VariantSpec spec,
+      String operand,
+      String result,
+      String group,
+      boolean start,
+      boolean end,
+      boolean rows)
       implements Step {
 
     Collective(VariantSpec spec, String operand, String result) {
-      this(spec, operand, result, ALL, true, true);
+      this(spec, operand, result, ALL, true, true, false);
     }
 
     Collective in(String other) {
-      return new Collective(spec, operand, result, other, start, end);
+      return new Collective(spec, operand, result, other, start, end, rows);
     }
 
     Collective noStart() {
-      return new Collective(spec, operand, result, group, false, end);
+      return new Collective(spec, operand, result, group, false, end, rows);
     }
 
     Collective noEnd() {
-      return new Collective(spec, operand, result, group, start, false);
+      return new Collective(spec, operand, result, group, start, false, rows);
+    }
+
+    Collective ofRows() {
+      return new Collective(spec, operand, result, group, start, end, true);
     }
   }
 

@@ -15,6 +15,7 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.ReduceOp;
+import dev.symplan.ir.op.SliceDims;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.plan.ArenaKind;
@@ -36,12 +37,13 @@ final class Steps {
    *
    * @param start whether the ranks meet before
    * @param end whether they meet after
+   * @param rows whether each slice is two rows, with those of other slices between them
    */
   static ImmutableList<ImmutableList<Transfer>> of(
-      VariantSpec spec, int ranks, boolean start, boolean end) {
+      VariantSpec spec, int ranks, boolean start, boolean end, boolean rows) {
     var programs =
         IntStream.range(0, ranks)
-            .mapToObj(rank -> program(rank, collective(spec, ranks, rank, start, end)))
+            .mapToObj(rank -> program(rank, collective(spec, ranks, rank, start, end, rows)))
             .collect(ImmutableList.toImmutableList());
     var transfers = new Transfers(new Executable("model", 0, "", programs));
     return IntStream.range(0, ranks)
@@ -50,8 +52,12 @@ final class Steps {
   }
 
   private static Instruction.Collective collective(
-      VariantSpec spec, int ranks, int self, boolean start, boolean end) {
+      VariantSpec spec, int ranks, int self, boolean start, boolean end, boolean rows) {
     var kind = spec.kind();
+    long whole = bytes(ranks);
+    long operand = whole / (kind == Kind.ALL_GATHER ? ranks : 1);
+    long result = whole / (kind == Kind.REDUCE_SCATTER ? ranks : 1);
+    boolean gathers = kind == Kind.ALL_GATHER;
     return new Instruction.Collective(
         StreamKind.COMPUTE,
         kind,
@@ -61,8 +67,9 @@ final class Steps {
         kind == Kind.BROADCAST ? 0 : -1,
         ImmutableLongArray.of(),
         ImmutableLongArray.of(),
-        ImmutableList.of(tensor(bytes(ranks) / (kind == Kind.ALL_GATHER ? ranks : 1))),
-        ImmutableList.of(tensor(bytes(ranks) / (kind == Kind.REDUCE_SCATTER ? ranks : 1))),
+        rows ? new SliceDims(gathers ? 0 : 1, gathers ? 1 : 0) : SliceDims.FIRST,
+        ImmutableList.of(rows ? tensor(2, operand) : tensor(operand)),
+        ImmutableList.of(rows ? tensor(2, result) : tensor(result)),
         start,
         end,
         Optional.empty(),
@@ -70,8 +77,8 @@ final class Steps {
         Span.NONE);
   }
 
-  private static TensorRef tensor(long bytes) {
-    return new TensorRef(ArenaKind.SYMMETRIC, 0, 0, TensorType.contiguous(DType.U8, bytes));
+  private static TensorRef tensor(long... sizes) {
+    return new TensorRef(ArenaKind.SYMMETRIC, 0, 0, TensorType.contiguous(DType.U8, sizes));
   }
 
   private static RankProgram program(int rank, Instruction instruction) {

@@ -11,6 +11,7 @@ import dev.symplan.codegen.model.Sequence.Read;
 import dev.symplan.codegen.model.Sequence.Write;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.testkit.Golden;
+import dev.symplan.planner.machine.Requirement;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.VariantSpec;
 import java.util.ArrayList;
@@ -74,7 +75,7 @@ class VariantModelTest {
       for (var spec : VariantSpec.ofKind(kind)) {
         if (kind != Kind.CUSTOM && (spec.needsSymmetricOperand() || spec.needsSymmetricResult())) {
           variants
-              .computeIfAbsent(Steps.of(spec, 3, true, true), _ -> new ArrayList<>())
+              .computeIfAbsent(Steps.of(spec, 3, true, true, false), _ -> new ArrayList<>())
               .add(spec.variant());
         }
       }
@@ -131,6 +132,31 @@ class VariantModelTest {
         .hasValueSatisfying(error -> assertThat(error).startsWith("assertion violated"));
     assertThat(Spin.check(Promela.of(whole.with(change(whole, false)))))
         .hasValueSatisfying(error -> assertThat(error).startsWith("assertion violated"));
+  }
+
+  static Stream<VariantSpec> ofRows() {
+    return Stream.of(Kind.ALL_GATHER, Kind.REDUCE_SCATTER, Kind.ALL_TO_ALL)
+        .flatMap(kind -> VariantSpec.ofKind(kind).stream())
+        .filter(spec -> spec.needsSymmetricOperand() || spec.needsSymmetricResult())
+        .filter(spec -> !spec.requirements().contains(new Requirement.Runs()));
+  }
+
+  /** Slices of several rows, with those of other ranks between them. */
+  @ParameterizedTest
+  @MethodSource("ofRows")
+  void rowsNeedBothBarriersToo(VariantSpec spec) {
+    Spin.assumePresent();
+    var moved = new Collective(spec, "x", "y").ofRows();
+    assertThat(Spin.check(rows(moved, 2))).isEmpty();
+    assertThat(Spin.check(rows(moved, 3))).isEmpty();
+    for (var unsafe : List.of(moved.noStart(), moved.noEnd())) {
+      assertThat(Spin.check(rows(unsafe, 2)))
+          .hasValueSatisfying(error -> assertThat(error).startsWith("assertion violated"));
+    }
+  }
+
+  private static String rows(Collective moved, int ranks) {
+    return Promela.of(Sequence.of("rows", ranks, new Write("x"), moved, new Read("y")));
   }
 
   private static List<Sequence.Step> change(Sequence sequence, boolean start) {

@@ -31,7 +31,7 @@ final class CollectiveOps {
 
   /** The type of the result for one operand. */
   @FunctionalInterface
-  private interface Shape {
+  interface Shape {
     TensorType of(CollectiveCall call, TensorType input);
   }
 
@@ -120,7 +120,7 @@ final class CollectiveOps {
                     .traits(OpTrait.WAIT));
   }
 
-  private static Stream<OpSpec> table(Kind kind, String schemas, Shape shape) {
+  static Stream<OpSpec> table(Kind kind, String schemas, Shape shape) {
     return schemas.lines().map(schema -> spec(kind, schema, shape));
   }
 
@@ -193,27 +193,45 @@ final class CollectiveOps {
     return size;
   }
 
-  private static TensorType gathered(CollectiveCall call, TensorType input) {
+  static TensorType gathered(CollectiveCall call, TensorType input) {
     long ranks = groupSize(call);
     // Tensors without dimensions count as one row.
     return input.rank() == 0
         ? TensorType.contiguous(input.dtype(), ranks)
-        : withRows(input, Shapes.times(input.size(0), ranks));
+        : times(input, call.sliceDims().result(), ranks);
   }
 
-  private static TensorType scattered(CollectiveCall call, TensorType input) {
+  static TensorType scattered(CollectiveCall call, TensorType input) {
     checkReduction(call, input.dtype());
     long ranks = groupSize(call);
     if (input.rank() == 0) {
       throw new OpTypeException("a tensor without dimensions has no rows to scatter");
     }
-    if (input.size(0) % ranks != 0) {
+    return divided(input, call.sliceDims().operand(), ranks);
+  }
+
+  /** Every rank gets an equal part along one dimension, which it puts together along another. */
+  static TensorType exchangedAlong(CollectiveCall call, TensorType input) {
+    long ranks = groupSize(call);
+    if (input.rank() == 0) {
+      throw new OpTypeException("a tensor without dimensions has no rows to exchange");
+    }
+    var dims = call.sliceDims();
+    return times(divided(input, dims.operand(), ranks), dims.result(), ranks);
+  }
+
+  private static TensorType times(TensorType type, int dim, long ranks) {
+    return withSize(type, dim, Shapes.times(type.size(dim), ranks));
+  }
+
+  private static TensorType divided(TensorType type, int dim, long ranks) {
+    if (type.size(dim) % ranks != 0) {
       throw new OpTypeException(
           "%s cannot be divided evenly among %s"
-              .formatted(Units.count(input.size(0), "row"), Units.count(ranks, "rank")),
-          "pad dimension 0 to a multiple of %d".formatted(ranks));
+              .formatted(Units.count(type.size(dim), "row"), Units.count(ranks, "rank")),
+          "pad dimension %d to a multiple of %d".formatted(dim, ranks));
     }
-    return withRows(input, input.size(0) / ranks);
+    return withSize(type, dim, type.size(dim) / ranks);
   }
 
   /** Without split sizes, every rank gets an equal part. */
@@ -238,7 +256,7 @@ final class CollectiveOps {
           "splits that only a run knows get a bound together: --dim-max u0+u1=%d"
               .formatted(input.size(0)));
     }
-    return withRows(input, received.isEmpty() ? input.size(0) : Shapes.sum(received));
+    return withSize(input, 0, received.isEmpty() ? input.size(0) : Shapes.sum(received));
   }
 
   private static ImmutableLongArray nonNegative(
@@ -250,7 +268,7 @@ final class CollectiveOps {
     return splits;
   }
 
-  private static TensorType withRows(TensorType type, long rows) {
-    return TensorType.contiguous(type.dtype(), Shapes.with(type.sizes(), 0, rows));
+  private static TensorType withSize(TensorType type, int dim, long size) {
+    return TensorType.contiguous(type.dtype(), Shapes.with(type.sizes(), dim, size));
   }
 }

@@ -1,17 +1,43 @@
 package dev.symplan.ir.aten;
 
+import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.InferRule;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
 import java.util.stream.Stream;
 
-/** The ops that the planner puts in. */
+/**
+ * The ops that the planner puts in: a copy, and collectives whose slices lie along any dimension of
+ * a tensor. {@code config} names the algorithm, as in {@code _c10d_functional}.
+ */
 final class SymplanOps {
   private SymplanOps() {}
 
   static Stream<OpSpec> all() {
     return Stream.of(
-        OpSpec.of("symplan::stage(Tensor self) -> Tensor")
-            .rule(InferRule.single(call -> OpResult.fresh(call.tensor("self").contiguous()))));
+            Stream.of(
+                OpSpec.of("symplan::stage(Tensor self) -> Tensor")
+                    .rule(
+                        InferRule.single(
+                            call -> OpResult.fresh(call.tensor("self").contiguous())))),
+            CollectiveOps.table(
+                Kind.ALL_GATHER,
+                """
+                symplan::all_gather_dim(Tensor input, int dim, int group_size, str group_name, Any? config=None) -> Tensor
+                """,
+                CollectiveOps::gathered),
+            CollectiveOps.table(
+                Kind.REDUCE_SCATTER,
+                """
+                symplan::reduce_scatter_dim(Tensor input, str reduce_op, int dim, int group_size, str group_name, Any? config=None) -> Tensor
+                """,
+                CollectiveOps::scattered),
+            CollectiveOps.table(
+                Kind.ALL_TO_ALL,
+                """
+                symplan::all_to_all_dim(Tensor input, int split_dim, int concat_dim, int group_size, str group_name, Any? config=None) -> Tensor
+                """,
+                CollectiveOps::exchangedAlong))
+        .flatMap(specs -> specs);
   }
 }

@@ -78,6 +78,24 @@ public record CollectiveCall(CollectiveSpec spec, OpCall call) {
         : call.dim(spec.param(Role.DIM), rank);
   }
 
+  /** {@return the dimensions along which the slices lie that ranks exchange} */
+  public SliceDims sliceDims() {
+    if (!spec.has(Role.DIM) && !spec.has(Role.SPLIT_DIM) && !spec.has(Role.CONCAT_DIM)) {
+      return SliceDims.FIRST;
+    }
+    int rank = operands().getFirst().tensor().rank();
+    return switch (kind()) {
+      case ALL_GATHER -> new SliceDims(0, dim(rank));
+      case REDUCE_SCATTER -> new SliceDims(dim(rank), 0);
+      case ALL_TO_ALL -> new SliceDims(dim(Role.SPLIT_DIM, rank), dim(Role.CONCAT_DIM, rank));
+      case ALL_REDUCE, BROADCAST, CUSTOM -> SliceDims.FIRST;
+    };
+  }
+
+  private int dim(Role role, int rank) {
+    return spec.has(role) ? call.dim(spec.param(role), rank) : 0;
+  }
+
   /** {@return the reduction; empty where nothing is reduced} */
   public Optional<ReduceOp> reduceOp() {
     if (spec.has(Role.REDUCE_OP)) {

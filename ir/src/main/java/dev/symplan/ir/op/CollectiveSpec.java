@@ -78,6 +78,10 @@ public record CollectiveSpec(
      * Without such a parameter, it is the first.
      */
     DIM("dim", "gather_dim", "scatter_dim", "split_last_dim"),
+    /** The dimension along which an all_to_all splits its operand; without one, the first. */
+    SPLIT_DIM("split_dim"),
+    /** The dimension along which an all_to_all puts together what it gets. */
+    CONCAT_DIM("concat_dim"),
     /** A tensor that the op overwrites, though its schema may not say so. */
     SCRATCH("symm_buffer");
 
@@ -103,7 +107,15 @@ public record CollectiveSpec(
         case OPERAND -> true;
         case REDUCE_OP -> kind.reduces();
         case ROOT -> kind == Kind.BROADCAST;
-        case GROUP, GROUP_SIZE, INPUT_SPLIT_SIZES, OUTPUT_SPLIT_SIZES, ALGORITHM, DIM, SCRATCH ->
+        case GROUP,
+            GROUP_SIZE,
+            INPUT_SPLIT_SIZES,
+            OUTPUT_SPLIT_SIZES,
+            ALGORITHM,
+            DIM,
+            SPLIT_DIM,
+            CONCAT_DIM,
+            SCRATCH ->
             false;
       };
     }

@@ -179,8 +179,7 @@ public final class BenchPrograms {
     return Compiler.forTarget(target)
         .with(
             CompileOptions.DEFAULT.withRewrites(
-                new RewriteOptions(
-                    RewriteOptions.Mode.OFF,
+                RewriteOptions.OFF.withChunk(
                     chunked ? RewriteOptions.Mode.ON : RewriteOptions.Mode.OFF)))
         .compile(program);
   }

@@ -65,6 +65,9 @@ public final class Pipeline {
           .add(new LowerAttention())
           // The searches price kernels, and so have to see which ops become one.
           .add(new SinkElementwise())
+          // A collective that moves rows stays by itself, and its copies take no memory from here
+          // on.
+          .add(RewriteSearch.layouts(DRAFT))
           // Fewer collectives first: what is left may be worth splitting.
           .add(RewriteSearch.bucket(DRAFT))
           .add(RewriteSearch.chunk(DRAFT))

@@ -12,6 +12,7 @@ import dev.symplan.planner.pass.place.MeasureDraft;
 import dev.symplan.planner.pass.rewrite.BucketCollectives;
 import dev.symplan.planner.pass.rewrite.BucketLives;
 import dev.symplan.planner.pass.rewrite.ChunkProducts;
+import dev.symplan.planner.pass.rewrite.FoldLayouts;
 import dev.symplan.planner.pass.rewrite.Rewriter;
 import dev.symplan.planner.pass.select.ForcedVariants;
 import dev.symplan.planner.plan.OrderDecision.Figures;
@@ -33,6 +34,9 @@ final class RewriteSearch extends GraphPass {
   /** Which collectives were split, and which were not. */
   static final Fact<ImmutableList<Rewrite>> CHUNKS = Fact.lasting("chunks");
 
+  /** Which collectives took over the copies around them, and which did not. */
+  static final Fact<ImmutableList<Rewrite>> LAYOUTS = Fact.lasting("layouts");
+
   private final Rewriter rewriter;
   private final Fact<ImmutableList<Rewrite>> decided;
   private final ImmutableList<GraphPass> draft;
@@ -46,6 +50,10 @@ final class RewriteSearch extends GraphPass {
     this.rewriter = rewriter;
     this.decided = decided;
     this.draft = draft;
+  }
+
+  static RewriteSearch layouts(ImmutableList<GraphPass> draft) {
+    return new RewriteSearch("layouts", new FoldLayouts(), LAYOUTS, draft);
   }
 
   static RewriteSearch bucket(ImmutableList<GraphPass> draft) {

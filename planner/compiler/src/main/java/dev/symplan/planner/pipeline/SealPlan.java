@@ -21,6 +21,7 @@ public final class SealPlan extends ProgramPass {
     super(
         "seal",
         facts(
+            RewriteSearch.LAYOUTS,
             RewriteSearch.BUCKETS,
             RewriteSearch.CHUNKS,
             OrderSearch.ORDER,
@@ -55,6 +56,7 @@ public final class SealPlan extends ProgramPass {
         symmetric,
         PlanDigest.of(symmetric.bytes(), program.groups(), rankPlans, planOfRank),
         ImmutableList.<Rewrite>builder()
+            .addAll(graph.get(RewriteSearch.LAYOUTS))
             .addAll(graph.get(RewriteSearch.BUCKETS))
             .addAll(graph.get(RewriteSearch.CHUNKS))
             .build(),

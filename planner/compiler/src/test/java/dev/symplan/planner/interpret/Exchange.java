@@ -5,8 +5,10 @@ import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.op.CollectiveCall;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.ReduceOp;
+import dev.symplan.ir.op.SliceDims;
 import dev.symplan.planner.plan.CollectivePlan;
 import java.util.ArrayList;
 import java.util.List;
@@ -92,12 +94,15 @@ record Exchange(
     return switch (kind) {
       case ALL_REDUCE -> List.of(new Part(0, Piece.combine(key(), ordered)));
       case REDUCE_SCATTER -> {
-        long bytes = Piece.length(ordered.getFirst()) / members.length();
-        var slices = ordered.stream().map(all -> Piece.part(all, position * bytes, bytes)).toList();
+        var places = places(operandType(op), call(op).sliceDims().operand(), position);
+        var slices = ordered.stream().map(all -> slice(all, places)).toList();
         yield List.of(new Part(0, Piece.combine(key(), slices)));
       }
       case ALL_GATHER -> gathered(operands);
-      case ALL_TO_ALL -> exchanged(rank, operands);
+      case ALL_TO_ALL ->
+          call(op).sliceDims().equals(SliceDims.FIRST)
+              ? exchanged(rank, operands)
+              : exchangedAlong(rank, operands);
       case BROADCAST -> {
         Unsafe.require(operands.containsKey(root), "nobody is the root");
         yield List.of(new Part(0, operands.get(root).pieces));
@@ -108,9 +113,77 @@ record Exchange(
 
   private List<Part> gathered(Map<Integer, Sent> operands) {
     var parts = new ArrayList<Part>();
+    var whole = op.results().get(index).tensor();
     operands.forEach(
         (member, sent) ->
-            parts.add(new Part(members.indexOf(member) * Piece.length(sent.pieces), sent.pieces)));
+            parts.addAll(
+                parts(
+                    sent.pieces,
+                    places(whole, call(op).sliceDims().result(), members.indexOf(member)))));
+    return parts;
+  }
+
+  private static CollectiveCall call(Op op) {
+    return op.collective().orElseThrow();
+  }
+
+  private TensorType operandType(Op op) {
+    return call(op).operands().get(index).tensor();
+  }
+
+  /** Bytes of a tensor. */
+  private record Place(long begin, long bytes) {}
+
+  /**
+   * {@return where a member's equal share along a dimension lies, element by element of the
+   * dimensions in front}
+   */
+  private List<Place> places(TensorType whole, int dim, int member) {
+    if (whole.numel() == 0) {
+      return List.of();
+    }
+    long inner = whole.dtype().bytes();
+    for (int i = dim; i < whole.rank(); i++) {
+      inner *= whole.size(i);
+    }
+    long own = inner / members.length();
+    var places = new ArrayList<Place>();
+    for (long begin = 0; begin < whole.bytes(); begin += inner) {
+      places.add(new Place(begin + member * own, own));
+    }
+    return places;
+  }
+
+  private static List<Piece> slice(List<Piece> all, List<Place> places) {
+    return places.stream()
+        .flatMap(place -> Piece.part(all, place.begin(), place.bytes()).stream())
+        .toList();
+  }
+
+  private static List<Part> parts(List<Piece> slice, List<Place> places) {
+    var parts = new ArrayList<Part>();
+    long from = 0;
+    for (var place : places) {
+      parts.add(new Part(place.begin(), Piece.part(slice, from, place.bytes())));
+      from += place.bytes();
+    }
+    return parts;
+  }
+
+  /** Equal shares of all operands, along other dimensions than the first. */
+  private List<Part> exchangedAlong(int rank, Map<Integer, Sent> operands) {
+    var parts = new ArrayList<Part>();
+    operands.forEach(
+        (member, sent) -> {
+          var dims = call(sent.op).sliceDims();
+          var from = places(operandType(sent.op), dims.operand(), members.indexOf(rank));
+          var to =
+              places(
+                  op.results().get(index).tensor(),
+                  call(op).sliceDims().result(),
+                  members.indexOf(member));
+          parts.addAll(parts(slice(sent.pieces, from), to));
+        });
     return parts;
   }
 

@@ -53,14 +53,20 @@ class InterpreterTest {
   /** All rewrites, and everything with the caller. */
   private static final CompileOptions REWRITTEN =
       BOUNDED
-          .withRewrites(new RewriteOptions(Mode.ON, Mode.ON))
+          .withRewrites(new RewriteOptions(Mode.ON, Mode.ON, Mode.ON))
           .withInputs(MemorySpace.EXTERNAL)
           .withOutputs(MemorySpace.EXTERNAL);
 
   /** What a mutation of this kind says is not carried out, but only what it says of another. */
   private static final ImmutableSet<Kind> STATEMENTS =
       ImmutableSet.of(
-          Kind.LIFETIME, Kind.ARENA_SIZE, Kind.BOUND, Kind.IN_PLACE, Kind.ARENA, Kind.VARIANT);
+          Kind.LIFETIME,
+          Kind.ARENA_SIZE,
+          Kind.BOUND,
+          Kind.IN_PLACE,
+          Kind.ARENA,
+          Kind.VARIANT,
+          Kind.DIM);
 
   private static List<Path> files(Path folder) throws IOException {
     try (var files = Files.list(folder)) {

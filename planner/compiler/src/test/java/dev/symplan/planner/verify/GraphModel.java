@@ -2,6 +2,7 @@ package dev.symplan.planner.verify;
 
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
@@ -275,6 +276,13 @@ final class GraphModel {
     var collective = op.def().collective();
     var name = op.def().name();
     var text = new StringBuilder();
+    if (hasSlices(op)) {
+      // Where the slices lie is no matter of what is done to them.
+      var call = op.collective().orElseThrow();
+      text.append(call.kind()).append(call.group()).append(call.reduceOp());
+      text.append(call.inputSplits()).append(call.outputSplits());
+      return text.toString().hashCode();
+    }
     if (collective.isPresent() && collective.get().kind() != CollectiveSpec.Kind.CUSTOM) {
       text.append(collective.get().kind());
     } else {
@@ -288,6 +296,43 @@ final class GraphModel {
       }
     }
     return text.toString().hashCode();
+  }
+
+  private static boolean hasSlices(Op op) {
+    return op.collective()
+        .filter(
+            call ->
+                switch (call.kind()) {
+                  case ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL -> true;
+                  case ALL_REDUCE, BROADCAST, CUSTOM -> false;
+                })
+        .isPresent();
+  }
+
+  /**
+   * {@return for each element of a collective's slices, one slice after the other, which one it is
+   * of the operand or result}
+   */
+  private static int[] slices(Op op, TensorType type, int dim) {
+    var numbers = IntStream.range(0, (int) type.numel()).toArray();
+    if (dim == 0 || numbers.length == 0) {
+      return numbers;
+    }
+    int ranks = (int) op.collective().orElseThrow().groupSize().orElseThrow();
+    int rows = 1;
+    for (int i = 0; i < dim; i++) {
+      rows *= (int) type.size(i);
+    }
+    int row = numbers.length / rows / ranks;
+    int next = 0;
+    for (int slice = 0; slice < ranks; slice++) {
+      for (int r = 0; r < rows; r++) {
+        for (int i = 0; i < row; i++) {
+          numbers[next++] = (r * ranks + slice) * row + i;
+        }
+      }
+    }
+    return numbers;
   }
 
   /**
@@ -351,6 +396,18 @@ final class GraphModel {
             digest = mix(digest, inputs.getFirst()[row * inner + k]);
           }
           numbers[i] = mix(mix(digest, Arrays.hashCode(inputs.get(1))), i % columns);
+        }
+      } else if (hasSlices(op)) {
+        var dims = op.collective().orElseThrow().sliceDims();
+        var sent = inputs.get(r);
+        long digest = key(op);
+        var operand = op.operands().get(r).tensor();
+        for (int at : slices(op, operand, dims.operand())) {
+          digest = mix(digest, sent[at]);
+        }
+        int next = 0;
+        for (int at : slices(op, result.tensor(), dims.result())) {
+          numbers[at] = mix(mix(digest, 0), next++);
         }
       } else {
         long digest = key(op);

@@ -2,6 +2,9 @@ package dev.symplan.planner.verify;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.ReduceOp;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.VariantSpec;
@@ -50,6 +53,7 @@ public final class PlanMutator {
     ROOT,
     REDUCTION,
     OPERANDS,
+    DIM,
     BARRIER,
     LIFETIME,
     ARENA_SIZE,
@@ -57,7 +61,7 @@ public final class PlanMutator {
 
     /** Whether it makes the plan state something false, which is wrong whatever happens. */
     public boolean isStatement() {
-      return this == LIFETIME || this == ARENA_SIZE || this == BOUND;
+      return this == LIFETIME || this == ARENA_SIZE || this == BOUND || this == DIM;
     }
   }
 
@@ -104,6 +108,7 @@ public final class PlanMutator {
           case NO_MEMORY -> noMemory();
           case STREAM, VARIANT, IN_PLACE, GROUP, ROOT, REDUCTION, OPERANDS, BARRIER ->
               collective(kind);
+          case DIM -> dim();
           case LIFETIME -> buffer(this::relived);
           case ARENA_SIZE -> Optional.of(resizeArena());
           case BOUND -> Optional.of(rebound());
@@ -360,6 +365,47 @@ public final class PlanMutator {
   private void moveJoin(List<Step> steps) {
     var step = steps.remove(join(steps));
     steps.add(random.nextInt(steps.size() + 1), step);
+  }
+
+  /** Slices along another dimension, of tensors that stay as they are. */
+  private Optional<Plan> dim() {
+    var graph = rank.graph();
+    var ops = new ArrayList<>(graph.ops());
+    var params = List.of("dim", "split_dim", "concat_dim");
+    var param = params.get(random.nextInt(params.size()));
+    var found =
+        rank.collectives().stream()
+            .filter(collective -> plan.group(collective.group()).size() > 1)
+            .map(CollectivePlan::op)
+            .filter(op -> ops.get(op).def().schema().hasParam(param))
+            .toList();
+    if (found.isEmpty()) {
+      return Optional.empty();
+    }
+    int at = found.get(random.nextInt(found.size()));
+    var op = ops.get(at);
+    var args = new ArrayList<>(op.args());
+    int arg = op.def().schema().indexOf(param);
+    args.set(arg, new Arg.Int(1 - op.call().integer(param)));
+    ops.set(at, new Op(op.def(), ImmutableList.copyOf(args), op.results(), op.span(), op.notes()));
+    return Optional.of(
+        with(
+            new RankPlan(
+                new Graph(
+                    graph.name(),
+                    graph.ranks(),
+                    graph.inputs(),
+                    ImmutableList.copyOf(ops),
+                    graph.outputs(),
+                    graph.valueCount(),
+                    graph.span(),
+                    graph.notes(),
+                    graph.endNotes()),
+                rank.placements(),
+                rank.buffers(),
+                rank.steps(),
+                rank.collectives(),
+                rank.local())));
   }
 
   private Optional<Plan> collective(Kind kind) {

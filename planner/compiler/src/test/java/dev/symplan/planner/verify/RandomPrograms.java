@@ -70,13 +70,19 @@ public final class RandomPrograms {
   private final Random own;
   private final boolean varies;
   private final boolean unruled;
+
+  /** Whether slices lie along the second dimension, where collectives have one for each rank. */
+  private final boolean columns;
+
   private final GraphBuilder builder;
   private final DiagnosticSink sink = new DiagnosticSink();
   private final List<Value> pool = new ArrayList<>();
   private final List<Value> received = new ArrayList<>();
   private int names;
 
-  private RandomPrograms(Random shape, Random own, boolean varies, boolean unruled) {
+  private RandomPrograms(
+      Random shape, Random own, boolean varies, boolean unruled, boolean columns) {
+    this.columns = columns;
     this.shape = shape;
     this.own = own;
     this.varies = varies;
@@ -111,7 +117,9 @@ public final class RandomPrograms {
     var program = program(random, seed % 3 == 0);
     var budget = random.nextInt(3) == 0 ? OptionalDouble.empty() : OptionalDouble.of(100);
     var modes = RewriteOptions.Mode.values();
-    var rewrites = new RewriteOptions(modes[random.nextInt(3)], modes[random.nextInt(3)]);
+    var rewrites =
+        new RewriteOptions(
+            modes[random.nextInt(3)], modes[random.nextInt(3)], modes[random.nextInt(3)]);
     var plan =
         Compiler.forTarget(target)
             .with(options.withReorderBudget(budget).withRewrites(rewrites))
@@ -140,11 +148,11 @@ public final class RandomPrograms {
     boolean split = random.nextInt(4) == 0;
     var graphs = ImmutableList.<Graph>builder();
     graphs.add(
-        new RandomPrograms(new Random(seed), new Random(seed + 1), split, unruled)
+        new RandomPrograms(new Random(seed), new Random(seed + 1), split, unruled, seed % 4 == 0)
             .graph(size, split ? ImmutableIntArray.of(0, 2) : ImmutableIntArray.of()));
     if (split) {
       graphs.add(
-          new RandomPrograms(new Random(seed), new Random(seed + 2), true, unruled)
+          new RandomPrograms(new Random(seed), new Random(seed + 2), true, unruled, seed % 4 == 0)
               .graph(size, ImmutableIntArray.of(1, 3)));
     }
     return new Program(GROUPS, ImmutableList.of(), graphs.build(), Notes.NONE);
@@ -357,6 +365,10 @@ public final class RandomPrograms {
     var empty = new Arg.Seq(ImmutableList.of());
     long bytes = a.tensor().bytes();
     var ns = "_c10d_functional::";
+    if (columns && kind >= 1 && kind <= 3) {
+      columns(kind, a, reduce, size, name);
+      return;
+    }
     switch (kind) {
       case 0, 6 -> finish(call(ns + "all_reduce", List.of(new Arg.Ref(a), reduce, name)));
       case 1 -> {
@@ -394,6 +406,20 @@ public final class RandomPrograms {
         var target = call("aten::relu", List.of(new Arg.Ref(a)));
         finish(call(ns + "all_reduce_", List.of(new Arg.Ref(target), reduce, name)));
       }
+    }
+  }
+
+  private void columns(int kind, Value a, Arg reduce, Arg.Int size, Arg name) {
+    var one = new Arg.Int(1);
+    if (kind == 1) {
+      var from = a.tensor().bytes() > 2048 ? pool.getFirst() : a;
+      finish(call("symplan::all_gather_dim", List.of(new Arg.Ref(from), one, size, name)));
+    } else if (a.tensor().size(1) % size.value() == 0) {
+      var operand = new Arg.Ref(a);
+      finish(
+          kind == 2
+              ? call("symplan::reduce_scatter_dim", List.of(operand, reduce, one, size, name))
+              : call("symplan::all_to_all_dim", List.of(operand, one, new Arg.Int(0), size, name)));
     }
   }
 

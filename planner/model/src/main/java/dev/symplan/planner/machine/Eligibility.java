@@ -7,8 +7,10 @@ import dev.symplan.ir.ProcessGroup;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.op.CollectiveCall;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.ReduceOp;
+import dev.symplan.ir.op.SliceDims;
 import dev.symplan.planner.machine.Requirement.AlignedSlices;
 import dev.symplan.planner.machine.Requirement.CopyEngines;
 import dev.symplan.planner.machine.Requirement.EqualRows;
@@ -17,6 +19,7 @@ import dev.symplan.planner.machine.Requirement.Multicast;
 import dev.symplan.planner.machine.Requirement.Nccl;
 import dev.symplan.planner.machine.Requirement.OneTensor;
 import dev.symplan.planner.machine.Requirement.Reductions;
+import dev.symplan.planner.machine.Requirement.Runs;
 import dev.symplan.planner.machine.Requirement.SeveralTensors;
 import dev.symplan.planner.machine.Requirement.Types;
 import dev.symplan.planner.machine.Requirement.WorkspaceFits;
@@ -65,6 +68,18 @@ public final class Eligibility {
       return op.collective()
           .map(call -> areEqual(call.inputSplits()) && areEqual(call.outputSplits()))
           .orElse(true);
+    }
+
+    /** {@return whether each slice that a rank sends or gets is one run of bytes} */
+    public boolean hasRuns() {
+      return kind == Kind.CUSTOM
+          || op.collective()
+              .map(CollectiveCall::sliceDims)
+              .filter(dims -> !dims.equals(SliceDims.FIRST))
+              .map(
+                  dims ->
+                      dims.areRuns(operands.getFirst().tensor(), op.results().getFirst().tensor()))
+              .orElse(true);
     }
 
     private static boolean areEqual(ImmutableLongArray rows) {
@@ -233,6 +248,13 @@ public final class Eligibility {
               collective.hasEqualRows(),
               Reason.ROWS,
               () -> "the ranks send unequal parts; NCCL's copy engines need equal ones");
+      case Runs _ ->
+          unless(
+              collective.hasRuns(),
+              Reason.LAYOUT,
+              () ->
+                  "the ranks' slices are rows at a distance; %s moves runs of bytes"
+                      .formatted(spec.variant().text()));
       case LessThan(int gibibytes) -> {
         double all = (double) collective.bytes() * ranks;
         yield unless(

@@ -62,6 +62,9 @@ public sealed interface Requirement {
   /** Each rank's slice of each operand has a multiple of {@link Alignment#VECTOR} bytes. */
   record AlignedSlices() implements Requirement {}
 
+  /** Each slice that a rank sends or gets is one run of bytes. */
+  record Runs() implements Requirement {}
+
   /** All ranks together hold less than this: what NCCL's symmetric kernels can count. */
   record LessThan(int gibibytes) implements Requirement {}
 
@@ -86,6 +89,7 @@ public sealed interface Requirement {
       case OneTensor _ -> "one tensor";
       case EqualRows _ -> "parts of equal size";
       case AlignedSlices _ -> "slices of a multiple of %d bytes".formatted(Alignment.VECTOR);
+      case Runs _ -> "slices that are one run of bytes";
       case LessThan(int gibibytes) -> "less than %d GiB on all ranks together".formatted(gibibytes);
       case WorkspaceFits _ -> "a workspace of at most the target's workspace_bytes";
     };

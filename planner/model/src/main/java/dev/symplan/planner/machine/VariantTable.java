@@ -18,6 +18,7 @@ import dev.symplan.planner.machine.Requirement.Multicast;
 import dev.symplan.planner.machine.Requirement.Nccl;
 import dev.symplan.planner.machine.Requirement.OneTensor;
 import dev.symplan.planner.machine.Requirement.Reductions;
+import dev.symplan.planner.machine.Requirement.Runs;
 import dev.symplan.planner.machine.Requirement.SeveralTensors;
 import dev.symplan.planner.machine.Requirement.Types;
 import dev.symplan.planner.machine.Requirement.WorkspaceFits;
@@ -159,11 +160,16 @@ final class VariantTable {
           .row(Variant.LOCAL, Protocol.LOCAL, Wire.NOTHING, APART, NOTHING)
           .row(Variant.ONE_SHOT, Protocol.pull(WHOLE, THEIRS), Wire.TO_PEERS, APART, NOTHING)
           .row(Variant.PUSH, Protocol.push(WHOLE, MINE), Wire.TO_PEERS, SHARED, NOTHING)
-          .row(Variant.MULTIMEM, Protocol.push(WHOLE, MINE), Wire.SWITCH_GATHERS, APART, MULTICAST)
+          .row(
+              Variant.MULTIMEM,
+              Protocol.push(WHOLE, MINE),
+              Wire.SWITCH_GATHERS,
+              APART,
+              runs(MULTICAST))
           .row(Variant.COPY_ENGINE, Protocol.push(WHOLE, MINE), Wire.TO_PEERS, SHARED, COPY_ENGINES)
-          .row(Variant.NCCL_SYMM, Protocol.push(WHOLE, MINE), Wire.TO_PEERS, APART, SYMMETRIC)
-          .row(Variant.NCCL_CE, Protocol.push(WHOLE, MINE), Wire.TO_PEERS, APART, NCCL_COPIES)
-          .row(Variant.NCCL, Protocol.LOCAL, Wire.TO_PEERS, SHARED, NOTHING)
+          .row(Variant.NCCL_SYMM, Protocol.push(WHOLE, MINE), Wire.TO_PEERS, APART, runs(SYMMETRIC))
+          .row(Variant.NCCL_CE, Protocol.push(WHOLE, MINE), Wire.TO_PEERS, APART, runs(NCCL_COPIES))
+          .row(Variant.NCCL, Protocol.LOCAL, Wire.TO_PEERS, SHARED, runs(NOTHING))
           .of(Kind.REDUCE_SCATTER)
           .row(Variant.LOCAL, Protocol.LOCAL, Wire.NOTHING, APART, NOTHING, Numerics.ONE_RANK)
           .row(Variant.ONE_SHOT, Protocol.pull(MINE, WHOLE), Wire.SLICES, SHARED, NOTHING)
@@ -172,23 +178,28 @@ final class VariantTable {
               Protocol.pull(MINE, WHOLE),
               Wire.SWITCH_SCATTERS,
               APART,
-              SWITCH_REDUCES,
+              runs(SWITCH_REDUCES),
               Numerics.SWITCH_ORDER)
           .row(
               Variant.NCCL_SYMM,
               Protocol.pull(MINE, WHOLE),
               Wire.SLICES,
               APART,
-              SYMMETRIC_SCATTERS,
+              runs(SYMMETRIC_SCATTERS),
               Numerics.NCCL)
-          .row(Variant.NCCL, Protocol.LOCAL, Wire.SLICES, SHARED, NCCL_REDUCES, Numerics.NCCL)
+          .row(Variant.NCCL, Protocol.LOCAL, Wire.SLICES, SHARED, runs(NCCL_REDUCES), Numerics.NCCL)
           .of(Kind.ALL_TO_ALL)
           .row(Variant.LOCAL, Protocol.LOCAL, Wire.NOTHING, APART, NOTHING)
           .row(Variant.ONE_SHOT, Protocol.pull(MINE, THEIRS), Wire.SLICES, APART, NOTHING)
           .row(Variant.PUSH, Protocol.push(THEIRS, MINE), Wire.SLICES, APART, NOTHING)
           .row(Variant.COPY_ENGINE, Protocol.push(THEIRS, MINE), Wire.SLICES, APART, COPY_ENGINES)
-          .row(Variant.NCCL_CE, Protocol.push(THEIRS, MINE), Wire.SLICES, APART, NCCL_EXCHANGES)
-          .row(Variant.NCCL, Protocol.LOCAL, Wire.SLICES, APART, NOTHING)
+          .row(
+              Variant.NCCL_CE,
+              Protocol.push(THEIRS, MINE),
+              Wire.SLICES,
+              APART,
+              runs(NCCL_EXCHANGES))
+          .row(Variant.NCCL, Protocol.LOCAL, Wire.SLICES, APART, runs(NOTHING))
           .of(Kind.BROADCAST)
           // The root's link carries every copy, unless the switch, a ring or the peers do.
           .row(Variant.LOCAL, Protocol.LOCAL, Wire.NOTHING, APART, NOTHING)
@@ -203,6 +214,11 @@ final class VariantTable {
           .buildOrThrow();
 
   private VariantTable() {}
+
+  /** The same of variants that move each slice as one run of bytes. */
+  private static ImmutableList<Requirement> runs(List<Requirement> needs) {
+    return ImmutableList.<Requirement>builder().addAll(needs).add(new Runs()).build();
+  }
 
   private static Requirement nccl(int version, String what) {
     return new Nccl(version, what, ImmutableSet.of(), ImmutableSet.of());

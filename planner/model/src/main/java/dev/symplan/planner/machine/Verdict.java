@@ -46,6 +46,8 @@ public record Verdict(
     ROWS(false),
     /** The ranks' slices do not begin where the variant's kernel needs them to. */
     ALIGNMENT(false),
+    /** The ranks' slices are rows at a distance, but the variant moves runs of bytes. */
+    LAYOUT(false),
     /** The workspace that it would need is larger than the target allows. */
     WORKSPACE(false),
     /** The library of the target is too old to have it at all. */

@@ -10,8 +10,9 @@ import java.util.Optional;
  * @param bucket whether several collectives of one group may become one
  * @param chunk whether a product and the collective of its result may become several, so that they
  *     overlap
+ * @param layouts whether a collective may move slices to where copies around it put them
  */
-public record RewriteOptions(Mode bucket, Mode chunk) {
+public record RewriteOptions(Mode bucket, Mode chunk, Mode layouts) {
 
   /** When a rewrite is made. */
   public enum Mode {
@@ -31,6 +32,18 @@ public record RewriteOptions(Mode bucket, Mode chunk) {
     }
   }
 
-  public static final RewriteOptions AUTO = new RewriteOptions(Mode.AUTO, Mode.AUTO);
-  public static final RewriteOptions OFF = new RewriteOptions(Mode.OFF, Mode.OFF);
+  public RewriteOptions withBucket(Mode mode) {
+    return new RewriteOptions(mode, chunk, layouts);
+  }
+
+  public RewriteOptions withChunk(Mode mode) {
+    return new RewriteOptions(bucket, mode, layouts);
+  }
+
+  public RewriteOptions withLayouts(Mode mode) {
+    return new RewriteOptions(bucket, chunk, mode);
+  }
+
+  public static final RewriteOptions AUTO = new RewriteOptions(Mode.AUTO, Mode.AUTO, Mode.AUTO);
+  public static final RewriteOptions OFF = new RewriteOptions(Mode.OFF, Mode.OFF, Mode.OFF);
 }

@@ -4,7 +4,9 @@ import com.google.common.hash.Hasher;
 import com.google.common.hash.Hashing;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.ProcessGroup;
+import dev.symplan.ir.op.CollectiveCall;
 import dev.symplan.ir.op.ReduceOp;
+import dev.symplan.ir.op.SliceDims;
 import dev.symplan.planner.machine.Variant;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
@@ -48,6 +50,7 @@ public final class PlanDigest {
         .append(ReduceOp.text(collective.reduceOp()))
         .append(" root ")
         .append(collective.root());
+    out.append(rows(plan, collective));
     out.append(text(" start", collective.start())).append(text(" end", collective.end()));
     // What a custom op registers is its own affair.
     boolean own = collective.variant() == Variant.CUSTOM;
@@ -62,6 +65,20 @@ public final class PlanDigest {
       out.append(" workspace ").append(plan.buffers().get(collective.workspace()).offset());
     }
     return out.toString();
+  }
+
+  /** Empty where each slice that a rank sends or gets is one run of bytes. */
+  private static String rows(RankPlan plan, CollectivePlan collective) {
+    var op = plan.graph().ops().get(collective.op());
+    var dims = op.collective().map(CollectiveCall::sliceDims).orElse(SliceDims.FIRST);
+    if (dims.equals(SliceDims.FIRST)) {
+      return "";
+    }
+    var operand = op.collective().orElseThrow().operands().getFirst().tensor();
+    return " rows %d %d"
+        .formatted(
+            SliceDims.rows(operand, dims.operand()),
+            SliceDims.rows(op.result().tensor(), dims.result()));
   }
 
   private static String text(String edge, Barrier barrier) {

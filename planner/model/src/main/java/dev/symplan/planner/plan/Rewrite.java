@@ -40,7 +40,11 @@ public record Rewrite(
     /** The member and the product before it were split by rows. */
     CHUNKED,
     /** The member was left in one piece. */
-    WHOLE;
+    WHOLE,
+    /** The member moves its slices to where copies around it put them, which are gone. */
+    FOLDED,
+    /** The copies around the member stayed. */
+    UNFOLDED;
 
     public String text() {
       return Ascii.toLowerCase(name());
@@ -68,7 +72,9 @@ public record Rewrite(
     /** The plan as a whole would be slower, or much larger. */
     PLAN,
     /** Another group, reduction or element type than those before. */
-    OTHER_KIND;
+    OTHER_KIND,
+    /** No variant that can run moves slices of several rows. */
+    LAYOUT;
 
     public String text() {
       return Ascii.toLowerCase(name()).replace('_', '-');
@@ -86,13 +92,18 @@ public record Rewrite(
 
   /** {@return the decision not to make it after all} */
   public Rewrite undone(Reason why, String facts) {
-    var left = action == Action.MERGED ? Action.APART : Action.WHOLE;
+    var left =
+        switch (action) {
+          case MERGED, APART -> Action.APART;
+          case CHUNKED, WHOLE -> Action.WHOLE;
+          case FOLDED, UNFOLDED -> Action.UNFOLDED;
+        };
     int whole = action == Action.MERGED ? members.size() : 1;
     return new Rewrite(left, members, whole, why, facts, beforeMicros, afterMicros);
   }
 
   /** {@return whether the planned graph differs from the source by it} */
   public boolean made() {
-    return action == Action.MERGED || action == Action.CHUNKED;
+    return action == Action.MERGED || action == Action.CHUNKED || action == Action.FOLDED;
   }
 }

@@ -2,7 +2,11 @@ package dev.symplan.planner.report;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.diag.Units;
+import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.op.CollectiveCall;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.ReduceOp;
+import dev.symplan.ir.op.SliceDims;
 import dev.symplan.planner.machine.VariantSpec;
 import dev.symplan.planner.machine.Verdict;
 import dev.symplan.planner.plan.ArgDecision;
@@ -65,7 +69,7 @@ final class CollectivesSection {
     double link = collective.spec().wire().bytes(bytes, ranks);
     var numerics = numerics(collective);
     var op = index.plan().graph().ops().get(collective.op());
-    return Row.titled(index.name(collective) + " " + kind)
+    return Row.titled(index.name(collective) + " " + kind + along(op))
         .details(
             collective.variant().text() + (collective.isAsync() ? " ∥" : ""),
             addresses(collective.operands(), collective.inPlace()),
@@ -103,6 +107,17 @@ final class CollectivesSection {
             collective.verdicts().stream().map(v -> verdict(collective, v, bytes, ranks)).toList())
         .rows(collective.args().stream().map(this::arg).toList())
         .build();
+  }
+
+  /** Along which dimensions slices lie, where that is not the first. */
+  private static String along(Op op) {
+    var dims = op.collective().map(CollectiveCall::sliceDims).orElse(SliceDims.FIRST);
+    if (dims.equals(SliceDims.FIRST)) {
+      return "";
+    }
+    return op.collective().orElseThrow().kind() == Kind.ALL_TO_ALL
+        ? " from dim %d to dim %d".formatted(dims.operand(), dims.result())
+        : " along dim " + Math.max(dims.operand(), dims.result());
   }
 
   private String numerics(CollectivePlan collective) {

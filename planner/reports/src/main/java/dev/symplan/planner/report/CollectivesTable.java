@@ -26,6 +26,31 @@ public final class CollectivesTable {
       ImmutableList.of(
           "variant", "symmetric", "reductions", "types", "in place", "barriers", "needs");
 
+  private static final String SLICES =
+      """
+
+      ## Slices along other dimensions
+
+      A collective moves slices that lie one behind the other: along the first dimension. For a gather along another one,
+      PyTorch copies the result once more (`all_gather_into_tensor`, `split`, `cat`), and for a scatter or an exchange, what
+      is sent (`split`, `cat`, `reduce_scatter_tensor`). Own kernels and copies between GPUs need neither copy: each rank
+      writes, or reads, the rows of its slice where they belong. The plan then has one of `symplan::all_gather_dim`,
+      `symplan::reduce_scatter_dim` and `symplan::all_to_all_dim`, and no copies.
+
+      - A copy is folded into a collective if all it does is change the order of equal slices, whatever makes it up: `cat`
+        or `stack` of pieces, `clone`, `contiguous` or `reshape` of a permuted view, or a view that the collective would
+        have to copy by itself. What it copies must be the result of the collective, or what it sends, and nothing else may
+        read that.
+      - The copy stays if the pieces come in another order, if something else reads the tensor in between, or if the element
+        type changes on the way.
+      - It stays, too, if no variant that can run moves rows, as between hosts, where only NCCL can; if a variant is named
+        that does not, or for that collective alone; if a row has less than 128 bytes or is not a multiple of 16; or if the
+        plan is not predicted to be faster without the copy. `symplan explain` shows the reason.
+      - A rank's shard does not share memory with a whole of such rows.
+
+      `--layouts off` keeps all copies; `--layouts on` folds them wherever it is possible, faster or not.
+      """;
+
   private CollectivesTable() {}
 
   /** {@return the tables as text, of the kinds of ops whose names contain the pattern} */
@@ -77,7 +102,7 @@ public final class CollectivesTable {
       line(out, COLUMNS.stream().map(column -> "---").toList());
       rows(kind).forEach(row -> line(out, row));
     }
-    out.append("\n## What the variants do\n\n");
+    out.append(SLICES).append("\n## What the variants do\n\n");
     for (var variant : Variant.values()) {
       out.append("- `").append(variant.text()).append("`: ").append(variant.summary());
       out.append('\n');

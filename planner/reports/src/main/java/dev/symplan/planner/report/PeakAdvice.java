@@ -8,7 +8,6 @@ import dev.symplan.ir.diag.Units;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.Verdict.Reason;
 import dev.symplan.planner.options.CompileOptions;
-import dev.symplan.planner.options.RewriteOptions;
 import dev.symplan.planner.options.RewriteOptions.Mode;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.OrderDecision.Outcome;
@@ -160,13 +159,16 @@ public final class PeakAdvice {
       add(
           "merge no collectives",
           "--bucket off",
-          options.withRewrites(new RewriteOptions(Mode.OFF, rewrites.chunk())));
+          options.withRewrites(rewrites.withBucket(Mode.OFF)));
     }
     if (plan.rewrites().stream().anyMatch(rewrite -> rewrite.action() == Action.CHUNKED)) {
+      add("split no products", "--chunk off", options.withRewrites(rewrites.withChunk(Mode.OFF)));
+    }
+    if (plan.rewrites().stream().anyMatch(rewrite -> rewrite.action() == Action.UNFOLDED)) {
       add(
-          "split no products",
-          "--chunk off",
-          options.withRewrites(new RewriteOptions(rewrites.bucket(), Mode.OFF)));
+          "let collectives put slices where they belong",
+          "--layouts on",
+          options.withRewrites(rewrites.withLayouts(Mode.ON)));
     }
     if (!options.fusion()) {
       add("fuse ops", "(without --no-fusion)", options.withFusion(true));

@@ -7,6 +7,7 @@ import dev.symplan.ir.diag.Units;
 import dev.symplan.planner.plan.ArgDecision.Realization;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Plan;
+import dev.symplan.planner.plan.Rewrite;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -39,7 +40,17 @@ public final class PlanExplainer {
         }
       }
     }
-    return Optional.empty();
+    var gone = plan.rewrites().stream().filter(rewrite -> isPart(rewrite, name)).toList();
+    return gone.isEmpty()
+        ? Optional.empty()
+        : Optional.of(
+            Row.titled(name + " is in the source, but not in the plan")
+                .rows(gone.stream().map(rewrite -> Row.of(RewriteText.of(rewrite))).toList())
+                .build());
+  }
+
+  private static boolean isPart(Rewrite rewrite, String name) {
+    return rewrite.members().stream().anyMatch(part -> part.name().equals(name));
   }
 
   private Row story(Value value) {
@@ -189,7 +200,7 @@ public final class PlanExplainer {
   /** What became of the collective of the source that gives this value, or gave it. */
   private void rewrites(String name) {
     for (var rewrite : plan.rewrites()) {
-      if (rewrite.members().stream().anyMatch(part -> part.name().equals(name))) {
+      if (isPart(rewrite, name)) {
         rows.add(Row.of(RewriteText.of(rewrite)));
       }
     }

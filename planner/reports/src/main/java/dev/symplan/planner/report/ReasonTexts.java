@@ -185,6 +185,11 @@ final class ReasonTexts {
               "The ranks' slices are not a multiple of 16 bytes.",
               "NCCL's symmetric reduce_scatter is ruled out: its sums could be silently wrong.",
               "Sizes that the number of ranks divides into multiples of 16 bytes.");
+      case LAYOUT ->
+          words(
+              "The ranks' slices lie along a dimension behind the first, in rows at a distance.",
+              "Variants that move each slice as one run of bytes are ruled out.",
+              "`--layouts off`: a copy beside the collective puts the slices in order.");
       case WORKSPACE ->
           words(
               "The variant's workspace would be larger than the target allows.",
@@ -214,14 +219,14 @@ final class ReasonTexts {
       case FASTER -> words("It is predicted to be faster.", "The collectives are rewritten.", "-");
       case WANTED ->
           words(
-              "`--bucket on` or `--chunk on` asks for it wherever it is possible.",
+              "`--bucket on`, `--chunk on` or `--layouts on` asks for it wherever it is possible.",
               "The collectives are rewritten, faster or not.",
               "`auto`, to let predicted times decide.");
       case NO_GAIN ->
           words(
               "It is not predicted to be faster.",
               "The collectives stay.",
-              "`--bucket on` or `--chunk on` to try it.");
+              "`--bucket on`, `--chunk on` or `--layouts on` to try it.");
       case DEPENDENT -> words("One uses the other's result.", "They stay separate.", "-");
       case NEEDED_EARLIER ->
           words(
@@ -248,12 +253,17 @@ final class ReasonTexts {
           words(
               "The collectives would be faster, but the plan would be slower or much larger.",
               "The predicted rewrites are undone.",
-              "`--bucket on` or `--chunk on` to rewrite anyway.");
+              "`--bucket on`, `--chunk on` or `--layouts on` to rewrite anyway.");
       case OTHER_KIND ->
           words(
               "The groups, reductions or element types differ.",
               "They stay separate.",
               "Use one group and one type for collectives that belong together.");
+      case LAYOUT ->
+          words(
+              "No variant that can run moves slices that are rows at a distance; NCCL does not.",
+              "The copies around the collective stay.",
+              "A group within one host; another `--backend` or `--variant`.");
     };
   }
 

@@ -25,6 +25,10 @@ final class RewriteText {
               "split %s in %s, by rows: %s"
                   .formatted(parts(rewrite), rewrite.pieces(), rewrite.detail());
           case WHOLE -> "not split: %s: %s".formatted(parts(rewrite), rewrite.detail());
+          case FOLDED ->
+              "%s moves its slices to where they belong, without %s"
+                  .formatted(parts(rewrite), rewrite.detail());
+          case UNFOLDED -> "copies around %s stay: %s".formatted(parts(rewrite), rewrite.detail());
         };
     return rewrite.made()
         ? "%s: %s before, %s now (%s)"

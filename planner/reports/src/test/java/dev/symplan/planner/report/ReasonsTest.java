@@ -81,7 +81,7 @@ class ReasonsTest {
   }
 
   private static CompileOptions rewrites(Mode bucket, Mode chunk) {
-    return USUAL.withRewrites(new RewriteOptions(bucket, chunk));
+    return USUAL.withRewrites(new RewriteOptions(bucket, chunk, Mode.OFF));
   }
 
   private static String reduced(String dtype, String op) {
@@ -314,6 +314,23 @@ class ReasonsTest {
     plan(rewrites(Mode.OFF, Mode.AUTO), product.formatted(128));
     plan(rewrites(Mode.OFF, Mode.AUTO), product.formatted(4096));
     plan(rewrites(Mode.OFF, Mode.ON), product.formatted(4096));
+    var columns =
+        """
+        graph g(x: bf16[512, 1024]) {
+          r = _c10d_functional::all_gather_into_tensor(x, 4, "tp")
+          a, b, c, d = aten::split.Tensor(r, 512)
+          o = aten::cat([a, b, c, d], 1)
+          return o
+        }
+        """;
+    plan(USUAL, columns);
+    plan(
+        USUAL.withBackend(
+            BackendVariants.all("b")
+                .without(Variant.ONE_SHOT, "has no kernel for it")
+                .without(Variant.PUSH, "has no kernel for it")
+                .without(Variant.COPY_ENGINE, "has no copies")),
+        columns);
     plan(
         USUAL,
         """

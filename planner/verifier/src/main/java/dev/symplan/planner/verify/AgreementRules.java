@@ -1,6 +1,7 @@
 package dev.symplan.planner.verify;
 
 import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.RankAgreement;
@@ -120,6 +121,7 @@ final class AgreementRules {
     same(k, other, "group size", groupSize(a), groupSize(b));
     same(k, other, "reduction", ReduceOp.text(a.reduceOp()), ReduceOp.text(b.reduceOp()));
     same(k, other, "root", a.root(), b.root());
+    same(k, other, "rows of slices", rows(first, a), rows(other, b));
     same(k, other, "barrier before", a.start().text(), b.start().text());
     same(k, other, "barrier after", a.end().text(), b.end().text());
     same(k, other, "in place", a.inPlace(), b.inPlace());
@@ -131,6 +133,20 @@ final class AgreementRules {
         WorkspaceRules.offset(other, b));
     compareTensors(k, first, a.operands(), other, b.operands(), false);
     compareTensors(k, first, a.results(), other, b.results(), true);
+  }
+
+  /** Of how many runs of bytes a slice is that is sent, and one that is received. */
+  private static List<Long> rows(AliasModel facts, CollectivePlan collective) {
+    var dims = facts.op(collective.op()).collective().orElseThrow().sliceDims();
+    return dims.operand() == 0 && dims.result() == 0
+        ? List.of(1L, 1L)
+        : List.of(
+            before(facts.value(collective.operands().getFirst()), dims.operand()),
+            before(facts.value(collective.results().getFirst()), dims.result()));
+  }
+
+  private static long before(Value value, int dim) {
+    return value.tensor().sizes().subArray(0, dim).stream().reduce(1, (a, b) -> a * b);
   }
 
   private int groupSize(CollectivePlan collective) {

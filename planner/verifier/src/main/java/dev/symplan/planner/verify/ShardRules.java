@@ -56,6 +56,9 @@ final class ShardRules {
         wrong(share, collective, "also has %s there".formatted(facts.value(wholes.get(i)).name()));
       }
     }
+    if (isInRows(collective, whole, gathers)) {
+      wrong(share, collective, "has rows of each rank's shard between those of others");
+    }
     int ranks = plan.group(collective.group()).size();
     long bytes = share.tensor().storageBytes();
     long stride = facts.plan.placements().get(share.id()).stride();
@@ -87,6 +90,20 @@ final class ShardRules {
           "has its whole at %s, but the first shard at %s"
               .formatted(facts.words.address(whole.id()), facts.words.address(share.id())));
     }
+  }
+
+  /**
+   * Whether a shard is several runs of bytes: something lies in front of the dimension of shards.
+   */
+  private boolean isInRows(CollectivePlan collective, Value whole, boolean gathers) {
+    var call = facts.op(collective.op()).collective().orElseThrow();
+    int dim = gathers ? call.sliceDims().result() : call.sliceDims().operand();
+    for (int i = 0; i < dim; i++) {
+      if (whole.tensor().size(i) != 1) {
+        return true;
+      }
+    }
+    return false;
   }
 
   private void wrong(Value share, CollectivePlan collective, String message) {

@@ -139,6 +139,17 @@ public final class CompileFlags {
   private String chunk;
 
   @Option(
+      names = "--layouts",
+      paramLabel = "WHEN",
+      description = {
+        "Let collectives write each rank's slice where it belongs, in place of the copies before or"
+            + " after them that gather or scatter along a dimension other than the first: auto (the"
+            + " default), on or off."
+      },
+      defaultValue = "auto")
+  private String layouts;
+
+  @Option(
       names = "--no-reorder",
       description = "Keep the order of the ops, even if another order needs less memory.")
   private boolean noReorder;
@@ -273,7 +284,9 @@ public final class CompileFlags {
         .withSpaces(spaces.buildKeepingLast())
         .withOverlap(!noOverlap)
         .withFusion(!noFusion)
-        .withRewrites(new RewriteOptions(mode("--bucket", bucket), mode("--chunk", chunk)))
+        .withRewrites(
+            new RewriteOptions(
+                mode("--bucket", bucket), mode("--chunk", chunk), mode("--layouts", layouts)))
         .withReorderBudget(
             noReorder ? OptionalDouble.empty() : OptionalDouble.of(reorderBudget / 100));
   }

@@ -8,7 +8,6 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
-import dev.symplan.planner.options.RewriteOptions;
 import dev.symplan.planner.options.RewriteOptions.Mode;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.Plan;
@@ -143,11 +142,15 @@ public final class Bisection {
         new Decision(
             "merging of collectives",
             "--bucket off",
-            o -> o.withRewrites(new RewriteOptions(Mode.OFF, o.rewrites().chunk()))),
+            o -> o.withRewrites(o.rewrites().withBucket(Mode.OFF))),
         new Decision(
             "splitting of products",
             "--chunk off",
-            o -> o.withRewrites(new RewriteOptions(o.rewrites().bucket(), Mode.OFF))),
+            o -> o.withRewrites(o.rewrites().withChunk(Mode.OFF))),
+        new Decision(
+            "collectives of rows",
+            "--layouts off",
+            o -> o.withRewrites(o.rewrites().withLayouts(Mode.OFF))),
         new Decision(
             "realization of inputs", "--inputs external", o -> o.withInputs(MemorySpace.EXTERNAL)),
         new Decision(

@@ -1,10 +1,12 @@
 package dev.symplan.runtime.host;
 
 import dev.symplan.ir.DType;
+import dev.symplan.ir.TensorType;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.CollectiveCall;
 import dev.symplan.ir.op.CollectiveSpec;
 import dev.symplan.ir.op.ReduceOp;
+import dev.symplan.ir.op.SliceDims;
 import dev.symplan.runtime.tensor.Elements;
 import dev.symplan.runtime.tensor.HostTensor;
 import java.lang.foreign.MemorySegment;
@@ -34,16 +36,35 @@ public final class NaiveCollectives {
           // All ranks get the same.
           case ALL_REDUCE -> {
             if (self == 0) {
-              reduce(reduction(calls), operands, flat, 0);
+              reduce(reduction(calls), operands, flat);
             } else {
               flat.copyFrom(made.getFirst());
             }
           }
-          case REDUCE_SCATTER ->
-              reduce(reduction(calls), operands, flat, self * flat.type().numel());
-          case ALL_GATHER -> gather(operands, flat);
+          case REDUCE_SCATTER -> {
+            int dim = collective(calls.getFirst()).sliceDims().operand();
+            int part = self;
+            var parts = operands.stream().map(all -> part(all, dim, calls.size(), part)).toList();
+            reduce(reduction(calls), parts, flat);
+          }
+          case ALL_GATHER -> {
+            int dim = collective(calls.getFirst()).sliceDims().result();
+            for (int peer = 0; peer < operands.size(); peer++) {
+              put(operands.get(peer), flat, dim, calls.size(), peer);
+            }
+          }
           case BROADCAST -> move(operands.get(root(calls)), 0, flat, 0, flat.type().numel());
-          case ALL_TO_ALL -> exchange(calls, operands, flat, self);
+          case ALL_TO_ALL -> {
+            var dims = collective(calls.getFirst()).sliceDims();
+            if (dims.equals(SliceDims.FIRST)) {
+              exchange(calls, operands, flat, self);
+            } else {
+              for (int peer = 0; peer < operands.size(); peer++) {
+                var sent = part(operands.get(peer), dims.operand(), calls.size(), self);
+                put(sent, flat, dims.result(), calls.size(), peer);
+              }
+            }
+          }
           case CUSTOM -> throw new IllegalArgumentException("a custom op has no definition");
         }
         made.add(flat);
@@ -66,27 +87,27 @@ public final class NaiveCollectives {
     return call.op().collective().orElseThrow();
   }
 
-  private static void reduce(ReduceOp op, List<HostTensor> given, HostTensor result, long from) {
+  private static void reduce(ReduceOp op, List<HostTensor> given, HostTensor result) {
     long count = result.type().numel();
     for (long start = 0; start < count; start += BLOCK) {
       int block = (int) Math.min(BLOCK, count - start);
       if (result.dtype().isFloat()) {
-        floats(op, given, from + start, result, start, block);
+        floats(op, given, result, start, block);
       } else {
-        integers(op, given, from + start, result, start, block);
+        integers(op, given, result, start, block);
       }
     }
   }
 
   private static void floats(
-      ReduceOp op, List<HostTensor> given, long from, HostTensor result, long at, int count) {
+      ReduceOp op, List<HostTensor> given, HostTensor result, long at, int count) {
     var dtype = result.dtype();
     int width = dtype.bytes();
     var sums = new double[count];
     var next = new double[count];
-    Elements.load(given.getFirst().memory(), from * width, width, dtype, sums, count);
+    Elements.load(given.getFirst().memory(), at * width, width, dtype, sums, count);
     for (var operand : given.subList(1, given.size())) {
-      Elements.load(operand.memory(), from * width, width, dtype, next, count);
+      Elements.load(operand.memory(), at * width, width, dtype, next, count);
       for (int i = 0; i < count; i++) {
         sums[i] = rounded(dtype, combine(op, sums[i], next[i]));
       }
@@ -98,14 +119,14 @@ public final class NaiveCollectives {
   }
 
   private static void integers(
-      ReduceOp op, List<HostTensor> given, long from, HostTensor result, long at, int count) {
+      ReduceOp op, List<HostTensor> given, HostTensor result, long at, int count) {
     var dtype = result.dtype();
     int width = dtype.bytes();
     var sums = new long[count];
     var next = new long[count];
-    Elements.load(given.getFirst().memory(), from * width, width, dtype, sums, count);
+    Elements.load(given.getFirst().memory(), at * width, width, dtype, sums, count);
     for (var operand : given.subList(1, given.size())) {
-      Elements.load(operand.memory(), from * width, width, dtype, next, count);
+      Elements.load(operand.memory(), at * width, width, dtype, next, count);
       for (int i = 0; i < count; i++) {
         sums[i] = combine(op, sums[i], next[i]);
       }
@@ -145,12 +166,28 @@ public final class NaiveCollectives {
     MemorySegment.copy(from.memory(), start * width, to.memory(), at * width, count * width);
   }
 
-  private static void gather(List<HostTensor> operands, HostTensor result) {
-    long at = 0;
-    for (var operand : operands) {
-      move(operand, 0, result, at, operand.type().numel());
-      at += operand.type().numel();
-    }
+  /** {@return one of so many equal parts along a dimension, row-major} */
+  private static HostTensor part(HostTensor whole, int dim, int parts, int index) {
+    return view(whole, along(whole.type(), dim, parts), dim, index).contiguous();
+  }
+
+  /** Fills one of so many equal parts along a dimension. */
+  private static void put(HostTensor part, HostTensor whole, int dim, int parts, int index) {
+    var type = along(whole.type(), dim, parts);
+    view(whole, type, dim, index).copyFrom(part.as(type));
+  }
+
+  private static TensorType along(TensorType whole, int dim, int parts) {
+    var sizes = whole.sizes().toArray();
+    sizes[dim] /= parts;
+    return TensorType.contiguous(whole.dtype(), sizes);
+  }
+
+  private static HostTensor view(HostTensor whole, TensorType part, int dim, int index) {
+    var type = whole.type();
+    long start =
+        part.numel() == 0 ? 0 : index * part.size(dim) * type.stride(dim) * type.dtype().bytes();
+    return new HostTensor(whole.memory().asSlice(start), part.withStrides(type.strides()));
   }
 
   private static void exchange(

@@ -11,6 +11,7 @@ import dev.symplan.codegen.Transfer.Endpoint;
 import dev.symplan.codegen.Transfer.InTensor;
 import dev.symplan.codegen.Transfer.Receive;
 import dev.symplan.codegen.Transfer.Reduce;
+import dev.symplan.codegen.Transfer.Rows;
 import dev.symplan.codegen.Transfer.Slot;
 import dev.symplan.ir.TensorType;
 import dev.symplan.planner.machine.Variant;
@@ -67,9 +68,16 @@ final class TransferTasks {
     if (bytes == 0) {
       return () -> {};
     }
-    var source = memory(from, bytes);
-    var targets = memory(to, bytes);
-    return () -> targets.forEach(target -> target.copyFrom(source));
+    var source = place(from, bytes);
+    var targets = places(to, bytes);
+    return () ->
+        targets.forEach(
+            target ->
+                inPieces(
+                    bytes,
+                    ImmutableList.of(source, target),
+                    (index, count) ->
+                        target.piece(index, count).copyFrom(source.piece(index, count))));
   }
 
   private Runnable reduce(List<Endpoint> from, List<Endpoint> to, long bytes) {
@@ -78,18 +86,64 @@ final class TransferTasks {
     if (bytes == 0) {
       return () -> {};
     }
-    var sources = memory(from, bytes);
-    var targets = memory(to, bytes);
-    return () -> reducer.reduce(sources, bytes / dtype.bytes(), targets);
+    var sources = places(from, bytes);
+    var targets = places(to, bytes);
+    var all = ImmutableList.<Place>builder().addAll(sources).addAll(targets).build();
+    return () ->
+        inPieces(
+            bytes,
+            all,
+            (index, count) ->
+                reducer.reduce(
+                    pieces(sources, index, count),
+                    count / dtype.bytes(),
+                    pieces(targets, index, count)));
   }
 
-  private ImmutableList<MemorySegment> memory(List<Endpoint> ends, long bytes) {
-    return ends.stream().map(end -> memory(end, bytes)).collect(ImmutableList.toImmutableList());
+  /** Memory from the first of some bytes to the last, and how they lie in it. */
+  private record Place(MemorySegment memory, Rows rows) {
+    /** {@return bytes of one row} */
+    MemorySegment piece(long index, long count) {
+      return memory.asSlice(rows.offset(index), count);
+    }
+  }
+
+  private static ImmutableList<MemorySegment> pieces(List<Place> places, long index, long count) {
+    return places.stream()
+        .map(place -> place.piece(index, count))
+        .collect(ImmutableList.toImmutableList());
+  }
+
+  /** What is done to some of the bytes, which lie side by side in each place. */
+  @FunctionalInterface
+  private interface Work {
+    void run(long index, long count);
+  }
+
+  private static void inPieces(long bytes, ImmutableList<Place> places, Work work) {
+    long index = 0;
+    while (index < bytes) {
+      long count = bytes - index;
+      for (var place : places) {
+        count = Math.min(count, place.rows().left(index));
+      }
+      work.run(index, count);
+      index += count;
+    }
+  }
+
+  private ImmutableList<Place> places(List<Endpoint> ends, long bytes) {
+    return ends.stream().map(end -> place(end, bytes)).collect(ImmutableList.toImmutableList());
+  }
+
+  private Place place(Endpoint end, long bytes) {
+    var rows = end instanceof InTensor part ? part.rows() : Rows.ONE;
+    return new Place(memory(end, rows.extent(bytes)), rows);
   }
 
   private MemorySegment memory(Endpoint end, long bytes) {
     return switch (end) {
-      case InTensor(var role, int member, long offset) -> {
+      case InTensor(var role, int member, long offset, var _) -> {
         var peer = shared.transfers().at(member, collective);
         var whole =
             switch (role) {

@@ -13,7 +13,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Optional;
 
-/** Adds collectives: every form of {@code _c10d_functional}, in any group. */
+/** Adds collectives: every form of {@code _c10d_functional} and the planner's own, in any group. */
 final class Exchanges {
   private static final String PLAIN = "_c10d_functional::";
   private static final String AUTOGRAD = "_c10d_functional_autograd::";
@@ -34,7 +34,7 @@ final class Exchanges {
 
   void add() {
     var group = sketch.pick(groups);
-    switch (sketch.random.nextInt(12)) {
+    switch (sketch.random.nextInt(13)) {
       case 0, 1, 2 -> reduce(group);
       case 3 -> reduceInPlace(group);
       case 4 -> gather(group);
@@ -42,6 +42,7 @@ final class Exchanges {
       case 6 -> into(group);
       case 7, 8 -> exchange(group);
       case 9 -> broadcast(group);
+      case 10 -> along(group);
       default -> coalesced(group);
     }
   }
@@ -241,6 +242,28 @@ final class Exchanges {
         sketch.chance(40) && sketch.isWritable(like)
             ? like
             : sketch.must("aten::clone", new Arg.Ref(like), Arg.None.NONE));
+  }
+
+  /** Slices along any dimension. */
+  private void along(ProcessGroup group) {
+    var sizes = new long[1 + sketch.random.nextInt(3)];
+    Arrays.setAll(sizes, _ -> sketch.dim());
+    int dim = sketch.random.nextInt(sizes.length);
+    var other = new Arg.Int(sketch.random.nextInt(sizes.length));
+    var size = new Arg.Int(group.size());
+    int kind = sketch.random.nextInt(3);
+    if (kind > 0) {
+      sizes[dim] *= group.size();
+    }
+    var dtype = sketch.dtype();
+    var value = new Arg.Ref(sketch.input(dtype, sizes, Fill.ANY));
+    var at = new Arg.Int(dim);
+    switch (kind) {
+      case 0 -> call("symplan::all_gather_dim", group, value, at, size, group);
+      case 1 ->
+          call("symplan::reduce_scatter_dim", group, value, reduction(dtype), at, size, group);
+      default -> call("symplan::all_to_all_dim", group, value, at, other, size, group);
+    }
   }
 
   private void broadcast(ProcessGroup group) {

@@ -87,8 +87,12 @@ record FuzzCase(
     out.append(options.overlap() ? "" : ".withOverlap(false)");
     out.append(options.multicast() ? ".withMulticast(true)" : "");
     out.append(
-        ".withRewrites(new RewriteOptions(RewriteOptions.Mode.%s, RewriteOptions.Mode.%s))"
-            .formatted(options.rewrites().bucket(), options.rewrites().chunk()));
+        ".withRewrites(new RewriteOptions(Mode.%s, Mode.%s, Mode.%s))"
+            .replace("Mode.", "RewriteOptions.Mode.")
+            .formatted(
+                options.rewrites().bucket(),
+                options.rewrites().chunk(),
+                options.rewrites().layouts()));
     out.append(".withReorderBudget(OptionalDouble.");
     out.append(
         options.reorderBudget().isEmpty()

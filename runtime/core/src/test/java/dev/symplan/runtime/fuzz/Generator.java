@@ -208,6 +208,8 @@ final class Generator {
     var modes = RewriteOptions.Mode.values();
     return options.withRewrites(
         new RewriteOptions(
-            modes[random.nextInt(modes.length)], modes[random.nextInt(modes.length)]));
+            modes[random.nextInt(modes.length)],
+            modes[random.nextInt(modes.length)],
+            modes[random.nextInt(modes.length)]));
   }
 }

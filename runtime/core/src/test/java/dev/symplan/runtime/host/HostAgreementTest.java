@@ -62,6 +62,7 @@ class HostAgreementTest {
         c.root(),
         c.sendRows(),
         c.receiveRows(),
+        c.dims(),
         ImmutableList.of(operand),
         c.results(),
         c.startBarrier(),

@@ -12,6 +12,7 @@ import dev.symplan.codegen.cuda.DeviceStep.Attention;
 import dev.symplan.codegen.cuda.DeviceStep.AttentionBackward;
 import dev.symplan.codegen.cuda.DeviceStep.Await;
 import dev.symplan.codegen.cuda.DeviceStep.Copy;
+import dev.symplan.codegen.cuda.DeviceStep.CopyRows;
 import dev.symplan.codegen.cuda.DeviceStep.Launch;
 import dev.symplan.codegen.cuda.DeviceStep.Mark;
 import dev.symplan.codegen.cuda.DeviceStep.Matrix;
@@ -136,6 +137,10 @@ final class AddressCheck {
         case Copy copy -> {
           reach(copy.label(), copy.from(), copy.bytes());
           reach(copy.label(), copy.to(), copy.bytes());
+        }
+        case CopyRows copy -> {
+          reach(copy.label(), copy.from(), copy.fromExtent());
+          reach(copy.label(), copy.to(), copy.toExtent());
         }
         case Product product -> product(product);
         case Attention attention ->

@@ -8,6 +8,7 @@ import dev.symplan.codegen.cuda.DeviceStep.Attention;
 import dev.symplan.codegen.cuda.DeviceStep.AttentionBackward;
 import dev.symplan.codegen.cuda.DeviceStep.Await;
 import dev.symplan.codegen.cuda.DeviceStep.Copy;
+import dev.symplan.codegen.cuda.DeviceStep.CopyRows;
 import dev.symplan.codegen.cuda.DeviceStep.Launch;
 import dev.symplan.codegen.cuda.DeviceStep.Mark;
 import dev.symplan.codegen.cuda.DeviceStep.Nccl;
@@ -78,6 +79,7 @@ final class Preparation {
     return switch (given) {
       case Launch launch -> launch(launch);
       case Copy copy -> copy(copy);
+      case CopyRows copy -> copyRows(copy);
       case Product product -> products.prepare(product);
       case Attention step ->
           attention(cudnn -> cudnn.prepare(step, this::at)).orElseGet(() -> all(step.otherwise()));
@@ -210,6 +212,25 @@ final class Preparation {
     return () ->
         check.runtime(
             cudart.cudaMemcpyAsync(to, from, copy.bytes(), cudart.cudaMemcpyDefault, stream), call);
+  }
+
+  private Runnable copyRows(CopyRows copy) {
+    var from = new DevicePointer(at(copy.from()));
+    var to = new DevicePointer(at(copy.to()));
+    var stream = gpu.stream(copy.stream());
+    var call = "the copy of rows for '%s'".formatted(copy.label());
+    return () ->
+        check.runtime(
+            cudart.cudaMemcpy2DAsync(
+                to,
+                copy.toPitch(),
+                from,
+                copy.fromPitch(),
+                copy.bytes(),
+                copy.rows(),
+                cudart.cudaMemcpyDefault,
+                stream),
+            call);
   }
 
   private Runnable nccl(Nccl step) {

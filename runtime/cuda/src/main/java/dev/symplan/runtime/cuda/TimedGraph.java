@@ -6,6 +6,7 @@ import dev.symplan.codegen.cuda.DeviceStep.Attention;
 import dev.symplan.codegen.cuda.DeviceStep.AttentionBackward;
 import dev.symplan.codegen.cuda.DeviceStep.Await;
 import dev.symplan.codegen.cuda.DeviceStep.Copy;
+import dev.symplan.codegen.cuda.DeviceStep.CopyRows;
 import dev.symplan.codegen.cuda.DeviceStep.Launch;
 import dev.symplan.codegen.cuda.DeviceStep.Mark;
 import dev.symplan.codegen.cuda.DeviceStep.Nccl;
@@ -118,6 +119,7 @@ final class TimedGraph {
     return switch (step) {
       case Launch launch -> Optional.of(launch.label());
       case Copy copy -> Optional.of(copy.label());
+      case CopyRows copy -> Optional.of(copy.label());
       case Product product -> Optional.of(product.label());
       case Attention attention -> Optional.of(attention.label());
       case AttentionBackward attention -> Optional.of(attention.label());
@@ -139,6 +141,7 @@ final class TimedGraph {
                           .map(Share::label)
                           .collect(Collectors.joining(" and ", ", one launch for ", "")));
       case Copy copy -> "copy engine, %d bytes".formatted(copy.bytes());
+      case CopyRows copy -> "copy engine, %d rows of %d bytes".formatted(copy.rows(), copy.bytes());
       case Product product -> captured(product.stream(), "cublasLtMatmul");
       case Attention _, AttentionBackward _ -> captured(step.stream(), "attention");
       case Nccl nccl ->

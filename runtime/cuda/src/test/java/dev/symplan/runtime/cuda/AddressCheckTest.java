@@ -13,6 +13,7 @@ import dev.symplan.codegen.cuda.DeviceLowering;
 import dev.symplan.codegen.cuda.DeviceProgram;
 import dev.symplan.codegen.cuda.DeviceStep;
 import dev.symplan.codegen.cuda.DeviceStep.Copy;
+import dev.symplan.codegen.cuda.DeviceStep.CopyRows;
 import dev.symplan.codegen.cuda.DeviceStep.Launch;
 import dev.symplan.codegen.cuda.DeviceStep.Matrix;
 import dev.symplan.codegen.cuda.DeviceStep.Nccl;
@@ -132,6 +133,13 @@ class AddressCheckTest {
         elsewhere(program, copy.from()).forEach(at -> changed.add(with.apply(at, copy.to())));
         elsewhere(program, copy.to()).forEach(at -> changed.add(with.apply(copy.from(), at)));
       }
+      case CopyRows copy -> {
+        changed.add(rows(copy, copy.from(), copy.to(), FAR));
+        elsewhere(program, copy.from())
+            .forEach(at -> changed.add(rows(copy, at, copy.to(), copy.rows())));
+        elsewhere(program, copy.to())
+            .forEach(at -> changed.add(rows(copy, copy.from(), at, copy.rows())));
+      }
       case Product product -> {
         var matrices = List.of(product.left(), product.right(), product.addend(), product.result());
         for (int i = 0; i < matrices.size(); i++) {
@@ -179,6 +187,18 @@ class AddressCheckTest {
       case DeviceStep.Mark _, DeviceStep.Await _ -> {}
     }
     return changed;
+  }
+
+  private static CopyRows rows(CopyRows copy, Address from, Address to, long rows) {
+    return new CopyRows(
+        copy.stream(),
+        from,
+        copy.fromPitch(),
+        to,
+        copy.toPitch(),
+        copy.bytes(),
+        rows,
+        copy.label());
   }
 
   private static List<DeviceStep> changed(DeviceStep.Attention step) {

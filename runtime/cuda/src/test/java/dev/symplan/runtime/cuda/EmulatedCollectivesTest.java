@@ -94,6 +94,44 @@ class EmulatedCollectivesTest {
     check(plan(ranks, kind, variant));
   }
 
+  /** Slices of rows that are whole vectors, of rows that are not, and of rows of one element. */
+  @ParameterizedTest
+  @CsvSource({
+    "ALL_GATHER, ONE_SHOT",
+    "ALL_GATHER, PUSH",
+    "ALL_GATHER, COPY_ENGINE",
+    "REDUCE_SCATTER, ONE_SHOT",
+    "ALL_TO_ALL, ONE_SHOT",
+    "ALL_TO_ALL, PUSH",
+    "ALL_TO_ALL, COPY_ENGINE"
+  })
+  void rows(Kind kind, Variant variant) {
+    for (var dtype : List.of("f32", "bf16", "u8")) {
+      for (var sizes : List.of("6, 24, 96", "3, 15, 3", "6, 6, 36")) {
+        var input = program.input("%s[%s]".formatted(dtype, sizes));
+        for (int dim : new int[] {1, 2}) {
+          var call =
+              switch (kind) {
+                case ALL_GATHER -> "all_gather_dim(%s, %d, 3, \"g\")".formatted(input, dim);
+                case REDUCE_SCATTER ->
+                    "reduce_scatter_dim(%s, \"max\", %d, 3, \"g\")".formatted(input, dim);
+                case ALL_TO_ALL ->
+                    "all_to_all_dim(%s, %d, %d, 3, \"g\")".formatted(input, dim, 2 * dim % 3);
+                case ALL_REDUCE, BROADCAST, CUSTOM -> throw new IllegalArgumentException();
+              };
+          program.output(program.op("symplan::" + call));
+        }
+        if (kind == Kind.ALL_TO_ALL) {
+          program.output(
+              program.op("symplan::all_to_all_dim(%s, 0, 2, 3, \"g\")".formatted(input)));
+          program.output(
+              program.op("symplan::all_to_all_dim(%s, 1, 1, 3, \"g\")".formatted(input)));
+        }
+      }
+    }
+    check(plan(3, kind, variant));
+  }
+
   /** With a rest that does not fill 16 bytes, and with slices that do not begin at 16 bytes. */
   @ParameterizedTest
   @CsvSource({

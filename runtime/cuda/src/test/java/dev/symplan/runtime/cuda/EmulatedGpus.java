@@ -163,6 +163,17 @@ final class EmulatedGpus {
               words.addAll(List.of(0L, 1L, 1L));
               words.add(array(List.of(at(copy.to()), at(copy.from()), copy.bytes())));
             }
+            case DeviceStep.CopyRows copy -> {
+              for (long row = 0; row < copy.rows(); row++) {
+                words.addAll(List.of(0L, 1L, 1L));
+                words.add(
+                    array(
+                        List.of(
+                            at(copy.to()) + row * copy.toPitch(),
+                            at(copy.from()) + row * copy.fromPitch(),
+                            copy.bytes())));
+              }
+            }
             // In the order of the program: one stream after the other.
             case DeviceStep.Mark _, DeviceStep.Await _ -> {}
             default -> throw new IllegalArgumentException("not emulated: " + step);

@@ -256,19 +256,26 @@ final class EmulatedSession extends ExecutableSession {
         long width = result.type().numel() / Math.max(1, rows);
         var flat = HostTensor.allocate(TensorType.contiguous(result.dtype(), rows * width));
         var kind = all.get(rank).kind();
+        var dims = all.get(rank).dims();
         for (long i = 0; i < flat.type().numel(); i++) {
+          long to = element(result.type(), dims.result(), ranks, i);
           switch (kind) {
             case ALL_REDUCE -> flat.set(reduce(all.get(rank), operands, i), i);
-            case REDUCE_SCATTER ->
-                flat.set(reduce(all.get(rank), operands, i + rank * flat.type().numel()), i);
+            case REDUCE_SCATTER -> {
+              var type = operands.getFirst().type();
+              long from = element(type, dims.operand(), ranks, i + rank * flat.type().numel());
+              flat.set(reduce(all.get(rank), operands, from), i);
+            }
             case ALL_GATHER -> {
               long part = flat.type().numel() / ranks;
-              flat.set(flat(operands.get((int) (i / part))).get(i % part), i);
+              flat.set(flat(operands.get((int) (i / part))).get(i % part), to);
             }
             case ALL_TO_ALL -> {
               // All parts are of one size.
               long part = flat.type().numel() / ranks;
-              flat.set(flat(operands.get((int) (i / part))).get(rank * part + i % part), i);
+              var operand = operands.get((int) (i / part));
+              long from = element(operand.type(), dims.operand(), ranks, rank * part + i % part);
+              flat.set(flat(operand).get(from), to);
             }
             default -> throw new UnsupportedOperationException(kind.name());
           }
@@ -276,6 +283,19 @@ final class EmulatedSession extends ExecutableSession {
         result.copyFrom(flat.as(result.type().contiguous()));
       }
     }
+  }
+
+  /** Which element of a tensor is one of its slices, which are counted one after the other. */
+  private static long element(TensorType type, int dim, int ranks, long number) {
+    if (dim == 0) {
+      return number;
+    }
+    long slice = type.numel() / ranks;
+    long row = slice;
+    for (int i = 0; i < dim; i++) {
+      row /= type.size(i);
+    }
+    return (number % slice / row * ranks + number / slice) * row + number % row;
   }
 
   private static HostTensor flat(HostTensor tensor) {
@@ -307,6 +327,16 @@ final class EmulatedSession extends ExecutableSession {
                   .toArray(),
               backwards);
       case Copy copy -> MemorySegment.copy(at(copy.from()), 0, at(copy.to()), 0, copy.bytes());
+      case DeviceStep.CopyRows copy -> {
+        for (long row = 0; row < copy.rows(); row++) {
+          MemorySegment.copy(
+              at(copy.from()),
+              row * copy.fromPitch(),
+              at(copy.to()),
+              row * copy.toPitch(),
+              copy.bytes());
+        }
+      }
       case Product product -> multiply(product);
       case DeviceStep.Attention attention -> attention.otherwise().forEach(this::run);
       case DeviceStep.AttentionBackward attention -> attention.otherwise().forEach(this::run);

@@ -30,7 +30,7 @@ final class ShardsInPlace {
     var shares = ImmutableList.<Share>builder();
     for (int k = 0; k < graph.collectives().size(); k++) {
       var collective = graph.collectives().get(k);
-      if (graph.spec(k).allowsShardInPlace()) {
+      if (graph.spec(k).allowsShardInPlace() && collective.request().hasRuns()) {
         add(shares, k, collective, context.groupSize(collective.group()));
       }
     }

@@ -3,6 +3,8 @@ package dev.symplan.planner.pass.rewrite;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.op.CollectiveSpec.Kind;
+import dev.symplan.ir.op.SliceDims;
 import dev.symplan.planner.pass.rewrite.OpEmitter.Target;
 
 /**
@@ -26,6 +28,9 @@ final class ForeignCollective {
     var written = call.target();
     if (call.operands().size() != 1 || op.results().size() > 1) {
       throw emitter.error("is of several tensors, and only collectives of one are supported");
+    }
+    if (call.kind() == Kind.ALL_TO_ALL && !call.sliceDims().equals(SliceDims.FIRST)) {
+      throw emitter.error("exchanges slices along other dimensions than the first");
     }
     var target =
         op.results().isEmpty()

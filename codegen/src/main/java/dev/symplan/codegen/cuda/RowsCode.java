@@ -1,0 +1,36 @@
+package dev.symplan.codegen.cuda;
+
+import dev.symplan.codegen.Transfer.Rows;
+
+/**
+ * How the bytes lie that a kernel reads, and those that it writes, where it counts them one by one.
+ *
+ * @param source of all addresses that are read
+ * @param target of all addresses that are written
+ */
+record RowsCode(Rows source, Rows target) {
+  static final RowsCode ONE = new RowsCode(Rows.ONE, Rows.ONE);
+
+  /** {@return the functions of a byte's number that say how far from the first one it lies} */
+  String text() {
+    return "\n" + text("source", source) + text("target", target);
+  }
+
+  private static String text(String name, Rows rows) {
+    var offset =
+        rows.equals(Rows.ONE)
+            ? "byte"
+            : "byte / %1$dull * %2$dull + byte %% %1$dull".formatted(rows.bytes(), rows.pitch());
+    return "__device__ __forceinline__ long long %s(unsigned long long byte) {\n  return %s;\n}\n"
+        .formatted(name, offset);
+  }
+
+  /** {@return whether rows begin at multiples of so many bytes, and end there} */
+  boolean divideInto(int bytes) {
+    return dividesInto(source, bytes) && dividesInto(target, bytes);
+  }
+
+  private static boolean dividesInto(Rows rows, int bytes) {
+    return rows.equals(Rows.ONE) || (rows.bytes() % bytes == 0 && rows.pitch() % bytes == 0);
+  }
+}

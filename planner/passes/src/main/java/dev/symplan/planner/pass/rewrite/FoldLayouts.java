@@ -1,0 +1,235 @@
+package dev.symplan.planner.pass.rewrite;
+
+import static com.google.common.collect.ImmutableList.toImmutableList;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.diag.Units;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.planner.machine.Alignment;
+import dev.symplan.planner.machine.Requirement;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.machine.VariantSpec;
+import dev.symplan.planner.machine.Verdict;
+import dev.symplan.planner.options.RewriteOptions;
+import dev.symplan.planner.options.RewriteOptions.Mode;
+import dev.symplan.planner.pass.GraphState;
+import dev.symplan.planner.pass.PassContext;
+import dev.symplan.planner.pass.analysis.Analyses;
+import dev.symplan.planner.pass.analysis.Collective;
+import dev.symplan.planner.pass.select.SelectVariants;
+import dev.symplan.planner.plan.Rewrite;
+import dev.symplan.planner.plan.Rewrite.Action;
+import dev.symplan.planner.plan.Rewrite.Reason;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Lets collectives move slices that lie side by side, in place of the copies around them ({@link
+ * FoldableLayouts}, {@link LayoutFolding}).
+ */
+public final class FoldLayouts implements Rewriter {
+  /** In auto, no row has fewer bytes: a line of the GPU's cache. */
+  private static final long LINE = 128;
+
+  @Override
+  public Mode mode(RewriteOptions options) {
+    return options.layouts();
+  }
+
+  @Override
+  public Proposal propose(GraphState state, PassContext context) {
+    return mode(context.options().rewrites()) == Mode.OFF
+        ? new Proposal(state.graphs(), ImmutableList.of())
+        : new Search(state, context).propose();
+  }
+
+  /** By graph, the fold of one collective. */
+  private record Candidate(ImmutableList<LayoutFold> folds) {
+    int collective() {
+      return folds.getFirst().collective();
+    }
+
+    /** {@return the positions of the copies in any graph} */
+    Stream<Integer> copies() {
+      return folds.stream().flatMap(fold -> fold.copies().asList().stream());
+    }
+  }
+
+  private static final class Search {
+    private final GraphState state;
+    private final PassContext context;
+    private final ImmutableList<Analyses> graphs;
+    private final ImmutableList<FoldableLayouts> found;
+    private final List<Rewrite> rewrites = new ArrayList<>();
+
+    Search(GraphState state, PassContext context) {
+      this.state = state;
+      this.context = context;
+      this.graphs = state.analyses();
+      this.found = graphs.stream().map(FoldableLayouts::new).collect(toImmutableList());
+    }
+
+    Proposal propose() {
+      var candidates = candidates();
+      if (candidates.isEmpty()) {
+        return new Proposal(state.graphs(), ImmutableList.copyOf(rewrites));
+      }
+      var chosen = new ArrayList<Candidate>();
+      var folded = graphs(candidates);
+      var verdicts =
+          new SelectVariants()
+              .run(state.withGraphs(folded), context)
+              .get(SelectVariants.SELECTIONS);
+      for (var candidate : candidates) {
+        int k = candidate.collective();
+        double before =
+            micros(state.get(SelectVariants.SELECTIONS).get(k).verdicts()) + copyMicros(candidate);
+        double after = micros(verdicts.get(k).verdicts());
+        boolean faster = after < before;
+        boolean made = faster || mode() == Mode.ON;
+        if (made) {
+          chosen.add(candidate);
+        }
+        var reason = faster ? Reason.FASTER : made ? Reason.WANTED : Reason.NO_GAIN;
+        var detail =
+            made
+                ? copied(candidate)
+                : String.format(
+                    Locale.ROOT, "%.1f µs without copies, %.1f with them", after, before);
+        note(k, made ? Action.FOLDED : Action.UNFOLDED, reason, detail, before, after);
+      }
+      return new Proposal(
+          chosen.size() == candidates.size() ? folded : graphs(chosen),
+          ImmutableList.copyOf(rewrites));
+    }
+
+    private Mode mode() {
+      return context.options().rewrites().layouts();
+    }
+
+    private ImmutableList<Candidate> candidates() {
+      var candidates = ImmutableList.<Candidate>builder();
+      // A copy between two collectives can be folded into one of them only.
+      var taken = new HashSet<Integer>();
+      for (int k = 0; k < graphs.getFirst().collectives().size(); k++) {
+        candidate(k)
+            .filter(candidate -> candidate.copies().noneMatch(taken::contains))
+            .ifPresent(
+                candidate -> {
+                  candidates.add(candidate);
+                  candidate.copies().forEach(taken::add);
+                });
+      }
+      return candidates.build();
+    }
+
+    private Optional<Candidate> candidate(int k) {
+      var folds = ImmutableList.<LayoutFold>builder();
+      for (int g = 0; g < graphs.size(); g++) {
+        var collective = graphs.get(g).collectives().get(k);
+        var fold = found.get(g).of(k, context.groupSize(collective.group()));
+        if (fold.isEmpty()) {
+          return Optional.empty();
+        }
+        folds.add(fold.get());
+      }
+      var all = folds.build();
+      // Each rank writes into the others' rows.
+      if (!all.stream().allMatch(all.getFirst()::isLike)) {
+        return Optional.empty();
+      }
+      if (graphs.stream().anyMatch(g -> isForced(g.collectives().get(k)))) {
+        note(k, Action.UNFOLDED, Reason.FORCED_VARIANT, "its variant is forced", 0, 0);
+        return Optional.empty();
+      }
+      long row = all.getFirst().rowBytes();
+      if (mode() == Mode.AUTO && (row < LINE || row % Alignment.VECTOR != 0)) {
+        var rows = "its rows of %s are short or odd".formatted(Units.count(row, "byte"));
+        note(k, Action.UNFOLDED, Reason.NO_GAIN, rows, 0, 0);
+        return Optional.empty();
+      }
+      if (!canMoveRows(k)) {
+        note(k, Action.UNFOLDED, Reason.LAYOUT, "no variant that can run moves rows", 0, 0);
+        return Optional.empty();
+      }
+      return Optional.of(new Candidate(all));
+    }
+
+    /** A variant that is named for one collective is that of the collective as it is. */
+    private boolean isForced(Collective collective) {
+      @Nullable Variant wanted = context.options().variants().get(collective.kind().text());
+      return context.forcesVariant(collective)
+          || (wanted != null
+              && VariantSpec.find(collective.kind(), wanted).filter(Search::movesRows).isEmpty());
+    }
+
+    private boolean canMoveRows(int k) {
+      return state.get(SelectVariants.SELECTIONS).get(k).verdicts().stream()
+          .filter(verdict -> verdict.reason().eligible())
+          .filter(verdict -> verdict.reason() != Verdict.Reason.NOT_NAMED)
+          .map(
+              verdict ->
+                  VariantSpec.of(graphs.getFirst().collectives().get(k).kind(), verdict.variant()))
+          .anyMatch(Search::movesRows);
+    }
+
+    private static boolean movesRows(VariantSpec spec) {
+      return !spec.requirements().contains(new Requirement.Runs());
+    }
+
+    private ImmutableList<Graph> graphs(List<Candidate> candidates) {
+      var all = ImmutableList.<Graph>builder();
+      for (int g = 0; g < graphs.size(); g++) {
+        int index = g;
+        all.add(
+            LayoutFolding.run(
+                graphs.get(g), candidates.stream().map(c -> c.folds().get(index)).toList()));
+      }
+      return all.build();
+    }
+
+    private static double micros(List<Verdict> verdicts) {
+      return verdicts.stream()
+          .filter(Verdict::chosen)
+          .mapToDouble(Verdict::totalMicros)
+          .findFirst()
+          .orElseThrow();
+    }
+
+    /** On the rank that copies longest. */
+    private double copyMicros(Candidate candidate) {
+      double most = 0;
+      for (int g = 0; g < graphs.size(); g++) {
+        var ops = graphs.get(g).graph().ops();
+        double own =
+            candidate.folds().get(g).copies().stream()
+                .mapToObj(ops::get)
+                .mapToDouble(context.costs()::computeMicros)
+                .sum();
+        most = Math.max(most, own);
+      }
+      return most;
+    }
+
+    private String copied(Candidate candidate) {
+      var ops = graphs.getFirst().graph().ops();
+      var copies = candidate.folds().getFirst().copies();
+      long bytes = copies.stream().mapToLong(op -> ops.get(op).result().tensor().bytes()).sum();
+      return "%s of %s".formatted(Units.count(copies.length(), "copy"), Units.bytes(bytes));
+    }
+
+    private void note(
+        int k, Action action, Reason reason, String detail, double before, double after) {
+      var collective = graphs.getFirst().collectives().get(k);
+      var part =
+          new Rewrite.Member(
+              collective.name(), collective.op().span().toString(), collective.bytes());
+      rewrites.add(new Rewrite(action, ImmutableList.of(part), 1, reason, detail, before, after));
+    }
+  }
+}

@@ -1,0 +1,328 @@
+package dev.symplan.planner.pass.rewrite;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.op.OpTrait;
+import dev.symplan.ir.op.SliceDims;
+import dev.symplan.planner.pass.analysis.Aliases;
+import dev.symplan.planner.pass.analysis.Analyses;
+import dev.symplan.planner.pass.analysis.Collective;
+import dev.symplan.planner.pass.rewrite.Traversal.Loop;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.Stream;
+
+/**
+ * The collectives of one graph that need no copies around them, if their slices may be rows.
+ *
+ * <p>A collective moves slices that lie one behind the other. Where the program wants them side by
+ * side, along another dimension, it copies everything once more: what it got, or what it sends.
+ * Such a copy is known by the order in which it goes through memory, whatever ops and views make it
+ * up.
+ */
+final class FoldableLayouts {
+  /** No op. */
+  private static final int NONE = -1;
+
+  private final Analyses graph;
+  private final Aliases aliases;
+  private final ImmutableList<Op> ops;
+
+  /** By value, the op that gives it. */
+  private final int[] makers;
+
+  FoldableLayouts(Analyses graph) {
+    this.graph = graph;
+    this.aliases = graph.aliases();
+    this.ops = graph.graph().ops();
+    this.makers = new int[graph.graph().valueCount()];
+    Arrays.fill(makers, NONE);
+    for (int i = 0; i < ops.size(); i++) {
+      int index = i;
+      ops.get(i).results().forEach(result -> makers[result.id()] = index);
+    }
+  }
+
+  /**
+   * A copy around a collective.
+   *
+   * @param op its position in the graph; {@link #NONE} where the collective itself would copy
+   * @param rows of which each slice is on its far side, where slices lie side by side
+   * @param far the tensor there: what the copy makes, or what it is of
+   */
+  private record Copy(int op, long rows, Value far) {}
+
+  /** {@return how a collective can do without copies, between so many ranks} */
+  Optional<LayoutFold> of(int k, int ranks) {
+    var collective = graph.collectives().get(k);
+    if (!isPlain(collective, ranks)) {
+      return Optional.empty();
+    }
+    return switch (collective.kind()) {
+      case ALL_GATHER ->
+          after(collective, ranks).flatMap(copy -> gather(k, collective, copy, ranks));
+      case REDUCE_SCATTER ->
+          before(collective, ranks).map(copy -> scatter(k, collective, copy, ranks));
+      case ALL_TO_ALL -> exchange(k, collective, ranks);
+      case ALL_REDUCE, BROADCAST, CUSTOM -> Optional.empty();
+    };
+  }
+
+  private static boolean isPlain(Collective collective, int ranks) {
+    var op = collective.op();
+    return ranks > 1
+        && op.def().name().namespace().startsWith("_c10d_functional")
+        && !op.def().schema().mutates()
+        && collective.operands().size() == 1
+        && collective.operands().getFirst().tensor().numel() > 0
+        && collective.operands().getFirst().tensor().rank() > 0;
+  }
+
+  private static Optional<LayoutFold> gather(int k, Collective collective, Copy copy, int ranks) {
+    var source = collective.operands().getFirst();
+    var result = sizes(copy.far(), copy.rows(), ranks);
+    var sizes = with(result.sizes(), result.dim(), result.sizes().get(result.dim()) / ranks);
+    return source.tensor().isContiguous()
+        ? Optional.of(
+            new LayoutFold(
+                k,
+                ranks,
+                source,
+                sizes,
+                new SliceDims(0, result.dim()),
+                result.sizes(),
+                copy.far(),
+                ops(Stream.of(copy))))
+        : Optional.empty();
+  }
+
+  private static LayoutFold scatter(int k, Collective collective, Copy copy, int ranks) {
+    var target = collective.results().getFirst();
+    var part = sizes(target, copy.rows(), 1);
+    var sizes = with(part.sizes(), part.dim(), part.sizes().get(part.dim()) * ranks);
+    return new LayoutFold(
+        k,
+        ranks,
+        copy.far(),
+        sizes,
+        new SliceDims(part.dim(), 0),
+        part.sizes(),
+        target,
+        ops(Stream.of(copy)));
+  }
+
+  private static ImmutableIntArray ops(Stream<Copy> copies) {
+    return ImmutableIntArray.copyOf(copies.mapToInt(Copy::op).filter(op -> op != NONE));
+  }
+
+  /** Each slice is seen as two or three dimensions: rows of both ends, and what is in them. */
+  private Optional<LayoutFold> exchange(int k, Collective collective, int ranks) {
+    var operand = collective.operands().getFirst();
+    var call = collective.op().collective().orElseThrow();
+    boolean equal =
+        call.inputSplits().stream().distinct().count() <= 1
+            && call.outputSplits().stream().distinct().count() <= 1
+            && operand.tensor().size(0) % ranks == 0
+            && collective.results().getFirst().tensor().numel() == operand.tensor().numel();
+    var before = equal ? before(collective, ranks) : Optional.<Copy>empty();
+    var after = equal ? after(collective, ranks) : Optional.<Copy>empty();
+    var source = before.map(Copy::far).orElse(operand);
+    long sent = before.map(Copy::rows).orElse(1L);
+    long received = after.map(Copy::rows).orElse(1L);
+    if ((before.isEmpty() && after.isEmpty())
+        || !source.tensor().isContiguous()
+        || Math.max(sent, received) % Math.min(sent, received) != 0) {
+      return Optional.empty();
+    }
+    long outer = Math.min(sent, received);
+    long middle = Math.max(sent, received) / outer;
+    long inner = operand.tensor().numel() / ranks / outer / middle;
+    var slice = ImmutableLongArray.of(outer, middle, inner);
+    // Slices of fewer rows lie along the dimension in front.
+    var dims = sent <= received ? new SliceDims(1, 2) : new SliceDims(2, 1);
+    return Optional.of(
+        new LayoutFold(
+            k,
+            ranks,
+            source,
+            with(slice, dims.operand(), slice.get(dims.operand()) * ranks),
+            dims,
+            with(slice, dims.result(), slice.get(dims.result()) * ranks),
+            after.map(Copy::far).orElse(collective.results().getFirst()),
+            ops(Stream.concat(before.stream(), after.stream()))));
+  }
+
+  /**
+   * Sizes with a dimension behind so many rows.
+   *
+   * @param dim the dimension, whose size the number of parts divides
+   */
+  private record Sizes(ImmutableLongArray sizes, int dim) {}
+
+  /** The tensor's own, where one of its dimensions is that; else rows and what is in them. */
+  private static Sizes sizes(Value value, long rows, int parts) {
+    var type = value.tensor();
+    for (int dim = type.rank() - 1; dim > 0; dim--) {
+      if (SliceDims.rows(type, dim) == rows && type.size(dim) % parts == 0) {
+        return new Sizes(type.sizes(), dim);
+      }
+    }
+    return new Sizes(ImmutableLongArray.of(rows, type.numel() / rows), 1);
+  }
+
+  private static ImmutableLongArray with(ImmutableLongArray sizes, int dim, long size) {
+    var changed = sizes.toArray();
+    changed[dim] = size;
+    return ImmutableLongArray.copyOf(changed);
+  }
+
+  /**
+   * {@return the copy that puts the slices side by side which a collective gave, if it is alone}
+   */
+  private Optional<Copy> after(Collective collective, int ranks) {
+    var whole = collective.results().getFirst();
+    int storage = aliases.id(whole);
+    int reader = onlyReader(storage);
+    if (reader == NONE || !aliases.isWhole(whole) || !copiesAll(reader, whole.tensor())) {
+      return Optional.empty();
+    }
+    return Traversal.of(ops.get(reader), aliases)
+        .filter(copy -> copy.offset() == 0 && !copy.loops().isEmpty())
+        .filter(
+            copy ->
+                copy.loops()
+                    .equals(sideBySide(copy.loops().getFirst().rounds(), whole, ranks, false)))
+        .map(copy -> new Copy(reader, copy.loops().getFirst().rounds(), ops.get(reader).result()));
+  }
+
+  /** {@return the copy that puts the slices one behind the other which a collective sends} */
+  private Optional<Copy> before(Collective collective, int ranks) {
+    var whole = collective.operands().getFirst();
+    return whole.tensor().isContiguous()
+        ? copyBefore(collective, whole, ranks)
+        // A view that the collective would have to copy by itself.
+        : split(NONE, whole, Traversal.of(whole, aliases), whole, ranks);
+  }
+
+  private Optional<Copy> copyBefore(Collective collective, Value whole, int ranks) {
+    int storage = aliases.id(whole);
+    int maker = aliases.storage(storage).def();
+    if (maker == NONE
+        || onlyReader(storage) != collective.index()
+        || !aliases.isWhole(whole)
+        || !copiesAll(maker, whole.tensor())
+        || mayWrite(maker + 1, collective.index())) {
+      return Optional.empty();
+    }
+    var copy = ops.get(maker);
+    return Traversal.of(copy, aliases)
+        .flatMap(
+            order ->
+                split(maker, copy.args().getFirst().operands().getFirst(), order, whole, ranks));
+  }
+
+  /** {@return a copy in an order that takes slices apart which lie side by side in what it sees} */
+  private Optional<Copy> split(int op, Value seen, Traversal order, Value whole, int ranks) {
+    long rows = order.loops().size() < 2 ? 0 : order.loops().get(1).rounds();
+    return order.loops().equals(sideBySide(rows, whole, ranks, true))
+        ? contiguous(seen, order.offset(), whole.tensor()).map(far -> new Copy(op, rows, far))
+        : Optional.empty();
+  }
+
+  /**
+   * {@return the loops that go through slices of so many rows, which lie side by side or are put
+   * so}
+   *
+   * @param apart whether they lie side by side, and are put one behind the other
+   */
+  private static ImmutableList<Loop> sideBySide(long rows, Value whole, int ranks, boolean apart) {
+    long slice = whole.tensor().numel() / ranks;
+    if (rows < 2 || slice % rows != 0) {
+      // Nothing goes through several elements in no loop.
+      return ImmutableList.of();
+    }
+    long row = slice / rows;
+    var inside = new Loop(row, 1);
+    return Traversal.of(
+            0,
+            apart
+                ? List.of(new Loop(ranks, row), new Loop(rows, row * ranks), inside)
+                : List.of(new Loop(rows, row), new Loop(ranks, slice), inside))
+        .loops();
+  }
+
+  /** Whether an op makes as many elements as there are, of the same type, row by row. */
+  private boolean copiesAll(int op, TensorType whole) {
+    var results = ops.get(op).results();
+    if (results.size() != 1 || !results.getFirst().isTensor()) {
+      return false;
+    }
+    var type = results.getFirst().tensor();
+    return aliases.storage(aliases.id(results.getFirst())).def() == op
+        && type.dtype() == whole.dtype()
+        && type.numel() == whole.numel()
+        && type.strides().equals(TensorType.contiguousStrides(type.sizes()));
+  }
+
+  /**
+   * {@return the only op that runs and takes a tensor in a storage, {@link #NONE} if several do or
+   * the caller does}
+   */
+  private int onlyReader(int storage) {
+    int reader = graph.uses().lastOp(storage);
+    int maker = aliases.storage(storage).def();
+    if (graph.uses().lastOpOrCaller(storage) != reader
+        || reader <= maker
+        || !aliases.families().isAlone(storage)) {
+      return NONE;
+    }
+    for (int i = maker + 1; i < reader; i++) {
+      if (aliases.runs(i)
+          && ops.get(i).operands().stream().anyMatch(value -> aliases.id(value) == storage)) {
+        return NONE;
+      }
+    }
+    return reader;
+  }
+
+  private boolean mayWrite(int from, int to) {
+    return ops.subList(from, to).stream()
+        .anyMatch(
+            op ->
+                op.def().rule().isEmpty()
+                    || op.def().schema().mutates()
+                    || op.def().has(OpTrait.SIDE_EFFECT)
+                    || op.def().has(OpTrait.OPAQUE));
+  }
+
+  /** {@return what a tensor is a view of, if that has such elements at an offset, row by row} */
+  private Optional<Value> contiguous(Value view, long offset, TensorType like) {
+    var value = view;
+    while (true) {
+      if (aliases.offset(value) == offset
+          && value.tensor().isContiguous()
+          && value.tensor().dtype() == like.dtype()
+          && value.tensor().numel() == like.numel()) {
+        return Optional.of(value);
+      }
+      int maker = makers[value.id()];
+      if (maker == NONE || !aliases.isView(maker)) {
+        return Optional.empty();
+      }
+      int storage = aliases.id(value);
+      var base =
+          ops.get(maker).operands().stream()
+              .filter(operand -> aliases.id(operand) == storage)
+              .findFirst();
+      if (base.isEmpty()) {
+        return Optional.empty();
+      }
+      value = base.get();
+    }
+  }
+}

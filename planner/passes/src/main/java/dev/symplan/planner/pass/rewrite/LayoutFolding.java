@@ -1,0 +1,133 @@
+package dev.symplan.planner.pass.rewrite;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.aten.BuiltinOps;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.op.OpDef;
+import dev.symplan.planner.pass.analysis.Analyses;
+import dev.symplan.planner.pass.analysis.Collective;
+import dev.symplan.planner.pass.analysis.GraphCopier;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+
+/** Makes collectives along other dimensions of some of one graph, and leaves out their copies. */
+final class LayoutFolding {
+  private static final OpDef VIEW = BuiltinOps.registry().get("aten::view");
+
+  private final Analyses source;
+  private final GraphCopier copier;
+
+  private LayoutFolding(Analyses source) {
+    this.source = source;
+    this.copier = new GraphCopier(source.graph());
+  }
+
+  /** {@return the graph with every fold made} */
+  static Graph run(Analyses source, List<LayoutFold> folds) {
+    return folds.isEmpty() ? source.graph() : new LayoutFolding(source).fold(folds);
+  }
+
+  private Graph fold(List<LayoutFold> folds) {
+    var aliases = source.aliases();
+    Map<Integer, LayoutFold> at = new HashMap<>();
+    Set<Integer> copies = new HashSet<>();
+    // What only the copies read has no memory any more.
+    Set<Integer> gone = new HashSet<>();
+    for (var fold : folds) {
+      var collective = source.collectives().get(fold.collective());
+      at.put(collective.index(), fold);
+      fold.copies().forEach(copies::add);
+      int sent = aliases.id(collective.operands().getFirst());
+      if (aliases.id(fold.source()) != sent) {
+        gone.add(sent);
+      }
+      int received = aliases.id(collective.results().getFirst());
+      if (aliases.id(fold.target()) != received) {
+        gone.add(received);
+      }
+    }
+    var ops = source.graph().ops();
+    for (int i = 0; i < ops.size(); i++) {
+      var op = ops.get(i);
+      if (at.get(i) instanceof LayoutFold fold) {
+        emit(fold, source.collectives().get(fold.collective()));
+      } else if (!copies.contains(i)
+          && !(aliases.isView(i) && gone.contains(aliases.id(op.results().getFirst())))) {
+        copier.keep(op);
+      }
+    }
+    return Normalize.removeDeadCode(copier.finish(copier.now(source.graph().outputs())));
+  }
+
+  private void emit(LayoutFold fold, Collective collective) {
+    var at = collective.op();
+    var def = BuiltinOps.registry().get("symplan::" + name(collective));
+    var sent = seen(copier.now(fold.source()), fold.sizes(), at);
+    var args = args(fold, collective, def, sent);
+    var target = fold.target();
+    if (target.tensor().sizes().equals(fold.resultSizes())) {
+      copier.emit(ImmutableList.of(target), def, args, at);
+      return;
+    }
+    var type = TensorType.contiguous(target.tensor().dtype(), fold.resultSizes());
+    var rows = copier.insert(def, args, target.name() + "_rows", type, at.span());
+    copier.emit(ImmutableList.of(target), VIEW, view(rows, target.tensor().sizes()), at);
+  }
+
+  private Value seen(Value value, ImmutableLongArray sizes, Op at) {
+    return value.tensor().sizes().equals(sizes)
+        ? value
+        : copier.insert(
+            VIEW,
+            view(value, sizes),
+            value.name() + "_rows",
+            TensorType.contiguous(value.tensor().dtype(), sizes),
+            at.span());
+  }
+
+  private static ImmutableList<Arg> view(Value value, ImmutableLongArray sizes) {
+    return ImmutableList.of(new Arg.Ref(value), Arg.Seq.of(sizes.stream()));
+  }
+
+  private static String name(Collective collective) {
+    return collective.kind().text() + "_dim";
+  }
+
+  /** Those that both ops have stay as they are. */
+  private static ImmutableList<Arg> args(
+      LayoutFold fold, Collective collective, OpDef def, Value sent) {
+    var op = collective.op();
+    var own =
+        ImmutableMap.<String, Arg>of(
+            "input",
+            new Arg.Ref(sent),
+            "dim",
+            new Arg.Int(fold.dims().operand() + fold.dims().result()),
+            "split_dim",
+            new Arg.Int(fold.dims().operand()),
+            "concat_dim",
+            new Arg.Int(fold.dims().result()),
+            "group_size",
+            new Arg.Int(fold.ranks()));
+    var args = ImmutableList.<Arg>builder();
+    for (var param : def.schema().params()) {
+      if (own.get(param.name()) instanceof Arg arg) {
+        args.add(arg);
+      } else if (op.def().schema().hasParam(param.name())) {
+        args.add(op.arg(param.name()));
+      } else {
+        args.add(param.defaultValue().orElseThrow());
+      }
+    }
+    return args.build();
+  }
+}

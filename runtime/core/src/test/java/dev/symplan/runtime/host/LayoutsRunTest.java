@@ -1,0 +1,108 @@
+package dev.symplan.runtime.host;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.testkit.Fuzz;
+import dev.symplan.ir.text.GraphParser;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.options.RewriteOptions;
+import dev.symplan.planner.options.RewriteOptions.Mode;
+import dev.symplan.planner.plan.Rewrite;
+import dev.symplan.runtime.Session;
+import dev.symplan.runtime.check.Reference;
+import java.util.Collections;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Random;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Test;
+
+/**
+ * Collectives that move rows in place of the copies around them give the bits of the program as it
+ * is written. Others with {@code -Dsymplan.seed=N}, more with {@code -Dfuzz=N}.
+ */
+class LayoutsRunTest {
+  private static final long SEED = Fuzz.seed(19);
+  private static final List<Variant> VARIANTS =
+      List.of(Variant.ONE_SHOT, Variant.PUSH, Variant.COPY_ENGINE, Variant.NCCL);
+
+  private final AtomicInteger plain = new AtomicInteger();
+  private final AtomicInteger others = new AtomicInteger();
+  private final Set<String> folded = ConcurrentHashMap.newKeySet();
+
+  @Test
+  void randomProgramsGiveTheSameBits() {
+    Fuzz.each(600, this::check);
+    assertThat(plain.get()).as("folds").isGreaterThan(Fuzz.times(200));
+    assertThat(others.get()).as("programs whose copies stay").isGreaterThan(Fuzz.times(100));
+    assertThat(folded)
+        .containsAll(
+            List.of(
+                "all_gather ONE_SHOT",
+                "all_gather PUSH",
+                "all_gather COPY_ENGINE",
+                "reduce_scatter ONE_SHOT",
+                "all_to_all ONE_SHOT",
+                "all_to_all PUSH",
+                "all_to_all COPY_ENGINE"));
+  }
+
+  private void check(int number) {
+    long seed = SEED + number;
+    var random = new Random(seed);
+    var drawn = LayoutProgram.draw(random);
+    var what = "seed %d%n%s".formatted(seed, drawn.text());
+    var program = GraphParser.parse(new SourceFile("layout.graph", drawn.text()));
+    var variant = VARIANTS.get(random.nextInt(VARIANTS.size()));
+    var space = random.nextBoolean() ? MemorySpace.ANY : MemorySpace.EXTERNAL;
+    var options =
+        CompileOptions.DEFAULT
+            .withRewrites(RewriteOptions.OFF.withLayouts(Mode.ON))
+            .withInputs(space)
+            .withOutputs(space);
+    boolean forced = Variant.NCCL != variant && variantsOf(drawn.kind()).contains(variant);
+    if (forced) {
+      options = options.withVariants(ImmutableMap.of(drawn.kind(), variant));
+    }
+    var plan = Compiler.forTarget(Target.H200_X4).with(options).compile(program);
+    boolean made = plan.rewrites().stream().anyMatch(Rewrite::made);
+    assertThat(made).as(what).isEqualTo(drawn.plain().orElse(made));
+    (made ? plain : others).incrementAndGet();
+    if (made) {
+      folded.add(drawn.kind() + " " + plan.forRank(0).collectives().getFirst().variant());
+    }
+    try (var session = Session.open(plan, new HostBackend())) {
+      Programs.fillInputs(session, random);
+      var expected =
+          Reference.evaluate(
+              Collections.nCopies(drawn.ranks(), program.graphs().getFirst()),
+              plan.groups(),
+              session::input);
+      session.run();
+      for (int rank = 0; rank < session.ranks(); rank++) {
+        for (int i = 0; i < session.outputCount(); i++) {
+          assertThat(
+                  Programs.same(
+                      session.output(rank, i).orElseThrow(),
+                      expected.outputs().get(rank).get(i).orElseThrow()))
+              .as("rank %d, output %d, %s, %s", rank, i, variant, what)
+              .isTrue();
+        }
+      }
+    }
+  }
+
+  private static EnumSet<Variant> variantsOf(String kind) {
+    return kind.equals("reduce_scatter")
+        ? EnumSet.of(Variant.ONE_SHOT)
+        : EnumSet.of(Variant.ONE_SHOT, Variant.PUSH, Variant.COPY_ENGINE);
+  }
+}
