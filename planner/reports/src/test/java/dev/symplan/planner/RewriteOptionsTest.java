@@ -321,7 +321,7 @@ class RewriteOptionsTest {
               .replace("graph product", change)
               .replace("  r = ", "  test::change(%s)\n  r = ".formatted(operand));
       assertThat(text).contains("test::change(" + operand + ")");
-      var plan = plan(text, new RewriteOptions(Mode.OFF, Mode.ON));
+      var plan = plan(text, RewriteOptions.OFF.withChunk(Mode.ON));
       assertThat(plan.rewrites()).as(operand).isEmpty();
       assertThat(collectives(plan)).as(operand).containsExactly("r");
     }

@@ -63,7 +63,7 @@ class ForcedVariantsTest {
         .with(
             CompileOptions.DEFAULT
                 .withVariants(forced)
-                .withRewrites(new RewriteOptions(Mode.OFF, chunk)))
+                .withRewrites(RewriteOptions.OFF.withChunk(chunk)))
         .compile(GraphParser.parse(new SourceFile("g.graph", text)));
   }
 
