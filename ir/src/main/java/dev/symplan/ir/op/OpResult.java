@@ -8,6 +8,7 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Type;
 import dev.symplan.ir.Value;
 import java.util.Optional;
+import java.util.function.UnaryOperator;
 
 /**
  * What a rule says about one result.
@@ -57,6 +58,21 @@ public record OpResult(Type type, Optional<View> view, boolean unspecified) {
       }
     }
     return false;
+  }
+
+  /** {@return the same result of another type} */
+  public OpResult withType(Type other) {
+    return other == type ? this : new OpResult(other, view, unspecified);
+  }
+
+  /** {@return the same result of another value, which has the same type} */
+  public OpResult map(UnaryOperator<Value> change) {
+    return view.isEmpty()
+        ? this
+        : new OpResult(
+            type,
+            view.map(v -> new View(change.apply(v.of()), v.offset(), v.fromStorage())),
+            unspecified);
   }
 
   /** A result in storage of its own. */

@@ -126,11 +126,7 @@ public final class Precedence {
     if (op.def().has(OpTrait.WAIT)) {
       return false;
     }
-    return op.def().has(OpTrait.SIDE_EFFECT)
-        || op.def().has(OpTrait.OPAQUE)
-        || op.def().schema().mutates()
-        || op.results().isEmpty()
-        || dropsOut(op);
+    return op.def().hasEffect() || op.results().isEmpty() || dropsOut(op);
   }
 
   /** Attention draws random numbers where it drops anything. */

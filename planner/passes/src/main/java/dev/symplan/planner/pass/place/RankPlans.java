@@ -4,6 +4,7 @@ import static com.google.common.collect.ImmutableList.toImmutableList;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.machine.Variant.Barriers;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.analysis.Collective;
@@ -37,7 +38,7 @@ final class RankPlans {
 
   private RankPlan plan(int rankClass, Allocate.Memory memory) {
     return new RankPlan(
-        state.get(RealizeOperands.REALIZED).get(rankClass).graph(),
+        state.get(RealizeOperands.REALIZED).get(rankClass).graph().numbered(),
         memory.placements(),
         memory.buffers(),
         state.get(ScheduleSteps.SCHEDULES).get(rankClass).steps(),
@@ -48,6 +49,7 @@ final class RankPlans {
   private ImmutableList<CollectivePlan> collectives(int rankClass, int firstWorkspace) {
     var graph = state.get(RealizeOperands.REALIZED).get(rankClass);
     var streams = state.get(ScheduleSteps.SCHEDULES).get(rankClass).streams();
+    var numbers = numbers(graph.graph());
     var plans = ImmutableList.<CollectivePlan>builder();
     for (int k = 0; k < graph.collectives().size(); k++) {
       var collective = graph.collectives().get(k);
@@ -62,8 +64,8 @@ final class RankPlans {
               collective.group(),
               collective.reduceOp(),
               collective.root(),
-              ids(collective.operands()),
-              ids(collective.results()),
+              ids(collective.operands(), numbers),
+              ids(collective.results(), numbers),
               variant,
               streams.get(k),
               barrier,
@@ -99,7 +101,17 @@ final class RankPlans {
     return inPlace.build();
   }
 
-  private static ImmutableList<Integer> ids(ImmutableList<Value> values) {
-    return values.stream().map(Value::id).collect(toImmutableList());
+  /** {@return by id, that of the same value in the numbered graph} */
+  private static int[] numbers(Graph graph) {
+    var numbers = new int[graph.valueCount()];
+    int next = 0;
+    for (var value : graph.values()) {
+      numbers[value.id()] = next++;
+    }
+    return numbers;
+  }
+
+  private static ImmutableList<Integer> ids(ImmutableList<Value> values, int[] numbers) {
+    return values.stream().map(value -> numbers[value.id()]).collect(toImmutableList());
   }
 }

@@ -80,15 +80,13 @@ public final class LowerAttention extends GraphPass {
       read = new boolean[graph.valueCount()];
       graph.ops().forEach(op -> op.operands().forEach(value -> read[value.id()] = true));
       graph.outputValues().forEach(value -> read[value.id()] = true);
-      boolean changed = false;
       for (var op : graph.ops()) {
-        if (isLarge(op) && lower(op)) {
-          changed = true;
-        } else {
+        if (!isLarge(op) || !lower(op)) {
           copier.keep(op);
         }
       }
-      return changed ? Normalize.removeDeadCode(copier.finish(copier.now(graph.outputs()))) : graph;
+      var lowered = copier.finish();
+      return lowered == graph ? graph : Normalize.removeDeadCode(lowered);
     }
 
     private boolean isLarge(Op op) {
