@@ -131,7 +131,7 @@ public final class Precedence {
 
   /** Attention draws random numbers where it drops anything. */
   private static boolean dropsOut(Op op) {
-    return op.def().schema().hasParam("dropout_p")
+    return op.def().has(OpTrait.ATTENTION)
         && !(op.arg("dropout_p") instanceof Arg.Float(double p) && p == 0)
         && !(op.arg("dropout_p") instanceof Arg.Int(long p) && p == 0);
   }

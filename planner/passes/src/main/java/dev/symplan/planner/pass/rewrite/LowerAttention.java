@@ -74,14 +74,14 @@ public final class LowerAttention extends GraphPass {
     }
 
     Graph run() {
-      if (graph.ops().stream().noneMatch(this::isLarge)) {
+      if (graph.ops().stream().noneMatch(this::isSlow)) {
         return graph;
       }
       read = new boolean[graph.valueCount()];
       graph.ops().forEach(op -> op.operands().forEach(value -> read[value.id()] = true));
       graph.outputValues().forEach(value -> read[value.id()] = true);
       for (var op : graph.ops()) {
-        if (!isLarge(op) || !lower(op)) {
+        if (!isSlow(op) || !lower(op)) {
           copier.keep(op);
         }
       }
@@ -89,22 +89,23 @@ public final class LowerAttention extends GraphPass {
       return lowered == graph ? graph : Normalize.removeDeadCode(lowered);
     }
 
-    private boolean isLarge(Op op) {
+    /** Whether an op is large attention for which there is no fast kernel as it is. */
+    private boolean isSlow(Op op) {
       if (!AttentionOps.is(op.def()) || !op.results().getFirst().isTensor()) {
         return false;
       }
       var query = op.call().tensor("query");
       var key = op.call().tensor("key");
       double multiplications = (double) query.numel() * key.size(key.rank() - 2);
-      return query.rank() <= 4 && multiplications >= bounds.multiplications();
+      return query.rank() <= 4
+          && multiplications >= bounds.multiplications()
+          && op.call().number("dropout_p") == 0
+          && !suitsLibrary(op);
     }
 
     /** {@return whether other ops took the place of this one} */
     private boolean lower(Op op) {
       var call = op.call();
-      if (call.number("dropout_p") != 0 || suitsLibrary(op)) {
-        return false;
-      }
       var emitter = new OpEmitter(copier, op, Lowering::groupSize);
       var bias = AttentionOps.bias(op.def()).filter(call::has);
       if (suitsLibraryWith(op, Optional.empty(), Lowering::inAlignedRows)) {
