@@ -143,7 +143,9 @@ public final class Op {
 
   /** {@return the arguments that this op writes into, by its schema} */
   public ImmutableList<Value> written() {
-    return argumentsWhere(param -> param.alias().write());
+    return def.schema().mutates()
+        ? argumentsWhere(param -> param.alias().write())
+        : ImmutableList.of();
   }
 
   /**

@@ -39,6 +39,9 @@ public record OpResult(Type type, Optional<View> view, boolean unspecified) {
    * memory space. Unless the result is a view, it may ask for any layout.
    */
   public boolean allows(Type said) {
+    if (type == said) {
+      return true;
+    }
     if (type instanceof TensorType own && said instanceof TensorType other) {
       return own.dtype() == other.dtype()
           && own.sizes().equals(other.sizes())
