@@ -60,7 +60,7 @@ public record Graph(
   public ImmutableList<Value> values() {
     var values = ImmutableList.<Value>builderWithExpectedSize(valueCount);
     values.addAll(inputs);
-    ops.forEach(op -> values.addAll(op.results()));
+    ops.forEach(op -> op.results().forEach(values::add));
     return values.build();
   }
 

@@ -61,7 +61,8 @@ public final class GraphCopier {
 
   private Set<String> sourceNames() {
     var names = Sets.<String>newHashSetWithExpectedSize(source.valueCount());
-    source.values().forEach(value -> names.add(value.name()));
+    source.inputs().forEach(input -> names.add(input.name()));
+    source.ops().forEach(op -> op.results().forEach(result -> names.add(result.name())));
     return names;
   }
 

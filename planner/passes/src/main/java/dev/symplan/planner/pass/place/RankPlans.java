@@ -37,22 +37,24 @@ final class RankPlans {
   }
 
   private RankPlan plan(int rankClass, Allocate.Memory memory) {
+    var graph = state.get(RealizeOperands.REALIZED).get(rankClass).graph().numbered();
     return new RankPlan(
-        state.get(RealizeOperands.REALIZED).get(rankClass).graph().numbered(),
+        graph,
         memory.placements(),
         memory.buffers(),
         state.get(ScheduleSteps.SCHEDULES).get(rankClass).steps(),
-        collectives(rankClass, memory.buffers().size() - workspaces.count()),
+        collectives(rankClass, graph, memory.buffers().size() - workspaces.count()),
         memory.local());
   }
 
-  private ImmutableList<CollectivePlan> collectives(int rankClass, int firstWorkspace) {
+  private ImmutableList<CollectivePlan> collectives(
+      int rankClass, Graph numbered, int firstWorkspace) {
     var graph = state.get(RealizeOperands.REALIZED).get(rankClass);
     var streams = state.get(ScheduleSteps.SCHEDULES).get(rankClass).streams();
-    var numbers = numbers(graph.graph());
+    var collectives = Collective.allOf(numbered.ops());
     var plans = ImmutableList.<CollectivePlan>builder();
-    for (int k = 0; k < graph.collectives().size(); k++) {
-      var collective = graph.collectives().get(k);
+    for (int k = 0; k < collectives.size(); k++) {
+      var collective = collectives.get(k);
       var variant = graph.variants().get(k);
       Barrier barrier =
           variant.barriers() == Barriers.NONE ? new Barrier.None() : new Barrier.Own();
@@ -64,8 +66,8 @@ final class RankPlans {
               collective.group(),
               collective.reduceOp(),
               collective.root(),
-              ids(collective.operands(), numbers),
-              ids(collective.results(), numbers),
+              ids(collective.operands()),
+              ids(collective.results()),
               variant,
               streams.get(k),
               barrier,
@@ -101,17 +103,7 @@ final class RankPlans {
     return inPlace.build();
   }
 
-  /** {@return by id, that of the same value in the numbered graph} */
-  private static int[] numbers(Graph graph) {
-    var numbers = new int[graph.valueCount()];
-    int next = 0;
-    for (var value : graph.values()) {
-      numbers[value.id()] = next++;
-    }
-    return numbers;
-  }
-
-  private static ImmutableList<Integer> ids(ImmutableList<Value> values, int[] numbers) {
-    return values.stream().map(value -> numbers[value.id()]).collect(toImmutableList());
+  private static ImmutableList<Integer> ids(ImmutableList<Value> values) {
+    return values.stream().map(Value::id).collect(toImmutableList());
   }
 }
