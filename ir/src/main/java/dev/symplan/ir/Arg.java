@@ -3,6 +3,7 @@ package dev.symplan.ir;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableLongArray;
 import java.util.Optional;
+import java.util.function.UnaryOperator;
 import java.util.stream.LongStream;
 
 /** An argument of an op, or an output of a graph. */
@@ -112,5 +113,20 @@ public sealed interface Arg {
       }
     }
     return values.build();
+  }
+
+  /** {@return the argument with other values; the same where none of its values is another} */
+  default Arg map(UnaryOperator<Value> change) {
+    return switch (this) {
+      case Ref(Value value) -> {
+        var other = change.apply(value);
+        yield other == value ? this : new Ref(other);
+      }
+      case Seq(ImmutableList<Arg> items) -> {
+        var others = ImmutableLists.map(items, item -> item.map(change));
+        yield others == items ? this : new Seq(others);
+      }
+      case Literal _ -> this;
+    };
   }
 }

@@ -5,7 +5,7 @@ import dev.symplan.ir.diag.Span;
 /**
  * One SSA value of a graph.
  *
- * @param id dense within its graph: inputs first, then results in the order of their ops
+ * @param id unique within its graph; inputs have the first ids
  * @param name unique within its graph
  * @param annotated whether the source wrote the type out
  */
@@ -21,6 +21,10 @@ public record Value(int id, String name, Type type, Span span, boolean annotated
 
   public boolean isTensor() {
     return type instanceof TensorType;
+  }
+
+  public Value withId(int other) {
+    return other == id ? this : new Value(other, name, type, span, annotated);
   }
 
   /** By the id alone: names, types and spans of many values would take long. */

@@ -11,6 +11,7 @@ import dev.symplan.ir.op.OpCall;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpResult;
 import dev.symplan.ir.op.OpSpec;
+import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.OpTypeException;
 import java.util.List;
 import java.util.Optional;
@@ -41,9 +42,7 @@ public final class AttentionOps {
 
   /** {@return whether an op is attention or gives its gradients} */
   public static boolean is(OpDef def) {
-    return def.rule().isPresent()
-        && def.name().namespace().equals("aten")
-        && def.name().name().contains("scaled_dot_product");
+    return def.has(OpTrait.ATTENTION);
   }
 
   /** {@return whether attention gives gradients} */
@@ -117,7 +116,7 @@ public final class AttentionOps {
                 """,
                 AttentionOps::cpuBackward))
         .flatMap(specs -> specs)
-        .map(spec -> spec.flops(AttentionOps::flops));
+        .map(spec -> spec.flops(AttentionOps::flops).traits(OpTrait.ATTENTION));
   }
 
   /**

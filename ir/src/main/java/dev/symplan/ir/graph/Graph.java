@@ -3,17 +3,22 @@ package dev.symplan.ir.graph;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.ImmutableLists;
 import dev.symplan.ir.Notes;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Span;
+import java.util.BitSet;
+import java.util.Collection;
 import java.util.Optional;
+import java.util.function.UnaryOperator;
 
 /**
  * A function over tensors that one rank, or every rank, runs.
  *
  * @param ranks the ranks that run it; empty for all
  * @param outputs values, or {@code None}
- * @param valueCount one more than the largest value id
+ * @param valueCount more than any id of a value; as many as there are values if the graph is {@link
+ *     #numbered}, as those are that a builder made
  * @param notes comments at its head
  * @param endNotes comments before its closing brace
  */
@@ -29,36 +34,74 @@ public record Graph(
     Notes endNotes) {
 
   public Graph {
-    int next = 0;
-    for (var input : inputs) {
-      next = checkId(name, input, next);
+    var ids = new BitSet(valueCount);
+    inputs.forEach(input -> take(input, ids));
+    if (ids.length() != inputs.size()) {
+      throw new IllegalArgumentException("graph %s: inputs have the first ids".formatted(name));
     }
-    for (var op : ops) {
-      for (var result : op.results()) {
-        next = checkId(name, result, next);
-      }
-    }
-    if (next != valueCount) {
+    ops.forEach(op -> op.results().forEach(result -> take(result, ids)));
+    if (ids.length() > valueCount) {
       throw new IllegalArgumentException(
-          "graph %s has %d values, not %d".formatted(name, next, valueCount));
+          "graph %s has an id %d of %d".formatted(name, ids.length() - 1, valueCount));
     }
   }
 
-  private static int checkId(String graph, Value value, int expected) {
-    if (value.id() != expected) {
+  private static void take(Value value, BitSet ids) {
+    if (ids.get(value.id())) {
       throw new IllegalArgumentException(
-          "graph %s: value '%s' has id %d, not %d"
-              .formatted(graph, value.name(), value.id(), expected));
+          "the id %d of '%s' is taken".formatted(value.id(), value.name()));
     }
-    return expected + 1;
+    ids.set(value.id());
   }
 
-  /** {@return all values, each at the position of its id} */
+  /**
+   * {@return all values as they are defined: if the graph is numbered, in the order of their ids}
+   */
   public ImmutableList<Value> values() {
     var values = ImmutableList.<Value>builderWithExpectedSize(valueCount);
     values.addAll(inputs);
-    ops.forEach(op -> values.addAll(op.results()));
+    ops.forEach(op -> op.results().forEach(values::add));
     return values.build();
+  }
+
+  /** {@return the graph with some of its ops, in an order in which operands come first} */
+  public Graph withOps(Collection<Op> some) {
+    return new Graph(
+        name,
+        ranks,
+        inputs,
+        ImmutableList.copyOf(some),
+        outputs,
+        valueCount,
+        span,
+        notes,
+        endNotes);
+  }
+
+  /** {@return the same graph with ids in the order of its values, without gaps} */
+  public Graph numbered() {
+    var values = values();
+    var numbered = new Value[valueCount];
+    boolean same = values.size() == valueCount;
+    for (int id = 0; id < values.size(); id++) {
+      var value = values.get(id);
+      numbered[value.id()] = value.withId(id);
+      same &= value.id() == id;
+    }
+    if (same) {
+      return this;
+    }
+    UnaryOperator<Value> now = value -> numbered[value.id()];
+    return new Graph(
+        name,
+        ranks,
+        inputs,
+        ImmutableLists.map(ops, op -> op.map(now)),
+        ImmutableLists.map(outputs, output -> output.map(now)),
+        values.size(),
+        span,
+        notes,
+        endNotes);
   }
 
   /** {@return the values among the outputs} */

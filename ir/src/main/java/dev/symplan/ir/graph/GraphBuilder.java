@@ -3,6 +3,7 @@ package dev.symplan.ir.graph;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.ImmutableLists;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.NoneType;
 import dev.symplan.ir.Notes;
@@ -51,6 +52,10 @@ public final class GraphBuilder {
   private final List<Op> ops = new ArrayList<>();
   private final List<Arg> outputs = new ArrayList<>();
   private final Map<String, Value> values = new HashMap<>();
+
+  /** Each type once: the values of large graphs have few, and all analyses read them. */
+  private final Map<Type, Type> knownTypes = new HashMap<>();
+
   private ImmutableIntArray ranks = ImmutableIntArray.of();
   private Notes notes = Notes.NONE;
   private Notes endNotes = Notes.NONE;
@@ -96,15 +101,17 @@ public final class GraphBuilder {
    */
   public ImmutableList<Value> op(
       OpDef def, ImmutableList<Arg> args, List<ResultSpec> results, Span at, Notes opNotes) {
-    var types = resultTypes(def, args, results, at);
-    var made = ImmutableList.<Value>builderWithExpectedSize(types.size());
+    var typed = typed(def, args, results, at);
+    var made = ImmutableList.<Value>builderWithExpectedSize(typed.types().size());
     results.forEach(this::refuseDonation);
-    for (int i = 0; i < types.size(); i++) {
+    for (int i = 0; i < typed.types().size(); i++) {
       var spec = i < results.size() ? results.get(i) : ResultSpec.named("", at);
-      made.add(newValue(spec.name(), types.get(i), spec.span(), spec.annotation().isPresent()));
+      var type = typed.types().get(i);
+      made.add(newValue(spec.name(), type, spec.span(), spec.annotation().isPresent()));
     }
     var values = made.build();
-    ops.add(new Op(def, args, values, at, opNotes));
+    var op = new Op(def, args, values, at, opNotes);
+    ops.add(typed.inferred().map(op::withInferred).orElse(op));
     return values;
   }
 
@@ -140,7 +147,7 @@ public final class GraphBuilder {
   }
 
   private Value newValue(String valueName, Type type, Span at, boolean annotated) {
-    var value = new Value(nextId++, valueName, type, at, annotated);
+    var value = new Value(nextId++, valueName, once(type), at, annotated);
     if (!valueName.isEmpty()) {
       @Nullable Value before = values.putIfAbsent(valueName, value);
       if (before != null) {
@@ -155,8 +162,23 @@ public final class GraphBuilder {
     return value;
   }
 
-  private List<Type> resultTypes(
-      OpDef def, ImmutableList<Arg> args, List<ResultSpec> specs, Span at) {
+  private Type once(Type type) {
+    return knownTypes.computeIfAbsent(type, own -> own);
+  }
+
+  /**
+   * The results of an op.
+   *
+   * @param inferred what the op's rule says of them; empty without a rule, and where it refuses
+   */
+  private record Typed(List<Type> types, Optional<ImmutableList<OpResult>> inferred) {
+    static Typed annotated(List<ResultSpec> specs) {
+      return new Typed(
+          specs.stream().map(s -> s.annotation().orElse(NoneType.NONE)).toList(), Optional.empty());
+    }
+  }
+
+  private Typed typed(OpDef def, ImmutableList<Arg> args, List<ResultSpec> specs, Span at) {
     Optional<ImmutableList<OpResult>> inferred;
     try {
       inferred = def.infer(args);
@@ -164,12 +186,12 @@ public final class GraphBuilder {
       sink.report(
           Diagnostic.error(
               DiagnosticCode.TYPE_MISMATCH, at, def.name() + ": " + e.getMessage(), e.hint()));
-      return annotatedTypes(specs);
+      return Typed.annotated(specs);
     } catch (IllegalArgumentException | ArithmeticException e) {
       sink.report(
           Diagnostic.error(
               DiagnosticCode.TYPE_MISMATCH, at, "%s: %s".formatted(def.name(), e.getMessage())));
-      return annotatedTypes(specs);
+      return Typed.annotated(specs);
     }
     if (inferred.isEmpty()) {
       reportMissingAnnotations(def, specs);
@@ -178,9 +200,9 @@ public final class GraphBuilder {
           checkLayout(def, OpResult.fresh(tensor), tensor, spec);
         }
       }
-      return annotatedTypes(specs);
+      return Typed.annotated(specs);
     }
-    var results = inferred.get();
+    var results = ImmutableLists.map(inferred.get(), own -> own.withType(once(own.type())));
     if (specs.size() > results.size()) {
       sink.report(
           Diagnostic.error(
@@ -189,7 +211,7 @@ public final class GraphBuilder {
               "%s gives %s, not %d"
                   .formatted(def.name(), Units.count(results.size(), "result"), specs.size())));
     }
-    var types = new ArrayList<Type>();
+    var types = new ArrayList<Type>(results.size());
     for (int i = 0; i < results.size(); i++) {
       var result = results.get(i);
       var spec = i < specs.size() ? specs.get(i) : ResultSpec.named("", at);
@@ -199,11 +221,7 @@ public final class GraphBuilder {
       }
       types.add(type);
     }
-    return types;
-  }
-
-  private static List<Type> annotatedTypes(List<ResultSpec> specs) {
-    return specs.stream().map(s -> s.annotation().orElse(NoneType.NONE)).toList();
+    return new Typed(types, Optional.of(results));
   }
 
   /** A rule may give the type of an operand; where that asks to live is its own affair. */

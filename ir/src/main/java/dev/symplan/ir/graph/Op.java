@@ -4,6 +4,7 @@ import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
 import com.google.common.collect.Sets;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.ImmutableLists;
 import dev.symplan.ir.NoneType;
 import dev.symplan.ir.Notes;
 import dev.symplan.ir.TensorType;
@@ -19,6 +20,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.function.Predicate;
+import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
 /** One operation of a graph. Immutable; ops with equal parts are equal. */
@@ -40,6 +42,17 @@ public final class Op {
    */
   public Op(
       OpDef def, ImmutableList<Arg> args, ImmutableList<Value> results, Span span, Notes notes) {
+    this(def, args, results, span, notes, Arg.operandsOf(args), null);
+  }
+
+  private Op(
+      OpDef def,
+      ImmutableList<Arg> args,
+      ImmutableList<Value> results,
+      Span span,
+      Notes notes,
+      ImmutableList<Value> operands,
+      @Nullable ImmutableList<OpResult> inferred) {
     if (args.size() != def.schema().params().size()) {
       throw new IllegalArgumentException(
           "%s takes %d arguments, not %d"
@@ -50,7 +63,26 @@ public final class Op {
     this.results = results;
     this.span = span;
     this.notes = notes;
-    this.operands = Arg.operandsOf(args);
+    this.operands = operands;
+    this.inferred = inferred;
+  }
+
+  /** {@return the same op, with what its rule says of its results, so that nothing asks again} */
+  Op withInferred(ImmutableList<OpResult> known) {
+    return new Op(def, args, results, span, notes, operands, known);
+  }
+
+  /** {@return the same op of other values, which have the same types} */
+  Op map(UnaryOperator<Value> change) {
+    @Nullable ImmutableList<OpResult> known = inferred;
+    return new Op(
+        def,
+        ImmutableLists.map(args, arg -> arg.map(change)),
+        ImmutableLists.map(results, change),
+        span,
+        notes,
+        ImmutableLists.map(operands, change),
+        known == null ? null : ImmutableLists.map(known, result -> result.map(change)));
   }
 
   public OpDef def() {
@@ -111,7 +143,9 @@ public final class Op {
 
   /** {@return the arguments that this op writes into, by its schema} */
   public ImmutableList<Value> written() {
-    return argumentsWhere(param -> param.alias().write());
+    return def.schema().mutates()
+        ? argumentsWhere(param -> param.alias().write())
+        : ImmutableList.of();
   }
 
   /**

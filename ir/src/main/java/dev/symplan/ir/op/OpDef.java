@@ -68,6 +68,11 @@ public record OpDef(
     return traits.contains(trait);
   }
 
+  /** {@return whether running the op may do more than give results} */
+  public boolean hasEffect() {
+    return has(OpTrait.SIDE_EFFECT) || has(OpTrait.OPAQUE) || schema.mutates();
+  }
+
   /**
    * {@return whether the op may do anything: it has no rule, and its schema lets a parameter or
    * result be a view of anything afterwards} Such an op may also touch hidden state: peers, random

@@ -8,6 +8,7 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Type;
 import dev.symplan.ir.Value;
 import java.util.Optional;
+import java.util.function.UnaryOperator;
 
 /**
  * What a rule says about one result.
@@ -38,6 +39,9 @@ public record OpResult(Type type, Optional<View> view, boolean unspecified) {
    * memory space. Unless the result is a view, it may ask for any layout.
    */
   public boolean allows(Type said) {
+    if (type == said) {
+      return true;
+    }
     if (type instanceof TensorType own && said instanceof TensorType other) {
       return own.dtype() == other.dtype()
           && own.sizes().equals(other.sizes())
@@ -57,6 +61,21 @@ public record OpResult(Type type, Optional<View> view, boolean unspecified) {
       }
     }
     return false;
+  }
+
+  /** {@return the same result of another type} */
+  public OpResult withType(Type other) {
+    return other == type ? this : new OpResult(other, view, unspecified);
+  }
+
+  /** {@return the same result of another value, which has the same type} */
+  public OpResult map(UnaryOperator<Value> change) {
+    return view.isEmpty()
+        ? this
+        : new OpResult(
+            type,
+            view.map(v -> new View(change.apply(v.of()), v.offset(), v.fromStorage())),
+            unspecified);
   }
 
   /** A result in storage of its own. */

@@ -21,6 +21,8 @@ public enum OpTrait {
   SIDE_EFFECT,
   /** Its result is the tensors of its first argument, side by side along {@code dim}. */
   CONCATENATION,
+  /** Scaled dot-product attention, or its gradients. */
+  ATTENTION,
   /** {@code wait_tensor}: its result is its argument, finished. */
   WAIT,
   /** Without a rule: its types come from annotations. Plannable, not executable. */

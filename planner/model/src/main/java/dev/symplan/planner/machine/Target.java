@@ -8,10 +8,10 @@ import dev.symplan.ir.text.SourceReader;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.plan.Barrier;
 import java.nio.file.Path;
+import java.util.Collections;
 import java.util.Comparator;
-import java.util.List;
 import java.util.Optional;
-import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The machine that a plan is for, as the planner needs to know it: {@code docs/targets.md}
@@ -137,9 +137,12 @@ public record Target(
 
   /** {@return how long a variant takes in the nearest world size of which that is known} */
   public Optional<Curve> curve(Kind kind, Variant variant, int ranks) {
-    return Stream.ofNullable(curves.get(kind, variant))
-        .flatMap(List::stream)
-        .min(Comparator.comparingInt(curve -> Math.abs(curve.ranks() - ranks)));
+    @Nullable ImmutableList<Curve> known = curves.get(kind, variant);
+    return known == null
+        ? Optional.empty()
+        : Optional.of(
+            Collections.min(
+                known, Comparator.comparingInt(curve -> Math.abs(curve.ranks() - ranks))));
   }
 
   /** {@return the target under another name, with other curves} */

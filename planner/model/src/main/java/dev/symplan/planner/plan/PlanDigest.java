@@ -27,17 +27,23 @@ public final class PlanDigest {
     for (var group : groups) {
       line(hasher, "group " + group.name() + " " + group.members());
     }
+    var texts = rankPlans.stream().map(PlanDigest::text).toList();
     for (int rank = 0; rank < planOfRank.length(); rank++) {
       line(hasher, "rank " + rank);
-      var plan = rankPlans.get(planOfRank.get(rank));
-      for (var buffer : plan.buffers()) {
-        if (buffer.symmetric()) {
-          line(hasher, "buffer " + buffer.offset() + " " + buffer.bytes());
-        }
-      }
-      plan.collectives().forEach(collective -> line(hasher, text(plan, collective)));
+      hasher.putBytes(texts.get(planOfRank.get(rank)));
     }
     return hasher.hash().toString();
+  }
+
+  private static byte[] text(RankPlan plan) {
+    var out = new StringBuilder();
+    for (var buffer : plan.buffers()) {
+      if (buffer.symmetric()) {
+        out.append("buffer " + buffer.offset() + " " + buffer.bytes()).append('\n');
+      }
+    }
+    plan.collectives().forEach(collective -> out.append(text(plan, collective)).append('\n'));
+    return out.toString().getBytes(StandardCharsets.UTF_8);
   }
 
   private static String text(RankPlan plan, CollectivePlan collective) {

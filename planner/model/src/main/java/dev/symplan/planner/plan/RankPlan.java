@@ -10,7 +10,7 @@ import java.util.Arrays;
  * The plan of the ranks that run one graph.
  *
  * @param graph the planned graph: functional, with the copies that staging needs as ops of their
- *     own
+ *     own, and {@link Graph#numbered}
  * @param placements where each value is, by value id
  * @param local the local arena; its bound counts what the holes of the symmetric arena cannot take
  */

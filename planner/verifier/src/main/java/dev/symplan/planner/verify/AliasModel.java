@@ -2,7 +2,6 @@ package dev.symplan.planner.verify;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.math.LongMath;
-import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.Units;
@@ -20,6 +19,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -125,8 +125,8 @@ final class AliasModel {
   }
 
   private void visit(int index, Op op) {
-    reads[index] = inMemory(tensors(op.operands()));
-    mutated[index] = tensors(op.written());
+    reads[index] = tensors(op.operands(), this::isInMemory);
+    mutated[index] = tensors(op.written(), _ -> true);
     List<OpResult> inferred;
     try {
       inferred = op.infer();
@@ -144,8 +144,7 @@ final class AliasModel {
                   op.def().name(), Units.count(inferred.size(), "result"), op.results().size()));
       inferred = op.results().stream().map(value -> OpResult.fresh(value.type())).toList();
     }
-    var made = new int[op.results().size()];
-    int count = 0;
+    boolean writes = mutated[index].length > 0;
     for (int i = 0; i < op.results().size(); i++) {
       var value = op.results().get(i);
       var view = inferred.get(i).view();
@@ -160,13 +159,10 @@ final class AliasModel {
         share(value, view.get(), index);
       } else {
         define(value, index);
-        if (value.isTensor()) {
-          made[count++] = value.id();
-        }
+        writes |= value.isTensor();
       }
     }
-    fresh[index] = inMemory(Arrays.copyOf(made, count));
-    boolean writes = count > 0 || mutated[index].length > 0;
+    fresh[index] = tensors(op.results(), value -> isOwner(value) && isInMemory(value));
     boolean acts =
         writes
             || op.def().has(OpTrait.SIDE_EFFECT)
@@ -192,22 +188,28 @@ final class AliasModel {
             LongMath.saturatedMultiply(view.offset(), view.of().tensor().dtype().bytes()));
   }
 
-  /** The tensors among some values, each once, in their order. */
-  private int[] tensors(ImmutableList<Value> values) {
-    var ids = ImmutableIntArray.builder();
+  /** Some of the tensors among values, each once, in their order. */
+  private int[] tensors(ImmutableList<Value> values, Predicate<Value> condition) {
+    var ids = new int[values.size()];
+    int count = 0;
     stamp++;
     for (var value : values) {
-      if (value.isTensor() && stamps[value.id()] != stamp) {
+      if (value.isTensor() && stamps[value.id()] != stamp && condition.test(value)) {
         stamps[value.id()] = stamp;
-        ids.add(value.id());
+        ids[count++] = value.id();
       }
     }
-    return ids.build().toArray();
+    return count == ids.length ? ids : Arrays.copyOf(ids, count);
+  }
+
+  /** Whether a tensor is what its storage was defined as, not a view. */
+  private boolean isOwner(Value value) {
+    return storages.get(storageOf[value.id()]).id() == value.id();
   }
 
   /** What has no memory is passed on inside a step, which {@link StructureRules} sees to. */
-  private int[] inMemory(int[] tensors) {
-    return Arrays.stream(tensors).filter(id -> plan.placements().get(id).exists()).toArray();
+  private boolean isInMemory(Value value) {
+    return plan.placements().get(value.id()).exists();
   }
 
   /** {@return whether the caller wants nothing of an input after the program} */

@@ -156,8 +156,11 @@ public final class Fusion {
     var shapes = new HashSet<Object>();
     int to = from + 1;
     shapes.add(shape(op(from)));
-    while (to < running.length && to - from < MAX_OPS && joins(from, to, ops, shapes)) {
+    while (to < running.length && to - from < MAX_OPS && mayJoin(from, to, shapes)) {
       ops.add(op(to));
+      if (!fit(ops, running[from])) {
+        return to;
+      }
       shapes.add(shape(op(to)));
       to++;
     }
@@ -169,11 +172,11 @@ public final class Fusion {
   }
 
   /**
-   * Whether the op at {@code to} can follow those from {@code from} on.
+   * Whether the op at {@code to} can follow those from {@code from} on, whatever their rows.
    *
    * @param shapes what the ops before it make
    */
-  private boolean joins(int from, int to, List<Op> before, HashSet<Object> shapes) {
+  private boolean mayJoin(int from, int to, HashSet<Object> shapes) {
     var op = op(to);
     if (!goesByRows(op)) {
       return false;
@@ -191,14 +194,13 @@ public final class Fusion {
         fits &= !inside || !viewed[storage];
       }
     }
-    if (!fits || !related) {
-      return false;
-    }
-    var all = new ArrayList<>(before);
-    all.add(op);
-    int rows = Rows.shared(all);
-    return isWorthwhile(all, rows)
-        && all.stream().allMatch(member -> readsOwnRows(member, running[from], rows));
+    return fits && related;
+  }
+
+  /** Whether ops can go by the same rows. */
+  private boolean fit(List<Op> ops, int firstOp) {
+    int rows = Rows.shared(ops);
+    return isWorthwhile(ops, rows) && ops.stream().allMatch(op -> readsOwnRows(op, firstOp, rows));
   }
 
   /** Whether an op reads what the run makes row by row. */

@@ -1,8 +1,13 @@
 package dev.symplan.planner.pass.analysis;
 
+import static com.google.common.collect.ImmutableList.toImmutableList;
+
 import com.google.common.base.Suppliers;
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.Lists;
+import com.google.common.collect.Sets;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.ImmutableLists;
 import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Notes;
 import dev.symplan.ir.TensorType;
@@ -14,27 +19,30 @@ import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpDef;
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Function;
 import java.util.function.Supplier;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Copies a graph op by op, with ops left out, replaced or inserted; value ids of the copy are dense
- * again. What stays the same is shared: if nothing changes, the copy is the source itself.
+ * Copies a graph op by op, with ops left out, replaced or inserted. What stays the same is shared,
+ * values with their ids: if nothing changes, the copy is the source itself. Values of the copy that
+ * the source does not have get ids behind those of the source.
  */
 public final class GraphCopier {
   private final Graph source;
+
+  /** By id, what stands for a value of the source; null before its op. */
   private final @Nullable Value[] mapped;
+
   private final List<Value> inputs = new ArrayList<>();
-  private final List<Op> ops = new ArrayList<>();
+  private final List<Op> ops;
   private final Supplier<Set<String>> names = Suppliers.memoize(this::sourceNames);
   private final Map<String, Integer> suffixes = new HashMap<>();
   private int nextId;
-  private boolean changed;
 
   public GraphCopier(Graph source) {
     this(source, Value::type);
@@ -44,25 +52,25 @@ public final class GraphCopier {
   public GraphCopier(Graph source, Function<Value, Type> inputType) {
     this.source = source;
     this.mapped = new @Nullable Value[source.valueCount()];
+    this.ops = new ArrayList<>(source.ops().size());
+    this.nextId = source.valueCount();
     for (var input : source.inputs()) {
       inputs.add(copy(input, inputType.apply(input)));
     }
   }
 
   private Set<String> sourceNames() {
-    var names = new HashSet<String>();
+    var names = Sets.<String>newHashSetWithExpectedSize(source.valueCount());
     source.inputs().forEach(input -> names.add(input.name()));
     source.ops().forEach(op -> op.results().forEach(result -> names.add(result.name())));
     return names;
   }
 
   private Value copy(Value old, Type type) {
-    int id = nextId++;
     var value =
-        id == old.id() && type == old.type()
+        type == old.type()
             ? old
-            : new Value(id, old.name(), type, old.span(), old.annotated());
-    changed |= value != old;
+            : new Value(old.id(), old.name(), type, old.span(), old.annotated());
     mapped[old.id()] = value;
     return value;
   }
@@ -78,40 +86,27 @@ public final class GraphCopier {
 
   /** From here on, uses of {@code old} read {@code replacement}, a value of the copy. */
   public void replace(Value old, Value replacement) {
-    changed |= replacement != old;
     mapped[old.id()] = replacement;
   }
 
   /** {@return the argument with the values of the copy} */
   public Arg now(Arg arg) {
-    return switch (arg) {
-      case Arg.Ref(Value value) -> now(value) == value ? arg : new Arg.Ref(now(value));
-      case Arg.Seq(ImmutableList<Arg> items) -> now(items) == items ? arg : new Arg.Seq(now(items));
-      case Arg.Literal _ -> arg;
-    };
+    return arg.map(this::now);
   }
 
   public ImmutableList<Arg> now(ImmutableList<Arg> args) {
-    var now = ImmutableList.<Arg>builderWithExpectedSize(args.size());
-    boolean same = true;
-    for (var arg : args) {
-      var own = now(arg);
-      same &= own == arg;
-      now.add(own);
-    }
-    return same ? args : now.build();
+    return ImmutableLists.map(args, this::now);
   }
 
   /** Copies an op as it is, its operands as they stand now. */
   public Op keep(Op op) {
-    if (changed || ops.size() >= source.ops().size() || source.ops().get(ops.size()) != op) {
-      return emit(op, op.def(), now(op.args()));
+    for (var operand : op.operands()) {
+      if (now(operand) != operand) {
+        return emit(op, op.def(), now(op.args()));
+      }
     }
-    // Up to here, every value stands for itself.
     op.results().forEach(result -> mapped[result.id()] = result);
-    nextId += op.results().size();
-    ops.add(op);
-    return op;
+    return add(op);
   }
 
   /** Copies an op with another definition and arguments; its results stand for the old ones. */
@@ -121,7 +116,7 @@ public final class GraphCopier {
 
   /** Makes an op whose results stand for those of several; {@code at} is where people find it. */
   public Op emit(List<Value> old, OpDef def, ImmutableList<Arg> newArgs, Op at) {
-    return emit(old, def, newArgs, at, old.stream().map(Value::type).toList());
+    return emit(old, def, newArgs, at, Lists.transform(old, Value::type));
   }
 
   /** As {@link #emit}, with results of other types. */
@@ -132,18 +127,18 @@ public final class GraphCopier {
   /** As {@link #emit}, for any results. */
   public Op emit(
       List<Value> old, OpDef def, ImmutableList<Arg> args, Op at, List<? extends Type> types) {
-    var results = ImmutableList.<Value>builderWithExpectedSize(old.size());
     boolean same = def == at.def() && args == at.args() && old == at.results();
     for (int i = 0; i < old.size(); i++) {
-      var result = copy(old.get(i), types.get(i));
-      same &= result == old.get(i);
-      results.add(result);
+      same &= copy(old.get(i), types.get(i)) == old.get(i);
     }
-    return add(same ? at : new Op(def, args, results.build(), at.span(), at.notes()));
+    return add(same ? at : new Op(def, args, now(old), at.span(), at.notes()));
+  }
+
+  private ImmutableList<Value> now(List<Value> old) {
+    return old.stream().map(this::now).collect(toImmutableList());
   }
 
   private Op add(Op op) {
-    changed |= ops.size() >= source.ops().size() || source.ops().get(ops.size()) != op;
     ops.add(op);
     return op;
   }
@@ -182,9 +177,15 @@ public final class GraphCopier {
     return name;
   }
 
+  /** {@return the copy} */
+  public Graph finish() {
+    return finish(now(source.outputs()));
+  }
+
   /** {@return the copy, with these outputs} */
   public Graph finish(ImmutableList<Arg> outputs) {
-    if (!changed && ops.size() == source.ops().size() && outputs.equals(source.outputs())) {
+    boolean same = outputs.equals(source.outputs()) && isSame(inputs, source.inputs());
+    if (same && isSame(ops, source.ops())) {
       return source;
     }
     return new Graph(
@@ -197,5 +198,11 @@ public final class GraphCopier {
         source.span(),
         source.notes(),
         source.endNotes());
+  }
+
+  /** By identity: comparing all that large graphs hold takes longer than planning them. */
+  private static <T> boolean isSame(List<T> copy, List<T> source) {
+    return copy.size() == source.size()
+        && IntStream.range(0, copy.size()).allMatch(i -> copy.get(i) == source.get(i));
   }
 }

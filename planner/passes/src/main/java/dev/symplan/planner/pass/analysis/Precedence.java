@@ -126,16 +126,12 @@ public final class Precedence {
     if (op.def().has(OpTrait.WAIT)) {
       return false;
     }
-    return op.def().has(OpTrait.SIDE_EFFECT)
-        || op.def().has(OpTrait.OPAQUE)
-        || op.def().schema().mutates()
-        || op.results().isEmpty()
-        || dropsOut(op);
+    return op.def().hasEffect() || op.results().isEmpty() || dropsOut(op);
   }
 
   /** Attention draws random numbers where it drops anything. */
   private static boolean dropsOut(Op op) {
-    return op.def().schema().hasParam("dropout_p")
+    return op.def().has(OpTrait.ATTENTION)
         && !(op.arg("dropout_p") instanceof Arg.Float(double p) && p == 0)
         && !(op.arg("dropout_p") instanceof Arg.Int(long p) && p == 0);
   }

@@ -1,13 +1,14 @@
 package dev.symplan.planner.pass.order;
 
 import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Fusion;
-import dev.symplan.planner.pass.analysis.GraphCopier;
 import dev.symplan.planner.pass.analysis.IntLists;
 import dev.symplan.planner.pass.analysis.Precedence;
+import java.util.ArrayList;
 import java.util.Arrays;
 
 /**
@@ -274,12 +275,12 @@ public final class WorkUnits {
 
   /** {@return the graph with its ops in the order of these units} */
   public Graph inOrder(int[] order) {
-    var copier = new GraphCopier(graph);
+    var reordered = new ArrayList<Op>(graph.ops().size());
     for (int unit : order) {
       for (int i = 0; i < ops.size(unit); i++) {
-        copier.keep(graph.ops().get(ops.get(unit, i)));
+        reordered.add(graph.ops().get(ops.get(unit, i)));
       }
     }
-    return copier.finish(copier.now(graph.outputs()));
+    return graph.withOps(reordered);
   }
 }

@@ -1,5 +1,7 @@
 package dev.symplan.planner.pass.place;
 
+import static com.google.common.collect.ImmutableList.toImmutableList;
+
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.ir.Value;
@@ -11,7 +13,6 @@ import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.pack.Packing;
 import dev.symplan.planner.pack.PackingProblem;
 import dev.symplan.planner.pack.RankPacking;
-import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.select.Realized;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.ArenaSize;
@@ -31,7 +32,11 @@ import java.util.stream.Stream;
  */
 final class Allocate {
 
-  /** The memory of one rank class. */
+  /**
+   * The memory of one rank class.
+   *
+   * @param placements of the graph's values, in their order
+   */
   record Memory(
       ImmutableList<Placement> placements, ImmutableList<Buffer> buffers, ArenaSize local) {}
 
@@ -262,28 +267,24 @@ final class Allocate {
               draft.first,
               draft.last));
     }
-    var aliases = rank.graph().aliases();
-    var placements = new Placement[rank.graph().graph().valueCount()];
-    Arrays.fill(placements, Placement.NONE);
-    for (var input : rank.graph().graph().inputs()) {
-      place(rank, input, aliases, placements);
-    }
-    for (var op : rank.graph().graph().ops()) {
-      op.results().forEach(value -> place(rank, value, aliases, placements));
-    }
-    return new Memory(ImmutableList.copyOf(placements), buffers.build(), local);
+    var placements =
+        rank.graph().graph().values().stream()
+            .map(value -> placement(rank, value))
+            .collect(toImmutableList());
+    return new Memory(placements, buffers.build(), local);
   }
 
-  private static void place(Rank rank, Value value, Aliases aliases, Placement[] placements) {
-    if (value.isTensor() && rank.draftOf().get(aliases.id(value)) >= 0) {
-      int storage = aliases.id(value);
-      var layout = rank.lives().layout();
-      placements[value.id()] =
-          new Placement(
-              rank.draftOf().get(storage),
-              layout.offset(storage) + aliases.offset(value),
-              layout.shardOf(storage),
-              layout.isShard(storage) ? aliases.storage(storage).bytes() : 0);
+  private static Placement placement(Rank rank, Value value) {
+    var aliases = rank.graph().aliases();
+    int storage = aliases.id(value);
+    if (storage < 0 || rank.draftOf().get(storage) < 0) {
+      return Placement.NONE;
     }
+    var layout = rank.lives().layout();
+    return new Placement(
+        rank.draftOf().get(storage),
+        layout.offset(storage) + aliases.offset(value),
+        layout.shardOf(storage),
+        layout.isShard(storage) ? aliases.storage(storage).bytes() : 0);
   }
 }

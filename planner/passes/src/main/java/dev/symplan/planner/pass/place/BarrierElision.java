@@ -1,8 +1,13 @@
 package dev.symplan.planner.pass.place;
 
+import static com.google.common.collect.ImmutableMap.toImmutableMap;
+
 import com.google.common.collect.ImmutableList;
-import com.google.common.collect.ImmutableListMultimap;
+import com.google.common.collect.ImmutableMap;
+import com.google.common.collect.Lists;
+import com.google.common.collect.Multimaps;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.Barrier;
@@ -41,28 +46,34 @@ final class BarrierElision {
     final RankPlan plan;
     final List<Value> values;
     final int[] stepOf;
-    final Aliases aliases;
 
-    /** By family, the storages that a tensor may be in, as they are defined. */
-    final ImmutableListMultimap<Integer, Value> families;
+    /** By tensor, the storages that it may be in, as they are defined, if it may move. */
+    final ImmutableMap<Value, ImmutableList<Value>> storages;
 
     Rank(RankPlan plan) {
       this.plan = plan;
       this.values = plan.graph().values();
-      this.aliases = Aliases.of(plan.graph());
-      var shared = ImmutableListMultimap.<Integer, Value>builder();
-      for (var storage : aliases.storages()) {
-        if (!aliases.families().isAlone(storage.id())) {
-          shared.put(aliases.families().of(storage.id()), storage.value());
-        }
-      }
-      this.families = shared.build();
+      this.storages = storages(plan.graph());
       this.stepOf = new int[plan.collectives().size()];
       for (int s = 0; s < plan.steps().size(); s++) {
         if (plan.steps().get(s) instanceof Step.Start(int k)) {
           stepOf[k] = s;
         }
       }
+    }
+
+    /** Only ops without a rule leave open where a tensor is. */
+    private static ImmutableMap<Value, ImmutableList<Value>> storages(Graph graph) {
+      if (graph.ops().stream().allMatch(op -> op.def().rule().isPresent())) {
+        return ImmutableMap.of();
+      }
+      var aliases = Aliases.of(graph);
+      var families =
+          Multimaps.index(
+              Lists.transform(aliases.storages(), Aliases.Storage::value), aliases::family);
+      return graph.values().stream()
+          .filter(value -> value.isTensor() && !aliases.families().isAlone(aliases.id(value)))
+          .collect(toImmutableMap(value -> value, value -> families.get(aliases.family(value))));
     }
 
     CollectivePlan at(int k) {
@@ -97,9 +108,8 @@ final class BarrierElision {
     /** Whether a tensor lies, or may lie, where another one does. */
     private boolean mayOverlap(Value value, int id) {
       return overlap(value, id)
-          || (aliases.id(value) >= 0
-              && !aliases.families().isAlone(aliases.id(value))
-              && families.get(aliases.family(value)).stream().anyMatch(one -> overlap(one, id)));
+          || storages.getOrDefault(value, ImmutableList.of()).stream()
+              .anyMatch(one -> overlap(one, id));
     }
 
     private boolean overlap(Value value, int id) {

@@ -4,6 +4,7 @@ import static com.google.common.collect.ImmutableList.toImmutableList;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.machine.Variant.Barriers;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.analysis.Collective;
@@ -36,21 +37,24 @@ final class RankPlans {
   }
 
   private RankPlan plan(int rankClass, Allocate.Memory memory) {
+    var graph = state.get(RealizeOperands.REALIZED).get(rankClass).graph().numbered();
     return new RankPlan(
-        state.get(RealizeOperands.REALIZED).get(rankClass).graph(),
+        graph,
         memory.placements(),
         memory.buffers(),
         state.get(ScheduleSteps.SCHEDULES).get(rankClass).steps(),
-        collectives(rankClass, memory.buffers().size() - workspaces.count()),
+        collectives(rankClass, graph, memory.buffers().size() - workspaces.count()),
         memory.local());
   }
 
-  private ImmutableList<CollectivePlan> collectives(int rankClass, int firstWorkspace) {
+  private ImmutableList<CollectivePlan> collectives(
+      int rankClass, Graph numbered, int firstWorkspace) {
     var graph = state.get(RealizeOperands.REALIZED).get(rankClass);
     var streams = state.get(ScheduleSteps.SCHEDULES).get(rankClass).streams();
+    var collectives = Collective.allOf(numbered.ops());
     var plans = ImmutableList.<CollectivePlan>builder();
-    for (int k = 0; k < graph.collectives().size(); k++) {
-      var collective = graph.collectives().get(k);
+    for (int k = 0; k < collectives.size(); k++) {
+      var collective = collectives.get(k);
       var variant = graph.variants().get(k);
       Barrier barrier =
           variant.barriers() == Barriers.NONE ? new Barrier.None() : new Barrier.Own();

@@ -69,17 +69,16 @@ public final class FoldMasks extends GraphPass {
         return graph;
       }
       var copier = new GraphCopier(graph);
-      boolean changed = false;
       for (var op : graph.ops()) {
         var args = mask(op).flatMap(mask -> folded(op, mask));
         if (args.isPresent()) {
           copier.emit(op, op.def(), copier.now(args.get()));
-          changed = true;
         } else {
           copier.keep(op);
         }
       }
-      return changed ? Normalize.removeDeadCode(copier.finish(copier.now(graph.outputs()))) : graph;
+      var folded = copier.finish();
+      return folded == graph ? graph : Normalize.removeDeadCode(folded);
     }
 
     private static Optional<Value> mask(Op op) {

@@ -83,24 +83,23 @@ public final class LowerAttention extends GraphPass {
     }
 
     Graph run() {
-      if (graph.ops().stream().noneMatch(this::isLarge)) {
+      if (graph.ops().stream().noneMatch(this::isSlow)) {
         return graph;
       }
       read = new boolean[graph.valueCount()];
       graph.ops().forEach(op -> op.operands().forEach(value -> read[value.id()] = true));
       graph.outputValues().forEach(value -> read[value.id()] = true);
-      boolean changed = false;
       for (var op : graph.ops()) {
-        if (isLarge(op) && lower(op)) {
-          changed = true;
-        } else {
+        if (!isSlow(op) || !lower(op)) {
           copier.keep(op);
         }
       }
-      return changed ? Normalize.removeDeadCode(copier.finish(copier.now(graph.outputs()))) : graph;
+      var lowered = copier.finish();
+      return lowered == graph ? graph : Normalize.removeDeadCode(lowered);
     }
 
-    private boolean isLarge(Op op) {
+    /** Whether an op is large attention for which there is no fast kernel as it is. */
+    private boolean isSlow(Op op) {
       if (!AttentionOps.is(op.def())
           || !op.results().getFirst().isTensor()
           || !AttentionOps.isKnown(op.call())) {
@@ -113,21 +112,16 @@ public final class LowerAttention extends GraphPass {
           && multiplications >= bounds.multiplications()
           && multiplications / query.size(query.rank() - 1) <= MAX_SCORES
           && op.operands().stream()
-              .allMatch(value -> !value.isTensor() || value.tensor().numel() <= MAX_ELEMENTS);
+              .allMatch(value -> !value.isTensor() || value.tensor().numel() <= MAX_ELEMENTS)
+          && op.call().number("dropout_p") == 0
+          && !(suitsLibrary(op) && pieces(op).isOne());
     }
 
     /** {@return whether other ops took the place of this one} */
     private boolean lower(Op op) {
-      var call = op.call();
-      if (call.number("dropout_p") != 0) {
-        return false;
-      }
       boolean asItIs = suitsLibrary(op);
-      var emitter = new OpEmitter(copier, op, Lowering::groupSize);
-      var pieces = new AttentionPieces(emitter, bounds.gradientScores());
-      if (asItIs && pieces.isOne()) {
-        return false;
-      }
+      var emitter = emitter(op);
+      var pieces = pieces(op);
       boolean suits = asItIs || suitsLibraryWith(op, Optional.empty(), Lowering::inAlignedRows);
       if (suits && pieces.exist()) {
         var args = asItIs ? copier.now(op.args()) : loadable(emitter);
@@ -139,6 +133,14 @@ public final class LowerAttention extends GraphPass {
         return true;
       }
       return AttentionOps.isBackward(op.def()) ? gradients(emitter) : products(emitter);
+    }
+
+    private OpEmitter emitter(Op op) {
+      return new OpEmitter(copier, op, Lowering::groupSize);
+    }
+
+    private AttentionPieces pieces(Op op) {
+      return new AttentionPieces(emitter(op), bounds.gradientScores());
     }
 
     private static int groupSize(String group) {

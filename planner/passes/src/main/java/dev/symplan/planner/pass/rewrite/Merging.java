@@ -82,7 +82,7 @@ final class Merging {
         keep(i);
       }
     }
-    return copier.finish(copier.now(source.graph().outputs()));
+    return copier.finish();
   }
 
   private boolean isView(int op) {

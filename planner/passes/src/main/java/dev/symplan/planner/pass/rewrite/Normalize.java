@@ -18,11 +18,11 @@ import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.ir.op.OpName;
 import dev.symplan.ir.op.OpSchema;
-import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.OpTypeException;
 import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.Collective;
 import dev.symplan.planner.pass.analysis.GraphCopier;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
@@ -110,7 +110,7 @@ public final class Normalize {
         copier.keep(op);
       }
     }
-    return copier.finish(copier.now(graph.outputs()));
+    return copier.finish();
   }
 
   /** {@return whether other ops took the place of one that no rule has checked} */
@@ -334,31 +334,26 @@ public final class Normalize {
                 value.id() != target.id() && value.id() < first && lastUse.get()[value.id()] > at);
   }
 
+  /** {@return the graph without ops of which nothing is read; the same graph if all are} */
   static Graph removeDeadCode(Graph graph) {
     var live = new boolean[graph.valueCount()];
     graph.outputValues().forEach(value -> live[value.id()] = true);
-    var keep = new boolean[graph.ops().size()];
-    for (int i = graph.ops().size() - 1; i >= 0; i--) {
-      var op = graph.ops().get(i);
-      keep[i] = mustStay(op) || op.results().stream().anyMatch(result -> live[result.id()]);
-      if (keep[i]) {
+    var kept = new ArrayDeque<Op>(graph.ops().size());
+    for (var op : graph.ops().reverse()) {
+      boolean isRead = false;
+      for (var result : op.results()) {
+        isRead |= live[result.id()];
+      }
+      if (isRead || mustStay(op)) {
         op.operands().forEach(value -> live[value.id()] = true);
+        kept.addFirst(op);
       }
     }
-    var copier = new GraphCopier(graph);
-    for (int i = 0; i < keep.length; i++) {
-      if (keep[i]) {
-        copier.keep(graph.ops().get(i));
-      }
-    }
-    return copier.finish(copier.now(graph.outputs()));
+    return kept.size() == graph.ops().size() ? graph : graph.withOps(kept);
   }
 
   /** Other ranks take part in a collective whether or not this one reads its result. */
   private static boolean mustStay(Op op) {
-    return op.def().has(OpTrait.SIDE_EFFECT)
-        || op.def().has(OpTrait.OPAQUE)
-        || op.def().schema().mutates()
-        || op.def().collective().isPresent();
+    return op.def().hasEffect() || op.def().collective().isPresent();
   }
 }

@@ -10,7 +10,6 @@ import dev.symplan.ir.Value;
 import dev.symplan.ir.aten.AttentionOps;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
-import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.OpTypeException;
 import dev.symplan.planner.pass.GraphPass;
 import dev.symplan.planner.pass.GraphState;
@@ -78,13 +77,11 @@ public final class ShareHeads extends GraphPass {
         return graph;
       }
       int lastWrite = -1;
-      boolean changed = false;
       for (int i = 0; i < graph.ops().size(); i++) {
         var op = graph.ops().get(i);
         var args = isForward(op) ? shared(op, lastWrite) : Optional.<ImmutableList<Arg>>empty();
         if (args.isPresent()) {
           copier.emit(op, op.def(), args.get());
-          changed = true;
         } else {
           copier.keep(op);
         }
@@ -92,7 +89,8 @@ public final class ShareHeads extends GraphPass {
         op.results().forEach(result -> makers[result.id()] = at);
         lastWrite = writes(op) ? i : lastWrite;
       }
-      return changed ? Normalize.removeDeadCode(copier.finish(copier.now(graph.outputs()))) : graph;
+      var shared = copier.finish();
+      return shared == graph ? graph : Normalize.removeDeadCode(shared);
     }
 
     private static boolean isForward(Op op) {
@@ -100,10 +98,7 @@ public final class ShareHeads extends GraphPass {
     }
 
     private static boolean writes(Op op) {
-      return op.def().rule().isEmpty()
-          || op.def().schema().mutates()
-          || op.def().has(OpTrait.SIDE_EFFECT)
-          || op.def().has(OpTrait.OPAQUE);
+      return op.def().rule().isEmpty() || op.def().hasEffect();
     }
 
     /** {@return the arguments with each head once; empty where heads are not repeated} */

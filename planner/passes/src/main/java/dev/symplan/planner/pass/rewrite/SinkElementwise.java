@@ -13,7 +13,6 @@ import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;
 import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.Analyses;
-import dev.symplan.planner.pass.analysis.GraphCopier;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -94,13 +93,16 @@ public final class SinkElementwise extends GraphPass {
       }
       var moving = new HashMap<Integer, List<Integer>>();
       int barrier = NONE;
-      for (int root = 0; root < ops.size(); root++) {
+      int next = 0;
+      for (int root : groups.keySet()) {
+        for (; next < root; next++) {
+          barrier = isPure(ops.get(next)) ? barrier : next;
+        }
         int last = barrier;
-        var group = groups.getOrDefault(root, List.of()).stream().filter(i -> i > last).toList();
+        var group = groups.get(root).stream().filter(i -> i > last).toList();
         if (!group.isEmpty() && passes(group, root) && isWorthIt(group, root)) {
           moving.put(root, group);
         }
-        barrier = isPure(ops.get(root)) ? barrier : root;
       }
       return moving.isEmpty() ? graph : moved(moving);
     }
@@ -129,9 +131,7 @@ public final class SinkElementwise extends GraphPass {
 
     private static boolean isPure(Op op) {
       return op.def().rule().isPresent()
-          && !op.def().schema().mutates()
-          && !op.def().has(OpTrait.SIDE_EFFECT)
-          && !op.def().has(OpTrait.OPAQUE)
+          && !op.def().hasEffect()
           && !op.def().has(OpTrait.WAIT)
           && op.def().collective().isEmpty();
     }
@@ -178,15 +178,22 @@ public final class SinkElementwise extends GraphPass {
 
     private Graph moved(Map<Integer, List<Integer>> moving) {
       var moves = new boolean[ops.size()];
-      moving.values().forEach(group -> group.forEach(i -> moves[i] = true));
-      var copier = new GraphCopier(graph);
+      var isRoot = new boolean[ops.size()];
+      moving.forEach(
+          (root, group) -> {
+            isRoot[root] = true;
+            group.forEach(i -> moves[i] = true);
+          });
+      var moved = new ArrayList<Op>(ops.size());
       for (int i = 0; i < ops.size(); i++) {
+        if (isRoot[i]) {
+          moving.get(i).forEach(member -> moved.add(ops.get(member)));
+        }
         if (!moves[i]) {
-          moving.getOrDefault(i, List.of()).forEach(member -> copier.keep(ops.get(member)));
-          copier.keep(ops.get(i));
+          moved.add(ops.get(i));
         }
       }
-      return copier.finish(copier.now(graph.outputs()));
+      return graph.withOps(moved);
     }
   }
 }

@@ -51,7 +51,7 @@ final class Splitting {
         copier.keep(ops.get(i));
       }
     }
-    return copier.finish(copier.now(source.graph().outputs()));
+    return copier.finish();
   }
 
   private void emit(Op collective, ChunkableProduct product, int pieces) {

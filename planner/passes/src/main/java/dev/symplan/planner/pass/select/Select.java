@@ -68,9 +68,10 @@ public final class Select {
   private ImmutableList<Verdict> candidates(int k, ImmutableList<Boolean> differs) {
     var collective = graphs.getFirst().collectives().get(k);
     int ranks = context.groupSize(collective.group());
+    double room = hideableMicros(k);
     var candidates = ImmutableList.<Verdict>builder();
     for (var spec : VariantSpec.ofKind(collective.kind())) {
-      candidates.add(judge(k, collective, spec.variant(), ranks, differs));
+      candidates.add(judge(k, collective, spec.variant(), ranks, differs, room));
     }
     return candidates.build();
   }
@@ -114,7 +115,12 @@ public final class Select {
   }
 
   private Verdict judge(
-      int k, Collective collective, Variant variant, int ranks, List<Boolean> differs) {
+      int k,
+      Collective collective,
+      Variant variant,
+      int ranks,
+      List<Boolean> differs,
+      double room) {
     // Rows may differ from rank to rank, and the names and other parts of groups.
     var rejection =
         graphs.stream()
@@ -129,7 +135,7 @@ public final class Select {
     }
     long bytes = graphs.stream().mapToLong(g -> g.collectives().get(k).bytes()).max().orElse(0);
     double transfer = costs.transferMicros(collective.kind(), variant, bytes, ranks);
-    double shown = shownMicros(variant, transfer, hideableMicros(k));
+    double shown = shownMicros(variant, transfer, room);
     boolean same = VariantSpec.of(collective.kind(), variant).numerics().isSameOnAllRanks();
     return new Verdict(
         variant,
