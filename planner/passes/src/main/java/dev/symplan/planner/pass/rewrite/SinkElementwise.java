@@ -94,12 +94,13 @@ public final class SinkElementwise extends GraphPass {
       var moving = new HashMap<Integer, List<Integer>>();
       int barrier = NONE;
       int next = 0;
-      for (int root : groups.keySet()) {
+      for (var entry : groups.entrySet()) {
+        int root = entry.getKey();
         for (; next < root; next++) {
           barrier = isPure(ops.get(next)) ? barrier : next;
         }
         int last = barrier;
-        var group = groups.get(root).stream().filter(i -> i > last).toList();
+        var group = entry.getValue().stream().filter(i -> i > last).toList();
         if (!group.isEmpty() && passes(group, root) && isWorthIt(group, root)) {
           moving.put(root, group);
         }
@@ -187,7 +188,7 @@ public final class SinkElementwise extends GraphPass {
       var moved = new ArrayList<Op>(ops.size());
       for (int i = 0; i < ops.size(); i++) {
         if (isRoot[i]) {
-          moving.get(i).forEach(member -> moved.add(ops.get(member)));
+          moving.getOrDefault(i, List.of()).forEach(member -> moved.add(ops.get(member)));
         }
         if (!moves[i]) {
           moved.add(ops.get(i));
