@@ -10,8 +10,10 @@ import dev.symplan.planner.pipeline.Pipeline;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -38,6 +40,14 @@ class PassFolderTest {
     return texts;
   }
 
+  /** The last pass gives nothing to write. */
+  private static List<String> numbered() {
+    var passes = Pipeline.passes();
+    return IntStream.range(0, passes.size() - 1)
+        .mapToObj(i -> "%02d-%s".formatted(i + 1, passes.get(i).name()))
+        .toList();
+  }
+
   private Path passes(String sample, String name) {
     var passes = PassFolder.at(folder.resolve(name));
     compiler().observedBy(passes).compile(SAMPLES.resolve(sample + ".graph"));
@@ -50,25 +60,8 @@ class PassFolderTest {
   void hasTheTextAfterEveryPassAndGraphsThatCanBeCompiled(String sample) throws IOException {
     var first = texts(passes(sample, "a"));
     assertThat(first.keySet())
-        .containsExactly(
-            "01-source.graph",
-            "02-normalize.graph",
-            "03-fold_masks.graph",
-            "04-share_heads.graph",
-            "05-lower_attention.graph",
-            "06-sink_elementwise.graph",
-            "07-bucket.graph",
-            "08-chunk.graph",
-            "09-reorder.graph",
-            "10-select.txt",
-            "11-realize.graph",
-            "12-schedule.txt",
-            "13-merge.txt",
-            "14-workspaces.txt",
-            "15-measure.txt",
-            "16-allocate.txt",
-            "17-elide_barriers.txt",
-            "18-seal.json");
+        .extracting(name -> name.substring(0, name.lastIndexOf('.')))
+        .containsExactlyElementsOf(numbered());
     assertThat(Pipeline.passes().getLast().name()).isEqualTo("verify");
     assertThat(texts(passes(sample, "b"))).isEqualTo(first);
     for (var name : first.keySet()) {
@@ -78,7 +71,7 @@ class PassFolderTest {
       }
     }
     var plan = compiler().compile(SAMPLES.resolve(sample + ".graph"));
-    assertThat(first.get("18-seal.json")).isEqualTo(PlanFile.toJson(plan));
+    assertThat(first.get(numbered().getLast() + ".json")).isEqualTo(PlanFile.toJson(plan));
     assertThat(Files.readString(folder.resolve("a/timings.txt"))).contains("select", "normalize");
   }
 }
