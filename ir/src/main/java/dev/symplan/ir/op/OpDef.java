@@ -2,7 +2,6 @@ package dev.symplan.ir.op;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSet;
-import com.google.common.collect.Sets;
 import dev.symplan.ir.Arg;
 import java.util.Optional;
 
@@ -21,12 +20,7 @@ public record OpDef(
     Optional<CollectiveSpec> collective,
     Optional<InferRule> rule,
     Optional<FlopCount> flops,
-    ImmutableSet<OpTrait> traits) {
-
-  public OpDef {
-    // A set of enums answers with one bit; passes ask for each op.
-    traits = Sets.immutableEnumSet(traits);
-  }
+    OpTraits traits) {
 
   /** An op without a rule; its annotated types and its schema are enough to plan it. */
   public static OpDef opaque(OpSchema schema) {
@@ -37,7 +31,7 @@ public record OpDef(
         Optional.empty(),
         Optional.empty(),
         Optional.empty(),
-        ImmutableSet.of(OpTrait.OPAQUE));
+        OpTraits.NONE.with(OpTrait.OPAQUE));
   }
 
   public OpName name() {

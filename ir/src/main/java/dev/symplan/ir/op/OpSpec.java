@@ -15,7 +15,7 @@ public record OpSpec(
     String schemaText,
     Optional<InferRule> rule,
     Optional<FlopCount> flops,
-    ImmutableSet<OpTrait> traits,
+    OpTraits traits,
     ImmutableList<String> symmMemArgs,
     ImmutableList<String> symmMemResults,
     Optional<CollectiveSpec> collective) {
@@ -26,7 +26,7 @@ public record OpSpec(
         schemaText,
         Optional.empty(),
         Optional.empty(),
-        ImmutableSet.of(),
+        OpTraits.NONE,
         ImmutableList.of(),
         ImmutableList.of(),
         Optional.empty());
@@ -52,7 +52,7 @@ public record OpSpec(
         schemaText,
         rule,
         flops,
-        ImmutableSet.copyOf(newTraits),
+        OpTraits.NONE.with(newTraits),
         symmMemArgs,
         symmMemResults,
         collective);
@@ -100,10 +100,6 @@ public record OpSpec(
     }
     var spec = collective.or(this::customCollective).map(given -> given.in(schema));
     spec.ifPresent(known -> checkTensorParam(schema, known.operand()));
-    var opTraits =
-        rule.isPresent()
-            ? traits
-            : ImmutableSet.<OpTrait>builder().addAll(traits).add(OpTrait.OPAQUE).build();
     return new OpDef(
         schema,
         ImmutableSet.copyOf(symmMemArgs),
@@ -111,7 +107,7 @@ public record OpSpec(
         spec,
         rule,
         flops,
-        opTraits);
+        rule.isPresent() ? traits : traits.with(OpTrait.OPAQUE));
   }
 
   private static void checkTensorParam(OpSchema schema, String param) {

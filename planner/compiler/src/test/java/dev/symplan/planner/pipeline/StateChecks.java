@@ -110,6 +110,9 @@ public final class StateChecks implements PassObserver {
     }
     if (known.contains(AllocateMemory.PLACED)) {
       requireSize(state.classes().size(), state.get(AllocateMemory.PLACED), pass, "placed plans");
+      for (var plan : state.get(AllocateMemory.PLACED)) {
+        require(plan.graph().numbered() == plan.graph(), pass, "values have gaps in their ids");
+      }
     }
     if (known.contains(ElideBarriers.RANK_PLANS)) {
       requireSize(state.classes().size(), state.get(ElideBarriers.RANK_PLANS), pass, "plans");

@@ -94,11 +94,12 @@ public final class Aliases {
         LongMath.saturatedAdd(
             view.fromStorage() ? 0 : offsetOf[view.of().id()],
             LongMath.saturatedMultiply(view.offset(), view.of().tensor().dtype().bytes()));
-    if (value.tensor().storageBytes() == 0) {
+    long bytes = value.tensor().storageBytes();
+    if (bytes == 0) {
       // An empty slice may begin behind the end of what has no elements.
       offset = Math.clamp(offset, 0, storages.get(base).bytes());
     }
-    if (offset < 0 || offset > storages.get(base).bytes() - value.tensor().storageBytes()) {
+    if (offset < 0 || offset > storages.get(base).bytes() - bytes) {
       throw new CompileException(
           Diagnostic.error(
               DiagnosticCode.TYPE_MISMATCH,
@@ -106,10 +107,7 @@ public final class Aliases {
               "%s extends beyond the memory of '%s'"
                   .formatted(op.def().name(), storages.get(base).value().name()),
               "the memory has %s; the view takes %d, starting at byte %d"
-                  .formatted(
-                      Units.count(storages.get(base).bytes(), "byte"),
-                      value.tensor().storageBytes(),
-                      offset)));
+                  .formatted(Units.count(storages.get(base).bytes(), "byte"), bytes, offset)));
     }
     storageOf[value.id()] = base;
     offsetOf[value.id()] = offset;

@@ -13,6 +13,7 @@ import dev.symplan.planner.machine.Alignment;
 import dev.symplan.planner.pack.Packing;
 import dev.symplan.planner.pack.PackingProblem;
 import dev.symplan.planner.pack.RankPacking;
+import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.select.Realized;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.ArenaSize;
@@ -267,15 +268,15 @@ final class Allocate {
               draft.first,
               draft.last));
     }
+    var aliases = rank.graph().aliases();
     var placements =
         rank.graph().graph().values().stream()
-            .map(value -> placement(rank, value))
+            .map(value -> placement(rank, value, aliases))
             .collect(toImmutableList());
     return new Memory(placements, buffers.build(), local);
   }
 
-  private static Placement placement(Rank rank, Value value) {
-    var aliases = rank.graph().aliases();
+  private static Placement placement(Rank rank, Value value, Aliases aliases) {
     int storage = aliases.id(value);
     if (storage < 0 || rank.draftOf().get(storage) < 0) {
       return Placement.NONE;

@@ -2,7 +2,10 @@ package dev.symplan.planner.pass.rewrite;
 
 import static com.google.common.collect.ImmutableList.toImmutableList;
 
+import com.google.common.collect.ArrayListMultimap;
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ListMultimap;
+import com.google.common.collect.MultimapBuilder;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Op;
@@ -15,12 +18,9 @@ import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.Analyses;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
-import java.util.Map;
 import java.util.Set;
-import java.util.TreeMap;
 
 /**
  * Moves elementwise ops down to the one elementwise op that reads what they make, so that all of
@@ -85,24 +85,23 @@ public final class SinkElementwise extends GraphPass {
           reader[value.id()] = before == NONE || before == root ? root : SEVERAL;
         }
       }
-      var groups = new TreeMap<Integer, List<Integer>>();
+      ListMultimap<Integer, Integer> groups = MultimapBuilder.treeKeys().arrayListValues().build();
       for (int i = 0; i < ops.size(); i++) {
         if (target[i] != NONE) {
-          groups.computeIfAbsent(target[i], _ -> new ArrayList<>()).add(i);
+          groups.put(target[i], i);
         }
       }
-      var moving = new HashMap<Integer, List<Integer>>();
+      ListMultimap<Integer, Integer> moving = ArrayListMultimap.create();
       int barrier = NONE;
       int next = 0;
-      for (var entry : groups.entrySet()) {
-        int root = entry.getKey();
+      for (int root : groups.keySet()) {
         for (; next < root; next++) {
           barrier = isPure(ops.get(next)) ? barrier : next;
         }
         int last = barrier;
-        var group = entry.getValue().stream().filter(i -> i > last).toList();
+        var group = groups.get(root).stream().filter(i -> i > last).toList();
         if (!group.isEmpty() && passes(group, root) && isWorthIt(group, root)) {
-          moving.put(root, group);
+          moving.putAll(root, group);
         }
       }
       return moving.isEmpty() ? graph : moved(moving);
@@ -177,18 +176,18 @@ public final class SinkElementwise extends GraphPass {
           && (ops.get(index).def().has(OpTrait.ELEMENTWISE) || Rows.of(ops.get(index)) > 0);
     }
 
-    private Graph moved(Map<Integer, List<Integer>> moving) {
+    private Graph moved(ListMultimap<Integer, Integer> moving) {
       var moves = new boolean[ops.size()];
       var isRoot = new boolean[ops.size()];
       moving.forEach(
-          (root, group) -> {
+          (root, member) -> {
             isRoot[root] = true;
-            group.forEach(i -> moves[i] = true);
+            moves[member] = true;
           });
       var moved = new ArrayList<Op>(ops.size());
       for (int i = 0; i < ops.size(); i++) {
         if (isRoot[i]) {
-          moving.getOrDefault(i, List.of()).forEach(member -> moved.add(ops.get(member)));
+          moving.get(i).forEach(member -> moved.add(ops.get(member)));
         }
         if (!moves[i]) {
           moved.add(ops.get(i));
