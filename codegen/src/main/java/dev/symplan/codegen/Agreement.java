@@ -119,7 +119,7 @@ public final class Agreement {
     long received = SliceDims.rows(c.results().getFirst().type(), c.dims().result());
     return sent == 1 && received == 1
         ? ""
-        : ", slices of %d rows to %d rows,".formatted(sent, received);
+        : ", slices of %s rows to %s rows,".formatted(sent, received);
   }
 
   private static String address(TensorRef ref, boolean symmetric) {
@@ -174,7 +174,7 @@ public final class Agreement {
     return same
         ? Optional.empty()
         : Optional.of(
-            "ranks %d and %d do not have the same plan: rank %d has %s, rank %d has %s"
+            "ranks %s and %s do not have the same plan: rank %s has %s, rank %s has %s"
                 .formatted(rankA, rankB, rankA, textA, rankB, textB));
   }
 
@@ -189,13 +189,13 @@ public final class Agreement {
       int peer = own.members().get(position);
       if (peer >= terms.size()) {
         return Optional.of(
-            "rank %d, %s is with rank %d, but there are %d ranks"
+            "rank %s, %s is with rank %s, but there are %s ranks"
                 .formatted(rank, own.location(), peer, terms.size()));
       }
       var other = terms.get(peer).get(index);
       if (!other.members().equals(own.members())) {
         return Optional.of(
-            "ranks %d and %d disagree on the participants of %s: %s and %s"
+            "ranks %s and %s disagree on the participants of %s: %s and %s"
                 .formatted(rank, peer, own.location(), own.members(), other.members()));
       }
       int self = own.members().indexOf(rank);
@@ -203,7 +203,7 @@ public final class Agreement {
           && !other.received().isEmpty()
           && own.sent().get(position) != other.received().get(self)) {
         return Optional.of(
-            "rank %d sends %s to rank %d in %s, which expects %d: split sizes do not match"
+            "rank %s sends %s to rank %s in %s, which expects %s: split sizes do not match"
                 .formatted(
                     rank,
                     Units.count(own.sent().get(position), "byte"),

@@ -42,7 +42,7 @@ public sealed interface Transfer {
 
     public Rows {
       if (bytes < 1 || pitch < bytes) {
-        throw new IllegalArgumentException("rows of %d bytes, %d apart".formatted(bytes, pitch));
+        throw new IllegalArgumentException("rows of %s bytes, %s apart".formatted(bytes, pitch));
       }
     }
 

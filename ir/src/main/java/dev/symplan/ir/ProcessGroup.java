@@ -36,12 +36,12 @@ public record ProcessGroup(String name, ImmutableList<ImmutableIntArray> members
               rank -> {
                 if (!isRank(rank)) {
                   throw new IllegalArgumentException(
-                      "group %s has rank %d; ranks are 0 to %d"
+                      "group %s has rank %s; ranks are 0 to %s"
                           .formatted(name, rank, MAX_RANKS - 1));
                 }
                 if (!seen.add(rank)) {
                   throw new IllegalArgumentException(
-                      "group %s has rank %d twice".formatted(name, rank));
+                      "group %s has rank %s twice".formatted(name, rank));
                 }
               });
     }

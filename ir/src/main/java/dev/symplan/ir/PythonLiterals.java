@@ -180,7 +180,7 @@ public final class PythonLiterals {
     }
     if (!Character.isValidCodePoint(code) || text.charAt(at + 1) == '+') {
       throw new IllegalArgumentException(
-          "'\\%c' needs the %d hexadecimal digits of a character"
+          "'\\%c' needs the %s hexadecimal digits of a character"
               .formatted(text.charAt(at), digits));
     }
     out.appendCodePoint(code);

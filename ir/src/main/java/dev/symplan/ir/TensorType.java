@@ -21,7 +21,7 @@ public record TensorType(
   public TensorType {
     if (sizes.length() != strides.length()) {
       throw new IllegalArgumentException(
-          "%d sizes but %d strides".formatted(sizes.length(), strides.length()));
+          "%s sizes but %s strides".formatted(sizes.length(), strides.length()));
     }
     long limit = MAX_BYTES / dtype.bytes();
     long last = 0;

@@ -96,7 +96,7 @@ final class CollectiveAddresses {
   Address of(int peer, TensorRef ref) {
     if (peer != self && ref.arena() != ArenaKind.SYMMETRIC) {
       throw new IllegalStateException(
-          "rank %d cannot reach %s of rank %d: it is not in symmetric memory"
+          "rank %s cannot reach %s of rank %s: it is not in symmetric memory"
               .formatted(rank, ref, rankOf(peer)));
     }
     return Address.of(rankOf(peer), ref);

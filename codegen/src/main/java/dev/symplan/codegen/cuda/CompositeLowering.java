@@ -114,7 +114,7 @@ final class CompositeLowering {
     } else if (!CTypes.computes(type.dtype())) {
       throw arguments.unsupported("%s of %s".formatted(arguments.name(), type.dtype().shortName()));
     } else if (seen.source() instanceof Source.Index && type.numel() > EXACT) {
-      throw arguments.unsupported("%s of %d classes".formatted(arguments.name(), type.numel()));
+      throw arguments.unsupported("%s of %s classes".formatted(arguments.name(), type.numel()));
     }
   }
 

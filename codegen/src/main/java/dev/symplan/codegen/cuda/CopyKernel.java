@@ -53,8 +53,8 @@ final class CopyKernel {
       body.append(
           moves.size() == 1
               ? kernel.move(move, "i").indent(4)
-              : "    if (i < %d) {\n%s      continue;\n    }\n"
-                  .formatted(count, kernel.move(move, "(i - %d)".formatted(start)).indent(6)));
+              : "    if (i < %s) {\n%s      continue;\n    }\n"
+                  .formatted(count, kernel.move(move, "(i - %s)".formatted(start)).indent(6)));
     }
     var text =
         (moves.stream().anyMatch(Move::converts) ? CTypes.PRELUDE : "")
@@ -98,7 +98,7 @@ final class CopyKernel {
     lines.append(Vectors.read(read, "m", from)).append('\n');
     if (move.converts()) {
       lines.append(
-          "Vector<%s> o;\n#pragma unroll\nfor (int e = 0; e < %d; e++) {\n  o.e[e] = %s;\n}\n"
+          "Vector<%s> o;\n#pragma unroll\nfor (int e = 0; e < %s; e++) {\n  o.e[e] = %s;\n}\n"
               .formatted(written, width, converted(source, target, "m.e[e]")));
     }
     lines.append(Vectors.write(written, move.converts() ? "o" : "m", to)).append('\n');

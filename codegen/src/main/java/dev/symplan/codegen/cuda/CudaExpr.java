@@ -186,7 +186,7 @@ record CudaExpr(String type, Function<String, String> params) {
             .map(
                 arg ->
                     arg instanceof Expr.Int(long value)
-                        ? "%s(%d)".formatted(type, value)
+                        ? "%s(%s)".formatted(type, value)
                         : text(arg).text())
             .toList();
     return new Text("%s(%s)".formatted(name, String.join(", ", args)), ATOM);

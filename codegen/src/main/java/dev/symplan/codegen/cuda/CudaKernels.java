@@ -32,7 +32,7 @@ public final class CudaKernels {
     public LaunchShape {
       if (blocks < 1 || threads < WARP || threads > MAX_THREADS || threads % WARP != 0) {
         throw new IllegalArgumentException(
-            "a kernel of %d blocks of %d threads".formatted(blocks, threads));
+            "a kernel of %s blocks of %s threads".formatted(blocks, threads));
       }
     }
 

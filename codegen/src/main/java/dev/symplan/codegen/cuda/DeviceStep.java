@@ -97,7 +97,7 @@ public sealed interface DeviceStep {
     public CopyRows {
       if (rows < 1 || bytes < 1 || fromPitch < bytes || toPitch < bytes) {
         throw new IllegalArgumentException(
-            "%d rows of %d bytes, by %d to %d".formatted(rows, bytes, fromPitch, toPitch));
+            "%s rows of %s bytes, by %s to %s".formatted(rows, bytes, fromPitch, toPitch));
       }
     }
 

@@ -54,7 +54,7 @@ public final class DeviceText {
     var stream = step.stream().text();
     return switch (step) {
       case Launch launch ->
-          "%s: kernel %d <<<%d, %d>>> %s %s"
+          "%s: kernel %s <<<%s, %s>>> %s %s"
               .formatted(
                   launch.shares().isEmpty()
                       ? launch.label()
@@ -67,10 +67,10 @@ public final class DeviceText {
                   stream,
                   launch.words().stream().map(DeviceText::text).collect(Collectors.joining(" ")));
       case Copy copy ->
-          "%s: copy %s %s → %s, %d bytes"
+          "%s: copy %s %s → %s, %s bytes"
               .formatted(copy.label(), stream, text(copy.from()), text(copy.to()), copy.bytes());
       case CopyRows copy ->
-          "%s: copy %s %s by %d → %s by %d, %d rows of %d bytes"
+          "%s: copy %s %s by %s → %s by %s, %s rows of %s bytes"
               .formatted(
                   copy.label(),
                   stream,
@@ -106,7 +106,7 @@ public final class DeviceText {
                   attention.ofValue(),
                   otherwise(attention.otherwise(), numbers));
       case Nccl nccl ->
-          "%s: nccl %s ranks %s, position %d, self %d%s%s: %s"
+          "%s: nccl %s ranks %s, position %s, self %s%s%s: %s"
               .formatted(
                   nccl.label(),
                   stream,
@@ -116,8 +116,8 @@ public final class DeviceText {
                   nccl.windows() ? ", windows" : "",
                   nccl.copyEngines() ? ", copy engines" : "",
                   nccl.calls().stream().map(DeviceText::text).collect(Collectors.joining("; ")));
-      case Mark(var _, int event) -> "%s: mark %d".formatted(stream, event);
-      case Await(var _, int event) -> "%s: await %d".formatted(stream, event);
+      case Mark(var _, int event) -> "%s: mark %s".formatted(stream, event);
+      case Await(var _, int event) -> "%s: await %s".formatted(stream, event);
     };
   }
 
@@ -138,7 +138,7 @@ public final class DeviceText {
   private static String text(Product product) {
     var out = new StringBuilder();
     out.append(
-        "%s: product %s %s %d×%d×%d: %s = "
+        "%s: product %s %s %s×%s×%s: %s = "
             .formatted(
                 product.label(),
                 product.stream().text(),
@@ -153,7 +153,7 @@ public final class DeviceText {
     out.append(factor(product.alpha()));
     out.append(text(product.left())).append(" · ").append(text(product.right()));
     product.bias().ifPresent(bias -> out.append(" + bias ").append(text(bias)));
-    return out.append(product.batches() == 1 ? "" : ", %d times".formatted(product.batches()))
+    return out.append(product.batches() == 1 ? "" : ", %s times".formatted(product.batches()))
         .toString();
   }
 
@@ -162,7 +162,7 @@ public final class DeviceText {
   }
 
   private static String text(Matrix matrix) {
-    return "%s%s[leading %d%s]"
+    return "%s%s[leading %s%s]"
         .formatted(
             text(matrix.address()),
             matrix.transposed() ? "ᵀ" : "",
@@ -171,7 +171,7 @@ public final class DeviceText {
   }
 
   private static String text(NcclCall call) {
-    return "%s %s → %s, %d × %s%s%s"
+    return "%s %s → %s, %s × %s%s%s"
         .formatted(
             Ascii.toLowerCase(call.function().name()),
             text(call.from()),
@@ -183,7 +183,7 @@ public final class DeviceText {
   }
 
   private static String text(Address at) {
-    return "r%d:%s%s+%d"
+    return "r%s:%s%s+%s"
         .formatted(at.rank(), at.arena().text(), at.index() == 0 ? "" : at.index(), at.offset());
   }
 
@@ -192,8 +192,8 @@ public final class DeviceText {
       case KernelArgument.Number(long value) -> Long.toString(value);
       case KernelArgument.Memory(var at, long _) -> text(at);
       case KernelArgument.Multicast(var members, long offset, long _) ->
-          "%s:symmetric+%d".formatted(members, offset);
-      case KernelArgument.Flags(int pad, int rank) -> "r%d:flags%d".formatted(rank, pad);
+          "%s:symmetric+%s".formatted(members, offset);
+      case KernelArgument.Flags(int pad, int rank) -> "r%s:flags%s".formatted(rank, pad);
       case KernelArgument.Meetings(int pad) -> "meetings" + pad;
       case KernelArgument.Failure _ -> "failure";
       case KernelArgument.Timeout _ -> "timeout";

@@ -246,8 +246,8 @@ final class ElementwiseKernel {
       return;
     }
     var type = CTypes.stored(ref.type().dtype());
-    reads.append("    Vector<%s> o%d;\n".formatted(type, index));
-    body.append("    o%d.e[e] = %s;\n".formatted(index, value));
+    reads.append("    Vector<%s> o%s;\n".formatted(type, index));
+    body.append("    o%s.e[e] = %s;\n".formatted(index, value));
     writes.append("    " + Vectors.write(type, "o" + index, element(ref, false)) + "\n");
   }
 
@@ -268,7 +268,7 @@ final class ElementwiseKernel {
       if (type.size(dim) != 1 && type.stride(dim) != 0) {
         terms
             .append(terms.isEmpty() ? "" : " + ")
-            .append("i%d * %d".formatted(of, type.stride(dim)));
+            .append("i%s * %s".formatted(of, type.stride(dim)));
       }
     }
     return terms.isEmpty() ? "0" : terms.toString();
@@ -282,16 +282,16 @@ final class ElementwiseKernel {
             + memory.struct()
             + """
 
-            extern "C" __global__ void __launch_bounds__(%d) symplan_kernel(const __grid_constant__ Args args) {
-              %s step = gridDim.x * %d;
-              for (%s i = blockIdx.x * %d + threadIdx.x; i < %d; i += step) {
+            extern "C" __global__ void __launch_bounds__(%s) symplan_kernel(const __grid_constant__ Args args) {
+              %s step = gridDim.x * %s;
+              for (%s i = blockIdx.x * %s + threadIdx.x; i < %s; i += step) {
             """
                 .formatted(THREADS, index(), THREADS, index(), THREADS, count)
             + indices()
             + reads
             + (width == 1
                 ? body.toString()
-                : "    #pragma unroll\n    for (int e = 0; e < %d; e++) {\n%s    }\n"
+                : "    #pragma unroll\n    for (int e = 0; e < %s; e++) {\n%s    }\n"
                     .formatted(width, body.toString().indent(2)))
             + writes
             + "  }\n}\n";

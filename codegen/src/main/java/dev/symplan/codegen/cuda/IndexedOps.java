@@ -21,7 +21,7 @@ final class IndexedOps {
   /** Reads the index {@code at}, and checks it. */
   private static void read(PositionKernel kernel, String value, long size) {
     kernel.line("long long at = %s;".formatted(value));
-    kernel.line("if (at < 0 || at >= %d) {\n  __trap();\n}".formatted(size));
+    kernel.line("if (at < 0 || at >= %s) {\n  __trap();\n}".formatted(size));
   }
 
   static void embedding(PositionOps op) {
@@ -75,7 +75,7 @@ final class IndexedOps {
     int last = result.type().rank() - 1;
     var kernel = op.kernel(result.type().sizes());
     read(kernel, kernel.value(self, kernel.indices().subList(0, last)), result.type().size(last));
-    kernel.set(result, kernel.indices(), "at == i%d ? 1 : 0".formatted(last));
+    kernel.set(result, kernel.indices(), "at == i%s ? 1 : 0".formatted(last));
     op.launch(kernel, result.type().sizes());
   }
 
@@ -116,7 +116,7 @@ final class IndexedOps {
     sizes[dim] = count == 0 ? 0 : 1;
     var kernel = op.kernel(ImmutableLongArray.copyOf(sizes));
     var own = with(kernel.indices(), dim, "k");
-    kernel.line("for (long long k = 0; k < %d; k++) {".formatted(count));
+    kernel.line("for (long long k = 0; k < %s; k++) {".formatted(count));
     read(kernel, kernel.value(index, own), result.type().size(dim));
     var to = with(kernel.indices(), dim, "at");
     if (op.arguments.operand(source) instanceof Operand.Constant(Arg _)) {

@@ -40,7 +40,7 @@ final class Indices {
       if (type.size(dim) != 1 && type.stride(dim) != 0) {
         terms
             .append(terms.isEmpty() ? "" : " + ")
-            .append("(long long)(%s) * %d".formatted(indices.get(dim), type.stride(dim)));
+            .append("(long long)(%s) * %s".formatted(indices.get(dim), type.stride(dim)));
       }
     }
     return terms.isEmpty() ? "0" : terms.toString();

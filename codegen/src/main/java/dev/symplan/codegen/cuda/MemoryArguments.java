@@ -21,7 +21,7 @@ final class MemoryArguments {
     } else if (memory.bytes() > words.get(number).bytes()) {
       words.set(number, memory);
     }
-    return "args.memory[%d]".formatted(number);
+    return "args.memory[%s]".formatted(number);
   }
 
   /** {@return an element of a type, by its distance from the address, in elements} */
@@ -39,7 +39,7 @@ final class MemoryArguments {
     return """
 
     struct Args {
-      char* memory[%d];
+      char* memory[%s];
     };
     """
         .formatted(Math.max(1, words.size()));

@@ -120,9 +120,9 @@ final class PositionKernel {
             + memory.struct()
             + """
 
-            extern "C" __global__ void __launch_bounds__(%d) symplan_kernel(const __grid_constant__ Args args) {
-              long long step = (long long)gridDim.x * %d;
-              for (long long i = (long long)blockIdx.x * %d + threadIdx.x; i < %d; i += step) {
+            extern "C" __global__ void __launch_bounds__(%s) symplan_kernel(const __grid_constant__ Args args) {
+              long long step = (long long)gridDim.x * %s;
+              for (long long i = (long long)blockIdx.x * %s + threadIdx.x; i < %s; i += step) {
             """
                 .formatted(THREADS, THREADS, THREADS, count)
             + indices

@@ -199,7 +199,7 @@ final class PositionOps {
     int last = result.type().rank() - 1;
     moveOrSet(
         kernel,
-        "i%d - i%d %s %d".formatted(last, last - 1, keeps, arguments.integer("diagonal")),
+        "i%s - i%s %s %s".formatted(last, last - 1, keeps, arguments.integer("diagonal")),
         self,
         kernel.indices(),
         0);
@@ -233,7 +233,7 @@ final class PositionOps {
     for (int dim = 0; dim < self.type().rank(); dim++) {
       int number = 2 * (self.type().rank() - 1 - dim);
       long before = number < pad.length() ? pad.get(number) : 0;
-      indices.add("i%d - %s".formatted(dim, Literals.integer(before)));
+      indices.add("i%s - %s".formatted(dim, Literals.integer(before)));
       if (number < pad.length()) {
         inside.add(
             "i%1$d >= %2$d && i%1$d < %3$d".formatted(dim, before, before + self.type().size(dim)));
@@ -265,7 +265,7 @@ final class PositionOps {
             .mapToObj(
                 dim ->
                     flipped.contains((long) dim)
-                        ? "%d - i%d".formatted(self.type().size(dim) - 1, dim)
+                        ? "%s - i%s".formatted(self.type().size(dim) - 1, dim)
                         : "i" + dim)
             .toList();
     move(kernel, self, indices);

@@ -223,7 +223,7 @@ final class ProductLowering {
     var column = ImmutableList.<String>builder().addAll(batch).add("k", indices.getLast());
     kernel.line("%s sum = 0;".formatted(type));
     kernel.line(
-        "for (long long k = 0; k < %d; k++) {".formatted(left.type().size(batch.size() + 1)));
+        "for (long long k = 0; k < %s; k++) {".formatted(left.type().size(batch.size() + 1)));
     kernel.line(
         "  sum += (%s)%s * (%s)%s;"
             .formatted(

@@ -98,7 +98,7 @@ final class RegisteredLowering {
             + source()
             + """
 
-            extern "C" __global__ void __launch_bounds__(%d) symplan_kernel(const __grid_constant__ Args args) {
+            extern "C" __global__ void __launch_bounds__(%s) symplan_kernel(const __grid_constant__ Args args) {
               registered::run(args.op);
             }
             """
@@ -109,7 +109,7 @@ final class RegisteredLowering {
     int ranks = op.group().orElseThrow().members().length();
     if (ranks > DeviceProgram.MAX_RANKS || shape.blocks() > DeviceProgram.MAX_BLOCKS) {
       throw arguments.unsupported(
-          "%s between %d ranks, in %d blocks".formatted(arguments.name(), ranks, shape.blocks()));
+          "%s between %s ranks, in %s blocks".formatted(arguments.name(), ranks, shape.blocks()));
     }
     return new Kernel(
         text
@@ -159,7 +159,7 @@ final class RegisteredLowering {
       }
       case Operand.Many(var items) -> {
         var refs = items.stream().map(item -> tensor(name, item)).toList();
-        pointers(name, refs, "[%d]".formatted(refs.size()), written, symmetric);
+        pointers(name, refs, "[%s]".formatted(refs.size()), written, symmetric);
         function(name + "_numel", refs.stream().map(ref -> ref.type().numel()).toList());
         constant("int", name + "_count", Integer.toString(refs.size()));
       }
@@ -189,7 +189,7 @@ final class RegisteredLowering {
     refs.forEach(ref -> words.add(KernelArgument.Memory.of(rank, ref)));
     if (op.group().isPresent() && symmetric) {
       int ranks = op.group().get().members().length();
-      members.append("  %s %s_peers%s[%d];\n".formatted(type, name, count, ranks));
+      members.append("  %s %s_peers%s[%s];\n".formatted(type, name, count, ranks));
       for (var ref : refs) {
         if (ref.arena() != ArenaKind.SYMMETRIC) {
           throw new IllegalStateException(ref + " is not in symmetric memory");
@@ -235,7 +235,7 @@ final class RegisteredLowering {
   private void function(String name, List<Long> values) {
     var list =
         IntStream.range(0, values.size())
-            .mapToObj(i -> "i == %d ? %s : ".formatted(i, Literals.integer(values.get(i))))
+            .mapToObj(i -> "i == %s ? %s : ".formatted(i, Literals.integer(values.get(i))))
             .collect(Collectors.joining());
     members.append(
         "  static __device__ __forceinline__ long long %s(int i) { return %s0; }\n"

@@ -39,7 +39,7 @@ final class RowLocations {
         new Base(
             location.memory(), location.shared(), CTypes.stored(location.dtype()), location.rows());
     int pointer = bases.computeIfAbsent(base, _ -> bases.size());
-    return "p%d[%s%s]".formatted(pointer, offset(location, number), more);
+    return "p%s[%s%s]".formatted(pointer, offset(location, number), more);
   }
 
   /** {@return whether a row's elements are side by side, in their order} */
@@ -92,7 +92,7 @@ final class RowLocations {
     if (isFlat(location)) {
       return number;
     }
-    return terms(location.inner(), innerSizes.length() > 1 ? "j%d" : number);
+    return terms(location.inner(), innerSizes.length() > 1 ? "j%s" : number);
   }
 
   private static String terms(ImmutableLongArray strides, String index) {
@@ -116,8 +116,8 @@ final class RowLocations {
         (base, number) -> {
           var from = base.memory().map(memory::pointer).orElse(base.shared());
           text.append(
-              "    %s* p%d = (%s*)%s + %s;\n"
-                  .formatted(base.type(), number, base.type(), from, terms(base.rows(), "r%d")));
+              "    %s* p%s = (%s*)%s + %s;\n"
+                  .formatted(base.type(), number, base.type(), from, terms(base.rows(), "r%s")));
         });
     return text.toString();
   }

@@ -96,17 +96,17 @@ record RowThreads(int perRow, int together, boolean across, Vectors vectors) {
           perRow);
       return lines;
     }
-    lines.add("for (int d = %d; d > 0; d /= 2) {".formatted(Math.min(perRow, WARP) / 2));
+    lines.add("for (int d = %s; d > 0; d /= 2) {".formatted(Math.min(perRow, WARP) / 2));
     for (int i = 0; i < fold.types().size(); i++) {
       lines.add(
-          "  %s b%d = __shfl_xor_sync(0xffffffffu, a%d, d);".formatted(fold.types().get(i), i, i));
+          "  %s b%s = __shfl_xor_sync(0xffffffffu, a%s, d);".formatted(fold.types().get(i), i, i));
     }
     lines.add("  " + fold.combine());
     lines.add("}");
     if (perRow > WARP) {
       int warps = perRow / WARP;
       // Each row of a block has slots of its own.
-      var own = together == 1 ? "" : "threadIdx.x / %d * %d + ".formatted(perRow, warps);
+      var own = together == 1 ? "" : "threadIdx.x / %s * %s + ".formatted(perRow, warps);
       share(lines, number, fold, together * warps, "threadIdx.x / 32", own + "0", own + "w", warps);
     }
     return lines;
@@ -132,24 +132,24 @@ record RowThreads(int perRow, int together, boolean across, Vectors vectors) {
       int parts) {
     int count = fold.types().size();
     for (int i = 0; i < count; i++) {
-      lines.add("__shared__ %s shared%d_%d[%d];".formatted(fold.types().get(i), number, i, slots));
+      lines.add("__shared__ %s shared%s_%s[%s];".formatted(fold.types().get(i), number, i, slots));
     }
     if (!across) {
       lines.add("if (lane % 32 == 0) {");
     }
     for (int i = 0; i < count; i++) {
-      lines.add("%sshared%d_%d[%s] = a%d;".formatted(across ? "" : "  ", number, i, slot, i));
+      lines.add("%sshared%s_%s[%s] = a%s;".formatted(across ? "" : "  ", number, i, slot, i));
     }
     if (!across) {
       lines.add("}");
     }
     lines.add("__syncthreads();");
     for (int i = 0; i < count; i++) {
-      lines.add("a%d = shared%d_%d[%s];".formatted(i, number, i, first));
+      lines.add("a%s = shared%s_%s[%s];".formatted(i, number, i, first));
     }
-    lines.add("for (int w = 1; w < %d; w++) {".formatted(parts));
+    lines.add("for (int w = 1; w < %s; w++) {".formatted(parts));
     for (int i = 0; i < count; i++) {
-      lines.add("  %s b%d = shared%d_%d[%s];".formatted(fold.types().get(i), i, number, i, next));
+      lines.add("  %s b%s = shared%s_%s[%s];".formatted(fold.types().get(i), i, number, i, next));
     }
     lines.add("  " + fold.combine());
     lines.add("}");

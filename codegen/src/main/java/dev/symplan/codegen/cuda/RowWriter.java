@@ -61,9 +61,9 @@ final class RowWriter {
         + memory.struct()
         + """
 
-        extern "C" __global__ void __launch_bounds__(%d) symplan_kernel(const __grid_constant__ Args args) {
+        extern "C" __global__ void __launch_bounds__(%s) symplan_kernel(const __grid_constant__ Args args) {
           [[maybe_unused]] const unsigned lane = %s;
-          for (long long first = (long long)blockIdx.x * %d; first < %d; first += (long long)gridDim.x * %d) {
+          for (long long first = (long long)blockIdx.x * %s; first < %s; first += (long long)gridDim.x * %s) {
         """
             .formatted(threads.block(), threads.lane(), together, rows, together)
         + (together == 1
@@ -89,9 +89,9 @@ final class RowWriter {
   String fragment(long rowsTogether, int blockThreads, MemoryArguments memory) {
     write();
     return """
-        for (long long own = threadIdx.x; own < %d; own += %d) {
+        for (long long own = threadIdx.x; own < %s; own += %s) {
           [[maybe_unused]] const unsigned lane = 0;
-          const long long row = outer * %d + own;
+          const long long row = outer * %s + own;
     """
             .formatted(rowsTogether, blockThreads, rowsTogether)
         + start(memory)
@@ -109,7 +109,7 @@ final class RowWriter {
     start.append(Indices.of("    ", "[[maybe_unused]] const long long r", "left", sizes));
     start.append(locations.pointers(memory));
     for (int n : passes.kept()) {
-      start.append("    %s k%d[%d];\n".formatted(nodes.get(n).type(), n, Math.max(1, perThread)));
+      start.append("    %s k%s[%s];\n".formatted(nodes.get(n).type(), n, Math.max(1, perThread)));
     }
     return start.toString();
   }
@@ -177,12 +177,12 @@ final class RowWriter {
     lines.add("{");
     for (int i = 0; i < fold.types().size(); i++) {
       var type = fold.types().get(i);
-      lines.add("  %s a%d = %s;".formatted(type, i, kept(n, i)));
-      lines.add("  %s b%d = %s;".formatted(type, i, terms.get(i).replace("{c}", element)));
+      lines.add("  %s a%s = %s;".formatted(type, i, kept(n, i)));
+      lines.add("  %s b%s = %s;".formatted(type, i, terms.get(i).replace("{c}", element)));
     }
     lines.add("  " + fold.combine());
     for (int i = 0; i < fold.types().size(); i++) {
-      lines.add("  %s = a%d;".formatted(kept(n, i), i));
+      lines.add("  %s = a%s;".formatted(kept(n, i), i));
     }
     lines.add("}");
     return lines;
@@ -247,14 +247,14 @@ final class RowWriter {
     if (perThread > width) {
       line(2, "#pragma unroll");
     }
-    line(2, "for (int k = 0; k < %d; k++) {".formatted(perThread / width));
+    line(2, "for (int k = 0; k < %s; k++) {".formatted(perThread / width));
     line(
         3,
         width == 1
-            ? "const unsigned %s = lane + k * %d;".formatted(number, threads.perRow())
-            : "const unsigned %s = (lane + k * %d)%s;".formatted(number, threads.perRow(), times));
+            ? "const unsigned %s = lane + k * %s;".formatted(number, threads.perRow())
+            : "const unsigned %s = (lane + k * %s)%s;".formatted(number, threads.perRow(), times));
     if (elements % ((long) threads.perRow() * width) != 0) {
-      line(3, "if (%s >= %d) {".formatted(number, elements));
+      line(3, "if (%s >= %s) {".formatted(number, elements));
       line(4, "continue;");
       line(3, "}");
     }
@@ -330,7 +330,7 @@ final class RowWriter {
     }
 
     private String keptOf(int n) {
-      return width == 1 ? "k%d[k]".formatted(n) : "k%d[k * %d + e]".formatted(n, width);
+      return width == 1 ? "k%s[k]".formatted(n) : "k%s[k * %s + e]".formatted(n, width);
     }
 
     /** Reads a vector, or what its elements have in common. */
@@ -341,13 +341,13 @@ final class RowWriter {
       byVectorIndices |= !locations.isFlat(location);
       reads.add(
           one
-              ? "const %s m%d = %s;".formatted(stored, n, element)
+              ? "const %s m%s = %s;".formatted(stored, n, element)
               : Vectors.read(stored, "m" + n, element));
       return "%s %s = %s;"
           .formatted(
               nodes.get(n).type(),
               RowKernel.name(n),
-              CTypes.widen(location.dtype(), "m%d%s".formatted(n, one ? "" : ".e[e]")));
+              CTypes.widen(location.dtype(), "m%s%s".formatted(n, one ? "" : ".e[e]")));
     }
 
     private void write(Store store) {
@@ -374,7 +374,7 @@ final class RowWriter {
       }
       reads.forEach(line -> line(3, line));
       line(3, "#pragma unroll");
-      line(3, "for (int e = 0; e < %d; e++) {".formatted(width));
+      line(3, "for (int e = 0; e < %s; e++) {".formatted(width));
       line(4, "[[maybe_unused]] const %s c = at + e;".formatted(number()));
       elements(4);
       line(3, "}");
@@ -389,11 +389,11 @@ final class RowWriter {
     }
     line(2, "{");
     for (int i = 0; i < fold.types().size(); i++) {
-      line(3, "%s a%d = %s;".formatted(fold.types().get(i), i, kept(n, i)));
+      line(3, "%s a%s = %s;".formatted(fold.types().get(i), i, kept(n, i)));
     }
     threads.unite(n, fold).forEach(line -> line(3, line));
     for (int i = 0; i < fold.types().size(); i++) {
-      line(3, "%s = a%d;".formatted(kept(n, i), i));
+      line(3, "%s = a%s;".formatted(kept(n, i), i));
     }
     line(2, "}");
   }
@@ -436,7 +436,7 @@ final class RowWriter {
   private String read(Location location, Optional<Offset> offset) {
     var picked =
         offset
-            .map(by -> " + %s * %d".formatted(RowKernel.name(by.index()), by.stride()))
+            .map(by -> " + %s * %s".formatted(RowKernel.name(by.index()), by.stride()))
             .orElse("");
     return CTypes.widen(location.dtype(), locations.element(location, "c", picked));
   }

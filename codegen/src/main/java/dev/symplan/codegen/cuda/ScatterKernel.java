@@ -97,7 +97,7 @@ final class ScatterKernel {
         .forEach(line -> matches.append("          ").append(line).append('\n'));
     var condition = new ArrayList<String>();
     for (int i = 0; i < indexing.dims().size(); i++) {
-      condition.add("at%d == r%d".formatted(i, i));
+      condition.add("at%s == r%s".formatted(i, i));
     }
     deposit.ignored().ifPresent(index -> condition.add("at0 != " + Literals.integer(index)));
     condition.add("true");

@@ -143,8 +143,8 @@ final class SharedMemoryKernel {
     long elements = inner(type, rows);
     body.append(
         """
-            for (long long own = threadIdx.x; own < %d; own += %d) {
-              long long left = outer * %d + own;
+            for (long long own = threadIdx.x; own < %s; own += %s) {
+              long long left = outer * %s + own;
         """
             .formatted(elements, THREADS, elements));
     body.append(Indices.of("      ", "const long long i", "left", type.sizes()));
@@ -173,7 +173,7 @@ final class SharedMemoryKernel {
         boolean indices = result == part.results().getLast();
         long taken = view.type().rank() == 0 ? 1 : view.type().size(dim);
         body.append(
-            "      if (position < %d) {\n        %s = %s;\n      }\n"
+            "      if (position < %s) {\n        %s = %s;\n      }\n"
                 .formatted(
                     taken,
                     element(view, target),
@@ -193,12 +193,12 @@ final class SharedMemoryKernel {
       long count = Math.max(1, inner(entry.getValue(), rows));
       bytes += count * dtype.bytes();
       shared.append(
-          "  __shared__ %s passed%d[%d];\n".formatted(CTypes.stored(dtype), entry.getKey(), count));
+          "  __shared__ %s passed%s[%s];\n".formatted(CTypes.stored(dtype), entry.getKey(), count));
     }
     if (bytes > SHARED_BYTES) {
       throw Parts.unsupported(
           parts.getLast(),
-          "%s over a part of rows, with %d bytes of each passed on (try --no-fusion)"
+          "%s over a part of rows, with %s bytes of each passed on (try --no-fusion)"
               .formatted(parts.getLast().def().name(), bytes));
     }
     var text =
@@ -206,8 +206,8 @@ final class SharedMemoryKernel {
             + memory.struct()
             + """
 
-            extern "C" __global__ void __launch_bounds__(%d) symplan_kernel(const __grid_constant__ Args args) {
-            %s  for (long long outer = blockIdx.x; outer < %d; outer += gridDim.x) {
+            extern "C" __global__ void __launch_bounds__(%s) symplan_kernel(const __grid_constant__ Args args) {
+            %s  for (long long outer = blockIdx.x; outer < %s; outer += gridDim.x) {
             """
                 .formatted(THREADS, shared, blocks)
             + body

@@ -213,7 +213,7 @@ final class StreamedKernel {
     var which = new StringBuilder("0");
     for (int i = 1; i < blocks.length; i++) {
       begins[i] = begins[i - 1] + blocks[i - 1];
-      which.insert(0, "blockIdx.x >= %d ? %d : ".formatted(begins[i], i));
+      which.insert(0, "blockIdx.x >= %s ? %s : ".formatted(begins[i], i));
     }
     var results =
         ONE_RESULT
@@ -295,7 +295,7 @@ final class StreamedKernel {
     var text = new StringBuilder(values.getLast());
     if (values.stream().distinct().count() > 1) {
       for (int i = values.size() - 2; i >= 0; i--) {
-        text.insert(0, "%s == %d ? %s : ".formatted(selector, i, values.get(i)));
+        text.insert(0, "%s == %s ? %s : ".formatted(selector, i, values.get(i)));
       }
       text.insert(0, '(').append(')');
     }

@@ -25,7 +25,7 @@ public sealed interface Expr {
     public Apply {
       if (args.size() != primitive.arity()) {
         throw new IllegalArgumentException(
-            "%s takes %d arguments, not %d".formatted(primitive, primitive.arity(), args.size()));
+            "%s takes %s arguments, not %s".formatted(primitive, primitive.arity(), args.size()));
       }
     }
   }

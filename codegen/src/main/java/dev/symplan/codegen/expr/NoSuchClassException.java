@@ -5,6 +5,6 @@ public final class NoSuchClassException extends RuntimeException {
   private static final long serialVersionUID = 1;
 
   NoSuchClassException(long target, long classes) {
-    super("target %d is out of range for %d classes".formatted(target, classes));
+    super("target %s is out of range for %s classes".formatted(target, classes));
   }
 }

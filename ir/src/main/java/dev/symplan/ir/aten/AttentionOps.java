@@ -152,7 +152,7 @@ public final class AttentionOps {
     }
     if (query.size(rank - 1) != key.size(rank - 1)) {
       throw new OpTypeException(
-          "query has %d features, but key has %d"
+          "query has %s features, but key has %s"
               .formatted(query.size(rank - 1), key.size(rank - 1)));
     }
     var shared = key.sizes().subArray(0, rank - 1);
@@ -196,7 +196,7 @@ public final class AttentionOps {
       return;
     }
     throw new OpTypeException(
-        "query has %d heads, but key has %d".formatted(queryHeads, keyHeads),
+        "query has %s heads, but key has %s".formatted(queryHeads, keyHeads),
         "with enable_gqa, query's heads must be a multiple of key's");
   }
 
@@ -214,7 +214,7 @@ public final class AttentionOps {
     long features = call.tensor("query").size(3);
     if (call.tensor("value").size(3) != features) {
       throw new OpTypeException(
-          "value has %d features, but query has %d"
+          "value has %s features, but query has %s"
               .formatted(call.tensor("value").size(3), features),
           "the efficient and the cuDNN kernels allow another width");
     }
@@ -241,7 +241,7 @@ public final class AttentionOps {
             && sums.size(2) >= query.size(2);
     if (!fits) {
       throw new OpTypeException(
-          "logsumexp must be floats [%d, %d, %d], one for each row of query, but is %s"
+          "logsumexp must be floats [%s, %s, %s], one for each row of query, but is %s"
               .formatted(query.size(0), query.size(1), query.size(2), sums));
     }
   }

@@ -188,7 +188,7 @@ final class CollectiveOps {
     var param = call.spec().param(Role.GROUP_SIZE);
     long size = call.call().integer(param);
     if (size < 1) {
-      throw new OpTypeException("%s is %d, but must be at least 1".formatted(param, size));
+      throw new OpTypeException("%s is %s, but must be at least 1".formatted(param, size));
     }
     return size;
   }
@@ -229,7 +229,7 @@ final class CollectiveOps {
       throw new OpTypeException(
           "%s cannot be divided evenly among %s"
               .formatted(Units.count(type.size(dim), "row"), Units.count(ranks, "rank")),
-          "pad dimension %d to a multiple of %d".formatted(dim, ranks));
+          "pad dimension %s to a multiple of %s".formatted(dim, ranks));
     }
     return withSize(type, dim, type.size(dim) / ranks);
   }
@@ -243,17 +243,17 @@ final class CollectiveOps {
     var received = nonNegative(call, Role.OUTPUT_SPLIT_SIZES, call.outputSplits());
     if (!sent.isEmpty() && !received.isEmpty() && sent.length() != received.length()) {
       throw new OpTypeException(
-          "%d input splits, but %d output splits".formatted(sent.length(), received.length()),
+          "%s input splits, but %s output splits".formatted(sent.length(), received.length()),
           "each has an entry for every rank of the group");
     }
     if (!sent.isEmpty() && Shapes.sum(sent) != input.size(0)) {
       throw new OpTypeException(
-          "%s add up to %d, but the input has %s"
+          "%s add up to %s, but the input has %s"
               .formatted(
                   call.spec().param(Role.INPUT_SPLIT_SIZES),
                   Shapes.sum(sent),
                   Units.count(input.size(0), "row")),
-          "splits that only a run knows get a bound together: --dim-max u0+u1=%d"
+          "splits that only a run knows get a bound together: --dim-max u0+u1=%s"
               .formatted(input.size(0)));
     }
     return withSize(input, 0, received.isEmpty() ? input.size(0) : Shapes.sum(received));

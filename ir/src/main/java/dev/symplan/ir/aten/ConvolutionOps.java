@@ -90,12 +90,12 @@ final class ConvolutionOps {
       OpCall call, TensorType input, TensorType weight, boolean transposed) {
     long groups = call.integer("groups");
     if (groups < 1) {
-      throw new OpTypeException("groups is %d, but must be positive".formatted(groups));
+      throw new OpTypeException("groups is %s, but must be positive".formatted(groups));
     }
     long own = transposed ? weight.size(0) : Shapes.times(weight.size(1), groups);
     if (own != input.size(1) || weight.size(0) % groups != 0) {
       throw new OpTypeException(
-          "weight %s in %s does not fit %d input channels"
+          "weight %s in %s does not fit %s input channels"
               .formatted(weight, Units.count(groups, "group"), input.size(1)));
     }
     return transposed ? Shapes.times(weight.size(1), groups) : weight.size(0);
@@ -110,7 +110,7 @@ final class ConvolutionOps {
     long added = Images.entry(call, "output_padding", dim, dims, 0);
     if (transposed && added >= Math.max(stride, dilation)) {
       throw new OpTypeException(
-          "output_padding is %d, but must be smaller than stride %d or dilation %d"
+          "output_padding is %s, but must be smaller than stride %s or dilation %s"
               .formatted(added, stride, dilation));
     }
     long size =
@@ -119,7 +119,7 @@ final class ConvolutionOps {
             : Math.floorDiv(input + 2 * padding - reach - 1, stride) + 1;
     if (size <= 0 || kernel < 1) {
       throw new OpTypeException(
-          "a kernel of size %d does not fit dimension %d of size %d"
+          "a kernel of size %s does not fit dimension %s of size %s"
               .formatted(kernel, dim + 2, input));
     }
     return size;
@@ -164,7 +164,7 @@ final class ConvolutionOps {
     long room = size + 2 * Images.entry(call, "padding", dim, 2, 0) - reach - 1;
     long count = Math.floorDiv(room, Images.entry(call, "stride", dim, 2, 1)) + 1;
     if (count < 1) {
-      throw new OpTypeException("the window does not fit a size of %d".formatted(size));
+      throw new OpTypeException("the window does not fit a size of %s".formatted(size));
     }
     return count;
   }
@@ -200,7 +200,7 @@ final class ConvolutionOps {
     long columns = Shapes.times(positions(call, 0, height), positions(call, 1, width));
     if (area == 0 || self.size(row) % area != 0 || self.size(row + 1) != columns) {
       throw new OpTypeException(
-          "self is %s, but must have rows of %d numbers and %d columns"
+          "self is %s, but must have rows of %s numbers and %s columns"
               .formatted(self, area, columns));
     }
     var sizes = self.sizes().subArray(0, row);

@@ -220,15 +220,15 @@ final class CopyOps {
     var b = other.tensor();
     if (a.rank() != b.rank()) {
       throw new OpTypeException(
-          "'%s' has %s, but '%s' has %d"
+          "'%s' has %s, but '%s' has %s"
               .formatted(first.name(), Units.count(a.rank(), "dimension"), other.name(), b.rank()));
     }
     for (int i = 0; i < a.rank(); i++) {
       if (i != dim && a.size(i) != b.size(i)) {
         throw new OpTypeException(
-            "sizes differ at dimension %d: '%s' has %d, '%s' has %d"
+            "sizes differ at dimension %s: '%s' has %s, '%s' has %s"
                 .formatted(i, first.name(), a.size(i), other.name(), b.size(i)),
-            "only dimension %d, along which they are joined, may differ".formatted(dim));
+            "only dimension %s, along which they are joined, may differ".formatted(dim));
       }
     }
   }
@@ -261,7 +261,7 @@ final class CopyOps {
     int added = repeats.length() - self.rank();
     if (added < 0) {
       throw new OpTypeException(
-          "%s counts %s, but the tensor has %d"
+          "%s counts %s, but the tensor has %s"
               .formatted(
                   Shapes.text(repeats), Units.count(repeats.length(), "dimension"), self.rank()));
     }
@@ -276,7 +276,7 @@ final class CopyOps {
   private static OpResult interleaved(OpCall call) {
     long repeats = call.integer("repeats");
     if (repeats < 0) {
-      throw new OpTypeException("repeats is %d, but must not be negative".formatted(repeats));
+      throw new OpTypeException("repeats is %s, but must not be negative".formatted(repeats));
     }
     var self = call.tensor("self");
     if (!call.has("dim")) {
@@ -315,7 +315,7 @@ final class CopyOps {
     var repeats = call.tensor("repeats");
     if (repeats.rank() > 1 || (repeats.numel() != 1 && repeats.numel() != count)) {
       throw new OpTypeException(
-          "repeats is %s, but there are %d elements to repeat".formatted(repeats, count));
+          "repeats is %s, but there are %s elements to repeat".formatted(repeats, count));
     }
   }
 
@@ -328,7 +328,7 @@ final class CopyOps {
     }
     // Without dims, the tensor rolls as one row.
     if (!(dims.isEmpty() && shifts.length() == 1) && shifts.length() != dims.length()) {
-      throw new OpTypeException("%d shifts for %d dims".formatted(shifts.length(), dims.length()));
+      throw new OpTypeException("%s shifts for %s dims".formatted(shifts.length(), dims.length()));
     }
     for (int i = 0; i < dims.length(); i++) {
       OpCall.wrapDim(dims.get(i), self.rank(), "dims");
@@ -352,7 +352,7 @@ final class CopyOps {
       long size = Shapes.sum(ImmutableLongArray.of(sizes[dim], pad.get(2 * i), pad.get(2 * i + 1)));
       if (size < 0) {
         throw new OpTypeException(
-            "pad %s leaves dimension %d of size %d with %d"
+            "pad %s leaves dimension %s of size %s with %s"
                 .formatted(Shapes.text(pad), dim, sizes[dim], size));
       }
       sizes[dim] = size;

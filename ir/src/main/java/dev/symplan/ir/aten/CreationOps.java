@@ -164,7 +164,7 @@ final class CreationOps {
   /** {@return a result with one dimension} */
   static OpResult vector(DType dtype, long length) {
     if (length < 0) {
-      throw new OpTypeException("%d elements are asked for".formatted(length));
+      throw new OpTypeException("%s elements are asked for".formatted(length));
     }
     return OpResult.fresh(dtype, ImmutableLongArray.of(length));
   }
@@ -180,7 +180,7 @@ final class CreationOps {
     var strides = call.integers("stride");
     if (sizes.length() != strides.length()) {
       throw new OpTypeException(
-          "size has %s, but stride has %d"
+          "size has %s, but stride has %s"
               .formatted(Units.count(sizes.length(), "entry"), strides.length()));
     }
     return OpResult.fresh(
@@ -194,7 +194,7 @@ final class CreationOps {
     int rank = sizes.length();
     if (layout.length() != rank) {
       throw new OpTypeException(
-          "size has %s, but physical_layout has %d"
+          "size has %s, but physical_layout has %s"
               .formatted(Units.count(rank, "entry"), layout.length()));
     }
     Shapes.mask(layout, rank, "physical_layout");
@@ -232,7 +232,7 @@ final class CreationOps {
     try {
       return Math.ceilDiv(Math.subtractExact(end, start), step);
     } catch (ArithmeticException _) {
-      throw new OpTypeException("the range from %d to %d is too large".formatted(start, end));
+      throw new OpTypeException("the range from %s to %s is too large".formatted(start, end));
     }
   }
 

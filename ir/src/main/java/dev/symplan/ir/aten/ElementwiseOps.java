@@ -327,7 +327,7 @@ final class ElementwiseOps {
         && exponent < 0
         && Promotion.isIntegral(((TensorType) result.type()).dtype())) {
       throw new OpTypeException(
-          "an integer to the power of %d is not an integer".formatted(exponent),
+          "an integer to the power of %s is not an integer".formatted(exponent),
           "convert the base to a float type");
     }
     return result;

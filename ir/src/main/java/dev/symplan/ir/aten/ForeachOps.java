@@ -135,7 +135,7 @@ public final class ForeachOps {
     try {
       return element.def().infer(element.args(given, arg -> arg)).orElseThrow();
     } catch (OpTypeException e) {
-      throw new OpTypeException("item %d: %s".formatted(index, e.getMessage()), e.hint());
+      throw new OpTypeException("item %s: %s".formatted(index, e.getMessage()), e.hint());
     }
   }
 
@@ -150,7 +150,7 @@ public final class ForeachOps {
         int own = ((Arg.Seq) call.args().get(i)).items().size();
         if (count >= 0 && own != count) {
           throw new OpTypeException(
-              "'%s' has %s, but there are %d tensors"
+              "'%s' has %s, but there are %s tensors"
                   .formatted(
                       call.schema().params().get(i).name(), Units.count(own, "item"), count));
         }

@@ -56,7 +56,7 @@ final class GluOps {
     int dim = call.dim("dim", self.rank());
     if (self.size(dim) % 2 != 0) {
       throw new OpTypeException(
-          "dimension %d of %s cannot be split in half".formatted(dim, self),
+          "dimension %s of %s cannot be split in half".formatted(dim, self),
           "its size must be even");
     }
     return Shapes.with(self.sizes(), dim, self.size(dim) / 2);

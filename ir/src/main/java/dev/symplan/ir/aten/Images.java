@@ -62,7 +62,7 @@ final class Images {
     long value = list.get(list.length() == 1 ? 0 : dim);
     if (value < least || value > Integer.MAX_VALUE) {
       throw new OpTypeException(
-          "%s is %s, but must lie in [%d, %d]"
+          "%s is %s, but must lie in [%s, %s]"
               .formatted(param, Shapes.text(list), least, Integer.MAX_VALUE));
     }
     return value;
@@ -81,7 +81,7 @@ final class Images {
   static boolean[] mask(OpCall call, int count) {
     var mask = new boolean[count];
     if (!(call.arg("output_mask") instanceof Arg.Seq(var items)) || items.size() != count) {
-      throw new OpTypeException("output_mask must be a list of %d booleans".formatted(count));
+      throw new OpTypeException("output_mask must be a list of %s booleans".formatted(count));
     }
     for (int i = 0; i < count; i++) {
       mask[i] = items.get(i).equals(new Arg.Bool(true));

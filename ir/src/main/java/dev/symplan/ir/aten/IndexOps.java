@@ -202,7 +202,7 @@ final class IndexOps {
     }
     if (classes <= 0) {
       throw new OpTypeException(
-          "num_classes is %d; the shape must not depend on data".formatted(classes),
+          "num_classes is %s; the shape must not depend on data".formatted(classes),
           "give the number of classes");
     }
     return OpResult.fresh(DType.I64, Shapes.insert(self.sizes(), self.rank(), classes));
@@ -298,7 +298,7 @@ final class IndexOps {
       for (int i = 0; i < mask.length(); i++) {
         if (dim + i >= self.rank() || self.size(dim + i) != mask.get(i)) {
           throw new OpTypeException(
-              "a mask of the shape %s does not fit self %s from dimension %d on"
+              "a mask of the shape %s does not fit self %s from dimension %s on"
                   .formatted(mask, self, dim));
         }
       }
@@ -306,7 +306,7 @@ final class IndexOps {
     }
     if (dim > self.rank()) {
       throw new OpTypeException(
-          "the indices are for %s, but self has %d"
+          "the indices are for %s, but self has %s"
               .formatted(Units.count(dim, "dimension"), self.rank()));
     }
   }
@@ -367,7 +367,7 @@ final class IndexOps {
   private static void checkWithin(TensorType index, String name, TensorType within, int except) {
     if (Math.max(1, index.rank()) != Math.max(1, within.rank())) {
       throw new OpTypeException(
-          "index has %s, but %s has %d"
+          "index has %s, but %s has %s"
               .formatted(Units.count(index.rank(), "dimension"), name, within.rank()));
     }
     // A scalar counts as one element of one dimension.
@@ -376,7 +376,7 @@ final class IndexOps {
       long indices = index.rank() == 0 ? 1 : index.size(i);
       if (i != except && indices > size) {
         throw new OpTypeException(
-            "index has size %d at dimension %d, but %s has only %d"
+            "index has size %s at dimension %s, but %s has only %s"
                 .formatted(indices, i, name, size));
       }
     }

@@ -147,7 +147,7 @@ public final class Layouts {
   private static TensorType channelsLast(TensorType type, int rank) {
     if (type.rank() != rank) {
       throw new OpTypeException(
-          "this memory format needs %s, but the tensor has %d"
+          "this memory format needs %s, but the tensor has %s"
               .formatted(Units.count(rank, "dimension"), type.rank()));
     }
     var order = new int[rank];

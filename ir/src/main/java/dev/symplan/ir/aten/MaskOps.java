@@ -69,7 +69,7 @@ final class MaskOps {
     }
     if (bins <= 0) {
       throw new OpTypeException(
-          "minlength is %d; the shape must not depend on data".formatted(bins),
+          "minlength is %s; the shape must not depend on data".formatted(bins),
           "give the number of bins as minlength");
     }
     if (!call.has("weights")) {

@@ -149,7 +149,7 @@ final class MatrixOps {
     checkSameType(left, a, right, b);
     if (rank == 3 && a.size(0) != b.size(0)) {
       throw new OpTypeException(
-          "batch sizes differ: %d and %d".formatted(a.size(0), b.size(0)),
+          "batch sizes differ: %s and %s".formatted(a.size(0), b.size(0)),
           "aten::matmul broadcasts batches");
     }
     checkInner(a.size(rank - 1), b.size(rank - 2), a, b);
@@ -189,7 +189,7 @@ final class MatrixOps {
   private static void checkInner(long left, long right, TensorType a, TensorType b) {
     if (left != right) {
       throw new OpTypeException(
-          "inner sizes differ: %d and %d".formatted(left, right), "%s times %s".formatted(a, b));
+          "inner sizes differ: %s and %s".formatted(left, right), "%s times %s".formatted(a, b));
     }
   }
 
@@ -280,7 +280,7 @@ final class MatrixOps {
     int last = input.rank() - 1;
     if (input.size(last) != weight.size(weight.rank() - 1)) {
       throw new OpTypeException(
-          "input has %d features, but weight takes %d"
+          "input has %s features, but weight takes %s"
               .formatted(input.size(last), weight.size(weight.rank() - 1)),
           "weight is [out_features, in_features]");
     }
@@ -385,7 +385,7 @@ final class MatrixOps {
               : "needs offs, as an operand has 2 dimensions");
     }
     if (batched && a.size(0) != b.size(0)) {
-      throw new OpTypeException("batch sizes differ: %d and %d".formatted(a.size(0), b.size(0)));
+      throw new OpTypeException("batch sizes differ: %s and %s".formatted(a.size(0), b.size(0)));
     }
     if (!batched) {
       checkEnds(call.tensor("offs"), a, b);
@@ -411,7 +411,7 @@ final class MatrixOps {
     for (var operand : new TensorType[] {a, b}) {
       if (operand.rank() == 3 && operand.size(0) != ends.size(0)) {
         throw new OpTypeException(
-            "offs ends %s, but there are %d matrices in %s"
+            "offs ends %s, but there are %s matrices in %s"
                 .formatted(Units.count(ends.size(0), "group"), operand.size(0), operand));
       }
     }

@@ -142,7 +142,7 @@ final class NormOps {
                       for (var name : List.of("mean", "rstd")) {
                         if (call.tensor(name).numel() != statistics) {
                           throw new OpTypeException(
-                              "%s is %s, but there are %d groups"
+                              "%s is %s, but there are %s groups"
                                   .formatted(name, call.tensor(name), statistics));
                         }
                       }
@@ -288,7 +288,7 @@ final class NormOps {
       var mask = mask(call);
       if (mask.size() != types.size()) {
         throw new OpTypeException(
-            "output_mask has %s, not %d"
+            "output_mask has %s, not %s"
                 .formatted(Units.count(mask.size(), "entry"), types.size()));
       }
       return IntStream.range(0, types.size())
@@ -312,7 +312,7 @@ final class NormOps {
   private static void checkGroups(long channels, long groups) {
     if (groups <= 0 || channels % groups != 0) {
       throw new OpTypeException(
-          "%d channels do not divide into %s".formatted(channels, Units.count(groups, "group")));
+          "%s channels do not divide into %s".formatted(channels, Units.count(groups, "group")));
     }
   }
 
@@ -325,7 +325,7 @@ final class NormOps {
         || input.size(1) != call.integer("C")
         || input.numel() != Shapes.times(elements, call.integer("HxW"))) {
       throw new OpTypeException(
-          "input must be [N, C, ...] of N × C × HxW = %d × %d × %d elements, but is %s"
+          "input must be [N, C, ...] of N × C × HxW = %s × %s × %s elements, but is %s"
               .formatted(call.integer("N"), call.integer("C"), call.integer("HxW"), input));
     }
     checkGroups(input.size(1), call.integer("group"));
@@ -338,7 +338,7 @@ final class NormOps {
     for (var param : params) {
       if (call.has(param) && !call.tensor(param).sizes().equals(ImmutableLongArray.of(count))) {
         throw new OpTypeException(
-            "%s is %s, but must have the shape [%d], an element for each %s"
+            "%s is %s, but must have the shape [%s], an element for each %s"
                 .formatted(param, call.tensor(param), count, what));
       }
     }
@@ -356,7 +356,7 @@ final class NormOps {
     long reduction = call.integer("reduction");
     if (reduction < 0 || reduction > 2) {
       throw new OpTypeException(
-          "there is no reduction %d".formatted(reduction), "0 is none, 1 the mean, 2 the sum");
+          "there is no reduction %s".formatted(reduction), "0 is none, 1 the mean, 2 the sum");
     }
     return reduction != 0;
   }
@@ -379,7 +379,7 @@ final class NormOps {
     }
     if (self.rank() == 2 && self.size(0) != target.size(0)) {
       throw new OpTypeException(
-          "batch sizes differ: %d and %d".formatted(self.size(0), target.size(0)));
+          "batch sizes differ: %s and %s".formatted(self.size(0), target.size(0)));
     }
     checkClasses(call, self.size(self.rank() - 1));
     return List.of(

@@ -55,7 +55,7 @@ final class OptimizerOps {
     int own = call.values(param).size();
     if (own != count) {
       throw new OpTypeException(
-          "'%s' has %s, but there are %d tensors"
+          "'%s' has %s, but there are %s tensors"
               .formatted(param, Units.count(own, "item"), count));
     }
   }

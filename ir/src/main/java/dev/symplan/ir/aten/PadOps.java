@@ -28,18 +28,18 @@ final class PadOps {
   }
 
   private static Stream<OpSpec> both(int dims, String mode) {
-    var name = "aten::%s_pad%dd".formatted(mode, dims);
+    var name = "aten::%s_pad%sd".formatted(mode, dims);
     boolean reflects = mode.equals("reflection");
     return Stream.concat(
         Table.single(
-            "%s(Tensor self, SymInt[%d] padding) -> Tensor".formatted(name, 2 * dims),
+            "%s(Tensor self, SymInt[%s] padding) -> Tensor".formatted(name, 2 * dims),
             call -> {
               checkRank(call.tensor("self"), dims);
               checkLength(call, dims);
               return padded(call, "padding", reflects);
             }),
         Table.single(
-            "%s_backward(Tensor grad_output, Tensor self, SymInt[%d] padding) -> Tensor"
+            "%s_backward(Tensor grad_output, Tensor self, SymInt[%s] padding) -> Tensor"
                 .formatted(name, 2 * dims),
             call -> gradient(call, dims, reflects)));
   }
@@ -62,7 +62,7 @@ final class PadOps {
     var padding = call.integers("padding");
     if (padding.length() != 2 * dims) {
       throw new OpTypeException(
-          "padding is %s, but must be %d numbers".formatted(Shapes.text(padding), 2 * dims));
+          "padding is %s, but must be %s numbers".formatted(Shapes.text(padding), 2 * dims));
     }
   }
 
@@ -98,7 +98,7 @@ final class PadOps {
       long left = self.size(dim) + Math.min(0, Math.max(pad.get(i ^ 1), -self.size(dim)));
       if (pad.get(i) > left) {
         throw new OpTypeException(
-            "pad %d wraps around more than once: dimension %d has only %s"
+            "pad %s wraps around more than once: dimension %s has only %s"
                 .formatted(pad.get(i), dim, Units.count(left, "element")));
       }
     }
@@ -107,7 +107,7 @@ final class PadOps {
   private static void checkRank(TensorType self, int dims) {
     if (self.rank() != dims + 1 && self.rank() != dims + 2) {
       throw new OpTypeException(
-          "self must have %d or %d dimensions: %s".formatted(dims + 1, dims + 2, self));
+          "self must have %s or %s dimensions: %s".formatted(dims + 1, dims + 2, self));
     }
   }
 
@@ -117,11 +117,11 @@ final class PadOps {
     for (int i = 0; i < pad.length(); i++) {
       int dim = self.rank() - 1 - i / 2;
       if (self.size(dim) == 0) {
-        throw new OpTypeException("dimension %d of %s has no elements".formatted(dim, self));
+        throw new OpTypeException("dimension %s of %s has no elements".formatted(dim, self));
       }
       if (reflects && pad.get(i) >= self.size(dim)) {
         throw new OpTypeException(
-            "pad %d must be smaller than size %d of dimension %d, which it reflects"
+            "pad %s must be smaller than size %s of dimension %s, which it reflects"
                 .formatted(pad.get(i), self.size(dim), dim));
       }
     }

@@ -108,7 +108,7 @@ final class PartOps {
     if (type.numel() > 0 && offset > bytes - type.storageBytes()) {
       throw new OpTypeException(
           "reaches outside the memory of self, which has %s".formatted(Units.count(bytes, "byte")),
-          "takes %s from byte %d on".formatted(Units.count(type.storageBytes(), "byte"), offset));
+          "takes %s from byte %s on".formatted(Units.count(type.storageBytes(), "byte"), offset));
     }
     return result;
   }

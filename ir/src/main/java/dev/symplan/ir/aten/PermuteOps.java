@@ -76,7 +76,7 @@ final class PermuteOps {
     int rank = self.tensor().rank();
     if (dims.length() != rank) {
       throw new OpTypeException(
-          "dims %s names %s, but the tensor has %d"
+          "dims %s names %s, but the tensor has %s"
               .formatted(Shapes.text(dims), Units.count(dims.length(), "dimension"), rank));
     }
     Shapes.mask(dims, rank, "dims");
@@ -113,7 +113,7 @@ final class PermuteOps {
     var target = call.integers("destination");
     if (source.length() != target.length()) {
       throw new OpTypeException(
-          "source names %s, but destination names %d"
+          "source names %s, but destination names %s"
               .formatted(Units.count(source.length(), "dimension"), target.length()));
     }
     if (rank == 0) {

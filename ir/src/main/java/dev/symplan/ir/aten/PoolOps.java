@@ -113,7 +113,7 @@ final class PoolOps {
     }
     for (int i = self.rank() - 3; i < self.rank(); i++) {
       if (self.size(i) == 0) {
-        throw new OpTypeException("dimension %d of %s has no elements".formatted(i, self));
+        throw new OpTypeException("dimension %s of %s has no elements".formatted(i, self));
       }
     }
     return self;
@@ -138,7 +138,7 @@ final class PoolOps {
         call.schema().hasParam("dilation") ? Images.entry(call, "dilation", dim, DIMS, 1) : 1;
     if (padding > kernel / 2) {
       throw new OpTypeException(
-          "padding %d is more than half of the kernel's size %d".formatted(padding, kernel));
+          "padding %s is more than half of the kernel's size %s".formatted(padding, kernel));
     }
     long room = size + 2 * padding - Shapes.times(dilation, kernel - 1) - 1;
     boolean ceil = call.bool("ceil_mode");
@@ -149,7 +149,7 @@ final class PoolOps {
     }
     if (count < 1) {
       throw new OpTypeException(
-          "a window of size %d does not fit a size of %d".formatted(kernel, size));
+          "a window of size %s does not fit a size of %s".formatted(kernel, size));
     }
     return count;
   }

@@ -122,7 +122,7 @@ final class RandomOps {
                   var seeds = call.tensor("seeds");
                   long index = call.integer("index");
                   if (seeds.rank() != 1 || index < 0 || index >= seeds.size(0)) {
-                    throw new OpTypeException("there is no seed %d in %s".formatted(index, seeds));
+                    throw new OpTypeException("there is no seed %s in %s".formatted(index, seeds));
                   }
                   return OpResult.fresh(DType.I64, ImmutableLongArray.of());
                 }),
@@ -144,7 +144,7 @@ final class RandomOps {
     long count = call.integer("num_samples");
     if (self.rank() < 1 || self.rank() > 2 || count <= 0) {
       throw new OpTypeException(
-          "cannot take %d samples of %s; weights have 1 or 2 dimensions".formatted(count, self));
+          "cannot take %s samples of %s; weights have 1 or 2 dimensions".formatted(count, self));
     }
     return OpResult.fresh(DType.I64, Shapes.with(self.sizes(), self.rank() - 1, count));
   }

@@ -251,7 +251,7 @@ final class ReductionOps {
     for (int i = 0; i < self.rank(); i++) {
       if (empty == Empty.ERROR && gone[i] && self.size(i) == 0) {
         throw new OpTypeException(
-            "dimension %d of %s has no elements to choose from".formatted(i, self));
+            "dimension %s of %s has no elements to choose from".formatted(i, self));
       }
     }
     return Shapes.reduce(self.sizes(), gone, keepdim);
@@ -298,7 +298,7 @@ final class ReductionOps {
     long size = self.rank() == 0 ? 1 : self.size(dim);
     if (k < 0 || k > size) {
       throw new OpTypeException(
-          "k is %d, but dimension %d has %s".formatted(k, dim, Units.count(size, "element")));
+          "k is %s, but dimension %s has %s".formatted(k, dim, Units.count(size, "element")));
     }
     var sizes = self.rank() == 0 ? self.sizes() : Shapes.with(self.sizes(), dim, k);
     return List.of(OpResult.fresh(self.dtype(), sizes), OpResult.fresh(DType.I64, sizes));

@@ -62,13 +62,13 @@ final class ReinterpretOps {
       int parts = to / from;
       if (sizes[last] % parts != 0) {
         throw new OpTypeException(
-            "the last size %d is not a multiple of %d".formatted(sizes[last], parts));
+            "the last size %s is not a multiple of %s".formatted(sizes[last], parts));
       }
       sizes[last] /= parts;
       for (int i = 0; i < last; i++) {
         if (strides[i] % parts != 0) {
           throw new OpTypeException(
-              "stride %d of dimension %d is not a multiple of %d".formatted(strides[i], i, parts));
+              "stride %s of dimension %s is not a multiple of %s".formatted(strides[i], i, parts));
         }
         strides[i] /= parts;
       }

@@ -31,7 +31,7 @@ final class SearchOps {
                 call -> {
                   long bins = call.integer("bins");
                   if (bins <= 0) {
-                    throw new OpTypeException("bins is %d, but must be positive".formatted(bins));
+                    throw new OpTypeException("bins is %s, but must be positive".formatted(bins));
                   }
                   return OpResult.fresh(call.tensor("self").dtype(), ImmutableLongArray.of(bins));
                 }))

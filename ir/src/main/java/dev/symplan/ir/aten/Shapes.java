@@ -59,7 +59,7 @@ public final class Shapes {
     try {
       return Math.multiplyExact(a, b);
     } catch (ArithmeticException _) {
-      throw new OpTypeException("%d × %d is too large".formatted(a, b));
+      throw new OpTypeException("%s × %s is too large".formatted(a, b));
     }
   }
 
@@ -96,7 +96,7 @@ public final class Shapes {
       long y = fromEnd(b, rank - i);
       if (x != y && x != 1 && y != 1) {
         throw new OpTypeException(
-            "shapes %s and %s do not broadcast: sizes %d and %d at dimension %d"
+            "shapes %s and %s do not broadcast: sizes %s and %s at dimension %s"
                 .formatted(text(a), text(b), x, y, i - rank),
             "sizes broadcast if they are equal or one of them is 1");
       }
@@ -157,7 +157,7 @@ public final class Shapes {
     }
     if (open < 0 ? known != numel : known == 0 || numel % known != 0) {
       throw new OpTypeException(
-          "%d elements do not fit the shape %s".formatted(numel, text(wanted)));
+          "%s elements do not fit the shape %s".formatted(numel, text(wanted)));
     }
     return open < 0 ? wanted : with(wanted, open, numel / known);
   }
@@ -172,7 +172,7 @@ public final class Shapes {
     for (int i = 0; i < dims.length(); i++) {
       int dim = OpCall.wrapDim(dims.get(i), rank, param);
       if (named[dim]) {
-        throw new OpTypeException("%s names dimension %d twice".formatted(param, dim));
+        throw new OpTypeException("%s names dimension %s twice".formatted(param, dim));
       }
       named[dim] = true;
     }

@@ -81,7 +81,7 @@ final class Slices {
       throw new OpTypeException("a tensor without dimensions cannot be sliced");
     }
     if (step <= 0) {
-      throw new OpTypeException("step is %d, but must be positive".formatted(step));
+      throw new OpTypeException("step is %s, but must be positive".formatted(step));
     }
     long size = type.size(dim);
     long from = clamp(start.orElse(0L), size);
@@ -102,7 +102,7 @@ final class Slices {
     long size = type.size(dim);
     if (index < -size || index >= size) {
       throw new OpTypeException(
-          "index %d is out of range for dimension %d of size %d".formatted(index, dim, size));
+          "index %s is out of range for dimension %s of size %s".formatted(index, dim, size));
     }
     long offset = (index < 0 ? index + size : index) * type.stride(dim);
     return OpResult.view(
@@ -117,7 +117,7 @@ final class Slices {
       int dim = call.dim("dim", self.tensor().rank());
       if (Shapes.sum(Shapes.checked(parts)) != total) {
         throw new OpTypeException(
-            "the parts %s add up to %d, but dimension %d has size %d"
+            "the parts %s add up to %s, but dimension %s has size %s"
                 .formatted(Shapes.text(parts), Shapes.sum(parts), dim, total));
       }
       var results = new ArrayList<OpResult>();
@@ -140,7 +140,7 @@ final class Slices {
   /** The last part may be smaller; nothing at all is one empty part. */
   private static ImmutableLongArray equal(long total, long size) {
     if (size < 0 || (size == 0 && total != 0)) {
-      throw new OpTypeException("split_size is %d, but must be positive".formatted(size));
+      throw new OpTypeException("split_size is %s, but must be positive".formatted(size));
     }
     checkCount(size == 0 ? 1 : Math.ceilDiv(total, size));
     var parts = ImmutableLongArray.builder();
@@ -156,7 +156,7 @@ final class Slices {
   private static void checkCount(long count) {
     if (count > MAX_PARTS) {
       throw new OpTypeException(
-          "%d parts are too many; at most %d are supported".formatted(count, MAX_PARTS));
+          "%s parts are too many; at most %s are supported".formatted(count, MAX_PARTS));
     }
   }
 
@@ -164,7 +164,7 @@ final class Slices {
     long chunks = call.integer("chunks");
     long total = sizeAt(call, self);
     if (chunks <= 0) {
-      throw new OpTypeException("chunks is %d, but must be positive".formatted(chunks));
+      throw new OpTypeException("chunks is %s, but must be positive".formatted(chunks));
     }
     if (total == 0) {
       checkCount(chunks);
@@ -178,7 +178,7 @@ final class Slices {
     long sections = call.integer("sections");
     long total = sizeAt(call, self);
     if (sections <= 0) {
-      throw new OpTypeException("sections is %d, but must be positive".formatted(sections));
+      throw new OpTypeException("sections is %s, but must be positive".formatted(sections));
     }
     checkCount(sections);
     var parts = ImmutableLongArray.builder();

@@ -221,7 +221,7 @@ final class SymmMemOps {
     long ranks = call.integer("world_size");
     if (ranks < 1 || operand.rank() == 0 || (!larger && operand.size(dim) % ranks != 0)) {
       throw new OpTypeException(
-          "%s has no dimension %d that world_size %d fits".formatted(operand, dim, ranks));
+          "%s has no dimension %s that world_size %s fits".formatted(operand, dim, ranks));
     }
     long size = larger ? Shapes.times(operand.size(dim), ranks) : operand.size(dim) / ranks;
     return TensorType.contiguous(operand.dtype(), Shapes.with(operand.sizes(), dim, size));
@@ -249,7 +249,7 @@ final class SymmMemOps {
             && without(part, dim).equals(without(whole, dim));
     if (!fits) {
       throw new OpTypeException(
-          "the result of %s does not fit %s: one must be a multiple of the other in dimension %d, and"
+          "the result of %s does not fit %s: one must be a multiple of the other in dimension %s, and"
                   .formatted(operand, target, dim)
               + " they must be equal in all others");
     }

@@ -239,7 +239,7 @@ final class ViewOps {
     int first = call.dim("start_dim", sizes.length());
     int last = call.dim("end_dim", sizes.length());
     if (first > last) {
-      throw new OpTypeException("start_dim %d is after end_dim %d".formatted(first, last));
+      throw new OpTypeException("start_dim %s is after end_dim %s".formatted(first, last));
     }
     if (sizes.isEmpty()) {
       return reshaped(self, ImmutableLongArray.of(1));
@@ -286,7 +286,7 @@ final class ViewOps {
       long size = wanted.get(i) == -1 && i >= added ? old : wanted.get(i);
       if (size < 0 || (old != 1 && old != size)) {
         throw new OpTypeException(
-            "%s does not expand to %s: dimension %d is %d"
+            "%s does not expand to %s: dimension %s is %s"
                 .formatted(type, Shapes.text(wanted), i, old),
             "only dimensions of size 1 expand; -1 keeps a size");
       }
@@ -328,7 +328,7 @@ final class ViewOps {
     long offset = call.has("storage_offset") ? call.integer("storage_offset") : 0;
     if (sizes.length() != strides.length()) {
       throw new OpTypeException(
-          "size has %s, but stride has %d"
+          "size has %s, but stride has %s"
               .formatted(Units.count(sizes.length(), "entry"), strides.length()));
     }
     if (strides.stream().anyMatch(stride -> stride < 0)) {
@@ -336,7 +336,7 @@ final class ViewOps {
           "one of the strides %s is negative".formatted(Shapes.text(strides)));
     }
     if (offset < 0) {
-      throw new OpTypeException("storage_offset is %d, but must not be negative".formatted(offset));
+      throw new OpTypeException("storage_offset is %s, but must not be negative".formatted(offset));
     }
     var type = new TensorType(self.tensor().dtype(), sizes, strides, MemorySpace.ANY);
     return new OpResult(
@@ -368,7 +368,7 @@ final class ViewOps {
     long length = call.integer("length");
     if (from < 0 || from > type.size(dim) || length < 0 || length > type.size(dim) - from) {
       throw new OpTypeException(
-          "start %d and length %d leave dimension %d of size %d"
+          "start %s and length %s leave dimension %s of size %s"
               .formatted(start, length, dim, type.size(dim)));
     }
     return Slices.cut(self, dim, length, 1, from);
@@ -407,7 +407,7 @@ final class ViewOps {
     long total = type.rank() == 0 ? 1 : type.size(dim);
     if (size < 0 || size > total || step <= 0) {
       throw new OpTypeException(
-          "windows of size %d and step %d do not fit dimension %d of size %d"
+          "windows of size %s and step %s do not fit dimension %s of size %s"
               .formatted(size, step, dim, total));
     }
     if (type.rank() == 0) {

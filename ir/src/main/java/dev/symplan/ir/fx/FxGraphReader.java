@@ -86,7 +86,7 @@ final class FxGraphReader {
         symbols.used().entrySet().stream()
             .map(
                 size ->
-                    (symbols.isBound(size.getKey()) ? "%s = %d at most" : "%s = %d")
+                    (symbols.isBound(size.getKey()) ? "%s = %s at most" : "%s = %s")
                         .formatted(size.getKey(), size.getValue()))
             .collect(Collectors.joining(", ", "# sizes: ", ""));
     return new Notes(

@@ -79,11 +79,11 @@ public final class FxImporter {
     if (listings.size() > 1) {
       listings.forEach(listing -> ranks.put(listing.rank().orElseThrow(), listing.file()));
       int last = listings.getLast().rank().orElseThrow();
-      world = importer.worldOf(file, last, "the log has graphs of rank %d");
+      world = importer.worldOf(file, last, "the log has graphs of rank %s");
     }
     if (!importer.ranksWithSizes.isEmpty()) {
       int last = importer.ranksWithSizes.last();
-      world = Math.max(world, importer.worldOf(file, last, "a size is given for rank %d"));
+      world = Math.max(world, importer.worldOf(file, last, "a size is given for rank %s"));
     }
     for (int rank = 0; rank < world; rank++) {
       ranks.putIfAbsent(rank, listings.getFirst().file());
@@ -157,8 +157,8 @@ public final class FxImporter {
           Diagnostic.error(
               DiagnosticCode.BAD_OPTION,
               Span.ofFile(file),
-              (what + ", but there are %d ranks").formatted(rank, options.ranks()),
-              "give --ranks %d".formatted(rank + 1)));
+              (what + ", but there are %s ranks").formatted(rank, options.ranks()),
+              "give --ranks %s".formatted(rank + 1)));
     }
     return Math.max(rank + 1, options.ranks());
   }
@@ -262,7 +262,7 @@ public final class FxImporter {
                 Diagnostic.Severity.ERROR,
                 DiagnosticCode.RANKS_DISAGREE,
                 other.getLast().span(),
-                "%s here, but %d on other ranks"
+                "%s here, but %s on other ranks"
                     .formatted(Units.count(other.size(), "graph"), first.size()),
                 "capture all ranks in one run of one program",
                 ImmutableList.of("the other rank's are at " + first.getFirst().span())));

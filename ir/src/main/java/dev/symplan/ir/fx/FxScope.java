@@ -182,7 +182,7 @@ final class FxScope {
     } catch (ArithmeticException e) {
       throw new NoArgument(
           DiagnosticCode.UNSUPPORTED,
-          "%d %s %d: %s".formatted(left, operator, right, e.getMessage()),
+          "%s %s %s: %s".formatted(left, operator, right, e.getMessage()),
           "");
     }
   }

@@ -290,7 +290,7 @@ final class FxText {
                 skipped.getFirst().head(),
                 skipped.size() == 1
                     ? "this function is skipped: it is " + kind.meaning()
-                    : "%d functions from here on are skipped: each is %s"
+                    : "%s functions from here on are skipped: each is %s"
                         .formatted(skipped.size(), kind.meaning()),
                 ""));
       }

@@ -330,7 +330,7 @@ final class HigherOrder {
       error(
           DiagnosticCode.BAD_ARGUMENT,
           call.span(),
-          "the subgraph takes %s, not %d".formatted(Units.count(given, "argument"), args.size()),
+          "the subgraph takes %s, not %s".formatted(Units.count(given, "argument"), args.size()),
           "");
       return;
     }
@@ -340,7 +340,7 @@ final class HigherOrder {
           Diagnostic.error(
               DiagnosticCode.UNSUPPORTED,
               call.span(),
-              "with the statements of all subgraphs, the graph has more than %d"
+              "with the statements of all subgraphs, the graph has more than %s"
                   .formatted(MAX_STATEMENTS),
               "plan the subgraph by itself"));
     }

@@ -125,7 +125,7 @@ record ResultLayout(ImmutableList<ImmutableList<Integer>> paths, boolean list) {
         unread += Math.max(0, path.get(depth) - from);
         if (unread > MAX_UNREAD) {
           throw new OpTypeException(
-              "result %d is read, but not the %d before it".formatted(path.get(depth), unread));
+              "result %s is read, but not the %s before it".formatted(path.get(depth), unread));
         }
         for (int i = from; i < path.get(depth); i++) {
           paths.add(ImmutableList.<Integer>builder().addAll(outer).add(i).build());

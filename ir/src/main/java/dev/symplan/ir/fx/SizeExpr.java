@@ -97,7 +97,7 @@ public sealed interface SizeExpr {
 
     private static long exactQuotient(long a, long b) {
       if (b == 0 || a % b != 0) {
-        throw new ArithmeticException("%d / %d is not an integer".formatted(a, b));
+        throw new ArithmeticException("%s / %s is not an integer".formatted(a, b));
       }
       return a / b;
     }

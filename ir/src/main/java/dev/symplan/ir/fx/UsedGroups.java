@@ -128,7 +128,7 @@ final class UsedGroups {
           Diagnostic.warning(
               DiagnosticCode.BAD_GROUP,
               use.first.span(),
-              "the number of ranks in group '%s' is unknown; assuming %d"
+              "the number of ranks in group '%s' is unknown; assuming %s"
                   .formatted(name, DEFAULT_RANKS),
               "give --ranks"));
       groups.put(name, ProcessGroup.world(name, DEFAULT_RANKS));
@@ -148,7 +148,7 @@ final class UsedGroups {
                   .formatted(
                       name, Units.count(use.size, "rank"), Units.count(group.size(), "rank")),
               use.size > group.size() && use.allRanks
-                  ? "give --ranks %d".formatted(use.size)
+                  ? "give --ranks %s".formatted(use.size)
                   : "list its ranks in groups.json: {\"%s\": [0, 1]}".formatted(name)));
     }
     groups.put(name, group);

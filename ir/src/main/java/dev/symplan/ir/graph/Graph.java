@@ -42,14 +42,14 @@ public record Graph(
     ops.forEach(op -> op.results().forEach(result -> take(result, ids)));
     if (ids.length() > valueCount) {
       throw new IllegalArgumentException(
-          "graph %s has an id %d of %d".formatted(name, ids.length() - 1, valueCount));
+          "graph %s has an id %s of %s".formatted(name, ids.length() - 1, valueCount));
     }
   }
 
   private static void take(Value value, BitSet ids) {
     if (ids.get(value.id())) {
       throw new IllegalArgumentException(
-          "the id %d of '%s' is taken".formatted(value.id(), value.name()));
+          "the id %s of '%s' is taken".formatted(value.id(), value.name()));
     }
     ids.set(value.id());
   }

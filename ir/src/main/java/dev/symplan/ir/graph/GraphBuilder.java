@@ -208,7 +208,7 @@ public final class GraphBuilder {
           Diagnostic.error(
               DiagnosticCode.BAD_ARGUMENT,
               specs.get(results.size()).span(),
-              "%s gives %s, not %d"
+              "%s gives %s, not %s"
                   .formatted(def.name(), Units.count(results.size(), "result"), specs.size())));
     }
     var types = new ArrayList<Type>(results.size());

@@ -55,7 +55,7 @@ public final class Op {
       @Nullable ImmutableList<OpResult> inferred) {
     if (args.size() != def.schema().params().size()) {
       throw new IllegalArgumentException(
-          "%s takes %d arguments, not %d"
+          "%s takes %s arguments, not %s"
               .formatted(def.name(), def.schema().params().size(), args.size()));
     }
     this.def = def;

@@ -99,7 +99,7 @@ public final class RankAgreement {
         return report(
             b.span(),
             a.span(),
-            "collective %d is %s here, but %s on other ranks"
+            "collective %s is %s here, but %s on other ranks"
                 .formatted(i, describe(b), describe(a)));
       }
       @Nullable ProcessGroup groupOfA = group(a);
@@ -108,7 +108,7 @@ public final class RankAgreement {
         return report(
             b.span(),
             a.span(),
-            "collective %d is among %s here (group '%s'), but among %d on other ranks ('%s')"
+            "collective %s is among %s here (group '%s'), but among %s on other ranks ('%s')"
                 .formatted(
                     i,
                     Units.count(groupOfB.size(), "rank"),
@@ -123,7 +123,7 @@ public final class RankAgreement {
       return report(
           more ? extra.span() : other.span(),
           more ? first.span() : extra.span(),
-          "the ranks have %d and %d collectives".formatted(expected.size(), found.size()));
+          "the ranks have %s and %s collectives".formatted(expected.size(), found.size()));
     }
     return true;
   }
@@ -213,7 +213,7 @@ public final class RankAgreement {
     return report(
         taker.span(),
         sender.span(),
-        "rank %d takes %s from rank %d, which sends it %d"
+        "rank %s takes %s from rank %s, which sends it %s"
             .formatted(ranks.get(to), Units.count(taken, "row"), ranks.get(from), sent));
   }
 
@@ -240,7 +240,7 @@ public final class RankAgreement {
   /** What remains of a type when its sizes may be others on each rank. */
   private static String kind(Type type) {
     return type instanceof TensorType tensor
-        ? "%s of rank %d @%s".formatted(tensor.dtype(), tensor.rank(), tensor.space())
+        ? "%s of rank %s @%s".formatted(tensor.dtype(), tensor.rank(), tensor.space())
         : type.toString();
   }
 

@@ -31,7 +31,7 @@ public final class ArgBinder {
     for (int i = 0; i < positional.size(); i++) {
       if (i == params.size() || params.get(i).keywordOnly()) {
         throw new OpTypeException(
-            "%s takes %d positional arguments, not %d"
+            "%s takes %s positional arguments, not %s"
                 .formatted(schema.name(), i, positional.size()),
             "schema: " + schema);
       }
@@ -178,7 +178,7 @@ public final class ArgBinder {
       case Arg.Literal literal -> literal.text();
       case Arg.Seq(ImmutableList<Arg> items) when items.size() <= MAX_SHOWN ->
           items.stream().map(ArgBinder::describe).collect(Collectors.joining(", ", "[", "]"));
-      case Arg.Seq(ImmutableList<Arg> items) -> "a list of %d".formatted(items.size());
+      case Arg.Seq(ImmutableList<Arg> items) -> "a list of %s".formatted(items.size());
     };
   }
 }

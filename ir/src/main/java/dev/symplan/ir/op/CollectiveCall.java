@@ -112,7 +112,7 @@ public record CollectiveCall(CollectiveSpec spec, OpCall call) {
     long root = call.integer(spec.param(Role.ROOT));
     if (root < 0 || root > Integer.MAX_VALUE) {
       throw new OpTypeException(
-          "%s is %d, but ranks count from 0".formatted(spec.param(Role.ROOT), root));
+          "%s is %s, but ranks count from 0".formatted(spec.param(Role.ROOT), root));
     }
     return OptionalInt.of((int) root);
   }

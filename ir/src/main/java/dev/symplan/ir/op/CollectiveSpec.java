@@ -194,7 +194,7 @@ public record CollectiveSpec(
     var strings = free.stream().filter(param -> param.type() == SchemaType.Base.STRING).toList();
     if (strings.size() > 1) {
       throw new IllegalArgumentException(
-          "%s has %d parameters of type str, and one names its group"
+          "%s has %s parameters of type str, and one names its group"
               .formatted(schema.name(), strings.size()));
     }
     var other =

@@ -108,7 +108,7 @@ public record OpCall(OpDef def, ImmutableList<Arg> args) {
     int count = Math.max(1, rank);
     if (dim < -count || dim >= count) {
       throw new OpTypeException(
-          "%s is %d, but must lie in [%d, %d]".formatted(param, dim, -count, count - 1));
+          "%s is %s, but must lie in [%s, %s]".formatted(param, dim, -count, count - 1));
     }
     return (int) (dim < 0 ? dim + count : dim);
   }

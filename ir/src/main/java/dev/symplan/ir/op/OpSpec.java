@@ -128,7 +128,7 @@ public record OpSpec(
       }
     }
     throw new IllegalArgumentException(
-        "%s has no tensor result '%s'; it gives %d, named by position from 0 or by name"
+        "%s has no tensor result '%s'; it gives %s, named by position from 0 or by name"
             .formatted(schema.name(), result, results.size()));
   }
 

@@ -53,7 +53,7 @@ public final class SchemaParser {
   private static void checkSize(String text) {
     if (text.length() > MAX_LENGTH) {
       throw new SchemaSyntaxException(
-          text, 0, 1, "a schema of more than %d characters".formatted(MAX_LENGTH), "");
+          text, 0, 1, "a schema of more than %s characters".formatted(MAX_LENGTH), "");
     }
     int depth = 0;
     for (int i = 0; i < text.length(); i++) {
@@ -64,7 +64,7 @@ public final class SchemaParser {
       if (c == '(' || c == '[') {
         if (++depth > MAX_DEPTH) {
           throw new SchemaSyntaxException(
-              text, i, 1, "brackets nest deeper than %d levels".formatted(MAX_DEPTH), "");
+              text, i, 1, "brackets nest deeper than %s levels".formatted(MAX_DEPTH), "");
         }
       } else if (c == ')' || c == ']') {
         depth--;

@@ -82,7 +82,7 @@ final class ArchiveFile {
       throw wrong(
           path,
           DiagnosticCode.TOO_LARGE,
-          "it has %d entries, more than %d".formatted(zip.size(), MAX_ENTRIES),
+          "it has %s entries, more than %s".formatted(zip.size(), MAX_ENTRIES),
           "");
     }
     long size = Files.size(path);
@@ -111,7 +111,7 @@ final class ArchiveFile {
         throw wrong(
             path,
             DiagnosticCode.BAD_ARCHIVE,
-            "entry '%s' states two sizes: %d and %d bytes"
+            "entry '%s' states two sizes: %s and %s bytes"
                 .formatted(name, entry.getSize(), entry.getCompressedSize()),
             "");
       }
@@ -148,7 +148,7 @@ final class ArchiveFile {
     return wrong(
         path,
         DiagnosticCode.TOO_LARGE,
-        "entry '%s' exceeds the limit of %d bytes".formatted(name, limit),
+        "entry '%s' exceeds the limit of %s bytes".formatted(name, limit),
         "torch.export.save compresses nothing; save the program again");
   }
 
@@ -249,7 +249,7 @@ final class ArchiveFile {
     }
     if (at != entry.bytes) {
       throw new IOException(
-          "it has %d of the %s it says".formatted(at, Units.count(entry.bytes, "byte")));
+          "it has %s of the %s it says".formatted(at, Units.count(entry.bytes, "byte")));
     }
     if (crc.getValue() != entry.crc) {
       throw new IOException("its checksum is not the one it says");

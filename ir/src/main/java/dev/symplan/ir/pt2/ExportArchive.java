@@ -142,7 +142,7 @@ public final class ExportArchive {
               if (size != null && (size < min || size > range.max().orElse(Long.MAX_VALUE))) {
                 throw archive.wrong(
                     DiagnosticCode.BAD_OPTION,
-                    "%s %s=%d is out of range: the program was exported for sizes from %d%s"
+                    "%s %s=%s is out of range: the program was exported for sizes from %s%s"
                         .formatted(
                             option,
                             symbol,

@@ -73,7 +73,7 @@ final class ModelReader {
           Diagnostic.error(
               DiagnosticCode.UNSUPPORTED_VERSION,
               Span.ofFile(file),
-              "the program has version %d of torch.export's schema, not %d"
+              "the program has version %s of torch.export's schema, not %s"
                   .formatted(version, SCHEMA_MAJOR),
               "load it with torch.export.load, and save it again with PyTorch 2.11 to 2.13"));
     }

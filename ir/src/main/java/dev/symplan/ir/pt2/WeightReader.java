@@ -87,7 +87,7 @@ final class WeightReader {
     var type = Types.concrete(meta);
     long offset = Types.number(meta.get("storage_offset"));
     if (offset < 0 || offset > TensorType.MAX_BYTES / type.dtype().bytes()) {
-      throw meta.wrong("the offset %d is out of range".formatted(offset));
+      throw meta.wrong("the offset %s is out of range".formatted(offset));
     }
     if (!archive.has(folder + path.text())) {
       throw path.wrong("there is no entry '%s%s'".formatted(folder, path.text()));
@@ -99,7 +99,7 @@ final class WeightReader {
     long bytes = region.type.storageBytes();
     if (bytes > storage.byteSize() - region.offset && bytes > 0) {
       throw archive.wrong(
-          "tensor '%s' is %s at byte %d of entry '%s', which has %s"
+          "tensor '%s' is %s at byte %s of entry '%s', which has %s"
               .formatted(
                   region.stored.qualifiedName(),
                   region.type,

@@ -37,7 +37,7 @@ final class Brackets {
             new Fault(
                 DiagnosticCode.TOO_LARGE,
                 token,
-                "brackets nest deeper than %d levels".formatted(StatementReader.MAX_DEPTH),
+                "brackets nest deeper than %s levels".formatted(StatementReader.MAX_DEPTH),
                 ""));
   }
 
@@ -76,7 +76,7 @@ final class Brackets {
         "'%s' is never closed".formatted(opening.getText()),
         found == null
             ? "the file ends first"
-            : "it is still open at '%s' in line %d".formatted(found.getText(), found.getLine()));
+            : "it is still open at '%s' in line %s".formatted(found.getText(), found.getLine()));
   }
 
   /** {@return whether a forgotten bracket may be why something is wrong at a token} */

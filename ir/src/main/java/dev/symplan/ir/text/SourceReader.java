@@ -101,14 +101,14 @@ public final class SourceReader {
         Diagnostic.error(
             DiagnosticCode.INVALID_UTF8,
             new Span(file, line, valid.length() - lineStart + 1, 1),
-            "byte 0x%02X at offset %d is not UTF-8".formatted(bad & 0xFF, offset),
+            "byte 0x%02X at offset %s is not UTF-8".formatted(bad & 0xFF, offset),
             "save the file as UTF-8"));
   }
 
   private static void checkSize(String name, long bytes) {
     if (bytes > MAX_BYTES) {
       throw failure(
-          DiagnosticCode.TOO_LARGE, name, "is larger than %d MiB".formatted(MAX_BYTES >> 20));
+          DiagnosticCode.TOO_LARGE, name, "is larger than %s MiB".formatted(MAX_BYTES >> 20));
     }
   }
 

@@ -281,7 +281,7 @@ public final class StatementReader {
         new Fault(
             DiagnosticCode.TOO_LARGE,
             first,
-            "a statement of more than %d tokens".formatted(MAX_TOKENS),
+            "a statement of more than %s tokens".formatted(MAX_TOKENS),
             bracket
                 .map(at -> "is the bracket at %s closed?".formatted(Brackets.location(at)))
                 .orElse("")));
@@ -358,7 +358,7 @@ public final class StatementReader {
         Diagnostic.error(
             DiagnosticCode.TOO_LARGE,
             new Span(file, line, 1, 1),
-            "a line of %d characters; %d are allowed".formatted(length, MAX_LINE)));
+            "a line of %s characters; %s are allowed".formatted(length, MAX_LINE)));
     return true;
   }
 

@@ -55,7 +55,7 @@ final class FxText {
       var all = "all_" + op.results().getFirst().name();
       line(all + " = " + call);
       for (int i = 0; i < op.results().size(); i++) {
-        line("%s = %s[%d]".formatted(annotated(op.results().get(i)), all, i));
+        line("%s = %s[%s]".formatted(annotated(op.results().get(i)), all, i));
       }
     }
     var dropped = new ArrayList<String>();

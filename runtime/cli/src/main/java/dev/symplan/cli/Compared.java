@@ -24,7 +24,7 @@ record Compared(String rows, int outputs, int wrong, int unspecified) {
 
   /** {@return it for another process} */
   byte[] toBytes() {
-    return "%d %d %d\n%s"
+    return "%s %s %s\n%s"
         .formatted(outputs, wrong, unspecified, rows)
         .getBytes(StandardCharsets.UTF_8);
   }

@@ -35,14 +35,14 @@ final class Evaluation implements Reference.Observer {
     long nanos = System.nanoTime() - start;
     if (limit.isPresent() && nanos > limit.get().toNanos()) {
       throw new RunException(
-          ("the evaluation without a plan takes longer than %s s: it has come to %s of rank %d"
+          ("the evaluation without a plan takes longer than %s s: it has come to %s of rank %s"
                   + " (%s); give a longer --timeout, or --no-compare")
               .formatted(
                   limit.get().toMillis() / 1e3, op.def().name(), rank, op.span().shortForm()));
     }
     if (nanos > nextLine) {
       console.progress(
-          "evaluating without a plan: %d of %s (--no-compare leaves this out)"
+          "evaluating without a plan: %s of %s (--no-compare leaves this out)"
               .formatted(done, Units.count(ops, "op")));
       nextLine = 2 * nanos;
     }

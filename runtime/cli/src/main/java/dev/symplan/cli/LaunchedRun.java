@@ -82,7 +82,7 @@ final class LaunchedRun {
   /** {@return the first failure of all processes, which may be this one} */
   private Optional<Failure> failed(int code, String message) {
     var named =
-        message.startsWith("rank ") ? message : "rank %d: %s".formatted(world.rank(), message);
+        message.startsWith("rank ") ? message : "rank %s: %s".formatted(world.rank(), message);
     world.fail(code, named);
     return world.awaitFailure(NEWS);
   }

@@ -263,7 +263,7 @@ final class RunCommand extends ConsoleCommand {
     private void print(Plan plan, Profile measured, String file) {
       console.print("\n" + ProfileTable.print(plan, measured));
       if (!file.isEmpty()) {
-        var own = world.map(w -> "%s.rank%d".formatted(file, w.rank())).orElse(file);
+        var own = world.map(w -> "%s.rank%s".formatted(file, w.rank())).orElse(file);
         AtomicFile.write(Path.of(own), ProfileTrace.toJson(plan, measured), TRACE);
         console.progress("trace written to " + own);
       }

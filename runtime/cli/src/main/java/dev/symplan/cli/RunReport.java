@@ -182,7 +182,7 @@ final class RunReport {
         }
         for (var choice : judged.choices()) {
           rows.append(
-              "  rank %d  %s differs in %d of %d elements  %s\n"
+              "  rank %s  %s differs in %s of %s elements  %s\n"
                   .formatted(
                       choice.rank(),
                       choice.op(),
@@ -216,16 +216,16 @@ final class RunReport {
     var rest =
         all.unspecified() == 0
             ? ""
-            : "; %d that no op writes were not compared".formatted(all.unspecified());
+            : "; %s that no op writes were not compared".formatted(all.unspecified());
     line(
         all.wrong() == 0
             ? "ok: %s%s"
                 .formatted(
                     all.outputs() == 1
                         ? "the output agrees"
-                        : "all %d outputs agree".formatted(all.outputs()),
+                        : "all %s outputs agree".formatted(all.outputs()),
                     rest)
-            : "FAILED: %d of %s %s by more than the tolerance%s"
+            : "FAILED: %s of %s %s by more than the tolerance%s"
                 .formatted(
                     all.wrong(),
                     Units.count(all.outputs(), "output"),
@@ -238,7 +238,7 @@ final class RunReport {
         plan.forRank(rank).graph().outputs().get(index) instanceof Arg.Ref(Value value)
             ? value.name()
             : "";
-    return "  rank %d  out%d %s  %s\n".formatted(rank, index, name, text);
+    return "  rank %s  out%s %s  %s\n".formatted(rank, index, name, text);
   }
 
   private static String text(OutputCheck check) {

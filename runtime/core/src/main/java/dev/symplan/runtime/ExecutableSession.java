@@ -47,7 +47,7 @@ public abstract class ExecutableSession implements Session {
   @Override
   public final void bindInput(int rank, int index, HostTensor tensor) {
     requireOpen();
-    var name = "input '%s' of rank %d".formatted(inputNames().get(index), rank);
+    var name = "input '%s' of rank %s".formatted(inputNames().get(index), rank);
     var ref = program(rank).inputs().get(index);
     if (ref.isEmpty() || ref.get().arena() != ArenaKind.EXTERNAL_INPUT) {
       throw new IllegalArgumentException(name + " is planned: it has its place in an arena");
@@ -59,7 +59,7 @@ public abstract class ExecutableSession implements Session {
   @Override
   public final void bindOutput(int rank, int index, HostTensor tensor) {
     requireOpen();
-    var name = "output %d of rank %d".formatted(index, rank);
+    var name = "output %s of rank %s".formatted(index, rank);
     var ref = program(rank).outputs().get(index);
     if (ref.isEmpty() || !ref.get().arena().isExternal()) {
       throw new IllegalArgumentException(name + " is planned: it has its place in an arena");

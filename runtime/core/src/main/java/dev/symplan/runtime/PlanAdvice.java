@@ -60,7 +60,7 @@ public final class PlanAdvice {
    * @param options each behind a space
    */
   public static String anew(Plan plan, int ranks, String options) {
-    return "make a new plan, with the same other options: symplan compile %s --ranks %d%s -o PLAN"
+    return "make a new plan, with the same other options: symplan compile %s --ranks %s%s -o PLAN"
         .formatted(source(plan), ranks, options);
   }
 

@@ -47,10 +47,10 @@ public final class BenchPrograms {
     var lines = ImmutableList.<String>builder();
     for (int i = 0; i < sizes.size(); i++) {
       long elements = Math.max(ranks, sizes.get(i) / dtype.bytes() / ranks * ranks);
-      inputs.add("x%d: %s[%d]".formatted(i, dtype.shortName(), elements));
+      inputs.add("x%s: %s[%s]".formatted(i, dtype.shortName(), elements));
       lines.add(
           "%s = _c10d_functional::%s".formatted(label(i), call(kind, "x" + i, elements, ranks)));
-      lines.add("o%d = _c10d_functional::wait_tensor(%s)".formatted(i, label(i)));
+      lines.add("o%s = _c10d_functional::wait_tensor(%s)".formatted(i, label(i)));
       outputs.add("o" + i);
     }
     return program(ranks, String.join(", ", inputs), lines.build(), String.join(", ", outputs));
@@ -68,9 +68,9 @@ public final class BenchPrograms {
             .collect(Collectors.joining(", ", "[", "]"));
     return switch (kind) {
       case ALL_REDUCE -> "all_reduce(%s, \"sum\", \"g\")".formatted(operand);
-      case ALL_GATHER -> "all_gather_into_tensor(%s, %d, \"g\")".formatted(operand, ranks);
+      case ALL_GATHER -> "all_gather_into_tensor(%s, %s, \"g\")".formatted(operand, ranks);
       case REDUCE_SCATTER ->
-          "reduce_scatter_tensor(%s, \"sum\", %d, \"g\")".formatted(operand, ranks);
+          "reduce_scatter_tensor(%s, \"sum\", %s, \"g\")".formatted(operand, ranks);
       case ALL_TO_ALL -> "all_to_all_single(%s, %s, %s, \"g\")".formatted(operand, equal, equal);
       case BROADCAST -> "broadcast(%s, 0, \"g\")".formatted(operand);
       case CUSTOM -> throw new IllegalArgumentException("a custom op cannot be timed alone");
@@ -90,9 +90,9 @@ public final class BenchPrograms {
   public static Program productBesideGather(DType dtype, long size, long bytes, int ranks) {
     return program(
         ranks,
-        factors(dtype, size) + ", s: %s[%d]".formatted(dtype.shortName(), bytes / dtype.bytes()),
+        factors(dtype, size) + ", s: %s[%s]".formatted(dtype.shortName(), bytes / dtype.bytes()),
         List.of(
-            "r = _c10d_functional::all_gather_into_tensor(s, %d, \"g\")".formatted(ranks),
+            "r = _c10d_functional::all_gather_into_tensor(s, %s, \"g\")".formatted(ranks),
             "y = aten::mm(x, w)",
             "o = _c10d_functional::wait_tensor(r)"),
         "y, o");
@@ -114,7 +114,7 @@ public final class BenchPrograms {
   public static Program chain(int products, int ranks) {
     var lines = ImmutableList.<String>builder();
     for (int i = 0; i < products; i++) {
-      lines.add("a%d = aten::mm(%s, w)".formatted(i, i == 0 ? "x" : "o" + (i - 1)));
+      lines.add("a%s = aten::mm(%s, w)".formatted(i, i == 0 ? "x" : "o" + (i - 1)));
       lines.add("r%1$d = _c10d_functional::all_reduce(a%1$d, \"avg\", \"g\")".formatted(i));
       lines.add("o%1$d = _c10d_functional::wait_tensor(r%1$d)".formatted(i));
     }
@@ -126,7 +126,7 @@ public final class BenchPrograms {
   public static Program kernels(int count, int ranks) {
     var lines = ImmutableList.<String>builder();
     for (int i = 0; i < count; i++) {
-      lines.add("a%d = aten::neg(%s)".formatted(i, i == 0 ? "x" : "a" + (i - 1)));
+      lines.add("a%s = aten::neg(%s)".formatted(i, i == 0 ? "x" : "a" + (i - 1)));
     }
     return program(ranks, "x: f32[256]", lines.build(), "a" + (count - 1));
   }
@@ -135,7 +135,7 @@ public final class BenchPrograms {
   public static Program copy(DType dtype, long bytes, int ranks) {
     return program(
         ranks,
-        "x: %s[%d]".formatted(dtype.shortName(), bytes / dtype.bytes()),
+        "x: %s[%s]".formatted(dtype.shortName(), bytes / dtype.bytes()),
         List.of("y = aten::clone(x)"),
         "y");
   }

@@ -176,7 +176,7 @@ public final class BenchTable {
     }
     long first = rows.stream().filter(row -> row.loss() == 0).count();
     long near = rows.stream().filter(row -> row.loss() <= Comparison.NOISE).count();
-    return "of %s, the planner picks the fastest in %d (%s), and one within 3%% of it in %d\n"
+    return "of %s, the planner picks the fastest in %s (%s), and one within 3%% of it in %s\n"
         .formatted(
             Units.count(rows.size(), "size"),
             first,

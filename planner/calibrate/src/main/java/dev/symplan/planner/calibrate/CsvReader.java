@@ -72,7 +72,7 @@ final class CsvReader {
       } else if (fields.size() != columns.size()) {
         error(
             new Span(file, line, 1, trimmed.length()),
-            "%d fields, but the header names %d".formatted(fields.size(), columns.size()),
+            "%s fields, but the header names %s".formatted(fields.size(), columns.size()),
             "write one field for each column of the header");
       } else {
         wrong = false;

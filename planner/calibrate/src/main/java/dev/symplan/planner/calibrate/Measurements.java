@@ -70,7 +70,7 @@ final class Measurements {
 
   /** {@return where points come from, for people} */
   String source(List<Point> found) {
-    return "%s: %d %s%s%s"
+    return "%s: %s %s%s%s"
         .formatted(
             words(found, Point::file, ""),
             found.size(),

@@ -111,7 +111,7 @@ public record PyTorchTimes(Path file, ImmutableList<Row> rows, ImmutableList<Str
     var same = found.stream().filter(row -> row.ranks() == ranks).toList();
     if (same.isEmpty()) {
       throw wrong(
-          "the times of '%s' are for %s ranks, but the plan is for %d"
+          "the times of '%s' are for %s ranks, but the plan is for %s"
               .formatted(wanted, ranksOf(found), ranks),
           "measure both on as many GPUs");
     }

@@ -122,7 +122,7 @@ final class PlanFileReader {
   /** The events of a counterexample, in their order. */
   private static ImmutableList<String> numbered(List<String> trace) {
     return IntStream.range(0, trace.size())
-        .mapToObj(i -> "%d. %s".formatted(i + 1, trace.get(i)))
+        .mapToObj(i -> "%s. %s".formatted(i + 1, trace.get(i)))
         .collect(ImmutableList.toImmutableList());
   }
 

@@ -221,7 +221,7 @@ public final class ProgramReader {
       throw CompileException.ofFile(
           DiagnosticCode.BAD_GROUP,
           folder,
-          "a file is named for rank %d".formatted(world - 1),
+          "a file is named for rank %s".formatted(world - 1),
           "ranks are 0 to " + (ProcessGroup.MAX_RANKS - 1));
     }
     var importOptions = importOptions(name, GroupFiles.read(folder), world, dims(folder));

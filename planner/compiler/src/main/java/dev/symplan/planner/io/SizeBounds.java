@@ -112,6 +112,6 @@ final class SizeBounds {
         Diagnostic.error(
             DiagnosticCode.BAD_OPTION,
             Span.NONE,
-            "--dim-max %s=%d: %s".formatted(sum, bound, why)));
+            "--dim-max %s=%s: %s".formatted(sum, bound, why)));
   }
 }

@@ -15,7 +15,7 @@ public record Compute(
     if (!(matrixRate > 0 && matrixF32Rate > 0 && multiprocessors > 0 && kernelMicros >= 0)
         || Double.isInfinite(matrixRate + matrixF32Rate + kernelMicros)) {
       throw new IllegalArgumentException(
-          "rates and multiprocessors must be above 0, and times not below, but are %s, %s, %d, %s"
+          "rates and multiprocessors must be above 0, and times not below, but are %s, %s, %s, %s"
               .formatted(matrixRate, matrixF32Rate, multiprocessors, kernelMicros));
     }
   }

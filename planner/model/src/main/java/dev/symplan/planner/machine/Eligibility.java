@@ -131,7 +131,7 @@ public final class Eligibility {
       if (elsewhere.isPresent()) {
         return rejected(
             Reason.NO_PEER_ACCESS,
-            "ranks %d and %d are on different hosts, as %s has %s on each"
+            "ranks %s and %s are on different hosts, as %s has %s on each"
                 .formatted(
                     first, elsewhere.getAsInt(), target.name(), Units.count(target.gpus(), "GPU")));
       }
@@ -240,7 +240,7 @@ public final class Eligibility {
                       value -> value.tensor().bytes() % ((long) ranks * Alignment.VECTOR) == 0),
               Reason.ALIGNMENT,
               () ->
-                  "slices that are not a multiple of %d bytes; NCCL's symmetric kernel adds them up"
+                  "slices that are not a multiple of %s bytes; NCCL's symmetric kernel adds them up"
                           .formatted(Alignment.VECTOR)
                       + " wrongly");
       case EqualRows _ ->
@@ -261,7 +261,7 @@ public final class Eligibility {
             all < (double) gibibytes * (1L << 30),
             Reason.SIZE,
             () ->
-                "%s on all ranks together; NCCL's symmetric kernels are limited to %d GiB"
+                "%s on all ranks together; NCCL's symmetric kernels are limited to %s GiB"
                     .formatted(Units.bytes((long) all), gibibytes));
       }
       case WorkspaceFits _ -> {

@@ -88,9 +88,9 @@ public sealed interface Requirement {
           "NCCL %s for several tensors in one".formatted(Target.shortNcclVersion(ordered));
       case OneTensor _ -> "one tensor";
       case EqualRows _ -> "parts of equal size";
-      case AlignedSlices _ -> "slices of a multiple of %d bytes".formatted(Alignment.VECTOR);
+      case AlignedSlices _ -> "slices of a multiple of %s bytes".formatted(Alignment.VECTOR);
       case Runs _ -> "slices that are one run of bytes";
-      case LessThan(int gibibytes) -> "less than %d GiB on all ranks together".formatted(gibibytes);
+      case LessThan(int gibibytes) -> "less than %s GiB on all ranks together".formatted(gibibytes);
       case WorkspaceFits _ -> "a workspace of at most the target's workspace_bytes";
     };
   }

@@ -74,7 +74,7 @@ public record Target(
   public Target {
     if (name.isBlank() || gpus < 1) {
       throw new IllegalArgumentException(
-          "target '%s' needs a name and at least one GPU, but has %d".formatted(name, gpus));
+          "target '%s' needs a name and at least one GPU, but has %s".formatted(name, gpus));
     }
     positive("memory rate", memoryRate);
     notNegative("launch", launchMicros);
@@ -343,7 +343,7 @@ public record Target(
       notNegative("per rank", perRank);
       if (ranks < 1) {
         throw new IllegalArgumentException(
-            "a curve needs at least one rank, but has %d".formatted(ranks));
+            "a curve needs at least one rank, but has %s".formatted(ranks));
       }
     }
 

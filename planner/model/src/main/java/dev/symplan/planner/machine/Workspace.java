@@ -33,7 +33,7 @@ public record Workspace(int ranks, int rounds, long packets, boolean flagged) {
   public Workspace {
     if (ranks < 2 || rounds < 1 || packets < 0) {
       throw new IllegalArgumentException(
-          "a workspace of %d ranks, %d rounds, %d packets".formatted(ranks, rounds, packets));
+          "a workspace of %s ranks, %s rounds, %s packets".formatted(ranks, rounds, packets));
     }
   }
 
@@ -95,7 +95,7 @@ public record Workspace(int ranks, int rounds, long packets, boolean flagged) {
    */
   public long slot(int round, int receiver, int sender) {
     if (receiver == sender) {
-      throw new IllegalArgumentException("rank %d sends nothing to itself".formatted(sender));
+      throw new IllegalArgumentException("rank %s sends nothing to itself".formatted(sender));
     }
     int index = sender < receiver ? sender : sender - 1;
     return (round * (ranks - 1L) + index) * slotBytes();

@@ -74,7 +74,7 @@ public record CompileOptions(
   public CompileOptions {
     if (ranks < 0 || ranks > ProcessGroup.MAX_RANKS) {
       throw new IllegalArgumentException(
-          "ranks must be 0 to %d, not %d".formatted(ProcessGroup.MAX_RANKS, ranks));
+          "ranks must be 0 to %s, not %s".formatted(ProcessGroup.MAX_RANKS, ranks));
     }
     if (reorderBudget.isPresent() && !(reorderBudget.getAsDouble() >= 0)) {
       throw new IllegalArgumentException(

@@ -9,7 +9,7 @@ package dev.symplan.planner.plan;
 public record ArenaSize(long bytes, long bound) {
   public ArenaSize {
     if (bytes < bound || bound < 0) {
-      throw new IllegalArgumentException("arena of %d bytes, bound %d".formatted(bytes, bound));
+      throw new IllegalArgumentException("arena of %s bytes, bound %s".formatted(bytes, bound));
     }
   }
 }

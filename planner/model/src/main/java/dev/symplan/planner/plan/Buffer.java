@@ -28,7 +28,7 @@ public record Buffer(
     }
     if (first < -1 || last < first) {
       throw new IllegalArgumentException(
-          "buffer %s lives from step %d to %d".formatted(name, first, last));
+          "buffer %s lives from step %s to %s".formatted(name, first, last));
     }
   }
 

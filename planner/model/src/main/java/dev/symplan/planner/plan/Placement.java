@@ -27,7 +27,7 @@ public record Placement(int buffer, long offset, int shardOf, long stride) {
       throw new IllegalArgumentException("no buffer " + buffer + " at offset " + offset);
     }
     if (shardOf < NO_SHARD || stride < 0 || (shardOf == NO_SHARD && stride != 0)) {
-      throw new IllegalArgumentException("no shard of %d at %d".formatted(shardOf, stride));
+      throw new IllegalArgumentException("no shard of %s at %s".formatted(shardOf, stride));
     }
   }
 

@@ -81,7 +81,7 @@ public final class PlanDigest {
       return "";
     }
     var operand = op.collective().orElseThrow().operands().getFirst().tensor();
-    return " rows %d %d"
+    return " rows %s %s"
         .formatted(
             SliceDims.rows(operand, dims.operand()),
             SliceDims.rows(op.result().tensor(), dims.result()));

@@ -25,7 +25,7 @@ public record RankPlan(
   public RankPlan {
     if (placements.size() != graph.valueCount()) {
       throw new IllegalArgumentException(
-          "%d placements for %d values".formatted(placements.size(), graph.valueCount()));
+          "%s placements for %s values".formatted(placements.size(), graph.valueCount()));
     }
   }
 

@@ -193,7 +193,7 @@ public record PackingCsv(ImmutableList<String> ids, PackingProblem problem) {
             DiagnosticCode.SYNTAX,
             fields,
             Column.UPPER,
-            "the buffer ends at %d, but begins at %d".formatted(upper.getAsLong(), begin),
+            "the buffer ends at %s, but begins at %s".formatted(upper.getAsLong(), begin),
             "a buffer lives for at least one step");
       }
       if (Long.bitCount(alignment.orElse(1)) != 1) {

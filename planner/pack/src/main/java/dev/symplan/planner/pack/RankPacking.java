@@ -47,7 +47,7 @@ public record RankPacking(
   public static RankPacking of(List<PackingProblem> symmetric, List<PackingProblem> local) {
     if (symmetric.isEmpty() || symmetric.size() != local.size()) {
       throw new IllegalArgumentException(
-          "%d and %d ranks".formatted(symmetric.size(), local.size()));
+          "%s and %s ranks".formatted(symmetric.size(), local.size()));
     }
     var common = PackingProblem.union(symmetric);
     var packed = Packer.pack(common);

@@ -26,7 +26,7 @@ public record Work(long bytes, double flops, Optional<DType> dtype) {
 
   public Work {
     if (bytes < 0 || !(flops >= 0)) {
-      throw new IllegalArgumentException("%d bytes and %s operations".formatted(bytes, flops));
+      throw new IllegalArgumentException("%s bytes and %s operations".formatted(bytes, flops));
     }
     if (flops > 0 && dtype.isEmpty()) {
       throw new IllegalArgumentException("operations of an unknown type");

@@ -116,7 +116,7 @@ final class CollectivesSection {
       return "";
     }
     return op.collective().orElseThrow().kind() == Kind.ALL_TO_ALL
-        ? " from dim %d to dim %d".formatted(dims.operand(), dims.result())
+        ? " from dim %s to dim %s".formatted(dims.operand(), dims.result())
         : " along dim " + Math.max(dims.operand(), dims.result());
   }
 

@@ -59,7 +59,7 @@ final class AgreementRules {
       if (first.plan.collectives().size() != other.plan.collectives().size()) {
         wrong(
             other,
-            "%s, but rank %d has %d"
+            "%s, but rank %s has %s"
                 .formatted(
                     Units.count(other.plan.collectives().size(), "collective"),
                     first.rank(),
@@ -82,7 +82,7 @@ final class AgreementRules {
     if (own.size() != theirs.size()) {
       wrong(
           other,
-          "%d symmetric buffers, but rank %d has %d"
+          "%s symmetric buffers, but rank %s has %s"
               .formatted(theirs.size(), first.rank(), own.size()));
       return;
     }
@@ -92,7 +92,7 @@ final class AgreementRules {
       if (a.offset() != b.offset() || a.bytes() != b.bytes()) {
         wrong(
             other,
-            "the symmetric buffer %s has %s at %d, but %s of rank %d has %d at %d"
+            "the symmetric buffer %s has %s at %s, but %s of rank %s has %s at %s"
                 .formatted(
                     b.name(),
                     Units.count(b.bytes(), "byte"),
@@ -157,7 +157,7 @@ final class AgreementRules {
     if (!Objects.equals(a, b)) {
       wrong(
           other,
-          "collective %d (%s) has %s %s, but %s on rank %d"
+          "collective %s (%s) has %s %s, but %s on rank %s"
               .formatted(
                   k,
                   other.words.text(other.plan.collectives().get(k).op()),
@@ -223,7 +223,7 @@ final class AgreementRules {
           findings.add(
               Rule.AGREEMENT,
               rank,
-              "collective %d is for the ranks %s, but on rank %d for the ranks %s"
+              "collective %s is for the ranks %s, but on rank %s for the ranks %s"
                   .formatted(k, members, peer, members(k, peer)));
           return;
         }

@@ -139,7 +139,7 @@ final class AliasModel {
       findings.add(
           Rule.STRUCTURE,
           rank,
-          "%s returns %s, but the graph names %d"
+          "%s returns %s, but the graph names %s"
               .formatted(
                   op.def().name(), Units.count(inferred.size(), "result"), op.results().size()));
       inferred = op.results().stream().map(value -> OpResult.fresh(value.type())).toList();

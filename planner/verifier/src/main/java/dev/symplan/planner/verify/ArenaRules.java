@@ -58,7 +58,7 @@ final class ArenaRules {
       findings.add(
           Rule.PLACEMENT,
           facts.rank(),
-          "the buffer %s of %s at %d extends beyond the %s arena of %d"
+          "the buffer %s of %s at %s extends beyond the %s arena of %s"
               .formatted(
                   buffer.name(),
                   Units.count(buffer.bytes(), "byte"),
@@ -73,7 +73,7 @@ final class ArenaRules {
       findings.add(
           Rule.PLACEMENT,
           rank,
-          "the %s arena has %s, but its buffers end at %d"
+          "the %s arena has %s, but its buffers end at %s"
               .formatted(name, Units.count(arena.bytes(), "byte"), end));
     }
   }
@@ -97,7 +97,7 @@ final class ArenaRules {
     if (plan.symmetric().bound() != most) {
       findings.add(
           Rule.LIFETIME,
-          "the plan gives the symmetric arena a bound of %s, but %d are live at once"
+          "the plan gives the symmetric arena a bound of %s, but %s are live at once"
               .formatted(Units.count(plan.symmetric().bound(), "byte"), most));
     }
   }

@@ -97,7 +97,7 @@ final class BarrierRules {
   private Optional<String> wrong(int k, Edge edge, int witness, Edge of) {
     if (witness < 0 || witness >= start.length) {
       return Optional.of(
-          "collective %d, which should stand in for it, does not exist".formatted(witness));
+          "collective %s, which should stand in for it, does not exist".formatted(witness));
     }
     var own = collectives.get(k);
     var other = collectives.get(witness);
@@ -224,7 +224,7 @@ final class BarrierRules {
     int rank = facts.rank();
     int peer = peer(k);
     var remote =
-        "rank %d, in %s, %s %s of rank %d at %s"
+        "rank %s, in %s, %s %s of rank %s at %s"
             .formatted(
                 peer,
                 facts.words.event(start[k]),
@@ -232,13 +232,13 @@ final class BarrierRules {
                 name,
                 rank,
                 address);
-    var local = "rank %d, in %s, %s there".formatted(rank, facts.words.event(step), use);
+    var local = "rank %s, in %s, %s there".formatted(rank, facts.words.event(step), use);
     var events = new ArrayList<String>();
     if (edge == Edge.START) {
       events.add(
-          "ranks %d and %d meet in %s".formatted(rank, peer, facts.words.event(start[witness])));
+          "ranks %s and %s meet in %s".formatted(rank, peer, facts.words.event(start[witness])));
       events.add(
-          "rank %d goes on to %s, which starts without waiting"
+          "rank %s goes on to %s, which starts without waiting"
               .formatted(peer, facts.words.event(start[k])));
       events.add(remote);
       events.add(
@@ -247,12 +247,12 @@ final class BarrierRules {
               + (written ? "too late, it destroys the peer's data" : "too late for the peer"));
     } else {
       events.add(
-          "rank %d finishes %s, which ends without waiting"
+          "rank %s finishes %s, which ends without waiting"
               .formatted(rank, facts.words.event(start[k])));
       events.add(local);
       events.add(remote + (written ? ", after that" : ", too late"));
       events.add(
-          "only %s makes rank %d wait for rank %d"
+          "only %s makes rank %s wait for rank %s"
               .formatted(facts.words.event(start[witness]), rank, peer));
     }
     return events;
@@ -278,7 +278,7 @@ final class BarrierRules {
     }
     var touched = facts.value(tensors.getFirst()).name();
     var remote =
-        "rank %d, in %s, %s %s of rank %d at %s"
+        "rank %s, in %s, %s %s of rank %s at %s"
             .formatted(
                 peer(k),
                 facts.words.event(start[k]),
@@ -288,17 +288,17 @@ final class BarrierRules {
                 facts.words.extent(tensors.getFirst()));
     return edge == Edge.START
         ? List.of(
-            "rank %d reaches %s, which starts without waiting"
+            "rank %s reaches %s, which starts without waiting"
                 .formatted(peer(k), facts.words.event(start[k])),
             remote,
-            "rank %d gets there later, and %s"
+            "rank %s gets there later, and %s"
                 .formatted(
                     facts.rank(),
                     reads ? "has not written it yet" : "may still use the old contents"))
         : List.of(
-            "rank %d finishes %s, which ends without waiting"
+            "rank %s finishes %s, which ends without waiting"
                 .formatted(facts.rank(), facts.words.event(start[k])),
-            "rank %d goes on and reuses %s".formatted(facts.rank(), touched),
+            "rank %s goes on and reuses %s".formatted(facts.rank(), touched),
             remote + ", too late");
   }
 

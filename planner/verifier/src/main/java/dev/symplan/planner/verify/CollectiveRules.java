@@ -54,7 +54,7 @@ final class CollectiveRules {
     findings.add(
         Rule.REALIZATION,
         facts.rank(),
-        "collective %d (%s) %s"
+        "collective %s (%s) %s"
             .formatted(k, facts.words.text(facts.plan.collectives().get(k).op()), message));
   }
 
@@ -124,7 +124,7 @@ final class CollectiveRules {
     same(k, "operands", collective.operands(), operands(op));
     same(k, "results", collective.results(), results(op));
     if (call.kind() == Kind.BROADCAST && (root < 0 || root >= groupSize(collective))) {
-      wrong(k, "has root %d in a group of %d".formatted(root, groupSize(collective)));
+      wrong(k, "has root %s in a group of %s".formatted(root, groupSize(collective)));
     }
     if (call.kind() != Kind.CUSTOM
         && (op.def().schema().mutates()
@@ -293,7 +293,7 @@ final class CollectiveRules {
     } else if (facts.begin(value.id()) % Alignment.VECTOR != 0) {
       wrong(
           k,
-          "%s %s at %s, which is not a multiple of %d bytes"
+          "%s %s at %s, which is not a multiple of %s bytes"
               .formatted(verb, value.name(), facts.words.address(value.id()), Alignment.VECTOR));
     }
   }

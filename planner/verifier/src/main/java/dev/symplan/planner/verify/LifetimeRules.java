@@ -93,7 +93,7 @@ final class LifetimeRules {
         findings.add(
             Rule.LIFETIME,
             facts.rank(),
-            "the plan says that the buffer %s lives from step %d to %d, but it is used from %s to %s"
+            "the plan says that the buffer %s lives from step %s to %s, but it is used from %s to %s"
                 .formatted(
                     buffer.name(), buffer.first(), buffer.last(), text(first[i]), text(last[i])));
       }
@@ -112,7 +112,7 @@ final class LifetimeRules {
       return "before the first step (-1)";
     }
     return step == facts.plan.steps().size()
-        ? "after the last step (%d)".formatted(step)
+        ? "after the last step (%s)".formatted(step)
         : facts.words.stepText(step);
   }
 }

@@ -344,7 +344,7 @@ final class MemoryRun {
     wrong(
         Rule.RACE,
         step,
-        "%s %s %s at %s, which %s still %s until step %d"
+        "%s %s %s at %s, which %s still %s until step %s"
             .formatted(
                 facts.words.stepText(step),
                 verb,

@@ -100,7 +100,7 @@ final class OrderRules {
     if (k != nextStart) {
       wrong(
           step,
-          "%s starts collective %d, but in the order common to all ranks, collective %d comes next"
+          "%s starts collective %s, but in the order common to all ranks, collective %s comes next"
               .formatted(facts.words.stepText(step), k, nextStart));
     }
     nextStart = k + 1;

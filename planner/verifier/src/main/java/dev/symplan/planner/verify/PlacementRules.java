@@ -54,7 +54,7 @@ final class PlacementRules {
         @Nullable Buffer other = external.put(buffer.arena() + " " + buffer.offset(), buffer);
         if (other != null) {
           wrong(
-              "the buffers %s and %s are both the caller's %s %d"
+              "the buffers %s and %s are both the caller's %s %s"
                   .formatted(other.name(), buffer.name(), signature(buffer), buffer.offset()));
         }
       }
@@ -97,7 +97,7 @@ final class PlacementRules {
     }
     if (offset < 0 || offset > base.tensor().storageBytes() - size) {
       wrong(
-          "%s takes %s at byte %d of %s, which has %d"
+          "%s takes %s at byte %s of %s, which has %s"
               .formatted(
                   value.name(),
                   Units.count(size, "byte"),
@@ -109,7 +109,7 @@ final class PlacementRules {
         || placement.offset() != basePlacement.offset() + offset
         || !facts.shiftAlike(value.id(), base.id())) {
       wrong(
-          "%s must be at byte %d of %s, which is at %s, but is at %s"
+          "%s must be at byte %s of %s, which is at %s, but is at %s"
               .formatted(
                   value.name(),
                   offset,
@@ -129,7 +129,7 @@ final class PlacementRules {
                   value.name(),
                   Units.count(bytes, "byte"),
                   facts.words.address(value.id()),
-                  stride == 0 ? "" : ", and %d further on each rank".formatted(stride)));
+                  stride == 0 ? "" : ", and %s further on each rank".formatted(stride)));
     }
   }
 
@@ -141,7 +141,7 @@ final class PlacementRules {
           && type.stride(dim) <= extentWithin(type, dim)
           && !op.infer().get(op.results().indexOf(value)).unspecified()) {
         wrong(
-            "%s is %s, and its elements overlap: the stride %d of dimension %d does not"
+            "%s is %s, and its elements overlap: the stride %s of dimension %s does not"
                     .formatted(value.name(), type, type.stride(dim), dim)
                 + " exceed the extent of the dimensions within it");
         return;
@@ -169,7 +169,7 @@ final class PlacementRules {
         };
     if (!fits) {
       wrong(
-          "the input %s is in %s, the caller's %s %d"
+          "the input %s is in %s, the caller's %s %s"
               .formatted(input.name(), buffer.name(), signature(buffer), buffer.offset()));
     }
   }
@@ -194,14 +194,14 @@ final class PlacementRules {
     // What is symmetric is as large as the rank needs it that needs most.
     if (buffer.symmetric() ? bytes[index] > buffer.bytes() : bytes[index] != buffer.bytes()) {
       wrong(
-          "the buffer %s has %s, but its contents take %d"
+          "the buffer %s has %s, but its contents take %s"
               .formatted(buffer.name(), Units.count(buffer.bytes(), "byte"), bytes[index]));
     }
     switch (buffer.arena()) {
       case SYMMETRIC, LOCAL -> {
         if (buffer.offset() % Alignment.BYTES != 0) {
           wrong(
-              "the buffer %s begins at byte %d, which is not a multiple of %d"
+              "the buffer %s begins at byte %s, which is not a multiple of %s"
                   .formatted(buffer.name(), buffer.offset(), Alignment.BYTES));
         }
       }
@@ -210,7 +210,7 @@ final class PlacementRules {
         if (buffer.offset() >= inputs.size()
             || !startsIn(inputs.get((int) buffer.offset()), buffer, index)) {
           wrong(
-              "the buffer %s is the caller's input %d, but does not hold it"
+              "the buffer %s is the caller's input %s, but does not hold it"
                   .formatted(buffer.name(), buffer.offset()));
         }
       }
@@ -220,7 +220,7 @@ final class PlacementRules {
             || !(outputs.get((int) buffer.offset()) instanceof Arg.Ref(Value value))
             || !startsIn(value, buffer, index)) {
           wrong(
-              "the buffer %s is the caller's output %d, but does not hold it"
+              "the buffer %s is the caller's output %s, but does not hold it"
                   .formatted(buffer.name(), buffer.offset()));
         }
       }

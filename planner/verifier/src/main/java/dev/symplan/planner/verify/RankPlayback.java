@@ -125,12 +125,12 @@ final class RankPlayback {
         Rule.AGREEMENT,
         first.facts.rank(),
         first.next,
-        "the ranks wait for each other: rank %d waits in %s"
+        "the ranks wait for each other: rank %s waits in %s"
             .formatted(first.facts.rank(), first.facts.words.stepText(first.next)),
         waiting.stream()
             .map(
                 p ->
-                    "rank %d waits in %s".formatted(p.facts.rank(), p.facts.words.stepText(p.next)))
+                    "rank %s waits in %s".formatted(p.facts.rank(), p.facts.words.stepText(p.next)))
             .toList());
   }
 }

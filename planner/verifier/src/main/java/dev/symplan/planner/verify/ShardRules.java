@@ -72,7 +72,7 @@ final class ShardRules {
       wrong(
           share,
           collective,
-          "has shards of %s, %s apart, in %d"
+          "has shards of %s, %s apart, in %s"
               .formatted(
                   Units.count(bytes, "byte"),
                   Units.count(stride, "byte"),

@@ -48,7 +48,7 @@ final class StructureRules {
       if (group.maxRank() >= plan.worldSize()) {
         findings.add(
             Rule.STRUCTURE,
-            "group '%s' names rank %d, but there are %d ranks"
+            "group '%s' names rank %s, but there are %s ranks"
                 .formatted(group.name(), group.maxRank(), plan.worldSize()));
       }
     }
@@ -56,14 +56,14 @@ final class StructureRules {
     for (int r = 0; r < plan.worldSize(); r++) {
       int index = plan.planOfRank().get(r);
       if (index < 0 || index >= plan.rankPlans().size()) {
-        findings.add(Rule.STRUCTURE, r, "there is no rank plan %d".formatted(index));
+        findings.add(Rule.STRUCTURE, r, "there is no rank plan %s".formatted(index));
         continue;
       }
       if (!plan.rankPlans().get(index).graph().runsOn(r)) {
         findings.add(
             Rule.STRUCTURE,
             r,
-            "the graph of rank plan %d does not run on this rank".formatted(index));
+            "the graph of rank plan %s does not run on this rank".formatted(index));
       }
       if (!used.get(index)) {
         used.set(index);
@@ -71,7 +71,7 @@ final class StructureRules {
       }
     }
     if (used.cardinality() < plan.rankPlans().size()) {
-      findings.add(Rule.STRUCTURE, "no rank runs rank plan %d".formatted(used.nextClearBit(0)));
+      findings.add(Rule.STRUCTURE, "no rank runs rank plan %s".formatted(used.nextClearBit(0)));
     }
   }
 
@@ -103,7 +103,7 @@ final class StructureRules {
   private void define(Value value) {
     if (value.id() < 0 || value.id() >= defined.length) {
       wrong(
-          "%s has id %d, but the graph has %s"
+          "%s has id %s, but the graph has %s"
               .formatted(value.name(), value.id(), Units.count(defined.length, "value")));
     } else if (defined[value.id()] != null) {
       wrong("%s has the same id as %s".formatted(value.name(), defined[value.id()].name()));
@@ -169,10 +169,10 @@ final class StructureRules {
       boolean tensor = value != null && value.isTensor();
       var name = value == null ? "value " + id : value.name();
       if (placement.buffer() >= rankPlan.buffers().size()) {
-        wrong("%s is in buffer %d, which does not exist".formatted(name, placement.buffer()));
+        wrong("%s is in buffer %s, which does not exist".formatted(name, placement.buffer()));
       } else if (placement.shardOf() >= rankPlan.collectives().size()) {
         wrong(
-            "%s is a shard of collective %d, which does not exist"
+            "%s is a shard of collective %s, which does not exist"
                 .formatted(name, placement.shardOf()));
       } else if (placement.offset() > LIMIT || placement.stride() > LIMIT) {
         wrong("%s exceeds any memory".formatted(name));
@@ -196,7 +196,7 @@ final class StructureRules {
 
   private boolean inRange(int index, int count, String what) {
     if (index < 0 || index >= count) {
-      wrong("%s %d does not exist; there are %d".formatted(what, index, count));
+      wrong("%s %s does not exist; there are %s".formatted(what, index, count));
       return false;
     }
     return true;
@@ -211,7 +211,7 @@ final class StructureRules {
     checkTensors(k, collective.results());
     @Nullable ProcessGroup group = groups.get(collective.group());
     if (group == null) {
-      wrong("collective %d uses group '%s', which does not exist".formatted(k, collective.group()));
+      wrong("collective %s uses group '%s', which does not exist".formatted(k, collective.group()));
       return;
     }
     if (!checkedGroups.add(group.name())) {
@@ -222,7 +222,7 @@ final class StructureRules {
         findings.add(
             Rule.STRUCTURE,
             r,
-            "collective %d uses group '%s', but this rank is not in it"
+            "collective %s uses group '%s', but this rank is not in it"
                 .formatted(k, collective.group()));
         return;
       }
@@ -234,7 +234,7 @@ final class StructureRules {
       if (inRange(id, defined.length, "value")) {
         @Nullable Value value = defined[id];
         if (value == null || !value.isTensor() || !rankPlan.placements().get(id).exists()) {
-          wrong("collective %d moves value %d, which is not a tensor in memory".formatted(k, id));
+          wrong("collective %s moves value %s, which is not a tensor in memory".formatted(k, id));
         }
       }
     }

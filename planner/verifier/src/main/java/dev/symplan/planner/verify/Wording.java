@@ -54,8 +54,8 @@ record Wording(AliasModel facts) {
     return step < 0
         ? stepText(step)
         : step >= facts.plan.steps().size()
-            ? "the caller of rank %d, after the last step,".formatted(facts.rank())
-            : "rank %d, in %s,".formatted(facts.rank(), event(step));
+            ? "the caller of rank %s, after the last step,".formatted(facts.rank())
+            : "rank %s, in %s,".formatted(facts.rank(), event(step));
   }
 
   private String span(int step) {
@@ -75,13 +75,13 @@ record Wording(AliasModel facts) {
     if (step == facts.plan.steps().size()) {
       return "the end";
     }
-    return "step %d (%s)"
+    return "step %s (%s)"
         .formatted(
             step,
             switch (facts.plan.steps().get(step)) {
               case Step.Compute(int op) -> text(op);
               case Step.Fused(var ops) ->
-                  "%d fused ops … %s".formatted(ops.length(), text(ops.get(ops.length() - 1)));
+                  "%s fused ops … %s".formatted(ops.length(), text(ops.get(ops.length() - 1)));
               case Step.Start(int k) ->
                   (facts.plan.collectives().get(k).isAsync() ? "start " : "")
                       + text(facts.plan.collectives().get(k).op());

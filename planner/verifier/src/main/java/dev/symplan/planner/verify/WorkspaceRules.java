@@ -73,7 +73,7 @@ final class WorkspaceRules {
     if (needed > buffer.bytes()) {
       wrong(
           Rule.REALIZATION,
-          "%s needs a workspace of %s, but %s has %d"
+          "%s needs a workspace of %s, but %s has %s"
               .formatted(name, Units.count(needed, "byte"), buffer.name(), buffer.bytes()));
     }
     @Nullable CollectivePlan owner = owners.putIfAbsent(collective.workspace(), collective);
@@ -127,14 +127,14 @@ final class WorkspaceRules {
     if (buffer.first() != -1 || buffer.last() != end) {
       wrong(
           Rule.LIFETIME,
-          "the plan says that %s lives from step %d to %d, but peers may push there from -1 to %d"
+          "the plan says that %s lives from step %s to %s, but peers may push there from -1 to %s"
               .formatted(buffer.name(), buffer.first(), buffer.last(), end));
     }
     if (buffer.offset() % Alignment.BYTES != 0
         || buffer.bytes() % (Workspace.HALVES * Alignment.BYTES) != 0) {
       wrong(
           Rule.PLACEMENT,
-          "the halves of %s, %s at %d, do not begin at multiples of %d"
+          "the halves of %s, %s at %s, do not begin at multiples of %s"
               .formatted(
                   buffer.name(),
                   Units.count(buffer.bytes(), "byte"),

@@ -61,7 +61,7 @@ record BenchDevice(Backend backend, Optional<Machine> gpus) {
 
   private String machine() {
     var here =
-        "%s, %d processors"
+        "%s, %s processors"
             .formatted(Machine.thisSystem(), Runtime.getRuntime().availableProcessors());
     return Stream.of(
             Stream.of("backend " + backend.name()),

@@ -61,7 +61,7 @@ final class BenchOverlapCommand extends ConsoleCommand {
     console.print(
         String.format(
             Locale.ROOT,
-            "product alone %.1f µs; with the all_reduce of its result %.1f µs whole, %.1f µs in %d"
+            "product alone %.1f µs; with the all_reduce of its result %.1f µs whole, %.1f µs in %s"
                 + " pieces (%.3f of whole)\n",
             chunks.product().median(),
             whole,

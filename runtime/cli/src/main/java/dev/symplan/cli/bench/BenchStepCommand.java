@@ -55,7 +55,7 @@ final class BenchStepCommand extends ConsoleCommand {
     console.print(
         String.format(
             Locale.ROOT,
-            "%d instructions: %.1f µs from call to return (%.1f to %.1f), of which the device is"
+            "%s instructions: %.1f µs from call to return (%.1f to %.1f), of which the device is"
                 + " busy for %.1f; the host takes %.1f\n",
             2 * products,
             wall,

@@ -177,7 +177,7 @@ public record Bench(
   private OptionalDouble product(DType dtype, long size) {
     var last = new double[] {-1};
     measure(
-        "a product of %d".formatted(size),
+        "a product of %s".formatted(size),
         new Subject.Gemm(2.0 * size * size * size),
         dtype,
         () -> {

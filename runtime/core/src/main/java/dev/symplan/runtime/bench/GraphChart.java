@@ -31,7 +31,7 @@ public final class GraphChart {
         List.of(
             new Part("one run", runs.build()),
             new Part(
-                "steps of rank %d by kind; dark: what the device takes at least".formatted(rank),
+                "steps of rank %s by kind; dark: what the device takes at least".formatted(rank),
                 KindSum.byKind(times.steps(rank), times.roof()).stream()
                     .map(kind -> new Bar(kind.kind(), kind.micros(), kind.roof()))
                     .collect(ImmutableList.toImmutableList()))));

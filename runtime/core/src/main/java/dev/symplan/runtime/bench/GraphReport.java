@@ -45,7 +45,7 @@ public final class GraphReport {
     memory();
     communication();
     if (steps.isEmpty()) {
-      out.append("nothing ran on rank %d%n".formatted(rank));
+      out.append("nothing ran on rank %s%n".formatted(rank));
     } else {
       steps();
       kinds();
@@ -114,7 +114,7 @@ public final class GraphReport {
                       + " times as long as %s, by the host's clock\n".formatted(label(best)));
               if (best.graphs() > 1) {
                 out.append(
-                    "PyTorch's times are of the %d graphs of %s together; this is one of them\n"
+                    "PyTorch's times are of the %s graphs of %s together; this is one of them\n"
                         .formatted(best.graphs(), best.program()));
               }
             });
@@ -155,7 +155,7 @@ public final class GraphReport {
       out.append(
           String.format(
               Locale.ROOT,
-              "collectives of rank %d: %.1f µs, of which %.1f exposed (no other step ran); %.1f"
+              "collectives of rank %s: %.1f µs, of which %.1f exposed (no other step ran); %.1f"
                   + " waiting for peers\n\n",
               rank,
               found.total(),
@@ -197,7 +197,7 @@ public final class GraphReport {
           step.traffic().map(traffic -> number(MICROS, traffic.waited())).orElse(""),
           step.activity().kernel());
     }
-    out.append("steps of rank %d; %s\n".formatted(rank, times.method()))
+    out.append("steps of rank %s; %s\n".formatted(rank, times.method()))
         .append(table.render())
         .append('\n');
   }

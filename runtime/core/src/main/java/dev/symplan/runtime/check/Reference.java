@@ -210,7 +210,7 @@ public final class Reference {
     } catch (HostKernelException | UnsupportedOperationException e) {
       var name = op.results().isEmpty() ? "" : " '%s'".formatted(op.results().getFirst().name());
       throw new RunException(
-          "rank %d, %s%s (%s), evaluated without a plan: %s"
+          "rank %s, %s%s (%s), evaluated without a plan: %s"
               .formatted(rank, op.def().name(), name, op.span().shortForm(), e.getMessage()),
           e);
     }

@@ -152,7 +152,7 @@ public record Diagnosis(
     }
     for (var gpu : machine.gpus()) {
       if (!gpu.virtualMemory()) {
-        return new Finding(false, "GPU %d does not support memory handles".formatted(gpu.index()));
+        return new Finding(false, "GPU %s does not support memory handles".formatted(gpu.index()));
       }
     }
     var nccl = machine.nccl();
@@ -181,7 +181,7 @@ public record Diagnosis(
             gpu ->
                 new Finding(
                     false,
-                    "GPU %d cannot export memory as file descriptors".formatted(gpu.index())))
+                    "GPU %s cannot export memory as file descriptors".formatted(gpu.index())))
         .orElse(new Finding(true, "through file descriptors of mapped memory"));
   }
 
@@ -191,7 +191,7 @@ public record Diagnosis(
     }
     for (var gpu : machine.gpus()) {
       if (!gpu.multicast()) {
-        return new Finding(false, "GPU %d has no NVLink multicast".formatted(gpu.index()));
+        return new Finding(false, "GPU %s has no NVLink multicast".formatted(gpu.index()));
       }
     }
     // What Symplan sets is for NCCL alone.
@@ -282,7 +282,7 @@ public record Diagnosis(
         return lack(
             Reason.NO_MULTICAST,
             older
-                .map(gpu -> "GPU %d is sm_%d".formatted(gpu.index(), gpu.capability()))
+                .map(gpu -> "GPU %s is sm_%s".formatted(gpu.index(), gpu.capability()))
                 .orElse(multicast.detail()));
       }
     }
@@ -290,7 +290,7 @@ public record Diagnosis(
       var without = gpus.stream().filter(gpu -> gpu.copyEngines() == 0).findFirst();
       if (without.isPresent()) {
         return lack(
-            Reason.NO_COPY_ENGINE, "GPU %d has no copy engine".formatted(without.get().index()));
+            Reason.NO_COPY_ENGINE, "GPU %s has no copy engine".formatted(without.get().index()));
       }
     }
     // NCCL copies by the copy engines from 2.28 on, older than which it is not taken at all.
@@ -321,9 +321,9 @@ public record Diagnosis(
 
   private static String unreachedPeer(Machine machine, int peers) {
     return machine.gpus().get(peers).virtualMemory()
-        ? "GPU %d and GPU %d cannot access each other's memory"
+        ? "GPU %s and GPU %s cannot access each other's memory"
             .formatted(unreached(machine, peers).orElseThrow(), peers)
-        : "GPU %d does not support memory handles".formatted(peers);
+        : "GPU %s does not support memory handles".formatted(peers);
   }
 
   private static String needs(Variant variant) {
@@ -385,7 +385,7 @@ public record Diagnosis(
     return new Fit(
         target,
         ranks,
-        "symplan run %s --ranks %d --target %s --backend %s"
+        "symplan run %s --ranks %s --target %s --backend %s"
             .formatted(
                 ranks == RANKS_OF_SAMPLES ? "samples/tp_mlp.graph" : "GRAPH",
                 ranks,

@@ -37,7 +37,7 @@ public final class DoctorJson {
           .put("name", gpu.name())
           .put("memory_bytes", gpu.memoryBytes())
           .put(
-              "compute_capability", "%d.%d".formatted(gpu.capability() / 10, gpu.capability() % 10))
+              "compute_capability", "%s.%s".formatted(gpu.capability() / 10, gpu.capability() % 10))
           .put("multiprocessors", gpu.multiprocessors())
           .put("copy_engines", gpu.copyEngines())
           .put("virtual_memory", gpu.virtualMemory())

@@ -138,7 +138,7 @@ public final class DoctorText {
         .max(Comparator.comparingInt(NvLinks::count))
         .map(
             n ->
-                "NV%d: %d NVLinks%s\n"
+                "NV%s: %s NVLinks%s\n"
                     .formatted(
                         n.count(),
                         n.count(),
@@ -160,7 +160,7 @@ public final class DoctorText {
         "  peer access",
         diagnosis.peers() > 1 ? "yes" : "no",
         diagnosis.peers() > 1
-            ? "GPUs 0 to %d can access each other's memory".formatted(diagnosis.peers() - 1)
+            ? "GPUs 0 to %s can access each other's memory".formatted(diagnosis.peers() - 1)
             : "no two GPUs can access each other's memory");
     finding(table, "  NCCL windows", diagnosis.windows());
     finding(table, "  between processes", diagnosis.processes());
@@ -249,7 +249,7 @@ public final class DoctorText {
                         fit.target().name(),
                         fit.ranks() == machine.gpus().size()
                             ? "these GPUs"
-                            : "%d of these GPUs".formatted(fit.ranks()),
+                            : "%s of these GPUs".formatted(fit.ranks()),
                         fit.note().map(note -> " (%s)".formatted(note)).orElse(""),
                         fit.command()))
         .orElseGet(

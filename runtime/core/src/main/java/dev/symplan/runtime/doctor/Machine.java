@@ -31,12 +31,12 @@ public record Machine(
   public Machine {
     for (int i = 0; i < gpus.size(); i++) {
       if (gpus.get(i).index() != i) {
-        throw new IllegalArgumentException("GPU %d is at %d".formatted(gpus.get(i).index(), i));
+        throw new IllegalArgumentException("GPU %s is at %s".formatted(gpus.get(i).index(), i));
       }
     }
     for (var link : links) {
       if (link.from() >= gpus.size() || link.to() >= gpus.size()) {
-        throw new IllegalArgumentException("%s of %d GPUs".formatted(link, gpus.size()));
+        throw new IllegalArgumentException("%s of %s GPUs".formatted(link, gpus.size()));
       }
     }
   }
@@ -142,7 +142,7 @@ public record Machine(
       int from, int to, boolean peerAccess, boolean atomics, Optional<NvLinks> nvlinks) {
     public Link {
       if (from < 0 || to < 0 || from == to) {
-        throw new IllegalArgumentException("a link from GPU %d to GPU %d".formatted(from, to));
+        throw new IllegalArgumentException("a link from GPU %s to GPU %s".formatted(from, to));
       }
     }
   }

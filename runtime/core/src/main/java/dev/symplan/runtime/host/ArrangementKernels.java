@@ -77,7 +77,7 @@ final class ArrangementKernels {
       long count = repeats.getLong(repeats.type().numel() == 1 ? 0 : i);
       if (count < 0 || next + count > total) {
         throw new HostKernelException(
-            "%d repetitions of element %d do not fit output_size %d".formatted(count, i, total));
+            "%s repetitions of element %s do not fit output_size %s".formatted(count, i, total));
       }
       for (long j = 0; j < count; j++) {
         Views.select(call.result(), dim, next++).copyFrom(Views.select(self, dim, i));
@@ -85,7 +85,7 @@ final class ArrangementKernels {
     }
     if (next != total) {
       throw new HostKernelException(
-          "the repetitions are %d, but output_size is %d".formatted(next, total));
+          "the repetitions are %s, but output_size is %s".formatted(next, total));
     }
   }
 

@@ -81,7 +81,7 @@ final class IndexedElements {
 
   private static HostKernelException outOfRange(long index, long size, int dim) {
     return new HostKernelException(
-        "index %d is out of range for dimension %d of size %d".formatted(index, dim, size));
+        "index %s is out of range for dimension %s of size %s".formatted(index, dim, size));
   }
 
   /** The indices, with a tensor for each dimension of a mask, of where the mask is true. */

@@ -45,7 +45,7 @@ final class InstructionText {
       case LocalOp op ->
           "%s '%s' (%s)".formatted(op.def().name(), op.name(), op.span().shortForm());
       case Fused(var _, var _, var parts) ->
-          "%d fused ops up to %s '%s' (%s)"
+          "%s fused ops up to %s '%s' (%s)"
               .formatted(
                   parts.size(),
                   parts.getLast().def().name(),

@@ -99,7 +99,7 @@ final class MaskKernels {
       if (mask.getLong(i) != 0) {
         if (next == flat.type().numel()) {
           throw new HostKernelException(
-              "the mask names more elements than the %d of sizes".formatted(next));
+              "the mask names more elements than the %s of sizes".formatted(next));
         }
         Views.select(flat, 0, next++).copyFrom(Views.select(grad, 0, i));
       }
@@ -116,7 +116,7 @@ final class MaskKernels {
       long bin = flat.getLong(i);
       if (bin < 0 || bin >= bins) {
         throw new HostKernelException(
-            "value %d at %d is out of range for %d bins".formatted(bin, i, bins));
+            "value %s at %s is out of range for %s bins".formatted(bin, i, bins));
       }
       long at = i;
       counts[(int) bin] += weights.map(w -> w.get(at)).orElse(1.0);

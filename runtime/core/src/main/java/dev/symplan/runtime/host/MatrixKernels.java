@@ -265,7 +265,7 @@ final class MatrixKernels {
       long total = rowGroups ? left.type().size(0) : right.type().size(columnGroups ? 1 : 0);
       if (size < 0 || end > total) {
         throw new HostKernelException(
-            "offs ends group %d at %d of %d".formatted(group, end, total));
+            "offs ends group %s at %s of %s".formatted(group, end, total));
       }
       if (rowGroups) {
         MatrixProduct.multiply(

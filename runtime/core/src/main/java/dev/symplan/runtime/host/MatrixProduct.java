@@ -117,14 +117,14 @@ final class MatrixProduct {
       long leading = far > 1 ? (rows ? type.stride(0) : type.stride(1)) : near;
       if (near > Integer.MAX_VALUE || far > Integer.MAX_VALUE) {
         throw new UnsupportedOperationException(
-            "the host backend multiplies matrices of up to %d rows and columns, not %s"
+            "the host backend multiplies matrices of up to %s rows and columns, not %s"
                 .formatted(Integer.MAX_VALUE, type));
       }
       long bytes = ((far - 1) * leading + near) * dtype.bytes();
       boolean inside = tensor.memory().isNative() && bytes <= tensor.memory().byteSize();
       if (type.dtype() != dtype || !inside) {
         throw new IllegalArgumentException(
-            "a product of %s reaches %d bytes into %s".formatted(dtype.shortName(), bytes, tensor));
+            "a product of %s reaches %s bytes into %s".formatted(dtype.shortName(), bytes, tensor));
       }
       return new Matrix(tensor, !rows, Math.toIntExact(leading));
     }

@@ -141,8 +141,8 @@ final class ResampleKernels {
             .put("aten::upsample_nearest2d_backward", call -> resizeBackward(call, true))
             .put("aten::upsample_bilinear2d_backward", call -> resizeBackward(call, false));
     for (int dims = 1; dims <= 3; dims++) {
-      put(table, "aten::reflection_pad%dd".formatted(dims), Padding.REFLECT);
-      put(table, "aten::replication_pad%dd".formatted(dims), Padding.REPLICATE);
+      put(table, "aten::reflection_pad%sd".formatted(dims), Padding.REFLECT);
+      put(table, "aten::replication_pad%sd".formatted(dims), Padding.REPLICATE);
     }
     return table.buildOrThrow();
   }

@@ -180,7 +180,7 @@ final class ScatterKernels {
       if (mask.getLong(i) != 0) {
         if (next == source.type().numel()) {
           throw new HostKernelException(
-              "the mask names more elements than the %d of source".formatted(next));
+              "the mask names more elements than the %s of source".formatted(next));
         }
         Views.select(target, 0, i).copyFrom(Views.select(source, 0, next++));
       }

@@ -178,7 +178,7 @@ final class TransferTasks {
     int owner = rankOf(member);
     if (owner != rank && ref.arena() != ArenaKind.SYMMETRIC) {
       throw new IllegalStateException(
-          "rank %d cannot reach %s of rank %d: it is not in symmetric memory"
+          "rank %s cannot reach %s of rank %s: it is not in symmetric memory"
               .formatted(rank, ref, owner));
     }
     return shared

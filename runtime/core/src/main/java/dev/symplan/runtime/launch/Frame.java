@@ -55,7 +55,7 @@ final class Frame {
   static Frame of(Kind kind, int number, String key, byte[] data) {
     if (data.length > MAX_BYTES - MAX_KEY - 16 || key.length() > MAX_KEY / 4) {
       throw new IllegalArgumentException(
-          "%d bytes for '%s' are more than the store takes".formatted(data.length, key));
+          "%s bytes for '%s' are more than the store takes".formatted(data.length, key));
     }
     return new Frame(kind, number, key, data);
   }
@@ -111,7 +111,7 @@ final class Frame {
         || keyLength > MAX_KEY
         || keyLength > length - 9) {
       throw new IOException(
-          "no frame: kind %d, key of %s".formatted(kind, Units.count(keyLength, "byte")));
+          "no frame: kind %s, key of %s".formatted(kind, Units.count(keyLength, "byte")));
     }
     var key = new byte[keyLength];
     in.readFully(key);

@@ -73,7 +73,7 @@ final class Joining {
       return InetAddress.getByName(environment.host());
     } catch (UnknownHostException e) {
       throw new RunException(
-          "rank %d cannot resolve the host '%s' of rank 0"
+          "rank %s cannot resolve the host '%s' of rank 0"
               .formatted(environment.rank(), environment.host()),
           e);
     }
@@ -110,7 +110,7 @@ final class Joining {
       Connection.close(socket);
       if (isFinal || System.nanoTime() + retry.toNanos() > end) {
         throw new RunException(
-            "rank %d cannot connect to rank 0 at %s, port %d, within %s: %s"
+            "rank %s cannot connect to rank 0 at %s, port %s, within %s: %s"
                 .formatted(
                     environment.rank(),
                     environment.host(),

@@ -56,10 +56,10 @@ public record LaunchEnvironment(
   public LaunchEnvironment {
     if (size < 1 || rank < 0 || rank >= size || localRank < 0 || localRank >= size) {
       throw new IllegalArgumentException(
-          "rank %d, local rank %d of %d".formatted(rank, localRank, size));
+          "rank %s, local rank %s of %s".formatted(rank, localRank, size));
     }
     if (port < 1 || port > LAST_PORT || host.isEmpty()) {
-      throw new IllegalArgumentException("rank 0 at '%s', port %d".formatted(host, port));
+      throw new IllegalArgumentException("rank 0 at '%s', port %s".formatted(host, port));
     }
   }
 
@@ -84,7 +84,7 @@ public record LaunchEnvironment(
   /** {@return for example {@code rank 1 of 4, started by torchrun}} */
   @Override
   public String toString() {
-    return "rank %d of %d, started by %s".formatted(rank, size, launcher.text());
+    return "rank %s of %s, started by %s".formatted(rank, size, launcher.text());
   }
 
   private record Reader(Map<String, String> variables) {
@@ -186,7 +186,7 @@ public record LaunchEnvironment(
         throw new RunException("%s is '%s', which is not a number".formatted(name, text), e);
       }
       if (number < from) {
-        throw new RunException("%s is %d, less than %d".formatted(name, number, from));
+        throw new RunException("%s is %s, less than %s".formatted(name, number, from));
       }
       return number;
     }
@@ -203,11 +203,11 @@ public record LaunchEnvironment(
       int localRank = number(local, launcher, 0);
       if (rank >= size) {
         throw new RunException(
-            "%s is %d, but %s is %d: ranks count from 0".formatted(rankName, rank, sizeName, size));
+            "%s is %s, but %s is %s: ranks count from 0".formatted(rankName, rank, sizeName, size));
       }
       if (localRank >= size) {
         throw new RunException(
-            "%s is %d, but %s is %d: there are fewer processes in all"
+            "%s is %s, but %s is %s: there are fewer processes in all"
                 .formatted(local, localRank, sizeName, size));
       }
       return new LaunchEnvironment(launcher, rank, size, localRank, host, port(launcher), job);

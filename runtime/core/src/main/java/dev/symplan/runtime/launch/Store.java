@@ -84,14 +84,14 @@ final class Store implements AutoCloseable {
       } catch (BindException e) {
         if (System.nanoTime() > end) {
           throw new RunException(
-              "rank 0 cannot listen on port %d (%s): another run may have it; set %s"
+              "rank 0 cannot listen on port %s (%s): another run may have it; set %s"
                   .formatted(port, e.getMessage(), LaunchEnvironment.STORE_PORT),
               e);
         }
         Waiting.sleep(RETRY);
       } catch (IOException e) {
         throw new RunException(
-            "rank 0 cannot listen on port %d: %s".formatted(port, e.getMessage()), e);
+            "rank 0 cannot listen on port %s: %s".formatted(port, e.getMessage()), e);
       }
     }
   }
@@ -139,7 +139,7 @@ final class Store implements AutoCloseable {
               frame -> take(rank, frame),
               reason -> ended(rank, reason));
       if (!enter(rank, connection)) {
-        Handshake.answer(out, Answer.LATER, "rank %d is already there".formatted(rank));
+        Handshake.answer(out, Answer.LATER, "rank %s is already there".formatted(rank));
         socket.close();
         return;
       }
@@ -167,14 +167,14 @@ final class Store implements AutoCloseable {
       return Optional.of(
           new Handshake.Reply(
               Answer.NEVER,
-              "rank 0 runs another version of Symplan: its store's protocol is %d, not %d"
+              "rank 0 runs another version of Symplan: its store's protocol is %s, not %s"
                   .formatted(Handshake.VERSION, guest.version())));
     }
     if (guest.size() != expected.size()) {
       return Optional.of(
           new Handshake.Reply(
               Answer.LATER,
-              "the run there has %s, not %d"
+              "the run there has %s, not %s"
                   .formatted(Units.count(expected.size(), "process"), guest.size())));
     }
     if (!guest.job().equals(expected.job())) {
@@ -239,7 +239,7 @@ final class Store implements AutoCloseable {
           new Failure(
               rank,
               Failure.RUN_FAILED,
-              "the process of rank %d has ended or hangs: %s".formatted(rank, reason)));
+              "the process of rank %s has ended or hangs: %s".formatted(rank, reason)));
     }
   }
 

@@ -176,7 +176,7 @@ public final class World implements AutoCloseable {
         missing.add(rank);
       }
     }
-    return "rank %d waited more than %s for rank%s %s (%s)"
+    return "rank %s waited more than %s for rank%s %s (%s)"
         .formatted(
             rank(),
             Units.duration(timeout),
@@ -213,7 +213,7 @@ public final class World implements AutoCloseable {
     return await(
         ask(key),
         () ->
-            "rank %d waited more than %s for '%s', which no rank gave"
+            "rank %s waited more than %s for '%s', which no rank gave"
                 .formatted(rank(), Units.duration(timeout), key));
   }
 

@@ -24,7 +24,7 @@ public record Profile(ImmutableList<Activity> activities, String method) {
     public Activity {
       if (!(end >= begin)) {
         throw new IllegalArgumentException(
-            "%s of rank %d ends at %s, before %s".formatted(label, rank, end, begin));
+            "%s of rank %s ends at %s, before %s".formatted(label, rank, end, begin));
       }
     }
 

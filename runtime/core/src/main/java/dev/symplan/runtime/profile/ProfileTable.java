@@ -53,7 +53,7 @@ public final class ProfileTable {
           step.traffic().map(t -> number(t.waited())).orElse(""),
           activity.kernel());
     }
-    return "steps of rank %d, µs; %s\n%s\n%s"
+    return "steps of rank %s, µs; %s\n%s\n%s"
         .formatted(rank, profile.method(), table.render(), sums(steps));
   }
 

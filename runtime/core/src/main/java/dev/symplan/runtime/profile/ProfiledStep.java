@@ -85,7 +85,7 @@ public record ProfiledStep(
         var index = queue.poll();
         if (index == null) {
           throw new IllegalArgumentException(
-              "the plan has no '%s' on rank %d".formatted(activity.label(), activity.rank()));
+              "the plan has no '%s' on rank %s".formatted(activity.label(), activity.rank()));
         }
         matched[i] = index;
         if (plan.forRank(activity.rank()).steps().get(index) instanceof Step.Start(int k)) {
@@ -146,7 +146,7 @@ public record ProfiledStep(
           yield new ProfiledStep(
               activity,
               index,
-              "%d fused ops".formatted(list.length()),
+              "%s fused ops".formatted(list.length()),
               "fused ops",
               costs.kernelMicros(work.bytes()),
               Optional.of(work),

@@ -18,7 +18,7 @@ public record HostTensor(MemorySegment memory, TensorType type) {
   public HostTensor {
     if (memory.byteSize() < type.storageBytes()) {
       throw new IllegalArgumentException(
-          "%d bytes of memory for %s, which takes %d"
+          "%s bytes of memory for %s, which takes %s"
               .formatted(memory.byteSize(), type, type.storageBytes()));
     }
   }

@@ -96,7 +96,7 @@ public final class Safetensors {
     long length = all.get(Elements.LONG, 0);
     if (length < 2 || length > MAX_HEADER || length > all.byteSize() - Long.BYTES) {
       throw wrong(
-          "its header should have %s, but %d are left; is the file truncated?"
+          "its header should have %s, but %s are left; is the file truncated?"
               .formatted(Units.count(length, "byte"), all.byteSize() - Long.BYTES));
     }
     var header = header(all.asSlice(Long.BYTES, length));
@@ -152,13 +152,13 @@ public final class Safetensors {
         || range.get(0) > range.get(1)
         || range.get(1) > data.byteSize()) {
       throw field.wrong(
-          "it is at bytes %s of %d; is the file truncated?".formatted(range, data.byteSize()));
+          "it is at bytes %s of %s; is the file truncated?".formatted(range, data.byteSize()));
     }
     long begin = range.get(0);
     long bytes = range.get(1) - begin;
     if (bytes != type.bytes()) {
       throw field.wrong(
-          "%s takes %s, but has %d".formatted(type, Units.count(type.bytes(), "byte"), bytes));
+          "%s takes %s, but has %s".formatted(type, Units.count(type.bytes(), "byte"), bytes));
     }
     ranges.add(new Range(name, begin, range.get(1)));
     return new HostTensor(data.asSlice(begin, bytes), type);
@@ -170,13 +170,13 @@ public final class Safetensors {
     for (var range : ranges) {
       if (range.begin() != end) {
         throw wrong(
-            "tensor '%s' begins at byte %d, the one before ends at %d"
+            "tensor '%s' begins at byte %s, the one before ends at %s"
                 .formatted(range.name(), range.begin(), end));
       }
       end = range.end();
     }
     if (end != size) {
-      throw wrong("its tensors end at byte %d, but its data at %d".formatted(end, size));
+      throw wrong("its tensors end at byte %s, but its data at %s".formatted(end, size));
     }
   }
 

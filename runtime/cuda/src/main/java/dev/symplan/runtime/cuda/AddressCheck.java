@@ -63,7 +63,7 @@ final class AddressCheck {
         long end = buffer.offset() + buffer.bytes();
         if (buffer.offset() < 0 || buffer.bytes() < 0 || end > bytes(executable, program, space)) {
           throw new RunException(
-              "rank %d: the plan has a buffer of %d bytes at byte %d of %s, which has %d"
+              "rank %s: the plan has a buffer of %s bytes at byte %s of %s, which has %s"
                   .formatted(
                       program.rank(),
                       buffer.bytes(),
@@ -177,14 +177,14 @@ final class AddressCheck {
         throw wrong(label, "rank " + address.rank(), "of which there is none");
       }
       if (address.rank() != rank && address.arena() != ArenaKind.SYMMETRIC) {
-        throw wrong(label, "%s of rank %d".formatted(space, address.rank()), "which is its own");
+        throw wrong(label, "%s of rank %s".formatted(space, address.rank()), "which is its own");
       }
       var buffers = ends.get(address.rank()).getOrDefault(space, new TreeMap<>());
       var buffer = buffers.floorEntry(address.offset());
       if (bytes < 0 || buffer == null || buffer.getValue() - address.offset() < bytes) {
         throw wrong(
             label,
-            "%d bytes at byte %d of %s%s"
+            "%s bytes at byte %s of %s%s"
                 .formatted(
                     bytes,
                     address.offset(),
@@ -197,7 +197,7 @@ final class AddressCheck {
     }
 
     private RunException wrong(String label, String reached, String why) {
-      return new RunException("rank %d, '%s' reaches %s, %s".formatted(rank, label, reached, why));
+      return new RunException("rank %s, '%s' reaches %s, %s".formatted(rank, label, reached, why));
     }
 
     void word(Launch launch, KernelArgument word) {
@@ -245,7 +245,7 @@ final class AddressCheck {
       long far = matrix.transposed() ? rows : columns;
       boolean sound = near > 0 && far > 0 && matrix.leading() >= near && matrix.batchStride() >= 0;
       if (!sound || product.batches() < 1) {
-        throw wrong(product.label(), "%d × %d".formatted(rows, columns), "by " + matrix);
+        throw wrong(product.label(), "%s × %s".formatted(rows, columns), "by " + matrix);
       }
       long last =
           (product.batches() - 1) * matrix.batchStride() + (far - 1) * matrix.leading() + near;

@@ -66,11 +66,11 @@ record Check(int rank) {
     try {
       return call.get();
     } catch (CudnnException e) {
-      throw new RunException("rank %d: %s".formatted(rank, e.getMessage()));
+      throw new RunException("rank %s: %s".formatted(rank, e.getMessage()));
     }
   }
 
   private RunException failed(String call, String reason) {
-    return new RunException("rank %d: %s failed: %s".formatted(rank, call, reason));
+    return new RunException("rank %s: %s failed: %s".formatted(rank, call, reason));
   }
 }

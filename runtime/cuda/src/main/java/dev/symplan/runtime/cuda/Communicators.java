@@ -70,7 +70,7 @@ final class Communicators {
     var keys = keys(programs);
     if (bytes.length != keys.size() * ID_BYTES) {
       throw new RunException(
-          "rank 0 has %d communicators, not %d".formatted(bytes.length / ID_BYTES, keys.size()));
+          "rank 0 has %s communicators, not %s".formatted(bytes.length / ID_BYTES, keys.size()));
     }
     var ids = ImmutableMap.<Key, ncclUniqueId>builder();
     int at = 0;
@@ -119,7 +119,7 @@ final class Communicators {
         key.copyEngines()
             ? ZeroCta.join(communicator, key.members().length(), id, self)
             : nccl.ncclCommInitRank(communicator, key.members().length(), id, self),
-        "ncclCommInitRank of %d ranks".formatted(key.members().length()));
+        "ncclCommInitRank of %s ranks".formatted(key.members().length()));
     communicators.put(key, communicator);
     if (key.windows()) {
       var window = new ncclWindow_vidmem();
@@ -130,10 +130,10 @@ final class Communicators {
               memory.symmetricBytes(),
               window,
               nccl.NCCL_WIN_COLL_SYMMETRIC),
-          "ncclCommWindowRegister of %d bytes".formatted(memory.symmetricBytes()));
+          "ncclCommWindowRegister of %s bytes".formatted(memory.symmetricBytes()));
       if (window.isNull()) {
         throw new RunException(
-            "rank %d: NCCL does not support symmetric windows here; plan without nccl_symm"
+            "rank %s: NCCL does not support symmetric windows here; plan without nccl_symm"
                 .formatted(check.rank()));
       }
       windows.put(key, window);
@@ -163,7 +163,7 @@ final class Communicators {
     for (var thread : aborting) {
       try {
         if (!thread.join(ABORTING)) {
-          throw new RunException("rank %d: ncclCommAbort does not return".formatted(check.rank()));
+          throw new RunException("rank %s: ncclCommAbort does not return".formatted(check.rank()));
         }
       } catch (InterruptedException e) {
         Thread.currentThread().interrupt();

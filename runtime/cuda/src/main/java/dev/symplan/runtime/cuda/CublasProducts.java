@@ -65,7 +65,7 @@ final class CublasProducts {
             .orElseThrow(
                 () ->
                     new RunException(
-                        "rank %d: cuBLASLt has no algorithm for '%s'"
+                        "rank %s: cuBLASLt has no algorithm for '%s'"
                             .formatted(check.rank(), product.label())));
     gpu.onClose(algorithm::close);
     long needed =
@@ -74,7 +74,7 @@ final class CublasProducts {
             .orElseThrow(
                 () ->
                     new RunException(
-                        "rank %d: cuBLASLt refuses the algorithm that was chosen for '%s'"
+                        "rank %s: cuBLASLt refuses the algorithm that was chosen for '%s'"
                             .formatted(check.rank(), product.label())));
     workspace.reserve(needed);
     var memory =

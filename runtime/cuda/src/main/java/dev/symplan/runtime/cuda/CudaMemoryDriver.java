@@ -140,7 +140,7 @@ record CudaMemoryDriver(Check check) implements MemoryDriver {
     try (var properties = multicastProperties(devices, bytes)) {
       multicast(
           () -> cudart.cuMulticastCreate(handle, properties),
-          "cuMulticastCreate for %d GPUs and %d bytes".formatted(devices, bytes));
+          "cuMulticastCreate for %s GPUs and %s bytes".formatted(devices, bytes));
     }
     return handle[0];
   }

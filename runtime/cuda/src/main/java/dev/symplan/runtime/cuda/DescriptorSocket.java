@@ -195,7 +195,7 @@ final class DescriptorSocket implements AutoCloseable {
         end = now + timeout.toNanos();
       } else if (now - end > 0) {
         throw new RunException(
-            "no memory handle %s within %d ms"
+            "no memory handle %s within %s ms"
                 .formatted(unsent.isEmpty() ? "came" : "was taken", timeout.toMillis()));
       }
     }
@@ -291,7 +291,7 @@ final class DescriptorSocket implements AutoCloseable {
 
   private static void check(long status, MemorySegment state, String call) {
     if (status < 0) {
-      throw new RunException("%s failed: errno %d".formatted(call, (int) ERRNO.get(state, 0L)));
+      throw new RunException("%s failed: errno %s".formatted(call, (int) ERRNO.get(state, 0L)));
     }
   }
 

@@ -36,7 +36,7 @@ final class Devices {
     for (int a = 0; a < ranks; a++) {
       for (int b = 0; b < ranks; b++) {
         if (a != b && !reaches(a, b)) {
-          throw new RunException("GPU %d cannot reach the memory of GPU %d".formatted(a, b));
+          throw new RunException("GPU %s cannot reach the memory of GPU %s".formatted(a, b));
         }
       }
     }

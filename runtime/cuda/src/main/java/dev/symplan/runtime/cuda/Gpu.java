@@ -265,7 +265,7 @@ final class Gpu {
     }
     var gaveUp = memory.failures().failure(kernelTimeout);
     if (gaveUp.isPresent()) {
-      ending.fail(new RunException("rank %d: %s".formatted(program.rank(), gaveUp.get())));
+      ending.fail(new RunException("rank %s: %s".formatted(program.rank(), gaveUp.get())));
     }
     if (ending.hasBegun()) {
       throw ending.cause().orElseThrow();
@@ -279,7 +279,7 @@ final class Gpu {
             .map(step -> memory.failures().describe(((DeviceStep.Nccl) step).label()))
             .distinct()
             .toList();
-    return "rank %d: its GPU is not done after %s%s"
+    return "rank %s: its GPU is not done after %s%s"
         .formatted(
             program.rank(),
             Units.duration(timeout),
@@ -343,7 +343,7 @@ final class Gpu {
     var stream = stream(StreamKind.COMPUTE);
     check.runtime(
         cudart.cudaMemcpyAsync(to, from, bytes, cudart.cudaMemcpyDefault, stream),
-        "cudaMemcpyAsync of %d bytes".formatted(bytes));
+        "cudaMemcpyAsync of %s bytes".formatted(bytes));
     check.runtime(cudart.cudaStreamSynchronize(stream), "cudaStreamSynchronize");
   }
 

@@ -95,7 +95,7 @@ final class HandleExchange {
         // The others need not wait for this rank.
         var _ =
             world.gather(
-                given, Invitation.refusal("rank %d: %s".formatted(world.rank(), e.getMessage())));
+                given, Invitation.refusal("rank %s: %s".formatted(world.rank(), e.getMessage())));
         throw e;
       }
       try (var socket = opened) {

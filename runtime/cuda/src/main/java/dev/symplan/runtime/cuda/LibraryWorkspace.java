@@ -29,7 +29,7 @@ final class LibraryWorkspace {
       gpu.check()
           .runtime(
               cudart.cudaMalloc(made, bytes),
-              "cudaMalloc of %d bytes for libraries".formatted(bytes));
+              "cudaMalloc of %s bytes for libraries".formatted(bytes));
       gpu.onClose(() -> gpu.check().runtime(cudart.cudaFree(made), "cudaFree"));
       memory = made;
     }

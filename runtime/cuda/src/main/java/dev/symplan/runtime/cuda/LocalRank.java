@@ -93,7 +93,7 @@ final class LocalRank {
         ending.fail(
             e instanceof RunException failed
                 ? failed
-                : new RunException("rank %d failed: %s".formatted(rank, e), e));
+                : new RunException("rank %s failed: %s".formatted(rank, e), e));
         throw e;
       }
     };

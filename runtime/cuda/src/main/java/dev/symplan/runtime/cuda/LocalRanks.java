@@ -58,7 +58,7 @@ final class LocalRanks {
     var local = byRank.get(rank);
     if (local == null) {
       throw new IllegalArgumentException(
-          "rank %d does not belong to this process, which runs %s".formatted(rank, ranks()));
+          "rank %s does not belong to this process, which runs %s".formatted(rank, ranks()));
     }
     return local;
   }

@@ -139,7 +139,7 @@ final class MulticastMember {
   private void take(int from, int number, long bytes, int descriptor) {
     if (!others().contains(number) || team(number).first() != from || bytes != arena.bytes()) {
       throw new RunException(
-          "rank %d: rank %d sent a multicast object %d of %d bytes, but the arena here has %d"
+          "rank %s: rank %s sent a multicast object %s of %s bytes, but the arena here has %s"
               .formatted(rank, from, number, bytes, arena.bytes()));
     }
     keep(number, MulticastObject.of(descriptor, driver));

@@ -27,14 +27,14 @@ final class Processes {
   static ImmutableSortedMap<Integer, Integer> device(World world) {
     if (!world.isOneHost()) {
       throw new RunException(
-          "the %d processes are on several hosts; plans run on the GPUs of one"
+          "the %s processes are on several hosts; plans run on the GPUs of one"
               .formatted(world.size()));
     }
     int count = Devices.count();
     int device = count == 1 ? 0 : world.localRank();
     if (device >= count) {
       throw new RunException(
-          "rank %d is process %d of its host, which has only GPUs 0 to %d"
+          "rank %s is process %s of its host, which has only GPUs 0 to %s"
               .formatted(world.rank(), world.localRank(), count - 1));
     }
     var buses =
@@ -45,7 +45,7 @@ final class Processes {
       int first = buses.indexOf(buses.get(rank));
       if (first != rank) {
         throw new RunException(
-            "ranks %d and %d use the same GPU (%s): each needs a separate one"
+            "ranks %s and %s use the same GPU (%s): each needs a separate one"
                 .formatted(first, rank, buses.get(rank)));
       }
     }
@@ -115,7 +115,7 @@ final class Processes {
         return own.base(region);
       }
       throw new RunException(
-          ("rank %d cannot reach the memory of rank %d: %s; plan with the variants nccl and"
+          ("rank %s cannot reach the memory of rank %s: %s; plan with the variants nccl and"
                   + " nccl_symm (--variant), which do without")
               .formatted(rank, of, reason));
     }

@@ -16,7 +16,7 @@ record ProductAlgorithm(ImmutableLongArray words) {
 
   ProductAlgorithm {
     if (words.length() != WORDS) {
-      throw new IllegalArgumentException("an algorithm of %d words".formatted(words.length()));
+      throw new IllegalArgumentException("an algorithm of %s words".formatted(words.length()));
     }
   }
 

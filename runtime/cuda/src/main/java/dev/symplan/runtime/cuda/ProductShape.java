@@ -38,7 +38,7 @@ record ProductShape(
     }
 
     private String text() {
-      return "%s:%d:%d:%d".formatted(transposed ? "t" : "n", leading, batchStride, alignment);
+      return "%s:%s:%s:%s".formatted(transposed ? "t" : "n", leading, batchStride, alignment);
     }
   }
 
@@ -63,7 +63,7 @@ record ProductShape(
     return String.join(
         ",",
         dtype.shortName(),
-        "%dx%dx%dx%d".formatted(rows, columns, inner, batches),
+        "%sx%sx%sx%s".formatted(rows, columns, inner, batches),
         (adds ? "add" : "set") + (bias ? "+bias" : ""),
         left.text(),
         right.text(),

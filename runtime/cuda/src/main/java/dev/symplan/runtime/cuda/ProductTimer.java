@@ -106,7 +106,7 @@ final class ProductTimer {
     check.driver(cudart.cuDeviceGetName(name, name.length, gpu.device()), "cuDeviceGetName");
     var driver = new int[1];
     check.runtime(cudart.cudaDriverGetVersion(driver), "cudaDriverGetVersion");
-    return "%s, %d multiprocessors, driver %d, cuBLASLt %d, %d algorithms, %d bytes of workspace"
+    return "%s, %s multiprocessors, driver %s, cuBLASLt %s, %s algorithms, %s bytes of workspace"
         .formatted(
             new String(name, 0, Bytes.indexOf(name, (byte) 0), StandardCharsets.US_ASCII),
             gpu.attribute(cudart.cudaDevAttrMultiProcessorCount),

@@ -131,7 +131,7 @@ final class TimedGraph {
   private String kernel(DeviceStep step) {
     return switch (step) {
       case Launch launch ->
-          "generated, %d blocks of %d threads%s"
+          "generated, %s blocks of %s threads%s"
               .formatted(
                   launch.blocks(),
                   launch.threads(),
@@ -140,8 +140,8 @@ final class TimedGraph {
                       : launch.shares().stream()
                           .map(Share::label)
                           .collect(Collectors.joining(" and ", ", one launch for ", "")));
-      case Copy copy -> "copy engine, %d bytes".formatted(copy.bytes());
-      case CopyRows copy -> "copy engine, %d rows of %d bytes".formatted(copy.rows(), copy.bytes());
+      case Copy copy -> "copy engine, %s bytes".formatted(copy.bytes());
+      case CopyRows copy -> "copy engine, %s rows of %s bytes".formatted(copy.rows(), copy.bytes());
       case Product product -> captured(product.stream(), "cublasLtMatmul");
       case Attention _, AttentionBackward _ -> captured(step.stream(), "attention");
       case Nccl nccl ->

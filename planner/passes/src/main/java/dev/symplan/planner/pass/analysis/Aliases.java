@@ -106,7 +106,7 @@ public final class Aliases {
               op.span(),
               "%s extends beyond the memory of '%s'"
                   .formatted(op.def().name(), storages.get(base).value().name()),
-              "the memory has %s; the view takes %d, starting at byte %d"
+              "the memory has %s; the view takes %s, starting at byte %s"
                   .formatted(Units.count(storages.get(base).bytes(), "byte"), bytes, offset)));
     }
     storageOf[value.id()] = base;

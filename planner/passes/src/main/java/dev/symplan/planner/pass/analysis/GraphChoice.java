@@ -42,7 +42,7 @@ public final class GraphChoice {
         throw wrong(
             DiagnosticCode.RANKS_DISAGREE,
             named.getFirst().span(),
-            "%s called '%s' run on rank %d"
+            "%s called '%s' run on rank %s"
                 .formatted(Units.count(running.size(), "graph"), name, rank),
             "each rank runs exactly one: graph %s(…) ranks [0, 1] {".formatted(name));
       }

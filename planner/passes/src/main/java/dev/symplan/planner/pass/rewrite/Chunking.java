@@ -128,7 +128,7 @@ final class Chunking {
           0);
     } else if (mode == Mode.AUTO && bestMicros >= whole * (1 - MIN_GAIN)) {
       var detail =
-          String.format(Locale.ROOT, "%.1f µs in %d pieces, %.1f whole", bestMicros, best, whole);
+          String.format(Locale.ROOT, "%.1f µs in %s pieces, %.1f whole", bestMicros, best, whole);
       note(k, Action.WHOLE, 1, Reason.NO_GAIN, detail, whole, bestMicros);
     } else {
       chunks.add(new Chunk(k, best, all));

@@ -116,7 +116,7 @@ final class FsdpOp {
       var type = tensor.tensor();
       if (chunks < 1 || dim >= type.rank()) {
         throw emitter.error(
-            "%s cannot be divided into %d chunks along dimension %d".formatted(type, chunks, dim));
+            "%s cannot be divided into %s chunks along dimension %s".formatted(type, chunks, dim));
       }
       var padded = padded(tensor, dim, Math.ceilDiv(type.size(dim), chunks) * chunks);
       var leading = type.sizes().subArray(0, dim).stream();

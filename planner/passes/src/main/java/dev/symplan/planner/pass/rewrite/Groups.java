@@ -65,9 +65,9 @@ public final class Groups {
       if (group.maxRank() >= graphOfRank.size()) {
         checker.report(
             Span.ofFile(graphOfRank.getFirst().span().file()),
-            "group '%s' names rank %d, but the number of ranks is %d"
+            "group '%s' names rank %s, but the number of ranks is %s"
                 .formatted(group.name(), group.maxRank(), graphOfRank.size()),
-            "give --ranks %d, or name only ranks 0 to %d in group %s"
+            "give --ranks %s, or name only ranks 0 to %s in group %s"
                 .formatted(group.maxRank() + 1, graphOfRank.size() - 1, group.name()));
       }
     }
@@ -98,7 +98,7 @@ public final class Groups {
           if (!part(theirs.group(), peer).equals(ranks)) {
             report(
                 own.get(k),
-                "'%s' of rank %d is for the ranks %s, but on rank %d it is for the ranks %s"
+                "'%s' of rank %s is for the ranks %s, but on rank %s it is for the ranks %s"
                     .formatted(own.get(k).name(), rank, ranks, peer, part(theirs.group(), peer)),
                 "give the collective the same ranks on all of them");
             return;
@@ -132,7 +132,7 @@ public final class Groups {
         wrongGroups.add(group.name());
         report(
             collective,
-            "rank %d runs '%s' but is not in group '%s'"
+            "rank %s runs '%s' but is not in group '%s'"
                 .formatted(rank, collective.name(), group.name()),
             hint(group, rank, graphOfRank.size()));
         return;
@@ -143,7 +143,7 @@ public final class Groups {
         || collective.root() >= group.size()) {
       report(
           collective,
-          "the root of '%s' is group rank %d, but group '%s' has %s"
+          "the root of '%s' is group rank %s, but group '%s' has %s"
               .formatted(
                   collective.name(),
                   collective.root(),
@@ -169,7 +169,7 @@ public final class Groups {
         parts.add(ImmutableIntArray.copyOf(part.stream().map(member -> member + shift)));
       }
     }
-    return "give --ranks %d, or the group a part for every rank: group %s = %s"
+    return "give --ranks %s, or the group a part for every rank: group %s = %s"
         .formatted(
             named,
             group.name(),
@@ -182,7 +182,7 @@ public final class Groups {
     if (size != group.size()) {
       report(
           collective,
-          "'%s' is for a group of %d, but group '%s' has %s"
+          "'%s' is for a group of %s, but group '%s' has %s"
               .formatted(collective.name(), size, group.name(), Units.count(group.size(), "rank")),
           "");
     }
@@ -190,7 +190,7 @@ public final class Groups {
     if (collective.kind() == Kind.ALL_TO_ALL && splits != 0 && splits != group.size()) {
       report(
           collective,
-          "'%s' splits into %d, but group '%s' has %s"
+          "'%s' splits into %s, but group '%s' has %s"
               .formatted(
                   collective.name(), splits, group.name(), Units.count(group.size(), "rank")),
           "");

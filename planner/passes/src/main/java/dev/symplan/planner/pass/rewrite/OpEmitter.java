@@ -147,7 +147,7 @@ record OpEmitter(GraphCopier copier, Op at, ToIntFunction<String> groupSize) {
     var sizes = operand.tensor().sizes();
     if (dim >= sizes.length() || sizes.get(dim) % ranks != 0) {
       throw error(
-          "%s cannot be divided evenly among %s along dimension %d"
+          "%s cannot be divided evenly among %s along dimension %s"
               .formatted(operand.type(), Units.count(ranks, "rank"), dim));
     }
     var rows =

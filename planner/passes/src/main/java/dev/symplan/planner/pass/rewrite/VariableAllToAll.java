@@ -102,7 +102,7 @@ final class VariableAllToAll {
         || splits.size(dim) % ranks != 0
         || (!aligns && !back && splits.size(dim) != ranks)) {
       throw emitter.error(
-          "%s must be i64[%s%s%d], not %s"
+          "%s must be i64[%s%s%s], not %s"
               .formatted(
                   back ? OFFSETS : "in_splits",
                   back ? "2, " : "",
@@ -116,7 +116,7 @@ final class VariableAllToAll {
         || offsets.size(0) != 2
         || offsets.size(1) != splits.size(dim)) {
       throw emitter.error(
-          "out_splits_offsets must be i64[2, %d], not %s".formatted(splits.size(dim), offsets));
+          "out_splits_offsets must be i64[2, %s], not %s".formatted(splits.size(dim), offsets));
     }
     if (aligns && (align() < 1 || align() > MAX_ALIGN)) {
       throw emitter.error("major_align must be 1 to " + MAX_ALIGN);

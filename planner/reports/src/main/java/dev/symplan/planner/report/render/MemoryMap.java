@@ -169,7 +169,7 @@ final class MemoryMap {
           case "workspace" -> 175;
           default -> 250;
         };
-    return "\u001b[30;48;5;%dm".formatted(code);
+    return "\u001b[30;48;5;%sm".formatted(code);
   }
 
   private void axis(StringBuilder out) {

@@ -279,7 +279,7 @@ final class OperationGraph implements AutoCloseable {
       }
     }
     throw refusal.orElseGet(
-        () -> CudnnException.refused("no engine of cuDNN within %d bytes".formatted(maxWorkspace)));
+        () -> CudnnException.refused("no engine of cuDNN within %s bytes".formatted(maxWorkspace)));
   }
 
   @Override
