@@ -54,7 +54,7 @@ class PythonLiteralsTest {
     for (int i = 0; i < 20_000; i++) {
       double value = Double.longBitsToDouble(random.nextLong());
       assertThat(PythonLiterals.parseFloat(PythonLiterals.repr(value)))
-          .as("seed %d", seed)
+          .as("seed %s", seed)
           .isEqualTo(Double.valueOf(value));
     }
   }
@@ -74,7 +74,7 @@ class PythonLiteralsTest {
         "\uD83D",
         "\u200b\ufeff\u2028",
         "İıI",
-        "${}%d",
+        "${}%s",
       })
   void readsBackEveryString(String value) {
     var literal = PythonLiterals.quote(value);

@@ -72,7 +72,7 @@ class SamplesTest {
         for (int i = 0; i < session.outputCount(); i++) {
           var actual = session.output(rank, i).orElseThrow();
           var diff = TensorDiff.between(actual, expected.get(rank).get(i).orElseThrow());
-          assertThat(diff.unequal()).as("rank %d output %d", rank, i).isZero();
+          assertThat(diff.unequal()).as("rank %s output %s", rank, i).isZero();
         }
       }
     }

@@ -148,7 +148,7 @@ final class CompositeLowering {
     int index =
         kernel.compute(
             "long long",
-            "%1$s == %2$s ? 0 : %1$s >= 0 && %1$s < %3$d ? %1$s : (__trap(), 0)"
+            "%1$s == %2$s ? 0 : %1$s >= 0 && %1$s < %3$s ? %1$s : (__trap(), 0)"
                 .formatted(
                     RowKernel.name(target), Literals.integer(picked.ignored()), picked.classes()),
             List.of(target));

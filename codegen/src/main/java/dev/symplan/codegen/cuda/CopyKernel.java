@@ -62,9 +62,9 @@ final class CopyKernel {
             + kernel.memory.struct()
             + """
 
-            extern "C" __global__ void __launch_bounds__(%1$d) symplan_kernel(const __grid_constant__ Args args) {
-              long long step = (long long)gridDim.x * %1$d;
-              for (long long i = (long long)blockIdx.x * %1$d + threadIdx.x; i < %2$d; i += step) {
+            extern "C" __global__ void __launch_bounds__(%1$s) symplan_kernel(const __grid_constant__ Args args) {
+              long long step = (long long)gridDim.x * %1$s;
+              for (long long i = (long long)blockIdx.x * %1$s + threadIdx.x; i < %2$s; i += step) {
             %3$s  }
             }
             """

@@ -98,8 +98,8 @@ record Indexing(
       long size = self.size(dims.get(i));
       var own = common.subList(common.size() - index.type().rank(), common.size());
       lines.add("long long at%s = %s;".formatted(i, value.apply(index, own)));
-      lines.add("at%1$d += at%1$d < 0 ? %2$d : 0;".formatted(i, size));
-      lines.add("if (at%1$d < 0 || at%1$d >= %2$d) {\n  __trap();\n}".formatted(i, size));
+      lines.add("at%1$s += at%1$s < 0 ? %2$s : 0;".formatted(i, size));
+      lines.add("if (at%1$s < 0 || at%1$s >= %2$s) {\n  __trap();\n}".formatted(i, size));
     }
     return lines;
   }

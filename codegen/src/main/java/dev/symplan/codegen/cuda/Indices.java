@@ -27,7 +27,7 @@ final class Indices {
     for (int dim = sizes.length() - 1; dim >= 0; dim--) {
       // What has no elements is not computed, but compiled.
       text.append(
-          "%1$s%2$s%3$d = %4$s %% %5$d;\n%1$s%4$s /= %5$d;\n"
+          "%1$s%2$s%3$s = %4$s %% %5$s;\n%1$s%4$s /= %5$s;\n"
               .formatted(indent, declaration, dim, number, Math.max(1, sizes.get(dim))));
     }
     return text.toString();

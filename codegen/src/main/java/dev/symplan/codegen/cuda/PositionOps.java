@@ -236,7 +236,7 @@ final class PositionOps {
       indices.add("i%s - %s".formatted(dim, Literals.integer(before)));
       if (number < pad.length()) {
         inside.add(
-            "i%1$d >= %2$d && i%1$d < %3$d".formatted(dim, before, before + self.type().size(dim)));
+            "i%1$s >= %2$s && i%1$s < %3$s".formatted(dim, before, before + self.type().size(dim)));
       }
     }
     moveOrSet(

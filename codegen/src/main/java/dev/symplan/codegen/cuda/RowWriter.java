@@ -71,9 +71,9 @@ final class RowWriter {
             : rows % together == 0
                 ? "    const long long row = first + %s;\n".formatted(threads.row())
                 : """
-                    const bool live = first + %1$s < %2$d;
+                    const bool live = first + %1$s < %2$s;
                     // All threads go along, as those of a warp work together.
-                    const long long row = live ? first + %1$s : %2$d - 1;
+                    const long long row = live ? first + %1$s : %2$s - 1;
                 """
                     .formatted(threads.row(), rows))
         + start
@@ -240,7 +240,7 @@ final class RowWriter {
     if (!keeps) {
       line(
           2,
-          "for (%1$s %2$s = lane%3$s; %2$s < %4$d; %2$s += %5$d) {"
+          "for (%1$s %2$s = lane%3$s; %2$s < %4$s; %2$s += %5$s) {"
               .formatted(number(), number, times, elements, threads.perRow() * width));
       return;
     }

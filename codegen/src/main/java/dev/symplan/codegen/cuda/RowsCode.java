@@ -20,7 +20,7 @@ record RowsCode(Rows source, Rows target) {
     var offset =
         rows.equals(Rows.ONE)
             ? "byte"
-            : "byte / %1$dull * %2$dull + byte %% %1$dull".formatted(rows.bytes(), rows.pitch());
+            : "byte / %1$sull * %2$sull + byte %% %1$sull".formatted(rows.bytes(), rows.pitch());
     return "__device__ __forceinline__ long long %s(unsigned long long byte) {\n  return %s;\n}\n"
         .formatted(name, offset);
   }

@@ -106,28 +106,28 @@ final class ScatterKernel {
     var text =
         """
 
-        extern "C" __global__ void __launch_bounds__(%1$d) symplan_kernel(const __grid_constant__ Args args) {
-          __shared__ unsigned char hits[%1$d];
-          for (long long block = blockIdx.x; block < %2$d; block += gridDim.x) {
-            long long row = block / %3$d;
-            long long column = block %% %3$d * %1$d + threadIdx.x;
-            const bool inside = column < %4$d;
+        extern "C" __global__ void __launch_bounds__(%1$s) symplan_kernel(const __grid_constant__ Args args) {
+          __shared__ unsigned char hits[%1$s];
+          for (long long block = blockIdx.x; block < %2$s; block += gridDim.x) {
+            long long row = block / %3$s;
+            long long column = block %% %3$s * %1$s + threadIdx.x;
+            const bool inside = column < %4$s;
             %5$s
             %6$s
             %7$s sum = 0;
             if (inside) {
               sum = %8$s;
             }
-            for (long long first = 0; first < %9$d; first += %1$d) {
+            for (long long first = 0; first < %9$s; first += %1$s) {
               bool hit = false;
-              if (first + threadIdx.x < %9$d) {
+              if (first + threadIdx.x < %9$s) {
                 long long j = first + threadIdx.x;
                 %10$s
         %11$s          hit = %12$s;
               }
               hits[threadIdx.x] = hit;
               if (__syncthreads_or(hit)) {
-                for (int k = 0; inside && k < %1$d; k++) {
+                for (int k = 0; inside && k < %1$s; k++) {
                   if (hits[k]) {
                     long long j = first + k;
                     %10$s

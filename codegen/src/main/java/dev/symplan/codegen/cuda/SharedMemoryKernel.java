@@ -153,7 +153,7 @@ final class SharedMemoryKernel {
         """
               const %1$s x = %2$s;
               long long position = 0;
-              for (long long j = 0; j < %3$d; j++) {
+              for (long long j = 0; j < %3$s; j++) {
                 const %1$s y = %4$s;
                 const bool same = y == x || (y != y && x != x);
                 position += same ? j < %5$s : %6$s;

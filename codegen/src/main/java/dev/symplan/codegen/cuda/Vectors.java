@@ -22,8 +22,8 @@ record Vectors(int width) {
       """
 
       template <class T>
-      struct alignas(sizeof(T) * %1$d < 16 ? sizeof(T) * %1$d : 16) Vector {
-        T e[%1$d];
+      struct alignas(sizeof(T) * %1$s < 16 ? sizeof(T) * %1$s : 16) Vector {
+        T e[%1$s];
       };
       """;
 

@@ -50,7 +50,7 @@ final class Nvcc {
     for (int i = 0; i < kernels.size(); i++) {
       // Each in a namespace of its own, its macros undone behind it.
       var kernel = kernels.get(i).replace("symplan_kernel", "kernel" + i);
-      text.append("namespace n%d {\n%s}\n".formatted(i, kernel));
+      text.append("namespace n%s {\n%s}\n".formatted(i, kernel));
       kernel
           .lines()
           .filter(line -> line.startsWith("#define "))

@@ -123,7 +123,7 @@ class BarrierModelTest {
 
     String model(int ranks) {
       return """
-      #define N %d
+      #define N %s
       #define TIMES 3
 
       %sbyte came[N];
@@ -156,7 +156,7 @@ class BarrierModelTest {
               memory,
               meet,
               IntStream.range(0, ranks)
-                  .mapToObj("    run rank(%d)"::formatted)
+                  .mapToObj("    run rank(%s)"::formatted)
                   .collect(Collectors.joining(";\n")));
     }
   }

@@ -132,7 +132,7 @@ final class Promela {
     for (var buffer : cuts.keySet()) {
       out.append(
           IntStream.range(0, sequence.ranks())
-              .mapToObj(rank -> "%s_r%d[%d]".formatted(buffer, rank, slots(buffer)))
+              .mapToObj(rank -> "%s_r%s[%s]".formatted(buffer, rank, slots(buffer)))
               .collect(Collectors.joining(", ", "byte ", ";\n")));
     }
     barriers(out);
@@ -155,7 +155,7 @@ final class Promela {
         .forEach(
             (name, parts) -> {
               for (int i = 0; i < parts.size(); i++) {
-                out.append("byte arrived_%1$s%2$d, passed_%1$s%2$d;\n".formatted(name, i));
+                out.append("byte arrived_%1$s%2$s, passed_%1$s%2$s;\n".formatted(name, i));
               }
             });
     out.append(
@@ -212,13 +212,13 @@ final class Promela {
   }
 
   private static String slot(String buffer, int rank, int slot) {
-    return "%s_r%d[%d]".formatted(buffer, rank, slot);
+    return "%s_r%s[%s]".formatted(buffer, rank, slot);
   }
 
   private String meet(int rank, Collective c) {
     var parts = sequence.groups().get(c.group());
     int i = parts.indexOf(part(c, rank));
-    return "meet(arrived_%1$s%2$d, passed_%1$s%2$d, %3$d);"
+    return "meet(arrived_%1$s%2$s, passed_%1$s%2$s, %3$s);"
         .formatted(c.group(), i, parts.get(i).size());
   }
 
@@ -244,12 +244,12 @@ final class Promela {
 
   private List<String> reads(int rank, Collective c, Endpoint end, long bytes, int tag) {
     return slots(rank, c, end, bytes)
-        .map(slot -> "assert(%s == tag(%d));".formatted(slot, tag))
+        .map(slot -> "assert(%s == tag(%s));".formatted(slot, tag))
         .toList();
   }
 
   private List<String> writes(int rank, Collective c, Endpoint end, long bytes, int tag) {
-    return slots(rank, c, end, bytes).map(slot -> "%s = tag(%d);".formatted(slot, tag)).toList();
+    return slots(rank, c, end, bytes).map(slot -> "%s = tag(%s);".formatted(slot, tag)).toList();
   }
 
   private Stream<String> slots(int rank, Collective c, Endpoint end, long bytes) {

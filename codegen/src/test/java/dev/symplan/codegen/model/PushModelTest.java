@@ -55,16 +55,16 @@ class PushModelTest {
     var transfers = Steps.of(spec, ranks, false, false, false);
     var out = new StringBuilder();
     out.append(
-        "/* all_reduce %s\n * %d ranks. A packet is the number of its collective. */\n\n"
+        "/* all_reduce %s\n * %s ranks. A packet is the number of its collective. */\n\n"
             .formatted(variant.text(), ranks));
-    out.append("#define N %d\n#define COLLECTIVES %d\n".formatted(ranks, COLLECTIVES));
+    out.append("#define N %s\n#define COLLECTIVES %s\n".formatted(ranks, COLLECTIVES));
     out.append(
-        "#define HALF (c %% %d)\n".formatted(scheme == Scheme.ONE_HALF ? 1 : Workspace.HALVES));
+        "#define HALF (c %% %s)\n".formatted(scheme == Scheme.ONE_HALF ? 1 : Workspace.HALVES));
     out.append("#define PACKETS (1 + c % 2)\n");
     out.append(
-        "#define slot(round, to, from, p) ((((HALF * %d + round) * N + to) * N + from) * 2 + p)\n\n"
+        "#define slot(round, to, from, p) ((((HALF * %s + round) * N + to) * N + from) * 2 + p)\n\n"
             .formatted(rounds));
-    out.append("byte at[%d];\n".formatted(Workspace.HALVES * rounds * ranks * ranks * 2));
+    out.append("byte at[%s];\n".formatted(Workspace.HALVES * rounds * ranks * ranks * 2));
     for (int rank = 0; rank < ranks; rank++) {
       out.append("\nproctype rank").append(rank).append("() {\n  byte c, p;\n");
       out.append("  do\n  :: c < COLLECTIVES ->\n");
@@ -75,7 +75,7 @@ class PushModelTest {
     return out.append("\ninit {\n  atomic {\n")
         .append(
             IntStream.range(0, ranks)
-                .mapToObj("    run rank%d()"::formatted)
+                .mapToObj("    run rank%s()"::formatted)
                 .collect(Collectors.joining(";\n")))
         .append("\n  }\n}\n")
         .toString();
@@ -122,7 +122,7 @@ class PushModelTest {
   }
 
   private static String text(Slot slot) {
-    return "at[slot(%d, %d, %d, p)]".formatted(slot.round(), slot.receiver(), slot.sender());
+    return "at[slot(%s, %s, %s, p)]".formatted(slot.round(), slot.receiver(), slot.sender());
   }
 
   private static List<String> forAllPackets(String comment, List<String> lines) {

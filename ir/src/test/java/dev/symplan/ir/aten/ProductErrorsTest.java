@@ -23,7 +23,7 @@ class ProductErrorsTest {
         TYPE.matcher(call)
             .replaceAll(
                 match -> {
-                  inputs.add("t%d: %s".formatted(inputs.size(), match.group()));
+                  inputs.add("t%s: %s".formatted(inputs.size(), match.group()));
                   return "t" + (inputs.size() - 1);
                 });
     GraphParser.parse(

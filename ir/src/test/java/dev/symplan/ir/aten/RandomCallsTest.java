@@ -25,10 +25,12 @@ import java.util.Random;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Calls every op with arguments that fit its schema but, mostly, not each other. */
+@Tag("random")
 class RandomCallsTest {
   private static final int CALLS = 300;
   private static final long SEED = Fuzz.seed(20261121);
@@ -63,7 +65,7 @@ class RandomCallsTest {
         assertThat(e).hasStackTraceContaining("TensorType");
         continue;
       } catch (RuntimeException e) {
-        throw new AssertionError("seed %d: %s %s".formatted(SEED, def.name(), args), e);
+        throw new AssertionError("seed %s: %s %s".formatted(SEED, def.name(), args), e);
       }
       results.forEach(result -> checkInside(def, bound, result));
     }

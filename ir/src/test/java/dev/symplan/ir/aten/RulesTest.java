@@ -68,7 +68,7 @@ class RulesTest {
           TYPE.matcher(this.call)
               .replaceAll(
                   match -> {
-                    inputs.add("t%d: %s".formatted(inputs.size(), match.group()));
+                    inputs.add("t%s: %s".formatted(inputs.size(), match.group()));
                     return "t" + (inputs.size() - 1);
                   });
       var text =
@@ -130,7 +130,7 @@ class RulesTest {
     var type = describe(result.type());
     return result
         .view()
-        .map(view -> "%s of %d + %d".formatted(type, view.of().id(), view.offset()))
+        .map(view -> "%s of %s + %s".formatted(type, view.of().id(), view.offset()))
         .orElse(type);
   }
 

@@ -102,7 +102,7 @@ class FxCasesTest {
             "x: \"f32[8, 4][4, 1]cpu\"",
             """
             split = torch.ops.aten.split.Tensor(x, 2)
-            part: "f32[2, 4][4, 1]cpu" = split[%d]
+            part: "f32[2, 4][4, 1]cpu" = split[%s]
             r: "f32[2, 4][4, 1]cpu" = torch.ops._c10d_functional.all_reduce.default(part, 'sum', '0')
             o: "f32[2, 4][4, 1]cpu" = torch.ops._c10d_functional.wait_tensor.default(r)
             return (o,)

@@ -18,10 +18,12 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.regex.MatchResult;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Whatever is done to a text, its import ends soon, with a program or with diagnostics. */
+@Tag("random")
 class FxDamageTest {
   private static final Pattern TOKEN =
       Pattern.compile("[A-Za-z_][A-Za-z_0-9.]*|[0-9]+|\"[^\"\\n]*\"|\\s+|.");
@@ -103,12 +105,12 @@ class FxDamageTest {
               assertThat(GraphPrinter.withTypes(program)).isNotEmpty();
             }
           } catch (CompileException e) {
-            assertThat(e.diagnostics()).as("seed %d, text %d", seed, i).isNotEmpty();
+            assertThat(e.diagnostics()).as("seed %s, text %s", seed, i).isNotEmpty();
           } catch (RuntimeException | StackOverflowError e) {
-            throw new AssertionError("seed %d, text %d: %s".formatted(seed, i, damaged), e);
+            throw new AssertionError("seed %s, text %s: %s".formatted(seed, i, damaged), e);
           }
         });
-    assertThat(programs.get()).as("seed %d", seed).isBetween(1, Fuzz.times(300) / 2);
+    assertThat(programs.get()).as("seed %s", seed).isBetween(1, Fuzz.times(300) / 2);
   }
 
   private static String bytes(String text, Random random) {

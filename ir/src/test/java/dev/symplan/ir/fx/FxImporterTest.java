@@ -295,7 +295,7 @@ class FxImporterTest {
         read(damaged);
       } catch (CompileException e) {
         errors++;
-        assertThat(e.diagnostics()).as("seed %d, text %d", seed, i).isNotEmpty();
+        assertThat(e.diagnostics()).as("seed %s, text %s", seed, i).isNotEmpty();
       }
     }
     assertThat(errors).isGreaterThan(200);

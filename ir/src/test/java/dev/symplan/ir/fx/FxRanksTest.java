@@ -34,8 +34,8 @@ class FxRanksTest {
     return FxTexts.listing(
             "x: \"f32[4][1]cuda:0\"",
             """
-            g: "f32[%d][1]cuda:0" = torch.ops._c10d_functional.all_gather_into_tensor.default(x, %d, '%s')
-            w: "f32[%d][1]cuda:0" = torch.ops._c10d_functional.wait_tensor.default(g)
+            g: "f32[%s][1]cuda:0" = torch.ops._c10d_functional.all_gather_into_tensor.default(x, %s, '%s')
+            w: "f32[%s][1]cuda:0" = torch.ops._c10d_functional.wait_tensor.default(g)
             return (w,)
             """
                 .formatted(4 * size, size, group, 4 * size))

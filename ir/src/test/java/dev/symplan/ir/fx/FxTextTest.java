@@ -213,7 +213,7 @@ class FxTextTest {
   }
 
   private static String record(int rank, String head, String payload) {
-    return "V1206 15:18:21.230000 1500233 torch/_inductor/compile_fx.py:898] {%s, \"rank\": %d}\n%s"
+    return "V1206 15:18:21.230000 1500233 torch/_inductor/compile_fx.py:898] {%s, \"rank\": %s}\n%s"
         .formatted(
             head, rank, payload.lines().map(line -> "\t" + line + "\n").reduce("", String::concat));
   }

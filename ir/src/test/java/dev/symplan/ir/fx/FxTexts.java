@@ -28,7 +28,7 @@ final class FxTexts {
   /** {@return the lines as the logger of one rank writes them} */
   static String logged(int rank, String stage, String text) {
     var prefix =
-        "[rank%d]:V1120 21:20:19.453000 7731 torch/_inductor/compile_fx.py:1382] [0/0] [__%s] "
+        "[rank%s]:V1120 21:20:19.453000 7731 torch/_inductor/compile_fx.py:1382] [0/0] [__%s] "
             .formatted(rank, stage);
     return text.lines().map(line -> prefix + line + "\n").collect(Collectors.joining());
   }

@@ -452,9 +452,9 @@ class HigherOrderTest {
     for (int depth = 0; depth < 26; depth++) {
       text.append(
           """
-          class s%1$d(torch.nn.Module):
+          class s%1$s(torch.nn.Module):
               def forward(self, x: F4):
-                  s = self.s%2$d
+                  s = self.s%2$s
                   i = torch.ops.higher_order.invoke_subgraph(s, 'a', x)
                   a: F4 = i[0]
                   j = torch.ops.higher_order.invoke_subgraph(s, 'a', a)

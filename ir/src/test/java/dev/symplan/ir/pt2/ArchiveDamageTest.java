@@ -20,10 +20,12 @@ import java.util.Objects;
 import java.util.Random;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.regex.Pattern;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Whatever is done to an archive, its import ends soon, with a program or with diagnostics. */
+@Tag("random")
 class ArchiveDamageTest {
   private static final long SEED = Fuzz.seed(20261121);
   private static final int ROUNDS = 750;
@@ -98,7 +100,7 @@ class ArchiveDamageTest {
             bytes = Arrays.copyOf(bytes, random.nextInt(bytes.length));
           }
           Files.write(file, bytes);
-          read.addAndGet(reads(file, "seed %d, round %d".formatted(SEED, round)) ? 1 : 0);
+          read.addAndGet(reads(file, "seed %s, round %s".formatted(SEED, round)) ? 1 : 0);
         });
     assertThat(read.get()).isBetween(1, Fuzz.times(ROUNDS) - 1);
   }
@@ -123,7 +125,7 @@ class ArchiveDamageTest {
             entries.put(entry, edited.toString().getBytes(StandardCharsets.UTF_8));
             var file = Archives.write(folder.resolve("damaged.pt2"), entries, false);
             read.addAndGet(
-                reads(file, "seed %d, %s, round %d".formatted(SEED + 1, sample, round)) ? 1 : 0);
+                reads(file, "seed %s, %s, round %s".formatted(SEED + 1, sample, round)) ? 1 : 0);
           });
       assertThat(read.get()).as(sample).isBetween(1, Fuzz.times(ROUNDS / 3) - 1);
     }

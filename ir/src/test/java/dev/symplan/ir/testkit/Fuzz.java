@@ -50,13 +50,13 @@ public final class Fuzz {
         return;
       } catch (TimeoutException e) {
         if (number.get() == last) {
-          var failure = new AssertionError("input %d takes too long".formatted(last), e);
+          var failure = new AssertionError("input %s takes too long".formatted(last), e);
           failure.setStackTrace(thread.getStackTrace());
           throw failure;
         }
       } catch (ExecutionException e) {
         throw new AssertionError(
-            "input %d: %s".formatted(number.get(), e.getCause()), e.getCause());
+            "input %s: %s".formatted(number.get(), e.getCause()), e.getCause());
       } catch (InterruptedException e) {
         throw new IllegalStateException(e);
       }

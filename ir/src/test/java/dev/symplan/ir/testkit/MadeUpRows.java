@@ -40,7 +40,7 @@ public final class MadeUpRows {
     this.random = new Random(seed * GOLDEN_RATIO);
     this.unary = amplifying ? concat(UNARY, "rsqrt") : UNARY;
     this.binary = amplifying ? concat(BINARY, "div.Tensor") : BINARY;
-    this.rows = pick(List.of("[17, %d]", "[3, 16, %d]", "[1, 40, %d]", "[2, 5, %d]"));
+    this.rows = pick(List.of("[17, %s]", "[3, 16, %s]", "[1, 40, %s]", "[2, 5, %s]"));
     this.columns = pick(List.of(1, 8, 24, 257, 700, 5000));
   }
 
@@ -109,7 +109,7 @@ public final class MadeUpRows {
             .collect(Collectors.joining(", "));
     return """
     graph version 1
-    graph rows(x: f32%s, y: bf16%s, w: f32[%d]) {
+    graph rows(x: f32%s, y: bf16%s, w: f32[%s]) {
     %s  return %s
     }
     """

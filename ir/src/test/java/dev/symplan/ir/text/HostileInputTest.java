@@ -17,11 +17,13 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Whatever the input, reading ends soon, with diagnostics or a program and nothing else. */
+@Tag("random")
 class HostileInputTest {
   private static final OpRegistry REGISTRY = TestOps.registry();
   private static final Duration LIMIT = Duration.ofSeconds(20);
@@ -82,7 +84,7 @@ class HostileInputTest {
       var errors = read(text);
       // Without its closing brace the file is never whole, unless no graph has begun.
       if (text.contains("graph mlp")) {
-        assertThat(errors).as("cut at %d", end).hasSizeBetween(end < VALID.length() - 2 ? 1 : 0, 3);
+        assertThat(errors).as("cut at %s", end).hasSizeBetween(end < VALID.length() - 2 ? 1 : 0, 3);
       }
     }
   }
@@ -210,14 +212,14 @@ class HostileInputTest {
           valid++;
           var printed = GraphPrinter.print(program);
           var again = GraphParser.parse(new SourceFile("b", printed), REGISTRY, sink);
-          assertThat(sink.diagnostics()).as("seed %d: %s", seed, text).isEmpty();
-          assertThat(GraphPrinter.print(again)).as("seed %d: %s", seed, text).isEqualTo(printed);
+          assertThat(sink.diagnostics()).as("seed %s: %s", seed, text).isEmpty();
+          assertThat(GraphPrinter.print(again)).as("seed %s: %s", seed, text).isEqualTo(printed);
         }
       } catch (CompileException e) {
         assertThat(e.diagnostics()).isNotEmpty();
       }
     }
-    assertThat(valid).as("seed %d", seed).isPositive();
+    assertThat(valid).as("seed %s", seed).isPositive();
   }
 
   @Test

@@ -168,7 +168,7 @@ class LayoutOptionsTest {
     var text =
         """
         graph gathered(x: bf16[512, 512]) {
-          r = symplan::all_gather_dim(x, %d, 4, "tp")
+          r = symplan::all_gather_dim(x, %s, 4, "tp")
           return r
         }
         """;

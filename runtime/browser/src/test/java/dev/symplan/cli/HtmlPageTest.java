@@ -114,7 +114,7 @@ class HtmlPageTest {
     assertThat(details).containsText(buffer.get("source").textValue());
     assertThat(details).containsText(buffer.get("because").textValue());
     assertThat(details)
-        .containsText(Pattern.compile("\\b%d\\b".formatted(buffer.get("first").intValue())));
+        .containsText(Pattern.compile("\\b%s\\b".formatted(buffer.get("first").intValue())));
     assertThat(details).containsText(buffer.get("use_names").get(0).textValue());
     // What an op that reads it gives is a neighbour of it.
     var reader = buffer.get("use_names").get(0).textValue();
@@ -140,7 +140,7 @@ class HtmlPageTest {
     var second = collectives.get(1);
     page.page()
         .locator(
-            "[data-kind=collective][data-id='%d']:visible".formatted(second.get("id").intValue()))
+            "[data-kind=collective][data-id='%s']:visible".formatted(second.get("id").intValue()))
         .first()
         .click();
     assertThat(page.state("selected").get("kind").textValue()).isEqualTo("collective");

@@ -81,7 +81,7 @@ import org.junit.jupiter.api.extension.ParameterResolver;
         return skipped("no Chromium is on the PATH (Debian's package: chromium)");
       }
       if (NODE.isEmpty()) {
-        return skipped("no Node.js %d or newer is on the PATH".formatted(OLDEST_NODE));
+        return skipped("no Node.js %s or newer is on the PATH".formatted(OLDEST_NODE));
       }
       return ConditionEvaluationResult.enabled("there are a Chromium and a Node.js");
     }

@@ -119,15 +119,15 @@ class PageInputsTest {
     for (int i = 0; i < count; i++) {
       text.append(
           """
-            up_%1$d = aten::mm(x_%1$d, v)
-            h_%1$d = aten::silu(up_%1$d)
-            down_%1$d = aten::mm(h_%1$d, w)
-            all_reduce_%1$d = _c10d_functional::all_reduce(down_%1$d, "sum", "tp")
-            wait_%1$d = _c10d_functional::wait_tensor(all_reduce_%1$d)
-            x_%2$d = aten::add.Tensor(x_%1$d, wait_%1$d)
+            up_%1$s = aten::mm(x_%1$s, v)
+            h_%1$s = aten::silu(up_%1$s)
+            down_%1$s = aten::mm(h_%1$s, w)
+            all_reduce_%1$s = _c10d_functional::all_reduce(down_%1$s, "sum", "tp")
+            wait_%1$s = _c10d_functional::wait_tensor(all_reduce_%1$s)
+            x_%2$s = aten::add.Tensor(x_%1$s, wait_%1$s)
           """
               .formatted(i, i + 1));
     }
-    return text + "  return x_%d\n}\n".formatted(count);
+    return text + "  return x_%s\n}\n".formatted(count);
   }
 }

@@ -43,7 +43,7 @@ class PageSpeedTest {
           const frame = (now) => {
             times.push(now);
             script.push(symplan.frameMs);
-            if (now - begin > %d) {
+            if (now - begin > %s) {
               done();
               return;
             }
@@ -117,7 +117,7 @@ class PageSpeedTest {
 
   private static void header(Tab tab, PlanPage page) {
     System.out.printf(
-        "%s%n  Chromium %s, window of %d x %d, JDK %s, %s %s, %d processors%n",
+        "%s%n  Chromium %s, window of %s x %s, JDK %s, %s %s, %s processors%n",
         page.state("plan"),
         tab.page().context().browser().version(),
         Tab.WIDTH,

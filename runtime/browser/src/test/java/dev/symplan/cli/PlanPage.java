@@ -67,9 +67,9 @@ final class PlanPage {
   }
 
   Box box(String kind, int id, String map) {
-    var box = state("rectOf('%s', %d, '%s')".formatted(kind, id, map));
+    var box = state("rectOf('%s', %s, '%s')".formatted(kind, id, map));
     if (box.isNull()) {
-      throw new AssertionError("%s %d is out of view".formatted(kind, id));
+      throw new AssertionError("%s %s is out of view".formatted(kind, id));
     }
     return new Box(
         box.get("x").doubleValue(),

@@ -20,7 +20,7 @@ class CalibrateCommandTest {
     var points = folder.resolve("points.csv");
     var text = new StringBuilder("kind,variant,dtype,bytes,ranks,micros\n");
     for (int bytes = 1 << 12; bytes <= 1 << 20; bytes *= 2) {
-      text.append("all_reduce,nccl,bf16,%d,4,%d\n".formatted(bytes, 5));
+      text.append("all_reduce,nccl,bf16,%s,4,%s\n".formatted(bytes, 5));
     }
     Files.writeString(points, text);
     var target = folder.resolve("lab.json");

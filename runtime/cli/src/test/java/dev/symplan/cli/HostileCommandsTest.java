@@ -15,10 +15,12 @@ import java.util.List;
 import java.util.Random;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Whatever options and files a command is given, it ends with a result or a message. */
+@Tag("random")
 class HostileCommandsTest {
   private static final long SEED = Fuzz.seed(20_261_123);
   private static final Path SAMPLES =
@@ -164,11 +166,11 @@ class HostileCommandsTest {
           var words = words(command, names.get(command), files, random);
           var ran = Ran.run(words.toArray());
           assertThat(ran.code())
-              .as("seed %d, command %d: %s%n%s", SEED, i, words, ran.err())
+              .as("seed %s, command %s: %s%n%s", SEED, i, words, ran.err())
               .isBetween(0, 4);
           codes[ran.code()]++;
         });
-    System.out.printf("exit codes 0, 1, 2: %d, %d, %d%n", codes[0], codes[1], codes[2]);
+    System.out.printf("exit codes 0, 1, 2: %s, %s, %s%n", codes[0], codes[1], codes[2]);
     assertThat(List.of(codes[0], codes[1], codes[2])).allMatch(count -> count > 50);
   }
 

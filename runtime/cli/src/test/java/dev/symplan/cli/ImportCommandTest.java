@@ -44,7 +44,7 @@ class ImportCommandTest {
       var result = run("run", input, "--check", "--inputs", place);
       assertThat(result.code()).as(result.out() + result.err()).isZero();
       assertThat(result.out())
-          .contains("on %d rank".formatted(ranks), "the case's inputs, weights of " + input)
+          .contains("on %s rank".formatted(ranks), "the case's inputs, weights of " + input)
           .contains("ok: ");
     }
   }

@@ -77,7 +77,7 @@ class PackCommandTest {
     for (int i = 0; i < 400; i++) {
       int lower = random.nextInt(1000);
       text.append(
-          "b%d,%d,%d,%d\n"
+          "b%s,%s,%s,%s\n"
               .formatted(i, lower, lower + 1 + random.nextInt(300), 1 + random.nextInt(1 << 20)));
     }
     var input = file("random.csv", text.toString());

@@ -115,8 +115,8 @@ public final class BenchPrograms {
     var lines = ImmutableList.<String>builder();
     for (int i = 0; i < products; i++) {
       lines.add("a%s = aten::mm(%s, w)".formatted(i, i == 0 ? "x" : "o" + (i - 1)));
-      lines.add("r%1$d = _c10d_functional::all_reduce(a%1$d, \"avg\", \"g\")".formatted(i));
-      lines.add("o%1$d = _c10d_functional::wait_tensor(r%1$d)".formatted(i));
+      lines.add("r%1$s = _c10d_functional::all_reduce(a%1$s, \"avg\", \"g\")".formatted(i));
+      lines.add("o%1$s = _c10d_functional::wait_tensor(r%1$s)".formatted(i));
     }
     return program(
         ranks, "x: bf16[16, 256], w: bf16[256, 256]", lines.build(), "o" + (products - 1));
@@ -141,7 +141,7 @@ public final class BenchPrograms {
   }
 
   private static String factors(DType dtype, long size) {
-    return "x: %1$s[%2$d, %2$d], w: %1$s[%2$d, %2$d]".formatted(dtype.shortName(), size);
+    return "x: %1$s[%2$s, %2$s], w: %1$s[%2$s, %2$s]".formatted(dtype.shortName(), size);
   }
 
   private static Program program(int ranks, String inputs, List<String> lines, String outputs) {

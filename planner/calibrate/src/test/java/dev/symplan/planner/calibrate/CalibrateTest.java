@@ -91,7 +91,7 @@ class CalibrateTest {
       for (long bytes = 1 << 13; bytes <= 1 << 28; bytes *= 2) {
         double expected = truth.transferMicros(fit.kind(), fit.variant(), bytes, fit.ranks());
         assertThat(found.transferMicros(fit.kind(), fit.variant(), bytes, fit.ranks()))
-            .as("seed %d, %s of %d bytes", seed, fit, bytes)
+            .as("seed %s, %s of %s bytes", seed, fit, bytes)
             .isCloseTo(expected, within(0.05 * expected));
       }
     }
@@ -102,7 +102,7 @@ class CalibrateTest {
   void onePointOutOfLineDoesNotPull() {
     var clean = new StringBuilder(HEADER);
     for (long bytes = 1 << 16; bytes <= 1 << 26; bytes *= 2) {
-      clean.append("all_gather,push,,%d,4,%s\n".formatted(bytes, 10 + 3 * bytes / 300e3));
+      clean.append("all_gather,push,,%s,4,%s\n".formatted(bytes, 10 + 3 * bytes / 300e3));
     }
     var spoilt = clean.toString().replaceFirst(",1048576,4,[0-9.]+\n", ",1048576,4,60\n");
     assertThat(spoilt).isNotEqualTo(clean.toString());
@@ -111,7 +111,7 @@ class CalibrateTest {
       assertThat(
               new CostModel(fit(spoilt, Target.H200_X4).target())
                   .transferMicros(Kind.ALL_GATHER, Variant.PUSH, bytes, 4))
-          .as("%d bytes", bytes)
+          .as("%s bytes", bytes)
           .isCloseTo(expected, within(0.03 * expected));
     }
   }
@@ -123,7 +123,7 @@ class CalibrateTest {
       // Flat, then one protocol of 5 us and 100 GB/s, then one of 20 us and 300 GB/s.
       double wire = 3e-3 * bytes;
       double micros = Math.max(6, Math.min(5 + wire / 100, 20 + wire / 300));
-      text.append("all_gather,push,,%d,4,%s\n".formatted(bytes, micros));
+      text.append("all_gather,push,,%s,4,%s\n".formatted(bytes, micros));
     }
     var target = fit(text.toString(), Target.H200_X4).target();
     var curve = target.curve(Kind.ALL_GATHER, Variant.PUSH, 4).orElseThrow();
@@ -152,7 +152,7 @@ class CalibrateTest {
     double before = 0;
     for (long bytes = 512; bytes <= 1 << 17; bytes *= 2) {
       double micros = costs.transferMicros(Kind.ALL_GATHER, Variant.PUSH, bytes, 4);
-      assertThat(micros).as("%d bytes", bytes).isGreaterThanOrEqualTo(before);
+      assertThat(micros).as("%s bytes", bytes).isGreaterThanOrEqualTo(before);
       before = micros;
     }
     // 9 is out of line: 16 KiB took 6.

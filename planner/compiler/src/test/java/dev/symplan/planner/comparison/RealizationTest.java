@@ -464,7 +464,7 @@ class RealizationTest {
   void aCopyIsPutInOnlyWhereItPays() {
     var body =
         """
-        graph g(x: f32[%d]) {
+        graph g(x: f32[%s]) {
           r = _c10d_functional::all_reduce(x, "sum", "tp")
           o = _c10d_functional::wait_tensor(r)
           return o

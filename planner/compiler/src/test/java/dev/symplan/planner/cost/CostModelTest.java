@@ -28,7 +28,7 @@ class CostModelTest {
     double gathered =
         micros(
             """
-            graph t(w: bf16[%d, 4096], i: i64[2048]) {
+            graph t(w: bf16[%s, 4096], i: i64[2048]) {
               e = aten::embedding(w, i)
               return e
             }

@@ -26,7 +26,7 @@ final class Bytes {
 
   private void check(long begin, long length) {
     Unsafe.require(
-        begin >= 0 && begin + length <= size, "bytes %d to %d of %d", begin, begin + length, size);
+        begin >= 0 && begin + length <= size, "bytes %s to %s of %s", begin, begin + length, size);
   }
 
   List<Piece> read(long begin, long length) {

@@ -11,9 +11,11 @@ import dev.symplan.planner.options.CompileOptions;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** Plans do what collectives of other libraries are defined to do, whoever sees their memory. */
+@Tag("random")
 class ForeignCollectivesTest {
   private static final long SEED = Fuzz.seed(17_000_000);
 

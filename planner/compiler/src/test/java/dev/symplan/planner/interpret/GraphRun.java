@@ -38,7 +38,7 @@ final class GraphRun {
       }
     }
     for (var rank : ranks) {
-      Unsafe.require(rank.next == rank.graph.ops().size(), "rank %d waits for ever", rank.number);
+      Unsafe.require(rank.next == rank.graph.ops().size(), "rank %s waits for ever", rank.number);
     }
   }
 

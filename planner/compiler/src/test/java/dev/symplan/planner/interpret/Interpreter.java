@@ -70,7 +70,7 @@ public final class Interpreter {
   private static void compare(Rank own, Value value, Rank other, Value expected) {
     Unsafe.require(
         own.content(value) == other.content(expected),
-        "rank %d: the planned graph gives another %s than the program",
+        "rank %s: the planned graph gives another %s than the program",
         own.number,
         expected.name());
   }

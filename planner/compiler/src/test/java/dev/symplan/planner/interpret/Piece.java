@@ -110,7 +110,7 @@ record Piece(long token, long from, long length) {
       long rest = length;
       while (rest > 0) {
         if (index == pieces.size()) {
-          throw new Unsafe("%d bytes are missing".formatted(rest));
+          throw new Unsafe("%s bytes are missing".formatted(rest));
         }
         long step = Math.min(rest, toNextCut());
         result.add(pieces.get(index).part(taken, step));

@@ -105,7 +105,7 @@ final class PlannedRank extends Rank {
   /** {@return the value of that number, which a plan may have wrong} */
   Value value(int id) {
     var values = plan.graph().values();
-    require(id >= 0 && id < values.size(), "there is no value %d", id);
+    require(id >= 0 && id < values.size(), "there is no value %s", id);
     return values.get(id);
   }
 
@@ -195,7 +195,7 @@ final class PlannedRank extends Rank {
       if (operand.isTensor()) {
         require(
             place(operand).exact(operand.tensor()) == found[i++],
-            "rank %d: %s of %s is not what it must be",
+            "rank %s: %s of %s is not what it must be",
             number,
             operand.name(),
             op.label());
@@ -365,7 +365,7 @@ final class PlannedRank extends Rank {
       require(
           place(value).exact(value.tensor())
               == reference.rank(number).place(value).exact(value.tensor()),
-          "rank %d: %s is not what it must be",
+          "rank %s: %s is not what it must be",
           number,
           value.name());
     }

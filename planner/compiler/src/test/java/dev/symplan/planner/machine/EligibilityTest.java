@@ -61,7 +61,7 @@ class EligibilityTest {
     return """
     graph version 1
     group tp = [0, 1, 2, 3]
-    graph g(x: %s[%d]) {
+    graph g(x: %s[%s]) {
       r = _c10d_functional::all_reduce(x, "%s", "tp")
       o = _c10d_functional::wait_tensor(r)
       return o

@@ -16,9 +16,9 @@ class FoldMasksTest {
 
   private static final String POSITIONS =
       """
-        i = aten::arange(%1$d)
+        i = aten::arange(%1$s)
         col = aten::unsqueeze(i, 0)
-        j = aten::arange(%2$d)
+        j = aten::arange(%2$s)
         row = aten::unsqueeze(j, 1)
       """;
 
@@ -35,7 +35,7 @@ class FoldMasksTest {
 
   private static String attended(String dtype, int rows, int keys, String mask) {
     return plan(
-        "q: %1$s[1, 2, %2$d, 16], k: %1$s[1, 2, %3$d, 16], v: %1$s[1, 2, %3$d, 16], x: b8[%2$d, %3$d]"
+        "q: %1$s[1, 2, %2$s, 16], k: %1$s[1, 2, %3$s, 16], v: %1$s[1, 2, %3$s, 16], x: b8[%2$s, %3$s]"
             .formatted(dtype, rows, keys),
         POSITIONS.formatted(keys, rows)
             + mask.replace("; ", "\n").indent(2)

@@ -154,7 +154,7 @@ class LowerAttentionTest {
       String dtype, long rows, long features, String mask, String arguments) {
     var heads = rows == 4096 ? 16 : 8;
     return plan(
-        "q: %1$s[1, %2$d, %3$d, %4$d], k: %1$s[1, %2$d, %3$d, %4$d], v: %1$s[1, %2$d, %3$d, %4$d], m: %5$s"
+        "q: %1$s[1, %2$s, %3$s, %4$s], k: %1$s[1, %2$s, %3$s, %4$s], v: %1$s[1, %2$s, %3$s, %4$s], m: %5$s"
             .formatted(dtype, heads, rows, features, mask),
         "  o = aten::scaled_dot_product_attention(%s)\n  return o\n".formatted(arguments));
   }

@@ -286,7 +286,7 @@ final class PeerOracle {
             && !a.before(b)
             && !b.before(a)) {
           return Optional.of(
-              "rank %d, in collective %d, and rank %d may be at %d of rank %d at once"
+              "rank %s, in collective %s, and rank %s may be at %s of rank %s at once"
                   .formatted(a.by(), a.k(), b.by(), Math.max(a.begin(), b.begin()), rank));
         }
       }

@@ -12,9 +12,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Random;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** More, or others, with {@code -Dsymplan.mutations=N -Dsymplan.seed=N}. */
+@Tag("random")
 class PlanMutationTest {
   private static final int UNSAFE = Integer.getInteger("symplan.mutations", Fuzz.times(10_000));
   private static final long SEED = Fuzz.seed(7_000_000);
@@ -76,21 +78,21 @@ class PlanMutationTest {
     count.unsafe++;
     if (accepted) {
       count.missed++;
-      missed.add("seed %d %s: %s".formatted(seed, kind, why.get()));
+      missed.add("seed %s %s: %s".formatted(seed, kind, why.get()));
     }
     return true;
   }
 
   private void report(long lastSeed, int unsafe) {
     var table = new StringBuilder();
-    table.append("mutations of plans from seeds %d to %d\n".formatted(SEED + 1, lastSeed));
+    table.append("mutations of plans from seeds %s to %s\n".formatted(SEED + 1, lastSeed));
     table.append("kind              unsafe  missed  harmless  of these accepted\n");
     counts.forEach(
         (kind, c) ->
             table.append(
                 "%-16s  %6d  %6d  %8d  %8d\n"
                     .formatted(kind, c.unsafe, c.missed, c.equivalent, c.equivalentAccepted)));
-    table.append("%d of %d unsafe ones rejected".formatted(unsafe - missed.size(), unsafe));
+    table.append("%s of %s unsafe ones rejected".formatted(unsafe - missed.size(), unsafe));
     missed.forEach(one -> table.append("\nmissed: ").append(one));
     System.out.println(table);
   }

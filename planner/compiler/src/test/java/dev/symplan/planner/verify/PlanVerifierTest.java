@@ -143,7 +143,7 @@ class PlanVerifierTest {
     var strides = ImmutableLongArray.of(down, across);
     var plan = PlanEdits.of(base).op(0, op -> PlanEdits.restrided(op, 1, strides)).plan();
     assertThat(first(plan, Rule.PLACEMENT).message())
-        .startsWith("i is i64[64, 4][%d, %d], and its elements overlap".formatted(down, across))
+        .startsWith("i is i64[64, 4][%s, %s], and its elements overlap".formatted(down, across))
         .contains("of dimension " + dim);
   }
 

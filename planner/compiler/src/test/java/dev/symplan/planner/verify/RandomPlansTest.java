@@ -6,9 +6,11 @@ import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.testkit.Fuzz;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.verify.RandomPrograms.Planned;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** More, or others, with {@code -Dsymplan.plans=N -Dsymplan.seed=N}. */
+@Tag("random")
 class RandomPlansTest {
   private static final int PLANS = Integer.getInteger("symplan.plans", Fuzz.times(2_000));
   private static final long SEED = Fuzz.seed(20_260_101);
@@ -43,8 +45,8 @@ class RandomPlansTest {
       }
     }
     System.out.printf(
-        "%d plans from seed %d: %d steps, %d with per-rank graphs, %d collectives beside compute,"
-            + " %d in place, %d with more memory than is live at once%n",
+        "%s plans from seed %s: %s steps, %s with per-rank graphs, %s collectives beside compute,"
+            + " %s in place, %s with more memory than is live at once%n",
         PLANS, SEED, ops, ranksDiffer, async, inPlace, largerThanNeedBe);
     assertThat(async).isGreaterThan(100);
     assertThat(inPlace).isGreaterThan(100);

@@ -35,7 +35,7 @@ class LargeProblemsTest {
     double excess = excess(problem, PackOptions.DEFAULT);
     System.out.printf(
         Locale.ROOT,
-        "%s, %d buffers: %.3f%% above the bound greedily, %.3f%% searched%n",
+        "%s, %s buffers: %.3f%% above the bound greedily, %.3f%% searched%n",
         shape,
         problem.count(),
         greedily,

@@ -137,7 +137,7 @@ class BarrierRulesTest {
                 violation
                     + "\n"
                     + IntStream.range(0, violation.trace().size())
-                        .mapToObj(i -> "  %d. %s\n".formatted(i + 1, violation.trace().get(i)))
+                        .mapToObj(i -> "  %s. %s\n".formatted(i + 1, violation.trace().get(i)))
                         .collect(Collectors.joining()))
         .collect(Collectors.joining("\n"));
   }
@@ -223,7 +223,7 @@ class BarrierRulesTest {
   void farAwayIsTooFar() {
     var steps = new StringBuilder();
     for (int i = 0; i < 300; i++) {
-      steps.append("  m%d = aten::mm(%s, w)\n".formatted(i, i == 0 ? "w" : "m" + (i - 1)));
+      steps.append("  m%s = aten::mm(%s, w)\n".formatted(i, i == 0 ? "w" : "m" + (i - 1)));
     }
     var text =
         """

@@ -41,7 +41,7 @@ final class BenchOverlapCommand extends ConsoleCommand {
             bench.overlap(dtype, size, gathered, wanted);
           }
           console.print(
-              "products of %1$d × %1$d beside an all_gather of %2$s per rank, µs\n"
+              "products of %1$s × %1$s beside an all_gather of %2$s per rank, µs\n"
                   .formatted(size, Units.bytes(gathered)));
           console.print(BenchTable.text(run.points(), bench.target()));
           for (var dtype : dtypes) {

@@ -72,7 +72,7 @@ public final class GraphReport {
             (dtype, product) ->
                 row(
                     table,
-                    "product of %s, %2$d × %2$d".formatted(dtype.shortName(), product.size()),
+                    "product of %s, %2$s × %2$s".formatted(dtype.shortName(), product.size()),
                     product.timing(),
                     number("%.2f TFLOP/s", product.rate() / 1e3)));
     out.append(table.isEmpty() ? "" : table.render() + "\n");

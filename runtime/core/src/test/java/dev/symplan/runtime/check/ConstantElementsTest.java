@@ -54,12 +54,12 @@ class ConstantElementsTest {
     }
 
     String text() {
-      var i = line("arange.start_step(%d, %d, 2)".formatted(-columns, columns));
+      var i = line("arange.start_step(%s, %s, 2)".formatted(-columns, columns));
       numbers.add(line("unsqueeze(%s, 0)".formatted(i)));
-      var j = line("arange(%d)".formatted(rows));
+      var j = line("arange(%s)".formatted(rows));
       numbers.add(line("unsqueeze(%s, 1)".formatted(j)));
-      numbers.add(line("full([%d, %d], %d)".formatted(rows, columns, number())));
-      bools.add(line("ones([%d, %d], dtype=torch.bool)".formatted(rows, columns)));
+      numbers.add(line("full([%s, %s], %s)".formatted(rows, columns, number())));
+      bools.add(line("ones([%s, %s], dtype=torch.bool)".formatted(rows, columns)));
       for (int step = 0; step < 3 + random.nextInt(8); step++) {
         step();
       }
@@ -78,7 +78,7 @@ class ConstantElementsTest {
         case 2 ->
             bools.add(
                 line(
-                    "%s.Scalar(%s, %d)"
+                    "%s.Scalar(%s, %s)"
                         .formatted(one("le", "lt", "ge", "gt"), any(numbers), number())));
         case 3 ->
             numbers.add(
@@ -98,14 +98,14 @@ class ConstantElementsTest {
         case 7 ->
             numbers.add(
                 line(
-                    "masked_fill.Scalar(%s, %s, %d)"
+                    "masked_fill.Scalar(%s, %s, %s)"
                         .formatted(
-                            line("expand(%s, [%d, %d])".formatted(any(numbers), rows, columns)),
+                            line("expand(%s, [%s, %s])".formatted(any(numbers), rows, columns)),
                             any(bools),
                             number())));
         case 8 -> {
-          var whole = line("expand(%s, [%d, %d])".formatted(any(numbers), rows, columns));
-          numbers.add(line("%s(%s, %d)".formatted(one("tril", "triu"), whole, number())));
+          var whole = line("expand(%s, [%s, %s])".formatted(any(numbers), rows, columns));
+          numbers.add(line("%s(%s, %s)".formatted(one("tril", "triu"), whole, number())));
         }
         case 9 -> numbers.add(line("cumsum(%s, 1)".formatted(any(numbers))));
         case 10 -> {
@@ -113,7 +113,7 @@ class ConstantElementsTest {
           numbers.add(line("slice.Tensor(%s, 1, 0, 1)".formatted(wide)));
         }
         case 11 -> {
-          var places = line("full([%d, 1], 0)".formatted(rows));
+          var places = line("full([%s, 1], 0)".formatted(rows));
           numbers.add(
               line("index.Tensor(%s, [%s, %s])".formatted(numbers.getFirst(), places, places)));
         }
@@ -141,7 +141,7 @@ class ConstantElementsTest {
         for (int i = 0; i < actual.length; i++) {
           int columns = rows.getFirst().length;
           assertThat(actual[i])
-              .as("element %d of%n%s", i, text)
+              .as("element %s of%n%s", i, text)
               .isEqualTo(expected.get(i / columns, i % columns));
         }
       }

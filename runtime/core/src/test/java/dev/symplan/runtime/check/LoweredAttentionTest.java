@@ -213,8 +213,8 @@ class LoweredAttentionTest {
   void dividesGradients(
       int batch, int heads, long most, int pieces, String order, String sizesOfBias) {
     var dense = order.equals("0, 1, 2, 3");
-    var queries = (dense ? "%d, %d, 16, 8" : "%1$d, 16, %2$d, 8").formatted(batch, heads);
-    var keys = (dense ? "%d, %d, 24, 8" : "%1$d, 24, %2$d, 8").formatted(batch, heads);
+    var queries = (dense ? "%s, %s, 16, 8" : "%1$s, 16, %2$s, 8").formatted(batch, heads);
+    var keys = (dense ? "%s, %s, 24, 8" : "%1$s, 24, %2$s, 8").formatted(batch, heads);
     boolean biased = !sizesOfBias.equals("none");
     var text =
         """

@@ -244,7 +244,7 @@ final class Differential {
         var finding =
             compare(
                 "output",
-                "run %d, rank %d, output %d".formatted(run, rank, i),
+                "run %s, rank %s, output %s".formatted(run, rank, i),
                 session.output(rank, i),
                 expected.outputs().get(rank).get(i));
         if (finding.isPresent()) {
@@ -259,7 +259,7 @@ final class Differential {
         var finding =
             compare(
                 "input",
-                "run %d, rank %d, input %s after the run"
+                "run %s, rank %s, input %s after the run"
                     .formatted(run, rank, session.inputNames().get(i)),
                 session.input(rank, i),
                 expected.inputs().get(rank).get(i));
@@ -302,12 +302,12 @@ final class Differential {
       if (left.memory().asSlice(i * width, width).mismatch(right.memory().asSlice(i * width, width))
           >= 0) {
         if (dtype.kind() == DType.Kind.COMPLEX) {
-          return "element %d".formatted(i);
+          return "element %s".formatted(i);
         }
         double a = flat(left).get(i);
         double b = flat(right).get(i);
         if (!(Double.isNaN(a) && Double.isNaN(b))) {
-          return "element %d is %s, not %s".formatted(i, a, b);
+          return "element %s is %s, not %s".formatted(i, a, b);
         }
       }
     }

@@ -31,8 +31,8 @@ class FusedRowsTest {
       var outcome =
           Differential.check(
               new FuzzCase(program, Target.H200_X4, options, ImmutableMap.of(), seed));
-      assertThat(outcome.finding()).as("seed %d%n%s", seed, text).isEmpty();
-      assertThat(outcome.refused()).as("seed %d%n%s", seed, text).isEmpty();
+      assertThat(outcome.finding()).as("seed %s%n%s", seed, text).isEmpty();
+      assertThat(outcome.refused()).as("seed %s%n%s", seed, text).isEmpty();
       var plan = outcome.plan().orElseThrow().forRank(0);
       for (var step : plan.steps()) {
         if (step instanceof Step.Fused(var ops)) {
@@ -43,7 +43,7 @@ class FusedRowsTest {
         }
       }
     }
-    System.out.printf("%d steps by rows in %d programs from seed %d%n", byRows, PROGRAMS, SEED);
+    System.out.printf("%s steps by rows in %s programs from seed %s%n", byRows, PROGRAMS, SEED);
     assertThat(byRows).isGreaterThan(PROGRAMS / 4);
   }
 }

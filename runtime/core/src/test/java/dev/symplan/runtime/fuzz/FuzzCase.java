@@ -54,7 +54,7 @@ record FuzzCase(
   String text() {
     var indented = GraphPrinter.print(program).indent(8);
     return """
-    seed %dL, target %s
+    seed %sL, target %s
     %s
     inputs: %s
 
@@ -64,7 +64,7 @@ record FuzzCase(
             \"""
     %s        \""";
         var options = CompileOptions.DEFAULT%s;
-        FuzzCases.check(text, Target.ofName("%s").orElseThrow(), options, %dL, %s);
+        FuzzCases.check(text, Target.ofName("%s").orElseThrow(), options, %sL, %s);
       }
     """
         .formatted(
@@ -129,7 +129,7 @@ record FuzzCase(
                 .filter(e -> e.getValue().kind() != Fill.Kind.ANY)
                 .map(
                     e ->
-                        "\"%s\", new Fill(Fill.Kind.%s, %d)"
+                        "\"%s\", new Fill(Fill.Kind.%s, %s)"
                             .formatted(e.getKey(), e.getValue().kind(), e.getValue().bound()))
                 .toList())
         + ")";

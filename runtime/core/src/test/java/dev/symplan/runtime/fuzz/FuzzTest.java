@@ -33,6 +33,7 @@ import java.util.concurrent.atomic.LongAdder;
 import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /**
@@ -40,6 +41,7 @@ import org.junit.jupiter.api.Test;
  *
  * <p>More, or others, with {@code -Dsymplan.graphs=N -Dsymplan.seed=N}.
  */
+@Tag("random")
 class FuzzTest {
   private static final int GRAPHS = Integer.getInteger("symplan.graphs", Fuzz.times(5_000));
   private static final long SEED = Fuzz.seed(20_261_121_000L);
@@ -126,7 +128,7 @@ class FuzzTest {
   void plannedExecutionGivesTheBitsOfDirectEvaluation() throws InterruptedException {
     var all = executable();
     var generator = generator();
-    System.out.printf("%d programs over %d ops from seed %d%n", GRAPHS, all.size(), SEED);
+    System.out.printf("%s programs over %s ops from seed %s%n", GRAPHS, all.size(), SEED);
     var next = new AtomicLong(SEED);
     var threads = new ArrayList<Thread>();
     for (int t = 0; t < THREADS; t++) {
@@ -146,11 +148,11 @@ class FuzzTest {
     }
     stories.forEach(System.out::println);
     System.out.printf(
-        "%d collectives beside compute, %d in place; %d with shares in the whole; %d programs in"
+        "%s collectives beside compute, %s in place; %s with shares in the whole; %s programs in"
             + " another order%n",
         async.get(), inPlace.get(), shares.get(), reordered.get());
     System.out.printf(
-        "%d fused steps, %d of them with ops that go by rows%n", fused.get(), fusedByRows.get());
+        "%s fused steps, %s of them with ops that go by rows%n", fused.get(), fusedByRows.get());
     var notRun = new TreeMap<String, Long>();
     refused.forEach((why, times) -> notRun.put(why, times.sum()));
     System.out.println("not evaluated: " + notRun);
@@ -176,7 +178,7 @@ class FuzzTest {
     try {
       made = Differential.forceVariants(generator.make(seed));
     } catch (RuntimeException e) {
-      failures.add("seed %d: %s at %s".formatted(seed, e, e.getStackTrace()[0]));
+      failures.add("seed %s: %s at %s".formatted(seed, e, e.getStackTrace()[0]));
       return;
     }
     var outcome = Differential.check(made);

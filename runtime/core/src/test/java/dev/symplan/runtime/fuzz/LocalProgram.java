@@ -105,6 +105,6 @@ public final class LocalProgram {
 
   @Override
   public String toString() {
-    return "seed %d%n%sinputs: %s%n".formatted(seed, GraphPrinter.print(program()), fills);
+    return "seed %s%n%sinputs: %s%n".formatted(seed, GraphPrinter.print(program()), fills);
   }
 }

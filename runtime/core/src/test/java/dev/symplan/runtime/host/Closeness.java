@@ -65,10 +65,10 @@ final class Closeness {
 
   static void check(RecordedCall call, int index, HostTensor actual, HostTensor expected) {
     assertThat(actual.dtype())
-        .as("element type of result %d of %s", index, call)
+        .as("element type of result %s of %s", index, call)
         .isEqualTo(expected.dtype());
     assertThat(actual.type().sizes())
-        .as("shape of result %d of %s", index, call)
+        .as("shape of result %s of %s", index, call)
         .isEqualTo(expected.type().sizes());
     var given = Programs.flat(actual.contiguous());
     var wanted = Programs.flat(expected.contiguous());
@@ -81,7 +81,7 @@ final class Closeness {
               : given.getLong(i) == wanted.getLong(i);
       if (!matches) {
         assertThat(text(given, i))
-            .as("element %d of result %d of %s", i, index, call)
+            .as("element %s of result %s of %s", i, index, call)
             .isEqualTo(text(wanted, i));
       }
     }

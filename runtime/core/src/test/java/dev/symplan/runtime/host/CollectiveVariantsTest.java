@@ -93,8 +93,8 @@ class CollectiveVariantsTest {
     return switch (c.call()) {
       case "all_reduce" -> "all_reduce(%s, \"%s\", \"g\")".formatted(operand, c.reduction());
       case "reduce_scatter" ->
-          "reduce_scatter_tensor(%s, \"%s\", %d, \"g\")".formatted(operand, c.reduction(), ranks);
-      case "all_gather" -> "all_gather_into_tensor(%s, %d, \"g\")".formatted(operand, ranks);
+          "reduce_scatter_tensor(%s, \"%s\", %s, \"g\")".formatted(operand, c.reduction(), ranks);
+      case "all_gather" -> "all_gather_into_tensor(%s, %s, \"g\")".formatted(operand, ranks);
       case "all_to_all" -> {
         var rows =
             IntStream.range(0, ranks)
@@ -102,7 +102,7 @@ class CollectiveVariantsTest {
                 .collect(Collectors.joining(", ", "[", "]"));
         yield "all_to_all_single(%s, %s, %s, \"g\")".formatted(operand, rows, rows);
       }
-      case "broadcast" -> "broadcast(%s, %d, \"g\")".formatted(operand, ranks - 1);
+      case "broadcast" -> "broadcast(%s, %s, \"g\")".formatted(operand, ranks - 1);
       default -> throw new IllegalArgumentException(c.call());
     };
   }
@@ -122,16 +122,16 @@ class CollectiveVariantsTest {
         dtypes.stream()
             .map(
                 d ->
-                    "x_%s: %s[%d, %d]"
+                    "x_%s: %s[%s, %s]"
                         .formatted(
                             d.shortName(), d.shortName(), shape.rows(ranks), shape.columns()))
             .collect(Collectors.joining(", ")));
     out.append(") {\n");
     for (int i = 0; i < cases.size(); i++) {
       var c = cases.get(i);
-      out.append("  a%d = aten::clone(x_%s)\n".formatted(i, c.dtype().shortName()));
-      out.append("  r%d = _c10d_functional::%s\n".formatted(i, call(c, "a" + i, ranks, shape)));
-      out.append("  o%d = _c10d_functional::wait_tensor(r%d)\n".formatted(i, i));
+      out.append("  a%s = aten::clone(x_%s)\n".formatted(i, c.dtype().shortName()));
+      out.append("  r%s = _c10d_functional::%s\n".formatted(i, call(c, "a" + i, ranks, shape)));
+      out.append("  o%s = _c10d_functional::wait_tensor(r%s)\n".formatted(i, i));
     }
     out.append("  return ");
     out.append(
@@ -211,7 +211,7 @@ class CollectiveVariantsTest {
           assertSame(
               expected,
               actual,
-              "%s, %d ranks, %s, group rank %d, seed %d".formatted(c, ranks, shape, self, seed));
+              "%s, %s ranks, %s, group rank %s, seed %s".formatted(c, ranks, shape, self, seed));
         }
       }
     }
@@ -362,7 +362,7 @@ class CollectiveVariantsTest {
                   < 0;
       if (!same) {
         assertThat(floats ? (Object) got.get(i) : "different bytes")
-            .as("%s, element %d", what, i)
+            .as("%s, element %s", what, i)
             .isEqualTo(floats ? (Object) wanted.get(i) : "the same bytes");
       }
     }

@@ -31,10 +31,10 @@ class ComparableResultsTest {
             .graph();
     assertThat(graph.outputs()).hasSize(6);
     for (int i : new int[] {1, 2, 3}) {
-      assertThat(graph.unspecifiedBy(i)).as("output %d", i).isPresent();
+      assertThat(graph.unspecifiedBy(i)).as("output %s", i).isPresent();
     }
     for (int i : new int[] {0, 4, 5}) {
-      assertThat(graph.unspecifiedBy(i)).as("output %d", i).isEmpty();
+      assertThat(graph.unspecifiedBy(i)).as("output %s", i).isEmpty();
     }
     assertThat(graph.unspecifiedBy(3).map(op -> op.def()).map(OpDef::name).map(Object::toString))
         .isEqualTo(Optional.of("aten::empty.memory_format"));

@@ -147,7 +147,7 @@ class ForeignCollectivesTest {
     assertThat(tensor.type().sizes().asList()).containsExactly(rows, columns);
     for (long i = 0; i < rows; i++) {
       for (long j = 0; j < columns; j++) {
-        assertThat(tensor.get(i, j)).as("[%d, %d]", i, j).isEqualTo(expected.at(i, j));
+        assertThat(tensor.get(i, j)).as("[%s, %s]", i, j).isEqualTo(expected.at(i, j));
       }
     }
   }
@@ -244,9 +244,9 @@ class ForeignCollectivesTest {
   @CsvSource({"0", "1"})
   void takesProductsAndScattersApart(int dim) {
     var ops =
-        "w = aten::cat([x, x]); y: f32[%d, %d] = symm_mem::fused_matmul_reduce_scatter(x, w, 'sum',"
+        "w = aten::cat([x, x]); y: f32[%s, %s] = symm_mem::fused_matmul_reduce_scatter(x, w, 'sum',"
                 .formatted(dim == 0 ? 2 : 4, dim == 0 ? 8 : 4)
-            + " %d, 'tp')".formatted(dim);
+            + " %s, 'tp')".formatted(dim);
 
     var outputs = run(plan(body(ops), OPTIONS));
 

@@ -55,12 +55,12 @@ class FsdpOpsTest {
       """;
 
   private static final String CALL =
-      "  i: bf16[11], o: bf16[22] = fsdp::all_gather_copy_in([x, y], [6, 5], 11, 2, %d,"
+      "  i: bf16[11], o: bf16[22] = fsdp::all_gather_copy_in([x, y], [6, 5], 11, 2, %s,"
           + " torch.bfloat16, device(\"cuda:0\"))";
 
   private static final String NEW_CALL =
       "  e = aten::empty.memory_format([22], dtype=torch.bfloat16)\n"
-          + "  i: bf16[11], o: bf16[22] = fsdp::all_gather_copy_in([x, y], e, [6, 5], 11, %d)";
+          + "  i: bf16[11], o: bf16[22] = fsdp::all_gather_copy_in([x, y], e, [6, 5], 11, %s)";
 
   private static float x(int rank, long index) {
     return 100 * rank + index;

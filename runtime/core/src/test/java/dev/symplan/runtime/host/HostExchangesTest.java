@@ -22,13 +22,13 @@ class HostExchangesTest {
     graph parts(x: f32[4, 2]) ranks [0] {
       r = _c10d_functional::all_to_all_single(x, %s, "g")
       o = _c10d_functional::wait_tensor(r)
-      p = aten::slice.Tensor(o, 0, %d, %d)
+      p = aten::slice.Tensor(o, 0, %s, %s)
       return p
     }
     graph parts(x: f32[4, 2]) ranks [1] {
       r = _c10d_functional::all_to_all_single(x, %s, "g")
       o = _c10d_functional::wait_tensor(r)
-      p = aten::slice.Tensor(o, 0, %d, %d)
+      p = aten::slice.Tensor(o, 0, %s, %s)
       return p
     }
     """

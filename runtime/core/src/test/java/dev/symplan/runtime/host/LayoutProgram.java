@@ -64,7 +64,7 @@ final class LayoutProgram {
     long rows = rows(sizes, dim);
     switch (kind) {
       case "all_gather" -> {
-        value = op("_c10d_functional::all_gather_into_tensor(%s, %d, \"g\")", value, ranks);
+        value = op("_c10d_functional::all_gather_into_tensor(%s, %s, \"g\")", value, ranks);
         value = waited(value);
         keep(value);
         value = joined(value, sizes, dim);
@@ -76,7 +76,7 @@ final class LayoutProgram {
         value =
             waited(
                 op(
-                    "_c10d_functional::reduce_scatter_tensor(%s, \"%s\", %d, \"g\")",
+                    "_c10d_functional::reduce_scatter_tensor(%s, \"%s\", %s, \"g\")",
                     value, reduction, ranks));
       }
       default -> {
@@ -168,10 +168,10 @@ final class LayoutProgram {
             .collect(Collectors.joining(", "));
     var call =
         switch (random.nextInt(4)) {
-          case 0 -> "aten::split.Tensor(%s, %d, %d)".formatted(value, size, dim);
-          case 1 -> "aten::chunk(%s, %d, %d)".formatted(value, ranks, dim);
+          case 0 -> "aten::split.Tensor(%s, %s, %s)".formatted(value, size, dim);
+          case 1 -> "aten::chunk(%s, %s, %s)".formatted(value, ranks, dim);
           case 2 ->
-              "aten::split_with_sizes(%s, %s, %d)"
+              "aten::split_with_sizes(%s, %s, %s)"
                   .formatted(
                       value, IntStream.range(0, ranks).mapToObj(i -> "" + size).toList(), dim);
           default -> "";
@@ -183,7 +183,7 @@ final class LayoutProgram {
     }
     return IntStream.range(0, ranks)
         .mapToObj(
-            i -> op("aten::slice.Tensor(%s, %d, %d, %d)", value, dim, i * size, (i + 1) * size))
+            i -> op("aten::slice.Tensor(%s, %s, %s, %s)", value, dim, i * size, (i + 1) * size))
         .toList();
   }
 
@@ -218,7 +218,7 @@ final class LayoutProgram {
     var all = sizes.clone();
     all[dim] *= ranks;
     if (random.nextBoolean()) {
-      return op("aten::cat(%s, %d)", inOrder(parts(value, 0, sizes[0])), dim);
+      return op("aten::cat(%s, %s)", inOrder(parts(value, 0, sizes[0])), dim);
     }
     long[] slices = LongStreams.concat(new long[] {ranks}, sizes);
     var seen = op("aten::view(%s, %s)", value, text(slices));

@@ -23,12 +23,14 @@ import java.util.Random;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /**
  * Collectives that move rows in place of the copies around them give the bits of the program as it
  * is written. Others with {@code -Dsymplan.seed=N}, more with {@code -Dfuzz=N}.
  */
+@Tag("random")
 class LayoutsRunTest {
   private static final long SEED = Fuzz.seed(19);
   private static final List<Variant> VARIANTS =
@@ -59,7 +61,7 @@ class LayoutsRunTest {
     long seed = SEED + number;
     var random = new Random(seed);
     var drawn = LayoutProgram.draw(random);
-    var what = "seed %d%n%s".formatted(seed, drawn.text());
+    var what = "seed %s%n%s".formatted(seed, drawn.text());
     var program = GraphParser.parse(new SourceFile("layout.graph", drawn.text()));
     var variant = VARIANTS.get(random.nextInt(VARIANTS.size()));
     var space = random.nextBoolean() ? MemorySpace.ANY : MemorySpace.EXTERNAL;
@@ -93,7 +95,7 @@ class LayoutsRunTest {
                   Programs.same(
                       session.output(rank, i).orElseThrow(),
                       expected.outputs().get(rank).get(i).orElseThrow()))
-              .as("rank %d, output %d, %s, %s", rank, i, variant, what)
+              .as("rank %s, output %s, %s, %s", rank, i, variant, what)
               .isTrue();
         }
       }

@@ -42,7 +42,7 @@ class MatrixProductTest {
         for (long k = 0; k < left.type().size(1); k++) {
           sum += left.get(i, k) * right.get(k, j);
         }
-        assertThat(result.get(i, j)).as("[%d, %d]", i, j).isEqualTo(sum);
+        assertThat(result.get(i, j)).as("[%s, %s]", i, j).isEqualTo(sum);
       }
     }
   }
@@ -109,7 +109,7 @@ class MatrixProductTest {
                     matrix(type(DType.F32, k2, n, n, 1), 2),
                     HostTensor.allocate(type(DType.F32, m2, n2, n2, 1))))
         .isInstanceOf(IllegalArgumentException.class)
-        .hasMessage("f32[%d, %d] times f32[%d, %d] does not give f32[%d, %d]", m, k, k2, n, m2, n2);
+        .hasMessage("f32[%s, %s] times f32[%s, %s] does not give f32[%s, %s]", m, k, k2, n, m2, n2);
   }
 
   @Test

@@ -19,6 +19,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /**
@@ -27,6 +28,7 @@ import org.junit.jupiter.api.Test;
  * <p>The calls are PyTorch's recorded ones with a few arguments changed. More, or others, with
  * {@code -Dsymplan.calls=N -Dsymplan.seed=N}.
  */
+@Tag("random")
 class MutatedCallsTest {
   private static final int CALLS = Integer.getInteger("symplan.calls", Fuzz.times(40_000));
   private static final long SEED = Fuzz.seed(20261122);
@@ -57,12 +59,12 @@ class MutatedCallsTest {
         } catch (RuntimeException | AssertionError | StackOverflowError e) {
           findings.putIfAbsent(
               call.get().def().name().toString(),
-              "seed %d, %s: %s"
+              "seed %s, %s: %s"
                   .formatted(SEED + i, call.get(), Throwables.getStackTraceAsString(e)));
         }
       }
     }
-    System.out.printf("%d calls: %s%n", CALLS, Arrays.toString(outcomes));
+    System.out.printf("%s calls: %s%n", CALLS, Arrays.toString(outcomes));
     assertThat(findings.values()).isEmpty();
     assertThat(outcomes[Outcome.COMPUTED.ordinal()]).isGreaterThan(CALLS / 10);
   }
@@ -74,7 +76,7 @@ class MutatedCallsTest {
     try {
       return outcome.get(seconds, TimeUnit.SECONDS);
     } catch (TimeoutException e) {
-      throw new AssertionError("did not end within %d s".formatted(seconds), e);
+      throw new AssertionError("did not end within %s s".formatted(seconds), e);
     } catch (ExecutionException e) {
       Throwables.throwIfUnchecked(e.getCause());
       throw new AssertionError(e.getCause());

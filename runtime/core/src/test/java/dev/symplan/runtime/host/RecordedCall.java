@@ -260,7 +260,7 @@ record RecordedCall(
 
   @Override
   public String toString() {
-    return "line %d: %s(%s)"
+    return "line %s: %s(%s)"
         .formatted(
             line,
             def.name(),

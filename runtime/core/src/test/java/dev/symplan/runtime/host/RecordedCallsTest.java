@@ -85,7 +85,7 @@ class RecordedCallsTest {
           var results = call.copied(RecordedCallsTest::sameLayout).run();
           for (int i = 0; i < call.expected().size(); i++) {
             if (call.expected().get(i).isPresent()) {
-              assertThat(results.get(i)).as("result %d of %s", i, call).isPresent();
+              assertThat(results.get(i)).as("result %s of %s", i, call).isPresent();
               Closeness.check(call, i, results.get(i).orElseThrow(), call.expected().get(i).get());
             }
           }
@@ -210,7 +210,7 @@ class RecordedCallsTest {
       if (expected.get(i).isPresent()
           && !Programs.same(expected.get(i).get(), actual.get(i).orElseThrow())) {
         assertThat(elements(actual.get(i).orElseThrow()))
-            .as("result %d of %s, seed %d", i, call, SEED)
+            .as("result %s of %s, seed %s", i, call, SEED)
             .isEqualTo(elements(expected.get(i).get()));
       }
     }

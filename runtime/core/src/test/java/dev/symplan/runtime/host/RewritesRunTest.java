@@ -125,7 +125,7 @@ class RewritesRunTest {
           assertThat(actual).hasSameSizeAs(expected);
           for (int i = 0; i < expected.size(); i++) {
             assertThat(Programs.same(actual.get(i), expected.get(i)))
-                .as("seed %d, %s as %s, %s, output %d", SEED, kind, variant, dtype, i)
+                .as("seed %s, %s as %s, %s, output %s", SEED, kind, variant, dtype, i)
                 .isTrue();
           }
         }

@@ -28,7 +28,7 @@ class VariableAllToAllTest {
   private static String text(int ranks, int parts, String call) {
     return """
     group tp = [%s]
-    graph g(x: f32[%d, 3], out: f32[%d, 3], splits: i64[%d], offsets: i64[2, %d]) {
+    graph g(x: f32[%s, 3], out: f32[%s, 3], splits: i64[%s], offsets: i64[2, %s]) {
       symm_mem::%s
       return out, offsets
     }
@@ -140,7 +140,7 @@ class VariableAllToAllTest {
     int pieces = ranks * parts;
     var text =
         text(ranks, parts, "all_to_all_vdev_2d_offset(x, out, splits, offsets, \"tp\")")
-            .replace("splits: i64[%d]".formatted(pieces), "splits: i64[2, %d]".formatted(pieces));
+            .replace("splits: i64[%s]".formatted(pieces), "splits: i64[2, %s]".formatted(pieces));
     var plan = Programs.plan(text, CompileOptions.DEFAULT.withRanks(ranks));
     for (int seed = 0; seed < 8; seed++) {
       var random = new Random(seed);

@@ -108,7 +108,7 @@ class WorldTest {
               ChildProcess.freePort(),
               world -> {
                 var given = world.gather("names", bytes("n" + world.rank()));
-                world.fail(1, "rank %d stops".formatted(world.rank()));
+                world.fail(1, "rank %s stops".formatted(world.rank()));
                 return given.size();
               });
       assertThat(all).allSatisfy(future -> assertThat(future.join()).isEqualTo(3));

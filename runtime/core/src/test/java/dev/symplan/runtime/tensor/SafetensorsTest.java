@@ -18,11 +18,13 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.Random;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
+@Tag("random")
 class SafetensorsTest {
   private static final int DAMAGES = 1_000;
 
@@ -87,7 +89,7 @@ class SafetensorsTest {
     for (int length = 0; length < bytes.length; length++) {
       Files.write(file, Arrays.copyOf(bytes, length));
       assertThatThrownBy(() -> Safetensors.read(file))
-          .as("%d of %d bytes", length, bytes.length)
+          .as("%s of %s bytes", length, bytes.length)
           .isInstanceOf(CompileException.class)
           .hasMessageContaining("a.safetensors");
     }
@@ -114,7 +116,7 @@ class SafetensorsTest {
         Safetensors.read(file).values().forEach(tensor -> tensor.contiguous().type());
       } catch (CompileException e) {
         refused++;
-        assertThat(e.getMessage()).as("seed %d, damage %d", seed, i).contains("a.safetensors");
+        assertThat(e.getMessage()).as("seed %s, damage %s", seed, i).contains("a.safetensors");
       }
     }
     assertThat(refused).isGreaterThan(DAMAGES / 2);
@@ -160,7 +162,7 @@ class SafetensorsTest {
       Files.write(
           file, ByteBuffer.allocate(16).order(ByteOrder.LITTLE_ENDIAN).putLong(length).array());
       assertThatThrownBy(() -> Safetensors.read(file))
-          .as("length %d", length)
+          .as("length %s", length)
           .isInstanceOf(CompileException.class)
           .hasMessageContaining("a.safetensors");
     }

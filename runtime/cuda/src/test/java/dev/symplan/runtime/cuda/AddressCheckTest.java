@@ -86,7 +86,7 @@ class AddressCheckTest {
           assertThatThrownBy(() -> check(executable, program, wrong))
               .as("%s%n instead of %s", wrong, step)
               .isInstanceOf(RunException.class)
-              .hasMessageContaining("rank %d, '", program.rank());
+              .hasMessageContaining("rank %s, '", program.rank());
           kinds.add(wrong.getClass().getSimpleName());
         }
       }

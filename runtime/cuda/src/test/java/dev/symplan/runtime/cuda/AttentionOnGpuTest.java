@@ -114,8 +114,8 @@ class AttentionOnGpuTest {
 
   private static String sizes(boolean inside, long batch, long heads, long rows, long features) {
     return inside
-        ? "%d, %d, %d, %d".formatted(batch, rows, heads, features)
-        : "%d, %d, %d, %d".formatted(batch, heads, rows, features);
+        ? "%s, %s, %s, %s".formatted(batch, rows, heads, features)
+        : "%s, %s, %s, %s".formatted(batch, heads, rows, features);
   }
 
   /** A bias for all heads or each, with rows that begin at multiples of 16 bytes. */
@@ -142,8 +142,8 @@ class AttentionOnGpuTest {
     agrees(
         """
         graph version 1
-        graph t(q: %1$s[%3$d, %4$d, %5$d, %7$d], k: %1$s[%3$d, %4$d, %6$d, %7$d], v: %1$s[%3$d, %4$d, %6$d, %7$d], b: %2$s[%8$s, %5$d, %9$d]) {
-          c = aten::slice.Tensor(b, 3, 0, %6$d)
+        graph t(q: %1$s[%3$s, %4$s, %5$s, %7$s], k: %1$s[%3$s, %4$s, %6$s, %7$s], v: %1$s[%3$s, %4$s, %6$s, %7$s], b: %2$s[%8$s, %5$s, %9$s]) {
+          c = aten::slice.Tensor(b, 3, 0, %6$s)
           o = aten::scaled_dot_product_attention(q, k, v, c)
           p = aten::scaled_dot_product_attention(q, k, v, c, scale=0.7)
           return o, p
@@ -177,10 +177,10 @@ class AttentionOnGpuTest {
     agrees(
         """
         graph version 1
-        graph t(q: %1$s[%2$d, %3$d, %4$d, %5$d], k: %1$s[%2$d, %3$d, %4$d, %5$d], v: %1$s[%2$d, %3$d, %4$d, %5$d], b: %1$s[1, 1, %4$d, %6$d], g: %1$s[%2$d, %3$d, %4$d, %5$d]) {
-          c = aten::slice.Tensor(b, 3, 0, %4$d)
+        graph t(q: %1$s[%2$s, %3$s, %4$s, %5$s], k: %1$s[%2$s, %3$s, %4$s, %5$s], v: %1$s[%2$s, %3$s, %4$s, %5$s], b: %1$s[1, 1, %4$s, %6$s], g: %1$s[%2$s, %3$s, %4$s, %5$s]) {
+          c = aten::slice.Tensor(b, 3, 0, %4$s)
           o, l, cq, ck, mq, mk, ps, po, dm = aten::_scaled_dot_product_cudnn_attention(q, k, v, %8$s, True, 0.0, %7$s)
-          dq, dk, dv = aten::_scaled_dot_product_cudnn_attention_backward(g, q, k, v, o, l, ps, po, %8$s, None, None, %4$d, %4$d, 0.0, %7$s)
+          dq, dk, dv = aten::_scaled_dot_product_cudnn_attention_backward(g, q, k, v, o, l, ps, po, %8$s, None, None, %4$s, %4$s, 0.0, %7$s)
           return o, l, dq, dk, dv, c
         }
         """
@@ -213,7 +213,7 @@ class AttentionOnGpuTest {
     agrees(
         """
         graph version 1
-        graph t(q: %1$s[%2$d, 4, %3$d, 64], k: %1$s[%2$d, 4, %4$d, 64], v: %1$s[%2$d, 4, %4$d, 64], m: %5$s[%6$s]) {
+        graph t(q: %1$s[%2$s, 4, %3$s, 64], k: %1$s[%2$s, 4, %4$s, 64], v: %1$s[%2$s, 4, %4$s, 64], m: %5$s[%6$s]) {
           o = aten::scaled_dot_product_attention(q, k, v, m)
           return o
         }
@@ -236,9 +236,9 @@ class AttentionOnGpuTest {
     agrees(
         """
         graph version 1
-        graph t(q: %1$s[%2$d, %3$d, %4$d, %5$d], k: %1$s[%2$d, %3$d, %4$d, %5$d], v: %1$s[%2$d, %3$d, %4$d, %5$d], g: %1$s[%2$d, %3$d, %4$d, %5$d]) {
+        graph t(q: %1$s[%2$s, %3$s, %4$s, %5$s], k: %1$s[%2$s, %3$s, %4$s, %5$s], v: %1$s[%2$s, %3$s, %4$s, %5$s], g: %1$s[%2$s, %3$s, %4$s, %5$s]) {
           o, l, cq, ck, mq, mk, ps, po, dm = aten::_scaled_dot_product_cudnn_attention(q, k, v, None, True, 0.0, %6$s)
-          dq, dk, dv = aten::_scaled_dot_product_cudnn_attention_backward(g, q, k, v, o, l, ps, po, None, None, None, %4$d, %4$d, 0.0, %6$s)
+          dq, dk, dv = aten::_scaled_dot_product_cudnn_attention_backward(g, q, k, v, o, l, ps, po, None, None, None, %4$s, %4$s, 0.0, %6$s)
           return o, l, dq, dk, dv
         }
         """
@@ -265,19 +265,19 @@ class AttentionOnGpuTest {
     agrees(
         """
         graph version 1
-        graph t(q: bf16[1, 2, %1$d, 64], k: bf16[1, 2, %1$d, 64], v: bf16[1, 2, %1$d, 64], z: bf16[%1$d, %1$d], g: bf16[1, 2, %1$d, 64]) {
+        graph t(q: bf16[1, 2, %1$s, 64], k: bf16[1, 2, %1$s, 64], v: bf16[1, 2, %1$s, 64], z: bf16[%1$s, %1$s], g: bf16[1, 2, %1$s, 64]) {
           a = aten::zeros_like(z)
           m = aten::full_like(z, %2$s)
           n = aten::full_like(z, 1)
           d = aten::tril(n, -2)
           e = aten::ne.Scalar(d, 0)
           f = aten::where.self(e, a, m)
-          c = aten::expand(f, [1, 1, %1$d, %1$d])
+          c = aten::expand(f, [1, 1, %1$s, %1$s])
           o, l, cq, ck, mq, mk, ps, po, dm = aten::_scaled_dot_product_cudnn_attention(q, k, v, c, True, 0.0, False)
           seen = aten::any.dim(e, 1, True)
           least = aten::where.ScalarOther(seen, l, -inf)
           most = aten::where.ScalarOther(seen, l, inf)
-          dq, dk, dv = aten::_scaled_dot_product_cudnn_attention_backward(g, q, k, v, o, %3$s, ps, po, c, None, None, %1$d, %1$d, 0.0, False)
+          dq, dk, dv = aten::_scaled_dot_product_cudnn_attention_backward(g, q, k, v, o, %3$s, ps, po, c, None, None, %1$s, %1$s, 0.0, False)
           return o, dq, dk, dv
         }
         """

@@ -16,7 +16,7 @@ final class Bits {
         assertSame(
             actual.output(rank, i).orElseThrow(),
             expected.output(rank, i).orElseThrow(),
-            "output %d of rank %d, %s".formatted(i, rank, when));
+            "output %s of rank %s, %s".formatted(i, rank, when));
       }
     }
   }

@@ -106,7 +106,7 @@ class CollectivesOnGpuTest {
                 kind,
                 variant);
         compare(
-            plan, 3, byNccl && kind.name().contains("REDUCE"), "%s of %d".formatted(dtype, bytes));
+            plan, 3, byNccl && kind.name().contains("REDUCE"), "%s of %s".formatted(dtype, bytes));
       }
     }
   }
@@ -229,7 +229,7 @@ class CollectivesOnGpuTest {
         for (int rank = 0; rank < gpu.ranks(); rank++) {
           var actual = gpu.output(rank, 0).orElseThrow();
           var expected = host.output(rank, 0).orElseThrow();
-          var name = "%s, rank %d, run %d".formatted(what, rank, run);
+          var name = "%s, rank %s, run %s".formatted(what, rank, run);
           if (inAnyOrder) {
             assertThat(TensorDiff.between(actual, expected).isWithin(actual.dtype()))
                 .as(name)

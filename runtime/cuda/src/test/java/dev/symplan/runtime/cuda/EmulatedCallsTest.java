@@ -78,7 +78,7 @@ class EmulatedCallsTest {
           """
               .formatted(
                   IntStream.range(0, inputs.size())
-                      .mapToObj(i -> "x%d: %s".formatted(i, inputs.get(i).type()))
+                      .mapToObj(i -> "x%s: %s".formatted(i, inputs.get(i).type()))
                       .collect(Collectors.joining(", ")),
                   IntStream.range(0, results)
                       .mapToObj(i -> "y" + i)

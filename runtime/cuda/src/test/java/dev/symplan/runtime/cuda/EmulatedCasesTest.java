@@ -70,7 +70,7 @@ class EmulatedCasesTest {
     for (int rank = 0; rank < session.ranks(); rank++) {
       var expected = captured.expected(rank, plan.forRank(rank).graph());
       assertThat(OutputCheck.of(plan, session, rank, expected))
-          .as("rank %d", rank)
+          .as("rank %s", rank)
           .isNotEmpty()
           .allMatch(OutputCheck::agrees);
     }

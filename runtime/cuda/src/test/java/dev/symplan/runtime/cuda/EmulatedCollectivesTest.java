@@ -52,7 +52,7 @@ class EmulatedCollectivesTest {
     for (int elements : new int[] {1, 1037, 66}) {
       for (var dtype : List.of(DType.BF16, DType.F32, DType.I64)) {
         for (var op : List.of("sum", "max")) {
-          var input = program.input("%s[%d]".formatted(dtype.shortName(), elements));
+          var input = program.input("%s[%s]".formatted(dtype.shortName(), elements));
           program.output(program.collective("all_reduce(%s, \"%s\", \"g\")".formatted(input, op)));
         }
       }
@@ -76,8 +76,8 @@ class EmulatedCollectivesTest {
   void meetings(Kind kind, Variant variant) {
     int ranks = 3;
     for (int rows : new int[] {1, 37}) {
-      var input = program.input("bf16[%d, 5]".formatted(rows * ranks));
-      var equal = "[%1$d, %1$d, %1$d]".formatted(rows);
+      var input = program.input("bf16[%s, 5]".formatted(rows * ranks));
+      var equal = "[%1$s, %1$s, %1$s]".formatted(rows);
       program.output(
           program.collective(
               switch (kind) {
@@ -112,11 +112,11 @@ class EmulatedCollectivesTest {
         for (int dim : new int[] {1, 2}) {
           var call =
               switch (kind) {
-                case ALL_GATHER -> "all_gather_dim(%s, %d, 3, \"g\")".formatted(input, dim);
+                case ALL_GATHER -> "all_gather_dim(%s, %s, 3, \"g\")".formatted(input, dim);
                 case REDUCE_SCATTER ->
-                    "reduce_scatter_dim(%s, \"max\", %d, 3, \"g\")".formatted(input, dim);
+                    "reduce_scatter_dim(%s, \"max\", %s, 3, \"g\")".formatted(input, dim);
                 case ALL_TO_ALL ->
-                    "all_to_all_dim(%s, %d, %d, 3, \"g\")".formatted(input, dim, 2 * dim % 3);
+                    "all_to_all_dim(%s, %s, %s, 3, \"g\")".formatted(input, dim, 2 * dim % 3);
                 case ALL_REDUCE, BROADCAST, CUSTOM -> throw new IllegalArgumentException();
               };
           program.output(program.op("symplan::" + call));
@@ -146,16 +146,16 @@ class EmulatedCollectivesTest {
   void multimem(Kind kind, Variant variant, int ranks) {
     for (var dtype : List.of(DType.F32, DType.F16, DType.BF16)) {
       for (int rows : new int[] {1, 37, 64}) {
-        var input = program.input("%s[%d, 5]".formatted(dtype.shortName(), rows * ranks));
+        var input = program.input("%s[%s, 5]".formatted(dtype.shortName(), rows * ranks));
         // Stored by a kernel, and read by the next one through other addresses.
         var half = program.op("aten::mul.Scalar(%s, 0.5)".formatted(input));
         program.output(
             program.collective(
                 switch (kind) {
                   case ALL_REDUCE -> "all_reduce(%s, \"sum\", \"g\")".formatted(half);
-                  case ALL_GATHER -> "all_gather_into_tensor(%s, %d, \"g\")".formatted(half, ranks);
+                  case ALL_GATHER -> "all_gather_into_tensor(%s, %s, \"g\")".formatted(half, ranks);
                   case REDUCE_SCATTER ->
-                      "reduce_scatter_tensor(%s, \"sum\", %d, \"g\")".formatted(half, ranks);
+                      "reduce_scatter_tensor(%s, \"sum\", %s, \"g\")".formatted(half, ranks);
                   case BROADCAST -> "broadcast(%s, 1, \"g\")".formatted(half);
                   case ALL_TO_ALL, CUSTOM -> throw new IllegalArgumentException();
                 }));
@@ -255,7 +255,7 @@ class EmulatedCollectivesTest {
             Bits.assertSame(
                 actual,
                 host.output(rank, i).orElseThrow(),
-                "output %d of rank %d, seed %d".formatted(i, rank, seed));
+                "output %s of rank %s, seed %s".formatted(i, rank, seed));
           }
         }
       }

@@ -285,7 +285,7 @@ final class EmulatedGpus {
         all.setAtIndex(ValueLayout.ADDRESS, rank, steps.get(rank));
       }
       long turns = (long) run.invokeExact(steps.size(), all, counts, seed, limit);
-      assertThat(turns).as("threads wait for each other for ever, seed %d", seed).isNotNegative();
+      assertThat(turns).as("threads wait for each other for ever, seed %s", seed).isNotNegative();
     } catch (Throwable e) {
       throw SharedLibrary.failed(e);
     }

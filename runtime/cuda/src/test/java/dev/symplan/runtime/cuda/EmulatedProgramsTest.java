@@ -43,7 +43,7 @@ class EmulatedProgramsTest {
               Bits.assertSame(
                   output,
                   first.get(o),
-                  "output %d, threads the other way%n%s".formatted(o, texts.get(i)));
+                  "output %s, threads the other way%n%s".formatted(o, texts.get(i)));
             }
           }
           emulated.turn();
@@ -54,7 +54,7 @@ class EmulatedProgramsTest {
 
   @Test
   void madeUpRows() {
-    System.out.printf("%d programs from seed %d%n", PROGRAMS, SEED);
+    System.out.printf("%s programs from seed %s%n", PROGRAMS, SEED);
     check(LocalPrograms.madeUpRows(SEED, PROGRAMS));
   }
 

@@ -47,7 +47,7 @@ class EmulatedRandomProgramsTest {
         }
       }
     }
-    System.out.printf("%d programs, %d results, from seed %d%n", programs.size(), compared, SEED);
+    System.out.printf("%s programs, %s results, from seed %s%n", programs.size(), compared, SEED);
     assertThat(findings).isEmpty();
     assertThat(compared).isGreaterThan(2 * PROGRAMS);
   }

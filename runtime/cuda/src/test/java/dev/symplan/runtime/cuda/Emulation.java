@@ -30,13 +30,13 @@ final class Emulation {
     var text = new StringBuilder(resource("/cuda.hpp")).append(resource(prelude));
     for (int i = 0; i < kernels.size(); i++) {
       var kernel = plain.apply(text(kernels.get(i), i));
-      text.append("namespace n%d {\n%s}\n".formatted(i, kernel));
+      text.append("namespace n%s {\n%s}\n".formatted(i, kernel));
       text.append(
           """
-          extern "C" void call%1$d(const long long* words) {
-            n%1$d::Args args;
+          extern "C" void call%1$s(const long long* words) {
+            n%1$s::Args args;
             memcpy(&args, words, sizeof(args));
-            n%1$d::kernel%1$d(args);
+            n%1$s::kernel%1$s(args);
           }
           """
               .formatted(i));

@@ -14,7 +14,7 @@ final class Gpus {
   static void require(int count) {
     var problem = Libraries.problem();
     assumeTrue(problem.isEmpty(), problem.orElse(""));
-    assumeTrue(Devices.count() >= count, "there are fewer than %d GPUs".formatted(count));
+    assumeTrue(Devices.count() >= count, "there are fewer than %s GPUs".formatted(count));
   }
 
   /**

@@ -66,7 +66,7 @@ final class GroupProgram {
     long vectors = 64 * 512 * perThread + 77;
     long elements = ranks * vectors * 16 / dtype.bytes() + 3;
     var program = new GroupProgram();
-    var input = program.input("%s[%d]".formatted(dtype.shortName(), elements));
+    var input = program.input("%s[%s]".formatted(dtype.shortName(), elements));
     var half = program.op("aten::mul.Scalar(%s, 0.5)".formatted(input));
     program.output(program.collective("all_reduce(%s, \"sum\", \"g\")".formatted(half)));
     if (!inPlace) {

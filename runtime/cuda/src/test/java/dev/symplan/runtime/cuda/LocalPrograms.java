@@ -322,7 +322,7 @@ final class LocalPrograms {
         program(
                 "x: f32[40], y: f32[40], i: i64[40], j: i32[40]",
                 IntStream.range(0, lines.size())
-                    .mapToObj(i -> "v%d = aten::%s".formatted(i, lines.get(i)))
+                    .mapToObj(i -> "v%s = aten::%s".formatted(i, lines.get(i)))
                     .toArray(String[]::new))
             .replace(
                 ") {\n",
@@ -388,7 +388,7 @@ final class LocalPrograms {
   static List<String> moves() {
     var pieces =
         IntStream.range(0, 18)
-            .mapToObj(i -> "q%1$d = aten::slice.Tensor(r, 1, %1$d, %2$d)".formatted(i, 33 - i))
+            .mapToObj(i -> "q%1$s = aten::slice.Tensor(r, 1, %1$s, %2$s)".formatted(i, 33 - i))
             .toArray(String[]::new);
     return List.of(
         program(
@@ -432,7 +432,7 @@ final class LocalPrograms {
         for (var other : List.of("0.1", "q", "d")) {
           var overload = other.equals("0.1") ? "Scalar" : "Tensor";
           lines.add(
-              "%1$s_%2$d = aten::%1$s.%3$s(x, %4$s)".formatted(op, lines.size(), overload, other));
+              "%1$s_%2$s = aten::%1$s.%3$s(x, %4$s)".formatted(op, lines.size(), overload, other));
         }
         lines.add("%1$s_w = aten::%1$s.Tensor(y, w)".formatted(op));
         lines.add("%1$s_i = aten::%1$s.Scalar(y, 16777217)".formatted(op));
@@ -499,7 +499,7 @@ final class LocalPrograms {
   private static String few(String dtype, int tokens, int rows, int columns) {
     return """
     graph version 1
-    graph t(x: %1$s[%2$d, %4$d], w: %1$s[%3$d, %4$d], b: %1$s[%3$d]) {
+    graph t(x: %1$s[%2$s, %4$s], w: %1$s[%3$s, %4$s], b: %1$s[%3$s]) {
       t = aten::permute(w, [1, 0])
       m = aten::mm(x, t)
       n = aten::addmm(b, x, t)
@@ -548,7 +548,7 @@ final class LocalPrograms {
       String dtype, int tokens, int rows, int columns, String last, String factor) {
     return """
     graph version 1
-    graph t(x: %1$s[%2$d, %4$d], w: %1$s[%3$d, %4$d], v: %1$s[%3$d, %4$d], b: %1$s[%3$d]) {
+    graph t(x: %1$s[%2$s, %4$s], w: %1$s[%3$s, %4$s], v: %1$s[%3$s, %4$s], b: %1$s[%3$s]) {
       i = aten::permute(w, [1, 0])
       j = aten::permute(v, [1, 0])
       m = aten::mm(x, i)

@@ -165,7 +165,7 @@ class LocalWorkOnGpuTest {
           if (run % LOOKS == 0 || index == session.outputCount() - 1 || index == 0) {
             var output = session.output(rank, index).orElseThrow();
             Bits.assertSame(
-                output, first.get(k), "output %d of rank %d, run %d".formatted(index, rank, run));
+                output, first.get(k), "output %s of rank %s, run %s".formatted(index, rank, run));
           }
         }
       }
@@ -188,7 +188,7 @@ class LocalWorkOnGpuTest {
       }
       for (int rank = 0; rank < 4; rank++) {
         assertThat(OutputCheck.of(plan, gpu, rank, LocalPrograms.outputs(host, rank)))
-            .as("rank %d", rank)
+            .as("rank %s", rank)
             .hasSize(gpu.outputCount())
             .allMatch(OutputCheck::agrees);
       }

@@ -95,7 +95,7 @@ class MulticastMemberTest {
 
     /** Whatever failed, what was had before is given back; if that failed, all else is. */
     void check(int rank, int failing, List<String> usual) {
-      var what = "rank %d: %s".formatted(rank, calls(rank).get(failing));
+      var what = "rank %s: %s".formatted(rank, calls(rank).get(failing));
       assertThat(machine.wrong()).as(what).isEmpty();
       if (ranks.get(rank).driver.failsToUndo()) {
         assertThat(calls(rank)).as(what).isEqualTo(usual);

@@ -170,7 +170,7 @@ final class OpByOp implements Reference.Observer {
       }
       if (!a.dtype().isFloat() || !(Math.abs(a.get(i) - b.get(i)) <= allowed[i])) {
         findings.add(
-            "%s (%s): element %d of result %d is %s, not %s"
+            "%s (%s): element %s of result %s is %s, not %s"
                 .formatted(op.label(), op.def().name(), i, index, text(a, i), text(b, i)));
         return;
       }

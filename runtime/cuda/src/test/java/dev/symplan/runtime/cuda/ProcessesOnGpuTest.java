@@ -152,7 +152,7 @@ class ProcessesOnGpuTest {
             var diff = TensorDiff.between(actual, host.output(rank, i).orElseThrow());
             if (toTheBit ? diff.maxAbs() != 0 : !diff.isWithin(actual.dtype())) {
               throw new RunException(
-                  "output %d of rank %d, run %d: %s".formatted(i, rank, run, diff));
+                  "output %s of rank %s, run %s: %s".formatted(i, rank, run, diff));
             }
           }
         }

@@ -112,7 +112,7 @@ class ProductChoicesTest {
                 String.join(
                     "\n  ",
                     IntStream.range(0, products.length)
-                        .mapToObj(i -> "r%d = %s".formatted(i, products[i]))
+                        .mapToObj(i -> "r%s = %s".formatted(i, products[i]))
                         .toList()),
                 String.join(
                     ", ", IntStream.range(0, products.length).mapToObj(i -> "r" + i).toList()));

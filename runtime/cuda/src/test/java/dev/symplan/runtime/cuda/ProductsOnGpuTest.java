@@ -94,7 +94,7 @@ class ProductsOnGpuTest {
           Bits.assertSame(
               session.output(0, i).orElseThrow(),
               first.get(i),
-              "output %d of run %d".formatted(i, run));
+              "output %s of run %s".formatted(i, run));
         }
       }
     }

@@ -60,7 +60,7 @@ class PushOnGpuTest {
   void agreesWithTheHost(Variant variant, DType dtype, int ranks) {
     var program = new GroupProgram();
     for (int elements : ELEMENTS) {
-      var input = program.input("%s[%d]".formatted(dtype.shortName(), elements));
+      var input = program.input("%s[%s]".formatted(dtype.shortName(), elements));
       for (var op : OPS) {
         if (dtype.isFloat() || !op.equals("avg")) {
           program.output(program.collective("all_reduce(%s, \"%s\", \"g\")".formatted(input, op)));
@@ -120,12 +120,12 @@ class PushOnGpuTest {
             Bits.assertSame(
                 actual,
                 gpu.output(0, i).orElseThrow(),
-                "output %d of ranks 0 and %d, run %d".formatted(i, rank, run));
+                "output %s of ranks 0 and %s, run %s".formatted(i, rank, run));
             if (!dtype.isFloat()) {
               Bits.assertSame(
                   actual,
                   host.output(rank, i).orElseThrow(),
-                  "output %d of rank %d, run %d".formatted(i, rank, run));
+                  "output %s of rank %s, run %s".formatted(i, rank, run));
             }
           }
         }
@@ -150,8 +150,8 @@ class PushOnGpuTest {
   void broadcastsInTwoShots(DType dtype, int ranks, int root) {
     var program = new GroupProgram();
     for (int elements : ELEMENTS) {
-      var input = program.input("%s[%d]".formatted(dtype.shortName(), elements));
-      program.output(program.collective("broadcast(%s, %d, \"g\")".formatted(input, root)));
+      var input = program.input("%s[%s]".formatted(dtype.shortName(), elements));
+      program.output(program.collective("broadcast(%s, %s, \"g\")".formatted(input, root)));
     }
     compare(program.plan(ranks, "broadcast", Variant.TWO_SHOT), 20);
   }

@@ -50,7 +50,7 @@ class RandomProgramsOnGpuTest {
       thread.join();
     }
     System.out.printf(
-        "%d programs, %d results of %d ops, from seed %d%n",
+        "%s programs, %s results of %s ops, from seed %s%n",
         programs.get(), compared.get(), ops.size(), SEED);
     assertThat(findings).isEmpty();
     assertThat(compared.get()).isGreaterThan(2 * PROGRAMS);
@@ -63,7 +63,7 @@ class RandomProgramsOnGpuTest {
       try {
         RandomPrograms.make(all, seed).ifPresent(this::check);
       } catch (RuntimeException e) {
-        findings.add("seed %d: %s".formatted(seed, e));
+        findings.add("seed %s: %s".formatted(seed, e));
       }
     }
   }

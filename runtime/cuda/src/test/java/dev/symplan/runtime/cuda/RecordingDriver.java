@@ -62,7 +62,7 @@ final class RecordingDriver implements MemoryDriver {
             if (thing.handles > 0) {
               held.add("handle " + handle);
             }
-            thing.bound.forEach((device, _) -> held.add("GPU %d in %d".formatted(device, handle)));
+            thing.bound.forEach((device, _) -> held.add("GPU %s in %s".formatted(device, handle)));
           });
       reserved.forEach((address, _) -> held.add("reserved " + address));
       mapped.forEach((address, _) -> held.add("mapped " + address));
@@ -103,20 +103,20 @@ final class RecordingDriver implements MemoryDriver {
   private void call(String text) {
     calls.add(text);
     if (calls.size() - 1 == failing) {
-      throw new RunException("rank %d: %s failed: as told".formatted(rank, text));
+      throw new RunException("rank %s: %s failed: as told".formatted(rank, text));
     }
   }
 
   private void require(boolean holds, String otherwise) {
     if (!holds) {
-      machine.wrong.add("rank %d: %s: %s".formatted(rank, calls.getLast(), otherwise));
+      machine.wrong.add("rank %s: %s: %s".formatted(rank, calls.getLast(), otherwise));
       throw new RunException(machine.wrong.getLast());
     }
   }
 
   private void refuse(boolean refused, String why) {
     if (refused) {
-      throw new RunException("rank %d: %s: %s".formatted(rank, calls.getLast(), why));
+      throw new RunException("rank %s: %s: %s".formatted(rank, calls.getLast(), why));
     }
   }
 
@@ -149,7 +149,7 @@ final class RecordingDriver implements MemoryDriver {
   @Override
   public long create(int device, long bytes) {
     synchronized (machine) {
-      call("create %d bytes on GPU %d".formatted(bytes, device));
+      call("create %s bytes on GPU %s".formatted(bytes, device));
       require(bytes > 0 && bytes % GRANULARITY == 0, "size");
       return make(device, 0, bytes);
     }
@@ -215,7 +215,7 @@ final class RecordingDriver implements MemoryDriver {
   @Override
   public long reserve(long bytes, long alignment) {
     synchronized (machine) {
-      call("reserve %d bytes, aligned to %d".formatted(bytes, alignment));
+      call("reserve %s bytes, aligned to %s".formatted(bytes, alignment));
       long unit = Math.max(alignment, GRANULARITY);
       long address = Math.ceilDiv((++machine.addressesMade << 32) + 1, unit) * unit;
       machine.reserved.put(address, bytes);
@@ -259,7 +259,7 @@ final class RecordingDriver implements MemoryDriver {
   @Override
   public void unreserve(long address, long bytes) {
     synchronized (machine) {
-      call("unreserve %d bytes".formatted(bytes));
+      call("unreserve %s bytes".formatted(bytes));
       refuse(machine.mapped.containsKey(address), "still mapped");
       require(machine.reserved.remove(address) == bytes, "not reserved");
     }
@@ -281,7 +281,7 @@ final class RecordingDriver implements MemoryDriver {
   @Override
   public long multicastGranularity(int devices, long bytes) {
     synchronized (machine) {
-      call("multicast granularity for %d GPUs".formatted(devices));
+      call("multicast granularity for %s GPUs".formatted(devices));
       return multicastUnit(devices);
     }
   }
@@ -289,7 +289,7 @@ final class RecordingDriver implements MemoryDriver {
   @Override
   public long createMulticast(int devices, long bytes) {
     synchronized (machine) {
-      call("create a multicast object of %d bytes for %d GPUs".formatted(bytes, devices));
+      call("create a multicast object of %s bytes for %s GPUs".formatted(bytes, devices));
       require(devices > 1 && bytes % multicastUnit(devices) == 0, "size");
       return make(-1, devices, bytes);
     }
@@ -298,7 +298,7 @@ final class RecordingDriver implements MemoryDriver {
   @Override
   public void addDevice(long multicast, int device) {
     synchronized (machine) {
-      call("add GPU %d to %d".formatted(device, multicast));
+      call("add GPU %s to %s".formatted(device, multicast));
       var thing = multicast(multicast);
       require(thing.added.size() < thing.devices && thing.added.add(device), "too many");
     }
@@ -307,7 +307,7 @@ final class RecordingDriver implements MemoryDriver {
   @Override
   public void bind(long multicast, long memory, long bytes) {
     synchronized (machine) {
-      call("bind %d bytes of %d to %d".formatted(bytes, memory, multicast));
+      call("bind %s bytes of %s to %s".formatted(bytes, memory, multicast));
       var object = multicast(multicast);
       var thing = thing(memory);
       require(object.added.size() == object.devices, "waits for ever");
@@ -321,7 +321,7 @@ final class RecordingDriver implements MemoryDriver {
   @Override
   public void unbind(long multicast, int device, long bytes) {
     synchronized (machine) {
-      call("unbind GPU %d from %d".formatted(device, multicast));
+      call("unbind GPU %s from %s".formatted(device, multicast));
       var bound = multicast(multicast).bound.remove(device);
       require(bound != null && bound == bytes, "not bound so");
     }

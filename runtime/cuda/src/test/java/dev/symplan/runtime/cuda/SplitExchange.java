@@ -53,7 +53,7 @@ record SplitExchange(String call, int ranks, int parts) {
         """
         graph version 1
         group tp = [%s]
-        graph g(x: bf16[%d, 16], out: bf16[%d, 16], splits: i64[%s%d], offsets: i64[2, %d]) {
+        graph g(x: bf16[%s, 16], out: bf16[%s, 16], splits: i64[%s%s], offsets: i64[2, %s]) {
           symm_mem::%s
           return out, offsets
         }

@@ -204,7 +204,7 @@ class CandidateOrdersTest {
     }
     System.out.printf(
         Locale.ROOT,
-        "%d graphs of 16 ops from seed %d, %d to be improved: %d ordered best, %.2f %% above the"
+        "%s graphs of 16 ops from seed %s, %s to be improved: %s ordered best, %.2f %% above the"
             + " least on average%n",
         GRAPHS,
         SEED,
@@ -331,7 +331,7 @@ class CandidateOrdersTest {
       var orders = CandidateOrders.orders(units, 1 << 14);
       System.out.printf(
           Locale.ROOT,
-          "%d ops, CPU: units %.2f s, %d orders %.2f s%n",
+          "%s ops, CPU: units %.2f s, %s orders %.2f s%n",
           size,
           (built - start) / 1e9,
           orders.size(),

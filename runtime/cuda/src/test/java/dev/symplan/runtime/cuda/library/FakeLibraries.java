@@ -18,7 +18,7 @@ final class FakeLibraries {
   private FakeLibraries() {}
 
   static String ncclVersion(int code) {
-    return "int ncclGetVersion(int* v) { *v = %d; return 0; }\n".formatted(code);
+    return "int ncclGetVersion(int* v) { *v = %s; return 0; }\n".formatted(code);
   }
 
   /** Compiles a library into a folder; the test is skipped where there is no C compiler. */
