@@ -48,6 +48,8 @@ public enum DiagnosticCode {
   DYNAMIC_SIZE,
   /** The per-rank versions of a program do not agree. */
   RANKS_DISAGREE,
+  /** What graphs that are planned together hand to each other does not fit. */
+  BAD_TIES,
   /** An op that is not known was imported from its annotated type. */
   OPAQUE_OP,
   /** Something that this release does not do. */

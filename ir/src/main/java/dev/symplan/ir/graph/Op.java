@@ -73,7 +73,7 @@ public final class Op {
   }
 
   /** {@return the same op of other values, which have the same types} */
-  Op map(UnaryOperator<Value> change) {
+  public Op map(UnaryOperator<Value> change) {
     @Nullable ImmutableList<OpResult> known = inferred;
     return new Op(
         def,

@@ -71,6 +71,22 @@ public final class Compiler {
   }
 
   /**
+   * {@return one verified plan of several graphs that run one after the other, such as the forward
+   * and the backward graph of a training step}
+   *
+   * @param inputs graph files, FX texts, archives or case directories, in the order in which their
+   *     graphs run
+   * @param ties a file that says which inputs of a graph are an earlier one's outputs or inputs;
+   *     without it, the names that AOTAutograd gives say so
+   * @throws dev.symplan.ir.diag.CompileException when an input or the options are wrong, or the
+   *     graphs do not fit each other
+   */
+  public Plan compileTogether(List<Path> inputs, Optional<Path> ties) {
+    var warnings = new ArrayList<Diagnostic>();
+    return compile(ProgramReader.readTogether(inputs, ties, options, warnings::add), warnings);
+  }
+
+  /**
    * {@return the verified plan of a program}
    *
    * @throws dev.symplan.ir.diag.CompileException when the program or the options are wrong

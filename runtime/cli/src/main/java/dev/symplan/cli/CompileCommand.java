@@ -5,6 +5,7 @@ import dev.symplan.cli.common.CompileFlags;
 import dev.symplan.cli.common.Console;
 import dev.symplan.cli.common.ConsoleCommand;
 import dev.symplan.cli.common.ExitCode;
+import dev.symplan.cli.common.GraphInputs;
 import dev.symplan.cli.common.Outputs;
 import dev.symplan.planner.io.PlanFile;
 import dev.symplan.planner.plan.Plan;
@@ -18,7 +19,6 @@ import java.util.Optional;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Parameters;
 
 @Command(
     description = {
@@ -26,11 +26,7 @@ import picocli.CommandLine.Parameters;
       "The plan is verified before it is written."
     })
 final class CompileCommand extends ConsoleCommand {
-  @Parameters(
-      paramLabel = "INPUT",
-      description =
-          "A .graph file, FX text, an archive of torch.export (.pt2), or a case directory.")
-  private Path input;
+  @Mixin private GraphInputs input;
 
   @Mixin private CompileFlags flags;
 
@@ -62,7 +58,7 @@ final class CompileCommand extends ConsoleCommand {
 
   private Plan observed(Path folder) {
     var passes = PassFolder.at(folder);
-    var plan = flags.compiler().observedBy(passes).compile(input);
+    var plan = input.compile(flags.compiler().observedBy(passes));
     passes.finish();
     console.progress("passes written to " + folder);
     return plan;
@@ -73,10 +69,10 @@ final class CompileCommand extends ConsoleCommand {
     backend.ifPresent(name -> flags.forBackend(Backends.named(name, spec)));
     output.ifPresent(
         file -> {
-          Outputs.requireNotRead(file, List.of(input));
+          Outputs.requireNotRead(file, input.files());
           Outputs.requireNotRead(file, flags.read());
         });
-    var plan = dumpDir.map(this::observed).orElseGet(() -> flags.compiler().compile(input));
+    var plan = dumpDir.map(this::observed).orElseGet(() -> input.compile(flags.compiler()));
     console.warnings(plan.warnings());
     output.ifPresent(file -> PlanFile.write(plan, file));
     console.print(TextRenderer.render(PlanReport.of(plan, List.of(View.SUMMARY))));

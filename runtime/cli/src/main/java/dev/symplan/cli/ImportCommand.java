@@ -3,22 +3,20 @@ package dev.symplan.cli;
 import dev.symplan.cli.common.Console;
 import dev.symplan.cli.common.ConsoleCommand;
 import dev.symplan.cli.common.ExitCode;
+import dev.symplan.cli.common.GraphInputs;
 import dev.symplan.cli.common.Outputs;
 import dev.symplan.cli.common.ProgramFlags;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.planner.io.ProgramFile;
-import dev.symplan.planner.io.ProgramReader;
 import dev.symplan.runtime.Weights;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.List;
 import java.util.Optional;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Parameters;
 
 @Command(
     description = {
@@ -26,11 +24,7 @@ import picocli.CommandLine.Parameters;
       "If ranks run different graphs, all are written, each with its ranks."
     })
 final class ImportCommand extends ConsoleCommand {
-  @Parameters(
-      paramLabel = "INPUT",
-      description =
-          "FX text, a log, an archive of torch.export (.pt2), a case directory, or a .graph file.")
-  private Path input;
+  @Mixin private GraphInputs input;
 
   @Option(
       names = {"-o", "--output"},
@@ -62,13 +56,13 @@ final class ImportCommand extends ConsoleCommand {
 
   @Override
   public Integer call() {
-    output.ifPresent(file -> Outputs.requireNotRead(file, List.of(input)));
-    weights.ifPresent(file -> Outputs.requireNotRead(file, List.of(input)));
+    output.ifPresent(file -> Outputs.requireNotRead(file, input.files()));
+    weights.ifPresent(file -> Outputs.requireNotRead(file, input.files()));
     if (output.isPresent() && weights.isPresent() && Outputs.isSame(output.get(), weights.get())) {
       throw usage("--output and --weights are the same file: " + output.get());
     }
     var warnings = new ArrayList<Diagnostic>();
-    var program = ProgramReader.read(input, flags.options(spec), warnings::add);
+    var program = input.read(flags.options(spec), warnings::add);
     console.warnings(warnings);
     if (weights.isPresent()) {
       writeWeights(weights.get());
@@ -84,12 +78,12 @@ final class ImportCommand extends ConsoleCommand {
 
   private void writeWeights(Path file) {
     var archive =
-        Weights.archiveOf(input)
+        Weights.archiveOf(input.files().getFirst())
             .orElseThrow(
                 () ->
                     CompileException.ofFile(
                         DiagnosticCode.BAD_OPTION,
-                        input,
+                        input.files().getFirst(),
                         "--weights: only archives of torch.export contain tensors",
                         "remove --weights"));
     Weights.read(archive, graph).write(file);

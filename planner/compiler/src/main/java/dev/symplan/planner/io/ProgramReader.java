@@ -14,8 +14,10 @@ import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.fx.FxImporter;
 import dev.symplan.ir.fx.ImportOptions;
+
 import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.json.Json;
+import dev.symplan.ir.joint.JointGraph;
 import dev.symplan.ir.json.JsonErrors;
 import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.pt2.ExportArchive;
@@ -28,6 +30,8 @@ import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Optional;
 import java.util.function.Consumer;
 import java.util.regex.Pattern;
 
@@ -85,6 +89,24 @@ public final class ProgramReader {
             reader.importOptions(
                 stem(input.toString()), ImmutableList.of(), options.ranks(), options.dims()))
         : reader.program(SourceReader.read(input));
+  }
+
+  /**
+   * {@return the program of all graphs of some inputs, which run one after the other}
+   *
+   * @param ties a file; without it, names say what one graph hands to the next
+   * @throws CompileException when an input cannot be read or is malformed, or the graphs do not fit
+   *     each other
+   */
+  public static Program readTogether(
+      List<Path> inputs,
+      Optional<Path> ties,
+      CompileOptions options,
+      Consumer<? super Diagnostic> warnings) {
+    return JointGraph.of(
+        inputs.stream().map(input -> read(input, options, warnings)).toList(),
+        ties.map(TiesFile::read),
+        warnings);
   }
 
   private Program archive(Path file, ImportOptions imported) {

@@ -1,0 +1,91 @@
+package dev.symplan.cli.common;
+
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.graph.Program;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.io.ProgramReader;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.plan.Plan;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.function.Consumer;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/** The graphs that a command reads: one, or several that are one program. */
+public final class GraphInputs {
+  @Spec(Spec.Target.MIXEE)
+  private CommandSpec spec;
+
+  @Parameters(
+      arity = "1..*",
+      paramLabel = "INPUT",
+      description =
+          "FX text, a log, an archive of torch.export (.pt2), a case directory, or a .graph file."
+              + " Several inputs need --together.")
+  private List<Path> inputs = new ArrayList<>();
+
+  @Option(
+      names = "--together",
+      description = {
+        "Take all graphs of the inputs as one program, such as the forward and the backward graph"
+            + " of a training step. They run in the order in which they are given."
+      })
+  private boolean together;
+
+  @Option(
+      names = "--ties",
+      paramLabel = "FILE",
+      description =
+          "Which inputs of a graph are outputs or inputs of an earlier one, as JSON (default: by"
+              + " the names that AOTAutograd gives).")
+  private Optional<Path> ties = Optional.empty();
+
+  /** {@return all files that are read} */
+  public List<Path> files() {
+    var files = new ArrayList<>(inputs);
+    ties.ifPresent(files::add);
+    return files;
+  }
+
+  /**
+   * {@return the program}
+   *
+   * @throws ParameterException when the options do not fit each other
+   */
+  public Program read(CompileOptions options, Consumer<? super Diagnostic> warnings) {
+    return areTogether()
+        ? ProgramReader.readTogether(inputs, ties, options, warnings)
+        : ProgramReader.read(inputs.getFirst(), options, warnings);
+  }
+
+  /**
+   * {@return the plan of the program}
+   *
+   * @throws ParameterException when the options do not fit each other
+   */
+  public Plan compile(Compiler compiler) {
+    return areTogether()
+        ? compiler.compileTogether(inputs, ties)
+        : compiler.compile(inputs.getFirst());
+  }
+
+  private boolean areTogether() {
+    if (!together && inputs.size() > 1) {
+      throw usage("%s inputs: --together takes them as one program".formatted(inputs.size()));
+    }
+    if (!together && ties.isPresent()) {
+      throw usage("--ties is for graphs --together");
+    }
+    return together;
+  }
+
+  private ParameterException usage(String message) {
+    return new ParameterException(spec.commandLine(), message);
+  }
+}
