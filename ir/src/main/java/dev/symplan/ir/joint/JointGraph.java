@@ -309,7 +309,12 @@ public final class JointGraph {
             tie.span(),
             "'%s' is %s in graph %s, but '%s' is %s in graph %s"
                 .formatted(
-                    tie.value(), value.type(), tie.from(), tie.input(), input.get().type(), tie.to()),
+                    tie.value(),
+                    value.type(),
+                    tie.from(),
+                    tie.input(),
+                    input.get().type(),
+                    tie.to()),
             "tied tensors have the same type; are these graphs of one capture?");
       }
       if (sources.get(tie.to()).putIfAbsent(tie.input(), tie) != null) {
@@ -407,7 +412,8 @@ public final class JointGraph {
       var input = find(graphs.get(tie.to()).inputs(), tie.input()).orElseThrow();
       var value = now.get(tie.from())[given(tie).id()];
       now.get(tie.to())[input.id()] =
-          value.type() instanceof TensorType type && !type.strides().equals(input.tensor().strides())
+          value.type() instanceof TensorType type
+                  && !type.strides().equals(input.tensor().strides())
               ? restrided(value, input)
               : value;
     }

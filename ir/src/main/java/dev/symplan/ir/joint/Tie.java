@@ -15,7 +15,8 @@ import dev.symplan.ir.diag.Span;
 public record Tie(int from, String value, int to, String input, boolean kept, Span span) {
   public Tie {
     if (from < 0 || to <= from) {
-      throw new IllegalArgumentException("graph %s does not run before graph %s".formatted(from, to));
+      throw new IllegalArgumentException(
+          "graph %s does not run before graph %s".formatted(from, to));
     }
   }
 }

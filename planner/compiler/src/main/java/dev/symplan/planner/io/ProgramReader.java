@@ -14,10 +14,9 @@ import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.fx.FxImporter;
 import dev.symplan.ir.fx.ImportOptions;
-
 import dev.symplan.ir.graph.Program;
-import dev.symplan.ir.json.Json;
 import dev.symplan.ir.joint.JointGraph;
+import dev.symplan.ir.json.Json;
 import dev.symplan.ir.json.JsonErrors;
 import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.pt2.ExportArchive;

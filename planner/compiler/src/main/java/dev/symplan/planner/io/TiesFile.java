@@ -9,7 +9,6 @@ import dev.symplan.ir.json.Json;
 import dev.symplan.ir.json.JsonErrors;
 import dev.symplan.ir.text.SourceReader;
 import java.nio.file.Path;
-import java.util.Optional;
 
 /**
  * The ties between graphs that are planned together: a list of objects, each with {@code from} and

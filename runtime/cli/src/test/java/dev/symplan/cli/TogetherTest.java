@@ -1,0 +1,116 @@
+package dev.symplan.cli;
+
+import static dev.symplan.cli.Ran.run;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.symplan.runtime.tensor.HostTensor;
+import dev.symplan.runtime.tensor.Safetensors;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Several graphs as one program, from the command line. */
+class TogetherTest {
+  private static final Path CASES =
+      Path.of(System.getProperty("symplan.root", "../.."), "samples", "cases");
+  private static final Path FORWARD = CASES.resolve("fsdp_mlp_train_fwd");
+  private static final Path BACKWARD = CASES.resolve("fsdp_mlp_train_bwd");
+
+  /** How many tensors of the forward graph the backward graph takes. */
+  private static final int SAVED = 10;
+
+  @TempDir Path folder;
+
+  private static String text(Path of) {
+    return of.resolve("graph.fx.txt").toString();
+  }
+
+  @Test
+  void aTrainingStepComputesWhatPyTorchComputed() {
+    var step = folder.resolve("graph.graph");
+    var imported =
+        run(
+            "import",
+            text(FORWARD),
+            text(BACKWARD),
+            "--together",
+            "--ranks",
+            "4",
+            "-o",
+            step.toString());
+    assertThat(imported.code()).as(imported.toString()).isZero();
+    for (int rank = 0; rank < 4; rank++) {
+      var inputs = new LinkedHashMap<>(tensors(FORWARD, rank, "inputs"));
+      inputs.put("in" + inputs.size(), tensor(BACKWARD, rank, "inputs", "in" + SAVED));
+      Safetensors.write(folder.resolve("rank%s.inputs.safetensors".formatted(rank)), inputs);
+      var outputs = new LinkedHashMap<String, HostTensor>();
+      outputs.put("out0", tensor(FORWARD, rank, "outputs", "out0"));
+      tensors(BACKWARD, rank, "outputs")
+          .forEach(
+              (name, tensor) ->
+                  outputs.put("out" + (Integer.parseInt(name.substring(3)) + 1), tensor));
+      Safetensors.write(folder.resolve("rank%s.outputs.safetensors".formatted(rank)), outputs);
+    }
+    var ran = run("run", folder.toString(), "--check");
+    assertThat(ran.out()).contains("ok: all 20 outputs agree");
+    assertThat(ran.code()).isZero();
+  }
+
+  private static Map<String, HostTensor> tensors(Path of, int rank, String what) {
+    return Safetensors.read(of.resolve("rank%s.%s.safetensors".formatted(rank, what)));
+  }
+
+  private static HostTensor tensor(Path of, int rank, String what, String name) {
+    var found = tensors(of, rank, what).get(name);
+    assertThat(found).as("%s %s", of, name).isNotNull();
+    return found;
+  }
+
+  @Test
+  void oneWordIsMissing() {
+    var ran = run("compile", text(FORWARD), text(BACKWARD));
+    assertThat(ran.code()).isEqualTo(2);
+    assertThat(ran.err()).contains("2 inputs: --together takes them as one program");
+    assertThat(run("compile", text(FORWARD), "--ties", "t.json").err())
+        .contains("--ties is for graphs --together");
+  }
+
+  @Test
+  void tiesAreReadFromAFile() throws IOException {
+    var first = folder.resolve("a.graph");
+    Files.writeString(
+        first, "graph version 1\ngraph a(x: f32[4]) {\n  y = aten::neg(x)\n  return y\n}\n");
+    var second = folder.resolve("b.graph");
+    Files.writeString(
+        second, "graph version 1\ngraph b(v: f32[4]) {\n  z = aten::exp(v)\n  return z\n}\n");
+    var ties = folder.resolve("ties.json");
+    Files.writeString(
+        ties,
+        """
+        [{"from": {"graph": 0, "value": "y"}, "to": {"graph": 1, "value": "v"}}]
+        """);
+    var ran =
+        run("import", first.toString(), second.toString(), "--together", "--ties", ties.toString());
+    assertThat(ran.out()).contains("z = aten::exp(y)");
+    Files.writeString(
+        ties,
+        """
+        [{"from": {"graph": 1, "value": "y"}, "to": {"graph": 1, "value": "v"}}]
+        """);
+    var wrong =
+        run(
+            "compile",
+            first.toString(),
+            second.toString(),
+            "--together",
+            "--ties",
+            ties.toString());
+    assertThat(wrong.code()).isEqualTo(1);
+    assertThat(wrong.err())
+        .contains("ties.json:1:2: error[bad-ties]", "graph 1 does not run before graph 1");
+  }
+}
