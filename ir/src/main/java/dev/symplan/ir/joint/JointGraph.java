@@ -167,9 +167,9 @@ public final class JointGraph {
     return ties.build();
   }
 
-  /** AOTAutograd's order: the last outputs of the forward graph, and then the tangents. */
+  /** AOTAutograd's order: the last tensors of the forward graph, and then the tangents. */
   private static List<Tie> saved(List<Graph> graphs, int backward) {
-    var outputs = graphs.get(backward - 1).outputs();
+    var outputs = graphs.get(backward - 1).outputValues();
     var inputs =
         graphs.get(backward).inputs().stream().filter(input -> !isCalled(TANGENT, input)).toList();
     if (inputs.size() > outputs.size()) {
@@ -182,16 +182,21 @@ public final class JointGraph {
           "give the forward graph of the same capture before it, or --ties FILE");
     }
     var ties = new ArrayList<Tie>();
+    var last = outputs.subList(outputs.size() - inputs.size(), outputs.size());
     for (int i = 0; i < inputs.size(); i++) {
       var input = inputs.get(i);
-      if (!(outputs.get(outputs.size() - inputs.size() + i) instanceof Arg.Ref(Value value))) {
+      var name = last.get(i).name();
+      // Passes rename tensors in one of both graphs, but do not give names to other tensors.
+      if (!name.equals(input.name())
+          && last.stream().anyMatch(output -> output.name().equals(input.name()))) {
         throw wrong(
             DiagnosticCode.BAD_TIES,
             input.span(),
-            "the forward graph saves no tensor for '%s'".formatted(input.name()),
-            "--ties FILE says which inputs are its outputs");
+            "the forward graph saves '%s' in the place of '%s', and the latter in another one"
+                .formatted(name, input.name()),
+            "--ties FILE says which inputs are whose outputs");
       }
-      ties.add(new Tie(backward - 1, value.name(), backward, input.name(), false, input.span()));
+      ties.add(new Tie(backward - 1, name, backward, input.name(), false, input.span()));
     }
     return ties;
   }

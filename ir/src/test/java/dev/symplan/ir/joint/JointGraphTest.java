@@ -170,10 +170,12 @@ class JointGraphTest {
             () ->
                 join(
                     Optional.empty(),
-                    FORWARD.replace(
-                        "return row, row, full, primals_2", "return row, full, primals_2, row"),
+                    FORWARD.replace("row, row, full", "row, full, row"),
                     BACKWARD))
-        .hasMessageContaining("bad-ties")
+        .hasMessageContaining("saves 'full' in the place of 'row', and the latter in another one");
+    assertThatThrownBy(
+            () -> join(Optional.empty(), FORWARD.replace("row, row, full", "row, y, y"), BACKWARD))
+        .hasMessageContaining("'y' is f32[1, 8] in graph 0, but 'weight' is f32[8, 8] in graph 1")
         .hasMessageContaining("are these graphs of one capture?");
     assertThatThrownBy(
             () -> join(Optional.empty(), FORWARD.replace("row, row, full, ", ""), BACKWARD))
