@@ -49,6 +49,20 @@ final class Elementwise {
           .put("xor", "aten::bitwise_xor.Tensor")
           .buildOrThrow();
 
+  private static final ImmutableSet<String> COMMUTATIVE =
+      ImmutableSet.of("add", "multiply", "maximum", "minimum");
+
+  /** Forms whose second operand is one number. */
+  private static final ImmutableMap<String, String> OF_NUMBER =
+      ImmutableMap.of(
+          "add", "aten::add.Tensor",
+          "subtract", "aten::sub.Tensor",
+          "multiply", "aten::mul.Tensor",
+          "divide", "aten::div.Tensor",
+          "maximum", "aten::clamp_min",
+          "minimum", "aten::clamp_max",
+          "power", "aten::pow.Tensor_Scalar");
+
   /** Those that PyTorch refuses for booleans, or that mean something else for them. */
   private static final ImmutableSet<String> OF_BITS = ImmutableSet.of("and", "or", "xor", "not");
 
@@ -127,14 +141,23 @@ final class Elementwise {
     if (dtype(operands.getLast()) != dtype(operands.getFirst())) {
       return Optional.empty();
     }
+    if (opcode.equals("power") && !dtype.isFloat()) {
+      return Optional.empty();
+    }
+    boolean turned = COMMUTATIVE.contains(opcode) && operands.getFirst() instanceof Bound.Splat;
+    var left = turned ? operands.getLast() : operands.getFirst();
+    var right = turned ? operands.getFirst() : operands.getLast();
+    if (left instanceof Bound.Tensor && right instanceof Bound.Splat splat) {
+      @Nullable String ofNumber = OF_NUMBER.get(opcode);
+      if (ofNumber != null && (dtype.isFloat() || !opcode.equals("divide"))) {
+        return Optional.of(emitter.fresh(name, shape, ofNumber, ref(left, name), splat.number()));
+      }
+    }
     var first = first(operands, name);
-    var second = second(operands.getLast(), name);
+    var second = small(operands.getLast(), name + ".other");
     if (opcode.equals("divide") && !dtype.isFloat()) {
       return Optional.of(
           emitter.fresh(name, shape, "aten::div.Tensor_mode", first, second, new Arg.Str("trunc")));
-    }
-    if (opcode.equals("power") && !dtype.isFloat()) {
-      return Optional.empty();
     }
     return Optional.of(emitter.fresh(name, shape, op, first, second));
   }
@@ -148,8 +171,20 @@ final class Elementwise {
       return Optional.empty();
     }
     var name = instruction.name();
+    if (operands.getFirst() instanceof Bound.Tensor
+        && operands.getLast() instanceof Bound.Splat splat
+        && splat.shape().dtype() != DType.BOOL) {
+      return Optional.of(
+          emitter.fresh(
+              name,
+              shape,
+              op.replace(".Tensor", ".Scalar"),
+              ref(operands.getFirst(), name),
+              splat.number()));
+    }
     return Optional.of(
-        emitter.fresh(name, shape, op, first(operands, name), second(operands.getLast(), name)));
+        emitter.fresh(
+            name, shape, op, first(operands, name), small(operands.getLast(), name + ".other")));
   }
 
   private Optional<Value> select(String name, List<Bound> operands, Array shape) {
@@ -195,10 +230,6 @@ final class Elementwise {
     return operands.getLast() instanceof Bound.Tensor
         ? small(operands.getFirst(), name)
         : ref(operands.getFirst(), name);
-  }
-
-  private Arg second(Bound bound, String name) {
-    return small(bound, name + ".other");
   }
 
   private static boolean isWhole(Bound bound, Array shape) {

@@ -27,6 +27,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.stream.LongStream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Adds ops to a graph for the instruction that is at hand: with its name, its place in the text and
@@ -42,6 +43,7 @@ final class GraphEmitter {
   private final DiagnosticSink sink;
   private final Map<String, OpDef> defs = new HashMap<>();
   private final Map<String, Notes> notes = new HashMap<>();
+  private final Map<String, Value> scalars = new HashMap<>();
   private final Set<String> names = new HashSet<>();
   private int ops;
   private Span span = Span.NONE;
@@ -169,9 +171,15 @@ final class GraphEmitter {
         hlo, "aten::full", integers(sizes), splat.number(), new Arg.Dtype(splat.shape().dtype()));
   }
 
-  /** {@return the number as a tensor without dimensions} */
+  /** {@return the number as a tensor without dimensions, the same one for the same number} */
   Value scalar(Bound.Splat splat, String hlo) {
-    return full(hlo + ".scalar", splat, ImmutableLongArray.of());
+    var key = splat.shape().dtype().shortName() + splat.number().text();
+    @Nullable Value known = scalars.get(key);
+    if (known == null) {
+      known = full(hlo + ".scalar", splat, ImmutableLongArray.of());
+      scalars.put(key, known);
+    }
+    return known;
   }
 
   /** {@return a value that lies as its shape says, copied if it does not and that matters} */
