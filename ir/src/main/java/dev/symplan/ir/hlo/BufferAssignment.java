@@ -6,6 +6,8 @@ import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.text.SourceReader;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.regex.Matcher;
@@ -59,6 +61,15 @@ public record BufferAssignment(ImmutableList<Allocation> allocations) {
 
   /**
    * {@return the assignment in a file}
+   *
+   * @throws CompileException when it cannot be read, is none, or is malformed
+   */
+  public static BufferAssignment read(Path file) {
+    return read(SourceReader.read(file));
+  }
+
+  /**
+   * {@return the assignment in a text that was read already}
    *
    * @throws CompileException when it is none, or malformed
    */

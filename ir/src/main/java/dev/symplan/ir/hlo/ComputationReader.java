@@ -1,9 +1,8 @@
 package dev.symplan.ir.hlo;
 
+import com.google.common.base.Splitter;
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
-import com.google.common.primitives.ImmutableIntArray;
-import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.diag.CompileException;
@@ -13,9 +12,7 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.Set;
-import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /** Makes ops of the instructions of a computation, and of those that it calls. */
@@ -31,10 +28,8 @@ final class ComputationReader {
   private final GraphEmitter emitter;
   private final Collectives collectives;
   private final Fusions fusions;
-  private final Views views;
-  private final Elementwise elementwise;
-  private final Products products;
-  private final Reductions reductions;
+  private final Translations translations;
+  private final OtherInstructions others;
   private int depth;
 
   ComputationReader(HloModule module, GraphEmitter emitter, Groups groups) {
@@ -42,10 +37,8 @@ final class ComputationReader {
     this.emitter = emitter;
     this.collectives = new Collectives(emitter, groups, module.computations());
     this.fusions = new Fusions(module.computations());
-    this.views = new Views(emitter);
-    this.elementwise = new Elementwise(emitter);
-    this.products = new Products(emitter);
-    this.reductions = new Reductions(emitter);
+    this.translations = new Translations(emitter, module.computations());
+    this.others = new OtherInstructions(emitter);
   }
 
   /**
@@ -64,6 +57,8 @@ final class ComputationReader {
     private final HloComputation computation;
     private final Map<String, Bound> bound = new HashMap<>();
 
+    private final Map<String, HloShape> shapes = new HashMap<>();
+
     /** The last instruction that reads each one. */
     private final Map<String, HloInstruction> lastUsers = new HashMap<>();
 
@@ -71,6 +66,7 @@ final class ComputationReader {
       this.computation = computation;
       for (var instruction : computation.instructions()) {
         instruction.operands().forEach(operand -> lastUsers.put(operand, instruction));
+        shapes.put(instruction.name(), instruction.shape());
       }
     }
 
@@ -153,7 +149,8 @@ final class ComputationReader {
                 instruction.operands().getFirst());
         case "after-all" -> Bound.Nothing.NOTHING;
         case "opt-barrier", "optimization-barrier" -> only(operands);
-        case "add-dependency" -> operands.getFirst();
+        case "bitcast" -> bitcast(instruction, only(operands));
+        case "add-dependency" -> only(operands.subList(0, Math.min(1, operands.size())));
         case "call" -> called(instruction, operands);
         case "async-start" -> asyncStart(instruction, operands);
         case "async-update" -> only(operands);
@@ -171,7 +168,9 @@ final class ComputationReader {
         default ->
             Collectives.OPCODES.contains(opcode)
                 ? collectives.run(instruction, tensors(instruction, operands), instruction.shape())
-                : array(instruction, operands);
+                : translations
+                    .read(instruction, operands, instruction.shape())
+                    .orElseGet(() -> others.read(instruction, operands));
       };
     }
 
@@ -191,9 +190,7 @@ final class ComputationReader {
       if (shape.exact() && number.isPresent()) {
         return new Bound.Splat(number.get(), shape);
       }
-      return bind(
-          instruction,
-          emitter.hlo(instruction, "constant", List.of(new Arg.Seq(ImmutableList.of())), shape, 0));
+      return others.plain(instruction, "constant", List.of(), 0);
     }
 
     private Bound called(HloInstruction instruction, List<Bound> operands) {
@@ -287,12 +284,12 @@ final class ComputationReader {
       if (fusions.communicates(callee)) {
         return called(instruction, operands);
       }
-      var values = flat(instruction, operands);
+      var values = others.flat(instruction, operands);
       double flops = fusions.flops(callee);
       var self = fusions.replaceable(callee, candidates(instruction, operands));
       return self.isPresent()
-          ? updating(instruction, "updating_fusion", values, self.getAsInt(), flops)
-          : plain(instruction, "fusion", values, flops);
+          ? others.updating(instruction, "updating_fusion", values, self.getAsInt(), flops)
+          : others.plain(instruction, "fusion", values, flops);
     }
 
     /** The operands that this instruction reads last, and once. */
@@ -315,232 +312,29 @@ final class ComputationReader {
           : Set.of();
     }
 
-    private Bound updating(
-        HloInstruction instruction, String op, List<Value> values, int self, double flops) {
-      var others =
-          IntStream.range(0, values.size()).filter(i -> i != self).mapToObj(values::get).toList();
-      var args = List.<Arg>of(new Arg.Ref(values.get(self)), GraphEmitter.refs(others));
-      return bind(instruction, emitter.hlo(instruction, op, args, instruction.shape(), flops));
-    }
-
-    private Bound plain(HloInstruction instruction, String op, List<Value> values, double flops) {
-      return bind(
-          instruction,
-          emitter.hlo(
-              instruction, op, List.of(GraphEmitter.refs(values)), instruction.shape(), flops));
-    }
-
-    private Bound array(HloInstruction instruction, List<Bound> operands) {
-      if (instruction.shape() instanceof Array shape
-          && shape.exact()
-          && operands.stream().allMatch(Elementwise::isExact)) {
-        var known = translated(instruction, operands, shape);
-        if (known.isPresent()) {
-          return known.get();
-        }
+    private Bound bitcast(HloInstruction instruction, Bound operand) {
+      var value = emitter.value(operand, instruction.name() + ".operand");
+      if (!(shapeOf(instruction.operands().getFirst()) instanceof Array from)) {
+        throw wrong("a bitcast takes one array");
       }
-      var values = flat(instruction, operands);
-      return switch (instruction.opcode()) {
-        case "bitcast" -> bitcast(instruction, values);
-        case "custom-call" -> customCall(instruction, values);
-        case "dynamic-update-slice" -> updating(instruction, "dynamic_update_slice", values, 0, 0);
-        case "scatter" ->
-            instruction.shape() instanceof Array && values.size() == 3
-                ? updating(instruction, "updating_scatter", values, 0, 0)
-                : plain(instruction, "scatter", values, 0);
-        default -> {
-          var name = instruction.opcode().replace('-', '_');
-          if (emitter.find("hlo::" + name).isEmpty()) {
-            throw emitter.failure(
-                DiagnosticCode.UNKNOWN_OP,
-                "there is no instruction '%s' here".formatted(instruction.opcode()),
-                "'symplan ops hlo' lists those that can be planned");
-          }
-          yield plain(instruction, name, values, flops(instruction, values));
-        }
-      };
+      return others.bitcast(instruction, value, from);
     }
 
-    private double flops(HloInstruction instruction, List<Value> values) {
-      return instruction.opcode().equals("dot")
-              && !values.isEmpty()
-              && instruction.shape() instanceof Array result
-          ? Products.flops(
-              instruction,
-              new Array("", values.getFirst().tensor(), true, ImmutableIntArray.of(), 0),
-              result)
-          : 0;
-    }
-
-    /** The ops of PyTorch that compute the same. */
-    private Optional<Bound> translated(
-        HloInstruction instruction, List<Bound> operands, Array shape) {
-      var name = instruction.name();
-      Optional<Value> value =
-          switch (instruction.opcode()) {
-            case "broadcast" -> {
-              if (only(operands) instanceof Bound.Splat(Arg.Literal number, Array _)) {
-                // What it is a broadcast of does not matter any more.
-                yield Optional.empty();
-              }
-              yield views.broadcast(instruction, emitter.value(only(operands), name), shape);
-            }
-            case "reshape" ->
-                views.reshape(instruction, emitter.value(only(operands), name), shape);
-            case "transpose" ->
-                views.transpose(instruction, emitter.value(only(operands), name), shape);
-            case "slice" -> views.slice(instruction, emitter.value(only(operands), name), shape);
-            case "dynamic-slice" -> views.dynamicSlice(instruction, operands, shape);
-            case "concatenate" ->
-                views.concatenate(instruction, tensors(instruction, operands), shape);
-            case "pad" -> views.pad(instruction, operands, shape);
-            case "iota" -> views.iota(instruction, shape);
-            case "dot" ->
-                operands.size() == 2
-                    ? products.read(
-                        instruction,
-                        emitter.value(operands.getFirst(), name + ".lhs"),
-                        emitter.value(operands.getLast(), name + ".rhs"),
-                        shape)
-                    : Optional.empty();
-            case "reduce" -> reduce(instruction, operands, shape);
-            default -> elementwise.read(instruction, operands, shape);
-          };
-      if (value.isEmpty()
-          && (instruction.opcode().equals("broadcast") || instruction.opcode().equals("reshape"))
-          && operands.getFirst() instanceof Bound.Splat(Arg.Literal number, Array _)) {
-        return Optional.of(new Bound.Splat(number, shape));
+    /** What the module says of an operand, which may be a part of a tuple. */
+    private HloShape shapeOf(String operand) {
+      var parts = Splitter.on('#').splitToList(operand);
+      @Nullable HloShape shape = shapes.get(parts.getFirst());
+      for (var part : parts.subList(1, parts.size())) {
+        int at = SourceTables.number(part).orElse(-1);
+        shape =
+            shape instanceof HloShape.Tuple(ImmutableList<HloShape> of) && at >= 0 && at < of.size()
+                ? of.get(at)
+                : null;
       }
-      return value.map(made -> new Bound.Tensor(emitter.conform(made, shape, name + ".copy")));
-    }
-
-    private Optional<Value> reduce(HloInstruction instruction, List<Bound> operands, Array shape) {
-      var names = instruction.attributes().names("to_apply");
-      var opcode =
-          names.size() == 1
-              ? Collectives.reduction(module.computations().get(names.getFirst()))
-              : Optional.<String>empty();
-      return operands.size() == 2 && opcode.isPresent()
-          ? reductions.read(
-              instruction,
-              opcode.get(),
-              emitter.value(operands.getFirst(), instruction.name() + ".operand"),
-              operands.getLast(),
-              shape)
-          : Optional.empty();
-    }
-
-    private Bound bitcast(HloInstruction instruction, List<Value> values) {
-      if (values.size() != 1 || !(instruction.shape() instanceof Array shape)) {
-        throw wrong("a bitcast takes one array and gives one");
+      if (shape == null) {
+        throw wrong("'%s' has no shape".formatted(operand));
       }
-      var whole = values.getFirst();
-      var name = instruction.name();
-      var type = shape.tensor();
-      if (!whole.tensor().isDense()) {
-        whole = emitter.op(name + ".packed", "aten::contiguous", new Arg.Ref(whole));
-      }
-      if (type.bytes() != whole.tensor().bytes()) {
-        throw wrong(
-            "a bitcast of %s bytes gives %s".formatted(whole.tensor().bytes(), type.bytes()));
-      }
-      if (type.dtype() == whole.tensor().dtype()) {
-        return new Bound.Tensor(
-            emitter.op(
-                name,
-                "aten::as_strided",
-                new Arg.Ref(whole),
-                GraphEmitter.integers(type.sizes()),
-                GraphEmitter.integers(type.strides())));
-      }
-      return new Bound.Tensor(
-          emitter.op(
-              name,
-              "hlo::bitcast",
-              new Arg.Ref(whole),
-              new Arg.Seq(ImmutableList.of(new Arg.Str(type.toString())))));
-    }
-
-    private Bound customCall(HloInstruction instruction, List<Value> values) {
-      var attributes = instruction.attributes();
-      if (attributes.flag("custom_call_has_side_effect")) {
-        return plain(instruction, "custom_call_with_side_effect", values, 0);
-      }
-      var aliases = attributes.integers("output_to_operand_aliasing");
-      boolean whole =
-          attributes
-              .text("output_to_operand_aliasing")
-              .orElse("")
-              .replace(" ", "")
-              .startsWith("{{}:(");
-      return whole && aliases.length() == 1 && isSelf(instruction, values, aliases)
-          ? updating(instruction, "updating_custom_call", values, (int) aliases.get(0), 0)
-          : plain(instruction, "custom_call", values, gemmFlops(instruction, values));
-    }
-
-    private static boolean isSelf(
-        HloInstruction instruction, List<Value> values, ImmutableLongArray aliases) {
-      return aliases.get(0) >= 0
-          && aliases.get(0) < values.size()
-          && instruction.shape() instanceof Array;
-    }
-
-    /** Of a product of cuBLAS: it contracts what the sizes of operands and result leave over. */
-    private static double gemmFlops(HloInstruction instruction, List<Value> values) {
-      var target = instruction.attributes().string("custom_call_target");
-      var result = instruction.shape().arrays().findFirst();
-      if (!target.startsWith("__cublas$") || values.size() < 2 || result.isEmpty()) {
-        return 0;
-      }
-      double lhs = values.getFirst().tensor().numel();
-      double rhs = values.get(1).tensor().numel();
-      double out = result.get().tensor().numel();
-      double batch = 1;
-      var given = instruction.attributes().text("backend_config").orElse("");
-      int at = given.indexOf("\"lhs_batch_dimensions\":[");
-      if (at >= 0) {
-        int end = given.indexOf(']', at);
-        for (long dim :
-            HloAttributes.integersIn(given.substring(at, Math.max(at, end))).toArray()) {
-          var sizes = values.getFirst().tensor().sizes();
-          batch *= dim >= 0 && dim < sizes.length() ? sizes.get((int) dim) : 1;
-        }
-      }
-      return out == 0 ? 0 : 2 * Math.sqrt(lhs * rhs * out / batch);
-    }
-
-    private Bound bind(HloInstruction instruction, ImmutableList<Value> values) {
-      var iterator = values.iterator();
-      return bind(instruction.shape(), iterator);
-    }
-
-    private static Bound bind(HloShape shape, java.util.Iterator<Value> values) {
-      return switch (shape) {
-        case Array _ -> new Bound.Tensor(values.next());
-        case HloShape.Tuple(ImmutableList<HloShape> parts) ->
-            new Bound.Tuple(
-                parts.stream()
-                    .map(part -> bind(part, values))
-                    .collect(ImmutableList.toImmutableList()));
-        case HloShape.Token _ -> Bound.Nothing.NOTHING;
-      };
-    }
-
-    private ImmutableList<Value> flat(HloInstruction instruction, List<Bound> operands) {
-      var values = ImmutableList.<Value>builder();
-      for (int i = 0; i < operands.size(); i++) {
-        flatten(instruction.name() + "." + i, operands.get(i), values);
-      }
-      return values.build();
-    }
-
-    private void flatten(String name, Bound bound, ImmutableList.Builder<Value> to) {
-      switch (bound) {
-        case Bound.Tuple(ImmutableList<Bound> parts) ->
-            parts.forEach(part -> flatten(name, part, to));
-        case Bound.Nothing _ -> {}
-        case Bound.Tensor _, Bound.Splat _, Bound.Pending _ -> to.add(emitter.value(bound, name));
-      }
+      return shape;
     }
 
     private List<Value> tensors(HloInstruction instruction, List<Bound> operands) {

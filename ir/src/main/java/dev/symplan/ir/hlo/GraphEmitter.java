@@ -189,6 +189,12 @@ final class GraphEmitter {
 
   /** {@return a value that lies as its shape says, copied if it does not} */
   Value laidOut(Value value, Array shape, String hlo) {
+    if (!value.tensor().sizes().equals(shape.tensor().sizes())) {
+      throw failure(
+          DiagnosticCode.TYPE_MISMATCH,
+          "'%s' is %s, not %s".formatted(value.name(), value.type(), shape.tensor()),
+          "");
+    }
     return liesAs(value.tensor(), shape.tensor())
         ? value
         : fresh(hlo, shape, "aten::clone", new Arg.Ref(value));

@@ -155,6 +155,26 @@ class HostileModulesTest {
   }
 
   @Test
+  void refusesArgumentsThatAreNotWhatTheParametersSay() {
+    var called =
+        """
+        HloModule m
+
+        %f (a: f32[2,2,2]) -> f32[8] {
+          %a = f32[2,2,2]{2,1,0} parameter(0)
+          ROOT %b = f32[8]{0} bitcast(%a)
+        }
+
+        ENTRY %main (x: f32[8]) -> f32[8] {
+          %x = f32[8]{0} parameter(0)
+          ROOT %y = f32[8]{0} call(%x), to_apply=%f
+        }
+        """;
+
+    assertThat(read(called).getFirst().code()).isEqualTo(DiagnosticCode.TYPE_MISMATCH);
+  }
+
+  @Test
   void limitsWhatComputationsStandFor() {
     var text = new StringBuilder("HloModule m\n");
     for (int i = 0; i < 64; i++) {

@@ -259,6 +259,28 @@ class HloModulesRunTest {
   }
 
   @Test
+  void reinterpretsTheBytesThatTheModuleSpeaksOf() {
+    var found =
+        run(
+            module(
+                "",
+                """
+                ENTRY %main (x: f32[2,3]) -> f32[6] {
+                  %x = f32[2,3]{1,0} parameter(0)
+                  %turned = f32[3,2]{1,0} transpose(%x), dimensions={1,0}
+                  ROOT %flat = f32[6]{0} bitcast(%turned)
+                }
+                """),
+            0);
+
+    for (int rank = 0; rank < RANKS; rank++) {
+      for (int i = 0; i < 6; i++) {
+        assertThat(found[rank][i]).isEqualTo(element(rank, 0, i % 2 * 3 + i / 2));
+      }
+    }
+  }
+
+  @Test
   void runsStartedCollectivesAndViewsOfLayouts() {
     var found =
         run(
