@@ -24,7 +24,6 @@ final class ComputationReader {
   private static final ImmutableMap<String, String> CONTROL =
       ImmutableMap.of("while", "a loop", "conditional", "a branch");
 
-  private final HloModule module;
   private final GraphEmitter emitter;
   private final Collectives collectives;
   private final Fusions fusions;
@@ -33,7 +32,6 @@ final class ComputationReader {
   private int depth;
 
   ComputationReader(HloModule module, GraphEmitter emitter, Groups groups) {
-    this.module = module;
     this.emitter = emitter;
     this.collectives = new Collectives(emitter, groups, module.computations());
     this.fusions = new Fusions(module.computations());
