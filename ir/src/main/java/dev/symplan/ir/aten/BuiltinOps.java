@@ -1,5 +1,6 @@
 package dev.symplan.ir.aten;
 
+import dev.symplan.ir.hlo.ops.HloOps;
 import dev.symplan.ir.op.OpRegistry;
 import dev.symplan.ir.op.OpSpec;
 import java.util.stream.Stream;
@@ -22,6 +23,7 @@ public final class BuiltinOps {
             InPlaceOps.all(),
             CollectiveOps.all(),
             GuardOps.all(),
+            HloOps.all(),
             RandomOps.all(),
             SymmMemOps.all(),
             SymplanOps.all())

@@ -48,7 +48,7 @@ final class Lines {
       return false;
     }
     char c = text.charAt(at);
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '}';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '%' || c == '}';
   }
 
   /**

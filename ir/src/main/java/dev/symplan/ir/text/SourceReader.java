@@ -5,6 +5,7 @@ import dev.symplan.ir.diag.Diagnostic;
 import dev.symplan.ir.diag.DiagnosticCode;
 import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.diag.Span;
+import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
@@ -16,8 +17,12 @@ import java.nio.file.AccessDeniedException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.util.zip.GZIPInputStream;
 
-/** Reads text files: UTF-8, with or without a byte order mark, with either line end. */
+/**
+ * Reads text files: UTF-8, with or without a byte order mark, with either line end, and as gzip
+ * packs them.
+ */
 public final class SourceReader {
 
   /** The longest text read, in bytes. */
@@ -41,7 +46,7 @@ public final class SourceReader {
         try {
           return source(name, Files.readString(path));
         } catch (CharacterCodingException e) {
-          return decode(name, Files.readAllBytes(path));
+          return readBytes(name, Files.readAllBytes(path));
         }
       }
       try (var in = Files.newInputStream(path)) {
@@ -66,9 +71,21 @@ public final class SourceReader {
     try {
       var bytes = in.readNBytes((int) MAX_BYTES + 1);
       checkSize(name, bytes.length);
-      return decode(name, bytes);
+      return readBytes(name, bytes);
     } catch (IOException e) {
       throw failure(DiagnosticCode.UNREADABLE_FILE, name, "cannot be read: " + e.getMessage());
+    }
+  }
+
+  /** Nothing that gzip packed is UTF-8: its second byte continues a character that none began. */
+  private static SourceFile readBytes(String name, byte[] bytes) throws IOException {
+    if (bytes.length < 2 || bytes[0] != 0x1F || bytes[1] != (byte) 0x8B) {
+      return decode(name, bytes);
+    }
+    try (var unpacked = new GZIPInputStream(new ByteArrayInputStream(bytes))) {
+      var text = unpacked.readNBytes((int) MAX_BYTES + 1);
+      checkSize(name, text.length);
+      return decode(name, text);
     }
   }
 

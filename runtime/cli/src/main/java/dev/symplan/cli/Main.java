@@ -89,6 +89,7 @@ public final class Main {
             .put("dump", DumpCommand::new)
             .put("explain", ExplainCommand::new)
             .put("diff", DiffCommand::new)
+            .put("compare-xla", CompareXlaCommand::new)
             .put("bisect", BisectCommand::new)
             .put("verify", VerifyCommand::new)
             .put("pack", PackCommand::new)

@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
+import java.util.Set;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
@@ -108,10 +109,11 @@ class HostileCommandsTest {
 
   private static final ImmutableListMultimap<String, String> INPUTS =
       ImmutableListMultimap.<String, String>builder()
-          .putAll("compile", "graph", "fx", "pt2")
+          .putAll("compile", "graph", "fx", "pt2", "hlo")
           .putAll("dump", "graph", "plan", "plan")
           .putAll("explain", "graph", "plan")
           .putAll("diff", "plan")
+          .putAll("compare-xla", "hlo", "buffers")
           .putAll("verify", "plan", "plan", "graph")
           .putAll("import", "graph", "fx", "pt2")
           .putAll("run", "graph", "plan")
@@ -119,6 +121,29 @@ class HostileCommandsTest {
           .putAll("calibrate", "points")
           .putAll("ops", "ops")
           .build();
+
+  private static final Set<String> TWO_INPUTS = Set.of("diff", "compare-xla");
+
+  private static final String MODULE =
+      """
+      HloModule m, is_scheduled=true, num_partitions=2
+
+      ENTRY %main (x: f32[2,4]) -> f32[4,4] {
+        %x = f32[2,4]{1,0} parameter(0)
+        %w = (f32[2,4]{1,0}, s8[64]{0}) custom-call(%x), custom_call_target="work"
+        ROOT %g = f32[4,4]{1,0} all-gather(%w#0), channel_id=1, replica_groups={{0,1}}, \
+      dimensions={0}, use_global_device_ids=true
+      }
+      """;
+
+  private static final String BUFFERS_OF_XLA =
+      """
+      BufferAssignment:
+      allocation 0: size 32, page 0, parameter 0, shape |f32[2,4]| at ShapeIndex {}:
+       value: <0 x @0> (size=32,offset=0): f32[2,4]{1,0}
+      allocation 1: size 64, page 0, output shape is |f32[4,4]|, maybe-live-out:
+       value: <2 g @0> (size=64,offset=0): f32[4,4]{1,0}
+      """;
 
   @TempDir private Path folder;
 
@@ -139,6 +164,8 @@ class HostileCommandsTest {
     sound.put("csv", PackCommandTest.BUFFERS.getBytes(StandardCharsets.UTF_8));
     sound.put(
         "points", Files.readAllBytes(SAMPLES.resolve("../docs/figures/collectives-2xh200.csv")));
+    sound.put("hlo", MODULE.getBytes(StandardCharsets.UTF_8));
+    sound.put("buffers", BUFFERS_OF_XLA.getBytes(StandardCharsets.UTF_8));
     sound.put("ops", "aten::(add|mul)".getBytes(StandardCharsets.UTF_8));
   }
 
@@ -181,7 +208,7 @@ class HostileCommandsTest {
       Random random)
       throws IOException {
     var words = new ArrayList<>(List.of(command));
-    for (int inputs = command.equals("diff") ? 2 : 1; inputs > 0; inputs--) {
+    for (int inputs = TWO_INPUTS.contains(command) ? 2 : 1; inputs > 0; inputs--) {
       var kind = pick(INPUTS.get(command), random);
       var bytes = damaged(pick(files.get(kind), random), random);
       var file = folder.resolve(inputs + "." + kind);

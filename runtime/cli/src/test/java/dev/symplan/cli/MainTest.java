@@ -56,6 +56,7 @@ class MainTest {
         "dump",
         "explain",
         "diff",
+        "compare-xla",
         "bisect",
         "verify",
         "pack",

@@ -15,6 +15,8 @@ import dev.symplan.ir.diag.Span;
 import dev.symplan.ir.fx.FxImporter;
 import dev.symplan.ir.fx.ImportOptions;
 import dev.symplan.ir.graph.Program;
+import dev.symplan.ir.hlo.HloImporter;
+import dev.symplan.ir.hlo.HloReader;
 import dev.symplan.ir.joint.JointGraph;
 import dev.symplan.ir.json.Json;
 import dev.symplan.ir.json.JsonErrors;
@@ -126,6 +128,9 @@ public final class ProgramReader {
               Span.ofFile(file),
               "this is a plan, not a graph",
               "run, dump, explain and verify take plans"));
+    }
+    if (HloReader.isModule(file.text())) {
+      return HloImporter.read(file, registry, options.ranks(), warnings);
     }
     boolean graph = file.name().endsWith(".graph") || startsWithVersion(file.text());
     return graph

@@ -12,9 +12,12 @@ import dev.symplan.ir.diag.SourceFile;
 import dev.symplan.ir.graph.Program;
 import dev.symplan.planner.options.CompileOptions;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
+import java.util.zip.GZIPOutputStream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -75,6 +78,38 @@ class ProgramReaderTest {
         .graphs()
         .getFirst()
         .name();
+  }
+
+  @Test
+  void readsModulesOfXlaWhateverTheirNamesAndPacked() throws IOException {
+    var module =
+        """
+        // dumped by XLA
+        HloModule jit_f
+
+        ENTRY %main (x: f32[4]) -> f32[4] {
+          %x = f32[4]{0} parameter(0)
+          ROOT %y = f32[4]{0} negate(%x)
+        }
+        """;
+    assertThat(named(module)).isEqualTo("jit_f");
+    var packed = folder.resolve("module.hlo.gz");
+    try (var out = new GZIPOutputStream(Files.newOutputStream(packed))) {
+      out.write(module.getBytes(StandardCharsets.UTF_8));
+    }
+    var program = ProgramReader.read(packed, CompileOptions.DEFAULT.withRanks(2), _ -> {});
+    assertThat(program.graphs().getFirst().ops())
+        .extracting(op -> op.def().name().toString())
+        .containsExactly("aten::neg");
+    assertThat(program.groups()).containsExactly(ProcessGroup.world("devices", 2));
+    var bytes = Files.readAllBytes(packed);
+    for (int end = 2; end < bytes.length; end++) {
+      Files.write(packed, Arrays.copyOf(bytes, end));
+      assertThatThrownBy(
+              () -> ProgramReader.read(packed, CompileOptions.DEFAULT.withRanks(2), _ -> {}))
+          .isInstanceOf(CompileException.class)
+          .hasMessageContaining("module.hlo.gz");
+    }
   }
 
   @Test

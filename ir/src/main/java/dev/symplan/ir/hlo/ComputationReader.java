@@ -1,0 +1,353 @@
+package dev.symplan.ir.hlo;
+
+import com.google.common.base.Splitter;
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableMap;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.hlo.HloShape.Array;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+
+/** Makes ops of the instructions of a computation, and of those that it calls. */
+final class ComputationReader {
+  /** Deepest nesting of calls. */
+  private static final int MAX_DEPTH = 100;
+
+  /** Instructions that run computations as often as only a run knows. */
+  private static final ImmutableMap<String, String> CONTROL =
+      ImmutableMap.of("while", "a loop", "conditional", "a branch");
+
+  private final GraphEmitter emitter;
+  private final Collectives collectives;
+  private final Fusions fusions;
+  private final Translations translations;
+  private final OtherInstructions others;
+  private int depth;
+
+  ComputationReader(HloModule module, GraphEmitter emitter, Groups groups) {
+    this.emitter = emitter;
+    this.collectives = new Collectives(emitter, groups, module.computations());
+    this.fusions = new Fusions(module.computations());
+    this.translations = new Translations(emitter, module.computations());
+    this.others = new OtherInstructions(emitter);
+  }
+
+  /**
+   * {@return what a computation gives}
+   *
+   * @param arguments its parameters
+   */
+  Bound read(HloComputation computation, List<Bound> arguments) {
+    if (depth == 0 && fusions.size(computation) > GraphEmitter.MAX_OPS) {
+      throw emitter.tooLarge();
+    }
+    return new Frame(computation).read(arguments);
+  }
+
+  private final class Frame {
+    private final HloComputation computation;
+    private final Map<String, Bound> bound = new HashMap<>();
+
+    private final Map<String, HloShape> shapes = new HashMap<>();
+
+    /** The last instruction that reads each one. */
+    private final Map<String, HloInstruction> lastUsers = new HashMap<>();
+
+    Frame(HloComputation computation) {
+      this.computation = computation;
+      for (var instruction : computation.instructions()) {
+        instruction.operands().forEach(operand -> lastUsers.put(operand, instruction));
+        shapes.put(instruction.name(), instruction.shape());
+      }
+    }
+
+    Bound read(List<Bound> arguments) {
+      if (++depth > MAX_DEPTH) {
+        throw emitter.failure(
+            DiagnosticCode.TOO_LARGE,
+            "computations call each other more than %s deep".formatted(MAX_DEPTH),
+            "does '%s' call itself?".formatted(computation.name()));
+      }
+      for (var instruction : computation.instructions()) {
+        emitter.at(instruction);
+        bound.put(instruction.name(), instruction(instruction, arguments));
+      }
+      depth--;
+      emitter.at(computation.root());
+      return get(computation.root().name());
+    }
+
+    private Bound get(String operand) {
+      int sign = operand.indexOf('#');
+      @Nullable Bound found = bound.get(sign < 0 ? operand : operand.substring(0, sign));
+      if (found == null) {
+        throw new IllegalStateException(operand + " was checked when it was read");
+      }
+      while (sign >= 0) {
+        int next = operand.indexOf('#', sign + 1);
+        found =
+            part(found, operand.substring(sign + 1, next < 0 ? operand.length() : next), operand);
+        sign = next;
+      }
+      return found;
+    }
+
+    private Bound part(Bound of, String index, String operand) {
+      int at = SourceTables.number(index).orElse(-1);
+      if (of instanceof Bound.Tuple(ImmutableList<Bound> parts) && at >= 0 && at < parts.size()) {
+        return parts.get(at);
+      }
+      throw wrong("'%s' has no part %s".formatted(operand, index));
+    }
+
+    private Bound instruction(HloInstruction instruction, List<Bound> arguments) {
+      var opcode = instruction.opcode();
+      if (CONTROL.containsKey(opcode)) {
+        throw emitter.failure(
+            DiagnosticCode.UNSUPPORTED,
+            "'%s' is %s ('%s'), which is not planned"
+                .formatted(instruction.name(), CONTROL.get(opcode), opcode),
+            opcode.equals("while")
+                ? "unroll it: jax.lax.scan(…, unroll=True), or a Python loop over the layers"
+                : "choose the branch when the program is traced: a Python if, not jax.lax.cond");
+      }
+      if (Collectives.UNSUPPORTED.contains(opcode)) {
+        throw emitter.failure(
+            DiagnosticCode.UNSUPPORTED,
+            "'%s' is a %s, which is not planned".formatted(instruction.name(), opcode),
+            "collectives that are: " + String.join(", ", Collectives.OPCODES));
+      }
+      try {
+        return known(instruction, arguments);
+      } catch (CompileException e) {
+        throw e;
+      } catch (IllegalArgumentException | ArithmeticException e) {
+        throw wrong("%s: %s".formatted(opcode, e.getMessage()));
+      }
+    }
+
+    private Bound known(HloInstruction instruction, List<Bound> arguments) {
+      var operands = instruction.operands().stream().map(this::get).toList();
+      var opcode = instruction.opcode();
+      return switch (opcode) {
+        case "parameter" -> parameter(instruction, arguments);
+        case "constant" -> constant(instruction);
+        case "tuple" -> new Bound.Tuple(ImmutableList.copyOf(operands));
+        case "get-tuple-element" ->
+            part(
+                only(operands),
+                instruction.attributes().text("index").orElse(""),
+                instruction.operands().getFirst());
+        case "after-all" -> Bound.Nothing.NOTHING;
+        case "opt-barrier", "optimization-barrier" -> only(operands);
+        case "bitcast" -> bitcast(instruction, only(operands));
+        case "add-dependency" -> only(operands.subList(0, Math.min(1, operands.size())));
+        case "call" -> called(instruction, operands);
+        case "async-start" -> asyncStart(instruction, operands);
+        case "async-update" -> only(operands);
+        case "async-done", "all-reduce-done", "all-gather-done" ->
+            done(only(operands), instruction.shape());
+        case "all-reduce-start" ->
+            collectives.start(
+                renamed(instruction), tensors(instruction, operands), instruction.shape());
+        case "all-gather-start" ->
+            collectives.start(
+                renamed(instruction), tensors(instruction, operands), lastPart(instruction));
+        case "copy-start" -> only(operands);
+        case "copy-done" -> copied(instruction, only(operands));
+        case "fusion" -> fusion(instruction, operands);
+        default ->
+            Collectives.OPCODES.contains(opcode)
+                ? collectives.run(instruction, tensors(instruction, operands), instruction.shape())
+                : translations
+                    .read(instruction, operands, instruction.shape())
+                    .orElseGet(() -> others.read(instruction, operands));
+      };
+    }
+
+    private Bound parameter(HloInstruction instruction, List<Bound> arguments) {
+      int number = SourceTables.number(instruction.literal()).orElse(-1);
+      if (number < 0 || number >= arguments.size()) {
+        throw wrong("there is no argument %s".formatted(instruction.literal()));
+      }
+      return arguments.get(number);
+    }
+
+    private Bound constant(HloInstruction instruction) {
+      if (!(instruction.shape() instanceof Array shape)) {
+        return Bound.Nothing.NOTHING;
+      }
+      var number = Literals.number(instruction.literal(), shape);
+      if (shape.exact() && number.isPresent()) {
+        return new Bound.Splat(number.get(), shape);
+      }
+      return others.plain(instruction, "constant", List.of(), 0);
+    }
+
+    private Bound called(HloInstruction instruction, List<Bound> operands) {
+      var given = ComputationReader.this.read(callee(instruction), operands);
+      emitter.at(instruction);
+      return given;
+    }
+
+    private HloComputation callee(HloInstruction instruction) {
+      var called = fusions.called(instruction);
+      if (called.size() != 1) {
+        throw emitter.failure(
+            DiagnosticCode.UNKNOWN_VALUE,
+            "'%s' calls %s computations of the module".formatted(instruction.name(), called.size()),
+            "the text seems to be cut: dump the whole module");
+      }
+      return called.iterator().next();
+    }
+
+    /** Starts a computation of nothing but a collective; others are over when they have started. */
+    private Bound asyncStart(HloInstruction instruction, List<Bound> operands) {
+      var callee = callee(instruction);
+      var root = callee.root();
+      boolean alone =
+          Collectives.OPCODES.contains(root.opcode())
+              && callee.instructions().size() == callee.parameters().size() + 1;
+      if (!alone) {
+        return called(instruction, operands);
+      }
+      var order =
+          root.operands().stream()
+              .map(name -> numberOf(callee, name))
+              .map(
+                  number -> number < operands.size() ? operands.get(number) : Bound.Nothing.NOTHING)
+              .toList();
+      var named =
+          new HloInstruction(
+              instruction.name(),
+              root.shape(),
+              root.opcode(),
+              root.operands(),
+              "",
+              root.attributes(),
+              instruction.span());
+      return collectives.start(named, tensors(instruction, order), root.shape());
+    }
+
+    private static int numberOf(HloComputation callee, String name) {
+      return callee.parameters().stream()
+          .filter(parameter -> parameter.name().equals(name))
+          .findFirst()
+          .map(parameter -> Integer.parseInt(parameter.literal()))
+          .orElse(Integer.MAX_VALUE);
+    }
+
+    private Bound done(Bound started, HloShape shape) {
+      return started instanceof Bound.Pending pending ? collectives.done(pending, shape) : started;
+    }
+
+    /** {@code all-reduce-start} is an {@code all-reduce} for what follows. */
+    private static HloInstruction renamed(HloInstruction start) {
+      return new HloInstruction(
+          start.name(),
+          start.shape(),
+          start.opcode().substring(0, start.opcode().length() - "-start".length()),
+          start.operands(),
+          start.literal(),
+          start.attributes(),
+          start.span());
+    }
+
+    /** The results among what an {@code all-gather-start} gives, behind its operands. */
+    private HloShape lastPart(HloInstruction instruction) {
+      if (instruction.shape() instanceof HloShape.Tuple(ImmutableList<HloShape> parts)
+          && !parts.isEmpty()) {
+        return parts.getLast();
+      }
+      throw wrong("all-gather-start gives its operands and results");
+    }
+
+    private Bound copied(HloInstruction instruction, Bound operand) {
+      var value = emitter.value(operand, instruction.name());
+      return instruction.shape() instanceof Array shape && shape.exact()
+          ? new Bound.Tensor(
+              emitter.fresh(instruction.name(), shape, "aten::clone", new Arg.Ref(value)))
+          : operand;
+    }
+
+    private Bound fusion(HloInstruction instruction, List<Bound> operands) {
+      var callee = callee(instruction);
+      if (fusions.communicates(callee)) {
+        return called(instruction, operands);
+      }
+      var values = others.flat(instruction, operands);
+      double flops = fusions.flops(callee);
+      var self = fusions.replaceable(callee, candidates(instruction, operands));
+      return self.isPresent()
+          ? others.updating(instruction, "updating_fusion", values, self.getAsInt(), flops)
+          : others.plain(instruction, "fusion", values, flops);
+    }
+
+    /** The operands that this instruction reads last, and once. */
+    private Set<Integer> candidates(HloInstruction instruction, List<Bound> operands) {
+      var found = new HashSet<Integer>();
+      var names = instruction.operands();
+      for (int i = 0; i < names.size(); i++) {
+        var name = names.get(i);
+        if (lastUsers.get(name) == instruction
+            && names.indexOf(name) == names.lastIndexOf(name)
+            && operands.get(i) instanceof Bound.Tensor) {
+          found.add(i);
+        }
+      }
+      // A parameter's number is the position of a value only if nothing is a tuple.
+      return operands.stream()
+              .allMatch(
+                  operand -> operand instanceof Bound.Tensor || operand instanceof Bound.Splat)
+          ? found
+          : Set.of();
+    }
+
+    private Bound bitcast(HloInstruction instruction, Bound operand) {
+      var value = emitter.value(operand, instruction.name() + ".operand");
+      if (!(shapeOf(instruction.operands().getFirst()) instanceof Array from)) {
+        throw wrong("a bitcast takes one array");
+      }
+      return others.bitcast(instruction, value, from);
+    }
+
+    /** What the module says of an operand, which may be a part of a tuple. */
+    private HloShape shapeOf(String operand) {
+      var parts = Splitter.on('#').splitToList(operand);
+      @Nullable HloShape shape = shapes.get(parts.getFirst());
+      for (var part : parts.subList(1, parts.size())) {
+        int at = SourceTables.number(part).orElse(-1);
+        shape =
+            shape instanceof HloShape.Tuple(ImmutableList<HloShape> of) && at >= 0 && at < of.size()
+                ? of.get(at)
+                : null;
+      }
+      if (shape == null) {
+        throw wrong("'%s' has no shape".formatted(operand));
+      }
+      return shape;
+    }
+
+    private List<Value> tensors(HloInstruction instruction, List<Bound> operands) {
+      return operands.stream().map(operand -> emitter.value(operand, instruction.name())).toList();
+    }
+
+    private Bound only(List<Bound> operands) {
+      if (operands.size() != 1) {
+        throw wrong("this instruction takes one operand, not %s".formatted(operands.size()));
+      }
+      return operands.getFirst();
+    }
+
+    private CompileException wrong(String message) {
+      return emitter.failure(DiagnosticCode.TYPE_MISMATCH, message, "");
+    }
+  }
+}

@@ -1,0 +1,162 @@
+package dev.symplan.ir.hlo;
+
+import com.google.common.collect.ImmutableMap;
+import com.google.common.collect.ImmutableSet;
+import dev.symplan.ir.hlo.HloShape.Array;
+import java.util.ArrayDeque;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.OptionalInt;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+
+/** What the computation that a fusion calls says of the fusion. */
+final class Fusions {
+  private static final ImmutableSet<String> CALLS =
+      ImmutableSet.of("fusion", "call", "async-start");
+
+  private final ImmutableMap<String, HloComputation> computations;
+  private final Set<String> silent = new HashSet<>();
+  private final Map<String, Long> sizes = new HashMap<>();
+
+  /** Computations stand above those that call them; what does not is taken to communicate. */
+  Fusions(ImmutableMap<String, HloComputation> computations) {
+    this.computations = computations;
+    for (var computation : computations.values()) {
+      boolean talks = false;
+      long size = 0;
+      for (var instruction : computation.instructions()) {
+        talks |= isCollective(instruction.opcode());
+        size++;
+        if (CALLS.contains(instruction.opcode())) {
+          for (var callee : called(instruction)) {
+            talks |= !silent.contains(callee.name());
+            size += sizes.getOrDefault(callee.name(), 0L);
+          }
+        }
+      }
+      sizes.put(computation.name(), Math.min(size, Integer.MAX_VALUE));
+      if (!talks) {
+        silent.add(computation.name());
+      }
+    }
+  }
+
+  /** {@return whether a collective runs in a computation, or in one that it calls} */
+  boolean communicates(HloComputation computation) {
+    return !silent.contains(computation.name());
+  }
+
+  /** {@return the instructions of a computation, with those of all that it calls} */
+  long size(HloComputation computation) {
+    return sizes.getOrDefault(computation.name(), 0L);
+  }
+
+  static boolean isCollective(String opcode) {
+    var plain =
+        opcode.endsWith("-start")
+            ? opcode.substring(0, opcode.length() - "-start".length())
+            : opcode;
+    return Collectives.OPCODES.contains(plain) || Collectives.UNSUPPORTED.contains(opcode);
+  }
+
+  Set<HloComputation> called(HloInstruction instruction) {
+    var found = new HashSet<HloComputation>();
+    for (var key : new String[] {"calls", "to_apply"}) {
+      for (var name : instruction.attributes().names(key)) {
+        @Nullable HloComputation computation = computations.get(name);
+        if (computation != null) {
+          found.add(computation);
+        }
+      }
+    }
+    return found;
+  }
+
+  /** {@return the floating-point operations of the dots in a computation} */
+  double flops(HloComputation computation) {
+    double count = 0;
+    var shapes = new HashMap<String, HloShape>();
+    for (var instruction : computation.instructions()) {
+      shapes.put(instruction.name(), instruction.shape());
+      if (instruction.opcode().equals("dot")
+          && !instruction.operands().isEmpty()
+          && shapes.get(instruction.operands().getFirst()) instanceof Array lhs
+          && instruction.shape() instanceof Array result
+          && lhs.exact()
+          && result.exact()) {
+        count += Products.flops(instruction, lhs, result);
+      }
+    }
+    return count;
+  }
+
+  /**
+   * {@return the number of a parameter whose memory the result may take: the fusion reads each of
+   * its elements before it writes that place}
+   *
+   * @param candidates the parameters that nothing else in the caller rules out
+   */
+  OptionalInt replaceable(HloComputation computation, Set<Integer> candidates) {
+    if (!(computation.root().shape() instanceof Array result) || !result.exact()) {
+      return OptionalInt.empty();
+    }
+    var users = users(computation);
+    for (var parameter : computation.parameters()) {
+      int number = Integer.parseInt(parameter.literal());
+      if (candidates.contains(number)
+          && parameter.shape() instanceof Array array
+          && array.exact()
+          && array.tensor().equals(result.tensor())
+          && (isPointwise(parameter, result, users)
+              || isUpdated(computation.root(), parameter, users))) {
+        return OptionalInt.of(number);
+      }
+    }
+    return OptionalInt.empty();
+  }
+
+  private static Map<String, Set<HloInstruction>> users(HloComputation computation) {
+    var users = new HashMap<String, Set<HloInstruction>>();
+    for (var instruction : computation.instructions()) {
+      for (var operand : instruction.operands()) {
+        users.computeIfAbsent(operand, name -> new HashSet<>()).add(instruction);
+      }
+    }
+    return users;
+  }
+
+  /** {@return whether all that depends on a parameter does so element by element} */
+  private static boolean isPointwise(
+      HloInstruction parameter, Array result, Map<String, Set<HloInstruction>> users) {
+    var open = new ArrayDeque<HloInstruction>();
+    var seen = new HashSet<String>();
+    open.add(parameter);
+    while (!open.isEmpty()) {
+      for (var user : users.getOrDefault(open.remove().name(), Set.of())) {
+        boolean sameIndexes =
+            Elementwise.isPointwise(user.opcode())
+                && user.shape() instanceof Array shape
+                && shape.tensor().sizes().equals(result.tensor().sizes())
+                && shape.minorToMajor().equals(result.minorToMajor());
+        if (!sameIndexes) {
+          return false;
+        }
+        if (seen.add(user.name())) {
+          open.add(user);
+        }
+      }
+    }
+    return true;
+  }
+
+  /** {@return whether a parameter is read only to be given with a part of it overwritten} */
+  private static boolean isUpdated(
+      HloInstruction root, HloInstruction parameter, Map<String, Set<HloInstruction>> users) {
+    return (root.opcode().equals("dynamic-update-slice") || root.opcode().equals("scatter"))
+        && root.operands().getFirst().equals(parameter.name())
+        && root.operands().stream().filter(parameter.name()::equals).count() == 1
+        && users.getOrDefault(parameter.name(), Set.of()).size() == 1;
+  }
+}

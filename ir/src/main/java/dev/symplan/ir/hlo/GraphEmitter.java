@@ -1,0 +1,259 @@
+package dev.symplan.ir.hlo;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
+import com.google.common.primitives.ImmutableLongArray;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.DType;
+import dev.symplan.ir.Notes;
+import dev.symplan.ir.TensorType;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.DiagnosticSink;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.graph.GraphBuilder;
+import dev.symplan.ir.graph.GraphBuilder.ResultSpec;
+import dev.symplan.ir.hlo.HloShape.Array;
+import dev.symplan.ir.hlo.ops.HloOps;
+import dev.symplan.ir.op.OpDef;
+import dev.symplan.ir.op.OpRegistry;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.stream.LongStream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Adds ops to a graph for the instruction that is at hand: with its name, its place in the text and
+ * its line of the user's program.
+ */
+final class GraphEmitter {
+  /** More ops than any module has; computations that call each other can stand for more. */
+  static final int MAX_OPS = 5_000_000;
+
+  private final GraphBuilder builder;
+  private final OpRegistry registry;
+  private final SourceTables sources;
+  private final DiagnosticSink sink;
+  private final Map<String, OpDef> defs = new HashMap<>();
+  private final Map<String, Notes> notes = new HashMap<>();
+  private final Map<String, Value> scalars = new HashMap<>();
+  private final Set<String> names = new HashSet<>();
+  private int ops;
+  private Span span = Span.NONE;
+  private Notes note = Notes.NONE;
+
+  /** Whether results must lie as the module says, as XLA's own passes rely on it. */
+  private final boolean exactLayouts;
+
+  GraphEmitter(
+      GraphBuilder builder,
+      OpRegistry registry,
+      SourceTables sources,
+      DiagnosticSink sink,
+      boolean exactLayouts) {
+    this.builder = builder;
+    this.registry = registry;
+    this.sources = sources;
+    this.sink = sink;
+    this.exactLayouts = exactLayouts;
+  }
+
+  GraphBuilder builder() {
+    return builder;
+  }
+
+  /** Takes an instruction as the one that the next ops stand for. */
+  void at(HloInstruction instruction) {
+    span = instruction.span();
+    note =
+        sources
+            .source(instruction)
+            .map(
+                source ->
+                    notes.computeIfAbsent(
+                        source, text -> new Notes(ImmutableList.of(), "# " + text)))
+            .orElse(Notes.NONE);
+  }
+
+  /** {@return a name of the graph language that no value has yet} */
+  String name(String hlo) {
+    var word = hlo.replaceAll("[^A-Za-z0-9_]", "_");
+    var name = word.isEmpty() || Character.isDigit(word.charAt(0)) ? "_" + word : word;
+    for (int i = 2; !names.add(name); i++) {
+      name = word + "_" + i;
+    }
+    return name;
+  }
+
+  Optional<OpDef> find(String op) {
+    return registry.find(dev.symplan.ir.op.OpName.parse(op));
+  }
+
+  /** {@return the result of an op, whose type its rule gives} */
+  Value op(String hlo, String op, Arg... args) {
+    return add(op, List.of(args), List.of(ResultSpec.named(name(hlo), span))).getFirst();
+  }
+
+  /** {@return the result of an op in storage of its own, which lies as the module says} */
+  Value fresh(String hlo, Array shape, String op, Arg... args) {
+    return add(op, List.of(args), List.of(spec(hlo, shape.tensor()))).getFirst();
+  }
+
+  private ResultSpec spec(String hlo, TensorType type) {
+    return new ResultSpec(name(hlo), Optional.of(type), true, span);
+  }
+
+  /**
+   * {@return the results of an op}
+   *
+   * @param args the first ones; the others have their defaults
+   */
+  ImmutableList<Value> add(String op, List<Arg> args, List<ResultSpec> results) {
+    if (++ops > MAX_OPS) {
+      throw tooLarge();
+    }
+    var def = defs.computeIfAbsent(op, registry::get);
+    var all = ImmutableList.<Arg>builder().addAll(args);
+    var params = def.schema().params();
+    for (int i = args.size(); i < params.size(); i++) {
+      all.add(params.get(i).defaultValue().orElse(Arg.None.NONE));
+    }
+    var values = builder.op(def, all.build(), results, span, note);
+    // What follows would only be wrong because this is.
+    sink.throwIfErrors();
+    return values;
+  }
+
+  /**
+   * {@return the results of an op {@code hlo::NAME} that gives the arrays of a shape}
+   *
+   * @param first its arguments before {@code results}
+   */
+  ImmutableList<Value> hlo(
+      HloInstruction of, String op, List<Arg> first, HloShape shape, double flops) {
+    var arrays = shape.arrays().toList();
+    var args = new ArrayList<Arg>(first);
+    var types = ImmutableList.<Arg>builderWithExpectedSize(arrays.size());
+    var specs = new ArrayList<ResultSpec>();
+    for (int i = 0; i < arrays.size(); i++) {
+      var type = arrays.get(i).tensor();
+      types.add(new Arg.Str(type.toString()));
+      specs.add(ResultSpec.named(name(arrays.size() == 1 ? of.name() : of.name() + "." + i), span));
+    }
+    args.add(new Arg.Seq(types.build()));
+    args.add(new Arg.Str(Summaries.of(of)));
+    args.add(new Arg.Float(flops));
+    return add(HloOps.NAMESPACE + "::" + op, args, specs);
+  }
+
+  /** {@return a value for all that an instruction became, as far as it is an array} */
+  Value value(Bound bound, String hlo) {
+    return switch (bound) {
+      case Bound.Tensor(Value value) -> value;
+      case Bound.Splat splat -> full(hlo + ".full", splat, splat.shape().tensor().sizes());
+      case Bound.Tuple _, Bound.Pending _, Bound.Nothing _ ->
+          throw failure(
+              DiagnosticCode.TYPE_MISMATCH,
+              "'%s' is not an array".formatted(hlo),
+              "take a part of it with get-tuple-element");
+    };
+  }
+
+  private Value full(String hlo, Bound.Splat splat, ImmutableLongArray sizes) {
+    return op(
+        hlo, "aten::full", integers(sizes), splat.number(), new Arg.Dtype(splat.shape().dtype()));
+  }
+
+  /** {@return the number as a tensor without dimensions, the same one for the same number} */
+  Value scalar(Bound.Splat splat, String hlo) {
+    var key = splat.shape().dtype().shortName() + splat.number().text();
+    @Nullable Value known = scalars.get(key);
+    if (known == null) {
+      known = full(hlo + ".scalar", splat, ImmutableLongArray.of());
+      scalars.put(key, known);
+    }
+    return known;
+  }
+
+  /** {@return a value that lies as its shape says, copied if it does not and that matters} */
+  Value conform(Value value, Array shape, String hlo) {
+    return exactLayouts ? laidOut(value, shape, hlo) : value;
+  }
+
+  /** {@return a value that lies as its shape says, copied if it does not} */
+  Value laidOut(Value value, Array shape, String hlo) {
+    if (!value.tensor().sizes().equals(shape.tensor().sizes())) {
+      throw failure(
+          DiagnosticCode.TYPE_MISMATCH,
+          "'%s' is %s, not %s".formatted(value.name(), value.type(), shape.tensor()),
+          "");
+    }
+    return liesAs(value.tensor(), shape.tensor())
+        ? value
+        : fresh(hlo, shape, "aten::clone", new Arg.Ref(value));
+  }
+
+  private static boolean liesAs(TensorType own, TensorType wanted) {
+    for (int i = 0; i < own.rank(); i++) {
+      if (own.size(i) > 1 && own.stride(i) != wanted.stride(i)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** {@return the dimensions in another order; the value itself where that changes nothing} */
+  Value permuted(Value value, ImmutableIntArray order, String hlo) {
+    for (int i = 0; i < order.length(); i++) {
+      if (order.get(i) != i) {
+        return op(
+            hlo, "aten::permute", new Arg.Ref(value), Arg.Seq.of(order.stream().asLongStream()));
+      }
+    }
+    return value;
+  }
+
+  Value reshaped(Value value, ImmutableLongArray sizes, String hlo) {
+    return value.tensor().sizes().equals(sizes)
+        ? value
+        : op(hlo, "aten::reshape", new Arg.Ref(value), integers(sizes));
+  }
+
+  Value converted(Value value, DType dtype, String hlo) {
+    return value.tensor().dtype() == dtype
+        ? value
+        : op(hlo, "prims::convert_element_type", new Arg.Ref(value), new Arg.Dtype(dtype));
+  }
+
+  static Arg.Seq integers(ImmutableLongArray values) {
+    return Arg.Seq.of(LongStream.of(values.toArray()));
+  }
+
+  static Arg.Seq refs(List<Value> values) {
+    return new Arg.Seq(
+        values.stream().<Arg>map(Arg.Ref::new).collect(ImmutableList.toImmutableList()));
+  }
+
+  CompileException tooLarge() {
+    return failure(
+        DiagnosticCode.TOO_LARGE,
+        "the module stands for more than %s ops".formatted(MAX_OPS),
+        "do its computations call each other again and again?");
+  }
+
+  CompileException failure(DiagnosticCode code, String message, String hint) {
+    sink.report(Diagnostic.error(code, span, message, hint));
+    return new CompileException(sink.diagnostics());
+  }
+
+  void warn(DiagnosticCode code, String message, String hint) {
+    sink.report(Diagnostic.warning(code, span, message, hint));
+  }
+}

@@ -1,0 +1,274 @@
+package dev.symplan.ir.hlo;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSet;
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.Arg;
+import dev.symplan.ir.MemorySpace;
+import dev.symplan.ir.Notes;
+import dev.symplan.ir.ProcessGroup;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.DiagnosticCode;
+import dev.symplan.ir.diag.DiagnosticSink;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.diag.Span;
+import dev.symplan.ir.graph.Graph;
+import dev.symplan.ir.graph.GraphBuilder;
+import dev.symplan.ir.graph.Program;
+import dev.symplan.ir.hlo.HloShape.Array;
+import dev.symplan.ir.op.OpRegistry;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.function.Consumer;
+import java.util.regex.Pattern;
+
+/** Makes programs of HLO modules that were partitioned, with a schedule or without. */
+public final class HloImporter {
+  /** What XLA's partitioner resolves. */
+  private static final ImmutableSet<String> UNPARTITIONED =
+      ImmutableSet.of(
+          "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "xla.sdy.FuncResultSharding");
+
+  /** {@code {0}: (3, {}, may-alias)}: an output and the parameter whose memory it takes. */
+  private static final Pattern ALIAS = Pattern.compile("\\{[0-9,\\s]*}:\\s*\\(([0-9]{1,9})\\s*,");
+
+  /** {@code (3, {})}: a parameter that the caller gives up. */
+  private static final Pattern DONOR = Pattern.compile("\\(([0-9]{1,9})\\s*,");
+
+  private final HloModule module;
+  private final DiagnosticSink sink = new DiagnosticSink();
+
+  private HloImporter(HloModule module) {
+    this.module = module;
+  }
+
+  /**
+   * {@return the program of a module's entry computation, which all devices run}
+   *
+   * @param ranks how many devices there are; 0 if the module says so
+   * @throws CompileException when the text is malformed or holds what cannot be planned
+   */
+  public static Program read(
+      SourceFile file, OpRegistry registry, int ranks, Consumer<? super Diagnostic> warnings) {
+    var importer = new HloImporter(HloReader.read(file));
+    var program = importer.program(registry, ranks);
+    importer.sink.throwIfErrors();
+    importer.sink.diagnostics().forEach(warnings);
+    return program;
+  }
+
+  private Program program(OpRegistry registry, int ranks) {
+    refuseUnpartitioned();
+    var groups = groups(ranks);
+    var entry = module.entry();
+    var builder = new GraphBuilder(graphName(), entry.span(), sink);
+    var emitter = new GraphEmitter(builder, registry, module.sources(), sink, module.isScheduled());
+    var donated = donated();
+    var arguments = new ArrayList<Bound>();
+    for (var parameter : entry.parameters()) {
+      if (Integer.parseInt(parameter.literal()) != arguments.size()) {
+        throw failure(parameter.span(), "parameters are numbered from 0 without gaps");
+      }
+      arguments.add(
+          argument(parameter, parameter.shape(), emitter, donated.contains(arguments.size())));
+    }
+    var given = new ComputationReader(module, emitter, groups).read(entry, arguments);
+    output(given, entry.root().shape(), emitter, "output");
+    sink.throwIfErrors();
+    warnOfHost();
+    var graph = builder.build();
+    return new Program(
+        used(groups, graph), ImmutableList.of(), ImmutableList.of(graph), Notes.NONE);
+  }
+
+  /** A module without collectives runs on all devices, too. */
+  private static ImmutableList<ProcessGroup> used(Groups groups, Graph graph) {
+    var used = groups.used();
+    boolean all = used.stream().anyMatch(group -> group.maxRank() == groups.world() - 1);
+    return all || groups.world() == 1 || !graph.ranks().isEmpty()
+        ? used
+        : ImmutableList.<ProcessGroup>builder()
+            .addAll(used)
+            .add(ProcessGroup.world("devices", groups.world()))
+            .build();
+  }
+
+  private String graphName() {
+    var word = module.name().replaceAll("[^A-Za-z0-9_]", "_");
+    return word.isEmpty() || Character.isDigit(word.charAt(0)) ? "_" + word : word;
+  }
+
+  private Groups groups(int ranks) {
+    long replicas = module.attributes().integer("replica_count").orElse(1L);
+    long partitions = module.attributes().integer("num_partitions").orElse(1L);
+    long named = replicas == 1 && partitions == 1 ? Math.max(ranks, devicesNamed()) : 0;
+    if (named > 1) {
+      partitions = named;
+    }
+    if (replicas < 1
+        || partitions < 1
+        || replicas > ProcessGroup.MAX_RANKS
+        || partitions > ProcessGroup.MAX_RANKS
+        || replicas * partitions > ProcessGroup.MAX_RANKS) {
+      throw failure(
+          Span.ofFile(module.entry().span().file()),
+          "the module is for %s replicas of %s partitions; 1 to %s devices are possible"
+              .formatted(replicas, partitions, ProcessGroup.MAX_RANKS));
+    }
+    return new Groups((int) replicas, (int) partitions);
+  }
+
+  /** Modules that were written without a number of partitions name their devices in groups. */
+  private int devicesNamed() {
+    int most = 1;
+    for (var computation : module.computations().values()) {
+      for (var instruction : computation.instructions()) {
+        if (Fusions.isCollective(instruction.opcode())) {
+          most = Math.max(most, devicesNamed(instruction));
+        }
+      }
+    }
+    return most;
+  }
+
+  private static int devicesNamed(HloInstruction instruction) {
+    try {
+      return instruction.attributes().text("replica_groups").map(ReplicaGroups::read).stream()
+          .flatMap(List::stream)
+          .flatMapToInt(ImmutableIntArray::stream)
+          .map(device -> device + 1)
+          .max()
+          .orElse(1);
+    } catch (IllegalArgumentException e) {
+      // The collective itself is reported where it is read.
+      return 1;
+    }
+  }
+
+  private void refuseUnpartitioned() {
+    boolean collective = false;
+    for (var computation : module.computations().values()) {
+      for (var instruction : computation.instructions()) {
+        collective |= Fusions.isCollective(instruction.opcode());
+        if (UNPARTITIONED.contains(instruction.attributes().string("custom_call_target"))) {
+          throw unpartitioned(instruction);
+        }
+      }
+    }
+    if (collective || module.attributes().integer("num_partitions").orElse(1L) == 1) {
+      return;
+    }
+    for (var instruction : module.entry().instructions()) {
+      var sharding = instruction.attributes().text("sharding").orElse("");
+      boolean own =
+          !instruction.opcode().equals("parameter")
+              && instruction != module.entry().root()
+              && (sharding.contains("devices=") || sharding.contains("mesh["));
+      if (own && !sharding.contains("replicated}")) {
+        throw unpartitioned(instruction);
+      }
+    }
+  }
+
+  private CompileException unpartitioned(HloInstruction instruction) {
+    sink.report(
+        Diagnostic.error(
+            DiagnosticCode.UNSUPPORTED,
+            instruction.span(),
+            "this module was dumped before XLA partitioned it: it has shardings, not collectives",
+            "dump with XLA_FLAGS=--xla_dump_to=DIR and take the file *_gpu_after_optimizations.txt,"
+                + " or use jax.jit(f).lower(…).compile().as_text()"));
+    return new CompileException(sink.diagnostics());
+  }
+
+  private Set<Integer> donated() {
+    var found = new HashSet<Integer>();
+    module
+        .attributes()
+        .text("input_output_alias")
+        .ifPresent(
+            text ->
+                ALIAS
+                    .matcher(text)
+                    .results()
+                    .forEach(hit -> found.add(Integer.parseInt(hit.group(1)))));
+    module
+        .attributes()
+        .text("buffer_donor")
+        .ifPresent(
+            text ->
+                DONOR
+                    .matcher(text)
+                    .results()
+                    .forEach(hit -> found.add(Integer.parseInt(hit.group(1)))));
+    return found;
+  }
+
+  private static Bound argument(
+      HloInstruction parameter, HloShape shape, GraphEmitter emitter, boolean donated) {
+    return switch (shape) {
+      case Array array -> {
+        var type = donated ? array.tensor().withSpace(MemorySpace.DONATED) : array.tensor();
+        yield new Bound.Tensor(
+            emitter.builder().input(emitter.name(parameter.name()), type, parameter.span()));
+      }
+      case HloShape.Tuple(ImmutableList<HloShape> parts) ->
+          new Bound.Tuple(
+              parts.stream()
+                  .map(part -> argument(parameter, part, emitter, donated))
+                  .collect(ImmutableList.toImmutableList()));
+      case HloShape.Token _ -> Bound.Nothing.NOTHING;
+    };
+  }
+
+  private void output(Bound given, HloShape shape, GraphEmitter emitter, String name) {
+    switch (given) {
+      case Bound.Tuple(ImmutableList<Bound> parts) -> {
+        var shapes =
+            shape instanceof HloShape.Tuple(ImmutableList<HloShape> all)
+                ? all
+                : List.<HloShape>of();
+        for (int i = 0; i < parts.size(); i++) {
+          output(
+              parts.get(i),
+              i < shapes.size() ? shapes.get(i) : new HloShape.Token(""),
+              emitter,
+              name + "." + i);
+        }
+      }
+      case Bound.Nothing _ -> {}
+      case Bound.Tensor _, Bound.Splat _, Bound.Pending _ -> {
+        Value value = emitter.value(given, name);
+        var laidOut =
+            shape instanceof Array array && array.exact()
+                ? emitter.laidOut(value, array, name + ".copy")
+                : value;
+        emitter.builder().output(new Arg.Ref(laidOut));
+      }
+    }
+  }
+
+  private void warnOfHost() {
+    for (var instruction : module.entry().instructions()) {
+      if (instruction.shape().arrays().anyMatch(array -> array.space() == Array.HOST)) {
+        sink.report(
+            Diagnostic.warning(
+                DiagnosticCode.UNSUPPORTED,
+                instruction.span(),
+                "XLA keeps '%s' in the host's memory; it is planned in the device's"
+                    .formatted(instruction.name()),
+                "the plan needs more device memory than XLA does"));
+        return;
+      }
+    }
+  }
+
+  private CompileException failure(Span at, String message) {
+    sink.report(Diagnostic.error(DiagnosticCode.TYPE_MISMATCH, at, message, ""));
+    return new CompileException(sink.diagnostics());
+  }
+}

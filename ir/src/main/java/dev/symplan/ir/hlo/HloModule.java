@@ -1,0 +1,23 @@
+package dev.symplan.ir.hlo;
+
+import com.google.common.collect.ImmutableMap;
+
+/**
+ * What an HLO text holds.
+ *
+ * @param attributes those of the first line, as {@code is_scheduled=true, num_partitions=4}
+ * @param computations by name, in the order of the text
+ * @param entry the computation that runs
+ */
+public record HloModule(
+    String name,
+    HloAttributes attributes,
+    ImmutableMap<String, HloComputation> computations,
+    HloComputation entry,
+    SourceTables sources) {
+
+  /** {@return whether the order of the text is the one in which XLA runs the instructions} */
+  public boolean isScheduled() {
+    return attributes.flag("is_scheduled");
+  }
+}

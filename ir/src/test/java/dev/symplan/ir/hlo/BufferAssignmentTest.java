@@ -1,0 +1,81 @@
+package dev.symplan.ir.hlo;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.hlo.BufferAssignment.Allocation;
+import dev.symplan.ir.hlo.BufferAssignment.Held;
+import dev.symplan.ir.hlo.BufferAssignment.Kind;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class BufferAssignmentTest {
+  private static BufferAssignment read(String text) {
+    return BufferAssignment.read(new SourceFile("buffers.txt", text));
+  }
+
+  @Test
+  void readsWhatEachAllocationIsFor() {
+    var assignment =
+        read(
+            """
+            BufferAssignment:
+            allocation 0: size 64, page 0, parameter 0, shape |f32[16]| at ShapeIndex {}:
+             value: <1 x @0> (size=64,offset=0): f32[16]{0}
+            allocation 1: size 32, page 0, parameter 1, shape |f32[8]| at ShapeIndex {}, maybe-live-out:
+            allocation 2: size 48, color 1, page 0, output shape is |f32[12]|, maybe-live-out:
+             value: <7 all-reduce.1{0} @0> (size=48,offset=0): f32[12]{0}
+            allocation 3: size 4, page 0, constant:
+            allocation 4: size 2, page 0, thread-local:
+            allocation 5: size 1040, page 0, preallocated-temp:
+             value: <2 custom-call.1{} @0> (size=16,offset=1024): (f32[4]{0}, s8[8]{0})
+             value: <3 custom-call.1{1} @0> (size=8,offset=0): s8[8]{0}
+
+            Total bytes used: 1190 (1.2KiB)
+
+            Used values:
+            anything
+            """);
+
+    assertThat(assignment.allocations())
+        .extracting(Allocation::kind)
+        .containsExactly(
+            Kind.PARAMETER,
+            Kind.DONATED,
+            Kind.OUTPUT,
+            Kind.CONSTANT,
+            Kind.THREAD_LOCAL,
+            Kind.TEMPORARY);
+    assertThat(assignment.allocations())
+        .extracting(Allocation::space)
+        .containsExactly(0, 0, 1, 0, 0, 0);
+    assertThat(assignment.allocations().getLast().values())
+        .containsExactly(
+            new Held("custom-call.1{}", 16, 1024, true), new Held("custom-call.1{1}", 8, 0, false));
+    assertThat(assignment.bytes(List.of(Kind.OUTPUT, Kind.TEMPORARY))).isEqualTo(1088);
+    assertThat(assignment.of(ImmutableList.of(Kind.CONSTANT))).hasSize(1);
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "",
+        "HloModule m",
+        "BufferAssignment:",
+        "BufferAssignment:\n value: <1 x @0> (size=64,offset=0): f32[16]",
+        "BufferAssignment:\nallocation 1: size many, page 0:",
+        "BufferAssignment:\nallocation 1: size 99999999999999999999, page 0:",
+        "BufferAssignment:\nallocation 1: size 4, page 0:\n value: <1 x @0> (size=64): f32[16]"
+      })
+  void saysWhereAFileIsNotOne(String text) {
+    assertThatThrownBy(() -> read(text))
+        .isInstanceOf(CompileException.class)
+        .hasMessageContaining("buffers.txt:")
+        .hasMessageContaining("error[syntax]");
+  }
+}

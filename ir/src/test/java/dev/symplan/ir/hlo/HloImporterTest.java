@@ -1,0 +1,105 @@
+package dev.symplan.ir.hlo;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import dev.symplan.ir.aten.BuiltinOps;
+import dev.symplan.ir.diag.CompileException;
+import dev.symplan.ir.diag.Diagnostic;
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.graph.Program;
+import dev.symplan.ir.testkit.Golden;
+import dev.symplan.ir.text.GraphParser;
+import dev.symplan.ir.text.GraphPrinter;
+import dev.symplan.ir.text.SourceReader;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+class HloImporterTest {
+  private static final Path FOLDER =
+      Path.of(System.getProperty("basedir", ""), "src/test/resources/hlo");
+
+  private final List<Diagnostic> warnings = new ArrayList<>();
+
+  private static List<String> files(String folder) throws IOException {
+    try (var files = Files.list(FOLDER.resolve(folder))) {
+      return files.map(file -> String.valueOf(file.getFileName())).sorted().toList();
+    }
+  }
+
+  static Stream<String> modules() throws IOException {
+    return files("modules").stream();
+  }
+
+  static Stream<String> wrong() throws IOException {
+    return files("errors").stream();
+  }
+
+  private Program read(Path path) {
+    var file = SourceReader.read(path);
+    var name = String.valueOf(path.getFileName());
+    return HloImporter.read(
+        new SourceFile(name, file.text()), BuiltinOps.registry(), 0, warnings::add);
+  }
+
+  @ParameterizedTest
+  @MethodSource("modules")
+  void importsWhatAModuleSays(String name) {
+    var program = read(FOLDER.resolve("modules").resolve(name));
+
+    var text = GraphPrinter.print(program);
+    Golden.check("hlo/" + name.replace(".hlo", ".graph"), text);
+    assertThat(GraphPrinter.print(GraphParser.parse(new SourceFile("again.graph", text))))
+        .isEqualTo(text);
+    assertThat(warnings).isEmpty();
+  }
+
+  @ParameterizedTest
+  @MethodSource("wrong")
+  void saysWhatIsWrong(String name) {
+    var errors =
+        catchThrowableOfType(
+            CompileException.class, () -> read(FOLDER.resolve("errors").resolve(name)));
+
+    assertThat(errors).isNotNull();
+    Golden.check("hlo/errors/" + name.replace(".hlo", ".txt"), errors.getMessage() + "\n");
+  }
+
+  @Test
+  void readsWhatXlaDumped() throws IOException {
+    var shared = Path.of(System.getProperty("symplan.shared", "../shared")).resolve("more/hlo");
+    Assumptions.assumeTrue(Files.isDirectory(shared), "no modules at " + shared);
+    var looped = new ArrayList<String>();
+    int planned = 0;
+    try (var files = Files.walk(shared)) {
+      for (var file :
+          files
+              .filter(path -> path.toString().matches(".*(_optimizations\\.txt|\\.hlo)\\.gz"))
+              .sorted()
+              .toList()) {
+        try {
+          assertThat(read(file).graphs().getFirst().ops()).hasSizeGreaterThan(100);
+          planned++;
+        } catch (CompileException e) {
+          assertThat(e.diagnostics()).hasSize(1);
+          assertThat(e.getMessage()).contains("is a loop ('while'), which is not planned");
+          looped.add(String.valueOf(file.getFileName()));
+        }
+      }
+    }
+    assertThat(planned).isEqualTo(5);
+    assertThat(looped)
+        .containsExactly(
+            "hlo_llama31_70b_fp8_16x8.hlo.gz",
+            "hlo_llama3_8b_bf16_activation_offloading_1x8.hlo.gz",
+            "hlo_llama3_8b_cp_bf16_1x4.hlo.gz");
+  }
+}

@@ -1,0 +1,77 @@
+package dev.symplan.planner.report;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.symplan.ir.diag.SourceFile;
+import dev.symplan.ir.hlo.BufferAssignment;
+import dev.symplan.planner.Compiler;
+import dev.symplan.planner.io.ProgramReader;
+import dev.symplan.planner.machine.Target;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.plan.Plan;
+import dev.symplan.planner.report.render.TextRenderer;
+import java.util.OptionalDouble;
+import org.junit.jupiter.api.Test;
+
+class XlaComparisonTest {
+  /** Two large values of which one can die before the other is made, and a small one of each. */
+  private static final String MODULE =
+      """
+      HloModule jit_f, is_scheduled=true, num_partitions=2
+
+      ENTRY %main (x: f32[64]) -> f32[64] {
+        %x = f32[64]{0} parameter(0)
+        %a = f32[4096]{0} custom-call(%x), custom_call_target="widen"
+        %b = f32[4096]{0} custom-call(%x), custom_call_target="widen"
+        %c = f32[64]{0} custom-call(%a), custom_call_target="narrow"
+        %d = f32[64]{0} custom-call(%b), custom_call_target="narrow"
+        ROOT %e = f32[64]{0} custom-call(%c, %d), custom_call_target="join"
+      }
+      """;
+
+  private static final String ASSIGNMENT =
+      """
+      BufferAssignment:
+      allocation 0: size 256, page 0, parameter 0, shape |f32[64]| at ShapeIndex {}:
+       value: <0 x @0> (size=256,offset=0): f32[64]{0}
+      allocation 1: size 256, page 0, output shape is |f32[64]|, maybe-live-out:
+       value: <5 e @0> (size=256,offset=0): f32[64]{0}
+      allocation 2: size 256, color 1, page 0, preallocated-temp:
+       value: <3 c @0> (size=256,offset=0): f32[64]{0}
+      allocation 3: size 33024, page 0, preallocated-temp:
+       value: <1 a @0> (size=16384,offset=0): f32[4096]{0}
+       value: <2 b @0> (size=16384,offset=16384): f32[4096]{0}
+       value: <4 d @0> (size=256,offset=32768): f32[64]{0}
+      """;
+
+  private static Plan plan(CompileOptions options) {
+    var program = ProgramReader.read(new SourceFile("m.hlo", MODULE), options, warning -> {});
+    return Compiler.forTarget(Target.H200_X4).with(options).compile(program);
+  }
+
+  @Test
+  void putsXlasSumsBesideThePlans() {
+    var same = plan(CompileOptions.DEFAULT.withReorderBudget(OptionalDouble.empty()));
+    var own = plan(CompileOptions.DEFAULT.withReorderBudget(OptionalDouble.of(1)));
+
+    // Both large values are live at once in XLA's order, with one small one.
+    assertThat(same.total().bytes()).isEqualTo(2 * 16384 + 256);
+    assertThat(own.total().bytes()).isLessThan(same.total().bytes());
+    var text =
+        TextRenderer.rows(
+            XlaComparison.of(
+                BufferAssignment.read(new SourceFile("a.txt", ASSIGNMENT)), same, own));
+    assertThat(text)
+        .containsPattern("together +XLA 32.8 KiB \\(33536 bytes\\)")
+        .contains("plan in XLA's order 32.3 KiB (33024 bytes)")
+        .contains("(%s bytes)".formatted(own.total().bytes()))
+        .containsPattern("for collectives +XLA 256 B \\(256 bytes\\)")
+        .contains("XLA needs 512 B (512 bytes) beyond what is live at once in its order")
+        .containsPattern(
+            "order +another order of the instructions and collectives saves .*\\(%s bytes\\)"
+                .formatted(same.total().bytes() - own.total().bytes()))
+        .contains("XLA has 1 value in memory for collectives")
+        .contains("allocation 3")
+        .contains("3 values, the largest a of 16.0 KiB");
+  }
+}

@@ -1,0 +1,71 @@
+package dev.symplan.cli;
+
+import dev.symplan.cli.common.CompileFlags;
+import dev.symplan.cli.common.Console;
+import dev.symplan.cli.common.ConsoleCommand;
+import dev.symplan.cli.common.ExitCode;
+import dev.symplan.cli.common.Outputs;
+import dev.symplan.ir.hlo.BufferAssignment;
+import dev.symplan.planner.options.RewriteOptions;
+import dev.symplan.planner.report.XlaComparison;
+import dev.symplan.planner.report.render.TextRenderer;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Optional;
+import java.util.OptionalDouble;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+
+@Command(
+    description = {
+      "Show XLA's own memory plan of a module beside the plan made here: sizes, and why they"
+          + " differ.",
+      "The module is planned twice: in its own order, and in one that may need less memory."
+    })
+final class CompareXlaCommand extends ConsoleCommand {
+  @Parameters(
+      index = "0",
+      paramLabel = "MODULE",
+      description = "The HLO module, *_after_optimizations.txt of a dump of XLA.")
+  private Path module;
+
+  @Parameters(
+      index = "1",
+      paramLabel = "ASSIGNMENT",
+      description = "The file *-buffer-assignment.txt of the same dump.")
+  private Path assignment;
+
+  @Option(
+      names = {"-o", "--output"},
+      paramLabel = "FILE",
+      description = "Write to this file instead of standard output.")
+  private Optional<Path> output = Optional.empty();
+
+  @Mixin private CompileFlags flags;
+
+  CompareXlaCommand(Console console) {
+    super(console);
+  }
+
+  @Override
+  public Integer call() {
+    output.ifPresent(file -> Outputs.requireNotRead(file, List.of(module, assignment)));
+    var theirs = BufferAssignment.read(assignment);
+    var compiler = flags.compiler();
+    var own = compiler.compile(module);
+    console.warnings(own.warnings());
+    var same =
+        compiler
+            .with(
+                compiler
+                    .options()
+                    .withReorderBudget(OptionalDouble.empty())
+                    .withRewrites(RewriteOptions.OFF))
+            .compile(module);
+    console.result(
+        output, TextRenderer.rows(XlaComparison.of(theirs, same, own)), "the comparison");
+    return ExitCode.OK;
+  }
+}
