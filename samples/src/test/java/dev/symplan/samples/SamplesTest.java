@@ -2,6 +2,7 @@ package dev.symplan.samples;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.data.Offset.offset;
+import static org.junit.jupiter.params.provider.Arguments.arguments;
 
 import dev.symplan.ir.DType;
 import dev.symplan.ir.TensorType;
@@ -10,6 +11,8 @@ import dev.symplan.ir.text.GraphPrinter;
 import dev.symplan.ir.text.SourceReader;
 import dev.symplan.planner.Compiler;
 import dev.symplan.planner.io.PlanFile;
+import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.options.Objective;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.check.Reference;
 import dev.symplan.runtime.host.HostBackend;
@@ -20,8 +23,10 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
 class SamplesTest {
@@ -50,14 +55,18 @@ class SamplesTest {
   }
 
   /** The graph of an op that only {@link CustomOp} has an implementation of has a test there. */
-  static List<Path> graphsOfBuiltInOps() throws IOException {
-    return graphs().stream().filter(graph -> !graph.endsWith("custom_op.graph")).toList();
+  static Stream<Arguments> graphsOfBuiltInOps() throws IOException {
+    return graphs().stream()
+        .filter(graph -> !graph.endsWith("custom_op.graph"))
+        .flatMap(
+            graph -> Stream.of(Objective.values()).map(objective -> arguments(graph, objective)));
   }
 
   @ParameterizedTest
   @MethodSource("graphsOfBuiltInOps")
-  void runsAsWithoutAPlan(Path graph) {
-    var plan = Compiler.forDefaultTarget().compile(graph);
+  void runsAsWithoutAPlan(Path graph, Objective objective) {
+    var options = CompileOptions.DEFAULT.withObjective(objective);
+    var plan = Compiler.forDefaultTarget().with(options).compile(graph);
     assertThat(Reference.canEvaluate(plan)).isTrue();
     try (var session = Session.open(plan, new HostBackend())) {
       for (int rank = 0; rank < session.ranks(); rank++) {

@@ -16,10 +16,12 @@ import dev.symplan.planner.file.AtomicFile;
 import dev.symplan.planner.file.JsonLayout;
 import dev.symplan.planner.machine.TargetFile;
 import dev.symplan.planner.machine.Verdict;
+import dev.symplan.planner.options.Objective;
 import dev.symplan.planner.plan.ArenaSize;
 import dev.symplan.planner.plan.ArgDecision;
 import dev.symplan.planner.plan.Buffer;
 import dev.symplan.planner.plan.CollectivePlan;
+import dev.symplan.planner.plan.Frontier;
 import dev.symplan.planner.plan.OrderDecision;
 import dev.symplan.planner.plan.Placement;
 import dev.symplan.planner.plan.Plan;
@@ -99,6 +101,7 @@ public final class PlanFile {
     json.writeStringField("digest", plan.digest());
     writeSize(json, "symmetric", plan.symmetric());
     writeReordering(json, plan.reordering());
+    writeFrontier(json, plan.frontier());
     writeInts(json, "plan_of_rank", plan.planOfRank().asList());
     json.writeArrayFieldStart("rewrites");
     for (var rewrite : plan.rewrites()) {
@@ -243,6 +246,17 @@ public final class PlanFile {
     json.writeStringField("outcome", Ascii.toLowerCase(reordering.outcome().name()));
     writeFigures(json, "given", reordering.given());
     writeFigures(json, "other", reordering.other());
+    json.writeEndObject();
+  }
+
+  private static void writeFrontier(JsonGenerator json, Frontier frontier) throws IOException {
+    json.writeObjectFieldStart("frontier");
+    json.writeStringField("chosen", frontier.chosen().text());
+    json.writeNumberField("min_gain", frontier.minGain());
+    writeFigures(json, "alone", frontier.alone());
+    for (var objective : Objective.values()) {
+      writeFigures(json, objective.text(), frontier.of(objective));
+    }
     json.writeEndObject();
   }
 

@@ -22,12 +22,14 @@ import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.machine.TargetFile;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.Verdict;
+import dev.symplan.planner.options.Objective;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.planner.plan.ArenaSize;
 import dev.symplan.planner.plan.ArgDecision;
 import dev.symplan.planner.plan.Barrier;
 import dev.symplan.planner.plan.Buffer;
 import dev.symplan.planner.plan.CollectivePlan;
+import dev.symplan.planner.plan.Frontier;
 import dev.symplan.planner.plan.OrderDecision;
 import dev.symplan.planner.plan.Placement;
 import dev.symplan.planner.plan.Plan;
@@ -159,6 +161,7 @@ final class PlanFileReader {
         root.get("digest").text(),
         root.get("rewrites").list(PlanFileReader::rewrite),
         reordering(root.get("reordering")),
+        frontier(root.get("frontier")),
         ImmutableList.of());
   }
 
@@ -185,6 +188,16 @@ final class PlanFileReader {
         field.get("outcome").constant(OrderDecision.Outcome.class),
         figures(field.get("given")),
         figures(field.get("other")));
+  }
+
+  private static Frontier frontier(Json field) {
+    return new Frontier(
+        field.get("chosen").constant(Objective.class),
+        field.get("min_gain").number(),
+        figures(field.get("alone")),
+        figures(field.get("time")),
+        figures(field.get("balanced")),
+        figures(field.get("memory")));
   }
 
   private static OrderDecision.Figures figures(Json field) {

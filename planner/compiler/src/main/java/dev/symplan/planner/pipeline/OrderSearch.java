@@ -1,5 +1,7 @@
 package dev.symplan.planner.pipeline;
 
+import static dev.symplan.planner.pipeline.Candidates.figures;
+
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.pass.Fact;
@@ -9,43 +11,73 @@ import dev.symplan.planner.pass.PassContext;
 import dev.symplan.planner.pass.order.CandidateOrders;
 import dev.symplan.planner.pass.order.CandidateOrders.Freedom;
 import dev.symplan.planner.pass.place.AllocateMemory;
-import dev.symplan.planner.pass.place.MeasureDraft;
+import dev.symplan.planner.plan.Frontier;
 import dev.symplan.planner.plan.OrderDecision;
-import dev.symplan.planner.plan.OrderDecision.Figures;
 import dev.symplan.planner.plan.OrderDecision.Outcome;
 import java.util.List;
 import java.util.Optional;
 
 /**
- * Chooses between the given order and those that {@link CandidateOrders} proposes, by what a plan
- * made of each really takes: the memory of both arenas, and the predicted time, which may grow by
- * the caller's budget only.
+ * Chooses between the given order and those that {@link CandidateOrders} proposes, and how much
+ * runs beside compute, by what a plan made of each really takes: the memory of both arenas, and the
+ * predicted time.
+ *
+ * <p>The same drafts are tried whatever the plan should be good at, so that the {@link Frontier}
+ * says what the other plans would take.
  */
 final class OrderSearch extends GraphPass {
   static final Fact<OrderDecision> ORDER = Fact.lasting("order");
+  static final Fact<Frontier> FRONTIER = Fact.lasting("frontier");
 
   /** How many orders are tried, for each freedom: of graphs of many ops, fewer. */
   private static final int MAX_TRIED = 3;
 
   private static final int MAX_OPS_TRIED = 300_000;
 
+  /** By which part a run may get longer to have less in flight, where that saves memory. */
+  private static final double MAX_LONGER = 0.01;
+
   private final ImmutableList<GraphPass> draft;
   private final AllocateMemory allocate = new AllocateMemory();
 
+  /**
+   * What became of the search for an order.
+   *
+   * @param balanced the best draft that the budget allows: the given one if there is no other
+   * @param other the best draft in another order, if there is one
+   */
+  private record Orders(GraphState balanced, Optional<GraphState> other) {}
+
   OrderSearch(ImmutableList<GraphPass> draft) {
-    super("reorder", facts(), facts(ORDER));
+    super("reorder", facts(), facts(ORDER, FRONTIER));
     this.draft = draft;
   }
 
   @Override
   public GraphState run(GraphState state, PassContext context) {
     var given = Pipeline.runAll(draft, state, context);
-    var figures = figures(given);
-    if (context.options().reorderBudget().isEmpty()) {
-      return given.with(ORDER, new OrderDecision(Outcome.OFF, figures, figures));
+    var overlaps = new OverlapDrafts(draft, context);
+    var candidates = new Candidates(overlaps.alone(given));
+    candidates.offer(given);
+    RewriteSearch.dropped(given).forEach(candidates::offer);
+    var orders = orders(given, context, candidates);
+    var balanced = candidates.affordable(lowered(orders.balanced(), overlaps, candidates, context));
+    // What needs least so far may need still less without overlap.
+    candidates.offer(overlaps.alone(candidates.leanest()));
+    var objective = context.options().objective();
+    var chosen = candidates.best(objective, balanced);
+    return chosen
+        .with(FRONTIER, candidates.frontier(objective, balanced))
+        .with(ORDER, decision(chosen, given, orders, context));
+  }
+
+  private Orders orders(GraphState given, PassContext context, Candidates candidates) {
+    var budget = context.options().reorderBudget();
+    if (budget.isEmpty()) {
+      return new Orders(given, Optional.empty());
     }
-    double maxMicros = figures.micros() * (1 + context.options().reorderBudget().getAsDouble());
-    double maxBytes = figures.peakBytes() * (1 - CandidateOrders.MIN_GAIN);
+    double maxMicros = figures(given).micros() * (1 + budget.getAsDouble());
+    long maxBytes = maxBytes(given);
     var tooSlow = Optional.<GraphState>empty();
     for (var freedom : Freedom.values()) {
       var best = Optional.<GraphState>empty();
@@ -54,44 +86,72 @@ final class OrderSearch extends GraphPass {
         if (figures(tried).peakBytes() > maxBytes) {
           continue;
         }
+        var reordered = candidates.offer(tried.with(ORDER, reordered(given, tried)));
         if (figures(tried).micros() <= maxMicros) {
-          best = Optional.of(better(tried, best));
+          best = Optional.of(leaner(best, reordered));
         } else {
-          tooSlow = Optional.of(better(tried, tooSlow));
+          tooSlow = Optional.of(leaner(tooSlow, reordered));
         }
       }
       if (best.isPresent()) {
         var placed = Pipeline.run(allocate, best.get(), context);
         if (AllocateMemory.totalBytes(placed) <= maxBytes) {
-          return placed.with(ORDER, new OrderDecision(Outcome.REORDERED, figures, figures(placed)));
+          return new Orders(placed, Optional.of(placed));
         }
       }
       if (tooSlow.isEmpty()) {
         break;
       }
     }
-    var decision =
-        tooSlow
-            .map(slow -> new OrderDecision(Outcome.TOO_SLOW, figures, figures(slow)))
-            .orElseGet(() -> new OrderDecision(Outcome.NO_GAIN, figures, figures));
-    return given.with(ORDER, decision);
+    return new Orders(given, tooSlow);
   }
 
-  private static Figures figures(GraphState state) {
-    return state.get(MeasureDraft.FIGURES);
-  }
-
-  private static GraphState better(GraphState tried, Optional<GraphState> best) {
-    if (best.isEmpty()) {
-      return tried;
+  /** A draft, or one with less in flight that saves memory and takes hardly more time. */
+  private GraphState lowered(
+      GraphState made, OverlapDrafts overlaps, Candidates candidates, PassContext context) {
+    var alone = candidates.offer(overlaps.alone(made));
+    double maxMicros = figures(made).micros() * (1 + MAX_LONGER);
+    long maxBytes = maxBytes(made);
+    var best = Optional.<GraphState>empty();
+    for (var tried : overlaps.between(made, alone)) {
+      candidates.offer(tried);
+      if (figures(tried).micros() <= maxMicros && figures(tried).peakBytes() <= maxBytes) {
+        best = Optional.of(leaner(best, tried));
+      }
     }
-    var before = figures(best.get());
-    var now = figures(tried);
-    boolean less =
-        now.peakBytes() != before.peakBytes()
-            ? now.peakBytes() < before.peakBytes()
-            : now.micros() < before.micros();
-    return less ? tried : best.get();
+    return best.map(tried -> Pipeline.run(allocate, tried, context))
+        .filter(placed -> AllocateMemory.totalBytes(placed) <= maxBytes)
+        .orElse(made);
+  }
+
+  /** What a draft may take that is tried because it saves memory. */
+  private static long maxBytes(GraphState made) {
+    return (long) (figures(made).peakBytes() * (1 - CandidateOrders.MIN_GAIN));
+  }
+
+  private static GraphState leaner(Optional<GraphState> best, GraphState tried) {
+    return best.map(before -> Candidates.leaner(before, tried)).orElse(tried);
+  }
+
+  private static OrderDecision decision(
+      GraphState chosen, GraphState given, Orders orders, PassContext context) {
+    var own = figures(chosen);
+    if (chosen.facts().find(ORDER).isPresent()) {
+      return reordered(given, chosen);
+    }
+    if (context.options().reorderBudget().isEmpty()) {
+      return new OrderDecision(Outcome.OFF, own, own);
+    }
+    return orders
+        .other()
+        .map(Candidates::figures)
+        .filter(other -> other.peakBytes() < own.peakBytes() && other.micros() > own.micros())
+        .map(other -> new OrderDecision(Outcome.TOO_SLOW, own, other))
+        .orElseGet(() -> new OrderDecision(Outcome.NO_GAIN, own, own));
+  }
+
+  private static OrderDecision reordered(GraphState given, GraphState other) {
+    return new OrderDecision(Outcome.REORDERED, figures(given), figures(other));
   }
 
   /** The best order of each rank class, then the second best, or the last that there is. */

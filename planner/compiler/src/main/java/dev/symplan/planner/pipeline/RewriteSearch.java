@@ -8,13 +8,13 @@ import dev.symplan.planner.pass.Fact;
 import dev.symplan.planner.pass.GraphPass;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;
-import dev.symplan.planner.pass.place.MeasureDraft;
 import dev.symplan.planner.pass.rewrite.BucketCollectives;
 import dev.symplan.planner.pass.rewrite.BucketLives;
 import dev.symplan.planner.pass.rewrite.ChunkProducts;
 import dev.symplan.planner.pass.rewrite.FoldLayouts;
 import dev.symplan.planner.pass.rewrite.Rewriter;
 import dev.symplan.planner.pass.select.ForcedVariants;
+import dev.symplan.planner.plan.Frontier;
 import dev.symplan.planner.plan.OrderDecision.Figures;
 import dev.symplan.planner.plan.Rewrite;
 import dev.symplan.planner.plan.Rewrite.Reason;
@@ -24,8 +24,9 @@ import java.util.stream.IntStream;
  * Makes other collectives of some, on all ranks alike.
  *
  * <p>A rewriter decides by the collectives that it looks at. What that does to the graph as a whole
- * is seen from a draft: in auto, all is taken back that makes it slower, or much larger, unless the
- * caller names one of the collectives that were made.
+ * is seen from a draft: in auto, all is taken back that makes it slower, much larger, or larger for
+ * too small a gain, unless the caller names one of the collectives that were made. The draft that
+ * is not taken stays a candidate of {@link OrderSearch}: it may be the fastest, or need least.
  */
 final class RewriteSearch extends GraphPass {
   /** Which collectives became one with others, and which did not. */
@@ -36,6 +37,12 @@ final class RewriteSearch extends GraphPass {
 
   /** Which collectives took over the copies around them, and which did not. */
   static final Fact<ImmutableList<Rewrite>> LAYOUTS = Fact.lasting("layouts");
+
+  private static final ImmutableList<Fact<ImmutableList<Rewrite>>> DECISIONS =
+      ImmutableList.of(LAYOUTS, BUCKETS, CHUNKS);
+
+  /** Drafts that were not taken, though the caller allows them. */
+  private static final Fact<ImmutableList<GraphState>> DROPPED = Fact.lasting("dropped drafts");
 
   private final Rewriter rewriter;
   private final Fact<ImmutableList<Rewrite>> decided;
@@ -64,6 +71,11 @@ final class RewriteSearch extends GraphPass {
     return new RewriteSearch("chunk", new ChunkProducts(), CHUNKS, draft);
   }
 
+  /** {@return the drafts that all searches before this state did not take} */
+  static ImmutableList<GraphState> dropped(GraphState state) {
+    return state.facts().find(DROPPED).orElse(ImmutableList.of());
+  }
+
   @Override
   public GraphState run(GraphState state, PassContext context) {
     var searched = search(state, context);
@@ -81,13 +93,27 @@ final class RewriteSearch extends GraphPass {
       return before.with(decided, proposal.rewrites());
     }
     var after = Pipeline.runAll(draft, state.withGraphs(proposal.graphs()), context);
-    var now = before.get(MeasureDraft.FIGURES);
-    var then = after.get(MeasureDraft.FIGURES);
-    return rewriter.mode(context.options().rewrites()) == Mode.ON
-            || isBetter(now, then)
-            || namesWhatIsNew(before, after, context)
-        ? after.with(decided, proposal.rewrites())
-        : before.with(decided, undone(proposal.rewrites(), now, then));
+    var now = Candidates.figures(before);
+    var then = Candidates.figures(after);
+    var made = after.with(decided, proposal.rewrites());
+    if (rewriter.mode(context.options().rewrites()) == Mode.ON
+        || namesWhatIsNew(before, after, context)) {
+      return made.with(DROPPED, ImmutableList.of());
+    }
+    var kept = before.with(decided, undone(proposal.rewrites(), now, then));
+    return isBetter(now, then) ? without(kept, made) : without(made, kept);
+  }
+
+  /** The state that is taken, with one more that is not. */
+  private static GraphState without(GraphState dropped, GraphState taken) {
+    var complete = dropped.with(DROPPED, ImmutableList.of());
+    for (var decisions : DECISIONS) {
+      if (complete.facts().find(decisions).isEmpty()) {
+        complete = complete.with(decisions, ImmutableList.of());
+      }
+    }
+    return taken.with(
+        DROPPED, ImmutableList.<GraphState>builder().addAll(dropped(taken)).add(complete).build());
   }
 
   /** By identity: comparing all that large graphs hold takes longer than planning them. */
@@ -103,7 +129,8 @@ final class RewriteSearch extends GraphPass {
 
   private static boolean isBetter(Figures before, Figures after) {
     return after.micros() < before.micros()
-        && after.peakBytes() <= BucketLives.limit(before.peakBytes());
+        && after.peakBytes() <= BucketLives.limit(before.peakBytes())
+        && Frontier.pays(after, before, Candidates.MIN_GAIN);
   }
 
   private static ImmutableList<Rewrite> undone(

@@ -25,6 +25,7 @@ public final class SealPlan extends ProgramPass {
             RewriteSearch.BUCKETS,
             RewriteSearch.CHUNKS,
             OrderSearch.ORDER,
+            OrderSearch.FRONTIER,
             AllocateMemory.SYMMETRIC_ARENA,
             ElideBarriers.RANK_PLANS),
         facts(PLAN));
@@ -61,6 +62,7 @@ public final class SealPlan extends ProgramPass {
             .addAll(graph.get(RewriteSearch.CHUNKS))
             .build(),
         graph.get(OrderSearch.ORDER),
+        graph.get(OrderSearch.FRONTIER),
         context.warnings());
   }
 }

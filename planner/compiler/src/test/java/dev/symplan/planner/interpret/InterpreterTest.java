@@ -231,6 +231,7 @@ class InterpreterTest {
         plan.digest(),
         plan.rewrites(),
         plan.reordering(),
+        plan.frontier(),
         plan.warnings());
   }
 

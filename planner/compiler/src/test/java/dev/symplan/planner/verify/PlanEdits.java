@@ -314,6 +314,7 @@ final class PlanEdits {
         digest,
         plan.rewrites(),
         plan.reordering(),
+        plan.frontier(),
         plan.warnings());
   }
 }

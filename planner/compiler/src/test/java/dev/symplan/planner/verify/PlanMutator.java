@@ -136,6 +136,7 @@ public final class PlanMutator {
         plan.digest(),
         plan.rewrites(),
         plan.reordering(),
+        plan.frontier(),
         plan.warnings());
   }
 
@@ -160,6 +161,7 @@ public final class PlanMutator {
         digest,
         plan.rewrites(),
         plan.reordering(),
+        plan.frontier(),
         plan.warnings());
   }
 

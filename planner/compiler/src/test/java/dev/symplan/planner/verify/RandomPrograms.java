@@ -27,6 +27,7 @@ import dev.symplan.planner.Compiler;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.options.Objective;
 import dev.symplan.planner.options.RewriteOptions;
 import dev.symplan.planner.plan.Plan;
 import java.util.ArrayList;
@@ -34,6 +35,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalDouble;
+import java.util.OptionalInt;
 import java.util.Random;
 
 /**
@@ -120,9 +122,16 @@ public final class RandomPrograms {
     var rewrites =
         new RewriteOptions(
             modes[random.nextInt(3)], modes[random.nextInt(3)], modes[random.nextInt(3)]);
+    var objective = Objective.values()[random.nextInt(Objective.values().length)];
+    var prefetch = random.nextInt(3) > 0 ? OptionalInt.empty() : OptionalInt.of(random.nextInt(3));
     var plan =
         Compiler.forTarget(target)
-            .with(options.withReorderBudget(budget).withRewrites(rewrites))
+            .with(
+                options
+                    .withReorderBudget(budget)
+                    .withRewrites(rewrites)
+                    .withObjective(objective)
+                    .withPrefetch(prefetch))
             .compile(program);
     return new Planned(program, plan);
   }

@@ -8,6 +8,7 @@ import dev.symplan.planner.machine.BackendVariants;
 import dev.symplan.planner.machine.Variant;
 import java.nio.file.Path;
 import java.util.OptionalDouble;
+import java.util.OptionalInt;
 import java.util.function.Consumer;
 
 /**
@@ -24,9 +25,12 @@ import java.util.function.Consumer;
  * @param variants forced variants, by the collective's value name or kind ({@code all_reduce})
  * @param freeVariants whether algorithms that the graph names may be replaced by others
  * @param overlap whether collectives may run beside compute
+ * @param prefetch how many collectives may be in flight before the graph's own order starts them;
+ *     empty for as many as their cost suggests
  * @param fusion whether ops that go by elements or rows may run as one kernel
- * @param reorderBudget by which part of its predicted time a run may get longer for an order of the
- *     ops that needs less memory; empty to keep the given order
+ * @param objective what matters where less time costs memory
+ * @param reorderBudget by which part of its predicted time a balanced plan may get longer for an
+ *     order of the ops that needs less memory; empty to keep the given order
  * @param backend which variants there are to choose from
  * @param multicast whether collectives may go through NVLink multicast, on targets that have it
  * @param rewrites which collectives may become others: merged, or in pieces
@@ -43,7 +47,9 @@ public record CompileOptions(
     ImmutableMap<String, Variant> variants,
     boolean freeVariants,
     boolean overlap,
+    OptionalInt prefetch,
     boolean fusion,
+    Objective objective,
     OptionalDouble reorderBudget,
     BackendVariants backend,
     boolean multicast,
@@ -62,7 +68,9 @@ public record CompileOptions(
           ImmutableMap.of(),
           false,
           true,
+          OptionalInt.empty(),
           true,
+          Objective.BALANCED,
           OptionalDouble.of(0.01),
           BackendVariants.ANY,
           false,
@@ -79,6 +87,9 @@ public record CompileOptions(
     if (reorderBudget.isPresent() && !(reorderBudget.getAsDouble() >= 0)) {
       throw new IllegalArgumentException(
           "the reorder budget must not be negative: " + reorderBudget);
+    }
+    if (prefetch.isPresent() && prefetch.getAsInt() < 0) {
+      throw new IllegalArgumentException("prefetch must not be negative: " + prefetch);
     }
   }
 
@@ -114,8 +125,16 @@ public record CompileOptions(
     return with(draft -> draft.overlap = value);
   }
 
+  public CompileOptions withPrefetch(OptionalInt value) {
+    return with(draft -> draft.prefetch = value);
+  }
+
   public CompileOptions withFusion(boolean value) {
     return with(draft -> draft.fusion = value);
+  }
+
+  public CompileOptions withObjective(Objective value) {
+    return with(draft -> draft.objective = value);
   }
 
   public CompileOptions withReorderBudget(OptionalDouble value) {
@@ -163,7 +182,9 @@ public record CompileOptions(
     private ImmutableMap<String, Variant> variants;
     private boolean freeVariants;
     private boolean overlap;
+    private OptionalInt prefetch;
     private boolean fusion;
+    private Objective objective;
     private OptionalDouble reorderBudget;
     private BackendVariants backend;
     private boolean multicast;
@@ -181,7 +202,9 @@ public record CompileOptions(
       this.variants = from.variants;
       this.freeVariants = from.freeVariants;
       this.overlap = from.overlap;
+      this.prefetch = from.prefetch;
       this.fusion = from.fusion;
+      this.objective = from.objective;
       this.reorderBudget = from.reorderBudget;
       this.backend = from.backend;
       this.multicast = from.multicast;
@@ -201,7 +224,9 @@ public record CompileOptions(
           variants,
           freeVariants,
           overlap,
+          prefetch,
           fusion,
+          objective,
           reorderBudget,
           backend,
           multicast,

@@ -24,6 +24,7 @@ import dev.symplan.planner.machine.Target;
  *     buffers, and the order, variants, groups and offsets of the collectives
  * @param rewrites which collectives of the source became others, or could have, and why
  * @param reordering what became of the order of the ops
+ * @param frontier the plans between which the caller could choose
  * @param warnings what the compiler noticed; not part of the plan file
  */
 public record Plan(
@@ -38,6 +39,7 @@ public record Plan(
     String digest,
     ImmutableList<Rewrite> rewrites,
     OrderDecision reordering,
+    Frontier frontier,
     ImmutableList<Diagnostic> warnings) {
 
   public Plan {

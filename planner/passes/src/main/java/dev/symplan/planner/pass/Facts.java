@@ -3,6 +3,7 @@ package dev.symplan.planner.pass;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.collect.ImmutableSet;
 import com.google.common.collect.Maps;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /** What the passes up to now found out: at most one value of each {@link Fact}. Immutable. */
@@ -13,6 +14,11 @@ public final class Facts {
 
   private Facts(ImmutableMap<Fact<?>, Object> values) {
     this.values = values;
+  }
+
+  /** {@return the value of a fact that not every state has} */
+  public <T> Optional<T> find(Fact<T> fact) {
+    return values.containsKey(fact) ? Optional.of(get(fact)) : Optional.empty();
   }
 
   /**

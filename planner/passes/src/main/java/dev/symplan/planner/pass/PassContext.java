@@ -50,6 +50,11 @@ public record PassContext(
         observer);
   }
 
+  /** {@return the same compilation, for a candidate that is planned with other options} */
+  public PassContext with(CompileOptions other) {
+    return new PassContext(program, graphOfRank, target, other, costs, groups, warnings, observer);
+  }
+
   /** {@return a declared group} */
   public ProcessGroup group(String name) {
     return Objects.requireNonNull(groups.get(name));

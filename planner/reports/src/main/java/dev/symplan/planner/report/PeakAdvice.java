@@ -8,6 +8,7 @@ import dev.symplan.ir.diag.Units;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.machine.Verdict.Reason;
 import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.options.Objective;
 import dev.symplan.planner.options.RewriteOptions.Mode;
 import dev.symplan.planner.plan.CollectivePlan;
 import dev.symplan.planner.plan.OrderDecision.Outcome;
@@ -151,6 +152,10 @@ public final class PeakAdvice {
         plan.rankPlans().stream()
             .anyMatch(
                 rankPlan -> rankPlan.collectives().stream().anyMatch(CollectivePlan::isAsync));
+    var frontier = plan.frontier();
+    if (frontier.memory().peakBytes() < frontier.of(frontier.chosen()).peakBytes()) {
+      add("plan for the lowest peak", "--optimize memory", options.withObjective(Objective.MEMORY));
+    }
     if (options.overlap() && beside) {
       add("run no collective beside compute", "--no-overlap", options.withOverlap(false));
     }

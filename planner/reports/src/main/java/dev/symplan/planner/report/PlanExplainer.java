@@ -193,7 +193,7 @@ public final class PlanExplainer {
         "stream",
         collective.isAsync()
             ? "beside compute, on the %s stream".formatted(collective.stream().text())
-            : "on the compute stream: no compute to overlap with");
+            : "on the compute stream: beside compute, it would gain no time or cost memory");
     Improvements.variants(plan, index, collective).forEach(words -> say("better", words));
   }
 

@@ -276,9 +276,10 @@ final class ReasonTexts {
               "The ops run as given.", "-");
       case TOO_SLOW ->
           words(
-              "Another order needs less memory, but takes more time than the budget allows.",
+              "Another order needs less memory, but takes more time than the budget or `--optimize"
+                  + " time` allows.",
               "The ops run as given.",
-              "A larger `--reorder-budget`.");
+              "A larger `--reorder-budget`, or `--optimize memory`.");
       case REORDERED ->
           words("Another order needs less memory.", "The ops run in that order.", "-");
     };

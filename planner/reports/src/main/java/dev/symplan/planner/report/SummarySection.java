@@ -3,6 +3,7 @@ package dev.symplan.planner.report;
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.planner.machine.Variant;
+import dev.symplan.planner.options.Objective;
 import dev.symplan.planner.plan.ArgDecision.Realization;
 import dev.symplan.planner.plan.Barrier;
 import dev.symplan.planner.plan.Buffer;
@@ -12,6 +13,7 @@ import dev.symplan.planner.plan.RankPlan;
 import java.util.Comparator;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.StringJoiner;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
@@ -35,6 +37,7 @@ final class SummarySection {
     rows.add(summary.arenas());
     summary.packing().forEach(rows::add);
     rows.add(summary.windows(), summary.work(), summary.time(), summary.order());
+    rows.add(summary.frontier(), summary.balance());
     summary.barriers().ifPresent(rows::add);
     return new Section(
         View.SUMMARY,
@@ -234,6 +237,45 @@ final class SummarySection {
                   Units.micros(other.micros()),
                   Units.micros(given.micros()));
     };
+  }
+
+  /** The plans between which the caller could choose. */
+  private Row frontier() {
+    var frontier = plan.frontier();
+    var row = Row.titled("frontier");
+    var words = new StringJoiner(" · ");
+    for (var objective : Objective.values()) {
+      var figures = frontier.of(objective);
+      words.add(
+          "%s%s %s, %s"
+              .formatted(
+                  objective.text(),
+                  objective == frontier.chosen() ? " (chosen)" : "",
+                  Units.micros(figures.micros()),
+                  Units.bytes(figures.peakBytes())));
+      row.row(
+          Row.titled(objective.text())
+              .fact("predicted_us", figures.micros())
+              .fact("peak_bytes", figures.peakBytes())
+              .build());
+    }
+    return row.details(words.toString()).fact("chosen", frontier.chosen().text()).build();
+  }
+
+  /** What a balanced plan may take, and what for. */
+  private Row balance() {
+    var frontier = plan.frontier();
+    return Row.titled("balance")
+        .details(
+            "the given order without overlap takes %s, %s; more memory only for a gain of %s %%"
+                .formatted(
+                    Units.micros(frontier.alone().micros()),
+                    Units.bytes(frontier.alone().peakBytes()),
+                    String.format(Locale.ROOT, "%.1f", 100 * frontier.minGain())))
+        .fact("min_gain_percent", 100 * frontier.minGain())
+        .fact("alone_us", frontier.alone().micros())
+        .fact("alone_bytes", frontier.alone().peakBytes())
+        .build();
   }
 
   private Optional<Row> barriers() {

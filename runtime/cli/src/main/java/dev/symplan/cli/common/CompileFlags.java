@@ -8,6 +8,7 @@ import dev.symplan.planner.machine.BackendVariants;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.options.Objective;
 import dev.symplan.planner.options.RewriteOptions;
 import dev.symplan.runtime.Backend;
 import dev.symplan.runtime.doctor.Diagnosis;
@@ -21,6 +22,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalDouble;
+import java.util.OptionalInt;
 import java.util.stream.Stream;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
@@ -110,6 +112,26 @@ public final class CompileFlags {
       })
   private List<String> donated = new ArrayList<>();
 
+  @Option(
+      names = "--optimize",
+      paramLabel = "FOR",
+      description = {
+        "What matters where less time costs memory: time (the fastest plan), memory (the lowest"
+            + " peak) or balanced (more memory than the graph takes in its own order without"
+            + " overlap only for a gain of 3 %%; the default)."
+      },
+      defaultValue = "balanced")
+  private String objective;
+
+  @Option(
+      names = "--prefetch",
+      paramLabel = "N",
+      description = {
+        "How many collectives may be in flight ahead, started before their place in the graph"
+            + " (default: as many as their predicted time and memory suggest)."
+      })
+  private Optional<Integer> prefetch = Optional.empty();
+
   @Option(names = "--no-overlap", description = "Run every collective alone, never beside compute.")
   private boolean noOverlap;
 
@@ -158,8 +180,8 @@ public final class CompileFlags {
       names = "--reorder-budget",
       paramLabel = "PERCENT",
       description = {
-        "How much longer a run may take, as predicted, for an order of the ops that needs less"
-            + " memory (default: 1)."
+        "How much longer a run of a balanced plan may take, as predicted, for an order of the ops"
+            + " that needs less memory (default: 1)."
       },
       defaultValue = "1")
   private double reorderBudget;
@@ -258,6 +280,9 @@ public final class CompileFlags {
     if (!(reorderBudget >= 0)) {
       throw usage("--reorder-budget must be at least 0");
     }
+    if (prefetch.filter(depth -> depth < 0).isPresent()) {
+      throw usage("--prefetch must be at least 0");
+    }
     var forced = ImmutableMap.<String, Variant>builder();
     variants.forEach(
         (op, name) ->
@@ -282,7 +307,9 @@ public final class CompileFlags {
         .withInputs(space("--inputs", inputs))
         .withOutputs(space("--results", results))
         .withSpaces(spaces.buildKeepingLast())
+        .withObjective(objective())
         .withOverlap(!noOverlap)
+        .withPrefetch(prefetch.map(OptionalInt::of).orElseGet(OptionalInt::empty))
         .withFusion(!noFusion)
         .withRewrites(
             new RewriteOptions(
@@ -307,6 +334,14 @@ public final class CompileFlags {
       case "off" -> false;
       default -> throw usage("%s: '%s' is neither on nor off".formatted(option, text));
     };
+  }
+
+  private Objective objective() {
+    return Objective.ofText(Ascii.toLowerCase(objective))
+        .orElseThrow(
+            () ->
+                usage(
+                    "--optimize: '%s' is not one of time, balanced, memory".formatted(objective)));
   }
 
   private RewriteOptions.Mode mode(String option, String text) {

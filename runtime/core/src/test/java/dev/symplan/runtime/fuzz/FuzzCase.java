@@ -85,6 +85,10 @@ record FuzzCase(
     out.append(".withInputs(MemorySpace.").append(options.inputs()).append(')');
     out.append(".withOutputs(MemorySpace.").append(options.outputs()).append(')');
     out.append(options.overlap() ? "" : ".withOverlap(false)");
+    options
+        .prefetch()
+        .ifPresent(depth -> out.append(".withPrefetch(OptionalInt.of(%s))".formatted(depth)));
+    out.append(".withObjective(Objective.").append(options.objective()).append(')');
     out.append(options.multicast() ? ".withMulticast(true)" : "");
     out.append(
         ".withRewrites(new RewriteOptions(Mode.%s, Mode.%s, Mode.%s))"

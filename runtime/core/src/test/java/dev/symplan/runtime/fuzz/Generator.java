@@ -12,11 +12,13 @@ import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.op.OpDef;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.options.Objective;
 import dev.symplan.planner.options.RewriteOptions;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.OptionalDouble;
+import java.util.OptionalInt;
 import java.util.SplittableRandom;
 import java.util.stream.IntStream;
 
@@ -206,10 +208,16 @@ final class Generator {
           default -> options.withReorderBudget(OptionalDouble.of(100));
         };
     var modes = RewriteOptions.Mode.values();
-    return options.withRewrites(
+    var rewrites =
         new RewriteOptions(
             modes[random.nextInt(modes.length)],
             modes[random.nextInt(modes.length)],
-            modes[random.nextInt(modes.length)]));
+            modes[random.nextInt(modes.length)]);
+    var objectives = Objective.values();
+    return options
+        .withRewrites(rewrites)
+        .withObjective(objectives[random.nextInt(objectives.length)])
+        .withPrefetch(
+            random.nextInt(3) > 0 ? OptionalInt.empty() : OptionalInt.of(random.nextInt(3)));
   }
 }

@@ -12,6 +12,7 @@ import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.graph.Program;
 import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.options.Objective;
 import dev.symplan.planner.options.RewriteOptions;
 import dev.symplan.runtime.fuzz.Differential.Finding;
 import java.time.Duration;
@@ -22,6 +23,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalDouble;
+import java.util.OptionalInt;
 import java.util.Set;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
@@ -91,6 +93,12 @@ final class Shrinker {
               && attempt(() -> best.with(best.options().withRewrites(RewriteOptions.OFF)));
       better |= o.multicast() && attempt(() -> best.with(best.options().withMulticast(false)));
       better |= !o.overlap() && attempt(() -> best.with(best.options().withOverlap(true)));
+      better |=
+          o.prefetch().isPresent()
+              && attempt(() -> best.with(best.options().withPrefetch(OptionalInt.empty())));
+      better |=
+          o.objective() != Objective.BALANCED
+              && attempt(() -> best.with(best.options().withObjective(Objective.BALANCED)));
       better |=
           o.reorderBudget().isPresent()
               && attempt(() -> best.with(best.options().withReorderBudget(OptionalDouble.empty())));

@@ -107,6 +107,14 @@ public final class Liveness {
 
   /** {@return the most bytes of the rank's own memory that are live at one step} */
   public long peakBytes(StorageLayout layout) {
+    return Longs.max(liveBytes(layout));
+  }
+
+  /**
+   * {@return the bytes of the rank's own memory that are live before the first step, at each step,
+   * and behind the last one}
+   */
+  long[] liveBytes(StorageLayout layout) {
     var from = first.clone();
     var to = last.clone();
     var bytes = new long[first.length];
@@ -128,7 +136,7 @@ public final class Liveness {
       }
     }
     Arrays.parallelPrefix(change, Long::sum);
-    return Longs.max(change);
+    return change;
   }
 
   /** {@return the first step that uses a storage; -1 where it holds data from the start} */

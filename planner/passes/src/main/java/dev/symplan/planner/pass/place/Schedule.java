@@ -1,6 +1,7 @@
 package dev.symplan.planner.pass.place;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.ImmutableSet;
 import com.google.common.primitives.ImmutableIntArray;
 import com.google.common.primitives.Ints;
 import dev.symplan.planner.cost.Timeline;
@@ -37,7 +38,10 @@ public record Schedule(
     ImmutableIntArray endStep,
     double micros) {
 
-  static Schedule of(Realized graph, PassContext context) {
+  /**
+   * @param apart collectives that run alone even though compute could hide them
+   */
+  static Schedule of(Realized graph, ImmutableSet<Integer> apart, PassContext context) {
     var costs = context.costs();
     var window = graph.analyses().overlap();
     var variants = graph.variants();
@@ -45,6 +49,7 @@ public record Schedule(
     var streams = new StreamKind[count];
     var start = new int[count];
     var transfers = new double[count];
+    var ahead = new Prefetch(context.options().prefetch());
     int bound = 0;
     for (int k = 0; k < count; k++) {
       var collective = graph.collectives().get(k);
@@ -56,12 +61,14 @@ public record Schedule(
               collective.bytes(),
               context.groupSize(collective.group()));
       transfers[k] = transfer;
-      int from = hoist(window, place, Math.max(bound, place.earliest()), transfer);
+      int earliest = Math.max(Math.max(bound, place.earliest()), ahead.earliest(place));
+      int from = hoist(window, place, earliest, transfer);
       double beside = window.workBetween(from, place.needed());
       double exposed = costs.exposedMicros(variants.get(k), transfer, beside);
       boolean async =
           context.options().overlap()
               && variants.get(k) != Variant.CUSTOM
+              && !apart.contains(k)
               && exposed + costs.forkJoinMicros() < transfer;
       streams[k] =
           !async
@@ -69,6 +76,9 @@ public record Schedule(
               : variants.get(k).usesCopyEngines() ? StreamKind.COPY : StreamKind.COMM;
       start[k] = async ? from : place.given();
       bound = async ? from : place.given() + 1;
+      if (async) {
+        ahead.start(from, place);
+      }
     }
     return emit(graph, streams, start, new Timeline(costs, transfers));
   }
