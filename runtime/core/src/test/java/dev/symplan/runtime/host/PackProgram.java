@@ -143,6 +143,39 @@ final class PackProgram {
     }
   }
 
+  private String gathered(String shards) {
+    return op("_c10d_functional::all_gather_into_tensor(%s, %d, \"g\")", shards, ranks);
+  }
+
+  private String empty(String sizes) {
+    return op("aten::empty.memory_format(%s, dtype=torch.%s)", sizes, torchName());
+  }
+
+  private String torchName() {
+    return switch (dtype) {
+      case "f32" -> "float32";
+      case "bf16" -> "bfloat16";
+      default -> "float16";
+    };
+  }
+
+  /** Each rank's shards are copied to where the result of the gather has them. */
+  private String copiedIn(List<String> shards) {
+    var all = empty("[%d]".formatted(ranks * total()));
+    int rank = random.nextInt(ranks);
+    var own = op("aten::slice.Tensor(%s, 0, %d, %d)", all, rank * total(), (rank + 1) * total());
+    var parts = parts(own, 0);
+    if (random.nextBoolean()) {
+      lines.add("aten::_foreach_copy_(%s, %s)".formatted(parts, shards));
+    } else {
+      for (int i = 0; i < shards.size(); i++) {
+        op("aten::copy_(%s, %s)", parts.get(i), shards.get(i));
+      }
+    }
+    return op(
+        "_c10d_functional::all_gather_into_tensor_out(%s, %d, \"g\", out=%s)", own, ranks, all);
+  }
+
   /** The first parameter is gathered whole, so that something can be left out. */
   private static boolean copies(int part, int parts) {
     return part > 0 && parts > 1;
@@ -161,13 +194,18 @@ final class PackProgram {
   /** With a single row in each shard, reshape needs no copy. */
   private String unsharded(String part, long[] shape) {
     var whole = Arrays.toString(unsharded(shape));
-    return switch (random.nextInt(shape[0] == 1 ? 1 : 0, 4)) {
+    return switch (random.nextInt(shape[0] == 1 ? 1 : 0, 5)) {
       case 0 -> op("aten::reshape(%s, %s)", part, whole);
       case 1 ->
           op(
               "aten::view(%s, %s)",
               op("aten::clone(%s, memory_format=torch.contiguous_format)", part), whole);
       case 2 -> op("aten::_unsafe_view(%s, %s)", op("aten::contiguous(%s)", part), whole);
+      case 3 -> {
+        var out = empty("[%d]".formatted(ranks * size(shape)));
+        op("aten::copy_(%s, %s)", op("aten::view(%s, [%d, %d])", out, ranks, size(shape)), part);
+        yield op("aten::view(%s, %s)", out, whole);
+      }
       default -> {
         var rows =
             IntStream.range(0, ranks)
@@ -207,6 +245,10 @@ final class PackProgram {
     var packed = op("aten::cat(%s, 1)", rows);
     if (random.nextBoolean()) {
       packed = op("aten::view(%s, [-1])", packed);
+    } else if (random.nextBoolean()) {
+      var buffer = empty("[%d]".formatted(ranks * total()));
+      op("aten::copy_(%s, %s)", op("aten::view(%s, [%d, %d])", buffer, ranks, total()), packed);
+      packed = buffer;
     }
     if (rarely()) {
       odd = true;

@@ -69,6 +69,11 @@ final class DataFlow {
                     || op.def().has(OpTrait.OPAQUE));
   }
 
+  /** {@return the op that gives a value; {@link #NONE} for an input} */
+  int maker(Value value) {
+    return makers[value.id()];
+  }
+
   /** {@return what a value is a view of; empty where it is no view} */
   Optional<Value> base(Value view) {
     int maker = makers[view.id()];
