@@ -39,6 +39,7 @@ class CoverageTest {
       strings = {
         "collectives.graph",
         "data_parallel.graph",
+        "fsdp_bucket.graph",
         "fsdp_layer.graph",
         "moe.graph",
         "sp_block.graph",

@@ -15,11 +15,13 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Random;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Whatever the module, reading ends soon, with diagnostics or a program and nothing else. */
+@Tag("random")
 class HostileModulesTest {
   private static final Path FOLDER =
       Path.of(System.getProperty("basedir", ""), "src/test/resources/hlo/modules");

@@ -24,10 +24,12 @@ import dev.symplan.planner.pass.place.MergeStorages;
 import dev.symplan.planner.pass.place.ReserveWorkspaces;
 import dev.symplan.planner.pass.place.ScheduleSteps;
 import dev.symplan.planner.pass.rewrite.FoldMasks;
+import dev.symplan.planner.pass.rewrite.GatherFirst;
 import dev.symplan.planner.pass.rewrite.Groups;
 import dev.symplan.planner.pass.rewrite.LowerAttention;
 import dev.symplan.planner.pass.rewrite.NormalizeGraphs;
 import dev.symplan.planner.pass.rewrite.ShareHeads;
+import dev.symplan.planner.pass.rewrite.SinkConversions;
 import dev.symplan.planner.pass.rewrite.SinkElementwise;
 import dev.symplan.planner.pass.select.RealizeOperands;
 import dev.symplan.planner.pass.select.SelectVariants;
@@ -63,6 +65,10 @@ public final class Pipeline {
           // How attention is computed depends on its mask and on strides, which both end here.
           .add(new ShareHeads())
           .add(new LowerAttention())
+          // What only a gather read is not computed, and no kernel holds it.
+          .add(new GatherFirst())
+          // Only a conversion that nothing else reads can move.
+          .add(new SinkConversions())
           // The searches price kernels, and so have to see which ops become one.
           .add(new SinkElementwise())
           // A collective that moves rows stays by itself, and its copies take no memory from here

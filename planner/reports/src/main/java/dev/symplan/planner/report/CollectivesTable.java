@@ -48,6 +48,23 @@ public final class CollectivesTable {
         plan is not predicted to be faster without the copy. `symplan explain` shows the reason.
       - A rank's shard does not share memory with a whole of such rows.
 
+      ## Packed tensors
+
+      FSDP packs the shards of several parameters into one tensor (`cat`), gathers that, and copies each parameter out of
+      the result; it packs the gradients in the same way and scatters their sum. A collective of several tensors needs no
+      copy: `all_gather_into_tensor_coalesced` sends the shards from where they are, and each parameter is contiguous in a
+      result of its own; `reduce_scatter_tensor_coalesced` takes the gradients from where their products put them.
+
+      - Before a gather, the `cat` is along the first dimension, of contiguous tensors; or there is none, as one tensor
+        holds all shards. After it, each part is copied out whole (`clone`, `contiguous`, `reshape`, `cat`), or read as
+        views of what one rank sent. A part that nothing reads is not gathered.
+      - Before a scatter, the `cat` puts as many rows side by side as there are ranks. After it, views of single parts are
+        read.
+      - The `cat` before a gather stays if something else reads its result, or if something may write between it and the
+        gather. All copies stay if something else reads the result of the collective; if a variant is named that takes one
+        tensor only, or for that collective alone; if there are more than 64 tensors; or if the plan is not predicted to be
+        faster without them. Plain NCCL takes several tensors, too.
+
       `--layouts off` keeps all copies; `--layouts on` folds them wherever it is possible, faster or not.
       """;
 

@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.planner.options.CompileOptions;
+import dev.symplan.planner.options.RewriteOptions;
+import dev.symplan.planner.options.RewriteOptions.Mode;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.Session;
 import dev.symplan.runtime.tensor.HostTensor;
@@ -141,6 +143,65 @@ class FsdpOpsTest {
       assertThat(outputs.get(0).get(1, i)).isEqualTo(second[i]);
     }
     assertThat(outputs.get(1).get(2)).isEqualTo(x(1, 3));
+  }
+
+  private static final String BUCKETS =
+      """
+      op bucketing::_pre_bucket_all_gather(Tensor[] ag_ins, SymInt group_size, str group_name, \
+      ScalarType dtype, SymInt[] out_dtype_ints, SymInt rank) -> Tensor
+      op bucketing::_pre_bucket_reduce_scatter(Tensor[] rs_ins, SymInt group_size) -> Tensor
+      group g = [0, 1]
+      graph f(x: f32[3, 2], y: f32[5]) {
+        o: bf16[22] = bucketing::_pre_bucket_all_gather([x, y], 2, "g", torch.bfloat16, %s, %s)
+        i = aten::slice.Tensor(o, 0, %s, %s)
+        w = _c10d_functional::all_gather_into_tensor_out(i, 2, "g", out=o)
+        m = aten::view(w, [2, 11])
+        a, b = aten::split_with_sizes(m, [6, 5], 1)
+        c = aten::reshape(a, [6, 2])
+        d = aten::reshape(b, [10])
+        p: bf16[22] = bucketing::_pre_bucket_reduce_scatter([c, d], 2)
+        s = _c10d_functional::reduce_scatter_tensor(p, "sum", 2, "g")
+        t, u = aten::split_with_sizes(s, [6, 5])
+        return c, d, t, u
+      }
+      """;
+
+  /** Inductor's buckets: gathered as bf16, and scattered again. */
+  @ParameterizedTest
+  @CsvSource({"0", "1"})
+  void gathersAndScattersBuckets(int rank) {
+    var text = BUCKETS.formatted("[4, 4]", rank, 11 * rank, 11 * rank + 11);
+    var options = OPTIONS.withRewrites(RewriteOptions.OFF.withLayouts(Mode.ON));
+    var plan = Programs.plan(text, options);
+
+    assertThat(plan.forRank(0).graph().ops().stream().map(op -> op.def().name().toString()))
+        .contains(
+            "_c10d_functional::all_gather_into_tensor_coalesced",
+            "_c10d_functional::reduce_scatter_tensor_coalesced")
+        .doesNotContain("aten::empty.memory_format", "aten::copy_", "aten::cat", "aten::clone");
+    var outputs = run(plan, 4);
+    for (int from = 0; from < 2; from++) {
+      for (int i = 0; i < 6; i++) {
+        assertThat(outputs.get(0).get(from * 3 + i / 2, i % 2)).isEqualTo(x(from, i));
+      }
+      for (int i = 0; i < 5; i++) {
+        assertThat(outputs.get(1).get(from * 5 + i)).isEqualTo(x(from, i));
+      }
+    }
+    for (int i = 0; i < 6; i++) {
+      assertThat(outputs.get(2).get(i)).isEqualTo(2 * x(1, i));
+    }
+    for (int i = 0; i < 5; i++) {
+      assertThat(outputs.get(3).get(i)).isEqualTo(2 * x(1, i));
+    }
+  }
+
+  /** Which types the numbers mean depends on the version of PyTorch. */
+  @Test
+  void bucketsOfSeveralTypesStayUnknown() {
+    var plan = Programs.plan(BUCKETS.formatted("[4, 9]", 0, 0, 11), OPTIONS);
+    assertThat(plan.forRank(0).graph().ops())
+        .anyMatch(op -> op.def().name().name().equals("_pre_bucket_all_gather"));
   }
 
   /** A declaration whose parameters have other names may be of another op. */

@@ -97,7 +97,7 @@ class HloModulesRunTest {
                 ENTRY %%main (x: f32[3,4]) -> %s {
                   %%x = f32[3,4]%s parameter(0)
                   ROOT %%g = %s%s all-gather(%%x), channel_id=1, replica_groups=[1,4]<=[4], \
-                dimensions={%d}, use_global_device_ids=true
+                dimensions={%s}, use_global_device_ids=true
                 }
                 """
                     .formatted(shape, layout, shape, layout, dim)),

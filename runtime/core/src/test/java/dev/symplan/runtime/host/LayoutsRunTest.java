@@ -23,12 +23,14 @@ import java.util.Random;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Function;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /**
- * Collectives that move rows in place of the copies around them give the bits of the program as it
- * is written. Others with {@code -Dsymplan.seed=N}, more with {@code -Dfuzz=N}.
+ * Collectives that move rows, or several tensors, in place of the copies around them give the bits
+ * of the program as it is written. Others with {@code -Dsymplan.seed=N}, more with {@code
+ * -Dfuzz=N}.
  */
 @Tag("random")
 class LayoutsRunTest {
@@ -42,7 +44,7 @@ class LayoutsRunTest {
 
   @Test
   void randomProgramsGiveTheSameBits() {
-    Fuzz.each(600, this::check);
+    Fuzz.each(600, number -> check(number, LayoutProgram::draw));
     assertThat(plain.get()).as("folds").isGreaterThan(Fuzz.times(200));
     assertThat(others.get()).as("programs whose copies stay").isGreaterThan(Fuzz.times(100));
     assertThat(folded)
@@ -57,12 +59,26 @@ class LayoutsRunTest {
                 "all_to_all COPY_ENGINE"));
   }
 
-  private void check(int number) {
+  @Test
+  void randomProgramsOfPackedTensorsGiveTheSameBits() {
+    Fuzz.each(600, number -> check(number, PackProgram::draw));
+    assertThat(plain.get()).as("folds").isGreaterThan(Fuzz.times(200));
+    assertThat(others.get()).as("programs whose copies stay").isGreaterThan(Fuzz.times(100));
+    assertThat(folded)
+        .containsAll(
+            List.of(
+                "all_gather ONE_SHOT",
+                "all_gather PUSH",
+                "all_gather COPY_ENGINE",
+                "reduce_scatter ONE_SHOT"));
+  }
+
+  private void check(int number, Function<Random, LayoutProgram.Drawn> program) {
     long seed = SEED + number;
     var random = new Random(seed);
-    var drawn = LayoutProgram.draw(random);
+    var drawn = program.apply(random);
     var what = "seed %s%n%s".formatted(seed, drawn.text());
-    var program = GraphParser.parse(new SourceFile("layout.graph", drawn.text()));
+    var parsed = GraphParser.parse(new SourceFile("layout.graph", drawn.text()));
     var variant = VARIANTS.get(random.nextInt(VARIANTS.size()));
     var space = random.nextBoolean() ? MemorySpace.ANY : MemorySpace.EXTERNAL;
     var options =
@@ -74,7 +90,7 @@ class LayoutsRunTest {
     if (forced) {
       options = options.withVariants(ImmutableMap.of(drawn.kind(), variant));
     }
-    var plan = Compiler.forTarget(Target.H200_X4).with(options).compile(program);
+    var plan = Compiler.forTarget(Target.H200_X4).with(options).compile(parsed);
     boolean made = plan.rewrites().stream().anyMatch(Rewrite::made);
     assertThat(made).as(what).isEqualTo(drawn.plain().orElse(made));
     (made ? plain : others).incrementAndGet();
@@ -85,7 +101,7 @@ class LayoutsRunTest {
       Programs.fillInputs(session, random);
       var expected =
           Reference.evaluate(
-              Collections.nCopies(drawn.ranks(), program.graphs().getFirst()),
+              Collections.nCopies(drawn.ranks(), parsed.graphs().getFirst()),
               plan.groups(),
               session::input);
       session.run();

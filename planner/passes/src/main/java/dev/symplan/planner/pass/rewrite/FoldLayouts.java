@@ -3,6 +3,8 @@ package dev.symplan.planner.pass.rewrite;
 import static com.google.common.collect.ImmutableList.toImmutableList;
 
 import com.google.common.collect.ImmutableList;
+import com.google.common.collect.Lists;
+import com.google.common.collect.Streams;
 import dev.symplan.ir.diag.Units;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.machine.Alignment;
@@ -25,12 +27,14 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.function.BiFunction;
+import java.util.function.Predicate;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Lets collectives move slices that lie side by side, in place of the copies around them ({@link
- * FoldableLayouts}, {@link LayoutFolding}).
+ * Lets collectives move slices that lie side by side ({@link FoldableLayouts}), or several tensors
+ * ({@link FoldablePacks}), in place of the copies around them ({@link LayoutFolding}).
  */
 public final class FoldLayouts implements Rewriter {
   /** In auto, no row has fewer bytes: a line of the GPU's cache. */
@@ -49,7 +53,7 @@ public final class FoldLayouts implements Rewriter {
   }
 
   /** By graph, the fold of one collective. */
-  private record Candidate(ImmutableList<LayoutFold> folds) {
+  private record Candidate(ImmutableList<Fold> folds) {
     int collective() {
       return folds.getFirst().collective();
     }
@@ -64,14 +68,21 @@ public final class FoldLayouts implements Rewriter {
     private final GraphState state;
     private final PassContext context;
     private final ImmutableList<Analyses> graphs;
-    private final ImmutableList<FoldableLayouts> found;
+    private final ImmutableList<FoldableLayouts> rows;
+    private final ImmutableList<FoldablePacks> packs;
     private final List<Rewrite> rewrites = new ArrayList<>();
 
     Search(GraphState state, PassContext context) {
       this.state = state;
       this.context = context;
       this.graphs = state.analyses();
-      this.found = graphs.stream().map(FoldableLayouts::new).collect(toImmutableList());
+      var flows = graphs.stream().map(DataFlow::new).toList();
+      this.rows =
+          Streams.zip(graphs.stream(), flows.stream(), FoldableLayouts::new)
+              .collect(toImmutableList());
+      this.packs =
+          Streams.zip(graphs.stream(), flows.stream(), FoldablePacks::new)
+              .collect(toImmutableList());
     }
 
     Proposal propose() {
@@ -82,12 +93,10 @@ public final class FoldLayouts implements Rewriter {
       var chosen = new ArrayList<Candidate>();
       var folded = graphs(candidates);
       var after = new SelectVariants().run(state.withGraphs(folded), context);
-      var verdicts = after.get(SelectVariants.SELECTIONS);
       for (var candidate : candidates) {
         int k = candidate.collective();
-        double before =
-            micros(state.get(SelectVariants.SELECTIONS).get(k).verdicts()) + copyMicros(candidate);
-        double without = micros(verdicts.get(k).verdicts());
+        double before = micros(state, k) + copyMicros(candidate);
+        double without = micros(after, k);
         boolean faster = without < before;
         // The caller may name what only the folded graph has.
         boolean named = after.analyses().stream().anyMatch(g -> isNamed(g.collectives().get(k)));
@@ -133,43 +142,77 @@ public final class FoldLayouts implements Rewriter {
     }
 
     private Optional<Candidate> candidate(int k) {
-      var folds = ImmutableList.<LayoutFold>builder();
+      return ofRows(k).or(() -> ofPack(k));
+    }
+
+    /** {@return the folds of one collective, if all ranks have one, and all alike} */
+    private <F extends Fold> Optional<ImmutableList<F>> alike(
+        int k, List<BiFunction<Integer, Integer, Optional<F>>> found) {
+      var folds = ImmutableList.<F>builder();
       for (int g = 0; g < graphs.size(); g++) {
         var collective = graphs.get(g).collectives().get(k);
-        var fold = found.get(g).of(k, context.groupSize(collective.group()));
+        var fold = found.get(g).apply(k, context.groupSize(collective.group()));
         if (fold.isEmpty()) {
           return Optional.empty();
         }
         folds.add(fold.get());
       }
       var all = folds.build();
-      // Each rank writes into the others' rows.
-      if (!all.stream().allMatch(all.getFirst()::isLike)) {
+      // Each rank writes into the others' tensors.
+      return Optional.of(all).filter(_ -> all.stream().allMatch(all.getFirst()::isLike));
+    }
+
+    private Optional<Candidate> ofRows(int k) {
+      var all = this.<LayoutFold>alike(k, Lists.transform(rows, own -> own::of));
+      if (all.isEmpty()) {
         return Optional.empty();
       }
-      if (graphs.stream().anyMatch(g -> isForced(g.collectives().get(k)))) {
+      if (isForced(k, Search::movesRows)) {
         note(k, Action.UNFOLDED, Reason.FORCED_VARIANT, "its variant is forced", 0, 0);
         return Optional.empty();
       }
-      long row = all.getFirst().rowBytes();
+      long row = all.get().getFirst().rowBytes();
       if (mode() == Mode.AUTO && (row < LINE || row % Alignment.VECTOR != 0)) {
-        var rows = "its rows of %s are short or odd".formatted(Units.count(row, "byte"));
-        note(k, Action.UNFOLDED, Reason.NO_GAIN, rows, 0, 0);
+        var detail = "its rows of %s are short or odd".formatted(Units.count(row, "byte"));
+        note(k, Action.UNFOLDED, Reason.NO_GAIN, detail, 0, 0);
         return Optional.empty();
       }
       if (!canMoveRows(k)) {
         note(k, Action.UNFOLDED, Reason.LAYOUT, "no variant that can run moves rows", 0, 0);
         return Optional.empty();
       }
-      return Optional.of(new Candidate(all));
+      return all.map(folds -> new Candidate(ImmutableList.copyOf(folds)));
+    }
+
+    private Optional<Candidate> ofPack(int k) {
+      var all = this.<PackedFold>alike(k, Lists.transform(packs, own -> own::of));
+      if (all.isEmpty()) {
+        return Optional.empty();
+      }
+      if (isForced(k, Search::takesAny)) {
+        note(k, Action.UNFOLDED, Reason.FORCED_VARIANT, "its variant is forced", 0, 0);
+        return Optional.empty();
+      }
+      int tensors = all.get().getFirst().parts().size();
+      if (tensors > Bucketing.MAX_TENSORS) {
+        var detail =
+            "%s tensors; one collective takes at most %s".formatted(tensors, Bucketing.MAX_TENSORS);
+        note(k, Action.UNFOLDED, Reason.SIZE, detail, 0, 0);
+        return Optional.empty();
+      }
+      return all.map(folds -> new Candidate(ImmutableList.copyOf(folds)));
     }
 
     /** A variant that is named for one collective is that of the collective as it is. */
-    private boolean isForced(Collective collective) {
+    private boolean isForced(int k, Predicate<VariantSpec> folds) {
+      return graphs.stream().anyMatch(g -> isForced(g.collectives().get(k), folds));
+    }
+
+    private boolean isForced(Collective collective, Predicate<VariantSpec> folds) {
       @Nullable Variant wanted = context.options().variants().get(collective.kind().text());
       return context.forcesVariant(collective)
           || (wanted != null
-              && VariantSpec.find(collective.kind(), wanted).filter(Search::movesRows).isEmpty());
+              && VariantSpec.find(collective.kind(), wanted).filter(folds).isEmpty());
     }
 
     private boolean canMoveRows(int k) {
@@ -186,6 +229,16 @@ public final class FoldLayouts implements Rewriter {
       return !spec.requirements().contains(new Requirement.Runs());
     }
 
+    /** Whether a variant takes several tensors of any size, whatever the target. */
+    private static boolean takesAny(VariantSpec spec) {
+      return spec.requirements().stream()
+          .noneMatch(
+              requirement ->
+                  requirement instanceof Requirement.OneTensor
+                      || requirement instanceof Requirement.SeveralTensors
+                      || requirement instanceof Requirement.AlignedSlices);
+    }
+
     private ImmutableList<Graph> graphs(List<Candidate> candidates) {
       var all = ImmutableList.<Graph>builder();
       for (int g = 0; g < graphs.size(); g++) {
@@ -197,12 +250,16 @@ public final class FoldLayouts implements Rewriter {
       return all.build();
     }
 
-    private static double micros(List<Verdict> verdicts) {
-      return verdicts.stream()
-          .filter(Verdict::chosen)
-          .mapToDouble(Verdict::totalMicros)
-          .findFirst()
-          .orElseThrow();
+    /** {@return the time of the chosen variant, with that of its further launches} */
+    private double micros(GraphState chosen, int k) {
+      var verdict =
+          chosen.get(SelectVariants.SELECTIONS).get(k).verdicts().stream()
+              .filter(Verdict::chosen)
+              .findFirst()
+              .orElseThrow();
+      int tensors = chosen.analyses().getFirst().collectives().get(k).operands().size();
+      int launches = verdict.variant().isNccl() ? 0 : tensors - 1;
+      return verdict.totalMicros() + launches * context.costs().launchMicros();
     }
 
     /** On the rank that copies longest. */

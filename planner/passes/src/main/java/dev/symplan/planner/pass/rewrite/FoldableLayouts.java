@@ -6,13 +6,11 @@ import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.TensorType;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
-import dev.symplan.ir.op.OpTrait;
 import dev.symplan.ir.op.SliceDims;
 import dev.symplan.planner.pass.analysis.Aliases;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.Collective;
 import dev.symplan.planner.pass.rewrite.Traversal.Loop;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.Stream;
@@ -26,32 +24,23 @@ import java.util.stream.Stream;
  * up.
  */
 final class FoldableLayouts {
-  /** No op. */
-  private static final int NONE = -1;
-
   private final Analyses graph;
   private final Aliases aliases;
   private final ImmutableList<Op> ops;
+  private final DataFlow flow;
 
-  /** By value, the op that gives it. */
-  private final int[] makers;
-
-  FoldableLayouts(Analyses graph) {
+  FoldableLayouts(Analyses graph, DataFlow flow) {
     this.graph = graph;
     this.aliases = graph.aliases();
     this.ops = graph.graph().ops();
-    this.makers = new int[graph.graph().valueCount()];
-    Arrays.fill(makers, NONE);
-    for (int i = 0; i < ops.size(); i++) {
-      int index = i;
-      ops.get(i).results().forEach(result -> makers[result.id()] = index);
-    }
+    this.flow = flow;
   }
 
   /**
    * A copy around a collective.
    *
-   * @param op its position in the graph; {@link #NONE} where the collective itself would copy
+   * @param op its position in the graph; {@link DataFlow#NONE} where the collective itself would
+   *     copy
    * @param rows of which each slice is on its far side, where slices lie side by side
    * @param far the tensor there: what the copy makes, or what it is of
    */
@@ -117,7 +106,7 @@ final class FoldableLayouts {
   }
 
   private static ImmutableIntArray ops(Stream<Copy> copies) {
-    return ImmutableIntArray.copyOf(copies.mapToInt(Copy::op).filter(op -> op != NONE));
+    return ImmutableIntArray.copyOf(copies.mapToInt(Copy::op).filter(op -> op != DataFlow.NONE));
   }
 
   /** Each slice is seen as two or three dimensions: rows of both ends, and what is in them. */
@@ -187,8 +176,8 @@ final class FoldableLayouts {
   private Optional<Copy> after(Collective collective, int ranks) {
     var whole = collective.results().getFirst();
     int storage = aliases.id(whole);
-    int reader = onlyReader(storage);
-    if (reader == NONE || !aliases.isWhole(whole) || !copiesAll(reader, whole.tensor())) {
+    int reader = flow.onlyReader(storage);
+    if (reader == DataFlow.NONE || !aliases.isWhole(whole) || !copiesAll(reader, whole.tensor())) {
       return Optional.empty();
     }
     return Traversal.of(ops.get(reader), aliases)
@@ -206,17 +195,17 @@ final class FoldableLayouts {
     return whole.tensor().isContiguous()
         ? copyBefore(collective, whole, ranks)
         // A view that the collective would have to copy by itself.
-        : split(NONE, whole, Traversal.of(whole, aliases), whole, ranks);
+        : split(DataFlow.NONE, whole, Traversal.of(whole, aliases), whole, ranks);
   }
 
   private Optional<Copy> copyBefore(Collective collective, Value whole, int ranks) {
     int storage = aliases.id(whole);
     int maker = aliases.storage(storage).def();
-    if (maker == NONE
-        || onlyReader(storage) != collective.index()
+    if (maker == DataFlow.NONE
+        || flow.onlyReader(storage) != collective.index()
         || !aliases.isWhole(whole)
         || !copiesAll(maker, whole.tensor())
-        || mayWrite(maker + 1, collective.index())) {
+        || flow.mayWrite(maker + 1, collective.index())) {
       return Optional.empty();
     }
     var copy = ops.get(maker);
@@ -269,37 +258,6 @@ final class FoldableLayouts {
         && type.strides().equals(TensorType.contiguousStrides(type.sizes()));
   }
 
-  /**
-   * {@return the only op that runs and takes a tensor in a storage, {@link #NONE} if several do or
-   * the caller does}
-   */
-  private int onlyReader(int storage) {
-    int reader = graph.uses().lastOp(storage);
-    int maker = aliases.storage(storage).def();
-    if (graph.uses().lastOpOrCaller(storage) != reader
-        || reader <= maker
-        || !aliases.families().isAlone(storage)) {
-      return NONE;
-    }
-    for (int i = maker + 1; i < reader; i++) {
-      if (aliases.runs(i)
-          && ops.get(i).operands().stream().anyMatch(value -> aliases.id(value) == storage)) {
-        return NONE;
-      }
-    }
-    return reader;
-  }
-
-  private boolean mayWrite(int from, int to) {
-    return ops.subList(from, to).stream()
-        .anyMatch(
-            op ->
-                op.def().rule().isEmpty()
-                    || op.def().schema().mutates()
-                    || op.def().has(OpTrait.SIDE_EFFECT)
-                    || op.def().has(OpTrait.OPAQUE));
-  }
-
   /** {@return what a tensor is a view of, if that has such elements at an offset, row by row} */
   private Optional<Value> contiguous(Value view, long offset, TensorType like) {
     var value = view;
@@ -310,15 +268,7 @@ final class FoldableLayouts {
           && value.tensor().numel() == like.numel()) {
         return Optional.of(value);
       }
-      int maker = makers[value.id()];
-      if (maker == NONE || !aliases.isView(maker)) {
-        return Optional.empty();
-      }
-      int storage = aliases.id(value);
-      var base =
-          ops.get(maker).operands().stream()
-              .filter(operand -> aliases.id(operand) == storage)
-              .findFirst();
+      var base = flow.base(value);
       if (base.isEmpty()) {
         return Optional.empty();
       }

@@ -13,8 +13,9 @@ import dev.symplan.planner.pass.rewrite.OpEmitter.Target;
 import java.util.stream.LongStream;
 
 /**
- * Writes the copies of PyTorch's FSDP2, which it groups into {@code fsdp::} ops, as copies of parts
- * of tensors: what its {@code _fsdp_collectives.py} does.
+ * Writes the copies of PyTorch's FSDP2, which it groups into {@code fsdp::} ops, and those of
+ * Inductor's buckets as copies of parts of tensors: what its {@code _fsdp_collectives.py} and
+ * {@code bucketing.py} do.
  */
 final class FsdpOp {
   private final Op op;
@@ -28,7 +29,25 @@ final class FsdpOp {
   }
 
   static boolean is(Op op) {
-    return FsdpOps.copies(op.def().schema());
+    return FsdpOps.copies(op.def().schema()) && !mixesTypes(op);
+  }
+
+  /**
+   * Whether the tensors of a bucket may keep types of their own in it: which ones is in numbers
+   * that mean other types in each version of PyTorch.
+   */
+  private static boolean mixesTypes(Op op) {
+    if (!op.def().schema().hasParam("ag_ins")) {
+      return false;
+    }
+    return op.def().schema().hasParam("out_dtype_ints")
+        ? op.arg("out_dtype_ints") instanceof Arg.Seq(var types)
+            && types.stream().distinct().count() > 1
+        : op.arg("ag_ins").operands().stream()
+            .anyMatch(
+                value ->
+                    !(op.arg("dtype") instanceof Arg.Dtype(var dtype))
+                        || value.tensor().dtype() != dtype);
   }
 
   /**
@@ -42,6 +61,9 @@ final class FsdpOp {
       case "all_gather_copy_in" -> own.copyIn();
       case "split_with_sizes_copy" -> own.copyOut();
       case "chunk_cat" -> own.concatenateChunks();
+      case "_foreach_copy_" -> own.copyEach();
+      case "_pre_bucket_all_gather" -> own.bucketOfShards();
+      case "_pre_bucket_reduce_scatter" -> own.bucketOfGradients();
       default -> own.copy(own.call.value("tensor"), own.call.value("data"));
     }
   }
@@ -63,6 +85,52 @@ final class FsdpOp {
       emitter.checkType(whole, given.get(1), true);
       emitter.copier().replace(given.get(1), whole);
     }
+  }
+
+  /** The result of the gather, where this rank's part holds the inputs. */
+  private void bucketOfShards() {
+    var shards = call.values("ag_ins");
+    var sizes =
+        ImmutableLongArray.copyOf(shards.stream().mapToLong(shard -> shard.tensor().numel()));
+    long elements = sizes.stream().sum();
+    var whole = empty(elements * call.integer("group_size"));
+    long rank = call.integer("rank");
+    copyParts(
+        slice(Target.of("all_gather_input"), whole, 0, rank * elements, elements),
+        0,
+        sizes,
+        shards,
+        true);
+    emitter.checkType(whole, op.result(), true);
+    emitter.copier().replace(op.result(), whole);
+  }
+
+  /** The parts of all gradients that go to one rank lie side by side. */
+  private void bucketOfGradients() {
+    long ranks = call.integer("group_size");
+    var rows = ImmutableList.<Arg>builder();
+    for (var gradient : call.values("rs_ins")) {
+      long elements = gradient.tensor().numel();
+      if (ranks < 1 || elements % ranks != 0) {
+        throw emitter.error(
+            "%s cannot be divided evenly among %s"
+                .formatted(gradient.tensor(), Units.count(ranks, "rank")));
+      }
+      rows.add(new Arg.Ref(view(gradient, ImmutableLongArray.of(ranks, elements / ranks))));
+    }
+    var made =
+        emitter.emit(
+            Target.of(op.result().name() + "_rows"),
+            "aten::cat",
+            new Arg.Seq(rows.build()),
+            new Arg.Int(1));
+    var flat =
+        emitter.emit(
+            Target.of(op.result()),
+            "aten::view",
+            new Arg.Ref(made),
+            Arg.Seq.of(made.tensor().numel()));
+    emitter.checkType(flat, op.result(), true);
   }
 
   private Value empty(long elements) {
@@ -168,6 +236,19 @@ final class FsdpOp {
         "aten::constant_pad_nd",
         new Arg.Ref(tensor),
         Arg.Seq.of(pads));
+  }
+
+  private void copyEach() {
+    var to = call.values("self");
+    var from = call.values("src");
+    if (to.size() != from.size()) {
+      throw emitter.error(
+          "%s cannot be copied to %s"
+              .formatted(Units.count(from.size(), "tensor"), Units.count(to.size(), "other")));
+    }
+    for (int i = 0; i < to.size(); i++) {
+      copy(to.get(i), from.get(i));
+    }
   }
 
   private void copy(Value to, Value from) {

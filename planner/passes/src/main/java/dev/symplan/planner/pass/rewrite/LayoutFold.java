@@ -26,7 +26,8 @@ record LayoutFold(
     SliceDims dims,
     ImmutableLongArray resultSizes,
     Value target,
-    ImmutableIntArray copies) {
+    ImmutableIntArray copies)
+    implements Fold {
 
   /** {@return the bytes of a row, where slices have most of them} */
   long rowBytes() {
@@ -39,10 +40,11 @@ record LayoutFold(
     return sizes.subArray(0, count).stream().reduce(1, (a, b) -> a * b);
   }
 
-  /** {@return whether another rank's collective moves its slices in the same way} */
-  boolean isLike(LayoutFold other) {
-    return sizes.equals(other.sizes)
-        && dims.equals(other.dims)
-        && source.tensor().dtype() == other.source.tensor().dtype();
+  @Override
+  public boolean isLike(Fold other) {
+    return other instanceof LayoutFold fold
+        && sizes.equals(fold.sizes)
+        && dims.equals(fold.dims)
+        && source.tensor().dtype() == fold.source.tensor().dtype();
   }
 }

@@ -32,43 +32,68 @@ final class LayoutFolding {
   }
 
   /** {@return the graph with every fold made} */
-  static Graph run(Analyses source, List<LayoutFold> folds) {
+  static Graph run(Analyses source, List<Fold> folds) {
     return folds.isEmpty() ? source.graph() : new LayoutFolding(source).fold(folds);
   }
 
-  private Graph fold(List<LayoutFold> folds) {
+  private Graph fold(List<Fold> folds) {
     var aliases = source.aliases();
-    Map<Integer, LayoutFold> at = new HashMap<>();
+    Map<Integer, Fold> at = new HashMap<>();
     Set<Integer> copies = new HashSet<>();
     // What only the copies read has no memory any more.
     Set<Integer> gone = new HashSet<>();
+    // Views of it that are there all the same.
+    Set<Integer> defined = new HashSet<>();
     for (var fold : folds) {
       var collective = source.collectives().get(fold.collective());
       at.put(collective.index(), fold);
       fold.copies().forEach(copies::add);
       int sent = aliases.id(collective.operands().getFirst());
-      if (aliases.id(fold.source()) != sent) {
-        gone.add(sent);
-      }
       int received = aliases.id(collective.results().getFirst());
-      if (aliases.id(fold.target()) != received) {
-        gone.add(received);
+      switch (fold) {
+        case LayoutFold rows -> {
+          if (aliases.id(rows.source()) != sent) {
+            gone.add(sent);
+          }
+          if (aliases.id(rows.target()) != received) {
+            gone.add(received);
+          }
+        }
+        case PackedFold packed -> {
+          if (packed.parts().stream().noneMatch(part -> aliases.id(part.source()) == sent)) {
+            gone.add(sent);
+          }
+          gone.add(received);
+          packed.reads().forEach(read -> defined.add(read.value().id()));
+        }
       }
     }
     var ops = source.graph().ops();
     for (int i = 0; i < ops.size(); i++) {
       var op = ops.get(i);
-      if (at.get(i) instanceof LayoutFold fold) {
+      if (at.get(i) instanceof Fold fold) {
         emit(fold, source.collectives().get(fold.collective()));
-      } else if (!copies.contains(i)
-          && !(aliases.isView(i) && gone.contains(aliases.id(op.results().getFirst())))) {
+      } else if (copies.contains(i)) {
+        continue;
+      } else if (!aliases.isView(i) || !gone.contains(aliases.id(op.results().getFirst()))) {
         copier.keep(op);
+      } else if (op.operands().stream().anyMatch(value -> defined.contains(value.id()))) {
+        // A view of a view that stands for a part.
+        copier.keep(op);
+        op.results().forEach(result -> defined.add(result.id()));
       }
     }
     return Normalize.removeDeadCode(copier.finish(copier.now(source.graph().outputs())));
   }
 
-  private void emit(LayoutFold fold, Collective collective) {
+  private void emit(Fold fold, Collective collective) {
+    switch (fold) {
+      case LayoutFold rows -> emitRows(rows, collective);
+      case PackedFold packed -> PackFolding.emit(packed, collective, copier);
+    }
+  }
+
+  private void emitRows(LayoutFold fold, Collective collective) {
     var at = collective.op();
     var def = BuiltinOps.registry().get("symplan::" + name(collective));
     var sent = seen(copier.now(fold.source()), fold.sizes(), at);

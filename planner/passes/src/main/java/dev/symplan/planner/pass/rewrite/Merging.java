@@ -179,7 +179,8 @@ final class Merging {
         first);
   }
 
-  private static OpDef listForm(OpDef def) {
+  /** {@return the collective of several tensors that does what one does} */
+  static OpDef listForm(OpDef def) {
     var name = def.name().name();
     return name.endsWith("_coalesced")
         ? def

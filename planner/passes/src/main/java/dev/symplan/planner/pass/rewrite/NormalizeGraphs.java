@@ -2,11 +2,16 @@ package dev.symplan.planner.pass.rewrite;
 
 import static com.google.common.collect.ImmutableList.toImmutableList;
 
+import dev.symplan.ir.graph.Graph;
 import dev.symplan.planner.pass.GraphPass;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;
+import dev.symplan.planner.pass.analysis.Analyses;
 
-/** Makes in-place collectives functional and removes dead code ({@link Normalize}). */
+/**
+ * Makes in-place collectives functional ({@link Normalize}), leaves out buffers that only hold what
+ * was copied into them ({@link ForwardCopies}), and removes dead code.
+ */
 public final class NormalizeGraphs extends GraphPass {
   public NormalizeGraphs() {
     super("normalize", facts(), facts());
@@ -15,8 +20,11 @@ public final class NormalizeGraphs extends GraphPass {
   @Override
   public GraphState run(GraphState state, PassContext context) {
     return state.withGraphs(
-        state.analyses().stream()
-            .map(own -> Normalize.run(own.graph(), own.aliases(), context::groupSize))
-            .collect(toImmutableList()));
+        state.analyses().stream().map(own -> run(own, context)).collect(toImmutableList()));
+  }
+
+  private static Graph run(Analyses own, PassContext context) {
+    var functional = Normalize.run(own.graph(), own.aliases(), context::groupSize);
+    return Normalize.removeDeadCode(ForwardCopies.run(own.of(functional)));
   }
 }

@@ -1,0 +1,88 @@
+package dev.symplan.planner.pass.rewrite;
+
+import com.google.common.collect.ImmutableList;
+import dev.symplan.ir.Value;
+import dev.symplan.ir.graph.Op;
+import dev.symplan.ir.op.OpTrait;
+import dev.symplan.planner.pass.analysis.Aliases;
+import dev.symplan.planner.pass.analysis.Analyses;
+import java.util.Arrays;
+import java.util.Optional;
+
+/** Which ops of one graph make values, and which read and write the storages of these. */
+final class DataFlow {
+  /** No op. */
+  static final int NONE = -1;
+
+  private final Analyses graph;
+  private final Aliases aliases;
+  private final ImmutableList<Op> ops;
+
+  /** By value, the op that gives it. */
+  private final int[] makers;
+
+  DataFlow(Analyses graph) {
+    this.graph = graph;
+    this.aliases = graph.aliases();
+    this.ops = graph.graph().ops();
+    this.makers = new int[graph.graph().valueCount()];
+    Arrays.fill(makers, NONE);
+    for (int i = 0; i < ops.size(); i++) {
+      int index = i;
+      ops.get(i).results().forEach(result -> makers[result.id()] = index);
+    }
+  }
+
+  /**
+   * {@return the only op that runs and takes a tensor in a storage, {@link #NONE} if several do or
+   * the caller does}
+   */
+  int onlyReader(int storage) {
+    int reader = graph.uses().lastOp(storage);
+    int maker = aliases.storage(storage).def();
+    if (graph.uses().lastOpOrCaller(storage) != reader
+        || reader <= maker
+        || !aliases.families().isAlone(storage)) {
+      return NONE;
+    }
+    for (int i = maker + 1; i < reader; i++) {
+      if (aliases.runs(i) && reads(i, storage)) {
+        return NONE;
+      }
+    }
+    return reader;
+  }
+
+  /** {@return whether an op takes a tensor in a storage} */
+  boolean reads(int op, int storage) {
+    return ops.get(op).operands().stream().anyMatch(value -> aliases.id(value) == storage);
+  }
+
+  /** {@return whether one of some ops may write what the others know} */
+  boolean mayWrite(int from, int to) {
+    return ops.subList(from, to).stream()
+        .anyMatch(
+            op ->
+                op.def().rule().isEmpty()
+                    || op.def().schema().mutates()
+                    || op.def().has(OpTrait.SIDE_EFFECT)
+                    || op.def().has(OpTrait.OPAQUE));
+  }
+
+  /** {@return the op that gives a value; {@link #NONE} for an input} */
+  int maker(Value value) {
+    return makers[value.id()];
+  }
+
+  /** {@return what a value is a view of; empty where it is no view} */
+  Optional<Value> base(Value view) {
+    int maker = makers[view.id()];
+    if (maker == NONE || !aliases.isView(maker)) {
+      return Optional.empty();
+    }
+    int storage = aliases.id(view);
+    return ops.get(maker).operands().stream()
+        .filter(operand -> aliases.id(operand) == storage)
+        .findFirst();
+  }
+}

@@ -1,0 +1,60 @@
+package dev.symplan.planner.pass.rewrite;
+
+import static com.google.common.base.Preconditions.checkArgument;
+
+import com.google.common.collect.ImmutableList;
+import com.google.common.primitives.ImmutableIntArray;
+import dev.symplan.ir.Value;
+
+/**
+ * A collective of tensors that are packed into one, which can take the tensors themselves.
+ *
+ * @param collective its number
+ * @param ranks how many have such tensors
+ * @param parts what it then sends, each with a result of its own
+ * @param reads what stands for the packed result in the graph
+ * @param copies the ops that are left out
+ */
+record PackedFold(
+    int collective,
+    int ranks,
+    ImmutableList<Part> parts,
+    ImmutableList<Read> reads,
+    ImmutableIntArray copies)
+    implements Fold {
+
+  PackedFold {
+    checkArgument(!parts.isEmpty() && !reads.isEmpty(), "a collective needs tensors");
+    checkArgument(reads.stream().allMatch(read -> read.part() < parts.size()), "unknown parts");
+  }
+
+  /**
+   * Elements of a tensor, one behind the other.
+   *
+   * @param source the tensor, contiguous
+   * @param start the first one
+   * @param size how many there are
+   */
+  record Part(Value source, long start, long size) {
+    boolean isWhole() {
+      return size == source.tensor().numel();
+    }
+  }
+
+  /**
+   * A tensor of the source that the result of a part, or some of it, becomes.
+   *
+   * @param value the tensor, contiguous
+   * @param part the number of the part
+   * @param start its first element in the result
+   */
+  record Read(Value value, int part, long start) {}
+
+  @Override
+  public boolean isLike(Fold other) {
+    return other instanceof PackedFold(_, _, var others, _, _)
+        && parts.stream().map(Part::size).toList().equals(others.stream().map(Part::size).toList())
+        && parts.getFirst().source().tensor().dtype()
+            == others.getFirst().source().tensor().dtype();
+  }
+}
