@@ -22,6 +22,7 @@ final class KnownOps {
     switch (op.def().name().toString()) {
       case "symplan::stage", "aten::clone" -> copy(op, op.operands().getFirst(), op.result(), rank);
       case "aten::copy_" -> copy(op, op.operands().get(1), op.operands().getFirst(), rank);
+      case "aten::contiguous", "aten::reshape" -> copyUnlessView(op, rank);
       case "aten::cat" -> cat(op, rank, order);
       case "aten::mm", "aten::addmm", "aten::linear" -> product(op, rank);
       default -> hash(op, rank);
@@ -34,6 +35,15 @@ final class KnownOps {
       rank.place(to).write(to.tensor(), rank.place(from).read(from.tensor()));
     } else {
       hash(op, rank);
+    }
+  }
+
+  /** The elements stay in their order, whatever the sizes are. */
+  private static void copyUnlessView(Op op, Rank rank) {
+    var from = op.operands().getFirst();
+    var to = op.result();
+    if (op.infer().getFirst().view().isEmpty()) {
+      rank.place(to).write(to.tensor(), rank.place(from).read(from.tensor()));
     }
   }
 
