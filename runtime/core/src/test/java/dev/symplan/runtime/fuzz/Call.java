@@ -34,7 +34,7 @@ final class Call {
     this.def = def;
   }
 
-  // ---- for recipes
+  // For recipes.
 
   boolean has(String param) {
     return def.schema().hasParam(param);
@@ -145,7 +145,7 @@ final class Call {
     return dim;
   }
 
-  // ---- the rest
+  // The rest.
 
   /** {@return all arguments} */
   ImmutableList<Arg> finish() {

@@ -365,7 +365,7 @@ final class Recipes {
         && c.def.schema().params().get(c.def.schema().indexOf(param)).type().holdsTensors();
   }
 
-  // ---- shapes
+  // Shapes.
 
   /** The same number of elements in other dimensions. */
   static ImmutableLongArray regrouped(Sketch sketch, ImmutableLongArray sizes) {

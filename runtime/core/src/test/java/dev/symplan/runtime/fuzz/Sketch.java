@@ -131,7 +131,7 @@ final class Sketch {
     return chance(50) ? DType.F32 : pick(DType.F64, DType.BF16, DType.F16);
   }
 
-  // ---- inputs
+  // Inputs.
 
   Value input(TensorType type, Fill fill) {
     return input(Collections.nCopies(versions, type), fill);
@@ -197,7 +197,7 @@ final class Sketch {
     return order;
   }
 
-  // ---- choice of tensors
+  // Choice of tensors.
 
   /** A tensor that is there, likely a recent one. */
   Optional<Value> find(Predicate<? super TensorType> wanted) {
@@ -319,7 +319,7 @@ final class Sketch {
     return true;
   }
 
-  // ---- ops
+  // Ops.
 
   static OpDef op(String name) {
     return BuiltinOps.registry().get(name);
@@ -464,7 +464,7 @@ final class Sketch {
     twins.get(value.id()).set(version, made);
   }
 
-  // ---- the end
+  // The end.
 
   /** Values that nothing reads are outputs, but for a few; so are some others. */
   private List<Value> outputs() {

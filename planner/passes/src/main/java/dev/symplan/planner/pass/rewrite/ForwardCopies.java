@@ -88,8 +88,6 @@ final class ForwardCopies {
         : Optional.empty();
   }
 
-  // --- Which buffers go ---
-
   private ImmutableSet<Integer> buffers() {
     return ops.stream()
         .flatMap(op -> copy(op).stream())
@@ -171,8 +169,6 @@ final class ForwardCopies {
   private long start(Value value) {
     return aliases.offset(value) / value.tensor().dtype().bytes();
   }
-
-  // --- The graph without them ---
 
   private Graph forward() {
     for (int i = 0; i < ops.size(); i++) {
