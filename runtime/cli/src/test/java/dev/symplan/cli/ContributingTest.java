@@ -30,7 +30,7 @@ class ContributingTest {
       ImmutableSet.of("mvn", "-pl", "-am", "-N", "validate", "test-compile", "test", "verify");
 
   private static final ImmutableSet<String> PROPERTIES_OF_MAVEN =
-      ImmutableSet.of("test", "skipTests", "surefire.failIfNoSpecifiedTests");
+      ImmutableSet.of("test", "groups", "skipTests", "surefire.failIfNoSpecifiedTests");
 
   private static ImmutableList<Path> files = ImmutableList.of();
 

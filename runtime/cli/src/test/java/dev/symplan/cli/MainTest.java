@@ -25,6 +25,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -449,7 +450,7 @@ class MainTest {
   void writesWhatEveryPassMade() throws IOException {
     var passes = folder.resolve("passes");
     assertThat(run("compile", sample("tp_mlp.graph"), "--dump-dir", passes).code()).isZero();
-    var sealed = "%02d-seal.json".formatted(Pipeline.passes().size() - 1);
+    var sealed = String.format(Locale.ROOT, "%02d-seal.json", Pipeline.passes().size() - 1);
     assertThat(run("dump", passes.resolve(sealed)).out())
         .isEqualTo(run("dump", sample("tp_mlp.graph")).out());
     assertThat(Files.readString(passes.resolve("timings.txt"))).contains("verify");

@@ -1,5 +1,6 @@
 package dev.symplan.runtime.fuzz;
 
+import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableMap;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.Arg;
@@ -66,6 +67,17 @@ final class RecipesOfViews {
         c -> {
           var type = c.main("self").tensor();
           c.setAll("dims", Arrays.stream(c.sketch.order(type.rank())).mapToLong(i -> i).toArray());
+        });
+    Recipes.put(
+        table,
+        "bitcast",
+        c -> {
+          var type = c.main("self").tensor();
+          var seen =
+              type.isContiguous()
+                  ? TensorType.contiguous(type.dtype(), Recipes.regrouped(c.sketch, type.sizes()))
+                  : type.withSpace(MemorySpace.ANY);
+          c.set("results", new Arg.Seq(ImmutableList.of(new Arg.Str(seen.toString()))));
         });
     Recipes.put(
         table,

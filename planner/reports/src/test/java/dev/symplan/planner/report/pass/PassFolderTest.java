@@ -11,6 +11,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.IntStream;
@@ -44,7 +45,7 @@ class PassFolderTest {
   private static List<String> numbered() {
     var passes = Pipeline.passes();
     return IntStream.range(0, passes.size() - 1)
-        .mapToObj(i -> "%02d-%s".formatted(i + 1, passes.get(i).name()))
+        .mapToObj(i -> String.format(Locale.ROOT, "%02d-%s", i + 1, passes.get(i).name()))
         .toList();
   }
 
