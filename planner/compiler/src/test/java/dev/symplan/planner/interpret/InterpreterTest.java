@@ -116,11 +116,10 @@ class InterpreterTest {
     for (var file : files(ROOT.resolve("samples/cases"))) {
       inputs.addAll(file.endsWith("plan") ? files(file) : List.of(file));
     }
-    int compared = 0;
-    for (var input : inputs) {
-      compared += compare(input, BOUNDED, 2);
-      compared += compare(input, REWRITTEN, 1);
-    }
+    int compared =
+        inputs.parallelStream()
+            .mapToInt(input -> compare(input, BOUNDED, 2) + compare(input, REWRITTEN, 1))
+            .sum();
     assertThat(compared).isEqualTo(2 * inputs.size());
   }
 
@@ -129,11 +128,13 @@ class InterpreterTest {
     assumeTrue(Files.isDirectory(WILD), () -> "not here: " + WILD);
     var inputs = new ArrayList<>(files(WILD));
     inputs.addAll(files(WILD.resolve("unsafe")));
-    int compared = 0;
-    for (var input : inputs) {
-      compared += compare(input, BOUNDED.withRanks(2), 2);
-      compared += compare(input, REWRITTEN.withRanks(2), 1);
-    }
+    int compared =
+        inputs.parallelStream()
+            .mapToInt(
+                input ->
+                    compare(input, BOUNDED.withRanks(2), 2)
+                        + compare(input, REWRITTEN.withRanks(2), 1))
+            .sum();
     assertThat(compared).isGreaterThan(60);
   }
 
