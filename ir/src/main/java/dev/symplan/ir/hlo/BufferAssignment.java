@@ -1,5 +1,7 @@
 package dev.symplan.ir.hlo;
 
+import static java.util.stream.Collectors.toSet;
+
 import com.google.common.collect.ImmutableList;
 import dev.symplan.ir.diag.CompileException;
 import dev.symplan.ir.diag.Diagnostic;
@@ -10,6 +12,7 @@ import dev.symplan.ir.text.SourceReader;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.regex.MatchResult;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
@@ -56,6 +59,7 @@ public record BufferAssignment(ImmutableList<Allocation> allocations) {
   private static final Pattern VALUE =
       Pattern.compile(
           " *value: <[0-9]+ (.+) @[0-9]+> \\(size=([0-9]{1,18}),offset=([0-9]{1,18})\\): (.*)");
+  private static final Pattern WORD = Pattern.compile("[\\w.-]++");
   private static final Pattern COLOR = Pattern.compile(", color ([0-9]{1,6})\\b");
   private static final Pattern PARAMETER = Pattern.compile(", parameter [0-9]");
 
@@ -148,6 +152,39 @@ public record BufferAssignment(ImmutableList<Allocation> allocations) {
             new Span(file, line, 1, Math.max(1, text.length())),
             message,
             "XLA_FLAGS=--xla_dump_to=DIR writes *-buffer-assignment.txt beside the module"));
+  }
+
+  /**
+   * Checks that this is the assignment of a module: that the module has every instruction that the
+   * assignment places.
+   *
+   * @throws CompileException when the text is no module, or another one
+   */
+  public void requireOf(SourceFile module) {
+    if (!HloReader.isModule(module.text())) {
+      throw new CompileException(
+          Diagnostic.error(
+              DiagnosticCode.UNSUPPORTED,
+              Span.ofFile(module),
+              "this is not an HLO module",
+              "give the file *_after_optimizations.txt of the same dump"));
+    }
+    var words = WORD.matcher(module.text()).results().map(MatchResult::group).collect(toSet());
+    allocations.stream()
+        .flatMap(allocation -> allocation.values().stream())
+        .map(held -> held.name().replaceFirst("\\{.*", ""))
+        .filter(name -> !words.contains(name))
+        .findFirst()
+        .ifPresent(
+            name -> {
+              throw new CompileException(
+                  Diagnostic.error(
+                      DiagnosticCode.BAD_OPTION,
+                      Span.ofFile(module),
+                      "the module has no instruction '%s', but the assignment places it"
+                          .formatted(name),
+                      "give the assignment of the same dump"));
+            });
   }
 
   /** {@return the bytes of all allocations of these kinds} */

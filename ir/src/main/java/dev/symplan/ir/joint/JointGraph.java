@@ -158,13 +158,22 @@ public final class JointGraph {
   }
 
   private static ImmutableList<Tie> found(List<Graph> graphs) {
+    if (isBackward(graphs.getFirst())) {
+      throw wrong(
+          DiagnosticCode.BAD_TIES,
+          graphs.getFirst().span(),
+          "this is a backward graph, but there is no graph before it",
+          "give the forward graph first, or --ties FILE");
+    }
     var ties = ImmutableList.<Tie>builder();
     for (int to = 1; to < graphs.size(); to++) {
-      boolean backward =
-          graphs.get(to).inputs().stream().anyMatch(input -> isCalled(TANGENT, input));
-      ties.addAll(backward ? saved(graphs, to) : byName(graphs, to));
+      ties.addAll(isBackward(graphs.get(to)) ? saved(graphs, to) : byName(graphs, to));
     }
     return ties.build();
+  }
+
+  private static boolean isBackward(Graph graph) {
+    return graph.inputs().stream().anyMatch(input -> isCalled(TANGENT, input));
   }
 
   /** AOTAutograd's order: the last tensors of the forward graph, and then the tangents. */

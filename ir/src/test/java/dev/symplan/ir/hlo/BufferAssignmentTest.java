@@ -1,6 +1,7 @@
 package dev.symplan.ir.hlo;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.common.collect.ImmutableList;
@@ -17,6 +18,26 @@ import org.junit.jupiter.params.provider.ValueSource;
 class BufferAssignmentTest {
   private static BufferAssignment read(String text) {
     return BufferAssignment.read(new SourceFile("buffers.txt", text));
+  }
+
+  @Test
+  void isOfOneModule() {
+    var assignment =
+        read(
+            """
+            BufferAssignment:
+            allocation 0: size 64, page 0, parameter 0, shape |f32[16]| at ShapeIndex {}:
+             value: <1 x @0> (size=64,offset=0): f32[16]{0}
+             value: <7 all-reduce.1{0} @0> (size=48,offset=0): f32[12]{0}
+            """);
+    var module = "HloModule m\n%x = f32[16] parameter(0)\n%all-reduce.1 = f32[12] all-reduce(%x)\n";
+    assertThatCode(() -> assignment.requireOf(new SourceFile("m.hlo", module)))
+        .doesNotThrowAnyException();
+    assertThatThrownBy(
+            () -> assignment.requireOf(new SourceFile("m.hlo", module.replace("ce.1", "ce.2"))))
+        .hasMessageContaining("the module has no instruction 'all-reduce.1'");
+    assertThatThrownBy(() -> assignment.requireOf(new SourceFile("m.graph", "graph version 1")))
+        .hasMessageContaining("this is not an HLO module");
   }
 
   @Test

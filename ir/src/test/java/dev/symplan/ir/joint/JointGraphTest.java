@@ -183,6 +183,12 @@ class JointGraphTest {
   }
 
   @Test
+  void refusesABackwardThatComesFirst() {
+    assertThatThrownBy(() -> join(Optional.empty(), BACKWARD, FORWARD))
+        .hasMessageContaining("this is a backward graph, but there is no graph before it");
+  }
+
+  @Test
   void refusesASingleGraph() {
     assertThatThrownBy(() -> join(Optional.empty(), FORWARD))
         .hasMessageContaining("there is only one graph");
