@@ -158,9 +158,13 @@ public record BufferAssignment(ImmutableList<Allocation> allocations) {
    * Checks that this is the assignment of a module: that the module has every instruction that the
    * assignment places.
    *
-   * @throws CompileException when the text is no module, or another one
+   * @throws CompileException when the file cannot be read, or is no module, or another one
    */
-  public void requireOf(SourceFile module) {
+  public void requireOf(Path module) {
+    requireOf(SourceReader.read(module));
+  }
+
+  void requireOf(SourceFile module) {
     if (!HloReader.isModule(module.text())) {
       throw new CompileException(
           Diagnostic.error(

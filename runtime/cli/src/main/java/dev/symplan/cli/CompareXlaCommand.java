@@ -6,7 +6,6 @@ import dev.symplan.cli.common.ConsoleCommand;
 import dev.symplan.cli.common.ExitCode;
 import dev.symplan.cli.common.Outputs;
 import dev.symplan.ir.hlo.BufferAssignment;
-import dev.symplan.ir.text.SourceReader;
 import dev.symplan.planner.options.RewriteOptions;
 import dev.symplan.planner.report.XlaComparison;
 import dev.symplan.planner.report.render.TextRenderer;
@@ -54,7 +53,7 @@ final class CompareXlaCommand extends ConsoleCommand {
   public Integer call() {
     output.ifPresent(file -> Outputs.requireNotRead(file, List.of(module, assignment)));
     var theirs = BufferAssignment.read(assignment);
-    theirs.requireOf(SourceReader.read(module));
+    theirs.requireOf(module);
     var compiler = flags.compiler();
     var own = compiler.compile(module);
     console.warnings(own.warnings());
