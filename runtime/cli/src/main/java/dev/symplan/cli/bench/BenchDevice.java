@@ -59,7 +59,8 @@ record BenchDevice(Backend backend, Optional<Machine> gpus) {
                 Instant.now().truncatedTo(ChronoUnit.SECONDS)));
   }
 
-  private String machine() {
+  /** {@return the machine and the versions, without files and folders of the machine} */
+  String machine() {
     var here =
         "%s, %s processors"
             .formatted(Machine.thisSystem(), Runtime.getRuntime().availableProcessors());
@@ -85,7 +86,14 @@ record BenchDevice(Backend backend, Optional<Machine> gpus) {
         machine.libraries().stream()
             .flatMap(library -> library.version().map(v -> library.name() + " " + v).stream());
     var settings =
-        machine.settings().stream().map(setting -> setting.name() + "=" + setting.value());
+        machine.settings().stream()
+            .filter(setting -> !isPath(setting.value()))
+            .map(setting -> setting.name() + "=" + setting.value());
     return Stream.of(gpus, driver, libraries, settings).flatMap(words -> words);
+  }
+
+  /** A place on this machine says nothing to other readers; libraries show their versions. */
+  private static boolean isPath(String value) {
+    return value.startsWith("/") || value.startsWith("~");
   }
 }
