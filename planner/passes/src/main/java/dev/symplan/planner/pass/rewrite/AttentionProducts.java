@@ -47,7 +47,8 @@ final class AttentionProducts {
     this.scores = new AttentionScores(on, sizes, dtype, call);
     this.blocks =
         AttentionBlock.of(sizes, bounds, dtype.bytes(), scores.isCausal(), !scores.isSharedBias());
-    this.query = operand("query", sizes.group(), sizes.rows());
+    // The scale of queries is that of scores, of which there are more.
+    this.query = scores.scaled(operand("query", sizes.group(), sizes.rows()));
     this.key = operand("key", 1, sizes.keys());
     this.value = operand("value", 1, sizes.keys());
   }
@@ -59,7 +60,7 @@ final class AttentionProducts {
       var parts = new ArrayList<Value>();
       var logParts = new ArrayList<Value>();
       for (var block : own) {
-        var queries = scores.queries(block, query);
+        var queries = block.rowsOf(on, query);
         var ofBlock = scores.scores(block, queries, block.keysOf(on, key));
         if (wantsLogs) {
           var log = hiddenAs(Double.POSITIVE_INFINITY, logSum(ofBlock));
@@ -92,7 +93,7 @@ final class AttentionProducts {
       // The last sees the most keys.
       for (var block : own.reversed()) {
         var grads = block.rowsOf(on, grad);
-        var queries = scores.queries(block, query);
+        var queries = block.rowsOf(on, query);
         var ofBlock = scores.scores(block, queries, block.keysOf(on, key));
         var less = on.emit("scores", "aten::sub.Tensor", ref(ofBlock), ref(block.apart(on, logs)));
         var weights = on.emit("weights", "aten::exp", ref(less));

@@ -54,12 +54,11 @@ final class AttentionScores {
     return on.emit("scaled", "aten::mul.Scalar", ref(value), new Arg.Float(scale));
   }
 
-  /** A block's queries times the scale, which are fewer than its scores. */
-  Value queries(AttentionBlock block, Value query) {
-    return scaled(block.rowsOf(on, query));
-  }
-
-  /** The scores of a block, [units · group, rows, keys]. */
+  /**
+   * {@return the scores of a block, [units · group, rows, keys]}
+   *
+   * @param queries of the block's rows, {@linkplain #scaled scaled}
+   */
   Value scores(AttentionBlock block, Value queries, Value keysOfBlock) {
     var own = bias.map(whole -> biasOf(whole, block));
     boolean seesAll = !causal || block.firstRow() + 1 >= block.keys();
