@@ -148,7 +148,15 @@ final class IndexedOps {
 
   private static void deposit(PositionOps op, Deposit deposit) {
     if (deposit.result().type().numel() > 0) {
-      op.add(ScatterKernel.launch(op.rank, op.arguments, deposit));
+      if (deposit.isSparse()) {
+        deposit
+            .self()
+            .ifPresentOrElse(
+                self -> op.copy(self, deposit.result()), () -> op.fill(deposit.result(), 0));
+      }
+      if (!deposit.isEmpty()) {
+        op.add(ScatterKernel.launch(op.rank, op.arguments, deposit));
+      }
     }
   }
 

@@ -156,7 +156,7 @@ final class PositionOps {
     }
   }
 
-  private void fill(TensorRef to, Number value) {
+  void fill(TensorRef to, Number value) {
     arguments.checkComputes(to);
     var kernel = kernel(to.type().sizes());
     kernel.set(to, kernel.indices(), PositionKernel.number(to.type().dtype(), value));

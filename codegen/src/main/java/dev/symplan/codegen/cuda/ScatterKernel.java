@@ -5,18 +5,24 @@ import dev.symplan.codegen.TensorRef;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
 /**
  * Adds or puts values to the elements that indices name, in the order of the indices, whichever
  * block is first.
  *
- * <p>A block has one index of the indexed dimensions, and its threads the elements of the others.
- * All look through the indices together, in pieces; most have none that matches.
+ * <p>A block has one position in the indexed dimensions, and its threads the elements of the
+ * others. All look through the indices together, in pieces, for those that name the position. Where
+ * there are fewer indices than positions, each index stands for the position that it names, and
+ * only the first of equal ones does the work; positions that no index names are not touched.
  */
 final class ScatterKernel {
   private static final int THREADS = 256;
   private static final int MAX_BLOCKS = 1 << 20;
+
+  /** So many elements of a position a thread takes, all of them for one look at the indices. */
+  private static final int MAX_ELEMENTS = 8;
 
   private final int rank;
   private final MemoryArguments memory = new MemoryArguments();
@@ -39,8 +45,40 @@ final class ScatterKernel {
       TensorRef values,
       TensorRef result,
       boolean adds,
-      Optional<Long> ignored) {}
+      Optional<Long> ignored) {
 
+    private ImmutableLongArray sizes(List<Integer> dims) {
+      return ImmutableLongArray.copyOf(dims.stream().mapToLong(dim -> indexing.self().size(dim)));
+    }
+
+    /** {@return whether no index names anything} */
+    boolean isEmpty() {
+      return indices() == 0;
+    }
+
+    /** The positions in the indexed dimensions. */
+    private long positions() {
+      return numel(sizes(indexing.dims()));
+    }
+
+    private long indices() {
+      return numel(indexing.common());
+    }
+
+    /** {@return whether the kernel leaves what no index names as the result has it} */
+    boolean isSparse() {
+      return indices() < positions();
+    }
+  }
+
+  private static long numel(ImmutableLongArray sizes) {
+    return sizes.stream().reduce(1, Math::multiplyExact);
+  }
+
+  /**
+   * {@return a launch; if the deposit {@linkplain Deposit#isSparse is sparse}, the result must hold
+   * what it does before the op}
+   */
   static DeviceStep.Launch launch(int rank, OpArguments arguments, Deposit deposit) {
     arguments.checkComputes(deposit.result());
     arguments.checkComputes(deposit.values());
@@ -64,22 +102,19 @@ final class ScatterKernel {
         .replace('\n', ' ');
   }
 
-  private static ImmutableLongArray sizes(Indexing indexing, List<Integer> dims) {
-    return ImmutableLongArray.copyOf(dims.stream().mapToLong(dim -> indexing.self().size(dim)));
-  }
-
   private DeviceStep.Launch build(OpArguments arguments, Deposit deposit) {
     var indexing = deposit.indexing();
     var result = deposit.result();
     var dtype = result.type().dtype();
     var type = CTypes.computed(dtype);
-    var indexed = sizes(indexing, indexing.dims());
-    var others = sizes(indexing, indexing.rest());
-    long rows = indexed.stream().reduce(1, Math::multiplyExact);
-    long columns = others.stream().reduce(1, Math::multiplyExact);
-    long tiles = Math.ceilDiv(columns, THREADS);
-    long count = indexing.common().stream().reduce(1, Math::multiplyExact);
-    var common = names("j", indexing.common().length());
+    var indexed = deposit.sizes(indexing.dims());
+    var others = deposit.sizes(indexing.rest());
+    long columns = numel(others);
+    long each = Math.clamp(Math.ceilDiv(columns, THREADS), 1, MAX_ELEMENTS);
+    long tiles = Math.ceilDiv(columns, THREADS * each);
+    long count = deposit.indices();
+    boolean sparse = deposit.isSparse();
+    long blocks = Math.multiplyExact(sparse ? count : deposit.positions(), tiles);
     var rest = names("c", others.length());
     var own =
         IntStream.range(0, indexing.self().rank())
@@ -89,84 +124,135 @@ final class ScatterKernel {
                         ? "r" + indexing.dims().indexOf(dim)
                         : rest.get(indexing.rest().indexOf(dim)))
             .toList();
+    var common = names("j", indexing.common().length());
     var from = new ArrayList<>(rest);
     from.addAll(indexing.front(), common);
-    var matches = new StringBuilder();
-    indexing
-        .read(common, this::value)
-        .forEach(line -> matches.append("          ").append(line).append('\n'));
+    var read = String.join(" ", indexing.read(common, this::value)).replace('\n', ' ');
+    var index = declare("j", "j", indexing.common()) + " " + read;
     var condition = new ArrayList<String>();
     for (int i = 0; i < indexing.dims().size(); i++) {
       condition.add("at%s == r%s".formatted(i, i));
     }
-    deposit.ignored().ifPresent(index -> condition.add("at0 != " + Literals.integer(index)));
+    deposit.ignored().ifPresent(ignored -> condition.add("at0 != " + Literals.integer(ignored)));
     condition.add("true");
-    var summand = "(%s)%s".formatted(type, value(deposit.values(), from));
-    var before = deposit.self().map(ref -> "(%s)%s".formatted(type, value(ref, own))).orElse("0");
+    var hits = String.join(" && ", condition);
+    var before = sparse ? Optional.of(result) : deposit.self();
+    var position =
+        sparse
+            ? """
+                long long found[%1$s];
+                {
+                  long long j = owner;
+                  %2$s
+                  %3$s
+                }
+                %4$s
+                bool others = false;
+                for (long long other = threadIdx.x; other < owner; other += %5$s) {
+                  long long j = other;
+                  %2$s
+                  others |= %6$s;
+                }
+                if (__syncthreads_or(others)) {
+                  continue;
+                }
+            """
+                .formatted(
+                    Math.max(1, indexed.length()),
+                    index,
+                    each(indexed.length(), "found[%1$s] = at%1$s;"),
+                    each(indexed.length(), "const long long r%1$s = found[%1$s];"),
+                    THREADS,
+                    hits)
+            : "    long long row = owner;\n    %s\n".formatted(declare("row", "r", indexed));
     var text =
         """
 
         extern "C" __global__ void __launch_bounds__(%1$s) symplan_kernel(const __grid_constant__ Args args) {
           __shared__ unsigned char hits[%1$s];
           for (long long block = blockIdx.x; block < %2$s; block += gridDim.x) {
-            long long row = block / %3$s;
-            long long column = block %% %3$s * %1$s + threadIdx.x;
-            const bool inside = column < %4$s;
-            %5$s
-            %6$s
-            %7$s sum = 0;
-            if (inside) {
-              sum = %8$s;
+            const long long owner = block / %3$s;
+            const long long start = block %% %3$s * %4$s + threadIdx.x;
+        %5$s    %6$s sum[%7$s];
+            #pragma unroll
+            for (int e = 0; e < %7$s; e++) {
+              long long column = start + e * %1$s;
+              sum[e] = 0;
+              if (column < %8$s) {
+                %9$s
+                sum[e] = %10$s;
+              }
             }
-            for (long long first = 0; first < %9$s; first += %1$s) {
+            for (long long first = %11$s; first < %12$s; first += %1$s) {
               bool hit = false;
-              if (first + threadIdx.x < %9$s) {
+              if (first + threadIdx.x < %12$s) {
                 long long j = first + threadIdx.x;
-                %10$s
-        %11$s          hit = %12$s;
+                %13$s
+                hit = %14$s;
               }
               hits[threadIdx.x] = hit;
               if (__syncthreads_or(hit)) {
-                for (int k = 0; inside && k < %1$s; k++) {
+                for (int k = 0; k < %1$s; k++) {
                   if (hits[k]) {
                     long long j = first + k;
-                    %10$s
-                    sum = %13$s%14$s;
+                    %15$s
+                    #pragma unroll
+                    for (int e = 0; e < %7$s; e++) {
+                      long long column = start + e * %1$s;
+                      if (column < %8$s) {
+                        %9$s
+                        sum[e] = %16$s%17$s;
+                      }
+                    }
                   }
                 }
               }
               __syncthreads();
             }
-            if (inside) {
-              %15$s = %16$s;
+            #pragma unroll
+            for (int e = 0; e < %7$s; e++) {
+              long long column = start + e * %1$s;
+              if (column < %8$s) {
+                %9$s
+                %18$s = %19$s;
+              }
             }
           }
         }
         """
             .formatted(
                 THREADS,
-                rows * tiles,
+                blocks,
                 tiles,
-                columns,
-                declare("row", "r", indexed),
-                declare("column", "c", others),
+                THREADS * each,
+                position,
                 type,
-                before,
+                each,
+                columns,
+                declare("column", "c", others),
+                before.map(ref -> "(%s)%s".formatted(type, value(ref, own))).orElse("0"),
+                sparse ? "owner / %1$s * %1$s".formatted(THREADS) : "0",
                 count,
+                index,
+                hits,
                 declare("j", "j", indexing.common()),
-                matches,
-                String.join(" && ", condition),
-                deposit.adds() ? "sum + " : "",
-                summand,
+                deposit.adds() ? "sum[e] + " : "",
+                "(%s)%s".formatted(type, value(deposit.values(), from)),
                 element(result, own),
-                CTypes.narrow(dtype, "sum"));
+                CTypes.narrow(dtype, "sum[e]"));
     return memory.launch(
         arguments.op().stream(),
         CTypes.PRELUDE + memory.struct() + text,
-        rows * tiles,
+        blocks,
         MAX_BLOCKS,
         THREADS,
         arguments.op().name());
+  }
+
+  private static String each(int count, String statement) {
+    return IntStream.range(0, count)
+        .mapToObj(statement::formatted)
+        .collect(Collectors.joining(" "));
   }
 
   private static List<String> names(String prefix, int count) {

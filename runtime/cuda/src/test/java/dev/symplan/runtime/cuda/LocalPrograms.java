@@ -375,6 +375,18 @@ final class LocalPrograms {
             "h = aten::scatter.value(x, 1, g, 7.5)",
             "k = aten::one_hot(i, 8)"),
         program(
+            "x: f32[50, 2500], i: i64[9], v: f32[9, 2500], y: bf16[8, 9, 10], j: i64[2, 1],"
+                + " u: bf16[8, 2, 9], w: f32[5, 8, 6], q: i64[5, 8], o: f32[1], p: i64[0],"
+                + " e: f32[0, 2500]",
+            "a = aten::index_put(x, [i], v, True)",
+            "b = aten::index_put(x, [i], v)",
+            "c = aten::index_put(y, [None, i, j], u, True)",
+            "d = aten::embedding_dense_backward(w, q, 100, 3, False)",
+            "f = aten::index_put(x, [i], o, True)",
+            "g = aten::index_put(x, [p], e, True)",
+            "k = aten::mul.Scalar(x, 2.0)",
+            "h = aten::index_put(k, [i], v, True)"),
+        program(
                 "x: f32[8, 300], i: i64[40], v: f32[40, 300], y: bf16[8, 3, 9], u: bf16[9, 40, 3],"
                     + " w: f32[5, 8, 6], q: i64[5, 8]",
                 "a = aten::index_put(x, [i], v, True)",
