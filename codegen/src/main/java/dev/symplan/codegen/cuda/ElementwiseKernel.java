@@ -13,6 +13,7 @@ import dev.symplan.ir.TensorType;
 import dev.symplan.planner.plan.StreamKind;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 
@@ -44,29 +45,35 @@ final class ElementwiseKernel {
 
   private final int width;
 
+  /**
+   * @param refs all that is read and written
+   */
   private ElementwiseKernel(
-      int rank, ImmutableList<Part> parts, MemoryArguments memory, boolean wide) {
+      int rank, TensorType shape, List<TensorRef> refs, MemoryArguments memory, boolean wide) {
     this.rank = rank;
     this.memory = memory;
-    this.shape = typeOf(result(parts.getFirst()));
-    this.flat =
-        parts.stream()
-            .allMatch(part -> isFlat(result(part)) && part.args().stream().allMatch(this::isFlat));
-    this.vectors = wide ? vectors(parts) : Vectors.NONE;
+    this.shape = shape;
+    this.flat = refs.stream().allMatch(this::isFlat);
+    this.vectors = wide ? vectors(refs) : Vectors.NONE;
     this.width = vectors.width();
   }
 
-  /** Long tensors are read and written 16 bytes at once, where they lie for that. */
-  private Vectors vectors(ImmutableList<Part> parts) {
-    if (shape.numel() < LONG || shape.rank() == 0) {
-      return Vectors.NONE;
-    }
+  private static ElementwiseKernel of(
+      int rank, ImmutableList<Part> parts, MemoryArguments memory, boolean wide) {
     var refs =
         parts.stream()
             .flatMap(part -> Streams.concat(part.args().stream(), part.results().stream()))
             .filter(Operand.Tensor.class::isInstance)
             .map(operand -> ((Operand.Tensor) operand).ref())
             .toList();
+    return new ElementwiseKernel(rank, typeOf(result(parts.getFirst())), refs, memory, wide);
+  }
+
+  /** Long tensors are read and written 16 bytes at once, where they lie for that. */
+  private Vectors vectors(List<TensorRef> refs) {
+    if (shape.numel() < LONG || shape.rank() == 0) {
+      return Vectors.NONE;
+    }
     return Vectors.widest(
         refs.stream().map(ref -> ref.type().dtype()).toList(),
         wide -> refs.stream().allMatch(ref -> isWide(ref, wide)));
@@ -112,11 +119,31 @@ final class ElementwiseKernel {
               throw Parts.unsupported(
                   part, part.def().name() + " over what else is read or written");
             });
-    var kernel = new ElementwiseKernel(rank, parts, new MemoryArguments(), true);
+    var kernel = of(rank, parts, new MemoryArguments(), true);
     for (int i = 0; i < parts.size(); i++) {
       kernel.part(i, parts.get(i));
     }
     return kernel.build(stream, parts.getLast().name());
+  }
+
+  /**
+   * {@return a launch that adds tensors up in their order, in the type that theirs is computed
+   * with}
+   *
+   * @param terms of the result's shape and type, and apart from it
+   */
+  static DeviceStep.Launch sum(
+      int rank, StreamKind stream, List<TensorRef> terms, TensorRef result, String label) {
+    var refs = ImmutableList.<TensorRef>builder().addAll(terms).add(result).build();
+    var kernel = new ElementwiseKernel(rank, result.type(), refs, new MemoryArguments(), true);
+    var dtype = result.type().dtype();
+    var type = CTypes.computed(dtype);
+    kernel.body.append("    %s sum = 0;\n".formatted(type));
+    for (var term : terms) {
+      kernel.body.append("    sum += %s;\n".formatted(kernel.load(term)));
+    }
+    kernel.write(0, result, CTypes.narrow(dtype, "sum"));
+    return kernel.build(stream, label);
   }
 
   /**
@@ -130,7 +157,7 @@ final class ElementwiseKernel {
    */
   static Optional<String> statements(
       int rank, ImmutableList<Part> parts, MemoryArguments memory, Map<TensorRef, String> given) {
-    var kernel = new ElementwiseKernel(rank, parts, memory, false);
+    var kernel = of(rank, parts, memory, false);
     if (!kernel.flat) {
       return Optional.empty();
     }
@@ -177,9 +204,8 @@ final class ElementwiseKernel {
   }
 
   /** Whether the i-th element of the shape is the i-th in memory. */
-  private boolean isFlat(Operand operand) {
-    return !(operand instanceof Operand.Tensor(var ref))
-        || (ref.type().sizes().equals(shape.sizes()) && ref.type().isContiguous());
+  private boolean isFlat(TensorRef ref) {
+    return ref.type().sizes().equals(shape.sizes()) && ref.type().isContiguous();
   }
 
   private void part(int index, Part part) {

@@ -204,8 +204,11 @@ final class RowLowering {
    * @throws UnsupportedOnGpu when it cannot
    */
   static DeviceStep.Launch single(int rank, StreamKind stream, Part part) {
-    return over(part, operand -> View.of(rank, ((Operand.Tensor) operand).ref()))
-        .build(stream, part.name());
+    var sum = ShortSum.of(part);
+    return sum.isPresent()
+        ? ElementwiseKernel.sum(rank, stream, sum.get().terms(), sum.get().result(), part.name())
+        : over(part, operand -> View.of(rank, ((Operand.Tensor) operand).ref()))
+            .build(stream, part.name());
   }
 
   /**

@@ -85,6 +85,17 @@ final class LocalPrograms {
   static List<String> reductions() {
     return List.of(
         program(
+            "x: bf16[2, 4, 3, 70, 128], y: f32[5, 33000], z: f64[2, 3, 41], o: bf16[6, 64, 8, 96]",
+            "a = aten::sum.dim_IntList(x, [2], True)",
+            "b = aten::sum.dim_IntList(x, [0, 2])",
+            "c = aten::sum.dim_IntList(y, [0])",
+            "d = aten::sum.dim_IntList(z, [1, 0], True)",
+            "p = aten::permute(o, [1, 0, 2, 3])",
+            "e = aten::sum.dim_IntList(p, [1])",
+            "s = aten::slice.Tensor(x, 4, 1, 120)",
+            "f = aten::sum.dim_IntList(s, [2])",
+            "g = aten::sum.dim_IntList(x, [0], dtype=torch.float32)"),
+        program(
             "x: f32[3, 5, 70]",
             "a = aten::sum.dim_IntList(x, [-1])",
             "b = aten::sum.dim_IntList(x, [0, 1], True)",
