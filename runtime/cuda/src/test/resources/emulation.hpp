@@ -109,6 +109,20 @@ static int __syncthreads_or(int value) {
   __syncthreads();
   return any;
 }
+static unsigned __ballot_sync(unsigned, int value) {
+  int self = emulation::current;
+  memcpy(&emulation::slots[self], &value, sizeof(value));
+  __syncwarp();
+  unsigned all = 0;
+  for (int lane = 0; lane < emulation::warp_size(); lane++) {
+    int other;
+    memcpy(&other, &emulation::slots[self / 32 * 32 + lane], sizeof(other));
+    all |= (other != 0 ? 1u : 0u) << lane;
+  }
+  __syncwarp();
+  return all;
+}
+static int __popc(unsigned bits) { return __builtin_popcount(bits); }
 static void __trap() { abort(); }
 template <class T>
 static T __shfl_xor_sync(unsigned, T value, int lanes) {

@@ -140,7 +140,7 @@ final class ScatterKernel {
     var position =
         sparse
             ? """
-                long long found[%1$s];
+                long long at[%1$s];
                 {
                   long long j = owner;
                   %2$s
@@ -160,8 +160,8 @@ final class ScatterKernel {
                 .formatted(
                     Math.max(1, indexed.length()),
                     index,
-                    each(indexed.length(), "found[%1$s] = at%1$s;"),
-                    each(indexed.length(), "const long long r%1$s = found[%1$s];"),
+                    each(indexed.length(), "at[%1$s] = at%1$s;"),
+                    each(indexed.length(), "const long long r%1$s = at[%1$s];"),
                     THREADS,
                     hits)
             : "    long long row = owner;\n    %s\n".formatted(declare("row", "r", indexed));
@@ -169,7 +169,8 @@ final class ScatterKernel {
         """
 
         extern "C" __global__ void __launch_bounds__(%1$s) symplan_kernel(const __grid_constant__ Args args) {
-          __shared__ unsigned char hits[%1$s];
+          __shared__ int hits[%1$s];
+          __shared__ unsigned found[%1$s / 32];
           for (long long block = blockIdx.x; block < %2$s; block += gridDim.x) {
             const long long owner = block / %3$s;
             const long long start = block %% %3$s * %4$s + threadIdx.x;
@@ -190,20 +191,29 @@ final class ScatterKernel {
                 %13$s
                 hit = %14$s;
               }
-              hits[threadIdx.x] = hit;
-              if (__syncthreads_or(hit)) {
-                for (int k = 0; k < %1$s; k++) {
-                  if (hits[k]) {
-                    long long j = first + k;
-                    %15$s
-                    #pragma unroll
-                    for (int e = 0; e < %7$s; e++) {
-                      long long column = start + e * %1$s;
-                      if (column < %8$s) {
-                        %9$s
-                        sum[e] = %16$s%17$s;
-                      }
-                    }
+              const unsigned own = __ballot_sync(0xffffffffu, hit);
+              found[threadIdx.x / 32] = own;
+              __syncthreads();
+              int count = 0;
+              int before = 0;
+              for (int w = 0; w < %1$s / 32; w++) {
+                before = w == threadIdx.x / 32 ? count : before;
+                count += __popc(found[w]);
+              }
+              if (hit) {
+                hits[before + __popc(own & ((1u << threadIdx.x %% 32) - 1))] = threadIdx.x;
+              }
+              __syncthreads();
+              #pragma unroll 4
+              for (int k = 0; k < count; k++) {
+                long long j = first + hits[k];
+                %15$s
+                #pragma unroll
+                for (int e = 0; e < %7$s; e++) {
+                  long long column = start + e * %1$s;
+                  if (column < %8$s) {
+                    %9$s
+                    sum[e] = %16$s%17$s;
                   }
                 }
               }

@@ -40,22 +40,30 @@ public final class SeededInputs {
 
   /** Fills a tensor. */
   public static void fill(HostTensor tensor, long seed, int rank, String name, Need need) {
-    fill(tensor, seed, rank, name, need, Long.MAX_VALUE);
+    fill(tensor, seed, rank, name, need, MAX_INTEGER, Long.MAX_VALUE);
   }
 
   /**
-   * Fills a tensor with the same floats again and again where it is large, as making so many up
-   * takes longer than to measure what is done with them.
+   * Fills a tensor to measure what is done with it: with the same floats again and again where it
+   * is large, as making so many up takes longer than the measurements, and with all the indices
+   * that its readers have elements for.
    */
   public static void fillRepeating(HostTensor tensor, long seed, int rank, String name, Need need) {
     boolean isFloat = tensor.dtype().kind() == DType.Kind.FLOAT;
-    fill(tensor, seed, rank, name, need, isFloat ? PATTERN : Long.MAX_VALUE);
+    long below = need.below() == Long.MAX_VALUE ? MAX_INTEGER : need.below();
+    fill(tensor, seed, rank, name, need, below, isFloat ? PATTERN : Long.MAX_VALUE);
   }
 
   private static void fill(
-      HostTensor tensor, long seed, int rank, String name, Need need, long different) {
+      HostTensor tensor,
+      long seed,
+      int rank,
+      String name,
+      Need need,
+      long integers,
+      long different) {
     if (tensor.dtype().kind() == DType.Kind.COMPLEX) {
-      fill(tensor.as(tensor.type().parts()), seed, rank, name, need, different);
+      fill(tensor.as(tensor.type().parts()), seed, rank, name, need, integers, different);
       return;
     }
     var hash =
@@ -71,7 +79,7 @@ public final class SeededInputs {
     double scale = scale(type);
     long count = type.numel();
     long width = type.dtype().bytes();
-    int below = (int) Math.max(1, Math.min(MAX_INTEGER, need.below()));
+    int below = (int) Math.clamp(Math.min(integers, need.below()), 1, Integer.MAX_VALUE);
     long trues = need.trues().orElse(0);
     for (long i = 0; i < Math.min(different, count); i++) {
       switch (type.dtype().kind()) {

@@ -37,6 +37,19 @@ class SeededInputsTest {
   }
 
   @Test
+  void indicesReachAllElements() {
+    var type = TensorType.contiguous(DType.I64, 10_000);
+    var indices = repeating(type, new Need(1000, OptionalLong.empty()));
+    assertThat(LongStream.range(0, 10_000).mapToDouble(indices::get).distinct())
+        .hasSizeGreaterThan(900)
+        .allMatch(value -> value >= 0 && value < 1000);
+    var unknown = repeating(type, Need.NOTHING);
+    assertThat(LongStream.range(0, 10_000).mapToDouble(unknown::get))
+        .as("who reads them may have few elements")
+        .allMatch(value -> value >= 0 && value < 8);
+  }
+
+  @Test
   void indicesAndMasksDoNotRepeat() {
     var mask =
         repeating(
