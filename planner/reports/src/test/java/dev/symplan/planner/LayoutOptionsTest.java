@@ -1,19 +1,19 @@
 package dev.symplan.planner;
 
+import static dev.symplan.planner.FoldedPlans.assertStays;
+import static dev.symplan.planner.FoldedPlans.only;
+import static dev.symplan.planner.FoldedPlans.ops;
+import static dev.symplan.planner.FoldedPlans.plan;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.common.collect.ImmutableMap;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.io.PlanFile;
-import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.RewriteOptions;
 import dev.symplan.planner.options.RewriteOptions.Mode;
-import dev.symplan.planner.plan.Plan;
-import dev.symplan.planner.plan.Rewrite;
 import dev.symplan.planner.plan.Rewrite.Action;
 import dev.symplan.planner.plan.Rewrite.Reason;
 import dev.symplan.planner.report.PlanExplainer;
@@ -25,41 +25,18 @@ import org.junit.jupiter.api.Test;
 
 class LayoutOptionsTest {
   private static final CompileOptions USUAL = CompileOptions.DEFAULT;
+  private static final String GATHER = "symplan::all_gather_dim";
 
   private static final String COLUMNS =
       """
       graph columns(x: bf16[512, 1024], w: bf16[1024, 512]) {
         y = aten::mm(x, w)
-        r = _c10d_functional::all_gather_into_tensor(y, 4, "tp")
+        r = _c10d_functional::all_gather_into_tensor(y, 4, "g4")
         a, b, c, d = aten::split.Tensor(r, 512)
         o = aten::cat([a, b, c, d], 1)
         return o
       }
       """;
-
-  private static Plan plan(String group, String text, CompileOptions options) {
-    var source = new SourceFile("test.graph", "graph version 1\ngroup tp = " + group + "\n" + text);
-    return Compiler.forTarget(Target.H200_X4).with(options).compile(GraphParser.parse(source));
-  }
-
-  private static Plan plan(String text, CompileOptions options) {
-    return plan("[0, 1, 2, 3]", text, options);
-  }
-
-  private static Rewrite only(Plan plan) {
-    assertThat(plan.rewrites()).hasSize(1);
-    return plan.rewrites().getFirst();
-  }
-
-  private static List<String> ops(Plan plan) {
-    return plan.forRank(0).graph().ops().stream().map(op -> op.def().name().toString()).toList();
-  }
-
-  private static void assertStays(Plan plan, Reason reason) {
-    assertThat(only(plan).action()).isEqualTo(Action.UNFOLDED);
-    assertThat(only(plan).reason()).isEqualTo(reason);
-    assertThat(ops(plan)).contains("aten::cat").doesNotContain("symplan::all_gather_dim");
-  }
 
   @Test
   void theCopyBehindAGatherIsGoneAndHalfOfTheMemory() {
@@ -96,10 +73,12 @@ class LayoutOptionsTest {
   void copiesStayForVariantsThatMoveRunsOfBytes() {
     assertStays(
         plan(COLUMNS, USUAL.withVariants(ImmutableMap.of("all_gather", Variant.NCCL))),
-        Reason.FORCED_VARIANT);
+        Reason.FORCED_VARIANT,
+        GATHER);
     assertStays(
         plan(COLUMNS, USUAL.withVariants(ImmutableMap.of("r", Variant.PUSH))),
-        Reason.FORCED_VARIANT);
+        Reason.FORCED_VARIANT,
+        GATHER);
     assertThat(ops(plan(COLUMNS, USUAL.withVariants(ImmutableMap.of("all_gather", Variant.PUSH)))))
         .contains("symplan::all_gather_dim");
   }
@@ -110,14 +89,14 @@ class LayoutOptionsTest {
       var text =
           """
           graph columns(x: bf16%s) {
-            r = _c10d_functional::all_gather_into_tensor(x, 4, "tp")
+            r = _c10d_functional::all_gather_into_tensor(x, 4, "g4")
             a, b, c, d = aten::split.Tensor(r, 512)
             o = aten::cat([a, b, c, d], 1)
             return o
           }
           """
               .formatted(columns);
-      assertStays(plan(text, USUAL), Reason.NO_GAIN);
+      assertStays(plan(text, USUAL), Reason.NO_GAIN, GATHER);
       var wanted = plan(text, USUAL.withRewrites(RewriteOptions.OFF.withLayouts(Mode.ON)));
       assertThat(ops(wanted)).containsExactly("symplan::all_gather_dim");
     }
@@ -125,7 +104,7 @@ class LayoutOptionsTest {
 
   @Test
   void copiesStayBetweenHosts() {
-    assertStays(plan("[0, 4, 1, 5], [2, 6, 3, 7]", COLUMNS, USUAL), Reason.LAYOUT);
+    assertStays(plan("[0, 4, 1, 5], [2, 6, 3, 7]", COLUMNS, USUAL), Reason.LAYOUT, GATHER);
   }
 
   /** With as many rows as ranks, the copy behind the gather is the one before the scatter. */
@@ -135,11 +114,11 @@ class LayoutOptionsTest {
         plan(
             """
             graph both(x: bf16[4, 512]) {
-              r = _c10d_functional::all_gather_into_tensor(x, 4, "tp")
+              r = _c10d_functional::all_gather_into_tensor(x, 4, "g4")
               a, b, c, d = aten::split.Tensor(r, 4)
               o = aten::cat([a, b, c, d], 1)
               v = aten::view(o, [16, 512])
-              s = _c10d_functional::reduce_scatter_tensor(v, "sum", 4, "tp")
+              s = _c10d_functional::reduce_scatter_tensor(v, "sum", 4, "g4")
               return s
             }
             """,
@@ -168,7 +147,7 @@ class LayoutOptionsTest {
     var text =
         """
         graph gathered(x: bf16[512, 512]) {
-          r = symplan::all_gather_dim(x, %s, 4, "tp")
+          r = symplan::all_gather_dim(x, %s, 4, "g4")
           return r
         }
         """;

@@ -1,17 +1,18 @@
 package dev.symplan.planner;
 
+import static dev.symplan.planner.FoldedPlans.assertStays;
+import static dev.symplan.planner.FoldedPlans.only;
+import static dev.symplan.planner.FoldedPlans.ops;
+import static dev.symplan.planner.FoldedPlans.plan;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.common.collect.ImmutableMap;
 import dev.symplan.ir.diag.SourceFile;
-import dev.symplan.ir.text.GraphParser;
 import dev.symplan.planner.io.PlanFile;
-import dev.symplan.planner.machine.Target;
 import dev.symplan.planner.machine.Variant;
 import dev.symplan.planner.options.CompileOptions;
 import dev.symplan.planner.options.RewriteOptions;
 import dev.symplan.planner.options.RewriteOptions.Mode;
-import dev.symplan.planner.plan.Plan;
 import dev.symplan.planner.plan.Rewrite;
 import dev.symplan.planner.plan.Rewrite.Action;
 import dev.symplan.planner.plan.Rewrite.Reason;
@@ -37,7 +38,7 @@ class PackOptionsTest {
         x = aten::view(a, [524288])
         y = aten::view(b, [262144])
         f = aten::cat([x, y])
-        g = _c10d_functional::all_gather_into_tensor(f, 4, "dp")
+        g = _c10d_functional::all_gather_into_tensor(f, 4, "g4")
         r = aten::view(g, [4, 786432])
         s, t = aten::split_with_sizes(r, [524288, 262144], 1)
         v = aten::reshape(s, [2048, 1024])
@@ -56,7 +57,7 @@ class PackOptionsTest {
         q = aten::view(b, [4, 262144])
         f = aten::cat([p, q], 1)
         h = aten::view(f, [2097152])
-        g = _c10d_functional::reduce_scatter_tensor(h, "avg", 4, "dp")
+        g = _c10d_functional::reduce_scatter_tensor(h, "avg", 4, "g4")
         s, t = aten::split.Tensor(g, 262144)
         v = aten::view(s, [512, 512])
         z = aten::view(t, [512, 512])
@@ -64,32 +65,8 @@ class PackOptionsTest {
       }
       """;
 
-  private static Plan plan(String group, String text, CompileOptions options) {
-    var source = new SourceFile("test.graph", "graph version 1\ngroup dp = " + group + "\n" + text);
-    return Compiler.forTarget(Target.H200_X4).with(options).compile(GraphParser.parse(source));
-  }
-
-  private static Plan plan(String text, CompileOptions options) {
-    return plan("[0, 1, 2, 3]", text, options);
-  }
-
   private static CompileOptions layouts(Mode mode) {
     return USUAL.withRewrites(RewriteOptions.AUTO.withLayouts(mode));
-  }
-
-  private static Rewrite only(Plan plan) {
-    assertThat(plan.rewrites()).hasSize(1);
-    return plan.rewrites().getFirst();
-  }
-
-  private static List<String> ops(Plan plan) {
-    return plan.forRank(0).graph().ops().stream().map(op -> op.def().name().toString()).toList();
-  }
-
-  private static void assertStays(Plan plan, Reason reason) {
-    assertThat(only(plan).action()).isEqualTo(Action.UNFOLDED);
-    assertThat(only(plan).reason()).isEqualTo(reason);
-    assertThat(ops(plan)).contains("aten::cat").doesNotContain(GATHER, SCATTER);
   }
 
   @Test
@@ -141,7 +118,10 @@ class PackOptionsTest {
   @CsvSource({"all_gather, NCCL_CE", "all_gather, NCCL_SYMM", "g, PUSH"})
   void copiesStayForVariantsThatTakeOneTensor(String name, Variant variant) {
     assertStays(
-        plan(BUCKET, USUAL.withVariants(ImmutableMap.of(name, variant))), Reason.FORCED_VARIANT);
+        plan(BUCKET, USUAL.withVariants(ImmutableMap.of(name, variant))),
+        Reason.FORCED_VARIANT,
+        GATHER,
+        SCATTER);
   }
 
   @ParameterizedTest
@@ -158,7 +138,7 @@ class PackOptionsTest {
     var text =
         """
         graph many(x: bf16[%1$s]) {
-          g = _c10d_functional::all_gather_into_tensor(x, 4, "dp")
+          g = _c10d_functional::all_gather_into_tensor(x, 4, "g4")
           r = aten::view(g, [4, %1$s])
           %2$s = aten::split.Tensor(r, 16, 1)
           %3$s
