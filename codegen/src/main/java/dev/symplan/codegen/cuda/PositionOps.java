@@ -5,6 +5,7 @@ import com.google.common.collect.ImmutableMap;
 import com.google.common.primitives.ImmutableLongArray;
 import dev.symplan.codegen.Operand;
 import dev.symplan.codegen.TensorRef;
+import dev.symplan.codegen.cuda.CopyKernel.Move;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
@@ -281,7 +282,6 @@ final class PositionOps {
     return Math.clamp(index < 0 ? index + size : index, 0, size);
   }
 
-  /** Copies self, or zeros, and then a tensor into a slice of it. */
   private void slice(boolean scatters) {
     var result = arguments.result();
     int dim = arguments.dim("dim", result.type().rank());
@@ -290,6 +290,10 @@ final class PositionOps {
     long end = arguments.has("end") ? clamp(arguments.integer("end"), size) : size;
     long step = arguments.integer("step");
     long count = Math.max(0, Math.ceilDiv(end - start, step));
+    if (scatters && step == 1) {
+      replace(dim, start, count, Moves.narrow(result, dim, start, count, step));
+      return;
+    }
     background(scatters);
     if (count > 0) {
       into(Moves.narrow(result, dim, start, count, step), scatters);
@@ -300,8 +304,32 @@ final class PositionOps {
     var result = arguments.result();
     int dim = arguments.dim("dim", result.type().rank());
     long index = Math.floorMod(arguments.integer("index"), result.type().size(dim));
-    background(scatters);
-    into(Moves.select(result, dim, index), scatters);
+    var part = Moves.select(result, dim, index);
+    if (scatters) {
+      replace(dim, index, 1, part);
+      return;
+    }
+    background(false);
+    into(part, false);
+  }
+
+  /** Copies self but for a slice, and another tensor in its place. */
+  private void replace(int dim, long start, long count, TensorRef part) {
+    var self = arguments.tensor("self");
+    var result = arguments.result();
+    long behind = start + count;
+    long rest = result.type().size(dim) - behind;
+    steps.addAll(
+        Moves.copy(
+            rank,
+            arguments,
+            List.of(
+                new Move(
+                    Moves.narrow(self, dim, 0, start, 1), Moves.narrow(result, dim, 0, start, 1)),
+                new Move(
+                    Moves.narrow(self, dim, behind, rest, 1),
+                    Moves.narrow(result, dim, behind, rest, 1)),
+                new Move(Moves.expand(arguments.tensor("src"), part.type().sizes()), part))));
   }
 
   private void background(boolean scatters) {
@@ -312,6 +340,7 @@ final class PositionOps {
     }
   }
 
+  /** Copies a tensor into a part of the result, the rest of which is there. */
   private void into(TensorRef part, boolean scatters) {
     var from = arguments.tensor(scatters ? "src" : "grad_output");
     copy(Moves.expand(from, part.type().sizes()), part);

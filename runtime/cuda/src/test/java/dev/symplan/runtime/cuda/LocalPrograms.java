@@ -376,6 +376,20 @@ final class LocalPrograms {
                 "l = aten::scalar_tensor(3.5, dtype=torch.float16)")
             .replace("m: i64[4, 2]", "o: f32[4, 2]"),
         program(
+            "x: bf16[3, 8, 32], y: bf16[3, 8, 16], z: bf16[3, 8, 32], o: f32[3, 8, 32], u: bf16[8,"
+                + " 32]",
+            "a = aten::slice_scatter(x, y, 2, 0, 16)",
+            "b = aten::slice_scatter(x, y, 2, 16, 9223372036854775807)",
+            "c = aten::slice_scatter(x, y, 2, 5, 21)",
+            "d = aten::slice_scatter(x, z, 1)",
+            "e = aten::slice_scatter(x, o, 2, -32, 32)",
+            "k = aten::mul.Scalar(x, 2.0)",
+            "f = aten::slice_scatter(k, y, 2, 8, 24)",
+            "h = aten::slice.Tensor(y, 2, 16, 16)",
+            "g = aten::slice_scatter(x, h, 2, 30, 4)",
+            "l = aten::select_scatter(x, u, 0, 1)",
+            "m = aten::select_scatter(x, u, 0, -1)"),
+        program(
             "x: f32[8, 9, 10], i: i64[5], j: i64[2, 1], r: f32[8, 10], g: i64[8, 4, 10]",
             "a = aten::index_select(x, 1, i)",
             "b = aten::index.Tensor(x, [i])",
