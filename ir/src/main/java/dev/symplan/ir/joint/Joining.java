@@ -38,7 +38,9 @@ final class Joining {
 
   Graph join(ImmutableIntArray ranks) {
     var inputs = ImmutableList.<Value>builder();
+    var inputsBefore = new int[graphs.size()];
     for (int g = 0; g < graphs.size(); g++) {
+      inputsBefore[g] = nextId;
       for (var input : graphs.get(g).inputs()) {
         if (!tied.isTied(g, input)) {
           now.get(g)[input.id()] = define(input, input.name());
@@ -46,9 +48,15 @@ final class Joining {
         }
       }
     }
-    var outputs = ImmutableList.<Arg>builder();
+    var outputs = new ArrayList<Arg>();
+    var called = new HashSet<String>();
     for (int g = 0; g < graphs.size(); g++) {
       var own = now.get(g);
+      var graph = graphs.get(g);
+      var name = unique(graph.name(), called);
+      if (g > 0) {
+        ops.add(ProgramGraph.border(name, inputsBefore[g], outputs.size(), graph.span()));
+      }
       tied.into(g).forEach(this::handOn);
       for (var op : graphs.get(g).ops()) {
         op.results().forEach(result -> own[result.id()] = define(result, result.name()));
@@ -62,7 +70,7 @@ final class Joining {
         ranks,
         inputs.build(),
         ops.build(),
-        outputs.build(),
+        ImmutableList.copyOf(outputs),
         nextId,
         first.span(),
         first.notes(),
@@ -70,11 +78,16 @@ final class Joining {
   }
 
   private Value define(Value value, String wanted) {
+    var name = unique(wanted, names);
+    return new Value(nextId++, name, value.type(), value.span(), value.annotated());
+  }
+
+  private static String unique(String wanted, Set<String> taken) {
     var name = wanted;
-    for (int i = 1; !name.isEmpty() && !names.add(name); i++) {
+    for (int i = 1; !name.isEmpty() && !taken.add(name); i++) {
       name = wanted + "_" + i;
     }
-    return new Value(nextId++, name, value.type(), value.span(), value.annotated());
+    return name;
   }
 
   private void handOn(Tie tie) {

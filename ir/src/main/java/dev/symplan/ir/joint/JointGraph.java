@@ -28,6 +28,8 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>Without ties, names and order give them ({@link FoundTies}).
  *
+ * <p>An op {@code symplan::border} stands between two graphs ({@link ProgramGraph}).
+ *
  * <p>AOTAutograd lists a tensor that is both a result for the caller and saved for the backward
  * graph twice, the latter behind the former; so a tie takes the last of a value's outputs from the
  * caller.
@@ -59,6 +61,9 @@ public final class JointGraph {
       Optional<ImmutableList<Tie>> ties,
       Consumer<? super Diagnostic> warnings) {
     var sequence = sequence(programs);
+    for (var program : programs) {
+      program.graphs().forEach(JointGraph::checkSingle);
+    }
     if (sequence.size() < 2) {
       throw wrong(
           DiagnosticCode.BAD_OPTION,
@@ -76,6 +81,20 @@ public final class JointGraph {
         joint,
         programs.getLast().endNotes(),
         programs.size() == 1 ? programs.getFirst().headNotes() : ImmutableList.of());
+  }
+
+  private static void checkSingle(Graph graph) {
+    graph.ops().stream()
+        .filter(ProgramGraph::isBorder)
+        .findFirst()
+        .ifPresent(
+            border -> {
+              throw wrong(
+                  DiagnosticCode.BAD_TIES,
+                  border.span(),
+                  "graph '%s' consists of several graphs already".formatted(graph.name()),
+                  "compile it without --together, or give the graphs that it was made of");
+            });
   }
 
   private static ImmutableList<Versions> sequence(List<Program> programs) {

@@ -6,6 +6,7 @@ import dev.symplan.ir.diag.DiagnosticSink;
 import dev.symplan.ir.graph.Graph;
 import dev.symplan.ir.graph.Program;
 import dev.symplan.ir.graph.RankAgreement;
+import dev.symplan.ir.joint.BorderCheck;
 import dev.symplan.planner.pass.Facts;
 import dev.symplan.planner.pass.GraphState;
 import dev.symplan.planner.pass.PassContext;
@@ -33,6 +34,7 @@ final class CheckProgram extends ProgramPass {
     RankAgreement.check(
         new Program(program.groups(), program.declarations(), distinct, program.endNotes()), sink);
     sink.throwIfErrors();
+    BorderCheck.check(distinct, sink);
     Groups.check(program.groups(), graphOfRank, sink);
     sink.throwIfErrors();
     SpaceChoice.checkNames(context.options(), distinct);
