@@ -3,6 +3,7 @@ package dev.symplan.codegen;
 import com.google.common.collect.ImmutableList;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.Instruction.AwaitEvent;
+import dev.symplan.codegen.Instruction.Border;
 import dev.symplan.codegen.Instruction.Collective;
 import dev.symplan.codegen.Instruction.Fused;
 import dev.symplan.codegen.Instruction.GroupUse;
@@ -14,6 +15,7 @@ import dev.symplan.ir.Arg;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.graph.Rows;
+import dev.symplan.ir.joint.ProgramGraph;
 import dev.symplan.ir.op.CollectiveSpec.Kind;
 import dev.symplan.ir.op.OpTrait;
 import dev.symplan.planner.plan.Buffer;
@@ -65,6 +67,8 @@ public final class Lowering {
   private RankProgram program() {
     for (var step : rankPlan.steps()) {
       switch (step) {
+        case Step.Compute(int op) when ProgramGraph.isBorder(rankPlan.graph().ops().get(op)) ->
+            instructions.add(border(rankPlan.graph().ops().get(op)));
         case Step.Compute(int op) -> compute(rankPlan.graph().ops().get(op));
         case Step.Fused(var ops) -> fused(ops);
         case Step.Start(int k) -> start(k);
@@ -88,6 +92,14 @@ public final class Lowering {
         rankPlan.buffers().stream().map(Lowering::buffer).collect(ImmutableList.toImmutableList()),
         instructions.build(),
         events);
+  }
+
+  private static Border border(Op op) {
+    var call = op.call();
+    return new Border(
+        call.string("graph"),
+        Math.toIntExact(call.integer("inputs")),
+        Math.toIntExact(call.integer("outputs")));
   }
 
   private static RankProgram.Buffer buffer(Buffer buffer) {

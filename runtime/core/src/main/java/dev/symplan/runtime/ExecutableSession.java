@@ -2,18 +2,32 @@ package dev.symplan.runtime;
 
 import com.google.common.collect.ImmutableList;
 import dev.symplan.codegen.Executable;
+import dev.symplan.codegen.GraphSignature;
 import dev.symplan.codegen.RankProgram;
 import dev.symplan.codegen.TensorRef;
+import dev.symplan.ir.MemorySpace;
 import dev.symplan.planner.plan.ArenaKind;
 import dev.symplan.runtime.tensor.HostTensor;
+import java.util.Optional;
 
-/** What is the same in the sessions of all backends: the signature, and what may be bound to it. */
+/**
+ * What is the same in the sessions of all backends: the signature, what may be bound to it, and in
+ * which order graphs run.
+ */
 public abstract class ExecutableSession implements Session {
+  /** All graphs, one after the other. */
+  public static final int ALL = -1;
+
   private final Executable executable;
+  private final ImmutableList<GraphSignature> graphs;
   private boolean closed;
+
+  /** The graph that comes next; 0 where the program begins. */
+  private int next;
 
   protected ExecutableSession(Executable executable) {
     this.executable = executable;
+    this.graphs = GraphSignature.allOf(executable);
   }
 
   protected final Executable executable() {
@@ -38,6 +52,73 @@ public abstract class ExecutableSession implements Session {
   public final int outputCount() {
     return program(0).outputs().size();
   }
+
+  @Override
+  public final ImmutableList<GraphSignature> graphs() {
+    return graphs;
+  }
+
+  @Override
+  public final void run() {
+    requireOpen();
+    next = 0;
+    execute(ALL);
+  }
+
+  @Override
+  public final void run(String graph) {
+    requireOpen();
+    int index = index(graph);
+    if (index != next) {
+      throw new IllegalStateException(
+          "graph '%s' comes next, not '%s': the graphs run in the order %s, and restart() begins again"
+              .formatted(
+                  graphs.get(next).name(),
+                  graph,
+                  graphs.stream().map(GraphSignature::name).toList()));
+    }
+    execute(index);
+    next = (index + 1) % graphs.size();
+  }
+
+  @Override
+  public final void restart() {
+    next = 0;
+  }
+
+  private int index(String graph) {
+    for (int i = 0; i < graphs.size(); i++) {
+      if (graphs.get(i).name().equals(graph)) {
+        return i;
+      }
+    }
+    throw new IllegalArgumentException(
+        "no graph has the name '%s'; graphs: %s"
+            .formatted(graph, graphs.stream().map(GraphSignature::name).toList()));
+  }
+
+  /**
+   * Runs a graph on all ranks to its end, or {@link #ALL}. All that came before it in the program
+   * has run.
+   */
+  protected abstract void execute(int graph);
+
+  @Override
+  public final Optional<HostTensor> input(int rank, int index) {
+    requireOpen();
+    var ref = program(rank).inputs().get(index);
+    if (next > 0
+        && index < graphs.get(next).firstInput()
+        && ref.filter(input -> input.type().space() == MemorySpace.DONATED).isPresent()) {
+      throw new IllegalStateException(
+          "input '%s' was donated to a graph that has run, so that graph '%s' may use its memory; run the rest, or restart()"
+              .formatted(inputNames().get(index), graphs.get(next).name()));
+    }
+    return inputMemory(rank, index);
+  }
+
+  /** {@return the memory of an input} */
+  protected abstract Optional<HostTensor> inputMemory(int rank, int index);
 
   @Override
   public final boolean isExternalInput(int rank, int index) {

@@ -2,6 +2,7 @@ package dev.symplan.runtime;
 
 import com.google.common.collect.ImmutableList;
 import com.google.common.collect.ImmutableSortedSet;
+import dev.symplan.codegen.GraphSignature;
 import dev.symplan.codegen.Lowering;
 import dev.symplan.planner.plan.Plan;
 import dev.symplan.runtime.failure.RunException;
@@ -102,11 +103,35 @@ public interface Session extends AutoCloseable {
   void bindOutput(int rank, int index, HostTensor tensor);
 
   /**
-   * Runs all ranks to their ends.
+   * Runs all graphs on all ranks to their ends, from the first one on.
    *
    * @throws RunException when a rank fails or waits too long; the session cannot be used after that
    */
   void run();
+
+  /**
+   * {@return the graphs that a run executes, in this order} They are several where graphs were
+   * compiled {@code --together}, each with its own inputs and outputs.
+   */
+  ImmutableList<GraphSignature> graphs();
+
+  /**
+   * Runs one graph on all ranks to its end. The graphs run in their order; the program begins again
+   * behind the last one. What a graph hands to a later one stays in the arenas. Inputs of a graph
+   * may be filled at any time before it runs, and outputs are good from its end to the next run of
+   * the program.
+   *
+   * @throws IllegalArgumentException when no graph is called so
+   * @throws IllegalStateException when another graph comes next
+   * @throws RunException when a rank fails or waits too long; the session cannot be used after that
+   */
+  void run(String graph);
+
+  /**
+   * Gives up the graphs that have not run since the program began: the first one comes next. All
+   * processes of a session do the same.
+   */
+  void restart();
 
   /**
    * Measures how long a run takes in the steady state: on devices by their own clock, with as
