@@ -51,7 +51,7 @@ public record ProgramGraph(
    * @param inputs the number of inputs of the graphs before it
    * @param outputs the number of outputs of the graphs before it
    */
-  static Op border(String graph, int inputs, int outputs, Span span) {
+  public static Op border(String graph, int inputs, int outputs, Span span) {
     return new Op(
         BORDER,
         ImmutableList.of(new Arg.Str(graph), new Arg.Int(inputs), new Arg.Int(outputs)),

@@ -129,6 +129,7 @@ public abstract class ExecutableSession implements Session {
   public final void bindInput(int rank, int index, HostTensor tensor) {
     requireOpen();
     var name = "input '%s' of rank %s".formatted(inputNames().get(index), rank);
+    requireBindable(name, index < graphs.get(next).firstInput());
     var ref = program(rank).inputs().get(index);
     if (ref.isEmpty() || ref.get().arena() != ArenaKind.EXTERNAL_INPUT) {
       throw new IllegalArgumentException(name + " is planned: it has its place in an arena");
@@ -141,6 +142,8 @@ public abstract class ExecutableSession implements Session {
   public final void bindOutput(int rank, int index, HostTensor tensor) {
     requireOpen();
     var name = "output %s of rank %s".formatted(index, rank);
+    // A graph that has run may have written what a later one gives.
+    requireBindable(name, true);
     var ref = program(rank).outputs().get(index);
     if (ref.isEmpty() || !ref.get().arena().isExternal()) {
       throw new IllegalArgumentException(name + " is planned: it has its place in an arena");
@@ -154,6 +157,15 @@ public abstract class ExecutableSession implements Session {
     }
     requireFits(ref.get(), tensor, name);
     useAsOutput(rank, ref.get(), tensor);
+  }
+
+  /** What graphs of the program have used already stays where it is until the program ends. */
+  private void requireBindable(String name, boolean mayBeUsed) {
+    if (next > 0 && mayBeUsed) {
+      throw new IllegalStateException(
+          "%s can only be bound before graph '%s' runs; run the rest, or restart()"
+              .formatted(name, graphs.getFirst().name()));
+    }
   }
 
   private static void requireFits(TensorRef ref, HostTensor tensor, String name) {

@@ -119,7 +119,8 @@ public interface Session extends AutoCloseable {
    * Runs one graph on all ranks to its end. The graphs run in their order; the program begins again
    * behind the last one. What a graph hands to a later one stays in the arenas. Inputs of a graph
    * may be filled at any time before it runs, and outputs are good from its end to the next run of
-   * the program.
+   * the program. Memory is bound before the first graph runs, or as an input of a graph that has
+   * not run.
    *
    * @throws IllegalArgumentException when no graph is called so
    * @throws IllegalStateException when another graph comes next

@@ -15,6 +15,7 @@ import dev.symplan.planner.pass.ProgramPass;
 import dev.symplan.planner.pass.RankClass;
 import dev.symplan.planner.pass.analysis.Analyses;
 import dev.symplan.planner.pass.analysis.GraphChoice;
+import dev.symplan.planner.pass.analysis.LateWrites;
 import dev.symplan.planner.pass.analysis.SpaceChoice;
 import dev.symplan.planner.pass.rewrite.Groups;
 import java.util.stream.IntStream;
@@ -40,8 +41,13 @@ final class CheckProgram extends ProgramPass {
     SpaceChoice.checkNames(context.options(), distinct);
     var classes = ImmutableList.<RankClass>builder();
     for (var graph : distinct) {
-      classes.add(new RankClass(ranks(graph, graphOfRank), analyses(graph, context)));
+      var analyses = analyses(graph, context);
+      if (!context.options().acrossGraphs()) {
+        LateWrites.check(analyses, sink);
+      }
+      classes.add(new RankClass(ranks(graph, graphOfRank), analyses));
     }
+    sink.throwIfErrors();
     return new PlanState(
         ImmutableList.of(new GraphState(classes.build(), Facts.NONE)), state.facts());
   }
