@@ -68,7 +68,9 @@ class InterpreterTest {
           Kind.IN_PLACE,
           Kind.ARENA,
           Kind.VARIANT,
-          Kind.DIM);
+          Kind.DIM,
+          Kind.BORDER,
+          Kind.MOVE_BORDER);
 
   private static List<Path> files(Path folder) throws IOException {
     try (var files = Files.list(folder)) {
