@@ -107,8 +107,12 @@ final class ExecutableText {
                       operands(op.args()),
                       op.group().map(ExecutableText::group).orElse("")));
       case Collective c -> row(stream, join(c.results()), collective(c));
-      case Border(var graph, int inputs, int outputs) ->
-          row(stream, "", "graph %s begins, from in%s and out%s".formatted(graph, inputs, outputs));
+      case Border(var graph, int inputs, int outputs, boolean independent) ->
+          row(
+              stream,
+              "",
+              "graph %s begins, from in%s and out%s%s"
+                  .formatted(graph, inputs, outputs, independent ? ", independent" : ""));
       case RecordEvent(var _, int event) -> row(stream, "", "record event " + event);
       case AwaitEvent(var _, int event) -> row(stream, "", "await event " + event);
     };

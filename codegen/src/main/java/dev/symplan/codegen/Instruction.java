@@ -135,8 +135,9 @@ public sealed interface Instruction {
    * @param graph the name of the graph behind it
    * @param inputs the number of inputs of the graphs before it
    * @param outputs the number of outputs of the graphs before it
+   * @param independent whether nothing behind it needs what is made, or was donated, before it
    */
-  record Border(String graph, int inputs, int outputs) implements Instruction {
+  record Border(String graph, int inputs, int outputs, boolean independent) implements Instruction {
     @Override
     public StreamKind stream() {
       return StreamKind.COMPUTE;

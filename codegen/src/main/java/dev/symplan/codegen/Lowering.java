@@ -12,6 +12,7 @@ import dev.symplan.codegen.Instruction.Part;
 import dev.symplan.codegen.Instruction.RecordEvent;
 import dev.symplan.codegen.Instruction.Region;
 import dev.symplan.ir.Arg;
+import dev.symplan.ir.MemorySpace;
 import dev.symplan.ir.Value;
 import dev.symplan.ir.graph.Op;
 import dev.symplan.ir.graph.Rows;
@@ -25,6 +26,7 @@ import dev.symplan.planner.plan.RankPlan;
 import dev.symplan.planner.plan.Step;
 import dev.symplan.planner.plan.StreamKind;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
@@ -68,7 +70,7 @@ public final class Lowering {
     for (var step : rankPlan.steps()) {
       switch (step) {
         case Step.Compute(int op) when ProgramGraph.isBorder(rankPlan.graph().ops().get(op)) ->
-            instructions.add(border(rankPlan.graph().ops().get(op)));
+            instructions.add(border(op));
         case Step.Compute(int op) -> compute(rankPlan.graph().ops().get(op));
         case Step.Fused(var ops) -> fused(ops);
         case Step.Start(int k) -> start(k);
@@ -94,12 +96,29 @@ public final class Lowering {
         events);
   }
 
-  private static Border border(Op op) {
-    var call = op.call();
-    return new Border(
-        call.string("graph"),
-        Math.toIntExact(call.integer("inputs")),
-        Math.toIntExact(call.integer("outputs")));
+  private Border border(int op) {
+    var call = rankPlan.graph().ops().get(op).call();
+    int inputs = Math.toIntExact(call.integer("inputs"));
+    int outputs = Math.toIntExact(call.integer("outputs"));
+    return new Border(call.string("graph"), inputs, outputs, isIndependent(op, inputs, outputs));
+  }
+
+  /** Inputs that were not donated stay as they are, whichever graphs run. */
+  private boolean isIndependent(int border, int inputs, int outputs) {
+    var graph = rankPlan.graph();
+    var kept = new HashSet<Value>();
+    graph.inputs().stream()
+        .filter(input -> !input.isTensor() || input.tensor().space() != MemorySpace.DONATED)
+        .forEach(kept::add);
+    kept.addAll(graph.inputs().subList(inputs, graph.inputs().size()));
+    for (var op : graph.ops().subList(border + 1, graph.ops().size())) {
+      if (!kept.containsAll(op.operands())) {
+        return false;
+      }
+      kept.addAll(op.results());
+    }
+    return graph.outputs().subList(outputs, graph.outputs().size()).stream()
+        .allMatch(output -> kept.containsAll(output.operands()));
   }
 
   private static RankProgram.Buffer buffer(Buffer buffer) {

@@ -22,8 +22,11 @@ public abstract class ExecutableSession implements Session {
   private final ImmutableList<GraphSignature> graphs;
   private boolean closed;
 
-  /** The graph that comes next; 0 where the program begins. */
+  /** The graph behind the one that has run; if it is independent, any such graph may run. */
   private int next;
+
+  /** The independent graph after which those up to {@link #next} ran. */
+  private int begun;
 
   protected ExecutableSession(Executable executable) {
     this.executable = executable;
@@ -69,16 +72,22 @@ public abstract class ExecutableSession implements Session {
   public final void run(String graph) {
     requireOpen();
     int index = index(graph);
-    if (index != next) {
+    if (isAwaited(next) ? index != next : !graphs.get(index).independent()) {
       throw new IllegalStateException(
-          "graph '%s' comes next, not '%s': the graphs run in the order %s, and restart() begins again"
-              .formatted(
-                  graphs.get(next).name(),
-                  graph,
-                  graphs.stream().map(GraphSignature::name).toList()));
+          isAwaited(next)
+              ? "graph '%s' comes next, not '%s'; restart() gives up what it was to take"
+                  .formatted(graphs.get(next).name(), graph)
+              : "graph '%s' needs what graph '%s' makes: run that one first"
+                  .formatted(graph, graphs.get(index - 1).name()));
     }
     execute(index);
+    begun = isAwaited(next) ? begun : index;
     next = (index + 1) % graphs.size();
+  }
+
+  /** Whether a graph takes what those before it made, so that no other one may run now. */
+  private boolean isAwaited(int graph) {
+    return !graphs.get(graph).independent();
   }
 
   @Override
@@ -107,7 +116,8 @@ public abstract class ExecutableSession implements Session {
   public final Optional<HostTensor> input(int rank, int index) {
     requireOpen();
     var ref = program(rank).inputs().get(index);
-    if (next > 0
+    if (isAwaited(next)
+        && index >= graphs.get(begun).firstInput()
         && index < graphs.get(next).firstInput()
         && ref.filter(input -> input.type().space() == MemorySpace.DONATED).isPresent()) {
       throw new IllegalStateException(
@@ -161,10 +171,10 @@ public abstract class ExecutableSession implements Session {
 
   /** What graphs of the program have used already stays where it is until the program ends. */
   private void requireBindable(String name, boolean mayBeUsed) {
-    if (next > 0 && mayBeUsed) {
+    if (isAwaited(next) && mayBeUsed) {
       throw new IllegalStateException(
           "%s can only be bound before graph '%s' runs; run the rest, or restart()"
-              .formatted(name, graphs.getFirst().name()));
+              .formatted(name, graphs.get(begun).name()));
     }
   }
 

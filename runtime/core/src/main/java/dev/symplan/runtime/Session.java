@@ -116,20 +116,24 @@ public interface Session extends AutoCloseable {
   ImmutableList<GraphSignature> graphs();
 
   /**
-   * Runs one graph on all ranks to its end. The graphs run in their order; the program begins again
-   * behind the last one. What a graph hands to a later one stays in the arenas. Inputs of a graph
-   * may be filled at any time before it runs, and outputs are good from its end to the next run of
-   * the program. Memory is bound before the first graph runs, or as an input of a graph that has
-   * not run.
+   * Runs one graph on all ranks to its end. A graph that takes what others made runs directly
+   * behind them, in the order in which they were given; what they hand on stays in the arenas. Any
+   * {@link GraphSignature#independent} graph may run at other times, again and again: such graphs
+   * share only inputs, and use the same memory for all else.
+   *
+   * <p>Inputs of a graph may be filled at any time before it runs; donated ones, after the last
+   * other graph that does not hand anything to it. Outputs are good until an independent graph
+   * runs. Memory is bound before an independent graph runs, or as an input of a graph that has not
+   * run.
    *
    * @throws IllegalArgumentException when no graph is called so
-   * @throws IllegalStateException when another graph comes next
+   * @throws IllegalStateException when another graph must run before it
    * @throws RunException when a rank fails or waits too long; the session cannot be used after that
    */
   void run(String graph);
 
   /**
-   * Gives up the graphs that have not run since the program began: the first one comes next. All
+   * Gives up the graphs that were to take what others made: an independent one comes next. All
    * processes of a session do the same.
    */
   void restart();

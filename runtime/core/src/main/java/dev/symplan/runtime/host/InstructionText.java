@@ -59,7 +59,8 @@ final class InstructionText {
                   c.variant().text(),
                   c.name(),
                   c.span().shortForm());
-      case Border(var graph, var _, var _) -> "the border before graph '%s'".formatted(graph);
+      case Border(var graph, var _, var _, var _) ->
+          "the border before graph '%s'".formatted(graph);
       case RecordEvent(var stream, int event) -> "event " + event + " of " + stream.text();
       case AwaitEvent(var stream, int event) -> stream.text() + " at event " + event;
     };
