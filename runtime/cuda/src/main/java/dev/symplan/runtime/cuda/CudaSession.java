@@ -1,9 +1,7 @@
 package dev.symplan.runtime.cuda;
 
 import com.google.common.collect.ImmutableList;
-import com.google.common.collect.ImmutableSet;
 import com.google.common.collect.ImmutableSortedSet;
-import com.google.common.collect.Iterables;
 import com.google.common.primitives.ImmutableIntArray;
 import dev.symplan.codegen.Executable;
 import dev.symplan.codegen.TensorRef;
@@ -195,9 +193,11 @@ final class CudaSession extends ExecutableSession {
     var numbers = ImmutableIntArray.builder();
     for (int i = 0; i < graphs().size(); i++) {
       int part = i;
-      numbers.add(
-          Iterables.getOnlyElement(
-              ImmutableSet.copyOf(locals.onAll(local -> local.gpu().captureOne(part)).values())));
+      var captured = locals.onAll(local -> local.gpu().captureOne(part)).values().asList();
+      if (captured.stream().distinct().count() > 1) {
+        throw new IllegalStateException("GPUs captured other graphs before: " + captured);
+      }
+      numbers.add(captured.getFirst());
     }
     world.ifPresent(others -> others.barrier("the graphs of the program, captured"));
     parts = numbers.build();

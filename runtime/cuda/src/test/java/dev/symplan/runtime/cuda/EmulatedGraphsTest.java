@@ -95,11 +95,7 @@ class EmulatedGraphsTest {
             var found = emulated.output(rank, output).orElseThrow();
             var wanted = host.output(rank, output).orElseThrow();
             long bytes = wanted.type().bytes();
-            assertThat(
-                    found
-                        .memory()
-                        .asSlice(0, bytes)
-                        .mismatch(wanted.memory().asSlice(0, bytes)))
+            assertThat(found.memory().asSlice(0, bytes).mismatch(wanted.memory().asSlice(0, bytes)))
                 .as("rank %s, output %s", rank, output)
                 .isEqualTo(-1);
           }
