@@ -43,7 +43,7 @@ public final class BorderCheck {
             Diagnostic.error(
                 DiagnosticCode.RANKS_DISAGREE,
                 other.span(),
-                "the borders between the graphs of the program are others than on other ranks",
+                "the borders between the graphs of the program differ between ranks",
                 "all ranks have the same symplan::border ops"));
         return;
       }

@@ -56,7 +56,8 @@ class BorderCheckTest {
     var first = graph("symplan::border(\"b\", 1, 1)").replace(") {", ") ranks [0] {");
     var second = graph("symplan::border(\"c\", 1, 1)").replace(") {", ") ranks [1] {");
     assertThat(check(first + second))
-        .contains("ranks-disagree", "the borders between the graphs of the program are others");
+        .contains(
+            "ranks-disagree", "the borders between the graphs of the program differ between ranks");
     assertThat(check(first + second.replace("\"c\"", "\"b\""))).isEqualTo("[]");
   }
 }
